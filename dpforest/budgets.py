@@ -1,0 +1,104 @@
+"""How a tree's budget is divided over its levels and leaves.
+
+Levels count from 1 at the root, and ``depth`` is the number of levels, the eDPRF paper's *treeDepth*.  Every
+function is plain arithmetic: fractions in, fractions out, so that the identities of the chapter *Budgets* can be
+checked exactly.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from numbers import Integral
+
+from dpforest.privacy import claim
+
+__all__ = ["SPLITS", "aligned_leaf", "harmonic", "leaf_budget", "uniform"]
+
+
+@claim("def-uniform-budget")
+def uniform(epsilon, depth: int) -> list:
+    """The same share ``epsilon / depth`` for each of ``depth`` levels."""
+    return [epsilon * share for share in _shares([1] * _check_depth(depth), epsilon)]
+
+
+@claim("pub-harmonic-budget", "thm-harmonic")
+def harmonic(epsilon, depth: int) -> list:
+    """Formula (9) of the eDPRF paper: the share of each level, small at the root and largest at the bottom.
+
+    Parameters
+    ----------
+    epsilon : float or Fraction
+        Budget of the tree.
+    depth : int
+        Number of levels, at least 1.
+
+    Returns
+    -------
+    list of length ``depth``
+        Level k (from 1) gets ``epsilon / (H (depth - k + 1))`` with ``H = 1 + 1/2 + ... + 1/depth``; their sum is
+        ``epsilon`` (:prf:ref:`thm-harmonic`).
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> harmonic(Fraction(1), 3)
+    [Fraction(2, 11), Fraction(3, 11), Fraction(6, 11)]
+    """
+    return [epsilon * share for share in _shares([Fraction(1, left) for left in range(_check_depth(depth), 0, -1)], epsilon)]
+
+
+@claim("pub-aligned-leaf", "thm-aligned")
+def aligned_leaf(epsilon, depth: int, level: int):
+    """Formula (10) of the eDPRF paper: what a leaf at ``level`` gets, ``epsilon`` less what its ancestors spent.
+
+    Parameters
+    ----------
+    epsilon, depth
+        As in :func:`harmonic`.
+    level : int
+        Level of the leaf, 1 to ``depth``.
+
+    Guarantee
+    ---------
+    Every root-to-leaf path spends exactly ``epsilon`` (:prf:ref:`thm-aligned`), provided that the decision to make
+    the node a leaf cost nothing; a *stop* candidate costs the level's own share too, see :func:`leaf_budget`.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> aligned_leaf(Fraction(1), 3, 2)
+    Fraction(9, 11)
+    """
+    if not isinstance(level, Integral) or not 1 <= level <= depth:
+        raise ValueError(f"level must be between 1 and depth = {depth}, not {level!r}")
+    return leaf_budget(epsilon, harmonic(epsilon, depth)[: level - 1])
+
+
+@claim("thm-aligned", "thm-stop-budget")
+def leaf_budget(epsilon, spent):
+    """What is left for a leaf when the selections ``spent`` (a list) were made on its path.
+
+    A leaf at level l forced by depth, or by the lack of features, has spent levels 1 to l - 1.  A leaf made by
+    choosing *stop* at level l has spent levels 1 to l (:prf:ref:`thm-stop-budget`).
+    """
+    left = epsilon - sum(spent)
+    if left <= 0:
+        raise ValueError(f"the path has spent {sum(spent)} of {epsilon}: nothing is left for its leaf")
+    return left
+
+
+#: How estimators may split a tree's budget over its levels, by name.
+SPLITS = {"uniform": uniform, "harmonic": harmonic}
+
+
+def _shares(weights, epsilon) -> list:
+    """Weights over their sum: exact for a Fraction budget, floats for a float one."""
+    total = sum(Fraction(w) for w in weights)
+    shares = [Fraction(w) / total for w in weights]
+    return shares if isinstance(epsilon, (Fraction, Integral)) else [float(share) for share in shares]
+
+
+def _check_depth(depth) -> int:
+    if not isinstance(depth, Integral) or isinstance(depth, bool) or depth < 1:
+        raise ValueError(f"depth must be a whole number of levels, at least 1, not {depth!r}")
+    return int(depth)

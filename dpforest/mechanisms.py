@@ -1,0 +1,178 @@
+"""Mechanisms: each an exact law, and a vectorised draw through :mod:`dpforest.chance`.
+
+Throughout, ``rate`` multiplies the scores: weights are ``exp(rate * score)``.  A selection whose scores have
+*range* R between neighbours (the largest spread of score changes over the candidates) is ``rate * R``-private, so
+it is calibrated by ``rate = epsilon / R`` (:prf:ref:`thm-selection-range`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpforest.chance import Chance
+from dpforest.privacy import claim
+
+__all__ = [
+    "SELECTIONS", "exponential", "exponential_law", "laplace_density", "laplace_textbook", "permute_and_flip",
+    "permute_and_flip_law", "select", "two_sided_geometric", "two_sided_geometric_law",
+]  # fmt: skip
+
+
+@claim("def-exponential", "thm-selection-range", "thm-exponential-bounded-range", "lem-exponential-at")
+def exponential_law(scores, rate) -> np.ndarray:
+    """Output law of the exponential mechanism, weights ``exp(rate * score)``.
+
+    Parameters
+    ----------
+    scores : array-like, shape (..., K)
+        One score per candidate; ``-inf`` marks what is not a candidate.  Each row needs a finite score.
+    rate : float or array-like broadcastable to ``scores.shape[:-1]``
+        Non-negative; ``inf`` gives the uniform law over the best candidates.
+
+    Returns
+    -------
+    ndarray, shape (..., K)
+        Probabilities; rows sum to one.
+
+    Guarantee
+    ---------
+    ``rate * R``-private, and ``rate * R`` bounded range, both relations: :prf:ref:`thm-selection-range`.
+
+    Source
+    ------
+    McSherry and Talwar (2007); the eDPRF paper's definition 4.
+    """
+    weight = _acceptance(scores, rate)
+    return weight / weight.sum(axis=-1, keepdims=True)
+
+
+@claim(
+    "alg-permute-and-flip", "thm-permute-and-flip", "thm-noisy-max", "thm-dominance", "thm-at-most-twice",
+    "thm-permute-and-flip-tight", "pub-permute-and-flip", "pub-permute-and-flip-better",
+)  # fmt: skip
+def permute_and_flip_law(scores, rate) -> np.ndarray:
+    """Output law of permute-and-flip, acceptance probabilities ``exp(rate * (score - best))``.
+
+    Giving each candidate an independent uniform arrival time, ``P(r) = p_r * integral over [0, 1] of the product
+    over s != r of (1 - p_s x)``.  The integrand is a polynomial of degree K - 1, so Gauss-Legendre with
+    ``ceil(K / 2)`` nodes integrates it exactly, and all its terms are positive: nothing cancels.
+
+    Parameters and returns are those of :func:`exponential_law`.
+
+    Guarantee
+    ---------
+    ``rate * R``-private under both relations, with equality at every score vector: :prf:ref:`thm-permute-and-flip`.
+
+    Source
+    ------
+    McKenna and Sheldon (2020), algorithm 1; the eDPRF paper's algorithm 1.
+    """
+    accept = _acceptance(scores, rate)
+    nodes, weights = np.polynomial.legendre.leggauss((accept.shape[-1] + 1) // 2)
+    nodes, weights = (nodes + 1) / 2, weights / 2
+    law = np.zeros_like(accept)
+    for x, weight in zip(nodes, weights, strict=True):
+        miss = 1 - accept * x  # positive, for the nodes lie inside (0, 1)
+        law += weight * miss.prod(axis=-1, keepdims=True) / miss
+    return law * accept
+
+
+def exponential(scores, rate, chance: Chance) -> np.ndarray:
+    """Draw one candidate per row of ``scores`` (m, K) by the exponential mechanism: :func:`exponential_law`."""
+    return chance.select("exponential", exponential_law, *_rows(scores, rate))
+
+
+def permute_and_flip(scores, rate, chance: Chance) -> np.ndarray:
+    """Draw one candidate per row of ``scores`` (m, K) by permute-and-flip: :func:`permute_and_flip_law`."""
+    return chance.select("permute-and-flip", permute_and_flip_law, *_rows(scores, rate))
+
+
+#: The selection mechanisms by the name that estimators take.
+SELECTIONS = {"exponential": exponential, "permute-and-flip": permute_and_flip}
+
+
+def select(mechanism: str, scores, rate, chance: Chance) -> np.ndarray:
+    """Draw by the mechanism of that name, one of :data:`SELECTIONS`."""
+    if mechanism not in SELECTIONS:
+        raise ValueError(f"selection must be one of {sorted(SELECTIONS)}, not {mechanism!r}")
+    return SELECTIONS[mechanism](scores, rate, chance)
+
+
+@claim("thm-geometric")
+def two_sided_geometric_law(k, rate) -> np.ndarray:
+    """Probability of the noise value ``k`` (any integers): ``(1 - a) / (1 + a) * a^|k|`` with ``a = exp(-rate)``."""
+    rate = np.asarray(rate, dtype=float)
+    return np.tanh(rate / 2) * np.exp(-rate * np.abs(np.asarray(k)))
+
+
+@claim("thm-geometric", "pub-laplace-counts")
+def two_sided_geometric(counts, rate, chance: Chance) -> np.ndarray:
+    """Integer counts plus two-sided geometric noise, the discrete Laplace mechanism.
+
+    Parameters
+    ----------
+    counts : array-like of int
+    rate : float or array broadcastable to ``counts``
+        ``epsilon / L1``, where L1 is the L1 sensitivity of ``counts``: 1 for a whole histogram under add-remove,
+        2 under replace-one.
+    chance : Chance
+
+    Returns
+    -------
+    ndarray of int64, same shape
+
+    Guarantee
+    ---------
+    ``rate * L1``-private, sharp, with integers only, so free of floating-point leaks: :prf:ref:`thm-geometric`.
+
+    Source
+    ------
+    Ghosh, Roughgarden and Sundararajan (2009); it takes the place of the papers' Laplace noise on counts.
+    """
+    counts = np.asarray(counts)
+    if counts.dtype.kind not in "iu":
+        raise TypeError("geometric noise is for integer counts; a real number would leak through its fraction")
+    return counts.astype(np.int64) + chance.two_sided_geometric(np.asarray(rate, dtype=float), counts.shape)
+
+
+@claim("def-laplace")
+def laplace_density(x, rate) -> np.ndarray:
+    """Density of Laplace noise at ``x``: ``rate / 2 * exp(-rate |x|)``; the ideal that the papers write down."""
+    return rate / 2 * np.exp(-rate * np.abs(np.asarray(x, dtype=float)))
+
+
+@claim("cex-float-laplace")
+def laplace_textbook(counts, rate: float, uniform) -> np.ndarray:
+    """The textbook inverse-CDF Laplace mechanism in doubles, kept only to show how it leaks.
+
+    ``uniform`` holds numbers in (0, 1), one per count, so that the attack can be replayed.  The set of doubles
+    that ``count + noise`` can reach depends on ``count``: an output can prove which one it was
+    (:prf:ref:`cex-float-laplace`).  No learner uses it.
+    """
+    u = np.asarray(uniform, dtype=float) - 0.5
+    return np.asarray(counts) - np.sign(u) * np.log1p(-2 * np.abs(u)) / rate
+
+
+def _rows(scores, rate) -> tuple[np.ndarray, np.ndarray]:
+    scores = np.asarray(scores, dtype=float)
+    if scores.ndim != 2:
+        raise ValueError(f"scores must have one row per selection and one column per candidate, not shape {scores.shape}")
+    return scores, np.broadcast_to(np.asarray(rate, dtype=float), len(scores))
+
+
+def _acceptance(scores, rate) -> np.ndarray:
+    """``exp(rate * (score - best))``, zero for what is not a candidate, and right at infinite rate."""
+    scores = np.asarray(scores, dtype=float)
+    rate = np.asarray(rate, dtype=float)[..., None]
+    if np.isnan(scores).any() or (scores == np.inf).any():
+        raise ValueError("scores must be numbers below +inf (use -inf for what is not a candidate)")
+    if np.isnan(rate).any() or (rate < 0).any():
+        raise ValueError(f"rate must not be negative or NaN, got {rate.min()}")
+    best = scores.max(axis=-1, keepdims=True) if scores.shape[-1] else np.empty((*scores.shape[:-1], 0))
+    if scores.shape[-1] == 0 or (best == -np.inf).any():
+        raise ValueError("a selection without a candidate: every score is -inf")
+    gap = scores - best
+    with np.errstate(invalid="ignore"):  # 0 * -inf and inf * 0 are settled by the next two lines
+        weight = np.exp(rate * gap)
+    weight = np.where(gap == 0, 1.0, weight)
+    return np.where(scores == -np.inf, 0.0, weight)

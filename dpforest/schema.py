@@ -1,0 +1,383 @@
+"""What is public before the data: bounds, categories, classes, target range.
+
+A :class:`Schema` is written down by a person from documentation, never learned from the rows.  It turns a
+table into small integer codes on a public grid, clips what lies outside the declared bounds, and says how
+often it had to.  Nothing in here looks at a record in order to decide how to treat another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["Encoded", "Schema"]
+
+MAX_CODES = 256  # codes travel as uint8
+_BLOCK = 1 << 16  # rows encoded at a time: the temporaries stay in cache
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A table as integer codes.
+
+    Attributes
+    ----------
+    codes : ndarray of uint8, shape (n_features, n_rows), C-contiguous
+        One row per feature, so that a pass over one feature is a pass over contiguous memory.
+    clipped : dict of str to int
+        For each numeric column, how many values lay outside the declared bounds (absent when none).
+    other : dict of str to int
+        For each categorical column, how many values were not declared and went to the declared ``other``.
+    """
+
+    codes: np.ndarray
+    clipped: dict[str, int] = field(default_factory=dict)
+    other: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        return self.codes.shape[1]
+
+
+class Schema:
+    """Public knowledge about a table.
+
+    Parameters
+    ----------
+    numeric : mapping of str to (low, high), optional
+        Bounds of each numeric column; ``low < high``, finite.  Values outside are clipped and counted.
+    categorical : mapping of str to sequence, optional
+        The categories of each categorical column, at most 255, all different.
+    classes : sequence, optional
+        The class labels, at least two.  Give either ``classes`` or ``target``.
+    target : (low, high), optional
+        Bounds of the target of a regression.
+    columns : sequence of str, optional
+        Order of the columns in a table.  Default: the numeric ones, then the categorical ones, as written.
+    other : mapping of str to category, optional
+        For a categorical column, the declared category that undeclared values become.  Without it an
+        undeclared value is an error.
+    missing : {"error", "bin"}
+        ``"error"``: a missing value (NaN, None) raises.  ``"bin"``: every column has one more public code,
+        the last one, for missing values.
+
+    Raises
+    ------
+    TypeError, ValueError
+        With a sentence that says which part of the declaration is wrong.
+
+    Examples
+    --------
+    >>> schema = Schema(numeric={"age": (17, 90)}, categorical={"sex": ["Female", "Male"]}, classes=["no", "yes"])
+    >>> schema.columns
+    ['age', 'sex']
+    >>> schema.encode([[17, "Male"], [90, "Female"]], n_bins=10).codes
+    array([[0, 9],
+           [1, 0]], dtype=uint8)
+    """
+
+    def __init__(
+        self,
+        *,
+        numeric: Mapping[str, tuple[float, float]] | None = None,
+        categorical: Mapping[str, Sequence] | None = None,
+        classes: Sequence | None = None,
+        target: tuple[float, float] | None = None,
+        columns: Sequence[str] | None = None,
+        other: Mapping[str, object] | None = None,
+        missing: str = "error",
+    ):
+        self.numeric = {name: _bounds(pair, f"numeric[{name!r}]") for name, pair in (numeric or {}).items()}
+        self.categorical = {name: _distinct(values, name) for name, values in (categorical or {}).items()}
+        both = self.numeric.keys() & self.categorical.keys()
+        if both:
+            raise ValueError(f"declare a column once: {sorted(both)} stand under numeric and under categorical")
+        declared = [*self.numeric, *self.categorical]
+        if not declared:
+            raise ValueError("a schema needs at least one column: numeric={'age': (0, 120)} or categorical={...}")
+        self.columns = list(columns) if columns is not None else declared
+        if sorted(map(str, self.columns)) != sorted(map(str, declared)):
+            raise ValueError(f"columns {self.columns} must name each declared column once: {declared}")
+        if (classes is None) == (target is None):
+            raise ValueError("declare either classes=[...] (classification) or target=(low, high) (regression)")
+        self.classes = None if classes is None else _class_array(classes)
+        self.target = None if target is None else _bounds(target, "target")
+        self.other = dict(other or {})
+        for name, value in self.other.items():
+            if name not in self.categorical or value not in self.categorical[name]:
+                raise ValueError(f"other[{name!r}] = {value!r} must be one of the declared categories of a column")
+        if missing not in ("error", "bin"):
+            raise ValueError(f"missing must be 'error' or 'bin', not {missing!r}")
+        self.missing = missing
+
+    @property
+    def n_features(self) -> int:
+        return len(self.columns)
+
+    def cardinalities(self, n_bins: int) -> np.ndarray:
+        """Number of codes of each column, in column order (the code for missing values included)."""
+        n_bins = _check_bins(n_bins, extra=self.missing == "bin")
+        extra = self.missing == "bin"
+        sizes = [n_bins if name in self.numeric else len(self.categorical[name]) for name in self.columns]
+        return np.array(sizes, dtype=np.int64) + extra
+
+    def edges(self, name: str, n_bins: int) -> np.ndarray:
+        """The public bin edges of a numeric column, ``n_bins + 1`` of them, equally spaced over its bounds."""
+        low, high = self.numeric[name]
+        return np.linspace(low, high, n_bins + 1)
+
+    def encode(self, X, n_bins: int) -> Encoded:
+        """Turn a table into codes.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like, shape (n_rows, n_features)
+            A DataFrame must have exactly the columns of the schema, in its order.
+        n_bins : int
+            Bins of each numeric column, equally wide over the declared bounds, between 2 and 255.
+
+        Returns
+        -------
+        Encoded
+
+        Raises
+        ------
+        ValueError
+            Wrong column names, order or number; a missing value under ``missing="error"``; an undeclared
+            category in a column without ``other``; a value that is not a number in a numeric column.
+        """
+        n_bins = _check_bins(n_bins, extra=self.missing == "bin")
+        columns = self._columns_of(X)
+        n_rows = len(columns[0])
+        codes = np.empty((self.n_features, n_rows), dtype=np.uint8)
+        clipped: dict[str, int] = {}
+        other: dict[str, int] = {}
+        for out, name, values in zip(codes, self.columns, columns, strict=True):
+            if name in self.numeric:
+                count, tally = self._encode_numeric(name, values, n_bins, out), clipped
+            else:
+                count, tally = self._encode_categorical(name, values, out), other
+            if count:
+                tally[name] = count
+        return Encoded(codes, clipped, other)
+
+    def encode_labels(self, y) -> np.ndarray:
+        """Class codes (uint8) of the labels ``y``; an undeclared label raises and is named."""
+        if self.classes is None:
+            raise ValueError("this schema declares a regression target; a classifier needs classes=[...]")
+        y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = y[:, 0]
+        if y.ndim != 1:
+            raise ValueError(f"y must be one-dimensional, not of shape {y.shape}")
+        codes = _lookup(pd.Index(self.classes), y)
+        if (codes < 0).any():
+            bad = y[np.flatnonzero(codes < 0)[0]]
+            raise ValueError(
+                f"Unknown label type or value: {bad!r} is not among the declared classes {self.classes.tolist()}; "
+                "add it to Schema(classes=...) or drop the record"
+            )
+        return codes.astype(np.uint8)
+
+    def clip_target(self, y) -> tuple[np.ndarray, int]:
+        """The target clipped to the declared range, and how many values were clipped."""
+        if self.target is None:
+            raise ValueError("this schema declares classes; a regressor needs target=(low, high)")
+        y = np.asarray(y, dtype=float)
+        if np.isnan(y).any():
+            raise ValueError("y contains NaN; a target must be a number")
+        low, high = self.target
+        return np.clip(y, low, high), int(((y < low) | (y > high)).sum())
+
+    def to_dict(self) -> dict:
+        """A JSON-ready description; :meth:`from_dict` reads it back."""
+        return {
+            "numeric": {name: list(pair) for name, pair in self.numeric.items()},
+            "categorical": {name: [_plain(v) for v in values] for name, values in self.categorical.items()},
+            "classes": None if self.classes is None else [_plain(v) for v in self.classes],
+            "target": None if self.target is None else list(self.target),
+            "columns": list(self.columns),
+            "other": {name: _plain(value) for name, value in self.other.items()},
+            "missing": self.missing,
+        }
+
+    @classmethod
+    def from_dict(cls, description: Mapping) -> Schema:
+        """The schema that :meth:`to_dict` described."""
+        return cls(**description)
+
+    def __eq__(self, another) -> bool:
+        return isinstance(another, Schema) and self.to_dict() == another.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.columns), self.target, self.missing))
+
+    def __repr__(self) -> str:
+        answer = f"target={self.target}" if self.classes is None else f"classes={self.classes.tolist()}"
+        return f"Schema({len(self.numeric)} numeric, {len(self.categorical)} categorical columns, {answer})"
+
+    # -- one column at a time ------------------------------------------------------------------------------
+
+    def _columns_of(self, X) -> list:
+        if isinstance(X, pd.DataFrame):
+            names = [str(c) for c in X.columns]
+            if names != [str(c) for c in self.columns]:
+                raise ValueError(_name_error(names, self.columns))
+            return [X.iloc[:, j] for j in range(X.shape[1])]
+        X = X if isinstance(X, np.ndarray) else _as_table(X)
+        if X.ndim != 2:
+            raise ValueError(
+                f"Expected 2D array, got {X.ndim}D array of shape {X.shape} instead. Reshape your data: "
+                "one row per record, one column per feature of the schema"
+            )
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features, but the schema declares {self.n_features}: {self.columns}")
+        return [X[:, j] for j in range(X.shape[1])]
+
+    def _encode_numeric(self, name, values, n_bins, out) -> int:
+        low, high = self.numeric[name]
+        values = _to_float(values, name)
+        scale = n_bins / (high - low)
+        outside = 0
+        for start in range(0, len(values), _BLOCK):
+            block = values[start : start + _BLOCK]
+            inside = (block >= low) & (block <= high)
+            if inside.all():
+                code = (block - low) * scale
+            else:
+                missing = np.isnan(block)
+                if missing.any() and self.missing == "error":
+                    raise ValueError(
+                        f"column {name!r} contains NaN; declare Schema(missing='bin') to give missing values "
+                        "a public bin, or fill them in"
+                    )
+                outside += int((~inside & ~missing).sum())
+                code = (np.clip(block, low, high) - low) * scale
+                code[missing] = n_bins
+                np.minimum(code, n_bins - 1, out=code, where=~missing)
+            np.minimum(code, n_bins - (self.missing == "error"), out=code)
+            # the upper bound itself belongs to the last bin, not to the bin of missing values
+            if self.missing == "bin":
+                code[block == high] = n_bins - 1
+            out[start : start + _BLOCK] = code
+        return outside
+
+    def _encode_categorical(self, name, values, out) -> int:
+        categories = self.categorical[name]
+        codes = _lookup(pd.Index(categories), values)
+        unknown = codes < 0
+        if not unknown.any():
+            out[:] = codes
+            return 0
+        missing = unknown & np.asarray(pd.isna(values))
+        if missing.any():
+            if self.missing == "error":
+                raise ValueError(f"column {name!r} contains NaN; declare Schema(missing='bin'), or name it a category")
+            codes = np.where(missing, len(categories), codes)
+            unknown &= ~missing
+        if unknown.any():
+            if name not in self.other:
+                bad = np.asarray(values)[np.flatnonzero(unknown)[0]]
+                raise ValueError(
+                    f"column {name!r} holds {bad!r}, which is not among its declared categories; add it to the schema, "
+                    f"or declare other={{{name!r}: <a declared category>}} to receive undeclared values"
+                )
+            codes = np.where(unknown, categories.index(self.other[name]), codes)
+        out[:] = codes
+        return int(unknown.sum())
+
+
+def _bounds(pair, where) -> tuple[float, float]:
+    try:
+        low, high = pair
+    except (TypeError, ValueError):
+        raise TypeError(f"{where} must be a pair (low, high), not {pair!r}") from None
+    numbers = all(isinstance(v, Real) and not isinstance(v, bool) and np.isfinite(v) for v in (low, high))
+    if not numbers or not low < high:
+        raise ValueError(f"{where} must be two finite numbers with low < high, not {pair!r}")
+    return _plain(low), _plain(high)
+
+
+def _distinct(values, name) -> list:
+    values = list(values)
+    if not 1 <= len(values) < MAX_CODES:
+        raise ValueError(f"categorical[{name!r}] needs between 1 and {MAX_CODES - 1} categories, not {len(values)}")
+    if len(set(values)) != len(values):
+        raise ValueError(f"categorical[{name!r}] repeats a category: {values}")
+    return values
+
+
+def _class_array(classes) -> np.ndarray:
+    classes = list(classes)
+    if len(set(classes)) != len(classes) or not 2 <= len(classes) < MAX_CODES:
+        raise ValueError(f"classes must be between 2 and {MAX_CODES - 1} different labels, not {classes}")
+    array = np.array(classes)
+    # np.array turns a mixture such as [0, 'a'] into strings: keep the labels as the user wrote them
+    return array if array.tolist() == classes else np.array(classes, dtype=object)
+
+
+def _check_bins(n_bins, extra) -> int:
+    if not isinstance(n_bins, Integral) or isinstance(n_bins, bool) or not 2 <= n_bins < MAX_CODES - extra:
+        raise ValueError(f"n_bins must be a whole number between 2 and {MAX_CODES - 1 - extra}, not {n_bins!r}")
+    return int(n_bins)
+
+
+def _lookup(index: pd.Index, values) -> np.ndarray:
+    """Position of each value in the index, -1 where it is not there."""
+    if isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):
+        table = np.append(index.get_indexer(values.cat.categories), -1)
+        return table[values.cat.codes.to_numpy()]
+    values = np.asarray(values)
+    if values.dtype.kind in "iuf" and index.dtype.kind in "iu" and len(index) > 1:
+        steps = np.diff(index.to_numpy())
+        if (steps == 1).all():  # consecutive integers: subtract instead of hashing
+            shifted = values - index[0]
+            inside = (shifted >= 0) & (shifted < len(index))
+            if values.dtype.kind == "f":
+                inside &= shifted == np.floor(shifted)
+            return np.where(inside, shifted, -1).astype(np.int64)
+    return index.get_indexer(pd.Index(values))
+
+
+def _to_float(values, name) -> np.ndarray:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise ValueError(f"Complex data not supported: column {name!r} holds complex numbers")
+        return array if array.dtype.kind == "f" else array.astype(float)
+    except (TypeError, ValueError) as error:
+        if "Complex" in str(error):
+            raise
+        raise ValueError(f"column {name!r} is declared numeric but holds a value that is not a number: {error}") from None
+
+
+def _as_table(X) -> np.ndarray:
+    if hasattr(X, "sparse") or type(X).__module__.startswith("scipy.sparse"):
+        raise TypeError("Sparse data was passed, but dense data is required: use X.toarray()")
+    if hasattr(X, "__array__"):
+        return np.asarray(X)
+    return np.array([list(row) for row in X], dtype=object) if _is_mixed(X) else np.asarray(X)
+
+
+def _is_mixed(X) -> bool:
+    first = next(iter(X), None)
+    return isinstance(first, (list, tuple)) and any(isinstance(v, str) for v in first)
+
+
+def _name_error(names, columns) -> str:
+    if sorted(names) == sorted(map(str, columns)):
+        return (
+            "The feature names should match those of the schema, in its order: pass X[schema.columns]. "
+            f"Got {names}, expected {list(columns)}"
+        )
+    unseen = sorted(set(names) - set(columns))
+    absent = sorted(set(columns) - set(names))
+    return f"The feature names should match those of the schema. Not in the schema: {unseen}; missing from X: {absent}"
+
+
+def _plain(value):
+    return value.item() if isinstance(value, np.generic) else value

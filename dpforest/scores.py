@@ -1,0 +1,328 @@
+"""Split utilities on child counts, each with its sensitivity and its range.
+
+A score looks at the children that a split would make and gives a number, the larger the better.  What calibrates
+a selection is the *range* R: the largest spread, over the candidates, of the score changes between neighbours.
+The *sensitivity* Δ is the largest single change.  ``R <= 2 Δ`` always, and ``R <= Δ`` under add-remove when the
+score is *monotone*, that is, when adding a record moves all candidates the same way (:prf:ref:`lem-range`).
+
+``n`` in the constants is a public cap on the number of records of a node, after the record was added.  Without a
+cap the supremum over all sizes is given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpforest.privacy import ADD_REMOVE, check_relation
+
+__all__ = [
+    "CLASSIFICATION", "Score", "absolute_pearson", "gini", "gini_gain", "information_gain", "majority", "mass_gap", "mean",
+    "normalised_gini", "pearson", "sse", "variance", "weighted_variance",
+]  # fmt: skip
+
+Constants = Callable[[float], tuple[float, float]]  # n -> (under add-remove, under replace-one)
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score with what is proved of it.
+
+    Call it on an array of counts, shape (..., children, classes), or for the regression scores on an array of
+    moments, shape (..., children, 3): count, sum and sum of squares of targets in [0, 1].
+
+    Attributes
+    ----------
+    name : str
+    monotone : bool
+        Whether adding a record moves every candidate's score the same way (none up, or none down).
+    sharp : bool
+        Whether :meth:`range` is the smallest valid constant; else it is the bound ``2 Δ``.
+    needs_cap : bool
+        Whether the constants are finite only under a public cap ``n``.
+    claims : tuple of str
+        The claims of the book that prove the constants.
+    """
+
+    name: str
+    function: Callable[[np.ndarray], np.ndarray] = field(repr=False)
+    _sensitivity: Constants = field(repr=False)
+    _range: Constants = field(repr=False)
+    monotone: bool
+    claims: tuple[str, ...]
+    description: str = field(repr=False)
+    sharp: bool = True
+    needs_cap: bool = False
+
+    def __post_init__(self):
+        object.__setattr__(self, "__claims__", self.claims)
+        object.__setattr__(self, "__doc__", self.description)
+
+    def __call__(self, counts) -> np.ndarray:
+        counts = np.asarray(counts, dtype=float)
+        if counts.ndim < 2:
+            raise ValueError(f"counts must have shape (..., children, classes), not {counts.shape}")
+        return self.function(counts)
+
+    def sensitivity(self, relation: str, n: float = math.inf) -> float:
+        """Δ: the largest change of one candidate's score between neighbours; the supremum where it is not attained."""
+        return self._pick(self._sensitivity, relation, n)
+
+    def range(self, relation: str, n: float = math.inf) -> float:
+        """R: the largest spread of score changes over candidates between neighbours; calibrate ``rate = epsilon / R``."""
+        return self._pick(self._range, relation, n)
+
+    def _pick(self, constants: Constants, relation: str, n: float) -> float:
+        check_relation(relation)
+        if not n >= 1:
+            raise ValueError(f"n must be a public cap on the number of records, at least 1, not {n!r}")
+        if self.needs_cap and math.isinf(n):
+            raise ValueError(
+                f"{self.name} grows with the number of records, so it needs a public cap on that number: pass n=..., "
+                "never the size of the data"
+            )
+        return constants(n)[0 if relation == ADD_REMOVE else 1]
+
+    def __repr__(self) -> str:
+        return f"<score {self.name}>"
+
+
+def _shrink(n: float) -> float:
+    """(n - 1) / n, one in the limit: the factor of every sum-of-squares score at size n."""
+    return 1.0 if math.isinf(n) else (n - 1) / n
+
+
+def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+    """top / bottom with 0 / 0 = 0, the convention for empty children."""
+    return np.divide(top, bottom, out=np.zeros(np.broadcast_shapes(top.shape, bottom.shape)), where=bottom != 0)
+
+
+def _child_impurity(counts: np.ndarray) -> np.ndarray:
+    """Count-weighted Gini impurity of each child, ``n - sum of squared counts / n``."""
+    size = counts.sum(axis=-1)
+    return size - _ratio((counts**2).sum(axis=-1), size)
+
+
+def _gini(counts):
+    return -_child_impurity(counts).sum(axis=-1)
+
+
+def _normalised_gini(counts):
+    return _ratio(_gini(counts), counts.sum(axis=(-1, -2)))
+
+
+def _gini_gain(counts):
+    return _child_impurity(counts.sum(axis=-2)) + _gini(counts)
+
+
+def _information_gain(counts):
+    size = counts.sum(axis=-1, keepdims=True)
+    share = _ratio(counts, size)
+    return (counts * np.log2(share, out=np.zeros_like(share), where=share > 0)).sum(axis=(-1, -2))
+
+
+def _majority(counts):
+    return counts.max(axis=-1).sum(axis=-1)
+
+
+def _child_sse(moments):
+    size, total, squares = np.moveaxis(moments, -1, 0)
+    return squares - _ratio(total**2, size)
+
+
+def _sse(moments):
+    return -_child_sse(moments).sum(axis=-1)
+
+
+def _variance(moments):
+    return -_ratio(_child_sse(moments), moments[..., 0]).sum(axis=-1)
+
+
+def _weighted_variance(moments):
+    return _ratio(_sse(moments), moments[..., 0].sum(axis=-1))
+
+
+def _mean(moments):
+    return _ratio(moments[..., 1].sum(axis=-1), moments[..., 0].sum(axis=-1))
+
+
+def _mass_gap(moments):
+    size, total = moments[..., 0], moments[..., 1]
+    return np.abs(total - size / 2).sum(axis=-1)
+
+
+def _pearson(counts):
+    children = np.arange(counts.shape[-2], dtype=float)[:, None]
+    classes = np.arange(counts.shape[-1], dtype=float)
+    size = counts.sum(axis=(-1, -2))
+
+    def moment(weight):
+        return (counts * weight).sum(axis=(-1, -2))
+
+    sx, sy = moment(children), moment(classes)
+    covariance = size * moment(children * classes) - sx * sy
+    spread = (size * moment(children**2) - sx**2) * (size * moment(classes**2) - sy**2)
+    return _ratio(covariance, np.sqrt(np.maximum(spread, 0)))
+
+
+def _entropy_step(n: float) -> float:
+    """phi(n - 1) in bits: how much the count-weighted entropy can rise when a node grows to n records."""
+    return n * math.log2(n) - ((n - 1) * math.log2(n - 1) if n > 1 else 0.0)
+
+
+def _largest_over_sizes(value: Callable[[int], float], n: float) -> float:
+    """Largest value over sizes up to n of a sequence that has peaked by size 3."""
+    return max(value(size) for size in range(1, int(min(n, 3)) + 1))
+
+
+gini = Score(
+    "gini", _gini,
+    lambda n: (2 * _shrink(n), 2 * _shrink(n)),
+    lambda n: (2 * _shrink(n), 4 * _shrink(n)),
+    True, ("thm-gini", "pub-gini-count", "pub-gini-exponent", "pub-gini-over-entropy"),
+    """Count-weighted Gini: minus the sum over children of ``n_j (1 - sum of squared class shares)``.
+
+    Monotone; Δ = 2 under both relations, R = 2 under add-remove and 4 under replace-one; with at most n records
+    ``2 (n - 1) / n`` and ``4 (n - 1) / n`` (:prf:ref:`thm-gini`).  DiffPETs formula (5) with the opposite sign.
+    """,
+)  # fmt: skip
+
+normalised_gini = Score(
+    "normalised-gini", _normalised_gini,
+    lambda n: (
+        _largest_over_sizes(lambda m: 2 * (m - 1) / m**2, n),
+        _largest_over_sizes(lambda m: 2 * (m - 1) / m**2, n),
+    ),
+    lambda n: (
+        _largest_over_sizes(lambda m: 2 * (m - 1) / m**2, n),
+        _largest_over_sizes(lambda m: 4 * (m - 1) / m**2, n),
+    ),
+    False, ("thm-normalised-gini", "pub-gini-dataset", "pub-gini-split"),
+    """Gini divided by the number of records: eDPRF formula (8), CART-DPsAdaBoost formula (5), with the opposite sign.
+
+    Not monotone; Δ = 1/2 under both relations, R = 1/2 under add-remove and 1 under replace-one.  Private, and
+    almost blind: the score lies in [-1, 0] however many records there are (:prf:ref:`thm-normalised-gini`).
+    """,
+)  # fmt: skip
+
+gini_gain = Score(
+    "gini-gain", _gini_gain,
+    lambda n: (2 * _shrink(n), 4.0 if math.isinf(n) else _gain_change(int(n))),
+    lambda n: (2 * _shrink(n), 4 * _shrink(n)),
+    False, ("thm-gini-gain", "pub-gini-gain"),
+    """Impurity of the node less that of its children.  The node's own impurity is the same for all candidates, so
+    the selection law and R are those of :data:`gini`; Δ is not, and replace-one reaches 4 (:prf:ref:`thm-gini-gain`).
+    """,
+)  # fmt: skip
+
+information_gain = Score(
+    "information-gain", _information_gain,
+    lambda n: (_entropy_step(n), _entropy_step(max(n - 1, 1)) if n > 1 else 0.0),
+    lambda n: (_entropy_step(n), 2 * _entropy_step(n - 1) if n > 1 else 0.0),
+    True, ("thm-information-gain", "pub-information-gain"),
+    """Minus the count-weighted conditional entropy in bits.  Monotone; Δ grows with the cap n on the records:
+    ``n log2 n - (n - 1) log2 (n - 1)`` under add-remove (:prf:ref:`thm-information-gain`).
+    """,
+    needs_cap=True,
+)  # fmt: skip
+
+majority = Score(
+    "majority", _majority,
+    lambda n: (1.0, 1.0 if n > 1 else 0.0),
+    lambda n: (1.0, 2.0 if n > 1 else 0.0),
+    True, ("thm-majority", "pub-majority"),
+    """Number of records that the majority label of their child gets right (*Max*).  Monotone; Δ = 1, R = 1 under
+    add-remove and 2 under replace-one (:prf:ref:`thm-majority`).  On a single child with one class per candidate it
+    is the label count of a leaf.
+    """,
+)  # fmt: skip
+
+sse = Score(
+    "sse", _sse,
+    lambda n: (_shrink(n), _shrink(n)),
+    lambda n: (_shrink(n), 2 * _shrink(n)),
+    True, ("thm-sse", "pub-variance"),
+    """Minus the sum of squared errors around the child means, targets in [0, 1].  Monotone; Δ = 1 under both
+    relations, R = 1 under add-remove and 2 under replace-one (:prf:ref:`thm-sse`).
+    """,
+)  # fmt: skip
+
+variance = Score(
+    "variance", _variance,
+    lambda n: (_largest_over_sizes(lambda m: (m - 1) / m**2, n), 1 / 3),
+    lambda n: (2 * _largest_over_sizes(lambda m: (m - 1) / m**2, n), 2 / 3),
+    False, ("thm-variance", "pub-variance"),
+    """Minus the unweighted sum of child variances, targets in [0, 1].  Each variance is at most 1/4 whatever the
+    size, so a selection by it hardly sees the data (:prf:ref:`thm-variance`).  R is the bound 2 Δ.
+    """,
+    sharp=False,
+)  # fmt: skip
+
+weighted_variance = Score(
+    "weighted-variance", _weighted_variance,
+    lambda n: (_largest_over_sizes(lambda m: (m - 1) / m**2, n),) * 2,
+    lambda n: (2 * _largest_over_sizes(lambda m: (m - 1) / m**2, n),) * 2,
+    False, ("thm-variance",),
+    """Minus the mean squared error around the child means, targets in [0, 1]: :data:`sse` over the number of records,
+    which is private under add-remove.  Δ = 1/4 (:prf:ref:`thm-variance`).  R is the bound 2 Δ.
+    """,
+    sharp=False,
+)  # fmt: skip
+
+mean = Score(
+    "mean", _mean,
+    lambda n: (1.0, 1.0),
+    lambda n: (2.0, 2.0),
+    False, ("thm-mean", "pub-mean"),
+    """Mean target of the records, in [0, 1], with the mean of no record set to 0: Δ = 1 then.  Where at least n records
+    are known to be there it is ``1 / (n + 1)`` under add-remove and ``1 / n`` under replace-one
+    (:prf:ref:`thm-mean`).  It is here for the chapter, not as a split score.  R is the bound 2 Δ.
+    """,
+    sharp=False,
+)  # fmt: skip
+
+mass_gap = Score(
+    "mass-gap", _mass_gap,
+    lambda n: (0.5, 1.0),
+    lambda n: (1.0, 2.0),
+    False, ("thm-two-masses",),
+    """Half the distance between the masses ``sum y`` and ``sum (1 - y)`` of each child, summed: the regression form of
+    :data:`majority`.  Δ = 1/2 under add-remove and 1 under replace-one; R = 1 and 2 (:prf:ref:`thm-two-masses`).
+    """,
+)  # fmt: skip
+
+pearson = Score(
+    "pearson", _pearson,
+    lambda n: (1 + 1 / math.sqrt(2), 2.0),
+    lambda n: (2 + math.sqrt(2), 4.0),
+    False, ("def-pearson",),
+    """Pearson correlation of the child index with the class code, 0 where it is undefined.  Its sensitivity does not
+    fall with the number of records.  R is the bound 2 Δ.
+    """,
+    sharp=False,
+)  # fmt: skip
+
+absolute_pearson = Score(
+    "absolute-pearson", lambda counts: np.abs(_pearson(counts)),
+    lambda n: (1.0, 1.0),
+    lambda n: (2.0, 2.0),
+    False, ("def-pearson",),
+    """Absolute value of :data:`pearson`; Δ = 1 whatever the number of records.  R is the bound 2 Δ.""",
+    sharp=False,
+)  # fmt: skip
+
+
+def _gain_change(n: int) -> float:
+    """Δ of the Gini gain under replace-one at size n, by the extremal family of the proof of thm-gini-gain.
+
+    A child holds m records of one class and the record whose label flips, the other child a of the other class.
+    """
+    flip = (2 * (n - 1 - 2 * m) / n + 2 * m / (m + 1) for m in range(n))
+    return max([2 * (n - 1) / n, *flip])
+
+
+#: The scores that a classification tree may take, by name.
+CLASSIFICATION = {score.name: score for score in (gini, normalised_gini, gini_gain, information_gain, majority)}

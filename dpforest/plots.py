@@ -1,0 +1,108 @@
+"""One look for every figure of the book: safe for colour-blind readers, legible on a phone, a white card in dark mode.
+
+Colours are never alone: each line also has its marker and dash. A figure is 4.8 inches wide, so that its 11-point text
+is about 11 pixels high on a screen 390 pixels wide. Panels are stacked, not set side by side.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["DASHES", "MARKERS", "PALETTE", "STYLE", "figure", "log_ticks", "use"]
+
+# Okabe and Ito's eight colours without yellow, which is too faint on white.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+WIDTH = 4.8
+
+STYLE: Any = {
+    "figure.figsize": (WIDTH, 3.4),
+    "figure.dpi": 200,
+    "figure.facecolor": "white",
+    "figure.constrained_layout.use": True,
+    "savefig.facecolor": "white",
+    "savefig.dpi": 200,
+    "font.family": "DejaVu Sans",
+    "font.size": 11,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 11,
+    "xtick.labelsize": 10,
+    "ytick.labelsize": 10,
+    "legend.fontsize": 10,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#d9d9d9",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 5.5,
+    "image.cmap": "cividis",
+}
+
+
+def use() -> None:
+    """Make this style Matplotlib's default for the rest of the session; call it once, at the head of a notebook."""
+    import matplotlib as mpl
+    from cycler import cycler
+
+    mpl.rcParams.update(STYLE)
+    mpl.rcParams["axes.prop_cycle"] = cycler(color=PALETTE) + cycler(marker=MARKERS) + cycler(linestyle=DASHES)
+
+
+def figure(panels: int = 1, height: float = 3.2, *, sharex: bool = False) -> tuple[Figure, Any]:
+    """Return a figure of panels stacked one below the other.
+
+    Parameters
+    ----------
+    panels : int, default 1
+        How many panels, at least 1.
+    height : float, default 3.2
+        Height of each panel, in inches.
+    sharex : bool, default False
+        Whether the panels share their horizontal axis.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+    axes : matplotlib.axes.Axes or ndarray of shape (panels,)
+        A single Axes where there is one panel.
+    """
+    import matplotlib.pyplot as plt
+
+    if panels < 1:
+        raise ValueError(f"a figure has at least one panel; got panels={panels!r}")
+    use()
+    made, axes = plt.subplots(panels, 1, figsize=(WIDTH, height * panels), sharex=sharex, squeeze=False)
+    column = np.asarray(axes)[:, 0]
+    return made, (column[0] if panels == 1 else column)
+
+
+def log_ticks(axes: Axes, values: Any, axis: str = "x") -> None:
+    """Give one axis a logarithmic scale with ticks at the given values only, written as plain numbers.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    values : sequence of float
+        Where the ticks stand, all positive (the privacy budgets of an experiment, say).
+    axis : {"x", "y"}, default "x"
+    """
+    values = [float(value) for value in values]
+    if axis not in ("x", "y"):
+        raise ValueError(f'axis is "x" or "y"; got {axis!r}')
+    if not values or min(values) <= 0:
+        raise ValueError("a logarithmic axis has only positive ticks, and at least one")
+    set_scale, set_ticks = (axes.set_xscale, axes.set_xticks) if axis == "x" else (axes.set_yscale, axes.set_yticks)
+    set_scale("log")
+    set_ticks(values, labels=[f"{value:g}" for value in values])
+    set_ticks([], minor=True)

@@ -1,0 +1,330 @@
+"""The oracle: laws, losses and sensitivities re-derived in exact fractions.
+
+It imports nothing from dpforest and nothing but the standard library, so that a test which compares the two has
+two derivations to compare.  Laws are dictionaries or lists of ``Fraction``; a *loss* is kept as its exponential, the
+worst ratio of probabilities, because that is a fraction while the loss itself is not.  A rate enters as its
+exponential too: ``base`` stands for ``exp(rate)``.
+
+Sections: laws; worst cases; data sets and neighbours; composition; budgets; scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from fractions import Fraction
+from itertools import combinations, combinations_with_replacement, permutations, product
+
+ADD_REMOVE, REPLACE_ONE = "add-remove", "replace-one"
+
+# ---- laws ------------------------------------------------------------------------------------------------------
+
+
+def acceptance(scores, base) -> list[Fraction]:
+    """``base ** (score - best)``; None marks what is not a candidate.  Differences of scores are whole numbers."""
+    best = max(s for s in scores if s is not None)
+    return [Fraction(0) if s is None else Fraction(base) ** int(s - best) for s in scores]
+
+
+def exponential(accept) -> list[Fraction]:
+    """The exponential mechanism: weights over their sum."""
+    return [p / sum(accept) for p in accept]
+
+
+def permute_and_flip_orders(accept) -> list[Fraction]:
+    """Permute-and-flip by its definition: the average over all K! orders of who is first to accept."""
+    law = [Fraction(0)] * len(accept)
+    for order in permutations(range(len(accept))):
+        nobody = Fraction(1, math.factorial(len(accept)))
+        for r in order:
+            law[r] += nobody * accept[r]
+            nobody *= 1 - accept[r]
+    return law
+
+
+def permute_and_flip(accept) -> list[Fraction]:
+    """Permute-and-flip by its integral, ``p_r`` times the integral over [0, 1] of the product of ``1 - p_s x``."""
+    law = []
+    for r, p in enumerate(accept):
+        poly = [Fraction(1)]  # coefficients of 1, x, x^2, ...
+        for s, q in enumerate(accept):
+            if s != r:
+                poly = [a - q * b for a, b in zip([*poly, Fraction(0)], [Fraction(0), *poly], strict=True)]
+        law.append(p * sum(c / (power + 1) for power, c in enumerate(poly)))
+    return law
+
+
+def noisy_max(accept) -> list[Fraction]:
+    """Who has the largest score plus exponential noise, by the memoryless property.
+
+    Wait until the noise has reached the best score: candidate s is still alive with probability ``p_s``, and what is
+    left of each living candidate's noise is a fresh exponential.  So the winner is uniform among the living.
+    """
+    law = [Fraction(0)] * len(accept)
+    for alive in product([False, True], repeat=len(accept)):
+        if any(alive):
+            chance = math.prod(
+                (p if lives else 1 - p for p, lives in zip(accept, alive, strict=True)), start=Fraction(1)
+            )
+            for r, lives in enumerate(alive):
+                if lives:
+                    law[r] += chance / sum(alive)
+    return law
+
+
+def two_sided_geometric(k: int, alpha: Fraction) -> Fraction:
+    """Probability of the noise ``k``, which is proportional to ``alpha ** |k|``."""
+    return (1 - alpha) / (1 + alpha) * alpha ** abs(k)
+
+
+def noisy_count(count: int, base: Fraction, cap: int) -> dict[int, Fraction]:
+    """A count plus two-sided geometric noise, ``alpha = 1 / base``, with the outputs beyond [0, cap] merged into the ends.
+
+    For counts in [0, cap] the ratio of two such laws is constant beyond the ends, so merging changes no loss: the
+    finite law stands for the whole one.
+    """
+    alpha = 1 / Fraction(base)
+    law = {k: two_sided_geometric(k - count, alpha) for k in range(1, cap)}
+    law[0] = alpha**count / (1 + alpha)
+    law[cap] = alpha ** (cap - count) / (1 + alpha)
+    return law
+
+
+def noisy_histogram(counts, base, cap: int) -> dict[tuple, Fraction]:
+    """Independent :func:`noisy_count` on every cell."""
+    return independent(*(noisy_count(count, base, cap) for count in counts))
+
+
+def noisy_bit(truth: bool, base) -> dict[bool, Fraction]:
+    """Randomised response: the truth with odds ``base`` to 1."""
+    base = Fraction(base)
+    return {truth: base / (1 + base), not truth: 1 / (1 + base)}
+
+
+# ---- worst cases -----------------------------------------------------------------------------------------------
+
+
+def worst_ratio(law, other):
+    """The largest ratio of probabilities over all outcomes, both ways round; infinite if the supports differ."""
+    if not isinstance(law, dict):
+        law, other = dict(enumerate(law)), dict(enumerate(other))
+    worst = Fraction(1)
+    for outcome in law.keys() | other.keys():
+        p, q = law.get(outcome, 0), other.get(outcome, 0)
+        if (p == 0) != (q == 0):
+            return math.inf
+        if p:
+            worst = max(worst, p / q, q / p)
+    return worst
+
+
+def spread_of_ratios(law, other) -> Fraction:
+    """Largest over smallest ratio: e to the *range* of the log-ratios, which bounded range speaks of."""
+    ratios = [p / q for p, q in zip(law, other, strict=True) if p]
+    return max(ratios) / min(ratios)
+
+
+def changes(candidates: int, spread: int) -> list[tuple[int, ...]]:
+    """Every whole-number profile of score changes whose range is at most ``spread``, up to a common shift."""
+    return [d for d in product(range(spread + 1), repeat=candidates) if min(d) == 0]
+
+
+def selection_worst(mechanism, scores, base, spread: int, measure=worst_ratio) -> Fraction:
+    """Worst ``measure`` at ``scores`` over all profiles of :func:`changes`."""
+    law = mechanism(acceptance(scores, base))
+    moved = ([s + d for s, d in zip(scores, change, strict=True)] for change in changes(len(scores), spread))
+    return max(measure(law, mechanism(acceptance(new, base))) for new in moved)
+
+
+def error(law, scores) -> Fraction:
+    """Expected gap of the drawn candidate to the best."""
+    return sum(p * (max(scores) - s) for p, s in zip(law, scores, strict=True))
+
+
+# ---- data sets and neighbours ----------------------------------------------------------------------------------
+
+
+def datasets(universe, size: int, least: int = 0) -> list[tuple]:
+    """Every multiset of records of ``least`` to ``size`` records, as a sorted tuple."""
+    return [data for n in range(least, size + 1) for data in combinations_with_replacement(sorted(universe), n)]
+
+
+def pairs(universe, size: int, relation: str, least: int = 0):
+    """Every unordered pair of neighbours with at most ``size`` records each."""
+    if relation == ADD_REMOVE:
+        for data in datasets(universe, size - 1, least):
+            for record in universe:
+                yield data, tuple(sorted((*data, record)))
+    elif relation == REPLACE_ONE:
+        for data in datasets(universe, size - 1, max(least - 1, 0)):
+            for one, other in combinations(sorted(universe), 2):
+                yield tuple(sorted((*data, one))), tuple(sorted((*data, other)))
+    else:
+        raise ValueError(relation)
+
+
+def worst_case(mechanism, universe, size: int, relation: str, least: int = 0):
+    """Worst ratio of a mechanism (data -> law) over all pairs of neighbours: the exponential of its privacy loss."""
+    laws: dict = {}
+    worst = Fraction(1)
+    for pair in pairs(universe, size, relation, least):
+        for data in pair:
+            if data not in laws:
+                laws[data] = mechanism(data)
+        worst = max(worst, worst_ratio(laws[pair[0]], laws[pair[1]]))
+    return worst
+
+
+# ---- composition -----------------------------------------------------------------------------------------------
+
+
+def independent(*laws) -> dict[tuple, Fraction]:
+    """Joint law of independent draws."""
+    joint = {(): Fraction(1)}
+    for law in laws:
+        joint = {(*start, out): p * q for start, p in joint.items() for out, q in law.items()}
+    return joint
+
+
+def then(law, follow) -> dict[tuple, Fraction]:
+    """Joint law of a draw and a second one whose mechanism ``follow(output)`` depends on the first."""
+    return {(first, second): p * q for first, p in law.items() for second, q in follow(first).items()}
+
+
+def image(law, function) -> dict:
+    """Law of ``function`` of the output."""
+    result: dict = defaultdict(Fraction)
+    for out, p in law.items():
+        result[function(out)] += p
+    return dict(result)
+
+
+def mixture(weighted_laws) -> dict:
+    """Law of a draw from a law that is itself drawn."""
+    result: dict = defaultdict(Fraction)
+    for weight, law in weighted_laws:
+        for out, p in law.items():
+            result[out] += weight * p
+    return dict(result)
+
+
+def split_by_value(data, parts: int, part_of) -> list[tuple]:
+    """Disjoint parts: each record goes where its own value says."""
+    return [tuple(record for record in data if part_of(record) == part) for part in range(parts)]
+
+
+def by_value(mechanisms, part_of):
+    """Each part, decided by the record's value, to its own mechanism."""
+
+    def run(data):
+        blocks = split_by_value(data, len(mechanisms), part_of)
+        return independent(*(mechanism(block) for mechanism, block in zip(mechanisms, blocks, strict=True)))
+
+    return run
+
+
+def by_coin(mechanisms):
+    """Each record to a part of its own by a fair die that does not look at it."""
+    parts = len(mechanisms)
+
+    def run(data):
+        weighted = []
+        for coins in product(range(parts), repeat=len(data)):
+            blocks = [tuple(r for r, c in zip(data, coins, strict=True) if c == part) for part in range(parts)]
+            law = independent(*(mechanism(block) for mechanism, block in zip(mechanisms, blocks, strict=True)))
+            weighted.append((Fraction(1, parts ** len(data)), law))
+        return mixture(weighted)
+
+    return run
+
+
+def by_equal_split(mechanisms):
+    """A random order of the records, cut into parts whose sizes differ by at most one, the first parts the larger."""
+    parts = len(mechanisms)
+
+    def run(data):
+        sizes = [len(data) // parts + (part < len(data) % parts) for part in range(parts)]
+        cuts = [sum(sizes[:part]) for part in range(parts + 1)]
+        orders = set(permutations(data))  # equally likely: every arrangement stands for as many permutations
+        weighted = []
+        for order in sorted(orders):
+            blocks = [tuple(sorted(order[a:b])) for a, b in zip(cuts, cuts[1:], strict=False)]
+            law = independent(*(mechanism(block) for mechanism, block in zip(mechanisms, blocks, strict=True)))
+            weighted.append((Fraction(1, len(orders)), law))
+        return mixture(weighted)
+
+    return run
+
+
+def class_histogram(classes: int, base, cap: int):
+    """The mechanism that releases noisy class counts of records that are class labels."""
+    return lambda data: noisy_histogram([data.count(c) for c in range(classes)], base, cap)
+
+
+def majority_score(data, feature: int, classes=(0, 1)) -> int:
+    """Records in the majority class of their child when binary ``feature`` splits the records (x_0, x_1, ..., y)."""
+    children = split_by_value(data, 2, lambda record: record[feature])
+    return sum(max(sum(r[-1] == c for r in child) for c in classes) for child in children)
+
+
+def two_level_tree(mechanism, root_base, leaf_base):
+    """A whole tree on records (x_0, x_1, y): choose the feature to split on, then a label in each child."""
+
+    def label(child):
+        votes = [sum(r[-1] == c for r in child) for c in (0, 1)]
+        return dict(enumerate(mechanism(acceptance(votes, leaf_base))))
+
+    def run(data):
+        root = mechanism(acceptance([majority_score(data, feature) for feature in (0, 1)], root_base))
+
+        def children(feature):
+            return independent(*(label(child) for child in split_by_value(data, 2, lambda r: r[feature])))
+
+        return then(dict(enumerate(root)), children)
+
+    return run
+
+
+def equal_split_worst(base, parts: int) -> Fraction:
+    """Worst case of the equal-size split over all sizes: one part in ``parts`` removes once, the others move a record."""
+    base = Fraction(base)
+    return base / parts + (1 - Fraction(1, parts)) * base**3
+
+
+def scope_cost(scope) -> tuple[float, float]:
+    """Cost under (add-remove, replace-one) of a scope ``(own add-remove, own replace-one, kind, children)``."""
+    own_ar, own_r1, kind, children = scope
+    costs = [scope_cost(child) for child in children]
+    if not costs:
+        return own_ar, own_r1
+    ar, r1 = zip(*costs, strict=True)
+    if kind == "sequential":
+        return own_ar + sum(ar), own_r1 + sum(r1)
+    if kind == "partition":
+        moves = [a + b for a, b in combinations(ar, 2)]
+        return own_ar + max(ar), own_r1 + max([*r1, *moves, max(ar)])
+    if kind == "assignment":
+        return own_ar + max(ar), own_r1 + max(r1)
+    if kind == "equal-split":
+        parts = len(ar)
+        return own_ar + math.log(math.exp(max(ar)) / parts + (1 - 1 / parts) * math.exp(3 * max(ar))), own_r1 + max(r1)
+    raise ValueError(kind)
+
+
+# ---- budgets ---------------------------------------------------------------------------------------------------
+
+
+def level_budget(epsilon, depth: int, level: int) -> Fraction:
+    """Formula (9) as printed: ``epsilon / s * 1 / (depth - level + 1)`` with ``s = 1/depth + ... + 1/2 + 1``."""
+    s = sum(Fraction(1, k) for k in range(1, depth + 1))
+    return Fraction(epsilon) / s * Fraction(1, depth - level + 1)
+
+
+def node_budget(epsilon, depth: int, level: int, leaf: bool) -> Fraction:
+    """Formula (10) as printed: a branch gets its level's share, a leaf what levels 1 to level - 1 have left."""
+    if not leaf:
+        return level_budget(epsilon, depth, level)
+    return Fraction(epsilon) - sum(level_budget(epsilon, depth, m) for m in range(1, level))
+
+
+# ---- scores ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,278 @@
+"""Data sets with hand-written public schemas, checksums and citations.
+
+>>> from dpforest import datasets
+>>> cancer = datasets.load("breast-cancer").split(test_size=0.3, random_state=0)
+>>> cancer.X.shape, cancer.X_test.shape
+((398, 30), (171, 30))
+
+Files are looked for in ``$DPFOREST_DATA/<folder>/``, then in the cache (``$DPFOREST_CACHE``, else the platform's cache
+folder), then downloaded from the UCI repository; every file is checked by sha256.  Three sets ship inside
+scikit-learn and need no file.
+
+A schema says what is public *before* the data: its bounds, categories and classes come from the documentation of the
+set, or are round numbers with a reason, and never from the rows.  A comment beside each says which.  Values outside
+the bounds are clipped by :meth:`dpforest.Schema.encode`, which counts them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+
+from dpforest.schema import Schema
+
+from . import (
+    adult,
+    bank_marketing,
+    census_income_kdd,
+    congressional_voting,
+    daily_demand,
+    german_credit,
+    mushroom,
+    nursery,
+    shipped,
+    wall_following_robot,
+    wine_quality,
+)
+from . import files as _files
+from .entry import Entry, Parts
+from .files import ChecksumError, DatasetUnavailableError
+
+__all__ = ["ChecksumError", "Dataset", "DatasetUnavailableError", "available", "load", "names", "split"]
+
+_MODULES = (
+    adult,
+    bank_marketing,
+    census_income_kdd,
+    congressional_voting,
+    daily_demand,
+    german_credit,
+    mushroom,
+    nursery,
+    wall_following_robot,
+    wine_quality,
+    shipped,
+)
+_CATALOGUE: dict[str, Entry] = {entry.name: entry for module in _MODULES for entry in module.ENTRIES}
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A data set, frozen.
+
+    Attributes
+    ----------
+    name, title, description : str
+    X : DataFrame, shape (n_rows, n_features)
+        Columns as in ``schema.columns``, in that order; a categorical column is a pandas categorical over the declared
+        categories, in the declared order.
+    y : Series, shape (n_rows,)
+        Class labels, or the target of a regression.
+    X_test, y_test : DataFrame and Series, or None
+        The official test set, where UCI gives one, or the test part of :meth:`split`.
+    schema : Schema
+        What is public about the table.
+    citation : str
+        How to cite the set, with its DOI; ``key`` is its key in the bibliography.
+    checksums : dict of str to str
+        sha256 of the uncompressed content of each file read (of the values, for a set shipped with scikit-learn).
+    weights, weights_test : Series or None
+        Instance weights of the survey, where the set has them; never a feature.
+    """
+
+    name: str
+    title: str
+    description: str
+    X: pd.DataFrame = field(repr=False)
+    y: pd.Series = field(repr=False)
+    schema: Schema
+    citation: str
+    key: str
+    checksums: dict[str, str] = field(repr=False)
+    X_test: pd.DataFrame | None = field(default=None, repr=False)
+    y_test: pd.Series | None = field(default=None, repr=False)
+    weights: pd.Series | None = field(default=None, repr=False)
+    weights_test: pd.Series | None = field(default=None, repr=False)
+
+    def pooled(self) -> Dataset:
+        """The same set with its test rows appended to its training rows, and no test part."""
+        if self.X_test is None:
+            return self
+        weights = None if self.weights is None else pd.concat([self.weights, self.weights_test], ignore_index=True)
+        return replace(
+            self,
+            X=pd.concat([self.X, self.X_test], ignore_index=True),
+            y=pd.concat([self.y, self.y_test], ignore_index=True),
+            X_test=None,
+            y_test=None,
+            weights=weights,
+            weights_test=None,
+        )
+
+    def split(self, test_size: float | int = 0.25, random_state: int | None = 0) -> Dataset:
+        """The same set with a random part of its rows as the test part.
+
+        Rows keep their order within each part; classes are stratified.
+
+        Parameters
+        ----------
+        test_size : float or int
+            Share of the rows, or their number.
+        random_state : int or None
+            Seed of the split; the same seed gives the same split.
+
+        Raises
+        ------
+        ValueError
+            The set has a test part already: use it, or call :meth:`pooled` first.
+        """
+        if self.X_test is not None:
+            raise ValueError(f"{self.name} has a test part already; use it, or write .pooled().split(...)")
+        from sklearn.model_selection import train_test_split  # slow to import, so only when needed
+
+        strata = None if self.schema.classes is None else self.y
+        parts = train_test_split(
+            np.arange(len(self.y)), test_size=test_size, random_state=random_state, stratify=strata
+        )
+        train, test = (np.sort(part) for part in parts)
+        return replace(
+            self,
+            X=_rows(self.X, train),
+            y=_rows(self.y, train),
+            X_test=_rows(self.X, test),
+            y_test=_rows(self.y, test),
+            weights=_rows(self.weights, train),
+            weights_test=_rows(self.weights, test),
+        )
+
+
+def names() -> list[str]:
+    """The data sets that :func:`load` knows."""
+    return list(_CATALOGUE)
+
+
+def load(name: str, *, download: bool = True) -> Dataset:
+    """Load a data set.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names`.
+    download : bool
+        Whether to fetch absent files from UCI into the cache.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    ValueError
+        A name that is not in :func:`names`.
+    DatasetUnavailableError
+        The files are nowhere to be found; the message lists them and says what to do.
+    ChecksumError
+        A file is there, but it is not the one this library was written for.
+    """
+    if name not in _CATALOGUE:
+        raise ValueError(f"there is no data set {name!r}; there are: {', '.join(_CATALOGUE)}")
+    entry = _CATALOGUE[name]
+    _make_present(entry, download)
+    checksums: dict[str, str] = {}
+
+    def read(file_name: str) -> bytes:
+        file = next(file for file in entry.files if file.name == file_name)
+        path = _files.find(entry.folder, file)
+        if path is None:  # removed in the meantime
+            raise DatasetUnavailableError(_advice(entry, "a file has gone away while it was being read"))
+        content, checksums[f"{entry.folder}/{file_name}"] = _files.read(path, file)
+        return content
+
+    schema = entry.schema()
+    parts = entry.parse(read, schema)
+    if not entry.files:
+        checksums[f"scikit-learn/{name}"] = _digest(parts)
+    return Dataset(
+        name=name,
+        title=entry.title,
+        description=entry.description,
+        schema=schema,
+        citation=entry.citation,
+        key=entry.key,
+        checksums=checksums,
+        **parts._asdict(),
+    )
+
+
+def available(name: str, *, download: bool = False) -> bool:
+    """Whether :func:`load` can be expected to find a data set, without reading it.
+
+    Answers within five seconds and never raises; a file that is there but corrupted counts as there.
+
+    Parameters
+    ----------
+    name : str
+        A name outside :func:`names` is not available.
+    download : bool
+        Whether a set counts as available when it is not on this machine but UCI answers for it.
+    """
+    entry = _CATALOGUE.get(name)
+    if entry is None:
+        return False
+    try:
+        if not _absent(entry):
+            return True
+    except (OSError, RuntimeError):  # an unreadable folder, a user without a home
+        return False
+    return download and _files.answers(entry.archive)
+
+
+def split(dataset: Dataset, test_size: float | int = 0.25, random_state: int | None = 0) -> Dataset:
+    """Split a data set at random: see :meth:`Dataset.split`."""
+    return dataset.split(test_size=test_size, random_state=random_state)
+
+
+# -- the parts of load -----------------------------------------------------------------------------------------
+
+
+def _absent(entry: Entry) -> list[_files.File]:
+    return [file for file in entry.files if _files.find(entry.folder, file) is None]
+
+
+def _make_present(entry: Entry, download: bool) -> None:
+    absent = _absent(entry)
+    if not absent:
+        return
+    if not download:
+        raise DatasetUnavailableError(_advice(entry, "downloading was not asked for"))
+    try:
+        _files.fetch(entry.archive, entry.folder, tuple(absent))
+    except DatasetUnavailableError as error:
+        raise DatasetUnavailableError(_advice(entry, str(error))) from error
+
+
+def _advice(entry: Entry, why: str) -> str:
+    wanted = "\n".join(f"    {entry.folder}/{file.name}[.gz]  sha256 {file.sha256}" for file in entry.files)
+    return (
+        f"the data set {entry.name!r} is not on this machine: {why}.\n"
+        "Do one of these:\n"
+        "  * set the environment variable DPFOREST_DATA to a folder that holds (sha256 of the uncompressed content)\n"
+        f"{wanted}\n"
+        f"  * connect to the network: the files come from {_files.BASE_URL}/{entry.archive}\n"
+        f"    and are kept in {_files.cache_folder() / entry.folder}\n"
+        "  * use a set that needs no file: breast-cancer, diabetes, digits"
+    )
+
+
+def _digest(parts: Parts) -> str:
+    digest = hashlib.sha256()
+    for values in (parts.X, parts.y):
+        digest.update(values.to_csv(index=False, lineterminator="\n").encode())
+    return digest.hexdigest()
+
+
+def _rows(values, positions):
+    return None if values is None else values.iloc[positions].reset_index(drop=True)

@@ -1,0 +1,595 @@
+"""Data sets: what the documentation says of each, and the road of a file from its source to the loader."""
+
+import gzip
+import hashlib
+import http.server
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+import zipfile
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
+
+from dpforest import datasets
+from dpforest.datasets import ChecksumError, DatasetUnavailableError, daily_demand, files, nursery
+from dpforest.datasets.files import File
+
+SHIPPED = ["breast-cancer", "diabetes", "digits"]
+ON_DISK = [name for name in datasets.names() if name not in SHIPPED]
+
+# Rows, features and rows per class as the .names files and UCI's pages document them.
+DOCUMENTED = {
+    "adult": (32561, 14, None),
+    "census-income-kdd": (199523, 40, None),
+    "mushroom": (8124, 22, {"e": 4208, "p": 3916}),
+    "nursery": (
+        12960,
+        8,
+        {"not_recom": 4320, "recommend": 2, "very_recom": 328, "priority": 4266, "spec_prior": 4044},
+    ),
+    "congressional-voting": (435, 16, {"democrat": 267, "republican": 168}),
+    "wine-quality": (6497, 12, None),
+    "wine-quality-red": (1599, 11, None),
+    "wine-quality-white": (4898, 11, None),
+    "daily-demand": (60, 12, None),
+    "wall-following-robot": (
+        5456,
+        24,
+        {"Move-Forward": 2205, "Sharp-Right-Turn": 2097, "Slight-Left-Turn": 328, "Slight-Right-Turn": 826},
+    ),
+    "bank-marketing": (45211, 16, None),
+    "german-credit": (1000, 20, {"good": 700, "bad": 300}),
+    "breast-cancer": (569, 30, {"malignant": 212, "benign": 357}),
+    "diabetes": (442, 10, None),
+    "digits": (1797, 64, None),
+}
+TEST_ROWS = {"adult": 16281, "census-income-kdd": 99762}
+
+_loaded: dict = {}
+
+
+def load(name):
+    """The data set, or a skip that says why; each is read once for all tests."""
+    if name not in _loaded:
+        if not datasets.available(name):
+            pytest.skip(f"{name} is neither in $DPFOREST_DATA nor in the cache")
+        _loaded[name] = datasets.load(name, download=False)
+    return _loaded[name]
+
+
+# -- what the documentation says -------------------------------------------------------------------------------
+
+
+def test_catalogue_and_documentation_name_the_same_sets():
+    assert sorted(datasets.names()) == sorted(DOCUMENTED)
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_documented_counts(name):
+    rows, features, classes = DOCUMENTED[name]
+    data = load(name)
+    assert data.X.shape == (rows, features)
+    assert data.y.shape == (rows,)
+    if classes is not None:
+        assert Counter(data.y) == classes
+    assert (None if data.X_test is None else len(data.X_test)) == TEST_ROWS.get(name)
+
+
+def test_adult_documented_shares():
+    # adult.names, over both files: 23.93 % above 50K
+    pooled = load("adult").pooled()
+    assert len(pooled.y) == 48842
+    assert round(100 * (pooled.y == ">50K").mean(), 2) == 23.93
+
+
+def test_adult_rows_without_unknowns():
+    # adult.names: train=30162, test=15060 once rows with unknown values are removed
+    data = load("adult")
+    assert [int((~(part == "?").any(axis=1)).sum()) for part in (data.X, data.X_test)] == [30162, 15060]
+
+
+def test_census_documented_shares():
+    # census-income.names, for the test file: 93.80 % and 6.20 %
+    data = load("census-income-kdd")
+    assert round(100 * (data.y_test == "- 50000.").mean(), 2) == 93.80
+    assert round(100 * (data.y_test == "50000+.").mean(), 2) == 6.20
+
+
+def test_census_nominal_attributes_have_the_documented_number_of_values():
+    # "distinct values for attribute #...", nominal, in the order of census-income.names
+    documented = [9, 52, 47, 17, 3, 7, 24, 15, 5, 10, 2, 3, 6, 8, 6, 6, 51, 38, 8, 10, 9, 10, 3, 4, 5, 43, 43, 43]
+    documented += [5, 3, 3, 3, 2]
+    schema = datasets.census_income_kdd.schema()
+    sizes = [len(schema.categorical[name]) for name in schema.columns if name in schema.categorical]
+    assert sizes == documented
+    assert len(schema.numeric) == 7
+
+
+def test_census_weight_is_no_feature():
+    data = load("census-income-kdd")
+    assert "instance weight" not in data.X.columns
+    assert len(data.weights) == len(data.X)
+    assert len(data.weights_test) == len(data.X_test)
+    assert (data.weights > 0).all()
+
+
+def test_mushroom_documented_missing_values():
+    X = load("mushroom").X
+    unknown = (X == "?").sum()
+    assert unknown["stalk-root"] == 2480
+    assert unknown.sum() == 2480
+
+
+def test_voting_documented_missing_values():
+    X = load("congressional-voting").X
+    assert (X == "?").sum().tolist() == [12, 48, 11, 11, 15, 11, 14, 15, 22, 7, 21, 31, 25, 17, 28, 104]
+
+
+def test_nursery_rows_are_the_whole_attribute_space():
+    X = load("nursery").X
+    assert not X.duplicated().any()
+    assert len(X) == np.prod([len(categories) for categories in nursery.CATEGORIES.values()])
+
+
+def test_wine_colours():
+    both = load("wine-quality")
+    assert both.X["colour"].value_counts().to_dict() == {"red": 1599, "white": 4898}
+    red = load("wine-quality-red")
+    pd.testing.assert_frame_equal(both.X.iloc[:1599].drop(columns="colour"), red.X)
+    assert both.schema.target == (0, 10)
+
+
+def test_daily_demand_repair_makes_the_books_balance():
+    data = load("daily-demand")
+    orders = {name: np.rint(1000 * data.X[name]) for name in data.X if name not in data.schema.categorical}
+    total = np.rint(1000 * data.y)
+    assert (orders["type A"] + orders["type B"] + orders["type C"] == total).all()
+    assert (orders["non-urgent"] + orders["urgent"] + orders["fiscal sector"] == total).all()
+
+
+@pytest.mark.parametrize(("cell", "value"), [("316.307", 316.307), ("865", 0.865), ("0", 0.0), ("1.250", 1.25)])
+def test_daily_demand_units(cell, value):
+    assert daily_demand.thousands(cell) == value
+
+
+# -- what every set promises -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_schema_covers_every_value(name):
+    data = load(name)
+    for X in (data.X, data.X_test):
+        if X is None:
+            continue
+        assert list(X.columns) == data.schema.columns
+        assert X.index.equals(pd.RangeIndex(len(X)))
+        encoded = data.schema.encode(X, n_bins=16)
+        assert encoded.other == {}
+        assert encoded.codes.shape == (data.schema.n_features, len(X))
+        assert (encoded.codes.max(axis=1) < data.schema.cardinalities(16)).all()
+    for y in (data.y, data.y_test):
+        if y is None:
+            continue
+        if data.schema.classes is not None:
+            codes = data.schema.encode_labels(y)
+            assert (data.schema.classes[codes] == y.to_numpy()).all()
+        else:
+            assert data.schema.clip_target(y)[1] == 0
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_few_values_are_clipped(name):
+    # A check on bounds that were written without looking, not their source: at most 3 % of a column, 1 % of all.
+    data = load(name)
+    clipped = data.schema.encode(data.X, n_bins=16).clipped
+    assert sum(clipped.values()) <= 0.01 * data.X.size
+    assert all(count <= 0.03 * len(data.X) for count in clipped.values())
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_categorical_columns_carry_the_declared_categories(name):
+    data = load(name)
+    for column in data.X:
+        if column in data.schema.categorical:
+            assert data.X[column].cat.categories.tolist() == data.schema.categorical[column]
+        else:
+            assert data.X[column].dtype.kind in "iuf"
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_citation(name):
+    data = load(name)
+    assert "https://doi.org/10." in data.citation
+    assert data.key
+    assert data.description
+    assert len(data.checksums) == max(1, len(datasets._CATALOGUE[name].files))
+    assert all(len(digest) == 64 for digest in data.checksums.values())
+
+
+@pytest.mark.parametrize("name", ["adult", "nursery", "breast-cancer", "digits"])
+def test_labels_suit_scikit_learn(name):
+    data = load(name)
+    guess = np.full(len(data.y), data.schema.classes[0])
+    assert accuracy_score(data.y, guess) == (data.y == data.schema.classes[0]).mean()
+    assert balanced_accuracy_score(data.y, data.y) == 1
+
+
+def test_dataset_is_frozen():
+    data = load("diabetes")
+    with pytest.raises(AttributeError):
+        data.X = None
+
+
+@pytest.mark.parametrize("name", ON_DISK)
+def test_embedded_checksums_are_those_of_the_files(name):
+    data = load(name)
+    for file in datasets._CATALOGUE[name].files:
+        found = data.checksums[f"{datasets._CATALOGUE[name].folder}/{file.name}"]
+        assert file.lines is not None or found == file.sha256
+
+
+def test_robot_lines_are_those_of_the_file_of_uci():
+    load("wall-following-robot")
+    (file,) = datasets.wall_following_robot.ENTRIES[0].files
+    content, _ = files.read(files.find("wall-following-robot", file), file)
+    assert hashlib.sha256(content.replace(b"\n", b"\r\n")).hexdigest() == file.sha256
+
+
+# -- split -----------------------------------------------------------------------------------------------------
+
+
+def test_split_is_deterministic_and_a_partition():
+    data = load("breast-cancer")
+    one, two = data.split(test_size=0.3, random_state=4), datasets.split(data, 0.3, 4)
+    pd.testing.assert_frame_equal(one.X, two.X)
+    pd.testing.assert_frame_equal(one.X_test, two.X_test)
+    assert not one.X.equals(data.split(test_size=0.3, random_state=5).X)
+    together = pd.concat([one.X, one.X_test]).sort_values(list(data.X)).to_numpy()
+    assert (together == data.X.sort_values(list(data.X)).to_numpy()).all()
+    assert one.schema is data.schema
+    assert data.X_test is None
+
+
+def test_split_is_stratified():
+    data = load("digits").split(test_size=0.2, random_state=0)
+    share = data.y.value_counts(normalize=True) - data.y_test.value_counts(normalize=True)
+    assert share.abs().max() < 0.005
+
+
+def test_split_of_a_regression():
+    data = load("diabetes").split(test_size=42, random_state=0)
+    assert (len(data.y), len(data.y_test)) == (400, 42)
+
+
+def test_split_keeps_the_class_of_two_rows():
+    data = load("nursery").split(test_size=0.5, random_state=0)
+    assert (data.y == "recommend").sum() + (data.y_test == "recommend").sum() == 2
+
+
+def test_official_test_set_is_not_split_again():
+    data = load("adult")
+    with pytest.raises(ValueError, match="pooled"):
+        data.split()
+    again = data.pooled().split(test_size=0.25, random_state=0)
+    assert len(again.X) + len(again.X_test) == 48842
+
+
+def test_split_takes_the_weights_along():
+    data = load("census-income-kdd").pooled().split(test_size=0.25, random_state=0)
+    assert len(data.weights) == len(data.X)
+    assert len(data.weights_test) == len(data.X_test)
+
+
+# -- the road of a file, on a small set of our own ---------------------------------------------------------------
+
+ROWS = (
+    b"usual,proper,complete,1,convenient,convenient,nonprob,recommended,recommend\n"
+    b"great_pret,very_crit,foster,more,critical,inconv,problematic,not_recom,not_recom\n"
+)
+SMALL = File("small.data", hashlib.sha256(ROWS).hexdigest())
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """A catalogue whose set ``small`` is two rows of Nursery, with an empty data folder and an empty cache."""
+
+    def parse(read, schema):
+        rows = datasets.entry.table(read("small.data"), [*nursery.CATEGORIES, "class"], schema, "class")
+        return datasets.Parts(rows[list(nursery.CATEGORIES)], datasets.entry.answers(rows, "class"))
+
+    entry = replace(
+        nursery.ENTRIES[0], name="small", folder="small", archive="1/small.zip", files=(SMALL,), parse=parse
+    )
+    monkeypatch.setitem(datasets._CATALOGUE, "small", entry)
+    monkeypatch.setenv("DPFOREST_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("DPFOREST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("no_proxy", "*")
+    # a port where nobody listens: no test reaches the real server
+    monkeypatch.setattr(files, "BASE_URL", "http://127.0.0.1:9")
+    (tmp_path / "data" / "small").mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """An HTTP server on loopback that answers as ``server.reply`` says."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.server.paths.append(self.path)
+            status, body, length = self.server.reply
+            self.send_response(status)
+            self.send_header("Content-Length", str(length if length is not None else len(body)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        running.paths = []
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        monkeypatch.setattr(files, "BASE_URL", f"http://127.0.0.1:{running.server_port}")
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def zipped(**members):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name.replace("__", "/").replace("_dot_", "."), content)
+    return packed.getvalue()
+
+
+def tarred(name, content):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        info = tarfile.TarInfo(name)
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def kept(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_file_in_the_data_folder(small, suffix):
+    content = gzip.compress(ROWS) if suffix else ROWS
+    (small / "data" / "small" / f"small.data{suffix}").write_bytes(content)
+    assert datasets.available("small")
+    data = datasets.load("small")
+    assert data.y.tolist() == ["recommend", "not_recom"]
+    assert data.checksums == {"small/small.data": SMALL.sha256}
+    assert kept(small) == [f"data/small/small.data{suffix}"]
+
+
+def test_data_folder_comes_before_the_cache(small):
+    (small / "data" / "small" / "small.data").write_bytes(ROWS)
+    (small / "cache" / "small").mkdir(parents=True)
+    (small / "cache" / "small" / "small.data").write_bytes(b"stale")
+    assert len(datasets.load("small").X) == 2
+
+
+def test_changed_file_is_named_with_both_digests(small):
+    path = small / "data" / "small" / "small.data"
+    path.write_bytes(ROWS + b"\n")
+    with pytest.raises(ChecksumError) as caught:
+        datasets.load("small")
+    message = str(caught.value)
+    for part in (str(path), SMALL.sha256, hashlib.sha256(ROWS + b"\n").hexdigest(), "Delete it"):
+        assert part in message
+
+
+def test_broken_gzip_file_is_named(small):
+    path = small / "data" / "small" / "small.data.gz"
+    path.write_bytes(gzip.compress(ROWS)[:-12])
+    with pytest.raises(ChecksumError, match="not a whole gzip file"):
+        datasets.load("small")
+
+
+def test_another_layout_of_the_same_rows(small, monkeypatch):
+    rows = b"1;2\n3;4\n"
+    file = File("rows.csv", "0" * 64, lines=hashlib.sha256(rows).hexdigest())
+    path = small / "rows.csv"
+    for layout in (b"1;2\n3;4", b"1;2\r\n3;4\r\n\r\n", b"a;b\r1;2 \r3;4\r", b'"a";"b"\n1;2\n\n3;4\n'):
+        path.write_bytes(layout)
+        content, digest = files.read(path, file)
+        assert content == rows
+        assert digest == hashlib.sha256(layout).hexdigest()
+    path.write_bytes(b"1;2\n3;5\n")
+    with pytest.raises(ChecksumError, match="another header or other line endings"):
+        files.read(path, file)
+
+
+def test_download_into_the_cache(small, server):
+    server.reply = (200, zipped(Index=b"", small_dot_data=ROWS), None)
+    assert not datasets.available("small")
+    assert datasets.available("small", download=True)
+    assert datasets.load("small").y.tolist() == ["recommend", "not_recom"]
+    assert server.paths == ["/1/small.zip", "/1/small.zip"]
+    assert kept(small) == ["cache/small/small.data.gz"]
+    assert datasets.available("small")
+    datasets.load("small")  # from the cache
+    assert len(server.paths) == 2
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [
+        zipped(deep__small_dot_data=ROWS),
+        zipped(small_dot_data_dot_gz=gzip.compress(ROWS)),
+        zipped(inner_dot_zip=zipped(small_dot_data=ROWS)),
+        zipped(inner_dot_tar_dot_gz=tarred("./small.data", ROWS)),
+        zipped(__MACOSX__=b"", inner_dot_zip=zipped(small_dot_data=ROWS, MAC__dot_small_dot_data=b"junk")),
+    ],
+    ids=["folder", "gz", "zip in zip", "tar in zip", "resource forks"],
+)
+def test_nested_archives(small, server, archive):
+    server.reply = (200, archive, None)
+    assert len(datasets.load("small").X) == 2
+
+
+def test_corrupted_download_keeps_nothing(small, server):
+    server.reply = (200, zipped(small_dot_data=ROWS.replace(b"usual", b"unusual")), None)
+    with pytest.raises(ChecksumError) as caught:
+        datasets.load("small")
+    assert SMALL.sha256 in str(caught.value)
+    assert "small.data" in str(caught.value)
+    assert "Nothing was kept" in str(caught.value)
+    assert kept(small) == []
+
+
+WHOLE = zipped(small_dot_data=ROWS)
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ((200, WHOLE[:100], len(WHOLE)), f"broke off after 100 of {len(WHOLE)} bytes"),
+        ((500, b"", None), "answered 500"),
+        ((404, b"gone", None), "answered 404"),
+        ((200, b"<html>not an archive</html>", None), "cannot be unpacked"),
+        ((200, WHOLE[:-30], None), "cannot be unpacked"),
+        ((200, zipped(other_dot_data=ROWS), None), "does not contain small.data"),
+        ((200, WHOLE, "many"), "cannot be reached"),
+    ],
+    ids=["truncated", "server error", "absent", "a page", "cut archive", "other files", "nonsense length"],
+)
+def test_failed_download_says_what_to_do_and_keeps_nothing(small, server, reply, said):
+    server.reply = reply
+    with pytest.raises(DatasetUnavailableError) as caught:
+        datasets.load("small")
+    assert said in str(caught.value)
+    assert "DPFOREST_DATA" in str(caught.value)
+    assert kept(small) == []
+
+
+def test_offline_error_lists_files_digests_and_remedies(small):
+    with pytest.raises(DatasetUnavailableError) as caught:
+        datasets.load("small")
+    message = str(caught.value)
+    for part in (
+        "cannot be reached",
+        "DPFOREST_DATA",
+        "small/small.data",
+        SMALL.sha256,
+        "/1/small.zip",
+        "breast-cancer",
+    ):
+        assert part in message
+    assert "\n\n" not in message
+
+
+def test_download_can_be_forbidden(small, server):
+    server.reply = (200, WHOLE, None)
+    with pytest.raises(DatasetUnavailableError, match="not asked for"):
+        datasets.load("small", download=False)
+    assert server.paths == []
+
+
+def test_unwritable_cache_is_named(small, server, monkeypatch):
+    server.reply = (200, WHOLE, None)
+    (small / "occupied").write_bytes(b"")
+    monkeypatch.setenv("DPFOREST_CACHE", str(small / "occupied"))
+    with pytest.raises(DatasetUnavailableError, match="DPFOREST_CACHE"):
+        datasets.load("small")
+
+
+def test_interrupted_write_leaves_no_part_of_a_file(tmp_path, monkeypatch):
+    def interrupt(source, target):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        files._write_at_once(tmp_path / "file", b"content")
+    assert kept(tmp_path) == []
+
+
+def test_cache_folder_follows_the_platform(monkeypatch, tmp_path):
+    monkeypatch.delenv("DPFOREST_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert files.cache_folder() == tmp_path / "dpforest"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert files.cache_folder() == tmp_path / ".cache" / "dpforest"
+
+
+# -- available ---------------------------------------------------------------------------------------------------
+
+
+def test_available_without_network(small):
+    assert [datasets.available(name) for name in SHIPPED] == [True, True, True]
+    assert datasets.available("small") is False
+    assert datasets.available("small", download=True) is False
+    assert datasets.available("no such set", download=True) is False
+
+
+def test_available_is_false_when_the_server_refuses(small, server):
+    server.reply = (503, b"", None)
+    assert datasets.available("small", download=True) is False
+
+
+def test_available_does_not_wait_for_a_silent_name_server(small, monkeypatch):
+    released = threading.Event()
+    monkeypatch.setattr(files, "PROBE_TIMEOUT", 0.1)
+    monkeypatch.setattr(files.urllib.request, "urlopen", lambda *args, **kwargs: released.wait(30))
+    start = time.monotonic()
+    assert datasets.available("small", download=True) is False
+    assert time.monotonic() - start < 5
+    released.set()
+
+
+def test_available_never_raises(small, monkeypatch):
+    def refuse(folder, file):
+        raise PermissionError("closed")
+
+    monkeypatch.setattr(files, "find", refuse)
+    assert datasets.available("small") is False
+
+
+def test_unknown_name_lists_the_known_ones():
+    with pytest.raises(ValueError, match="there are: adult, "):
+        datasets.load("iris")
+
+
+def test_undeclared_value_is_named():
+    content = b"?" + ROWS
+    with pytest.raises(ValueError, match="'parents' holds"):
+        datasets.entry.table(content, [*nursery.CATEGORIES, "class"], nursery.schema(), "class")
+
+
+def test_import_reads_no_data_and_opens_no_connection(tmp_path):
+    code = (
+        "import sys\n"
+        "folder = sys.argv[1]\n"
+        "def watch(event, args):\n"
+        "    if event.startswith('socket.') and event != 'socket.__new__':\n"
+        "        raise SystemExit(f'network: {event}')\n"
+        "    if event in ('open', 'os.listdir', 'os.scandir') and str(args[0]).startswith(folder):\n"
+        "        raise SystemExit(f'file: {args[0]}')\n"
+        "sys.addaudithook(watch)\n"
+        "import dpforest.datasets\n"
+        "dpforest.datasets.names()\n"
+    )
+    environment = {**os.environ, "DPFOREST_DATA": str(tmp_path), "DPFOREST_CACHE": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from fractions import Fraction
-from itertools import combinations, combinations_with_replacement, permutations, product
+from itertools import combinations, combinations_with_replacement, pairwise, permutations, product
 
 ADD_REMOVE, REPLACE_ONE = "add-remove", "replace-one"
 
@@ -78,7 +78,7 @@ def two_sided_geometric(k: int, alpha: Fraction) -> Fraction:
 
 
 def noisy_count(count: int, base: Fraction, cap: int) -> dict[int, Fraction]:
-    """A count plus two-sided geometric noise, ``alpha = 1 / base``, with the outputs beyond [0, cap] merged into the ends.
+    """A count plus two-sided geometric noise, ``alpha = 1 / base``, outputs beyond [0, cap] merged into the ends.
 
     For counts in [0, cap] the ratio of two such laws is constant beyond the ends, so merging changes no loss: the
     finite law stands for the whole one.
@@ -93,6 +93,16 @@ def noisy_count(count: int, base: Fraction, cap: int) -> dict[int, Fraction]:
 def noisy_histogram(counts, base, cap: int) -> dict[tuple, Fraction]:
     """Independent :func:`noisy_count` on every cell."""
     return independent(*(noisy_count(count, base, cap) for count in counts))
+
+
+def noisy_corners(counts, base, cap: int) -> dict[tuple, Fraction]:
+    """The outputs of :func:`noisy_histogram` with every cell at one of its two ends.
+
+    The ratio of two laws of one cell is monotone in the output, so the worst ratio of a *product* of cells is at a
+    corner.  (Not so for a mixture of products: there the whole law is needed.)
+    """
+    ends = ({k: p for k, p in noisy_count(count, base, cap).items() if k in (0, cap)} for count in counts)
+    return independent(*ends)
 
 
 def noisy_bit(truth: bool, base) -> dict[bool, Fraction]:
@@ -248,7 +258,7 @@ def by_equal_split(mechanisms):
         orders = set(permutations(data))  # equally likely: every arrangement stands for as many permutations
         weighted = []
         for order in sorted(orders):
-            blocks = [tuple(sorted(order[a:b])) for a, b in zip(cuts, cuts[1:], strict=False)]
+            blocks = [tuple(sorted(order[a:b])) for a, b in pairwise(cuts)]
             law = independent(*(mechanism(block) for mechanism, block in zip(mechanisms, blocks, strict=True)))
             weighted.append((Fraction(1, len(orders)), law))
         return mixture(weighted)
@@ -267,26 +277,33 @@ def majority_score(data, feature: int, classes=(0, 1)) -> int:
     return sum(max(sum(r[-1] == c for r in child) for c in classes) for child in children)
 
 
-def two_level_tree(mechanism, root_base, leaf_base):
-    """A whole tree on records (x_0, x_1, y): choose the feature to split on, then a label in each child."""
-
-    def label(child):
-        votes = [sum(r[-1] == c for r in child) for c in (0, 1)]
-        return dict(enumerate(mechanism(acceptance(votes, leaf_base))))
+def two_level_tree(mechanism, root_base, leaf):
+    """A whole tree on records (x_0, x_1, y): choose the feature to split on, then ``leaf(votes)`` in each child."""
 
     def run(data):
         root = mechanism(acceptance([majority_score(data, feature) for feature in (0, 1)], root_base))
 
         def children(feature):
-            return independent(*(label(child) for child in split_by_value(data, 2, lambda r: r[feature])))
+            parts = split_by_value(data, 2, lambda record: record[feature])
+            return independent(*(leaf([sum(r[-1] == c for r in part) for c in (0, 1)]) for part in parts))
 
         return then(dict(enumerate(root)), children)
 
     return run
 
 
+def label_leaf(mechanism, base):
+    """A leaf that draws one label, the votes being its scores."""
+    return lambda votes: dict(enumerate(mechanism(acceptance(votes, base))))
+
+
+def count_leaf(base, cap: int):
+    """A leaf that releases noisy votes, seen at the corners."""
+    return lambda votes: noisy_corners(votes, base, cap)
+
+
 def equal_split_worst(base, parts: int) -> Fraction:
-    """Worst case of the equal-size split over all sizes: one part in ``parts`` removes once, the others move a record."""
+    """Worst case of the equal-size split over all sizes: with chance 1/parts one removal, else a record has to move."""
     base = Fraction(base)
     return base / parts + (1 - Fraction(1, parts)) * base**3
 

@@ -1,0 +1,180 @@
+"""The exact privacy loss of the code that ships, over all neighbouring data sets of a small universe.
+
+A fit is replayed on every branch of its randomness (:mod:`dpforest.chance`), which gives its exact output law on a
+data set.  Comparing the laws of all neighbours gives the true loss, the pair where it is met, and the output that
+shows it.  Data sets are multisets of records: no learner here looks at the order of the rows other than through
+its own coins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+from tqdm import tqdm
+
+from dpforest.chance import outcomes
+from dpforest.estimators import PrivateForestClassifier
+from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation, claim
+from dpforest.schema import Schema
+
+__all__ = ["ExactAudit", "datasets", "exact_audit", "law_of", "neighbours"]
+
+Record = tuple[int, ...]  # feature codes, then the class code
+Dataset = tuple[Record, ...]  # sorted
+Law = dict[Hashable, float]
+
+
+@dataclass(frozen=True)
+class ExactAudit:
+    """The outcome of an exact audit.
+
+    Attributes
+    ----------
+    epsilon : float
+        The true loss over the universe; infinite if an output is possible on one data set of a pair alone.
+    claim : float
+        What the learner promises.
+    relation : str
+    pair : tuple of two data sets
+        A worst pair: the output is more probable on the first.
+    output : hashable
+        An output that shows it.
+    probabilities : tuple of two floats
+        Of that output on either data set.
+    n_datasets, n_pairs, n_outputs : int
+        How much was enumerated.
+    """
+
+    epsilon: float
+    claim: float
+    relation: str
+    pair: tuple[Dataset, Dataset]
+    output: Hashable
+    probabilities: tuple[float, float]
+    n_datasets: int
+    n_pairs: int
+    n_outputs: int
+
+    @property
+    def violated(self) -> bool:
+        """Whether the true loss exceeds the claim by more than rounding."""
+        return self.epsilon > self.claim * (1 + 1e-9)
+
+    @property
+    def unspent(self) -> float:
+        """What the claim promises beyond the true loss on this universe; negative if it is violated."""
+        return self.claim - self.epsilon
+
+    def __str__(self) -> str:
+        verdict = "VIOLATED" if self.violated else "holds"
+        return (
+            f"claim {self.claim:.6g} under {self.relation}: {verdict}; exact loss {self.epsilon:.6g} over {self.n_pairs} pairs "
+            f"of {self.n_datasets} data sets"
+        )
+
+
+def datasets(cardinalities: Iterable[int], n_classes: int, n_max: int) -> Iterator[Dataset]:
+    """All multisets of at most ``n_max`` records over the given codes and classes, the empty one included."""
+    records = list(product(*map(range, cardinalities), range(n_classes)))
+    for size in range(n_max + 1):
+        yield from combinations_with_replacement(records, size)
+
+
+def neighbours(every: Iterable[Dataset], relation: str) -> Iterator[tuple[Dataset, Dataset]]:
+    """All unordered pairs of neighbours among the data sets, each once."""
+    if check_relation(relation) == ADD_REMOVE:
+        for larger in every:
+            for record in dict.fromkeys(larger):
+                index = larger.index(record)
+                yield larger[:index] + larger[index + 1 :], larger
+        return
+    shared = defaultdict(list)  # what is left when one record is taken out -> the data sets it may have come from
+    for dataset in every:
+        for record in dict.fromkeys(dataset):
+            index = dataset.index(record)
+            shared[dataset[:index] + dataset[index + 1 :]].append(dataset)
+    for group in shared.values():
+        yield from ((one, other) for i, one in enumerate(group) for other in group[i + 1 :])
+
+
+def law_of(estimator: PrivateForestClassifier, schema: Schema, dataset: Dataset) -> Law:
+    """The exact output law of the estimator's fit on ``dataset``: released forest -> probability.
+
+    A released forest is told apart by its structure and leaf values, as a tuple of byte strings.
+    """
+    table = np.array(dataset, dtype=np.uint8).reshape(-1, schema.n_features + 1)
+    codes, labels = np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
+    epsilon = check_epsilon(estimator.epsilon)
+
+    def fit(chance):
+        forest, _ = estimator._learn(codes, labels, schema, epsilon, chance)
+        return forest.feature.tobytes(), forest.values.tobytes()
+
+    law: Law = defaultdict(float)
+    for output, probability in outcomes(fit):
+        law[output] += probability
+    return dict(law)
+
+
+@claim("thm-replay")
+def exact_audit(
+    estimator: PrivateForestClassifier, *, n_max: int, law: Callable[..., Law] = law_of, max_datasets: int = 20_000, progress: bool = False
+) -> ExactAudit:  # fmt: skip
+    """The true loss of ``estimator`` over all neighbouring data sets with at most ``n_max`` records.
+
+    Parameters
+    ----------
+    estimator : PrivateForestClassifier
+        Configured, not fitted.  Its schema is the universe: every combination of codes and classes.
+    n_max : int
+        Largest number of records.
+    max_datasets : int
+        A larger universe raises, with its size.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    ExactAudit
+
+    Raises
+    ------
+    ValueError
+        If the universe is too large to enumerate.
+    NotEnumerableError
+        If the learner adds geometric noise, whose outcomes are infinitely many.
+    """
+    schema = estimator._public_schema(None, None)
+    estimator._check_parameters()
+    cardinalities = schema.cardinalities(estimator.n_bins)
+    kinds = math.prod(cardinalities.tolist()) * len(schema.classes)
+    size = math.comb(kinds + n_max, n_max)
+    if size > max_datasets:
+        raise ValueError(
+            f"{kinds} kinds of records and n_max = {n_max} make {size} data sets, more than max_datasets = {max_datasets}; "
+            f"lower n_max (n_max = {n_max - 1} makes {math.comb(kinds + n_max - 1, n_max - 1)}), or use fewer features"
+        )
+    every = list(datasets(cardinalities, len(schema.classes), n_max))
+    laws = {dataset: law(estimator, schema, dataset) for dataset in tqdm(every, disable=not progress, unit="data set")}
+    worst, n_pairs = (-1.0, None, None, (0.0, 0.0)), 0
+    for one, other in neighbours(every, estimator.relation):
+        n_pairs += 1
+        worst = max(worst, _worst(laws, one, other), _worst(laws, other, one), key=lambda found: found[0])
+    loss, pair, output, probabilities = worst
+    return ExactAudit(
+        loss, check_epsilon(estimator.epsilon), estimator.relation, pair, output, probabilities, len(every), n_pairs,
+        len(set().union(*laws.values())),
+    )  # fmt: skip
+
+
+def _worst(laws: dict[Dataset, Law], one: Dataset, other: Dataset):
+    """The output whose probability on ``one`` exceeds that on ``other`` by the largest factor."""
+    p, q = laws[one], laws[other]
+    output = max(p, key=lambda out: p[out] / q[out] if q.get(out) else math.inf)
+    below = q.get(output, 0.0)
+    return (math.log(p[output] / below) if below else math.inf), (one, other), output, (p[output], below)

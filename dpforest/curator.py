@@ -1,0 +1,260 @@
+"""The only code that reads records: the trusted curator of the differential-privacy literature.
+
+A learner hands the curator a *query* about the nodes of its public, growing forest.  The curator counts, passes
+the exact integers through a mechanism, writes the charge to the ledger, and returns the private answer alone.
+What a published algorithm reads without paying for goes through :meth:`Curator.peek`: the answer is exact, and the
+ledger records a leak.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpforest import counting, mechanisms, scores
+from dpforest.chance import Chance
+from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, Ledger, claim
+
+__all__ = ["CALIBRATIONS", "STOP", "Curator"]
+
+#: What a selection answers for the candidate "do not split".
+STOP = -1
+
+#: How a selection's budget becomes a rate: by the score's range under the ledger's relation (proved), or by twice
+#: its sensitivity, as the papers write (:prf:ref:`thm-selection-range`).
+CALIBRATIONS = ("range", "sensitivity")
+
+_CELLS = 1 << 24  # histogram cells counted at a time: 128 MB of int64
+
+
+@claim("def-two-doors")
+class Curator:
+    """Answers queries about records it alone can see.
+
+    Parameters
+    ----------
+    codes : ndarray of uint8, shape (n_features, n_rows)
+    labels : ndarray of uint8, shape (n_rows,)
+    n_classes : int
+    cardinalities : ndarray of int, shape (n_features,)
+        Codes of each feature; public, from the schema.
+    chance : Chance
+        Where the noise comes from.
+    ledger : Ledger
+        Where the charges go; its relation is the one that ``"range"`` calibrates for.
+    n_jobs : int
+        Threads that count.
+
+    Notes
+    -----
+    Every method that answers takes ``splits`` (the public forest so far), ``nodes`` (node ids) and ``scopes`` (the
+    ledger scope of each node).
+    """
+
+    def __init__(self, codes, labels, n_classes, cardinalities, *, chance: Chance, ledger: Ledger, n_jobs: int = 1):
+        self._codes = np.ascontiguousarray(codes)
+        self._labels = np.ascontiguousarray(labels)
+        self._assignment: np.ndarray | None = None
+        self.n_classes = int(n_classes)
+        self.cardinalities = np.asarray(cardinalities, dtype=np.int64)
+        self._offsets = np.concatenate([[0], np.cumsum(self.cardinalities)])
+        self._chance = chance
+        self._ledger = ledger
+        self._n_jobs = n_jobs
+
+    # -- who sees which record -------------------------------------------------------------------------------
+
+    @claim("thm-assignment")
+    def assign(self, n_trees: int) -> None:
+        """Give each record to one tree, by a coin of its own that looks at nothing else.
+
+        Guarantee
+        ---------
+        Trees that each cost ε then cost ε together, under both relations: :prf:ref:`thm-assignment`.
+        """
+        if n_trees > 1:
+            self._assignment = self._chance.integers(n_trees, self._labels.size).astype(np.int32)
+
+    @claim("cex-equal-size", "pub-parallel-trees")
+    def split_equally(self, n_trees: int) -> None:
+        """Give each tree a random subset of equal size, as published; left-over records go to no tree.
+
+        Adding one record may move another, so the trees together cost more than ε: :prf:ref:`thm-equal-split`.
+        """
+        if n_trees == 1:
+            return
+        size = self._labels.size // n_trees
+        self._assignment = np.full(self._labels.size, n_trees, dtype=np.int32)
+        self._assignment[self._chance.permutation(self._labels.size)[: size * n_trees]] = np.repeat(
+            np.arange(n_trees, dtype=np.int32), size
+        )
+
+    # -- paid queries ----------------------------------------------------------------------------------------
+
+    @claim("lem-stop-candidate")
+    def choose_feature(
+        self, splits, nodes, scopes, allowed, epsilon, *, score, mechanism, calibration="range", stop_margin=None, n_max=np.inf
+    ) -> np.ndarray:
+        """Choose for each node the feature to split on, one child per code, or to stop.
+
+        Parameters
+        ----------
+        allowed : ndarray of bool, shape (n_nodes, n_features)
+            Candidates of each node; at least one per node.
+        epsilon : float or ndarray
+            Budget of each node's selection.
+        score : Score
+            Of :mod:`dpforest.scores`, on counts (children, classes).
+        mechanism : {"permute-and-flip", "exponential"}
+        calibration : {"range", "sensitivity"}
+        stop_margin : float or None
+            If given, *stop* is a candidate too.  Its score is that of the undivided node plus ``stop_margin / rate``:
+            a split must beat not splitting by ``stop_margin`` units of the noise.
+        n_max : float
+            Public cap on the number of records, for scores whose range depends on it.
+
+        Returns
+        -------
+        ndarray of int, shape (n_nodes,)
+            Feature index, or :data:`STOP`.
+
+        Guarantee
+        ---------
+        ``epsilon`` per node under the ledger's relation when calibrated by range; the ledger is charged
+        ``rate * R`` under each relation (:prf:ref:`thm-selection-range`, :prf:ref:`lem-stop-candidate`).
+        """
+        rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
+        utility = np.full((len(nodes), len(self.cardinalities) + 1), -np.inf)
+        for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes):
+            histograms = self._histograms(splits, nodes[part], allowed[part])
+            utility[part, 1:] = self._feature_scores(histograms, allowed[part], score)
+            if stop_margin is not None:
+                whole = self._class_counts(splits, nodes[part])
+                with np.errstate(divide="ignore"):
+                    utility[part, 0] = score(whole[:, None, :]) + np.float64(stop_margin) / rate[part]
+        choice = mechanisms.select(mechanism, utility, rate, self._chance)
+        self._charge_selection(scopes, rate, score, n_max, f"choose a feature by {score.name}", mechanism)
+        return choice + STOP
+
+    def choose_candidate(
+        self, splits, nodes, scopes, features, masks, epsilon, *, score, mechanism, calibration="range",
+        stop_margin=None, n_max=np.inf,
+    ) -> np.ndarray:  # fmt: skip
+        """Choose for each node one of K binary candidates, or to stop.
+
+        Parameters
+        ----------
+        features : ndarray of int32, shape (n_nodes, K)
+        masks : ndarray of uint64, shape (n_nodes, K, 4)
+            Which codes of the feature go to the second child, as 256 bits.
+
+        Other parameters, returns (index of the candidate or :data:`STOP`) and guarantee are those of
+        :meth:`choose_feature`.
+        """
+        rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
+        counts = counting.candidate_counts(
+            self._codes, self._labels, self.n_classes, splits, _slots(splits, nodes), features, masks,
+            assignment=self._assignment, n_jobs=self._n_jobs,
+        )  # fmt: skip
+        utility = np.full((len(nodes), features.shape[1] + 1), -np.inf)
+        utility[:, 1:] = score(counts)
+        if stop_margin is not None:
+            with np.errstate(divide="ignore"):
+                utility[:, 0] = score(counts[:, 0].sum(axis=1)[:, None, :]) + np.float64(stop_margin) / rate
+        choice = mechanisms.select(mechanism, utility, rate, self._chance)
+        self._charge_selection(scopes, rate, score, n_max, f"choose a cut by {score.name}", mechanism)
+        return choice + STOP
+
+    def choose_label(self, splits, nodes, scopes, epsilon, *, mechanism, calibration="range") -> np.ndarray:
+        """Choose the label of each leaf, with its class counts as scores.  Returns class codes.
+
+        Guarantee
+        ---------
+        ``epsilon`` per leaf under the ledger's relation when calibrated by range.  Counts have R = 1 under
+        add-remove and 2 under replace-one (:prf:ref:`thm-majority`).
+        """
+        rate = self._rate(scores.majority, epsilon, calibration, np.inf, len(nodes))
+        counts = self._class_counts(splits, nodes)
+        choice = mechanisms.select(mechanism, counts.astype(float), rate, self._chance)
+        self._charge_selection(scopes, rate, scores.majority, np.inf, "choose the label of a leaf", mechanism)
+        return choice
+
+    def count_classes(self, splits, nodes, scopes, epsilon) -> np.ndarray:
+        """Noisy class counts of each leaf, int64, shape (n_nodes, n_classes); they may be negative.
+
+        Guarantee
+        ---------
+        ``epsilon`` per leaf under the ledger's relation: a histogram has L1 sensitivity 1 under add-remove and 2 under
+        replace-one (:prf:ref:`thm-geometric`).
+        """
+        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
+        rate = epsilon / {ADD_REMOVE: 1, REPLACE_ONE: 2}[self._ledger.relation]
+        counts = mechanisms.two_sided_geometric(self._class_counts(splits, nodes), rate[:, None], self._chance)
+        self._ledger.charge(scopes, rate, 2 * rate, "count the classes of a leaf", "two-sided geometric")
+        return counts
+
+    # -- unpaid reads ----------------------------------------------------------------------------------------
+
+    @claim("def-leak")
+    def peek(self, splits, nodes, *, what: str, where: str) -> np.ndarray:
+        """The *exact* class counts of each node, as a published algorithm reads them; the ledger records a leak.
+
+        Parameters
+        ----------
+        what, where : str
+            What is read, and the line of the paper that reads it.
+        """
+        self._ledger.leak(what, where)
+        return self._class_counts(splits, nodes)
+
+    def size(self, *, what: str, where: str) -> int:
+        """The number of records: public under replace-one; under add-remove the ledger records a leak."""
+        if self._ledger.relation == ADD_REMOVE:
+            self._ledger.leak(what, where)
+        return int(self._labels.size)
+
+    # -- exact answers: never returned by a public method ----------------------------------------------------
+
+    def _class_counts(self, splits, nodes) -> np.ndarray:
+        return counting.node_class_counts(
+            self._codes, self._labels, self.n_classes, splits, _slots(splits, nodes),
+            assignment=self._assignment, n_jobs=self._n_jobs,
+        )  # fmt: skip
+
+    def _histograms(self, splits, nodes, allowed) -> np.ndarray:
+        return counting.feature_histograms(
+            self._codes, self._labels, self.n_classes, self.cardinalities, splits, _slots(splits, nodes),
+            features=allowed, assignment=self._assignment, n_jobs=self._n_jobs,
+        )  # fmt: skip
+
+    def _feature_scores(self, histograms, allowed, score) -> np.ndarray:
+        """Score of the multiway split of each node on each allowed feature, -inf elsewhere."""
+        utility = np.full(allowed.shape, -np.inf)
+        for feature in np.flatnonzero(allowed.any(axis=0)):
+            counts = histograms[:, self._offsets[feature] : self._offsets[feature + 1]]
+            utility[:, feature] = np.where(allowed[:, feature], score(counts), -np.inf)
+        return utility
+
+    def _parts(self, n_nodes: int, cells: int):
+        step = max(1, _CELLS // max(cells, 1))
+        return [slice(start, start + step) for start in range(0, n_nodes, step)]
+
+    def _rate(self, score, epsilon, calibration, n_max, size) -> np.ndarray:
+        if calibration not in CALIBRATIONS:
+            raise ValueError(f"calibration must be one of {CALIBRATIONS}, not {calibration!r}")
+        if calibration == "range":
+            unit = score.range(self._ledger.relation, n_max)
+        else:
+            unit = 2 * score.sensitivity(self._ledger.relation, n_max)
+        return np.broadcast_to(np.asarray(epsilon, dtype=float) / unit, size)
+
+    def _charge_selection(self, scopes, rate, score: scores.Score, n_max, query, mechanism) -> None:
+        cost = [rate * score.range(relation, n_max) for relation in (ADD_REMOVE, REPLACE_ONE)]
+        self._ledger.charge(scopes, *cost, query, mechanism)
+
+
+def _slots(splits, nodes) -> np.ndarray:
+    slots = np.full(len(splits.feature), -1, dtype=np.int32)
+    slots[nodes] = np.arange(len(nodes), dtype=np.int32)
+    return slots
+
+

@@ -1,0 +1,1 @@
+"""One module per paper: its estimator, and nothing but the paper's own choices."""

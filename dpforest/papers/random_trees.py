@@ -1,0 +1,137 @@
+"""RDT: random decision trees (Jagannathan, Pillaipakkamnatt and Wright, 2009), the data-independent baseline.
+
+The structure of the trees is drawn without looking at the data; only the leaves are counted, with noise.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpforest.estimators import PrivateForestClassifier, check_choice, check_count
+from dpforest.mechanisms import exponential
+from dpforest.privacy import claim
+from dpforest.tree import MAX_NODES, Growth, grow_binary, random_masks
+
+__all__ = ["RandomTreesClassifier"]
+
+
+@claim("alg-random-trees", "thm-random-trees", "pub-random-trees")
+class RandomTreesClassifier(PrivateForestClassifier):
+    """Random trees whose leaves hold noisy class counts.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of the whole forest; each tree reads every record, so each gets ``epsilon / n_estimators``.
+    schema : Schema
+        What is public.  Required.
+    n_estimators : int
+    max_depth : int or None
+        Splits on a path; None takes half the number of features, the paper's public part of its rule.
+    split : {"binary", "multiway"}
+        ``"binary"``: a random cut of a random feature, which may come again below.  ``"multiway"``: as in the paper, one
+        child per category of an unused feature, and a random cut for a numeric one.
+    n_bins : int
+        Public bins of each numeric feature; cuts fall on their edges.
+    relation : {"add-remove", "replace-one"}
+    variant : {"proved", "published"}
+        ``"published"`` takes the paper's height ``min(k / 2, log_b n - 1)``, which reads the number of records n.
+    max_nodes : int
+        A forest that could not fit raises.
+    source, random_state, n_jobs
+        As in :class:`~dpforest.papers.edprf.EDPRFClassifier`.
+
+    Attributes
+    ----------
+    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_
+
+    Guarantee
+    ---------
+    ``epsilon``-differential privacy under ``relation``, sharp: :prf:ref:`thm-random-trees`.  ``"published"``: as
+    much where n is public (replace-one), a leak under add-remove (:prf:ref:`pub-random-trees`).
+
+    Source
+    ------
+    ICDM Workshops 2009, and Transactions on Data Privacy 5, 2012.
+    """
+
+    def __init__(
+        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=None, split="binary", n_bins=32,
+        relation="add-remove", variant="proved", max_nodes=MAX_NODES, source="seeded", random_state=None, n_jobs=None,
+    ):  # fmt: skip
+        self.epsilon = epsilon
+        self.schema = schema
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.split = split
+        self.n_bins = n_bins
+        self.relation = relation
+        self.variant = variant
+        self.max_nodes = max_nodes
+        self.source = source
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _grow(self, curator, chance, schema, ledger, epsilon):
+        depth = self._height(curator, schema)
+        growth = Growth(
+            self.n_estimators, schema.n_features, len(schema.classes), ledger, "sequential", self.max_nodes
+        )
+        ordered = np.array([name in schema.numeric for name in schema.columns])
+        if self.split == "binary":
+            least = self.n_estimators * (2 ** (depth + 1) - 1)
+            if least > self.max_nodes:
+                raise ValueError(_too_deep(depth, least, self.max_nodes))
+            leaves = [grow_binary(growth, curator, chance, ordered, depth=depth)]
+        else:
+            leaves = self._grow_multiway(growth, curator, chance, ordered, depth)
+        for part in leaves:
+            growth.settle(part, curator.count_classes(growth, part.nodes, part.scopes, epsilon / self.n_estimators))
+        return growth.release()
+
+    def _grow_multiway(self, growth, curator, chance, ordered, depth):
+        """Split every node on a random unused feature; a numeric one is cut in two at a random public edge."""
+        leaves = []
+        for _ in range(depth):
+            frontier = growth.frontier
+            open_ = frontier.unused.any(axis=1)
+            leaves.append(frontier[~open_])
+            inner = frontier[open_]
+            if not len(inner):
+                return leaves
+            # the exponential mechanism at rate zero is the uniform law over what is allowed
+            features = exponential(np.where(inner.unused, 0.0, -np.inf), 0.0, chance)
+            numeric = ordered[features]
+            arities = np.where(numeric, 2, curator.cardinalities[features])
+            if not growth.room(arities).all():
+                raise ValueError(_too_deep(depth, growth.n_nodes + int(arities.sum()), self.max_nodes))
+            masks = random_masks(chance, curator.cardinalities[features], ordered[features])
+            growth.branch(inner, features, arities, masks=masks, binary=numeric)
+        return [*leaves, growth.frontier]
+
+    def _height(self, curator, schema) -> int:
+        half = max(1, schema.n_features // 2)
+        if self.variant == "published":
+            n = curator.size(what="the number of records", where="RDT, the rule for the height of a tree")
+            base = max(2.0, float(np.mean(curator.cardinalities)))
+            return max(1, min(half, math.floor(math.log(max(n, 1), base)) - 1))
+        return half if self.max_depth is None else self.max_depth
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count(self.n_estimators, "n_estimators")
+        check_count(self.max_nodes, "max_nodes")
+        check_choice(self.split, "split", ("binary", "multiway"))
+        if self.max_depth is not None:
+            check_count(self.max_depth, "max_depth")
+            if self.variant == "published":
+                raise ValueError("variant='published' takes its height from the data: leave max_depth=None")
+
+
+def _too_deep(depth: int, needed: int, limit: int) -> str:
+    return (
+        f"trees of depth {depth} need at least {needed} nodes, more than max_nodes = {limit}: lower max_depth or "
+        "n_estimators, use split='binary', or raise max_nodes"
+    )

@@ -1,0 +1,316 @@
+"""Growing trees level by level, and the released forest.
+
+:class:`Growth` is the public forest while it grows: structure that earlier answers decided, and nothing else.
+:class:`Forest` is what is released: flat arrays with no record, no exact count and no seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dpforest import counting
+from dpforest.chance import Chance
+from dpforest.curator import Curator
+from dpforest.privacy import Ledger, claim
+from dpforest.scores import Score
+
+__all__ = ["Forest", "Frontier", "Growth", "grow_binary", "random_masks"]
+
+#: No forest grows beyond this many nodes unless its estimator is told so: 16 million nodes are about a gigabyte.
+MAX_NODES = 1 << 24
+
+
+@claim("thm-post-processing")
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """The released trees, all in one table of nodes.
+
+    The children of a node stand side by side.  A record with code ``c`` in the node's feature goes to child ``c``
+    of a multiway node, and to the child given by bit ``c`` of ``mask`` in a binary one.
+
+    Attributes
+    ----------
+    feature : ndarray of int32, shape (n_nodes,)
+        Feature that the node splits on; -1 for a leaf.
+    first_child : ndarray of int32, shape (n_nodes,)
+        Node id of the first child; 0 for a leaf.
+    arity : ndarray of int32, shape (n_nodes,)
+        Number of children; 0 for a leaf.
+    multiway : ndarray of bool, shape (n_nodes,)
+    mask : ndarray of uint64, shape (n_nodes, 4)
+        256 bits, one per code.
+    roots : ndarray of int32, shape (n_trees,)
+    values : ndarray of int64, shape (n_nodes, n_classes)
+        What a leaf says: one vote for its label, or its noisy class counts.  Zero for inner nodes.
+
+    Guarantee
+    ---------
+    Whatever is computed from a forest costs nothing more: :prf:ref:`thm-post-processing`.
+    """
+
+    feature: np.ndarray
+    first_child: np.ndarray
+    arity: np.ndarray
+    multiway: np.ndarray
+    mask: np.ndarray
+    roots: np.ndarray
+    values: np.ndarray
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.roots)
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.feature)
+
+    @property
+    def n_leaves(self) -> int:
+        return int((self.feature < 0).sum())
+
+    @property
+    def depth(self) -> int:
+        """Splits on the longest path."""
+        depth, nodes = -1, self.roots
+        while nodes.size:
+            depth, nodes = depth + 1, self._children(nodes)
+        return depth
+
+    def sum_leaves(self, codes: np.ndarray, n_jobs: int = 1) -> np.ndarray:
+        """The leaf values of each record, summed over the trees: float64, shape (n_rows, n_classes)."""
+        return counting.sum_values(codes, self, self.values.astype(float), n_jobs=n_jobs)
+
+    def to_dict(self) -> dict:
+        """Lists and numbers only, ready for JSON; :meth:`from_dict` reads it back."""
+        return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
+
+    @classmethod
+    def from_dict(cls, description: Mapping) -> Forest:
+        """The forest that :meth:`to_dict` described; anything malformed raises ValueError."""
+        try:
+            columns = {name: np.asarray(description[name], dtype=dtype) for name, dtype in _DTYPES.items()}
+        except (KeyError, TypeError, OverflowError, ValueError) as error:
+            raise ValueError(f"not a forest: {error}") from None
+        columns["mask"] = columns["mask"].reshape(-1, 4)
+        forest = cls(**columns)
+        forest._check()
+        return forest
+
+    def describe(self, columns, tree: int = 0, max_lines: int = 40) -> str:
+        """One tree as indented text, for reading: ``columns`` names the features."""
+        lines: list[str] = []
+        todo = [(int(self.roots[tree]), 0, "root")]
+        while todo and len(lines) < max_lines:
+            node, depth, edge = todo.pop()
+            leaf = self.feature[node] < 0
+            said = f"says {self.values[node].tolist()}" if leaf else f"splits on {columns[self.feature[node]]}"
+            lines.append(f"{'  ' * depth}{edge}: {said}")
+            children = range(self.first_child[node], self.first_child[node] + self.arity[node])
+            todo += [(child, depth + 1, f"child {child - self.first_child[node]}") for child in reversed(children)]
+        return "\n".join(lines + [f"... {len(todo)} more branches"] * bool(todo))
+
+    def _children(self, nodes: np.ndarray) -> np.ndarray:
+        nodes = nodes[self.feature[nodes] >= 0]
+        return _ranges(self.first_child[nodes], self.arity[nodes])
+
+    def _check(self) -> None:
+        size = self.n_nodes
+        if any(len(getattr(self, name)) != size for name in _DTYPES if name != "roots"):
+            raise ValueError("not a forest: its columns differ in length")
+        inner = self.feature >= 0
+        first, last = self.first_child[inner], self.first_child[inner] + self.arity[inner]
+        forward = first > np.flatnonzero(inner)
+        if not (forward.all() and (self.arity[inner] > 0).all() and (last <= size).all() and (self.roots < size).all()):
+            raise ValueError("not a forest: a node points outside the table, or back to an earlier node")
+
+
+_DTYPES = {
+    "feature": np.int32, "first_child": np.int32, "arity": np.int32, "multiway": np.bool_, "mask": np.uint64,
+    "roots": np.int32, "values": np.int64,
+}  # fmt: skip
+
+
+@dataclass
+class Frontier:
+    """The nodes of the level that grows now, each with what is public about it.
+
+    Attributes
+    ----------
+    nodes, scopes : ndarray of int
+        Node ids, and their scopes in the ledger.
+    unused : ndarray of bool, shape (n_nodes, n_features)
+        Features not yet split on along the path.
+    """
+
+    nodes: np.ndarray
+    scopes: np.ndarray
+    unused: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __getitem__(self, chosen) -> Frontier:
+        return Frontier(self.nodes[chosen], self.scopes[chosen], self.unused[chosen])
+
+
+class Growth:
+    """A public forest that grows level by level, with a ledger scope for each node.
+
+    Parameters
+    ----------
+    n_trees, n_features, n_classes : int
+    ledger : Ledger
+    sharing : {"sequential", "assignment", "equal-split"}
+        How the trees compose: every tree reads every record, or each record belongs to one tree.
+    max_nodes : int
+        Size beyond which :meth:`room` says no.
+    """
+
+    def __init__(self, n_trees, n_features, n_classes, ledger: Ledger, sharing: str, max_nodes: int = MAX_NODES):
+        self.ledger = ledger
+        self.max_nodes = max_nodes
+        self.feature = np.full(n_trees, -1, dtype=np.int32)
+        self.first_child = np.zeros(n_trees, dtype=np.int32)
+        self.arity = np.zeros(n_trees, dtype=np.int32)
+        self.multiway = np.zeros(n_trees, dtype=bool)
+        self.mask = np.zeros((n_trees, 4), dtype=np.uint64)
+        self.roots = np.arange(n_trees, dtype=np.int32)
+        self._n_classes = n_classes
+        self._leaves: list[tuple[np.ndarray, np.ndarray]] = []
+        self._level = 1
+        forest = ledger.open("forest", [0], kind=sharing)
+        scopes = ledger.open("level 1", np.repeat(forest, n_trees))
+        self.frontier = Frontier(self.roots.copy(), scopes, np.ones((n_trees, n_features), dtype=bool))
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.feature)
+
+    def room(self, arities: np.ndarray) -> np.ndarray:
+        """Which of the nodes, in their order, may get that many children within ``max_nodes``."""
+        return self.n_nodes + np.cumsum(arities) <= self.max_nodes
+
+    def branch(self, parents: Frontier, features, arities, *, masks=None, binary=None, reuse=False) -> Frontier:
+        """Split ``parents``; their children, in order, are the next frontier.
+
+        Parameters
+        ----------
+        features, arities : array-like of int, shape (n_parents,)
+        masks : ndarray of uint64, shape (n_parents, 4), optional
+            Which codes go to the second child, for the parents that ``binary`` marks (default: all of them).  Without
+            masks every split is multiway.
+        binary : ndarray of bool, shape (n_parents,), optional
+        reuse : bool
+            Whether a feature may be split on again below.
+        """
+        binary = np.full(len(parents), masks is not None) if binary is None else binary
+        starts = self.n_nodes + np.concatenate([[0], np.cumsum(arities, dtype=np.int64)])
+        self.feature[parents.nodes] = features
+        self.first_child[parents.nodes] = starts[:-1]
+        self.arity[parents.nodes] = arities
+        self.multiway[parents.nodes] = ~binary
+        if masks is not None:
+            self.mask[parents.nodes] = masks
+        nodes = np.arange(self.n_nodes, starts[-1])
+        self.feature = np.append(self.feature, np.full(len(nodes), -1, dtype=np.int32))
+        self.first_child = np.append(self.first_child, np.zeros(len(nodes), dtype=np.int32))
+        self.arity = np.append(self.arity, np.zeros(len(nodes), dtype=np.int32))
+        self.multiway = np.append(self.multiway, np.zeros(len(nodes), dtype=bool))
+        self.mask = np.append(self.mask, np.zeros((len(nodes), 4), dtype=np.uint64), axis=0)
+        unused = parents.unused.copy()
+        if not reuse:
+            unused[np.arange(len(parents)), features] = False
+        self._level += 1
+        scopes = self.ledger.open(f"level {self._level}", np.repeat(parents.scopes, arities))
+        self.frontier = Frontier(nodes, scopes, np.repeat(unused, arities, axis=0))
+        return self.frontier
+
+    def settle(self, leaves: Frontier, values: np.ndarray) -> None:
+        """Say what these leaves answer: int64, shape (n_leaves, n_classes)."""
+        self._leaves.append((leaves.nodes, values))
+
+    def release(self) -> Forest:
+        """The finished forest, in arrays of its own."""
+        values = np.zeros((self.n_nodes, self._n_classes), dtype=np.int64)
+        for nodes, said in self._leaves:
+            values[nodes] = said
+        return Forest(self.feature, self.first_child, self.arity, self.multiway, self.mask, self.roots, values)
+
+
+def grow_binary(
+    growth: Growth, curator: Curator, chance: Chance, ordered, *, depth: int, n_candidates: int = 1,
+    score: Score | None = None, mechanism: str = "permute-and-flip", epsilons=(), calibration: str = "range",
+) -> Frontier:  # fmt: skip
+    """Grow complete binary trees of ``depth`` splits; each node takes one of ``n_candidates`` random cuts.
+
+    A candidate is a random feature, cut at a random public bin edge, or, for a categorical one, into a random
+    pair of category sets.  With one candidate nothing is read; with more, the curator chooses by ``score`` and
+    level l (from 1) is charged ``epsilons[l - 1]`` per node.
+
+    Parameters
+    ----------
+    ordered : ndarray of bool, shape (n_features,)
+        Which features are numeric.
+
+    Returns
+    -------
+    Frontier
+        The leaves.
+    """
+    for level in range(depth):
+        frontier = growth.frontier
+        shape = (len(frontier), n_candidates)
+        features = chance.integers(len(ordered), len(frontier) * n_candidates).astype(np.int32)
+        masks = random_masks(chance, curator.cardinalities[features], ordered[features]).reshape(*shape, 4)
+        features = features.reshape(shape)
+        if n_candidates == 1:
+            choice = np.zeros(len(frontier), dtype=np.int64)
+        else:
+            choice = curator.choose_candidate(
+                growth, frontier.nodes, frontier.scopes, features, masks, epsilons[level],
+                score=score, mechanism=mechanism, calibration=calibration,
+            )  # fmt: skip
+        rows = np.arange(len(frontier))
+        growth.branch(
+            frontier, features[rows, choice], np.full(len(frontier), 2), masks=masks[rows, choice], reuse=True
+        )
+    return growth.frontier
+
+
+def random_masks(chance: Chance, cardinalities, ordered) -> np.ndarray:
+    """A random binary split of each code range, uint64 of shape (n, 4).
+
+    An ordered range is cut at a uniform inner edge.  A categorical range is divided into two non-empty sets,
+    uniformly among such divisions; code 0 always goes to the first child, which loses nothing.  A range of one
+    code cannot be divided: all its records go to the first child.
+    """
+    cardinalities = np.asarray(cardinalities)
+    bits = np.zeros((len(cardinalities), 256), dtype=bool)
+    for size in np.unique(cardinalities[cardinalities > 1]):
+        cut = np.flatnonzero((cardinalities == size) & ordered)
+        edge = chance.integers(int(size) - 1, cut.size)
+        bits[cut, :size] = np.arange(size) > edge[:, None]
+        subset = np.flatnonzero((cardinalities == size) & ~np.asarray(ordered))
+        bits[subset, 1:size] = _proper_subsets(chance, int(size) - 1, subset.size)
+    return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
+
+
+def _proper_subsets(chance: Chance, n: int, size: int) -> np.ndarray:
+    """``size`` uniform non-empty subsets of n items, as booleans; beyond 62 items emptiness has probability < 2^-62."""
+    bits = np.zeros((size, n), dtype=bool)
+    for start in range(0, n, 62):
+        width = min(62, n - start)
+        at_least = 1 if n <= 62 else 0
+        word = chance.integers((1 << width) - at_least, size) + at_least
+        bits[:, start : start + width] = (word[:, None] >> np.arange(width)) & 1
+    return bits
+
+
+def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The integers of all half-open ranges [start, start + length), one range after the other."""
+    ends = np.cumsum(lengths)
+    inside = np.arange(ends[-1] if ends.size else 0) - np.repeat(ends - lengths, lengths)
+    return np.repeat(starts, lengths) + inside

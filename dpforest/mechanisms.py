@@ -114,7 +114,8 @@ def two_sided_geometric(counts, rate, chance: Chance) -> np.ndarray:
     counts : array-like of int
     rate : float or array broadcastable to ``counts``
         ``epsilon / L1``, where L1 is the L1 sensitivity of ``counts``: 1 for a whole histogram under add-remove,
-        2 under replace-one.
+        2 under replace-one.  At least 1e-12, for fainter rates make noise that does not fit an integer; ``inf``
+        turns the noise off.
     chance : Chance
 
     Returns
@@ -132,7 +133,10 @@ def two_sided_geometric(counts, rate, chance: Chance) -> np.ndarray:
     counts = np.asarray(counts)
     if counts.dtype.kind not in "iu":
         raise TypeError("geometric noise is for integer counts; a real number would leak through its fraction")
-    return counts.astype(np.int64) + chance.two_sided_geometric(np.asarray(rate, dtype=float), counts.shape)
+    rate = np.asarray(rate, dtype=float)
+    if not (rate >= 1e-12).all():  # also refuses NaN, which a source would take for "no noise"
+        raise ValueError(f"rate must be at least 1e-12 and not NaN, got {rate.min()}")
+    return counts.astype(np.int64) + chance.two_sided_geometric(rate, counts.shape)
 
 
 @claim("def-laplace")
@@ -157,13 +161,13 @@ def _rows(scores, rate) -> tuple[np.ndarray, np.ndarray]:
     scores = np.asarray(scores, dtype=float)
     if scores.ndim != 2:
         raise ValueError(f"scores must have one row per selection and one column per candidate, not shape {scores.shape}")
-    return scores, np.broadcast_to(np.asarray(rate, dtype=float), len(scores))
+    rate = np.broadcast_to(np.asarray(rate, dtype=float), len(scores))
+    _best(scores, rate)  # a source that never sees the law must refuse the same scores and rates
+    return scores, rate
 
 
-def _acceptance(scores, rate) -> np.ndarray:
-    """``exp(rate * (score - best))``, zero for what is not a candidate, and right at infinite rate."""
-    scores = np.asarray(scores, dtype=float)
-    rate = np.asarray(rate, dtype=float)[..., None]
+def _best(scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """Best score of each row, kept as a column; refuses scores and rates without a meaning."""
     if np.isnan(scores).any() or (scores == np.inf).any():
         raise ValueError("scores must be numbers below +inf (use -inf for what is not a candidate)")
     if np.isnan(rate).any() or (rate < 0).any():
@@ -171,7 +175,14 @@ def _acceptance(scores, rate) -> np.ndarray:
     best = scores.max(axis=-1, keepdims=True) if scores.shape[-1] else np.empty((*scores.shape[:-1], 0))
     if scores.shape[-1] == 0 or (best == -np.inf).any():
         raise ValueError("a selection without a candidate: every score is -inf")
-    gap = scores - best
+    return best
+
+
+def _acceptance(scores, rate) -> np.ndarray:
+    """``exp(rate * (score - best))``, zero for what is not a candidate, and right at infinite rate."""
+    scores = np.asarray(scores, dtype=float)
+    rate = np.asarray(rate, dtype=float)[..., None]
+    gap = scores - _best(scores, rate)
     with np.errstate(invalid="ignore"):  # 0 * -inf and inf * 0 are settled by the next two lines
         weight = np.exp(rate * gap)
     weight = np.where(gap == 0, 1.0, weight)

@@ -161,7 +161,7 @@ def equal_split(epsilon: float, parts: int) -> float:
     """
     if parts <= 1 or math.isinf(epsilon):
         return epsilon
-    return epsilon + math.log(1 / parts + (1 - 1 / parts) * math.exp(2 * epsilon))
+    return 3 * epsilon + math.log1p(math.expm1(-2 * epsilon) / parts)
 
 
 # -- the ledger --------------------------------------------------------------------------------------------------
@@ -232,6 +232,8 @@ class Ledger:
         costs = {name: np.broadcast_to(np.asarray(value, dtype=float), scopes.shape) for name, value in pair}
         if any((cost < 0).any() or np.isnan(cost).any() for cost in costs.values()):
             raise ValueError("a charge cannot be negative: spent budget is not refundable")
+        if scopes.size and not (0 <= scopes.min() and scopes.max() < self._size):
+            raise ValueError("a charge must go to an existing scope")
         self._charges.append(_Charge(scopes, costs, query, mechanism))
 
     def leak(self, what: str, where: str) -> None:

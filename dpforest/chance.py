@@ -201,8 +201,8 @@ class Secure:
         candidates = np.flatnonzero(np.isfinite(scores))
         if len(candidates) == 1:
             return int(candidates[0])
-        if math.isinf(rate):
-            best = candidates[scores[candidates] == scores[candidates].max()]
+        if rate == 0 or math.isinf(rate):
+            best = candidates if rate == 0 else candidates[scores[candidates] == scores[candidates].max()]
             return int(best[secrets.randbelow(len(best))])
         # OpenDP's noisy max is permute-and-flip under max-divergence, the exponential mechanism under zCDP
         dp = self._dp
@@ -215,7 +215,8 @@ class Secure:
         rate = np.broadcast_to(rate, size)
         noise = np.zeros(size, dtype=np.int64)
         dp = self._dp
-        space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+        # OpenDP's int has 32 bits, and noise that saturates there would give the count away
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
         for value in np.unique(rate[np.isfinite(rate)]):
             cells = rate == value
             laplace = dp.m.make_laplace(*space, scale=1.0 / float(value))

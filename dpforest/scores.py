@@ -5,8 +5,10 @@ a selection is the *range* R: the largest spread, over the candidates, of the sc
 The *sensitivity* Δ is the largest single change.  ``R <= 2 Δ`` always, and ``R <= Δ`` under add-remove when the
 score is *monotone*, that is, when adding a record moves all candidates the same way (:prf:ref:`lem-range`).
 
-``n`` in the constants is a public cap on the number of records of a node, after the record was added.  Without a
-cap the supremum over all sizes is given.
+``n`` in the constants is a public cap on the number of records of a node: the size after the record was added, or
+the common size where one is replaced.  Without a cap the supremum over all sizes is given.  All constants are suprema
+over every number of classes and of children, and over every family of candidates that public predicates define, the
+undivided node among them; ``tests/test_scores.py`` finds the same numbers by enumeration.
 """
 
 from __future__ import annotations
@@ -17,16 +19,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpforest.privacy import ADD_REMOVE, check_relation
+from dpforest.privacy import ADD_REMOVE, check_relation, claim
 
 __all__ = [
-    "CLASSIFICATION", "Score", "absolute_pearson", "gini", "gini_gain", "information_gain", "majority", "mass_gap", "mean",
-    "normalised_gini", "pearson", "sse", "variance", "weighted_variance",
+    "CLASSIFICATION", "Score", "absolute_pearson", "gini", "gini_gain", "information_gain", "majority", "mass_gap",
+    "mean", "normalised_gini", "pearson", "sse", "variance", "weighted_variance",
 ]  # fmt: skip
 
 Constants = Callable[[float], tuple[float, float]]  # n -> (under add-remove, under replace-one)
 
 
+@claim("def-range", "lem-range")
 @dataclass(frozen=True)
 class Score:
     """A score with what is proved of it.
@@ -40,7 +43,7 @@ class Score:
     monotone : bool
         Whether adding a record moves every candidate's score the same way (none up, or none down).
     sharp : bool
-        Whether :meth:`range` is the smallest valid constant; else it is the bound ``2 Δ``.
+        Whether :meth:`range` is the smallest valid constant; else it is an upper bound.
     needs_cap : bool
         Whether the constants are finite only under a public cap ``n``.
     claims : tuple of str
@@ -72,13 +75,13 @@ class Score:
         return self._pick(self._sensitivity, relation, n)
 
     def range(self, relation: str, n: float = math.inf) -> float:
-        """R: the largest spread of score changes over candidates between neighbours; calibrate ``rate = epsilon / R``."""
+        """R: the largest spread of score changes over candidates between neighbours; ``rate = epsilon / R``."""
         return self._pick(self._range, relation, n)
 
     def _pick(self, constants: Constants, relation: str, n: float) -> float:
         check_relation(relation)
-        if not n >= 1:
-            raise ValueError(f"n must be a public cap on the number of records, at least 1, not {n!r}")
+        if not n >= 1 or (n % 1 and not math.isinf(n)):  # the first also refuses NaN
+            raise ValueError(f"n must be a public cap on the number of records, a whole number from 1 on, not {n!r}")
         if self.needs_cap and math.isinf(n):
             raise ValueError(
                 f"{self.name} grows with the number of records, so it needs a public cap on that number: pass n=..., "
@@ -96,8 +99,15 @@ def _shrink(n: float) -> float:
 
 
 def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
-    """top / bottom with 0 / 0 = 0, the convention for empty children."""
+    """Quotient with 0 / 0 = 0, the convention for empty children."""
     return np.divide(top, bottom, out=np.zeros(np.broadcast_shapes(top.shape, bottom.shape)), where=bottom != 0)
+
+
+def _moments(moments: np.ndarray) -> np.ndarray:
+    """Count, sum and sum of squares, each of shape (..., children)."""
+    if moments.shape[-1] != 3:
+        raise ValueError(f"a regression score takes (count, sum, sum of squares) of each child, not {moments.shape}")
+    return np.moveaxis(moments, -1, 0)
 
 
 def _child_impurity(counts: np.ndarray) -> np.ndarray:
@@ -129,7 +139,7 @@ def _majority(counts):
 
 
 def _child_sse(moments):
-    size, total, squares = np.moveaxis(moments, -1, 0)
+    size, total, squares = _moments(moments)
     return squares - _ratio(total**2, size)
 
 
@@ -146,15 +156,18 @@ def _weighted_variance(moments):
 
 
 def _mean(moments):
-    return _ratio(moments[..., 1].sum(axis=-1), moments[..., 0].sum(axis=-1))
+    size, total, _ = _moments(moments)
+    return _ratio(total.sum(axis=-1), size.sum(axis=-1))
 
 
 def _mass_gap(moments):
-    size, total = moments[..., 0], moments[..., 1]
+    size, total, _ = _moments(moments)
     return np.abs(total - size / 2).sum(axis=-1)
 
 
 def _pearson(counts):
+    if counts.shape[-2] > 2:
+        raise ValueError(f"the correlation is that of a cut, which has two children, not {counts.shape[-2]}")
     children = np.arange(counts.shape[-2], dtype=float)[:, None]
     classes = np.arange(counts.shape[-1], dtype=float)
     size = counts.sum(axis=(-1, -2))
@@ -173,44 +186,51 @@ def _entropy_step(n: float) -> float:
     return n * math.log2(n) - ((n - 1) * math.log2(n - 1) if n > 1 else 0.0)
 
 
-def _largest_over_sizes(value: Callable[[int], float], n: float) -> float:
-    """Largest value over sizes up to n of a sequence that has peaked by size 3."""
-    return max(value(size) for size in range(1, int(min(n, 3)) + 1))
+def _gain_change(n: float) -> float:
+    """Δ of the Gini gain under replace-one: ``4 - 2 min over s of (s / n + 1 / s)``, s a whole number.
+
+    A record of class a sits with s - 1 records of class b and takes class c in a child of its own; the other n - s
+    records are of class a.  The minimum is next to the square root of n.
+    """
+    if math.isinf(n):
+        return 4.0
+    root = math.isqrt(int(n))
+    return 4 - 2 * min(s / n + 1 / s for s in (root, root + 1))
+
+
+def _steps(steps: dict[int, tuple[float, float]]) -> Constants:
+    """Constants that change at a few sizes only: those of the largest size in ``steps`` that the cap allows."""
+    return lambda n: steps[max(size for size in steps if size <= n)]
 
 
 gini = Score(
     "gini", _gini,
     lambda n: (2 * _shrink(n), 2 * _shrink(n)),
     lambda n: (2 * _shrink(n), 4 * _shrink(n)),
-    True, ("thm-gini", "pub-gini-count", "pub-gini-exponent", "pub-gini-over-entropy"),
+    True, ("thm-sse-update", "thm-gini", "pub-gini-count", "pub-gini-exponent", "pub-gini-over-entropy"),
     """Count-weighted Gini: minus the sum over children of ``n_j (1 - sum of squared class shares)``.
 
     Monotone; Δ = 2 under both relations, R = 2 under add-remove and 4 under replace-one; with at most n records
-    ``2 (n - 1) / n`` and ``4 (n - 1) / n`` (:prf:ref:`thm-gini`).  DiffPETs formula (5) with the opposite sign.
+    ``2 (n - 1) / n`` and ``4 (n - 1) / n`` (:prf:ref:`thm-gini`).  DiffPETs formula (5).
     """,
 )  # fmt: skip
 
 normalised_gini = Score(
     "normalised-gini", _normalised_gini,
-    lambda n: (
-        _largest_over_sizes(lambda m: 2 * (m - 1) / m**2, n),
-        _largest_over_sizes(lambda m: 2 * (m - 1) / m**2, n),
-    ),
-    lambda n: (
-        _largest_over_sizes(lambda m: 2 * (m - 1) / m**2, n),
-        _largest_over_sizes(lambda m: 4 * (m - 1) / m**2, n),
-    ),
+    _steps({1: (0.0, 0.0), 2: (0.5, 0.5)}),
+    _steps({1: (0.0, 0.0), 2: (0.5, 1.0)}),
     False, ("thm-normalised-gini", "pub-gini-dataset", "pub-gini-split"),
     """Gini divided by the number of records: eDPRF formula (8), CART-DPsAdaBoost formula (5), with the opposite sign.
 
-    Not monotone; Δ = 1/2 under both relations, R = 1/2 under add-remove and 1 under replace-one.  Private, and
-    almost blind: the score lies in [-1, 0] however many records there are (:prf:ref:`thm-normalised-gini`).
+    Not monotone; Δ = 1/2 under both relations, R = 1/2 under add-remove and 1 under replace-one, reached by two
+    records.  Private, and almost blind: the score lies in [-1, 0] however many records there are
+    (:prf:ref:`thm-normalised-gini`).
     """,
 )  # fmt: skip
 
 gini_gain = Score(
     "gini-gain", _gini_gain,
-    lambda n: (2 * _shrink(n), 4.0 if math.isinf(n) else _gain_change(int(n))),
+    lambda n: (2 * _shrink(n), _gain_change(n)),
     lambda n: (2 * _shrink(n), 4 * _shrink(n)),
     False, ("thm-gini-gain", "pub-gini-gain"),
     """Impurity of the node less that of its children.  The node's own impurity is the same for all candidates, so
@@ -220,23 +240,24 @@ gini_gain = Score(
 
 information_gain = Score(
     "information-gain", _information_gain,
-    lambda n: (_entropy_step(n), _entropy_step(max(n - 1, 1)) if n > 1 else 0.0),
-    lambda n: (_entropy_step(n), 2 * _entropy_step(n - 1) if n > 1 else 0.0),
+    lambda n: (_entropy_step(n), _entropy_step(n)),
+    lambda n: (_entropy_step(n), 2 * _entropy_step(n)),
     True, ("thm-information-gain", "pub-information-gain"),
     """Minus the count-weighted conditional entropy in bits.  Monotone; Δ grows with the cap n on the records:
-    ``n log2 n - (n - 1) log2 (n - 1)`` under add-remove (:prf:ref:`thm-information-gain`).
+    ``n log2 n - (n - 1) log2 (n - 1)`` under both relations, R the same under add-remove and twice that under
+    replace-one (:prf:ref:`thm-information-gain`).
     """,
     needs_cap=True,
 )  # fmt: skip
 
 majority = Score(
     "majority", _majority,
-    lambda n: (1.0, 1.0 if n > 1 else 0.0),
-    lambda n: (1.0, 2.0 if n > 1 else 0.0),
+    lambda n: (1.0, 1.0),
+    lambda n: (1.0, 2.0),
     True, ("thm-majority", "pub-majority"),
     """Number of records that the majority label of their child gets right (*Max*).  Monotone; Δ = 1, R = 1 under
     add-remove and 2 under replace-one (:prf:ref:`thm-majority`).  On a single child with one class per candidate it
-    is the label count of a leaf.
+    is the label count of a leaf, with the same constants, which a leaf of one record reaches already.
     """,
 )  # fmt: skip
 
@@ -244,53 +265,55 @@ sse = Score(
     "sse", _sse,
     lambda n: (_shrink(n), _shrink(n)),
     lambda n: (_shrink(n), 2 * _shrink(n)),
-    True, ("thm-sse", "pub-variance"),
+    True, ("thm-sse-update", "thm-sse", "pub-variance"),
     """Minus the sum of squared errors around the child means, targets in [0, 1].  Monotone; Δ = 1 under both
-    relations, R = 1 under add-remove and 2 under replace-one (:prf:ref:`thm-sse`).
+    relations, R = 1 under add-remove and 2 under replace-one; with at most n records ``(n - 1) / n`` and
+    ``2 (n - 1) / n`` (:prf:ref:`thm-sse`).
     """,
 )  # fmt: skip
 
 variance = Score(
     "variance", _variance,
-    lambda n: (_largest_over_sizes(lambda m: (m - 1) / m**2, n), 1 / 3),
-    lambda n: (2 * _largest_over_sizes(lambda m: (m - 1) / m**2, n), 2 / 3),
+    _steps({1: (0.0, 0.0), 2: (1 / 4, 1 / 4), 4: (1 / 4, 1 / 3)}),
+    _steps({1: (0.0, 0.0), 2: (1 / 4, 1 / 2), 3: (5 / 18, 1 / 2), 4: (41 / 144, 5 / 9), 5: (41 / 144, 41 / 72)}),
     False, ("thm-variance", "pub-variance"),
     """Minus the unweighted sum of child variances, targets in [0, 1].  Each variance is at most 1/4 whatever the
-    size, so a selection by it hardly sees the data (:prf:ref:`thm-variance`).  R is the bound 2 Δ.
+    size, so a selection by it hardly sees the data.  Not monotone; Δ = 1/4 under add-remove and 1/3 under
+    replace-one, R = 41/144 and 41/72, all reached by five records or fewer (:prf:ref:`thm-variance`).
     """,
-    sharp=False,
 )  # fmt: skip
 
 weighted_variance = Score(
     "weighted-variance", _weighted_variance,
-    lambda n: (_largest_over_sizes(lambda m: (m - 1) / m**2, n),) * 2,
-    lambda n: (2 * _largest_over_sizes(lambda m: (m - 1) / m**2, n),) * 2,
+    _steps({1: (0.0, 0.0), 2: (1 / 4, 1 / 4)}),
+    _steps({1: (0.0, 0.0), 2: (1 / 4, 1 / 2)}),
     False, ("thm-variance",),
     """Minus the mean squared error around the child means, targets in [0, 1]: :data:`sse` over the number of records,
-    which is private under add-remove.  Δ = 1/4 (:prf:ref:`thm-variance`).  R is the bound 2 Δ.
+    which is private under add-remove.  Not monotone; Δ = 1/4 under both relations, R = 1/4 under add-remove and 1/2
+    under replace-one, reached by two records (:prf:ref:`thm-variance`).
     """,
-    sharp=False,
 )  # fmt: skip
 
 mean = Score(
     "mean", _mean,
     lambda n: (1.0, 1.0),
-    lambda n: (2.0, 2.0),
+    lambda n: (1.0, 2.0),
     False, ("thm-mean", "pub-mean"),
-    """Mean target of the records, in [0, 1], with the mean of no record set to 0: Δ = 1 then.  Where at least n records
-    are known to be there it is ``1 / (n + 1)`` under add-remove and ``1 / n`` under replace-one
-    (:prf:ref:`thm-mean`).  It is here for the chapter, not as a split score.  R is the bound 2 Δ.
+    """Mean target of a group of records, in [0, 1], the mean of no record being 0; the candidates are groups, one child
+    each.  Not monotone; Δ = 1 under both relations, R = 1 under add-remove and 2 under replace-one, all through a group
+    that one record fills.  Where at least n records are known to be in a group, Δ is ``1 / (n + 1)`` under add-remove
+    and ``1 / n`` under replace-one (:prf:ref:`thm-mean`).
     """,
-    sharp=False,
 )  # fmt: skip
 
 mass_gap = Score(
     "mass-gap", _mass_gap,
-    lambda n: (0.5, 1.0),
-    lambda n: (1.0, 2.0),
+    _steps({1: (0.5, 0.5), 2: (0.5, 1.0)}),
+    _steps({1: (0.0, 0.0), 2: (1.0, 2.0)}),
     False, ("thm-two-masses",),
     """Half the distance between the masses ``sum y`` and ``sum (1 - y)`` of each child, summed: the regression form of
-    :data:`majority`.  Δ = 1/2 under add-remove and 1 under replace-one; R = 1 and 2 (:prf:ref:`thm-two-masses`).
+    :data:`majority`.  Not monotone; Δ = 1/2 under add-remove and 1 under replace-one; R = 1 and 2
+    (:prf:ref:`thm-two-masses`).
     """,
 )  # fmt: skip
 
@@ -299,29 +322,22 @@ pearson = Score(
     lambda n: (1 + 1 / math.sqrt(2), 2.0),
     lambda n: (2 + math.sqrt(2), 4.0),
     False, ("def-pearson",),
-    """Pearson correlation of the child index with the class code, 0 where it is undefined.  Its sensitivity does not
-    fall with the number of records.  R is the bound 2 Δ.
+    """Pearson correlation of a cut's child index with the class code, 0 where it is undefined (:prf:ref:`def-pearson`).
+    Not monotone; Δ = 1 + 1/sqrt(2) under add-remove, approached as records and classes grow, and 2 under replace-one.
+    More records do not help.  R = 2 Δ, since a cut and its mirror image move against each other.
     """,
-    sharp=False,
 )  # fmt: skip
 
 absolute_pearson = Score(
     "absolute-pearson", lambda counts: np.abs(_pearson(counts)),
     lambda n: (1.0, 1.0),
     lambda n: (2.0, 2.0),
-    False, ("def-pearson",),
-    """Absolute value of :data:`pearson`; Δ = 1 whatever the number of records.  R is the bound 2 Δ.""",
-    sharp=False,
+    False, ("def-pearson", "pub-pearson-cut", "cex-pearson-cut"),
+    """Absolute value of :data:`pearson`; Δ = 1 and R = 2 under both relations, whatever the number of records (R under
+    add-remove is approached as the classes grow).  To publish the data value where it is largest, as the patent on
+    MapReduce trees does, is not private at all (:prf:ref:`cex-pearson-cut`).
+    """,
 )  # fmt: skip
-
-
-def _gain_change(n: int) -> float:
-    """Δ of the Gini gain under replace-one at size n, by the extremal family of the proof of thm-gini-gain.
-
-    A child holds m records of one class and the record whose label flips, the other child a of the other class.
-    """
-    flip = (2 * (n - 1 - 2 * m) / n + 2 * m / (m + 1) for m in range(n))
-    return max([2 * (n - 1) / n, *flip])
 
 
 #: The scores that a classification tree may take, by name.

@@ -11,8 +11,10 @@ Sections: laws; worst cases; data sets and neighbours; composition; budgets; sco
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, total_ordering
 from itertools import combinations, combinations_with_replacement, pairwise, permutations, product
 
 ADD_REMOVE, REPLACE_ONE = "add-remove", "replace-one"
@@ -345,3 +347,216 @@ def node_budget(epsilon, depth: int, level: int, leaf: bool) -> Fraction:
 
 
 # ---- scores ----------------------------------------------------------------------------------------------------
+
+# A *split* is a sequence of children.  A child is a sorted tuple of what the score looks at in each of its records: the
+# class, or the target.  Scores are the larger the better.
+
+
+@total_ordering
+@dataclass(frozen=True)
+class Bits:
+    """A number known by its power of two, a fraction: sums and differences stay exact, and so do comparisons."""
+
+    power: Fraction = Fraction(1)
+
+    def __add__(self, other):
+        return Bits(self.power * other.power)
+
+    def __neg__(self):
+        return Bits(1 / self.power)
+
+    def __sub__(self, other):
+        return Bits(self.power / other.power)
+
+    def __lt__(self, other):
+        return self.power < other.power
+
+
+@cache
+def impurity(child) -> Fraction:
+    """Gini impurity times size: the expected number of errors when labels are dealt out again at random."""
+    return sum((t * (1 - Fraction(t, len(child))) for t in Counter(child).values()), Fraction(0))
+
+
+@cache
+def entropy(child) -> Bits:
+    """Shannon entropy in bits times size; its power of two is ``n ** n`` over the product of ``t ** t``."""
+    return Bits(Fraction(len(child) ** len(child), math.prod(t**t for t in Counter(child).values())))
+
+
+@cache
+def squared_error(child) -> Fraction:
+    """Sum of squared distances to the mean."""
+    if not child:
+        return Fraction(0)
+    centre = Fraction(sum(child)) / len(child)
+    return sum(((y - centre) ** 2 for y in child), Fraction(0))
+
+
+@cache
+def average(child) -> Fraction:
+    """Mean target, 0 for no record."""
+    return Fraction(sum(child)) / len(child) if child else Fraction(0)
+
+
+def whole(split) -> tuple:
+    """The undivided node."""
+    return tuple(sorted(value for child in split for value in child))
+
+
+def over_size(total, split) -> Fraction:
+    """A total divided by the number of records, 0 for no record."""
+    size = sum(map(len, split))
+    return total / size if size else Fraction(0)
+
+
+def gini(split) -> Fraction:
+    """Minus the impurity left in the children."""
+    return -sum(map(impurity, split), Fraction(0))
+
+
+def normalised_gini(split) -> Fraction:
+    """Minus the share-weighted Gini index of the children."""
+    return over_size(gini(split), split)
+
+
+def gini_gain(split) -> Fraction:
+    """Impurity that the split removes."""
+    return impurity(whole(split)) + gini(split)
+
+
+def information_gain(split) -> Bits:
+    """Minus the entropy left in the children."""
+    return -sum(map(entropy, split), Bits())
+
+
+def majority(split) -> Fraction:
+    """Records that carry the most frequent class of their child."""
+    return Fraction(sum(max(Counter(child).values(), default=0) for child in split))
+
+
+def sse(split) -> Fraction:
+    """Minus the squared error left in the children."""
+    return -sum(map(squared_error, split), Fraction(0))
+
+
+def variance(split) -> Fraction:
+    """Minus the sum of the variances of the children, whatever their sizes."""
+    return -sum((squared_error(child) / len(child) for child in split if child), Fraction(0))
+
+
+def weighted_variance(split) -> Fraction:
+    """Minus the mean squared error."""
+    return over_size(sse(split), split)
+
+
+def mass_gap(split) -> Fraction:
+    """Half of |sum of y - sum of (1 - y)| over the children."""
+    return sum((abs(sum(y - (1 - y) for y in child)) / Fraction(2) for child in split), Fraction(0))
+
+
+def pearson(points) -> Fraction:
+    """Correlation of (x, y) points as its square with its sign, 0 where it is undefined."""
+    xs, ys = zip(*points, strict=True) if points else ((), ())
+    centre_x, centre_y = average(xs), average(ys)
+    covariance = sum(((x - centre_x) * (y - centre_y) for x, y in points), Fraction(0))
+    spread = squared_error(xs) * squared_error(ys)
+    return covariance * abs(covariance) / spread if spread else Fraction(0)
+
+
+def pearson_split(split) -> Fraction:
+    """:func:`pearson` of the index of the child with the class."""
+    return pearson(tuple((index, value) for index, child in enumerate(split) for value in child))
+
+
+def best_cut(data, absolute: bool = False) -> Fraction:
+    """The patent's best cut point of (value, class) records: the data value with the largest correlation.
+
+    A value up to the cut counts as 1, a larger one as 2 (patent, step 3).
+    """
+
+    def quality(cut):
+        square = pearson(tuple((1 if value <= cut else 2, label) for value, label in data))
+        return abs(square) if absolute else square
+
+    return max(sorted({value for value, _ in data}), key=quality)
+
+
+def average_cut(parts, absolute: bool = False) -> Fraction:
+    """What the patent publishes: the mean of the best cuts of the disjoint parts (step 4)."""
+    return sum((Fraction(best_cut(part, absolute)) for part in parts), Fraction(0)) / len(parts)
+
+
+@cache
+def every_split(values: tuple) -> tuple:
+    """All ways to put a multiset of values into children, each with one empty child more for a record to come."""
+    found = {((),)}
+    for value in values:
+        found = {tuple(sorted(put(split, k, value))) for split in found for k in range(len(split))}
+        found = {split if () in split else ((), *split) for split in found}
+    return tuple(sorted(found))
+
+
+def put(split, k: int, value) -> tuple:
+    """The split after ``value`` joined child k, children in a fixed order."""
+    joined = tuple(sorted((*split[k], value)))
+    return tuple(sorted((*split[:k], joined, *split[k + 1 :])))
+
+
+def changes_over_splits(score, values, size: int, relation: str):
+    """For every pair of neighbours of that size (see below): the largest and the smallest change over *every* split.
+
+    A split is any function of the record, so each candidate may send the new record to any child, and a record that
+    is replaced from any child to any child.  ``size`` is that after adding, or the common one.
+    """
+    for others in combinations_with_replacement(values, size - 1):
+        moves = [(score(split), split) for split in every_split(others)]
+        if relation == ADD_REMOVE:
+            for x in values:
+                change = [score(put(split, k, x)) - base for base, split in moves for k in range(len(split))]
+                yield max(change), min(change)
+            continue
+        up: dict = {}
+        for _, split in moves:
+            with_record = {x: [score(put(split, k, x)) for k in range(len(split))] for x in values}
+            for old, new in product(values, repeat=2):
+                change = max(with_record[new]) - min(with_record[old])
+                up[old, new] = max(up.get((old, new), change), change)
+        for old, new in product(values, repeat=2):
+            yield up[old, new], -up[new, old]
+
+
+def changes_over_candidates(candidates, universe, size: int, relation: str):
+    """For every pair of neighbours: the largest and the smallest change over the candidates, functions of the data."""
+    for others in combinations_with_replacement(universe, size - 1):
+        after = {x: [score((*others, x)) for score in candidates] for x in universe}
+        before = [score(others) for score in candidates]
+        if relation == ADD_REMOVE:
+            steps = [(before, after[x]) for x in universe]
+        else:
+            steps = [(after[old], after[new]) for old, new in product(universe, repeat=2)]
+        for old, new in steps:
+            change = [b - a for a, b in zip(old, new, strict=True)]
+            yield max(change), min(change)
+
+
+def constants(extremes) -> tuple:
+    """(Δ, R, whether no pair of neighbours has one candidate rise and another one fall)."""
+    extremes = list(extremes)
+    zero = extremes[0][0] - extremes[0][0]
+    sensitivity = max(max(high, -low) for high, low in extremes)
+    spread = max(high - low for high, low in extremes)
+    return sensitivity, spread, all(low >= zero or high <= zero for high, low in extremes)
+
+
+def split_on(score, *features, value=lambda record: record[-1]):
+    """Candidates: ``score`` of the split on each binary feature; None stands for the undivided node."""
+
+    def candidate(feature):
+        def of(data):
+            parts = [data] if feature is None else split_by_value(data, 2, lambda record: record[feature])
+            return score(tuple(tuple(sorted(map(value, part))) for part in parts))
+
+        return of
+
+    return [candidate(feature) for feature in features]

@@ -107,8 +107,8 @@ class Curator:
         mechanism : {"permute-and-flip", "exponential"}
         calibration : {"range", "sensitivity"}
         stop_margin : float or None
-            If given, *stop* is a candidate too.  Its score is that of the undivided node plus ``stop_margin / rate``:
-            a split must beat not splitting by ``stop_margin`` units of the noise.
+            If given, *stop* is a candidate too.  Its score is ``score.rest`` of the node plus the public constant
+            ``stop_margin / rate``, so that only nodes whose splits cannot be told apart by the noise tend to stop.
         n_max : float
             Public cap on the number of records, for scores whose range depends on it.
 
@@ -122,15 +122,14 @@ class Curator:
         ``epsilon`` per node under the ledger's relation when calibrated by range; the ledger is charged
         ``rate * R`` under each relation (:prf:ref:`thm-selection-range`, :prf:ref:`lem-stop-candidate`).
         """
+        n_max = _cap(score, n_max, stop_margin)
         rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
         utility = np.full((len(nodes), len(self.cardinalities) + 1), -np.inf)
         for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes):
             histograms = self._histograms(splits, nodes[part], allowed[part])
             utility[part, 1:] = self._feature_scores(histograms, allowed[part], score)
             if stop_margin is not None:
-                whole = self._class_counts(splits, nodes[part])
-                with np.errstate(divide="ignore"):
-                    utility[part, 0] = score(whole[:, None, :]) + np.float64(stop_margin) / rate[part]
+                utility[part, 0] = score.rest(self._class_counts(splits, nodes[part])) + stop_margin / rate[part]
         choice = mechanisms.select(mechanism, utility, rate, self._chance)
         self._charge_selection(scopes, rate, score, n_max, f"choose a feature by {score.name}", mechanism)
         return choice + STOP
@@ -150,6 +149,7 @@ class Curator:
         Other parameters, returns (index of the candidate or :data:`STOP`) and guarantee are those of
         :meth:`choose_feature`.
         """
+        n_max = _cap(score, n_max, stop_margin)
         rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
         counts = counting.candidate_counts(
             self._codes, self._labels, self.n_classes, splits, _slots(splits, nodes), features, masks,
@@ -158,8 +158,7 @@ class Curator:
         utility = np.full((len(nodes), features.shape[1] + 1), -np.inf)
         utility[:, 1:] = score(counts)
         if stop_margin is not None:
-            with np.errstate(divide="ignore"):
-                utility[:, 0] = score(counts[:, 0].sum(axis=1)[:, None, :]) + np.float64(stop_margin) / rate
+            utility[:, 0] = score.rest(counts[:, 0].sum(axis=1)) + stop_margin / rate
         choice = mechanisms.select(mechanism, utility, rate, self._chance)
         self._charge_selection(scopes, rate, score, n_max, f"choose a cut by {score.name}", mechanism)
         return choice + STOP
@@ -250,6 +249,13 @@ class Curator:
     def _charge_selection(self, scopes, rate, score: scores.Score, n_max, query, mechanism) -> None:
         cost = [rate * score.range(relation, n_max) for relation in (ADD_REMOVE, REPLACE_ONE)]
         self._ledger.charge(scopes, *cost, query, mechanism)
+
+
+def _cap(score: scores.Score, n_max: float, stop_margin) -> float:
+    """The cap that calibrates: *stop* attains the supremum of R at any size, so a cap gains nothing beside it."""
+    if stop_margin is None or score.needs_cap:
+        return n_max
+    return np.inf
 
 
 def _slots(splits, nodes) -> np.ndarray:

@@ -48,6 +48,11 @@ class Score:
         Whether the constants are finite only under a public cap ``n``.
     claims : tuple of str
         The claims of the book that prove the constants.
+    rest : callable or None
+        Score of *not splitting*, from the class counts of the node (..., classes), up to a public constant.  Adding a
+        record moves it within the interval in which the candidates move, so a selection that has it as one more
+        candidate keeps the supremum of R (:prf:ref:`lem-stop-candidate`).  It falls behind the candidates as the
+        node grows: only small nodes, or nodes without a useful split, stop.
     """
 
     name: str
@@ -59,6 +64,7 @@ class Score:
     description: str = field(repr=False)
     sharp: bool = True
     needs_cap: bool = False
+    rest: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
 
     def __post_init__(self):
         object.__setattr__(self, "__claims__", self.claims)
@@ -181,6 +187,11 @@ def _pearson(counts):
     return _ratio(covariance, np.sqrt(np.maximum(spread, 0)))
 
 
+def _rest_of_gini(counts):
+    """Falls by 2 with every record, as fast as any candidate may."""
+    return -2 * counts.sum(axis=-1)
+
+
 def _entropy_step(n: float) -> float:
     """phi(n - 1) in bits: how much the count-weighted entropy can rise when a node grows to n records."""
     return n * math.log2(n) - ((n - 1) * math.log2(n - 1) if n > 1 else 0.0)
@@ -236,6 +247,7 @@ gini_gain = Score(
     """Impurity of the node less that of its children.  The node's own impurity is the same for all candidates, so
     the selection law and R are those of :data:`gini`; Δ is not, and replace-one reaches 4 (:prf:ref:`thm-gini-gain`).
     """,
+    rest=lambda counts: _child_impurity(counts) + _rest_of_gini(counts),
 )  # fmt: skip
 
 information_gain = Score(
@@ -248,6 +260,7 @@ information_gain = Score(
     replace-one (:prf:ref:`thm-information-gain`).
     """,
     needs_cap=True,
+    rest=lambda counts: _information_gain(counts[..., None, :]),
 )  # fmt: skip
 
 majority = Score(

@@ -47,7 +47,7 @@ class EDPRFClassifier(PrivateForestClassifier):
         ``epsilon / (2 sensitivity)``, formulas (9) and (10), label leaves.  It warns, for its proof fails.
     selection : {"permute-and-flip", "exponential"}
         Mechanism of splits and labels.
-    score : {"gini", "normalised-gini", "gini-gain", "majority", "information-gain"}
+    criterion : {"gini", "normalised-gini", "gini-gain", "majority", "information-gain"}
         Split utility; information gain needs ``n_max``.
     budget : {"aligned", "harmonic", "uniform", "aligned-uniform"}
         ``"uniform"``: equal shares per level.  ``"harmonic"``: formula (9).  ``"aligned"``: (9), and a leaf also gets what
@@ -60,7 +60,7 @@ class EDPRFClassifier(PrivateForestClassifier):
         What may end a branch early.  ``"candidate"``: *stop* stands among the candidates of the node's selection, at no
         further cost.  ``"purity"`` (published only): the node's records share one class, read without paying.
     stop_margin : float
-        By how many units of the selection's noise a split must beat stopping.
+        Head start of *stop*, in units of the selection's noise: the larger, the larger the nodes that stop.
     n_max : float
         Public cap on the number of records, for information gain.
     max_nodes : int
@@ -105,7 +105,7 @@ class EDPRFClassifier(PrivateForestClassifier):
 
     def __init__(
         self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=5, n_bins=10, relation="add-remove",
-        variant="proved", selection="permute-and-flip", score="gini", budget="aligned", calibration="auto",
+        variant="proved", selection="permute-and-flip", criterion="gini", budget="aligned", calibration="auto",
         leaf="label", stop="auto", stop_margin=4.0, n_max=float("inf"), max_nodes=MAX_NODES, source="seeded",
         random_state=None, n_jobs=None,
     ):  # fmt: skip
@@ -117,7 +117,7 @@ class EDPRFClassifier(PrivateForestClassifier):
         self.relation = relation
         self.variant = variant
         self.selection = selection
-        self.score = score
+        self.criterion = criterion
         self.budget = budget
         self.calibration = calibration
         self.leaf = leaf
@@ -154,7 +154,7 @@ class EDPRFClassifier(PrivateForestClassifier):
                 break
             choice = curator.choose_feature(
                 growth, inner.nodes, inner.scopes, inner.unused, shares.branch(level),
-                score=scores.CLASSIFICATION[self.score], mechanism=self.selection, calibration=calibration,
+                score=scores.CLASSIFICATION[self.criterion], mechanism=self.selection, calibration=calibration,
                 stop_margin=self.stop_margin if stop == "candidate" else None, n_max=self.n_max,
             )  # fmt: skip
             arities = np.where(choice == STOP, 0, curator.cardinalities[choice])
@@ -181,13 +181,15 @@ class EDPRFClassifier(PrivateForestClassifier):
         check_count(self.max_depth, "max_depth")
         check_count(self.max_nodes, "max_nodes")
         check_choice(self.selection, "selection", SELECTIONS)
-        check_choice(self.score, "score", scores.CLASSIFICATION)
+        check_choice(self.criterion, "criterion", scores.CLASSIFICATION)
         check_choice(self.budget, "budget", BUDGETS)
         check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
         check_choice(self.leaf, "leaf", LEAVES)
         check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
         if not np.isfinite(self.stop_margin):
             raise ValueError(f"stop_margin must be a finite number, not {self.stop_margin!r}")
+        if self.stop in ("auto", "candidate") and self.variant == "proved" and scores.CLASSIFICATION[self.criterion].rest is None:
+            raise ValueError(f"criterion={self.criterion!r} has no stop candidate: its range would grow; use stop='never'")
         if self.variant == "published":
             letter = {"budget": "aligned", "leaf": "label", "selection": "permute-and-flip"}
             asked = {name: getattr(self, name) for name, value in letter.items() if getattr(self, name) != value}

@@ -1,0 +1,124 @@
+"""Seeded sweeps: settings in, tidy rows out.  No plotting, no noise of its own: everything follows from the seeds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
+from tqdm import tqdm
+
+from dpforest.datasets import Dataset
+from dpforest.privacy import OutOfSchemaWarning, UnprovenPrivacyWarning
+
+__all__ = ["ceiling", "evaluate", "floor", "grid", "summary", "sweep"]
+
+
+def grid(**axes: Sequence) -> list[dict]:
+    """All combinations of the given values, as keyword arguments.
+
+    >>> grid(epsilon=[0.1, 1], max_depth=[3])
+    [{'epsilon': 0.1, 'max_depth': 3}, {'epsilon': 1, 'max_depth': 3}]
+    """
+    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+
+
+def evaluate(model, X, y) -> dict[str, float]:
+    """Accuracy, balanced accuracy, and the area under the ROC curve (one against the rest, averaged over classes)."""
+    y, said = np.array(y.tolist()), model.predict(X)
+    return {
+        "accuracy": accuracy_score(y, said),
+        "balanced_accuracy": balanced_accuracy_score(y, said),
+        "auc": _auc(y, model.predict_proba(X), model.classes_),
+    }
+
+
+def sweep(
+    build: Callable, data: Dataset, settings: Iterable[Mapping], seeds: Iterable[int], *, test_size: float = 0.3, progress: bool = False
+) -> pd.DataFrame:  # fmt: skip
+    """Fit every setting with every seed, and measure it on held-out records.
+
+    Parameters
+    ----------
+    build : callable
+        ``build(schema=..., random_state=seed, **setting)`` gives an estimator to fit.
+    data : Dataset
+        With its official test set, or else split anew for each seed (the split's seed is the fit's).
+    settings : iterable of mapping
+        Keyword arguments of ``build``, see :func:`grid`.
+    seeds : iterable of int
+    test_size : float
+        Share held out where there is no official test set.
+    progress : bool
+
+    Returns
+    -------
+    DataFrame
+        One row per setting and seed: the setting's values, ``seed``, the measures of :func:`evaluate`, the proved
+        ``loss`` of the fit, and ``nodes`` of its forest.
+    """
+    settings, seeds = list(settings), list(seeds)
+    rows = []
+    with tqdm(total=len(settings) * len(seeds), disable=not progress, unit="fit") as bar:
+        for seed, part in _parts(data, seeds, test_size):
+            for setting in settings:
+                model = build(schema=part.schema, random_state=seed, **setting)
+                with warnings.catch_warnings():
+                    # the caller chose the variant, and the schema's clipping is reported with the data set
+                    warnings.simplefilter("ignore", UnprovenPrivacyWarning)
+                    warnings.simplefilter("ignore", OutOfSchemaWarning)
+                    model.fit(part.X, part.y)
+                measured = evaluate(model, part.X_test, part.y_test)
+                rows.append({**setting, "seed": seed, **measured, "loss": model.guarantee_.epsilon, "nodes": model.forest_.n_nodes})
+                bar.update()
+    return pd.DataFrame(rows)
+
+
+def summary(rows: pd.DataFrame, by: Sequence[str], measure: str = "accuracy", confidence: float = 0.95) -> pd.DataFrame:
+    """Mean of ``measure`` over seeds, with a Student interval: columns ``mean``, ``low``, ``high``, ``n``."""
+    groups = rows.groupby(list(by), sort=False, dropna=False)[measure]
+    table = groups.agg(["mean", "std", "count"]).reset_index()
+    reach = stats.t.ppf((1 + confidence) / 2, table["count"] - 1) * table["std"] / np.sqrt(table["count"])
+    out = table[list(by)].copy()
+    out["mean"], out["low"], out["high"], out["n"] = table["mean"], table["mean"] - reach, table["mean"] + reach, table["count"]
+    return out
+
+
+def floor(data: Dataset, seeds: Iterable[int], test_size: float = 0.3) -> dict[str, float]:
+    """What always saying the commonest training label scores, averaged over seeds: the floor of every plot."""
+    scores = []
+    for _, part in _parts(data, list(seeds), test_size):
+        common = part.y.value_counts().idxmax()
+        scores.append(((part.y_test == common).mean(), 1 / part.y_test.nunique()))
+    accuracy, balanced = np.mean(scores, axis=0)
+    return {"accuracy": float(accuracy), "balanced_accuracy": float(balanced), "auc": 0.5}
+
+
+def ceiling(model, data: Dataset, seeds: Iterable[int], n_bins: int, test_size: float = 0.3) -> dict[str, float]:
+    """What a non-private scikit-learn classifier scores on the same public codes, averaged over seeds."""
+    from sklearn.base import clone
+
+    measured = []
+    for seed, part in _parts(data, list(seeds), test_size):
+        codes = [part.schema.encode(X, n_bins).codes.T for X in (part.X, part.X_test)]
+        fitted = clone(model).set_params(random_state=seed).fit(codes[0], part.y)
+        measured.append(evaluate(fitted, codes[1], part.y_test))
+    return {name: float(np.mean([m[name] for m in measured])) for name in measured[0]}
+
+
+def _parts(data: Dataset, seeds: list[int], test_size: float) -> Iterator[tuple[int, Dataset]]:
+    for seed in seeds:
+        yield seed, data if data.X_test is not None else data.split(test_size=test_size, random_state=seed)
+
+
+def _auc(y, probabilities, classes) -> float:
+    """Averaged over the classes that the test set has; not a number if it has one only."""
+    present = [k for k, label in enumerate(classes) if 0 < (np.asarray(y) == label).sum() < len(y)]
+    if not present:
+        return float("nan")
+    each = [roc_auc_score(np.asarray(y) == classes[k], probabilities[:, k]) for k in present]
+    return float(np.mean(each))

@@ -1,0 +1,248 @@
+"""Scan the four rooms for claim ids, and write the table of verdicts, ``book/claims.md``.
+
+A claim has one id and four hits: a labelled block in ``book/``, a ``@claim`` seal in ``dpforest/``, a
+``@pytest.mark.claim`` on a test, and a mention in the first cell of a notebook.  ``tests/test_claims.py`` checks
+that none is missing; ``python tests/claims.py`` writes the table.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import pkgutil
+import re
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BOOK, TESTS, NOTEBOOKS = ROOT / "book", ROOT / "tests", ROOT / "notebooks"
+
+#: Which rooms an id must stand in, by its prefix.
+ROOMS = {
+    "def": ("book", "code"),
+    "alg": ("book", "code"),
+    "lem": ("book", "code", "test", "notebook"),
+    "thm": ("book", "code", "test", "notebook"),
+    "pub": ("book", "code", "test", "notebook"),
+    "cex": ("book", "code", "test", "notebook"),
+}
+KINDS = {
+    "def": "definition", "alg": "algorithm", "lem": "lemma", "thm": "theorem", "pub": "conjecture", "cex": "example",
+}  # fmt: skip
+NEEDS_PROOF = ("lem", "thm")
+NEEDS_VERDICT = ("lem", "thm", "pub", "cex")
+VERDICTS = ("proved", "refuted", "repaired", "open")
+EVIDENCE = ("symbolic", "exhaustive", "statistical", "numerical")
+
+_ID = re.compile(r"^(?:def|lem|thm|alg|pub|cex)-[a-z0-9-]+$")
+_BLOCK = re.compile(r"^(?P<fence>`{3,}|:{3,})\{prf:(?P<kind>\w+)\}(?P<title>.*)$")
+
+
+@dataclass
+class Block:
+    """A labelled block of the book."""
+
+    page: str
+    kind: str
+    title: str
+    proved: bool = False
+
+
+@dataclass
+class Verdict:
+    """What a test certifies."""
+
+    verdict: str
+    constant: str
+    evidence: str
+    test: str
+
+
+@dataclass
+class Scan:
+    """Every hit of every id, by room."""
+
+    book: dict[str, list[Block]] = field(default_factory=lambda: defaultdict(list))
+    code: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    test: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    notebook: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    verdicts: dict[str, list[Verdict]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def ids(self) -> list[str]:
+        return sorted({*self.book, *self.code, *self.test, *self.notebook})
+
+
+def scan() -> Scan:
+    """Read all four rooms."""
+    found = Scan()
+    for page in _pages():
+        _scan_page(page, found)
+    _scan_code(found)
+    for path in sorted(TESTS.glob("test_*.py")):
+        _scan_tests(path, found)
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        _scan_notebook(path, found)
+    return found
+
+
+def _pages() -> list[Path]:
+    return sorted(p for p in BOOK.glob("*.md") if p.name != "claims.md")
+
+
+def _scan_page(path: Path, found: Scan) -> None:
+    last: Block | None = None
+    block: Block | None = None
+    for line in path.read_text().splitlines():
+        if match := _BLOCK.match(line.strip()):
+            if match["kind"] == "proof":
+                if last is not None:
+                    last.proved = True
+                block = None
+            else:
+                block = Block(path.stem, match["kind"], match["title"].strip())
+        elif block is not None and (label := re.match(r"^:label:\s*(\S+)", line.strip())):
+            found.book[label[1]].append(block)
+            last, block = block, None
+
+
+def _scan_code(found: Scan) -> None:
+    package = importlib.import_module("dpforest")
+    for module in pkgutil.walk_packages(package.__path__, "dpforest."):
+        members = vars(importlib.import_module(module.name))
+        for name, thing in members.items():
+            owned = getattr(thing, "__module__", None) == module.name
+            if (owned or type(thing).__module__ == module.name) and not name.startswith("_"):
+                _take_seal(found, f"{module.name}.{name}", thing)
+                if isinstance(thing, type):
+                    for attribute, member in vars(thing).items():
+                        _take_seal(found, f"{module.name}.{name}.{attribute}", member)
+
+
+def _take_seal(found: Scan, where: str, thing) -> None:
+    own = vars(thing).get("__claims__", ()) if hasattr(thing, "__dict__") else ()
+    for claim in own:
+        if where not in found.code[claim]:
+            found.code[claim].append(where)
+
+
+def _scan_tests(path: Path, found: Scan) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            continue
+        for mark in node.decorator_list:
+            if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.claim":
+                where = f"{path.stem}::{node.name}"
+                options = {word.arg: ast.literal_eval(word.value) for word in mark.keywords}
+                for argument in mark.args:
+                    claim = ast.literal_eval(argument)
+                    found.test[claim].append(where)
+                    if "verdict" in options:
+                        found.verdicts[claim].append(Verdict(test=where, **{"constant": "", "evidence": ""} | options))
+
+
+def _scan_notebook(path: Path, found: Scan) -> None:
+    cells = json.loads(path.read_text())["cells"]
+    first = "".join(cells[0]["source"]) if cells else ""
+    for claim in re.findall(r"`([a-z]+-[a-z0-9-]+)`", first.partition("Exhibits:")[2]):
+        if _ID.match(claim):
+            found.notebook[claim].append(path.stem)
+
+
+def problems(found: Scan) -> list[str]:
+    """Everything that is missing, dangling or doubled, one sentence each."""
+    out = []
+    for claim in found.ids:
+        if not _ID.match(claim):
+            out.append(f"{claim}: not of the form prefix-words, with a prefix among {sorted(ROOMS)}")
+            continue
+        prefix = claim.split("-")[0]
+        for room in ROOMS[prefix]:
+            if not getattr(found, room).get(claim):
+                out.append(f"{claim}: no hit in the {room} room")
+        blocks = found.book.get(claim, [])
+        if len(blocks) > 1:
+            out.append(f"{claim}: labelled {len(blocks)} times, on {[block.page for block in blocks]}")
+        for block in blocks:
+            if block.kind != KINDS[prefix]:
+                out.append(f"{claim}: a {prefix}- id on a {block.kind}, expected a {KINDS[prefix]}")
+            if prefix in NEEDS_PROOF and not block.proved:
+                out.append(f"{claim}: no proof follows it on {block.page}")
+        out += _verdict_problems(claim, prefix, found.verdicts.get(claim, []))
+    return out
+
+
+def _verdict_problems(claim: str, prefix: str, verdicts: list[Verdict]) -> list[str]:
+    if prefix not in NEEDS_VERDICT:
+        return []
+    if len(verdicts) != 1:
+        return [f"{claim}: {len(verdicts)} tests state a verdict ({[v.test for v in verdicts]}), one should"]
+    found = verdicts[0]
+    out = []
+    if found.verdict not in VERDICTS:
+        out.append(f"{claim}: verdict {found.verdict!r} is not one of {VERDICTS}")
+    if found.evidence not in EVIDENCE:
+        out.append(f"{claim}: evidence {found.evidence!r} is not one of {EVIDENCE}")
+    if not found.constant:
+        out.append(f"{claim}: no sharp number is stated")
+    return out
+
+
+def table(found: Scan) -> str:
+    """The page ``claims.md``."""
+    lines = [_HEAD]
+    for page in _reading_order():
+        rows = [c for c in found.ids if c.split("-")[0] in NEEDS_VERDICT and found.book.get(c) and found.book[c][0].page == page]
+        if not rows:
+            continue
+        lines += ["", f"## {_title(page)}", ""]
+        for claim in sorted(rows, key=lambda c: (found.book[c][0].kind == "example", c)):
+            said = found.verdicts[claim][0] if found.verdicts.get(claim) else Verdict("open", "", "", "")
+            where = [f"`{found.test[claim][0]}`"] if found.test.get(claim) else []
+            where += [f"`{name.removeprefix('dpforest.')}`" for name in found.code.get(claim, [])[:2]]
+            lines += [
+                f"{{prf:ref}}`{claim}`",
+                f": **{said.verdict}**, {said.evidence} evidence. {said.constant}",
+                f"  <br>{' · '.join(where)}",
+                "",
+            ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+_HEAD = """# Claims
+
+Every claim of the book, with its verdict.  This page is written by a scan of the book, the library, the tests and
+the notebooks; a claim that lacks its proof, its code, its test or its exhibit fails the test suite.
+
+**proved**: the statement holds and the number given is sharp. **refuted**: the statement, as published, is false;
+the test asserts the violation. **repaired**: false as published, true with the change that the page describes.
+**open**: not settled.
+
+What the evidence means: *symbolic*: a computer-algebra identity or a satisfiability certificate, for all sizes;
+*exhaustive*: every case of a finite universe, in exact arithmetic, the prose proof carrying the rest; *numerical*:
+quadrature or floating point against an independent computation; *statistical*: a seeded sample with a stated test.
+Behind each verdict stand its test and its code.
+"""
+
+
+def _reading_order() -> list[str]:
+    toc = (ROOT / "_toc.yml").read_text()
+    pages = [Path(match).stem for match in re.findall(r"(?:root|file):\s*(\S+)", toc)]
+    return [*pages, *(p.stem for p in _pages() if p.stem not in pages)]
+
+
+def _title(page: str) -> str:
+    path = BOOK / f"{page}.md"
+    titles = re.findall(r"^# (.+)$", path.read_text(), flags=re.M) if path.exists() else []
+    return titles[0] if titles else page
+
+
+if __name__ == "__main__":
+    result = scan()
+    (BOOK / "claims.md").write_text(table(result))
+    missing = problems(result)
+    print(f"{len(result.ids)} claims; {len(missing)} problems", *missing, sep="\n  ")
+    sys.exit(bool(missing))

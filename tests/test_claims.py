@@ -1,0 +1,35 @@
+"""A claim has one id and four hits; the table of verdicts is what the scan says."""
+
+import pytest
+
+from tests.claims import BOOK, Block, Scan, Verdict, problems, scan, table
+
+
+@pytest.fixture(scope="module")
+def found():
+    return scan()
+
+
+def test_every_claim_has_its_hits(found):
+    assert problems(found) == []
+
+
+def test_the_table_of_verdicts_is_current(found):
+    assert (BOOK / "claims.md").read_text() == table(found), "run python tests/claims.py"
+
+
+def test_the_scan_sees_each_kind_of_fault():
+    """The check itself can fail: a planted fault of each kind is reported."""
+    faulty = Scan()
+    faulty.book["thm-a"] += [Block("p", "theorem", "A"), Block("p", "lemma", "A again")]
+    faulty.code["thm-b"] += ["dpforest.b"]
+    faulty.test["pub-c"] += ["test_c::test_c"]
+    faulty.verdicts["pub-c"] += [Verdict("maybe", "", "hearsay", "test_c::test_c")]
+    faulty.notebook["Theorem 3"] += ["n"]
+    said = "\n".join(problems(faulty))
+    for fault in (
+        "thm-a: labelled 2 times", "thm-a: no proof follows it", "thm-a: a thm- id on a lemma", "thm-a: no hit in the code",
+        "thm-b: no hit in the book", "thm-b: 0 tests state a verdict", "pub-c: verdict 'maybe'", "pub-c: evidence 'hearsay'",
+        "pub-c: no sharp number", "Theorem 3: not of the form",
+    ):  # fmt: skip
+        assert fault in said

@@ -224,6 +224,7 @@ gini = Score(
     Monotone; Δ = 2 under both relations, R = 2 under add-remove and 4 under replace-one; with at most n records
     ``2 (n - 1) / n`` and ``4 (n - 1) / n`` (:prf:ref:`thm-gini`).  DiffPETs formula (5).
     """,
+    rest=_rest_of_gini,
 )  # fmt: skip
 
 normalised_gini = Score(
@@ -272,6 +273,7 @@ majority = Score(
     add-remove and 2 under replace-one (:prf:ref:`thm-majority`).  On a single child with one class per candidate it
     is the label count of a leaf, with the same constants, which a leaf of one record reaches already.
     """,
+    rest=lambda counts: np.zeros(counts.shape[:-1]),
 )  # fmt: skip
 
 sse = Score(

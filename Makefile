@@ -7,18 +7,39 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
+PORT ?= 8000
+# Whatever a page of the book is made from.
+PAGES = book notebooks/rendered dpforest _config.yml _toc.yml
+NOTEBOOKS = $(filter-out %.failed.ipynb %.part.ipynb,$(wildcard notebooks/*.ipynb))
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
-# --- environment -------------------------------------------------------------------------------------------------
+# --- the two commands ------------------------------------------------------------------------------------------------
+book: env ## render the notebooks at full size and build the book into _build/html
+	@$(PY) notebooks/render.py
+	@if [ -e _build/.finished ] && \
+	    [ -z "$$(find $(PAGES) -newer _build/.finished -not -path '*__pycache__*' -print -quit)" ]; then \
+	  echo "the book is up to date"; \
+	else \
+	  rm -rf _build/html _build/.finished && mkdir -p _build && touch _build/.started && \
+	  $(BIN)/jupyter-book build . -W -n --keep-going --all && mv _build/.started _build/.finished; \
+	fi
+	@echo "the book is at file://$(CURDIR)/_build/html/index.html"
+
+test: env ## run the tests, and compare every notebook's stored outputs with a new run
+	$(PY) -m pytest --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg tests $(NOTEBOOKS)
+
+# --- environment -----------------------------------------------------------------------------------------------------
 env: $(VENV)/.package ## the environment alone: .venv with the hash-locked packages and dpforest itself
 
 $(PY):
-	@sh -c 'for p in "$$PYTHON" python3 python3.13 python3.12 python3.11 python; do \
-	  [ -n "$$p" ] && "$$p" -c "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))" 2>/dev/null \
-	  && { echo "making $(VENV) with $$("$$p" --version)"; exec "$$p" -m venv $(VENV); }; done; \
-	  echo "no Python 3.11, 3.12 or 3.13 found; name one with: make env PYTHON=/path/to/python3" >&2; exit 1'
+	@for p in "$$PYTHON" python3 python3.13 python3.12 python3.11 python; do \
+	  if [ -n "$$p" ] && "$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then \
+	    echo "making $(VENV) with $$("$$p" --version)"; exec "$$p" -m venv $(VENV); \
+	  fi; \
+	done; \
+	echo "no Python 3.11, 3.12 or 3.13 was found; name one: make env PYTHON=/path/to/python3" >&2; exit 1
 
 $(VENV)/.lock: requirements.txt | $(PY)
 	@echo "installing the locked packages: a minute or two the first time"
@@ -33,4 +54,37 @@ lock: ## make requirements.txt again from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
 	  --no-annotate --no-header --no-emit-index-url --quiet --output-file requirements.txt
 
-.PHONY: help env lock
+# --- the rest --------------------------------------------------------------------------------------------------------
+serve: ## show the built book at http://localhost:8000 (another port: PORT=8080)
+	@test -e _build/html/index.html || { echo "no book yet: run make book" >&2; exit 1; }
+	$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+bench: env ## measure speed and memory against scikit-learn and one np.bincount pass
+	$(PY) -m dpforest.bench
+
+lint: env ## check style, layout and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: env ## lay out the code as `make lint` wants it
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+store: env ## run the notebooks in place, at their small size, and keep the outputs
+	$(PY) notebooks/render.py --store
+
+record: env ## promote finished renderings on real data to notebooks/record
+	$(PY) notebooks/render.py --record
+
+claims: env ## write book/claims.md, the table of verdicts, from a scan of book, library, tests and notebooks
+	$(PY) -m tests.claims
+
+mutate: env ## mutation test of the modules that decide privacy (an hour or more; not part of make test)
+	$(PY) -m tests.mutate
+
+clean: ## remove what was built, but not the environment
+	rm -rf _build notebooks/rendered dist mutants
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+.PHONY: help book test env lock serve bench lint format store record claims mutate clean

@@ -131,17 +131,19 @@ def available(name: str) -> bool:
     """Tell whether the data set can be had: given, cached or downloaded."""
     from dpforest import datasets
 
-    return bool(datasets.available(name))
+    return datasets.available(name, download=True)
 
 
-def checksums(names: Iterable[str]) -> dict[str, Any]:
-    """Return the sha256 of each data set's files, as the library knows them."""
+def checksums(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the sha256 of each data set's files, as the library demands them (none for a set inside scikit-learn)."""
     names = tuple(names)
     if not names:
         return {}
     from dpforest import datasets
 
-    return {name: datasets.checksums(name) for name in names}
+    if unknown := [name for name in names if name not in datasets.names()]:
+        raise RenderError(f"there is no data set {unknown[0]!r}; there are: {', '.join(datasets.names())}")
+    return {name: {file.name: file.sha256 for file in datasets._CATALOGUE[name].files} for name in names}
 
 
 # --- planning --------------------------------------------------------------------------------------------------------
@@ -171,7 +173,10 @@ def plan(names: Iterable[str] = (), *, source: Path = HERE, package: Path | None
             raise RenderError(f"full.yaml: {name}.ipynb has no parameter {unknown[0]!r}; it has: {has}")
         parameters = {**own, **asked}
         names_of_data = datasets_of(nb, parameters)
-        sums = checksums(names_of_data)
+        try:
+            sums = checksums(names_of_data)
+        except RenderError as error:
+            raise RenderError(f"{name}.ipynb: {error}") from None
         source_key = source_digest(nb, parameters)
         yield Job(
             name=name,
@@ -207,6 +212,8 @@ def clean(nb: NotebookNode, job: Job) -> NotebookNode:
     for index, cell in enumerate(nb.cells):
         for stale in ("papermill", "execution", "exception"):
             cell.metadata.pop(stale, None)
+        if not tags(cell):
+            cell.metadata.pop("tags", None)
         if "injected-parameters" in tags(cell):
             cell.id = f"parameters-{index}"
         for output in cell.get("outputs", []):
@@ -226,6 +233,11 @@ def anonymous(text: str) -> str:
     text = re.sub(r"\S*ipykernel_\d+[/\\]\d+\.py(:\d+)?", "<cell>", text)
     text = re.sub(r"[^\s'\"(]*[/\\]site-packages[/\\]", "", text)
     return text.replace(f"{ROOT}{os.sep}", "").replace(str(ROOT), ".")
+
+
+def first_line(text: str) -> str:
+    """Return the first line that says something, for a short message; the kept notebook has the rest."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
 def run(job: Job, ticks: Any = None) -> str:
@@ -256,18 +268,24 @@ def run(job: Job, ticks: Any = None) -> str:
     job.failed.unlink(missing_ok=True)
     try:
         papermill.execute_notebook(
-            job.source, job.part, parameters=job.parameters, engine_name="ticking", kernel_name="python3",
-            cwd=job.source.parent, progress_bar=False,
-        )  # fmt: skip
+            job.source,
+            job.part,
+            parameters=job.parameters,
+            engine_name="ticking",
+            kernel_name="python3",
+            cwd=job.source.parent,
+            progress_bar=False,
+            extra_arguments=["--log-level=CRITICAL"],  # the kernel's own remarks are not the notebook's
+        )
     except Exception as error:
         if job.part.exists():
             write(clean(nbformat.read(job.part, as_version=4), job), job.part)
             job.part.replace(job.failed)
         if isinstance(error, PapermillExecutionError):
-            first = anonymous(error.source).strip().splitlines()[:1]
-            what = f"cell [{error.exec_count}] `{' '.join(first)}` raised {error.ename}: {anonymous(error.evalue)}"
+            where = f"cell [{error.exec_count}] `{first_line(error.source)}`"
+            what = f"{where} raised {error.ename}: {anonymous(first_line(error.evalue))}"
         else:
-            what = f"{type(error).__name__}: {anonymous(str(error))}"
+            what = f"{type(error).__name__}: {anonymous(first_line(str(error)))}"
         kept = f"; kept as {job.failed.name}" if job.failed.exists() else ""
         return f"{job.name}.ipynb: {what}{kept}"
     nb = clean(nbformat.read(job.part, as_version=4), job)
@@ -289,6 +307,8 @@ def run_all(jobs: list[Job], workers: int = 2) -> list[str]:
     from tqdm import tqdm
 
     os.environ.update({word: "1" for word in ONE_THREAD}, PYTHONHASHSEED="0")
+    if folder := os.environ.get("DPFOREST_DATA"):
+        os.environ["DPFOREST_DATA"] = str(Path(folder).resolve())  # kernels start in another folder
     context = multiprocessing.get_context("spawn")
     cells = sum(len(nbformat.read(job.source, as_version=4).cells) + bool(job.parameters) for job in jobs)
     problems: list[str] = []
@@ -339,7 +359,7 @@ def use_record(job: Job, missing: list[str]) -> None:
         "",
         f"- Versions: {', '.join(f'{word} {number}' for word, number in made.versions.items())}",
         f"- Parameters: {', '.join(f'`{word} = {value!r}`' for word, value in plain(made.parameters).items())}",
-        *(f"- Data: {name}, sha256 {short(sums)}" for name, sums in plain(made.data).items()),
+        *(f"- Data: {name} ({short(sums)})" for name, sums in plain(made.data).items()),
         ":::",
     ]
     banner = nbformat.v4.new_markdown_cell("\n".join(lines), id="record")
@@ -362,11 +382,9 @@ def plain(node: Any) -> Any:
     return json.loads(json.dumps(node))
 
 
-def short(sums: Any) -> str:
+def short(sums: dict[str, str]) -> str:
     """Write checksums for reading: the first 16 digits of each."""
-    if isinstance(sums, dict):
-        return ", ".join(f"`{value[:16]}…` ({file})" for file, value in sums.items())
-    return f"`{str(sums)[:16]}…`"
+    return ", ".join(f"{file} sha256 `{value[:16]}…`" for file, value in sums.items()) or "inside scikit-learn"
 
 
 def promote(jobs: list[Job]) -> list[str]:

@@ -1,0 +1,33 @@
+"""What every test run shares: where data lies, and which notebooks cannot run without it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from pathlib import Path
+
+import nbformat
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "notebooks"))
+import render
+
+# Notebook kernels start in another folder and inherit these.
+os.environ.setdefault("MPLBACKEND", "agg")
+if folder := os.environ.get("DPFOREST_DATA"):
+    os.environ["DPFOREST_DATA"] = str(Path(folder).resolve())
+
+
+@cache
+def missing_data(notebook: Path) -> str:
+    """Name the data sets that a notebook needs and that cannot be had here ('' where there is none)."""
+    nb = nbformat.read(notebook, as_version=4)
+    named = render.datasets_of(nb, render.literal_parameters(nb, notebook.stem))
+    return ", ".join(name for name in named if not render.available(name))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.suffix == ".ipynb" and (names := missing_data(item.path)):
+            item.add_marker(pytest.mark.skip(reason=f"the data cannot be had here: {names}"))

@@ -1,0 +1,203 @@
+"""The built book, page by page: complete, readable offline, equations rendered, fit for a phone.
+
+The second half looks at the pages in headless Chromium. Where no browser is installed it is skipped, but not in CI.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+HTML = Path(__file__).resolve().parent.parent / "_build" / "html"
+PAGES = sorted(str(path.relative_to(HTML)) for path in HTML.rglob("*.html") if "_static" not in path.parts)
+ARTICLES = [page for page in PAGES if page.startswith(("book/", "notebooks/"))]
+PHONE, DESKTOP = 390, 1280
+
+pytestmark = pytest.mark.skipif(not PAGES and "CI" not in os.environ, reason="no book was built: run make book")
+
+
+def test_there_is_a_book() -> None:
+    assert "index.html" in PAGES
+    assert ARTICLES
+
+
+# --- what the files say ----------------------------------------------------------------------------------------------
+class Page(HTMLParser):
+    """Collects what a page would load, where its links go, its anchors and its images."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed((HTML / page).read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attributes}
+        self.anchors |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a":
+            self.links.append(given.get("href", ""))
+        elif tag == "link" and given.get("rel") not in ("canonical", "next", "prev", "index", "search", "author"):
+            self.loads.append(given.get("href", ""))
+        self.loads += [given[name] for name in ("src", "data", "poster") if name in given and tag != "a"]
+
+
+@functools.cache
+def read(page: str) -> Page:
+    return Page(page)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_loads_nothing_from_elsewhere(page: str) -> None:
+    assert [url for url in read(page).loads if urlsplit(url).netloc] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_local_links_arrive(page: str) -> None:
+    here = (HTML / page).parent
+    dead = []
+    for url in {*read(page).links, *read(page).loads}:
+        parts = urlsplit(url)
+        if parts.scheme or parts.netloc:
+            continue
+        target = (here / unquote(parts.path)).resolve() if parts.path else HTML / page
+        if not target.is_file():
+            dead.append(url)
+        elif parts.fragment and target.suffix == ".html" and "genindex" not in page:
+            anchors = read(str(target.relative_to(HTML.resolve()))).anchors
+            if unquote(parts.fragment) not in anchors:
+                dead.append(url)
+    assert dead == []
+
+
+@pytest.mark.parametrize("page", ARTICLES)
+def test_no_traceback(page: str) -> None:
+    assert "Traceback (most recent call last)" not in (HTML / page).read_text(encoding="utf-8")
+
+
+# --- what a browser shows --------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args: object) -> None:
+            pass
+
+    handler = functools.partial(Quiet, directory=str(HTML))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_address[1]}"
+        running.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromedriver = shutil.which("chromedriver")
+    if not (chromium and chromedriver):
+        if "CI" in os.environ:
+            pytest.fail("CI needs chromium and chromedriver on its PATH")
+        pytest.skip("no browser: install chromium and chromedriver to look at the pages")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (
+        "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
+        "disable-component-update", "disable-sync", "disable-dev-shm-usage", "hide-scrollbars",
+        f"user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ):  # fmt: skip
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
+    driver.set_page_load_timeout(60)
+    driver.set_script_timeout(60)
+    yield driver
+    driver.quit()
+
+
+def show(browser: Any, url: str, width: int) -> None:
+    """Open a page at a width in CSS pixels and wait until its equations are set."""
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.get_log("performance")
+    browser.get(url)
+    browser.execute_async_script(
+        "const done = arguments[0];"
+        "const ready = window.MathJax && MathJax.startup ? MathJax.startup.promise : Promise.resolve();"
+        "ready.then(() => document.fonts.ready).then(() => requestAnimationFrame(() => done()));"
+    )
+
+
+def requests(browser: Any) -> list[str]:
+    """List what the browser asked for since the last page was opened."""
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_in_a_browser(page: str, server: str, browser: Any) -> None:
+    show(browser, f"{server}/{page}", PHONE)
+    elsewhere = [url for url in requests(browser) if not url.startswith((server, "data:", "blob:", "about:"))]
+    assert elsewhere == []
+
+    seen = browser.execute_script(
+        """
+        const all = (selector) => [...document.querySelectorAll(selector)];
+        const wide = (node) => node.getBoundingClientRect().right + scrollX > arguments[0] + 1;
+        const scrolls = (node) => { for (let n = node; n && n !== document.body; n = n.parentElement)
+          if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(n).overflowX)) return true; return false; };
+        return {
+          math: all('article .math').length,
+          set: all('article mjx-container').length,
+          wrong: all('mjx-merror, [data-mjx-error], [data-mml-node="merror"]').map(n => n.textContent || n.outerHTML),
+          unset: all('article .math').filter(n => !n.querySelector('mjx-container')).map(n => n.textContent),
+          images: all('article img').length,
+          nameless: all('article img').filter(n => !n.alt.trim()).map(n => n.src),
+          broken: all('article img').filter(n => n.complete && !n.naturalWidth && n.loading !== 'lazy').map(n => n.src),
+          empty: all('article table').filter(n => !n.textContent.trim() || !n.rows.length).length,
+          width: document.documentElement.scrollWidth,
+          tooWide: all('article *').filter(n => wide(n) && !scrolls(n)).slice(0, 5).map(n => n.outerHTML.slice(0, 200)),
+        };
+        """,
+        PHONE,
+    )
+    assert seen["wrong"] == []
+    assert seen["unset"] == []
+    assert seen["set"] >= seen["math"]
+    assert seen["nameless"] == []
+    assert seen["broken"] == []
+    assert seen["empty"] == 0
+    assert seen["tooWide"] == []
+    assert seen["width"] <= PHONE + 1
+
+
+def test_equations_are_rendered_somewhere(server: str, browser: Any) -> None:
+    """Guards the test above against passing because no page has any mathematics."""
+    total = 0
+    for page in ARTICLES:
+        if 'class="math' in (HTML / page).read_text(encoding="utf-8"):
+            show(browser, f"{server}/{page}", DESKTOP)
+            total += browser.execute_script("return document.querySelectorAll('article mjx-container svg').length")
+    assert total > 0
+
+
+def test_search_finds_a_page(server: str, browser: Any) -> None:
+    show(browser, f"{server}/search.html?q=differential+privacy", DESKTOP)
+    browser.set_script_timeout(20)
+    found = browser.execute_async_script(
+        "const done = arguments[0]; const look = () => {"
+        " const n = document.querySelectorAll('#search-results li a').length; n ? done(n) : setTimeout(look, 100); };"
+        "look();"
+    )
+    assert found > 0

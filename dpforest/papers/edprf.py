@@ -106,7 +106,7 @@ class EDPRFClassifier(PrivateForestClassifier):
     def __init__(
         self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=5, n_bins=10, relation="add-remove",
         variant="proved", selection="permute-and-flip", criterion="gini", budget="aligned", calibration="auto",
-        leaf="label", stop="auto", stop_margin=4.0, n_max=float("inf"), max_nodes=MAX_NODES, source="seeded",
+        leaf="label", stop="auto", stop_margin=6.0, n_max=float("inf"), max_nodes=MAX_NODES, source="seeded",
         random_state=None, n_jobs=None,
     ):  # fmt: skip
         self.epsilon = epsilon

@@ -17,6 +17,7 @@ help: ## list the commands
 
 # --- the two commands ------------------------------------------------------------------------------------------------
 book: env ## render the notebooks at full size and build the book into _build/html
+	@mkdir -p notebooks/rendered
 	@$(PY) notebooks/render.py
 	@if [ -e _build/.finished ] && \
 	    [ -z "$$(find $(PAGES) -newer _build/.finished -not -path '*__pycache__*' -print -quit)" ]; then \

@@ -44,7 +44,8 @@ def harmonic(epsilon, depth: int) -> list:
     >>> harmonic(Fraction(1), 3)
     [Fraction(2, 11), Fraction(3, 11), Fraction(6, 11)]
     """
-    return [epsilon * share for share in _shares([Fraction(1, left) for left in range(_check_depth(depth), 0, -1)], epsilon)]
+    weights = [Fraction(1, levels_left) for levels_left in range(_check_depth(depth), 0, -1)]
+    return [epsilon * share for share in _shares(weights, epsilon)]
 
 
 @claim("pub-aligned-leaf", "thm-aligned")

@@ -103,10 +103,10 @@ class Replay:
     def advance(self) -> bool:
         """Move to the next branch; False when all have been visited."""
         while self._path:
-            law, index = self._path.pop()
-            index = _next_possible(law, index + 1)
-            if index is not None:
-                self._path.append((law, index))
+            law, taken = self._path.pop()
+            following = _next_possible(law, taken + 1)
+            if following is not None:
+                self._path.append((law, following))
                 self._at = 0
                 return True
         return False

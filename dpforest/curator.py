@@ -92,8 +92,9 @@ class Curator:
 
     @claim("lem-stop-candidate")
     def choose_feature(
-        self, splits, nodes, scopes, allowed, epsilon, *, score, mechanism, calibration="range", stop_margin=None, n_max=np.inf
-    ) -> np.ndarray:
+        self, splits, nodes, scopes, allowed, epsilon, *, score, mechanism, calibration="range",
+        stop_margin=None, n_max=np.inf,
+    ) -> np.ndarray:  # fmt: skip
         """Choose for each node the feature to split on, one child per code, or to stop.
 
         Parameters
@@ -247,8 +248,8 @@ class Curator:
         return np.broadcast_to(np.asarray(epsilon, dtype=float) / unit, size)
 
     def _charge_selection(self, scopes, rate, score: scores.Score, n_max, query, mechanism) -> None:
-        cost = [rate * score.range(relation, n_max) for relation in (ADD_REMOVE, REPLACE_ONE)]
-        self._ledger.charge(scopes, *cost, query, mechanism)
+        add_remove, replace_one = (rate * score.range(relation, n_max) for relation in (ADD_REMOVE, REPLACE_ONE))
+        self._ledger.charge(scopes, add_remove, replace_one, query, mechanism)
 
 
 def _cap(score: scores.Score, n_max: float, stop_margin) -> float:
@@ -262,5 +263,3 @@ def _slots(splits, nodes) -> np.ndarray:
     slots = np.full(len(splits.feature), -1, dtype=np.int32)
     slots[nodes] = np.arange(len(nodes), dtype=np.int32)
     return slots
-
-

@@ -13,11 +13,19 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import validate_data
 
 from dpforest.chance import Chance, Secure, Seeded
 from dpforest.curator import Curator
 from dpforest.privacy import (
-    Guarantee, Leak, Ledger, OutOfSchemaWarning, UnprovenPrivacyWarning, check_epsilon, check_relation,
+    Guarantee,
+    Leak,
+    Ledger,
+    OutOfSchemaWarning,
+    UnprovenPrivacyWarning,
+    check_epsilon,
+    check_relation,
 )  # fmt: skip
 from dpforest.schema import Schema
 from dpforest.tree import Forest
@@ -44,7 +52,8 @@ class _Predictor(ClassifierMixin):
 
     def predict(self, X) -> np.ndarray:
         """The class with the largest summed leaf value; the first of ``classes_`` in a tie."""
-        return self.classes_[np.argmax(self._leaf_sums(X), axis=1)]
+        best = np.argmax(self._leaf_sums(X), axis=1)
+        return self.classes_[best]
 
     def to_dict(self) -> dict:
         """The released model as lists and numbers, ready for JSON: no record, no exact count, no seed.
@@ -60,7 +69,11 @@ class _Predictor(ClassifierMixin):
             "n_bins": int(self.n_bins),
             "schema": self.schema_.to_dict(),
             "forest": forest.to_dict(),
-            "guarantee": asdict(self.guarantee_) | {name: _finite(getattr(self.guarantee_, name)) for name in ("epsilon", "claimed")},
+            "guarantee": {
+                **asdict(self.guarantee_),
+                "epsilon": _finite(self.guarantee_.epsilon),
+                "claimed": _finite(self.guarantee_.claimed),
+            },
         }
 
     def save(self, path) -> None:
@@ -76,7 +89,8 @@ class _Predictor(ClassifierMixin):
         return self.forest_
 
     def _leaf_sums(self, X) -> np.ndarray:
-        return self._released().sum_leaves(self.schema_.encode(X, self.n_bins).codes, n_jobs=_threads(self.n_jobs))
+        forest = self._released()
+        return forest.sum_leaves(self.schema_.encode(X, self.n_bins).codes, n_jobs=_threads(self.n_jobs))
 
 
 class ReleasedForest(_Predictor):
@@ -100,9 +114,10 @@ class ReleasedForest(_Predictor):
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a released forest: {error!r}") from None
         self.classes_ = self.schema_.classes
-        leaks = tuple(Leak(**leak) for leak in promise.pop("leaks"))
-        unbounded = promise["epsilon"] is None
-        self.guarantee_ = Guarantee(**promise | {"epsilon": math.inf if unbounded else promise["epsilon"], "leaks": leaks})
+        promise["leaks"] = tuple(Leak(**leak) for leak in promise["leaks"])
+        if promise["epsilon"] is None:
+            promise["epsilon"] = math.inf
+        self.guarantee_ = Guarantee(**promise)
 
     def _name(self) -> str:
         return self._estimator
@@ -159,11 +174,11 @@ class PrivateForestClassifier(_Predictor, BaseEstimator):
         guarantee = Guarantee(ledger.epsilon, self.relation, claimed, tuple(ledger.leaks))
         if guarantee.epsilon > epsilon * (1 + 1e-9):
             if claimed is None:
-                raise AssertionError(f"the ledger says {guarantee.epsilon}, more than epsilon = {epsilon}: nothing is released")
+                raise AssertionError(f"the ledger says {guarantee.epsilon}, not {epsilon}: nothing is released")
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=2)
         # only now, when all went well, does the estimator change
         self.schema_, self.classes_, self.n_features_in_ = schema, schema.classes, schema.n_features
-        if hasattr(X, "columns"):
+        if all(isinstance(name, str) for name in getattr(X, "columns", [None])):
             self.feature_names_in_ = np.array(schema.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -174,7 +189,7 @@ class PrivateForestClassifier(_Predictor, BaseEstimator):
         """Learn from encoded records; the seam at which the auditor replays the code that ships."""
         ledger = Ledger(self.relation)
         curator = Curator(
-            codes, labels, len(schema.classes), schema.cardinalities(self.n_bins),
+            codes, labels, schema.n_classes, schema.cardinalities(self.n_bins),
             chance=chance, ledger=ledger, n_jobs=_threads(self.n_jobs),
         )  # fmt: skip
         return self._grow(curator, chance, schema, ledger, epsilon), ledger
@@ -185,8 +200,8 @@ class PrivateForestClassifier(_Predictor, BaseEstimator):
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
-        if self.variant not in ("proved", "published"):
-            raise ValueError(f"variant must be 'proved' or 'published', not {self.variant!r}")
+        check_choice(self.variant, "variant", ("proved", "published"))
+        _threads(self.n_jobs)
 
     def _public_schema(self, X, y) -> Schema:
         """The declared schema.  It is never learned from the data."""
@@ -214,11 +229,11 @@ class PrivateForestClassifier(_Predictor, BaseEstimator):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         encoded = schema.encode(X, self.n_bins)
-        labels = schema.encode_labels(y)
+        labels = schema.encode_labels(column_or_1d(y, warn=True))
         if len(labels) != encoded.n_rows:
             raise ValueError(f"X has {encoded.n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
         if not len(labels):
-            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: there is nothing to learn from")
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: nothing to learn from")
         strays = {**encoded.clipped, **encoded.other}
         if strays:
             text = ", ".join(f"{name}: {count}" for name, count in strays.items())
@@ -230,6 +245,17 @@ class PrivateForestClassifier(_Predictor, BaseEstimator):
             )
         return encoded, labels
 
+    def _leaf_sums(self, X) -> np.ndarray:
+        sums = super()._leaf_sums(X)
+        validate_data(self, X, reset=False, skip_check_array=True)  # warns of an array where fit saw names
+        return sums
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = isinstance(self.schema, Schema) and self.schema.missing == "bin"
+        return tags
+
     def __getstate__(self):
         state = super().__getstate__()
         # a fitted model that leaves this process carries no seed: with it, anyone could subtract the noise
@@ -238,14 +264,14 @@ class PrivateForestClassifier(_Predictor, BaseEstimator):
 
 def check_count(value, name: str, least: int = 1) -> int:
     """A whole number at least ``least``, else an error that names the parameter."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
         raise ValueError(f"{name} must be a whole number, at least {least}, not {value!r}")
     return int(value)
 
 
 def check_choice(value, name: str, choices) -> None:
     """``value`` must be one of ``choices``, else an error that lists them."""
-    if value not in choices:
+    if value not in tuple(choices):
         raise ValueError(f"{name} must be one of {sorted(map(str, choices))}, not {value!r}")
 
 
@@ -255,7 +281,7 @@ def _threads(n_jobs) -> int:
     if not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ValueError(f"n_jobs must be None, a positive number of threads, or -1 for all, not {n_jobs!r}")
     cores = os.cpu_count() or 1
-    return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+    return int(n_jobs) if int(n_jobs) > 0 else max(1, cores + 1 + int(n_jobs))
 
 
 def _finite(value):

@@ -160,7 +160,7 @@ def laplace_textbook(counts, rate: float, uniform) -> np.ndarray:
 def _rows(scores, rate) -> tuple[np.ndarray, np.ndarray]:
     scores = np.asarray(scores, dtype=float)
     if scores.ndim != 2:
-        raise ValueError(f"scores must have one row per selection and one column per candidate, not shape {scores.shape}")
+        raise ValueError(f"scores must have shape (selections, candidates), not {scores.shape}")
     rate = np.broadcast_to(np.asarray(rate, dtype=float), len(scores))
     _best(scores, rate)  # a source that never sees the law must refuse the same scores and rates
     return scores, rate

@@ -68,7 +68,7 @@ def check_epsilon(epsilon, name: str = "epsilon") -> float:
         raise TypeError(f"{name} must be a positive number, not {type(epsilon).__name__}")
     if math.isinf(epsilon):
         raise ValueError(f"{name} is infinite: write {name}='non-private' if you mean to turn privacy off")
-    if not epsilon > 0:  # also refuses NaN
+    if not float(epsilon) > 0:  # also refuses NaN
         raise ValueError(f"{name} must be positive, not {epsilon!r}")
     return float(epsilon)
 
@@ -216,7 +216,7 @@ class Ledger:
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {KINDS}, not {kind!r}")
         parents = np.atleast_1d(np.asarray(parents, dtype=np.int64))
-        if parents.size and not (0 <= parents.min() and parents.max() < self._size):
+        if parents.size and not (parents.min() >= 0 and parents.max() < self._size):
             raise ValueError("a scope must be opened under an existing one")
         self._parents.append(parents)
         self._kinds.append(kind)
@@ -232,7 +232,7 @@ class Ledger:
         costs = {name: np.broadcast_to(np.asarray(value, dtype=float), scopes.shape) for name, value in pair}
         if any((cost < 0).any() or np.isnan(cost).any() for cost in costs.values()):
             raise ValueError("a charge cannot be negative: spent budget is not refundable")
-        if scopes.size and not (0 <= scopes.min() and scopes.max() < self._size):
+        if scopes.size and not (scopes.min() >= 0 and scopes.max() < self._size):
             raise ValueError("a charge must go to an existing scope")
         self._charges.append(_Charge(scopes, costs, query, mechanism))
 

@@ -118,6 +118,11 @@ class Schema:
     def n_features(self) -> int:
         return len(self.columns)
 
+    @property
+    def n_classes(self) -> int:
+        """Number of declared classes; 0 for a regression."""
+        return 0 if self.classes is None else len(self.classes)
+
     def cardinalities(self, n_bins: int) -> np.ndarray:
         """Number of codes of each column, in column order (the code for missing values included)."""
         n_bins = _check_bins(n_bins, extra=self.missing == "bin")
@@ -149,6 +154,8 @@ class Schema:
         ValueError
             Wrong column names, order or number; a missing value under ``missing="error"``; an undeclared
             category in a column without ``other``; a value that is not a number in a numeric column.
+        TypeError
+            Sparse data, or an object in a numeric column that is neither a number nor text.
         """
         n_bins = _check_bins(n_bins, extra=self.missing == "bin")
         columns = self._columns_of(X)
@@ -178,7 +185,7 @@ class Schema:
         if (codes < 0).any():
             bad = y[np.flatnonzero(codes < 0)[0]]
             raise ValueError(
-                f"Unknown label type or value: {bad!r} is not among the declared classes {self.classes.tolist()}; "
+                f"Unknown label type: {bad!r} is not among the declared classes {self.classes.tolist()}; "
                 "add it to Schema(classes=...) or drop the record"
             )
         return codes.astype(np.uint8)
@@ -234,8 +241,12 @@ class Schema:
                 f"Expected 2D array, got {X.ndim}D array of shape {X.shape} instead. Reshape your data: "
                 "one row per record, one column per feature of the schema"
             )
+        if not X.shape[1]:
+            raise ValueError(f"X has 0 feature(s) (shape={X.shape}) while a minimum of {self.n_features} is required")
         if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features, but the schema declares {self.n_features}: {self.columns}")
+            raise ValueError(
+                f"X has {X.shape[1]} features, but Schema is expecting {self.n_features} features as input: {self.columns}"
+            )
         return [X[:, j] for j in range(X.shape[1])]
 
     def _encode_numeric(self, name, values, n_bins, out) -> int:
@@ -344,15 +355,16 @@ def _lookup(index: pd.Index, values) -> np.ndarray:
 
 
 def _to_float(values, name) -> np.ndarray:
+    if isinstance(getattr(values, "dtype", None), pd.api.extensions.ExtensionDtype):
+        values = values.astype(object).where(values.notna(), np.nan)  # pandas' own missing value is no float
+    array = np.asarray(values)
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: column {name!r} holds complex numbers")
     try:
-        array = np.asarray(values)
-        if array.dtype.kind == "c":
-            raise ValueError(f"Complex data not supported: column {name!r} holds complex numbers")
         return array if array.dtype.kind == "f" else array.astype(float)
     except (TypeError, ValueError) as error:
-        if "Complex" in str(error):
-            raise
-        raise ValueError(f"column {name!r} is declared numeric but holds a value that is not a number: {error}") from None
+        text = f"column {name!r} is declared numeric but holds a value that is not a number: {error}"
+        raise type(error)(text) from None
 
 
 def _as_table(X) -> np.ndarray:

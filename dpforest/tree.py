@@ -91,7 +91,9 @@ class Forest:
     def from_dict(cls, description: Mapping) -> Forest:
         """The forest that :meth:`to_dict` described; anything malformed raises ValueError."""
         try:
-            columns = {name: np.asarray(description[name], dtype=dtype) for name, dtype in _DTYPES.items()}
+            columns: dict[str, np.ndarray] = {
+                name: np.asarray(description[name], dtype=dtype) for name, dtype in _DTYPES.items()
+            }
         except (KeyError, TypeError, OverflowError, ValueError) as error:
             raise ValueError(f"not a forest: {error}") from None
         columns["mask"] = columns["mask"].reshape(-1, 4)
@@ -127,7 +129,7 @@ class Forest:
             raise ValueError("not a forest: a node points outside the table, or back to an earlier node")
 
 
-_DTYPES = {
+_DTYPES: dict[str, type] = {
     "feature": np.int32, "first_child": np.int32, "arity": np.int32, "multiway": np.bool_, "mask": np.uint64,
     "roots": np.int32, "values": np.int64,
 }  # fmt: skip

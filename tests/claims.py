@@ -195,7 +195,8 @@ def table(found: Scan) -> str:
     """The page ``claims.md``."""
     lines = [_HEAD]
     for page in _reading_order():
-        rows = [c for c in found.ids if c.split("-")[0] in NEEDS_VERDICT and found.book.get(c) and found.book[c][0].page == page]
+        here = [c for c in found.ids if found.book.get(c) and found.book[c][0].page == page]
+        rows = [c for c in here if c.split("-")[0] in NEEDS_VERDICT]
         if not rows:
             continue
         lines += ["", f"## {_title(page)}", ""]

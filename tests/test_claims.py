@@ -28,8 +28,8 @@ def test_the_scan_sees_each_kind_of_fault():
     faulty.notebook["Theorem 3"] += ["n"]
     said = "\n".join(problems(faulty))
     for fault in (
-        "thm-a: labelled 2 times", "thm-a: no proof follows it", "thm-a: a thm- id on a lemma", "thm-a: no hit in the code",
-        "thm-b: no hit in the book", "thm-b: 0 tests state a verdict", "pub-c: verdict 'maybe'", "pub-c: evidence 'hearsay'",
-        "pub-c: no sharp number", "Theorem 3: not of the form",
+        "thm-a: labelled 2 times", "thm-a: no proof follows it", "thm-a: a thm- id on a lemma",
+        "thm-a: no hit in the code", "thm-b: no hit in the book", "thm-b: 0 tests state a verdict",
+        "pub-c: verdict 'maybe'", "pub-c: evidence 'hearsay'", "pub-c: no sharp number", "Theorem 3: not of the form",
     ):  # fmt: skip
         assert fault in said

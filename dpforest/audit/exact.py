@@ -73,8 +73,8 @@ class ExactAudit:
     def __str__(self) -> str:
         verdict = "VIOLATED" if self.violated else "holds"
         return (
-            f"claim {self.claim:.6g} under {self.relation}: {verdict}; exact loss {self.epsilon:.6g} over {self.n_pairs} pairs "
-            f"of {self.n_datasets} data sets"
+            f"claim {self.claim:.6g} under {self.relation}: {verdict}; exact loss {self.epsilon:.6g} "
+            f"over {self.n_pairs} pairs of {self.n_datasets} data sets"
         )
 
 
@@ -123,7 +123,8 @@ def law_of(estimator: PrivateForestClassifier, schema: Schema, dataset: Dataset)
 
 @claim("thm-replay")
 def exact_audit(
-    estimator: PrivateForestClassifier, *, n_max: int, law: Callable[..., Law] = law_of, max_datasets: int = 20_000, progress: bool = False
+    estimator: PrivateForestClassifier, *, n_max: int, law: Callable[..., Law] = law_of, max_datasets: int = 20_000,
+    progress: bool = False,
 ) -> ExactAudit:  # fmt: skip
     """The true loss of ``estimator`` over all neighbouring data sets with at most ``n_max`` records.
 
@@ -133,6 +134,8 @@ def exact_audit(
         Configured, not fitted.  Its schema is the universe: every combination of codes and classes.
     n_max : int
         Largest number of records.
+    law : callable
+        ``law(estimator, schema, dataset)`` gives the output law; :func:`law_of` replays the estimator's fit.
     max_datasets : int
         A larger universe raises, with its size.
     progress : bool
@@ -152,22 +155,20 @@ def exact_audit(
     schema = estimator._public_schema(None, None)
     estimator._check_parameters()
     cardinalities = schema.cardinalities(estimator.n_bins)
-    kinds = math.prod(cardinalities.tolist()) * len(schema.classes)
+    kinds = math.prod(cardinalities.tolist()) * schema.n_classes
     size = math.comb(kinds + n_max, n_max)
     if size > max_datasets:
         raise ValueError(
-            f"{kinds} kinds of records and n_max = {n_max} make {size} data sets, more than max_datasets = {max_datasets}; "
-            f"lower n_max (n_max = {n_max - 1} makes {math.comb(kinds + n_max - 1, n_max - 1)}), or use fewer features"
+            f"{kinds} kinds of records and n_max = {n_max} make {size} data sets, more than max_datasets = "
+            f"{max_datasets}: lower n_max, use fewer features, or raise max_datasets"
         )
-    every = list(datasets(cardinalities, len(schema.classes), n_max))
+    every = list(datasets(cardinalities, schema.n_classes, n_max))
     laws = {dataset: law(estimator, schema, dataset) for dataset in tqdm(every, disable=not progress, unit="data set")}
-    worst, n_pairs = (-1.0, None, None, (0.0, 0.0)), 0
-    for one, other in neighbours(every, estimator.relation):
-        n_pairs += 1
-        worst = max(worst, _worst(laws, one, other), _worst(laws, other, one), key=lambda found: found[0])
-    loss, pair, output, probabilities = worst
+    pairs = list(neighbours(every, estimator.relation))
+    found = (_worst(laws, *pair) for unordered in pairs for pair in (unordered, unordered[::-1]))
+    loss, pair, output, probabilities = max(found, key=lambda worst: worst[0])
     return ExactAudit(
-        loss, check_epsilon(estimator.epsilon), estimator.relation, pair, output, probabilities, len(every), n_pairs,
+        loss, check_epsilon(estimator.epsilon), estimator.relation, pair, output, probabilities, len(every), len(pairs),
         len(set().union(*laws.values())),
     )  # fmt: skip
 

@@ -50,8 +50,8 @@ class EDPRFClassifier(PrivateForestClassifier):
     criterion : {"gini", "normalised-gini", "gini-gain", "majority", "information-gain"}
         Split utility; information gain needs ``n_max``.
     budget : {"aligned", "harmonic", "uniform", "aligned-uniform"}
-        ``"uniform"``: equal shares per level.  ``"harmonic"``: formula (9).  ``"aligned"``: (9), and a leaf also gets what
-        the levels below it leave unspent, formula (10).  ``"aligned-uniform"``: equal shares, aligned.
+        ``"uniform"``: equal shares per level.  ``"harmonic"``: formula (9).  ``"aligned"``: (9), and a leaf also gets
+        what the levels below it leave unspent, formula (10).  ``"aligned-uniform"``: equal shares, aligned.
     calibration : {"auto", "range", "sensitivity"}
         Rate ``epsilon / R`` or, as in the paper, ``epsilon / (2 sensitivity)``; auto is by variant.
     leaf : {"label", "counts"}
@@ -134,7 +134,7 @@ class EDPRFClassifier(PrivateForestClassifier):
         stop = {"auto": "purity" if published else "candidate"}.get(self.stop, self.stop)
         calibration = {"auto": "sensitivity" if published else "range"}.get(self.calibration, self.calibration)
         growth = Growth(
-            self.n_estimators, schema.n_features, len(schema.classes), ledger,
+            self.n_estimators, schema.n_features, schema.n_classes, ledger,
             "equal-split" if published else "assignment", self.max_nodes,
         )  # fmt: skip
         if published:
@@ -188,14 +188,14 @@ class EDPRFClassifier(PrivateForestClassifier):
         check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
         if not np.isfinite(self.stop_margin):
             raise ValueError(f"stop_margin must be a finite number, not {self.stop_margin!r}")
-        if self.stop in ("auto", "candidate") and self.variant == "proved" and scores.CLASSIFICATION[self.criterion].rest is None:
-            raise ValueError(f"criterion={self.criterion!r} has no stop candidate: its range would grow; use stop='never'")
         if self.variant == "published":
             letter = {"budget": "aligned", "leaf": "label", "selection": "permute-and-flip"}
             asked = {name: getattr(self, name) for name, value in letter.items() if getattr(self, name) != value}
             asked |= {name: getattr(self, name) for name in ("stop", "calibration") if getattr(self, name) != "auto"}
             if asked:
-                raise ValueError(f"variant='published' is the paper to the letter, without {asked}; use variant='proved'")
+                raise ValueError(f"variant='published' is the paper to the letter, so not with {asked}: use 'proved'")
+        elif self.stop in ("auto", "candidate") and scores.CLASSIFICATION[self.criterion].rest is None:
+            raise ValueError(f"criterion={self.criterion!r} has no stop candidate in its range: use stop='never'")
         elif self.stop == "purity":
             raise ValueError("stop='purity' reads the data unpaid, so no proof covers it; use variant='published'")
 

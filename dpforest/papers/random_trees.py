@@ -31,8 +31,8 @@ class RandomTreesClassifier(PrivateForestClassifier):
     max_depth : int or None
         Splits on a path; None takes half the number of features, the paper's public part of its rule.
     split : {"binary", "multiway"}
-        ``"binary"``: a random cut of a random feature, which may come again below.  ``"multiway"``: as in the paper, one
-        child per category of an unused feature, and a random cut for a numeric one.
+        ``"binary"``: a random cut of a random feature, which may come again below.  ``"multiway"``: as in the paper,
+        one child per category of an unused feature, and a random cut for a numeric one.
     n_bins : int
         Public bins of each numeric feature; cuts fall on their edges.
     relation : {"add-remove", "replace-one"}
@@ -76,9 +76,7 @@ class RandomTreesClassifier(PrivateForestClassifier):
 
     def _grow(self, curator, chance, schema, ledger, epsilon):
         depth = self._height(curator, schema)
-        growth = Growth(
-            self.n_estimators, schema.n_features, len(schema.classes), ledger, "sequential", self.max_nodes
-        )
+        growth = Growth(self.n_estimators, schema.n_features, schema.n_classes, ledger, "sequential", self.max_nodes)
         ordered = np.array([name in schema.numeric for name in schema.columns])
         if self.split == "binary":
             least = self.n_estimators * (2 ** (depth + 1) - 1)

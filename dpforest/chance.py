@@ -126,7 +126,8 @@ class Replay:
 
     def subsets(self, n: int, k: int, size: int) -> np.ndarray:
         every = list(combinations(range(n), k))
-        return np.array([every[self._choose(_uniform(len(every)))] for _ in range(size)], dtype=np.int64)
+        chosen = [every[self._choose(_uniform(len(every)))] for _ in range(size)]
+        return np.array(chosen, dtype=np.int64).reshape(size, k)
 
     def permutation(self, n: int) -> np.ndarray:
         left, order = list(range(n)), []

@@ -242,7 +242,7 @@ class Schema:
                 "one row per record, one column per feature of the schema"
             )
         if not X.shape[1]:
-            raise ValueError(f"X has 0 feature(s) (shape={X.shape}) while a minimum of {self.n_features} is required")
+            raise ValueError(f"X has 0 feature(s) (shape={X.shape}) while a minimum of {self.n_features} is required.")
         if X.shape[1] != self.n_features:
             raise ValueError(
                 f"X has {X.shape[1]} features, but Schema is expecting {self.n_features} features as input: {self.columns}"

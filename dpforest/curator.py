@@ -76,17 +76,13 @@ class Curator:
 
     @claim("cex-equal-size", "pub-parallel-trees")
     def split_equally(self, n_trees: int) -> None:
-        """Give each tree a random subset of equal size, as published; left-over records go to no tree.
+        """Give each tree a random subset, all of one size or one less, as published.
 
         Adding one record may move another, so the trees together cost more than ε: :prf:ref:`thm-equal-split`.
         """
-        if n_trees == 1:
-            return
-        size = self._labels.size // n_trees
-        self._assignment = np.full(self._labels.size, n_trees, dtype=np.int32)
-        self._assignment[self._chance.permutation(self._labels.size)[: size * n_trees]] = np.repeat(
-            np.arange(n_trees, dtype=np.int32), size
-        )
+        if n_trees > 1:
+            self._assignment = np.empty(self._labels.size, dtype=np.int32)
+            self._assignment[self._chance.permutation(self._labels.size)] = np.arange(self._labels.size) % n_trees
 
     # -- paid queries ----------------------------------------------------------------------------------------
 

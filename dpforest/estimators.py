@@ -208,7 +208,8 @@ class PrivateForestClassifier(_Predictor, BaseEstimator):
         if not isinstance(self.schema, Schema):
             raise ValueError(
                 f"{type(self).__name__} needs schema=Schema(numeric={{'age': (17, 90)}}, "
-                f"categorical={{'sex': ['Female', 'Male']}}, classes=['no', 'yes']): what is public before the data, never learned from it; got {self.schema!r}"
+                "categorical={'sex': ['Female', 'Male']}, classes=['no', 'yes']): "
+                f"what is public before the data, never learned from it; got {self.schema!r}"
             )
         if self.schema.classes is None:
             raise ValueError("this is a classifier: declare Schema(classes=[...]), not a target range")

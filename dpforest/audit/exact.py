@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -105,7 +105,7 @@ def neighbours(every: Iterable[Dataset], relation: str) -> Iterator[tuple[Datase
 def law_of(estimator: PrivateForestClassifier, schema: Schema, dataset: Dataset) -> Law:
     """The exact output law of the estimator's fit on ``dataset``: released forest -> probability.
 
-    A released forest is told apart by its structure and leaf values, as a tuple of byte strings.
+    A released forest is told apart by all its arrays, as a tuple of byte strings in the order of its fields.
     """
     table = np.array(dataset, dtype=np.uint8).reshape(-1, schema.n_features + 1)
     codes, labels = np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
@@ -113,7 +113,7 @@ def law_of(estimator: PrivateForestClassifier, schema: Schema, dataset: Dataset)
 
     def fit(chance):
         forest, _ = estimator._learn(codes, labels, schema, epsilon, chance)
-        return forest.feature.tobytes(), forest.values.tobytes()
+        return tuple(getattr(forest, column.name).tobytes() for column in fields(forest))
 
     law: Law = defaultdict(float)
     for output, probability in outcomes(fit):

@@ -21,8 +21,9 @@ from dpforest.chance import outcomes
 from dpforest.estimators import PrivateForestClassifier
 from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation, claim
 from dpforest.schema import Schema
+from dpforest.tree import Forest
 
-__all__ = ["ExactAudit", "datasets", "exact_audit", "law_of", "neighbours"]
+__all__ = ["ExactAudit", "datasets", "exact_audit", "law_of", "neighbours", "released"]
 
 Record = tuple[int, ...]  # feature codes, then the class code
 Dataset = tuple[Record, ...]  # sorted
@@ -124,7 +125,7 @@ def law_of(estimator: PrivateForestClassifier, schema: Schema, dataset: Dataset)
 @claim("thm-replay")
 def exact_audit(
     estimator: PrivateForestClassifier, *, n_max: int, law: Callable[..., Law] = law_of, max_datasets: int = 20_000,
-    progress: bool = False,
+    view: Callable[[Forest], Hashable] = released, progress: bool = False,
 ) -> ExactAudit:  # fmt: skip
     """The true loss of ``estimator`` over all neighbouring data sets with at most ``n_max`` records.
 
@@ -135,9 +136,11 @@ def exact_audit(
     n_max : int
         Largest number of records.
     law : callable
-        ``law(estimator, schema, dataset)`` gives the output law; :func:`law_of` replays the estimator's fit.
+        ``law(estimator, schema, dataset, view)`` gives the output law; :func:`law_of` replays the estimator's fit.
     max_datasets : int
         A larger universe raises, with its size.
+    view : callable
+        What an observer sees of the released forest, hashable; by default all of it.
     progress : bool
         Show a progress bar.
 
@@ -163,7 +166,9 @@ def exact_audit(
             f"{max_datasets}: lower n_max, use fewer features, or raise max_datasets"
         )
     every = list(datasets(cardinalities, schema.n_classes, n_max))
-    laws = {dataset: law(estimator, schema, dataset) for dataset in tqdm(every, disable=not progress, unit="data set")}
+    laws = {
+        dataset: law(estimator, schema, dataset, view) for dataset in tqdm(every, disable=not progress, unit="data set")
+    }
     pairs = list(neighbours(every, estimator.relation))
     found = (_worst(laws, *pair) for unordered in pairs for pair in (unordered, unordered[::-1]))
     loss, pair, output, probabilities = max(found, key=lambda worst: worst[0])

@@ -107,7 +107,7 @@ class Curator:
             If given, *stop* is a candidate too.  Its score is ``score.rest`` of the node plus the public constant
             ``stop_margin / rate``, so that only nodes whose splits cannot be told apart by the noise tend to stop.
         n_max : float
-            Public cap on the number of records, for scores whose range depends on it.
+            Public cap on the number of records, for scores whose range depends on it; more records raise.
 
         Returns
         -------
@@ -237,6 +237,8 @@ class Curator:
     def _rate(self, score, epsilon, calibration, n_max, size) -> np.ndarray:
         if calibration not in CALIBRATIONS:
             raise ValueError(f"calibration must be one of {CALIBRATIONS}, not {calibration!r}")
+        if self._labels.size > n_max:  # a broken promise would cost more than epsilon
+            raise ValueError(f"there are more records than the public cap n_max = {n_max} promised")
         if calibration == "range":
             unit = score.range(self._ledger.relation, n_max)
         else:

@@ -111,16 +111,28 @@ class ReleasedForest(_Predictor):
             self.schema_ = Schema.from_dict(description["schema"])
             self.forest_ = Forest.from_dict(description["forest"])
             promise = dict(description["guarantee"])
+            promise["leaks"] = tuple(Leak(**leak) for leak in promise["leaks"])
+            if promise["epsilon"] is None:
+                promise["epsilon"] = math.inf
+            self.guarantee_ = Guarantee(**promise)
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a released forest: {error!r}") from None
         self.classes_ = self.schema_.classes
-        promise["leaks"] = tuple(Leak(**leak) for leak in promise["leaks"])
-        if promise["epsilon"] is None:
-            promise["epsilon"] = math.inf
-        self.guarantee_ = Guarantee(**promise)
+        _check_fits(self.forest_, self.schema_, self.n_bins)
 
     def _name(self) -> str:
         return self._estimator
+
+
+def _check_fits(forest: Forest, schema: Schema, n_bins: int) -> None:
+    """Raise ValueError unless every table that the schema allows can be predicted."""
+    if schema.classes is None or forest.values.shape[1] != len(schema.classes):
+        raise ValueError("not a released forest: its leaves and its schema disagree on the classes")
+    if (forest.feature >= schema.n_features).any():
+        raise ValueError("not a released forest: it splits on a feature that its schema does not have")
+    wide = forest.multiway & (forest.feature >= 0)
+    if (forest.arity[wide] < schema.cardinalities(n_bins)[forest.feature[wide]]).any():
+        raise ValueError("not a released forest: a node has fewer children than its feature has codes")
 
 
 def load(path) -> ReleasedForest:

@@ -94,11 +94,13 @@ class Forest:
             columns: dict[str, np.ndarray] = {
                 name: np.asarray(description[name], dtype=dtype) for name, dtype in _DTYPES.items()
             }
+            columns["mask"] = columns["mask"].reshape(-1, 4)
+            forest = cls(**columns)
+            counting.Splits.of(forest)  # refuses cycles, and children outside the table
         except (KeyError, TypeError, OverflowError, ValueError) as error:
             raise ValueError(f"not a forest: {error}") from None
-        columns["mask"] = columns["mask"].reshape(-1, 4)
-        forest = cls(**columns)
-        forest._check()
+        if forest.values.shape[:1] != forest.feature.shape or forest.values.ndim != 2:
+            raise ValueError(f"not a forest: values of shape {forest.values.shape} for {forest.n_nodes} nodes")
         return forest
 
     def describe(self, columns, tree: int = 0, max_lines: int = 40) -> str:
@@ -117,16 +119,6 @@ class Forest:
     def _children(self, nodes: np.ndarray) -> np.ndarray:
         nodes = nodes[self.feature[nodes] >= 0]
         return _ranges(self.first_child[nodes], self.arity[nodes])
-
-    def _check(self) -> None:
-        size = self.n_nodes
-        if any(len(getattr(self, name)) != size for name in _DTYPES if name != "roots"):
-            raise ValueError("not a forest: its columns differ in length")
-        inner = self.feature >= 0
-        first, last = self.first_child[inner], self.first_child[inner] + self.arity[inner]
-        forward = first > np.flatnonzero(inner)
-        if not (forward.all() and (self.arity[inner] > 0).all() and (last <= size).all() and (self.roots < size).all()):
-            raise ValueError("not a forest: a node points outside the table, or back to an earlier node")
 
 
 _DTYPES: dict[str, type] = {

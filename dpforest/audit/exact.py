@@ -18,7 +18,7 @@ import numpy as np
 from tqdm import tqdm
 
 from dpforest.chance import outcomes
-from dpforest.estimators import PrivateForestClassifier
+from dpforest.estimators import PrivateForestClassifier, check_count
 from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation, claim
 from dpforest.schema import Schema
 from dpforest.tree import Forest
@@ -151,10 +151,11 @@ def exact_audit(
     Raises
     ------
     ValueError
-        If the universe is too large to enumerate.
+        If the universe is too large to enumerate, or ``n_max`` is not a whole number from 1 on.
     NotEnumerableError
         If the learner adds geometric noise, whose outcomes are infinitely many.
     """
+    check_count(n_max, "n_max")
     schema = estimator._public_schema(None, None)
     estimator._check_parameters()
     cardinalities = schema.cardinalities(estimator.n_bins)

@@ -103,10 +103,17 @@ def neighbours(every: Iterable[Dataset], relation: str) -> Iterator[tuple[Datase
         yield from ((one, other) for i, one in enumerate(group) for other in group[i + 1 :])
 
 
-def law_of(estimator: PrivateForestClassifier, schema: Schema, dataset: Dataset) -> Law:
-    """The exact output law of the estimator's fit on ``dataset``: released forest -> probability.
+def released(forest: Forest) -> Hashable:
+    """What tells one released forest from another: all its arrays, as byte strings in the order of its fields."""
+    return tuple(getattr(forest, column.name).tobytes() for column in fields(forest))
 
-    A released forest is told apart by all its arrays, as a tuple of byte strings in the order of its fields.
+
+def law_of(
+    estimator: PrivateForestClassifier, schema: Schema, dataset: Dataset, view: Callable[[Forest], Hashable] = released
+) -> Law:
+    """The exact law of what an observer sees of the estimator's fit on ``dataset``: output -> probability.
+
+    ``view`` says what is seen of the forest: all of it, or, say, its predictions alone.
     """
     table = np.array(dataset, dtype=np.uint8).reshape(-1, schema.n_features + 1)
     codes, labels = np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
@@ -114,7 +121,7 @@ def law_of(estimator: PrivateForestClassifier, schema: Schema, dataset: Dataset)
 
     def fit(chance):
         forest, _ = estimator._learn(codes, labels, schema, epsilon, chance)
-        return tuple(getattr(forest, column.name).tobytes() for column in fields(forest))
+        return view(forest)
 
     law: Law = defaultdict(float)
     for output, probability in outcomes(fit):

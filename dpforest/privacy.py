@@ -215,7 +215,7 @@ class Ledger:
         """Open one scope under each of ``parents`` (ids); all get the same label and kind.  Returns their ids."""
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {KINDS}, not {kind!r}")
-        parents = np.atleast_1d(np.asarray(parents, dtype=np.int64))
+        parents = np.atleast_1d(np.array(parents, dtype=np.int64))
         if parents.size and not (parents.min() >= 0 and parents.max() < self._size):
             raise ValueError("a scope must be opened under an existing one")
         self._parents.append(parents)
@@ -227,9 +227,9 @@ class Ledger:
 
     def charge(self, scopes, add_remove, replace_one, query: str, mechanism: str) -> None:
         """Charge each of ``scopes`` its loss under either relation (scalars or one value per scope)."""
-        scopes = np.atleast_1d(np.asarray(scopes, dtype=np.int64))
+        scopes = np.atleast_1d(np.array(scopes, dtype=np.int64))  # copies: what was charged stays charged
         pair = ((ADD_REMOVE, add_remove), (REPLACE_ONE, replace_one))
-        costs = {name: np.broadcast_to(np.asarray(value, dtype=float), scopes.shape) for name, value in pair}
+        costs = {name: np.broadcast_to(np.array(value, dtype=float), scopes.shape) for name, value in pair}
         if any((cost < 0).any() or np.isnan(cost).any() for cost in costs.values()):
             raise ValueError("a charge cannot be negative: spent budget is not refundable")
         if scopes.size and not (scopes.min() >= 0 and scopes.max() < self._size):

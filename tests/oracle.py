@@ -250,12 +250,15 @@ def by_coin(mechanisms):
     return run
 
 
-def by_equal_split(mechanisms):
-    """A random order of the records, cut into parts whose sizes differ by at most one, the first parts the larger."""
+def by_equal_split(mechanisms, drop: bool = False):
+    """A random order of the records, cut into parts whose sizes differ by at most one, the first parts the larger.
+
+    With ``drop`` all parts have the same size and the records left over go nowhere.
+    """
     parts = len(mechanisms)
 
     def run(data):
-        sizes = [len(data) // parts + (part < len(data) % parts) for part in range(parts)]
+        sizes = [len(data) // parts + (not drop and part < len(data) % parts) for part in range(parts)]
         cuts = [sum(sizes[:part]) for part in range(parts + 1)]
         orders = set(permutations(data))  # equally likely: every arrangement stands for as many permutations
         weighted = []
@@ -430,9 +433,15 @@ def information_gain(split) -> Bits:
     return -sum(map(entropy, split), Bits())
 
 
+@cache
+def most_frequent(child) -> Fraction:
+    """How often the most frequent class occurs."""
+    return Fraction(max(Counter(child).values(), default=0))
+
+
 def majority(split) -> Fraction:
     """Records that carry the most frequent class of their child."""
-    return Fraction(sum(max(Counter(child).values(), default=0) for child in split))
+    return sum(map(most_frequent, split), Fraction(0))
 
 
 def sse(split) -> Fraction:
@@ -442,7 +451,7 @@ def sse(split) -> Fraction:
 
 def variance(split) -> Fraction:
     """Minus the sum of the variances of the children, whatever their sizes."""
-    return -sum((squared_error(child) / len(child) for child in split if child), Fraction(0))
+    return -sum((over_size(squared_error(child), [child]) for child in split), Fraction(0))
 
 
 def weighted_variance(split) -> Fraction:
@@ -450,9 +459,15 @@ def weighted_variance(split) -> Fraction:
     return over_size(sse(split), split)
 
 
+@cache
+def gap(child) -> Fraction:
+    """Half of |sum of y - sum of (1 - y)|."""
+    return abs(sum(y - (1 - y) for y in child)) / Fraction(2)
+
+
 def mass_gap(split) -> Fraction:
-    """Half of |sum of y - sum of (1 - y)| over the children."""
-    return sum((abs(sum(y - (1 - y) for y in child)) / Fraction(2) for child in split), Fraction(0))
+    """Half the distance between the two masses of each child, summed."""
+    return sum(map(gap, split), Fraction(0))
 
 
 def pearson(points) -> Fraction:

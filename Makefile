@@ -81,8 +81,10 @@ record: env ## promote finished renderings on real data to notebooks/record
 claims: env ## write book/claims.md, the table of verdicts, from a scan of book, library, tests and notebooks
 	$(PY) -m tests.claims
 
-mutate: env ## mutation test of the modules that decide privacy (an hour or more; not part of make test)
-	$(PY) -m tests.mutate
+mutate: env ## mutation test of the modules that decide privacy (an hour or more; MODULES="scores budgets" for some)
+	@test -x $(VENV)/mutate/bin/cosmic-ray || { $(PY) -m venv $(VENV)/mutate && \
+	  $(VENV)/mutate/bin/python -m pip install -qq --disable-pip-version-check cosmic-ray==8.7.0; }
+	$(PY) tests/mutate.py $(MODULES)
 
 clean: ## remove what was built, but not the environment
 	rm -rf _build notebooks/rendered dist mutants

@@ -33,6 +33,7 @@ from dpforest.tree import Forest
 __all__ = ["PrivateForestClassifier", "ReleasedForest", "load"]
 
 FORMAT = 1  # of the JSON release
+MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for
 
 
 class _Predictor(ClassifierMixin):
@@ -275,10 +276,11 @@ class PrivateForestClassifier(_Predictor, BaseEstimator):
         return {**state, "random_state": None} if "forest_" in state else state
 
 
-def check_count(value, name: str, least: int = 1) -> int:
-    """A whole number at least ``least``, else an error that names the parameter."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
-        raise ValueError(f"{name} must be a whole number, at least {least}, not {value!r}")
+def check_count(value, name: str, least: int = 1, most: float = math.inf) -> int:
+    """A whole number from ``least`` to ``most``, else an error that names the parameter."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) <= most:
+        upper = "" if math.isinf(most) else f" and at most {most}"
+        raise ValueError(f"{name} must be a whole number, at least {least}{upper}, not {value!r}")
     return int(value)
 
 

@@ -8,11 +8,13 @@ repair holds.
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 
 from dpforest import budgets, scores
 from dpforest.curator import CALIBRATIONS, STOP
-from dpforest.estimators import PrivateForestClassifier, check_choice, check_count
+from dpforest.estimators import MAX_DEPTH, PrivateForestClassifier, check_choice, check_count
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import claim
 from dpforest.tree import MAX_NODES, Growth
@@ -178,7 +180,7 @@ class EDPRFClassifier(PrivateForestClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count(self.n_estimators, "n_estimators")
-        check_count(self.max_depth, "max_depth")
+        check_count(self.max_depth, "max_depth", most=MAX_DEPTH)
         check_count(self.max_nodes, "max_nodes")
         check_choice(self.selection, "selection", SELECTIONS)
         check_choice(self.criterion, "criterion", scores.CLASSIFICATION)
@@ -186,7 +188,8 @@ class EDPRFClassifier(PrivateForestClassifier):
         check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
         check_choice(self.leaf, "leaf", LEAVES)
         check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
-        if not np.isfinite(self.stop_margin):
+        scores.CLASSIFICATION[self.criterion].range(self.relation, self.n_max)  # refuses a bad or a missing cap
+        if not isinstance(self.stop_margin, Real) or not np.isfinite(self.stop_margin):
             raise ValueError(f"stop_margin must be a finite number, not {self.stop_margin!r}")
         if self.variant == "published":
             letter = {"budget": "aligned", "leaf": "label", "selection": "permute-and-flip"}

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from dpforest.estimators import PrivateForestClassifier, check_choice, check_count
+from dpforest.estimators import MAX_DEPTH, PrivateForestClassifier, check_choice, check_count
 from dpforest.mechanisms import exponential
 from dpforest.privacy import claim
 from dpforest.tree import MAX_NODES, Growth, grow_binary, random_masks
@@ -123,7 +123,7 @@ class RandomTreesClassifier(PrivateForestClassifier):
         check_count(self.max_nodes, "max_nodes")
         check_choice(self.split, "split", ("binary", "multiway"))
         if self.max_depth is not None:
-            check_count(self.max_depth, "max_depth")
+            check_count(self.max_depth, "max_depth", most=MAX_DEPTH)
             if self.variant == "published":
                 raise ValueError("variant='published' takes its height from the data: leave max_depth=None")
 

@@ -189,7 +189,7 @@ class EDPRFClassifier(PrivateForestClassifier):
         check_choice(self.leaf, "leaf", LEAVES)
         check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
         scores.CLASSIFICATION[self.criterion].range(self.relation, self.n_max)  # refuses a bad or a missing cap
-        if not isinstance(self.stop_margin, Real) or not np.isfinite(self.stop_margin):
+        if not isinstance(self.stop_margin, Real) or not np.isfinite(float(self.stop_margin)):
             raise ValueError(f"stop_margin must be a finite number, not {self.stop_margin!r}")
         if self.variant == "published":
             letter = {"budget": "aligned", "leaf": "label", "selection": "permute-and-flip"}

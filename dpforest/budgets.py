@@ -83,7 +83,7 @@ def leaf_budget(epsilon, spent):
     choosing *stop* at level l has spent levels 1 to l (:prf:ref:`thm-stop-budget`).
     """
     left = epsilon - sum(spent)
-    if left <= 0:
+    if not left > 0:  # also refuses NaN
         raise ValueError(f"the path has spent {sum(spent)} of {epsilon}: nothing is left for its leaf")
     return left
 

@@ -7,6 +7,8 @@ it is calibrated by ``rate = epsilon / R`` (:prf:ref:`thm-selection-range`).
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from dpforest.chance import Chance
@@ -61,17 +63,16 @@ def permute_and_flip_law(scores, rate) -> np.ndarray:
 
     Guarantee
     ---------
-    ``rate * R``-private under both relations, with equality at every score vector: :prf:ref:`thm-permute-and-flip`.
+    ``rate * R``-private under both relations (:prf:ref:`thm-selection-range`), and no less at any score vector
+    (:prf:ref:`thm-permute-and-flip-tight`).
 
     Source
     ------
     McKenna and Sheldon (2020), algorithm 1; the eDPRF paper's algorithm 1.
     """
     accept = _acceptance(scores, rate)
-    nodes, weights = np.polynomial.legendre.leggauss((accept.shape[-1] + 1) // 2)
-    nodes, weights = (nodes + 1) / 2, weights / 2
     law = np.zeros_like(accept)
-    for x, weight in zip(nodes, weights, strict=True):
+    for x, weight in _gauss_legendre((accept.shape[-1] + 1) // 2):
         miss = 1 - accept * x  # positive, for the nodes lie inside (0, 1)
         law += weight * miss.prod(axis=-1, keepdims=True) / miss
     return law * accept
@@ -155,6 +156,13 @@ def laplace_textbook(counts, rate: float, uniform) -> np.ndarray:
     """
     u = np.asarray(uniform, dtype=float) - 0.5
     return np.asarray(counts) - np.sign(u) * np.log1p(-2 * np.abs(u)) / rate
+
+
+@cache
+def _gauss_legendre(n: int) -> list[tuple[float, float]]:
+    """Nodes and weights on [0, 1]: exact for polynomials of degree 2 n - 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(n)
+    return list(zip(((nodes + 1) / 2).tolist(), (weights / 2).tolist(), strict=True))
 
 
 def _rows(scores, rate) -> tuple[np.ndarray, np.ndarray]:

@@ -13,8 +13,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "notebooks"))
 import render
 
-# Notebook kernels start in another folder and inherit these.
-os.environ.setdefault("MPLBACKEND", "agg")
+# Notebook kernels inherit these, start in another folder, and show figures only with their own back end.
+os.environ.pop("MPLBACKEND", None)
 if folder := os.environ.get("DPFOREST_DATA"):
     os.environ["DPFOREST_DATA"] = str(Path(folder).resolve())
 

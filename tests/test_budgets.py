@@ -114,7 +114,7 @@ def test_ledger_of_an_aligned_tree_is_the_budget(data, depth, epsilon):
 
 
 def stop_program(leaf_units: int, base: Fraction):
-    """One path of a tree of three levels, budgets in units of ε/11: choose at the root, then whether to stop, then a label.
+    """One path of a tree of three levels, budgets in units of ε/11: choose at the root, choose whether to stop, label.
 
     Every selection is permute-and-flip on the class counts of the records, a monotone score of range one.
     """

@@ -626,7 +626,7 @@ def test_meaningless_laws_are_refused(law, vector, rate):
 def test_other_refusals():
     with pytest.raises(ValueError, match="selection must be one of"):
         mechanisms.select("argmax", [[0.0, 1.0]], 1.0, Seeded(0))
-    with pytest.raises(ValueError, match="one row per selection"):
+    with pytest.raises(ValueError, match="selections, candidates"):
         mechanisms.exponential([0.0, 1.0], 1.0, Seeded(0))
     with pytest.raises(ValueError, match=r"(?i)broadcast"):
         mechanisms.exponential([[0.0, 1.0]], [1.0, 2.0], Seeded(0))

@@ -1,0 +1,386 @@
+"""The house rules, read from the syntax trees of the library: floors, the door for randomness, the door to records.
+
+Each rule is a function from a module to the places where it is broken.  Each is also shown a planted violation, for
+a rule that cannot fail says nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import dpforest
+
+ROOT = Path(dpforest.__file__).parent
+
+#: Imports run downward.  A package stands on one floor; its own modules may import each other, papers may not.
+FLOORS = {
+    "schema": 0, "privacy": 0, "chance": 0,
+    "mechanisms": 1, "scores": 1, "budgets": 1,
+    "counting": 2, "curator": 2,
+    "tree": 3, "estimators": 3,
+    "papers": 4,
+    "audit": 5,
+}  # fmt: skip
+#: Beside the house: may use it, but no floor may use them.
+ANNEX = {"datasets", "experiments", "plots", "bench", "cli"}
+#: Imports within a floor, and why.
+SAME_FLOOR = {
+    ("curator", "counting"): "the curator is the one that counts",
+    ("estimators", "tree"): "an estimator releases a forest",
+}
+
+#: Where randomness may be drawn, and why.
+DRAWS = {
+    "chance": "the door itself",
+    "datasets": "a seeded split into training and test part, before any learner sees the data",
+}
+RANDOM_MODULES = {"random", "secrets", "uuid", "numpy.random"}
+RANDOM_NAMES = {
+    "default_rng", "RandomState", "SystemRandom", "check_random_state", "train_test_split", "resample", "urandom",
+    "getrandbits", "randbelow", "token_bytes", "rvs",
+}  # fmt: skip
+
+#: What the tree may use of the counting kernels: sums of released leaf values, and the form of a forest.
+PREDICTION = {"sum_values", "Splits"}
+#: Functions of the estimators' base that a table passes through on its way to the schema, and with it to the curator.
+TABLE_FUNCTIONS = {"fit", "predict", "predict_proba", "_leaf_sums", "_public_schema", "_read"}
+#: Public methods of the curator that need not charge, and why.
+UNCHARGED = {
+    "__init__": "takes the records in",
+    "assign": "draws a coin per record, and answers nothing",
+    "split_equally": "draws a random order of the records, and answers nothing",
+}
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module of the library: its dotted name without ``dpforest.``, and its syntax tree."""
+
+    name: str
+    tree: ast.Module
+    package: bool = False
+
+    @property
+    def room(self) -> str:
+        return self.name.split(".")[0]
+
+
+def modules() -> list[Module]:
+    found = []
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        package = parts[-1] == "__init__"
+        found.append(
+            Module(".".join(parts[:-1] if package else parts), ast.parse(path.read_text(), str(path)), package)
+        )
+    return found
+
+
+MODULES = modules()
+every_module = pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name or "__init__")
+
+
+def planted(name: str, source: str) -> Module:
+    return Module(name, ast.parse(source))
+
+
+def imports(module: Module) -> Iterator[tuple[int, str]]:
+    """Every import of a module, in functions too, as (line, absolute dotted name)."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                here = ["dpforest", *(module.name.split(".") if module.name else [])]
+                up = node.level - module.package
+                base = ".".join(here[: len(here) - up] + ([node.module] if node.module else []))
+            yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
+
+
+def inside(module: Module) -> Iterator[tuple[int, str]]:
+    """Imports from the library, as (line, dotted name without ``dpforest.``)."""
+    for line, name in imports(module):
+        head, _, rest = name.partition(".")
+        if head == "dpforest":
+            yield line, rest
+
+
+# -- the rules ---------------------------------------------------------------------------------------------------
+
+
+def upward(module: Module) -> list[str]:
+    """Imports that do not run downward."""
+    broken = []
+    for line, target in inside(module):
+        room = target.split(".")[0]
+        if room not in FLOORS and room not in ANNEX:
+            continue  # a name of the package itself
+        if module.name == "" or module.room in ANNEX:
+            fine = room != "audit"
+        elif room in ANNEX:
+            fine = False
+        elif room == module.room:
+            fine = room != "papers" or module.package
+        else:
+            fine = FLOORS[room] < FLOORS[module.room] or (module.room, room) in SAME_FLOOR
+        if not fine:
+            broken.append(f"{module.name}:{line} imports {target}")
+    if any(name.split(".")[0] == "importlib" for _, name in imports(module)):
+        broken.append(f"{module.name} imports by name at run time, which this test cannot follow")
+    return broken
+
+
+def draws(module: Module) -> list[str]:
+    """Places that draw randomness, or could."""
+    broken = []
+    for line, name in imports(module):
+        source = any(name == random or name.startswith(f"{random}.") for random in RANDOM_MODULES)
+        if source or name.rsplit(".", 1)[-1] in RANDOM_NAMES:
+            broken.append(f"{module.name}:{line} imports {name}")
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute):
+            numpy_random = (
+                node.attr == "random" and isinstance(node.value, ast.Name) and node.value.id in ("np", "numpy")
+            )
+            if numpy_random or node.attr in RANDOM_NAMES:
+                broken.append(f"{module.name}:{node.lineno} uses {ast.unparse(node)}")
+        elif isinstance(node, ast.Name) and node.id in RANDOM_NAMES:
+            broken.append(f"{module.name}:{node.lineno} uses {node.id}")
+    return broken
+
+
+def counts(module: Module) -> list[str]:
+    """Uses of the counting kernels by others than the curator."""
+    if module.room in ("counting", "curator"):
+        return []
+    broken = []
+    for line, target in inside(module):
+        if target.split(".")[0] == "counting" and (module.name, target) != ("tree", "counting"):
+            broken.append(f"{module.name}:{line} imports {target}")
+    for node in ast.walk(module.tree):
+        of_counting = (
+            isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "counting"
+        )
+        if of_counting and node.attr not in PREDICTION:
+            broken.append(f"{module.name}:{node.lineno} counts: {ast.unparse(node)}")
+    return broken
+
+
+def touches(module: Module) -> list[str]:
+    """Places of floors 3 and 4 that could see a record, or what the curator keeps to itself."""
+    broken = []
+    records = {"X", "y"} if module.name == "estimators" else {"X", "y", "codes", "labels", "encoded"}
+    allowed = {"estimators": TABLE_FUNCTIONS, "tree": {"sum_leaves"}}.get(module.name, set())
+
+    def look(node, function):
+        if isinstance(node, ast.FunctionDef):
+            function = node.name
+        if isinstance(node, ast.Name) and node.id in records and function not in allowed:
+            broken.append(f"{module.name}:{node.lineno} {function} uses the records: {node.id}")
+        if isinstance(node, ast.Attribute):
+            private = node.attr.startswith("_") and not node.attr.startswith("__")
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            own = own or (isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "super")
+            if private and not own:
+                broken.append(f"{module.name}:{node.lineno} {function} reaches for {ast.unparse(node)}")
+        if (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func).split(".")[-1] == "Curator"
+            and module.room == "papers"
+        ):
+            broken.append(f"{module.name}:{node.lineno} makes a curator of its own")
+        for child in ast.iter_child_nodes(node):
+            look(child, function)
+
+    look(module.tree, None)
+    return broken
+
+
+def uncharged(module: Module) -> list[str]:
+    """Public methods of the curator that read the records and write nothing to the ledger."""
+    (curator,) = (node for node in module.tree.body if isinstance(node, ast.ClassDef) and node.name == "Curator")
+    methods = {node.name: node for node in curator.body if isinstance(node, ast.FunctionDef)}
+
+    def mentions(name, attributes, seen=()):
+        """Whether a method uses one of these attributes of self, or calls a method of self that does."""
+        used = {
+            n.attr for n in ast.walk(methods[name]) if isinstance(n, ast.Attribute) and ast.unparse(n.value) == "self"
+        }
+        called = (used & methods.keys()) - {name, *seen}
+        return bool(used & attributes) or any(mentions(other, attributes, (name, *seen)) for other in called)
+
+    return [
+        f"{module.name}: {name} reads without a charge"
+        for name in methods
+        if (not name.startswith("_") or name == "__init__") and name not in UNCHARGED
+        if mentions(name, {"_codes", "_labels", "_assignment"}) and not mentions(name, {"_ledger"})
+    ]
+
+
+# -- the house ---------------------------------------------------------------------------------------------------
+
+
+def test_every_module_has_its_floor():
+    rooms = {module.room for module in MODULES} - {""}
+    assert rooms <= FLOORS.keys() | ANNEX, "give the new module a floor"
+    assert FLOORS.keys() <= rooms
+
+
+@every_module
+def test_imports_run_downward(module):
+    assert upward(module) == []
+
+
+@every_module
+def test_randomness_is_drawn_at_the_door(module):
+    if module.room not in DRAWS:
+        assert draws(module) == []
+
+
+@every_module
+def test_only_the_curator_counts(module):
+    assert counts(module) == []
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if FLOORS.get(m.room) in (3, 4)], ids=lambda module: module.name)
+def test_learners_see_no_record(module):
+    assert touches(module) == []
+
+
+def test_the_curator_charges_for_what_it_reads():
+    (curator,) = (module for module in MODULES if module.name == "curator")
+    assert uncharged(curator) == []
+
+
+def test_exceptions_are_needed():
+    by_room = {room: [m for m in MODULES if m.room == room] for room in DRAWS}
+    assert all(any(draws(module) for module in found) for found in by_room.values())
+    edges = {(m.room, target.split(".")[0]) for m in MODULES for _, target in inside(m)}
+    assert edges >= SAME_FLOOR.keys()
+    (curator,) = (module for module in MODULES if module.name == "curator")
+    assert all(f"def {name}(" in ast.unparse(curator.tree) for name in UNCHARGED)
+    (base,) = (module for module in MODULES if module.name == "estimators")
+    assert all(f"def {name}(" in ast.unparse(base.tree) for name in TABLE_FUNCTIONS)
+
+
+# -- the rules can fail ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("scores", "from dpforest import curator"),
+        ("scores", "from dpforest.mechanisms import exponential"),
+        ("schema", "import dpforest.privacy"),
+        ("tree", "def f():\n    from dpforest.estimators import load"),
+        ("papers.edprf", "from dpforest.papers.random_trees import RandomTreesClassifier"),
+        ("papers.edprf", "from .random_trees import RandomTreesClassifier"),
+        ("papers.edprf", "from dpforest.audit import exact_audit"),
+        ("experiments", "from dpforest import audit"),
+        ("", "from dpforest.audit import exact_audit"),
+        ("estimators", "from dpforest import datasets"),
+        ("estimators", "from . import plots"),
+        ("chance", "import importlib"),
+    ],
+)
+def test_an_upward_import_is_found(name, source):
+    assert len(upward(planted(name, source))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("curator", "from dpforest import counting, mechanisms"),
+        ("counting.bits", "from dpforest.counting.masks import prepare"),
+        ("audit.exact", "from dpforest.papers.edprf import EDPRFClassifier"),
+        ("plots", "from dpforest.tree import Forest"),
+        ("papers.edprf", "from dpforest import budgets\nimport numpy as np"),
+    ],
+)
+def test_a_downward_import_is_fine(name, source):
+    assert upward(planted(name, source)) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import random",
+        "from random import choice",
+        "import secrets",
+        "import numpy.random as npr",
+        "from numpy import random",
+        "from numpy.random import default_rng",
+        "import numpy as np\ndef f():\n    return np.random.rand()",
+        "def f(a=default_rng()): pass",
+        "import os\nos.urandom(8)",
+        "from scipy import stats\nstats.norm.rvs(3)",
+        "from sklearn.model_selection import train_test_split",
+        "from sklearn.utils import check_random_state as fine",
+    ],
+)
+def test_a_draw_elsewhere_is_found(source):
+    assert draws(planted("tree", source))
+
+
+def test_a_seed_that_is_only_passed_on_is_fine():
+    source = "def fit(self, random_state):\n    self.random_state = random_state\n    return Seeded(random_state)"
+    assert draws(planted("estimators", source)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("papers.edprf", "from dpforest.counting import node_class_counts"),
+        ("papers.edprf", "from dpforest import counting"),
+        ("estimators", "import dpforest.counting.rows"),
+        ("tree", "from dpforest.counting import rows"),
+        ("tree", "from dpforest import counting\ncounting.node_class_counts()"),
+    ],
+)
+def test_counting_elsewhere_is_found(name, source):
+    assert len(counts(planted(name, source))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("papers.edprf", "class A:\n    def fit(self, X, y):\n        return X.mean()"),
+        ("papers.edprf", "def _grow(curator):\n    return curator._class_counts()"),
+        ("papers.edprf", "def _grow(curator):\n    return curator._codes"),
+        ("papers.edprf", "curator = Curator(1, 2)"),
+        ("tree", "def grow(growth, labels):\n    return len(labels)"),
+        ("estimators", "class A:\n    def _check_parameters(self, y):\n        return len(y)"),
+    ],
+)
+def test_a_look_at_the_records_is_found(name, source):
+    assert len(touches(planted(name, source))) == 1
+
+
+def test_private_members_of_oneself_are_fine():
+    source = (
+        "class A:\n    def _check(self, X):\n        super()._f()\n        return self._chance, self.__doc__, cls._x"
+    )
+    assert touches(planted("papers.edprf", source)) == []
+
+
+def test_an_uncharged_query_is_found():
+    source = """
+class Curator:
+    def assign(self): self._labels.size
+    def charged(self): self._histograms(); self._pay()
+    def leaked(self): self._ledger.leak("what", "where"); return self._labels
+    def direct(self): return self._codes.sum()
+    def hidden(self): return self._histograms()
+    def public(self): return self.n_classes
+    def _histograms(self): return self._deeper()
+    def _deeper(self): return self._codes
+    def _pay(self): self._ledger.charge()
+"""
+    broken = uncharged(planted("curator", source))
+    assert [place.split()[1] for place in broken] == ["direct", "hidden"]

@@ -91,22 +91,23 @@ class Schema:
         other: Mapping[str, object] | None = None,
         missing: str = "error",
     ):
-        self.numeric = {name: _bounds(pair, f"numeric[{name!r}]") for name, pair in (numeric or {}).items()}
-        self.categorical = {name: _distinct(values, name) for name, values in (categorical or {}).items()}
+        # names are text, so that a table with numbered columns comes back from JSON as it went
+        self.numeric = {str(name): _bounds(pair, f"numeric[{name!r}]") for name, pair in (numeric or {}).items()}
+        self.categorical = {str(name): _distinct(values, name) for name, values in (categorical or {}).items()}
         both = self.numeric.keys() & self.categorical.keys()
         if both:
             raise ValueError(f"declare a column once: {sorted(both)} stand under numeric and under categorical")
         declared = [*self.numeric, *self.categorical]
         if not declared:
             raise ValueError("a schema needs at least one column: numeric={'age': (0, 120)} or categorical={...}")
-        self.columns = list(columns) if columns is not None else declared
-        if sorted(map(str, self.columns)) != sorted(map(str, declared)):
+        self.columns = list(map(str, columns)) if columns is not None else declared
+        if sorted(self.columns) != sorted(declared):
             raise ValueError(f"columns {self.columns} must name each declared column once: {declared}")
         if (classes is None) == (target is None):
             raise ValueError("declare either classes=[...] (classification) or target=(low, high) (regression)")
         self.classes = None if classes is None else _class_array(classes)
         self.target = None if target is None else _bounds(target, "target")
-        self.other = dict(other or {})
+        self.other = {str(name): value for name, value in (other or {}).items()}
         for name, value in self.other.items():
             if name not in self.categorical or value not in self.categorical[name]:
                 raise ValueError(f"other[{name!r}] = {value!r} must be one of the declared categories of a column")
@@ -232,7 +233,7 @@ class Schema:
     def _columns_of(self, X) -> list:
         if isinstance(X, pd.DataFrame):
             names = [str(c) for c in X.columns]
-            if names != [str(c) for c in self.columns]:
+            if names != self.columns:
                 raise ValueError(_name_error(names, self.columns))
             return [X.iloc[:, j] for j in range(X.shape[1])]
         X = X if isinstance(X, np.ndarray) else _as_table(X)
@@ -244,9 +245,8 @@ class Schema:
         if not X.shape[1]:
             raise ValueError(f"X has 0 feature(s) (shape={X.shape}) while a minimum of {self.n_features} is required.")
         if X.shape[1] != self.n_features:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but Schema is expecting {self.n_features} features as input: {self.columns}"
-            )
+            wanted = f"Schema is expecting {self.n_features} features as input: {self.columns}"
+            raise ValueError(f"X has {X.shape[1]} features, but {wanted}")
         return [X[:, j] for j in range(X.shape[1])]
 
     def _encode_numeric(self, name, values, n_bins, out) -> int:
@@ -376,12 +376,12 @@ def _as_table(X) -> np.ndarray:
 
 
 def _is_mixed(X) -> bool:
-    first = next(iter(X), None)
+    first = X[0] if isinstance(X, (list, tuple)) and X else None
     return isinstance(first, (list, tuple)) and any(isinstance(v, str) for v in first)
 
 
 def _name_error(names, columns) -> str:
-    if sorted(names) == sorted(map(str, columns)):
+    if sorted(names) == sorted(columns):
         return (
             "The feature names should match those of the schema, in its order: pass X[schema.columns]. "
             f"Got {names}, expected {list(columns)}"

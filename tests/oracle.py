@@ -543,9 +543,13 @@ def changes_over_splits(score, values, size: int, relation: str):
 
 def changes_over_candidates(candidates, universe, size: int, relation: str):
     """For every pair of neighbours: the largest and the smallest change over the candidates, functions of the data."""
-    for others in combinations_with_replacement(universe, size - 1):
-        after = {x: [score((*others, x)) for score in candidates] for x in universe}
-        before = [score(others) for score in candidates]
+
+    @cache
+    def scores(data):
+        return [score(data) for score in candidates]
+
+    for others in combinations_with_replacement(sorted(universe), size - 1):
+        before, after = scores(others), {x: scores(tuple(sorted((*others, x)))) for x in universe}
         if relation == ADD_REMOVE:
             steps = [(before, after[x]) for x in universe]
         else:

@@ -9,13 +9,12 @@ from itertools import product
 import numpy as np
 import pandas as pd
 from scipy import stats
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 from tqdm import tqdm
 
 from dpforest.datasets import Dataset
 from dpforest.privacy import OutOfSchemaWarning, UnprovenPrivacyWarning
 
-__all__ = ["ceiling", "evaluate", "floor", "grid", "summary", "sweep"]
+__all__ = ["ceiling", "differences", "evaluate", "floor", "grid", "summary", "sweep"]
 
 
 def grid(**axes: Sequence) -> list[dict]:
@@ -28,17 +27,24 @@ def grid(**axes: Sequence) -> list[dict]:
 
 
 def evaluate(model, X, y) -> dict[str, float]:
-    """Accuracy, balanced accuracy, and the area under the ROC curve (one against the rest, averaged over classes)."""
-    y, said = np.array(y.tolist()), model.predict(X)
+    """Accuracy, balanced accuracy, and the area under the ROC curve (one against the rest, averaged over classes).
+
+    Both averages are over the classes that ``y`` has.  The area is not a number where ``y`` has one class only.
+    """
+    y = np.asarray(y)
+    hits = np.asarray(model.predict(X)) == y
+    code, _ = pd.factorize(y)
+    recall = np.bincount(code, weights=hits) / np.bincount(code)
     return {
-        "accuracy": accuracy_score(y, said),
-        "balanced_accuracy": balanced_accuracy_score(y, said),
+        "accuracy": float(hits.mean()),
+        "balanced_accuracy": float(recall.mean()),
         "auc": _auc(y, model.predict_proba(X), model.classes_),
     }
 
 
 def sweep(
-    build: Callable, data: Dataset, settings: Iterable[Mapping], seeds: Iterable[int], *, test_size: float = 0.3, progress: bool = False
+    build: Callable, data: Dataset, settings: Iterable[Mapping] | Mapping[str, Mapping], seeds: Iterable[int], *,
+    test_size: float = 0.3, progress: bool = False,
 ) -> pd.DataFrame:  # fmt: skip
     """Fit every setting with every seed, and measure it on held-out records.
 
@@ -48,8 +54,8 @@ def sweep(
         ``build(schema=..., random_state=seed, **setting)`` gives an estimator to fit.
     data : Dataset
         With its official test set, or else split anew for each seed (the split's seed is the fit's).
-    settings : iterable of mapping
-        Keyword arguments of ``build``, see :func:`grid`.
+    settings : iterable of mapping, or mapping of mappings
+        Keyword arguments of ``build``, see :func:`grid`; a mapping gives each setting a name.
     seeds : iterable of int
     test_size : float
         Share held out where there is no official test set.
@@ -58,14 +64,18 @@ def sweep(
     Returns
     -------
     DataFrame
-        One row per setting and seed: the setting's values, ``seed``, the measures of :func:`evaluate`, the proved
-        ``loss`` of the fit, and ``nodes`` of its forest.
+        One row per setting and seed: the setting's ``name`` if it has one, its values, ``seed``, the measures of
+        :func:`evaluate`, the proved ``loss`` of the fit, and ``nodes`` of its forest.
     """
-    settings, seeds = list(settings), list(seeds)
+    if isinstance(settings, Mapping):
+        labelled = [({"name": name}, dict(setting)) for name, setting in settings.items()]
+    else:
+        labelled = [({}, dict(setting)) for setting in settings]
+    seeds = list(seeds)
     rows = []
-    with tqdm(total=len(settings) * len(seeds), disable=not progress, unit="fit") as bar:
+    with tqdm(total=len(labelled) * len(seeds), disable=not progress, unit="fit") as bar:
         for seed, part in _parts(data, seeds, test_size):
-            for setting in settings:
+            for name, setting in labelled:
                 model = build(schema=part.schema, random_state=seed, **setting)
                 with warnings.catch_warnings():
                     # the caller chose the variant, and the schema's clipping is reported with the data set
@@ -73,7 +83,8 @@ def sweep(
                     warnings.simplefilter("ignore", OutOfSchemaWarning)
                     model.fit(part.X, part.y)
                 measured = evaluate(model, part.X_test, part.y_test)
-                rows.append({**setting, "seed": seed, **measured, "loss": model.guarantee_.epsilon, "nodes": model.forest_.n_nodes})
+                cost = {"loss": model.guarantee_.epsilon, "nodes": model.forest_.n_nodes}
+                rows.append({**name, **setting, "seed": seed, **measured, **cost})
                 bar.update()
     return pd.DataFrame(rows)
 
@@ -83,17 +94,40 @@ def summary(rows: pd.DataFrame, by: Sequence[str], measure: str = "accuracy", co
     groups = rows.groupby(list(by), sort=False, dropna=False)[measure]
     table = groups.agg(["mean", "std", "count"]).reset_index()
     reach = stats.t.ppf((1 + confidence) / 2, table["count"] - 1) * table["std"] / np.sqrt(table["count"])
-    out = table[list(by)].copy()
-    out["mean"], out["low"], out["high"], out["n"] = table["mean"], table["mean"] - reach, table["mean"] + reach, table["count"]
-    return out
+    ends = {"mean": table["mean"], "low": table["mean"] - reach, "high": table["mean"] + reach, "n": table["count"]}
+    return table[list(by)].assign(**ends)
+
+
+def differences(
+    rows: pd.DataFrame, reference: str, measure: str = "accuracy", by: Sequence[str] = (), confidence: float = 0.95
+) -> pd.DataFrame:
+    """Each named setting less the ``reference``, paired by seed, so that the luck of the split cancels.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of :func:`sweep`, with settings that have a ``name``.
+    by : sequence of str
+        Columns within which to compare, the data set for instance.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``by``, ``name``, and those of :func:`summary`; no row for the reference itself.
+    """
+    keys = [*by, "seed"]
+    base = rows.loc[rows["name"] == reference, [*keys, measure]]
+    others = rows[rows["name"] != reference].merge(base, on=keys, suffixes=("", " of the reference"), validate="m:1")
+    others[measure] -= others[f"{measure} of the reference"]
+    return summary(others, [*by, "name"], measure, confidence)
 
 
 def floor(data: Dataset, seeds: Iterable[int], test_size: float = 0.3) -> dict[str, float]:
     """What always saying the commonest training label scores, averaged over seeds: the floor of every plot."""
     scores = []
     for _, part in _parts(data, list(seeds), test_size):
-        common = part.y.value_counts().idxmax()
-        scores.append(((part.y_test == common).mean(), 1 / part.y_test.nunique()))
+        common, truth = part.y.value_counts().idxmax(), np.asarray(part.y_test)
+        scores.append(((truth == common).mean(), 1 / len(pd.unique(truth))))
     accuracy, balanced = np.mean(scores, axis=0)
     return {"accuracy": float(accuracy), "balanced_accuracy": float(balanced), "auc": 0.5}
 
@@ -116,9 +150,12 @@ def _parts(data: Dataset, seeds: list[int], test_size: float) -> Iterator[tuple[
 
 
 def _auc(y, probabilities, classes) -> float:
-    """Averaged over the classes that the test set has; not a number if it has one only."""
-    present = [k for k, label in enumerate(classes) if 0 < (np.asarray(y) == label).sum() < len(y)]
-    if not present:
-        return float("nan")
-    each = [roc_auc_score(np.asarray(y) == classes[k], probabilities[:, k]) for k in present]
-    return float(np.mean(each))
+    """Share of pairs in order, ties counting half: the rank-sum statistic of each class against the rest."""
+    areas = []
+    for label, probability in zip(classes, np.asarray(probabilities).T, strict=True):
+        inside = y == label
+        n = inside.sum()
+        if 0 < n < len(y):
+            ranks = stats.rankdata(probability)
+            areas.append((ranks[inside].sum() - n * (n + 1) / 2) / (n * (len(y) - n)))
+    return float(np.mean(areas)) if areas else float("nan")

@@ -112,7 +112,7 @@ class Curator:
         Returns
         -------
         ndarray of int, shape (n_nodes,)
-            Feature index, or :data:`STOP`.
+            Feature index, or ``STOP``.
 
         Guarantee
         ---------
@@ -143,7 +143,7 @@ class Curator:
         masks : ndarray of uint64, shape (n_nodes, K, 4)
             Which codes of the feature go to the second child, as 256 bits.
 
-        Other parameters, returns (index of the candidate or :data:`STOP`) and guarantee are those of
+        Other parameters, returns (index of the candidate or ``STOP``) and guarantee are those of
         :meth:`choose_feature`.
         """
         n_max = _cap(score, n_max, stop_margin)

@@ -93,7 +93,7 @@ SELECTIONS = {"exponential": exponential, "permute-and-flip": permute_and_flip}
 
 
 def select(mechanism: str, scores, rate, chance: Chance) -> np.ndarray:
-    """Draw by the mechanism of that name, one of :data:`SELECTIONS`."""
+    """Draw by the mechanism of that name, one of ``SELECTIONS``."""
     if mechanism not in SELECTIONS:
         raise ValueError(f"selection must be one of {sorted(SELECTIONS)}, not {mechanism!r}")
     return SELECTIONS[mechanism](scores, rate, chance)

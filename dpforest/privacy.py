@@ -49,7 +49,7 @@ def claim(*ids: str) -> Callable:
 
 
 def check_relation(relation: str) -> str:
-    """``relation`` itself if it is one of :data:`RELATIONS`; else an error that lists them."""
+    """``relation`` itself if it is one of ``RELATIONS``; else an error that lists them."""
     if relation not in RELATIONS:
         raise ValueError(f"relation must be one of {RELATIONS}, not {relation!r}")
     return relation

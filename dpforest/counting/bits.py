@@ -1,0 +1,320 @@
+"""The bit engine: one bitmap per test and block of rows, a node is the AND of the tests above it, counts are popcounts.
+
+A block of rows is so short that its bitmaps stay in the second-level cache; all trees are counted for it before the next block
+is touched, and nothing is kept per record.  The bitmaps are the rows of one array, the room:
+
+* the tests that are kept for the block, and those made for the current stretch of the trees (see masks.py),
+* per depth of the current path, the records at the node there,
+* the records at the current node that are of class 1, 2, ... (or the binary digits of the leaf of each record),
+* the records of the block that are of class 1, 2, ...
+
+ANDs, ORs and popcounts over a row are plain loops, which LLVM turns into vector instructions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from dpforest.counting.masks import FEATURE, LOW, NEGATE, PART, SPAN, STOP, TEST, WORDS, schedule
+from dpforest.counting.structure import Splits, Visit
+from dpforest.counting.words import add_where, moved, pack_interval, pointer, popcount
+
+_helper = njit(nogil=True, no_cpython_wrapper=True)  # takes pointers, so no wrapper for Python
+
+BLOCK = 64 * WORDS  # rows
+
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_NONE = np.uint64(0)
+_ONE = np.uint64(1)
+
+# Columns of the table of entries, the nodes in depth-first order.  AFTER: where to go on when no row of the block reaches the
+# node.  USE: where the rows of its tests begin, first that of the test that leads here from the parent (if TREE < 0, else it
+# is the root of that tree), then the candidates.  FLIP is -1 for the child of the records outside the test.
+DEPTH, AFTER, SLOT, TREE, FLIP, USE, DIGITS = range(7)
+ENTRY = 7
+
+
+class Program(NamedTuple):
+    """All that can be prepared before the records are read."""
+
+    entries: np.ndarray  # int32 (n_entries, ENTRY), by the columns above
+    rows: np.ndarray  # int32: rows of the room that the entries use
+    tests: np.ndarray  # this and the following: see masks.Schedule
+    parts: np.ndarray
+    kept: np.ndarray
+    made: np.ndarray
+    made_start: np.ndarray
+    entry_start: np.ndarray
+    first_row: int  # the first that does not hold a test
+    depth: int  # rows for the current path
+
+
+def program(splits: Splits, order: Visit, slots, n_features: int, features, masks) -> Program:
+    """Prepare to count the nodes with a slot, divided by K tests each: features (n_slots, K), masks (n_slots, K, 4).
+
+    K is filled up to a multiple of 4 by repeating the last test.
+    """
+    node, n = order.node, len(order.node)
+    entries = np.full((n, ENTRY), -1, dtype=np.int32)
+    entries[:, DEPTH], entries[:, AFTER], entries[:, SLOT] = order.depth, order.after, slots[node]
+    root = np.flatnonzero(order.parent < 0)
+    entries[root, TREE] = np.searchsorted(order.start, root, side="right") - 1
+
+    child = np.flatnonzero(order.parent >= 0)
+    above = node[order.parent[child]]
+    code = node[child] - splits.first_child[above]  # of a binary node's children: 0 or 1
+    multiway = np.flatnonzero(splits.multiway[above])
+    edges = splits.mask[above]
+    edges[multiway] = 0
+    edges[multiway, code[multiway] >> 6] = _ONE << (code[multiway] & 63).astype(np.uint64)
+    entries[child, FLIP] = -((code == 0) & ~splits.multiway[above]).astype(np.int32)
+
+    n_slots, n_candidates = features.shape
+    padded = n_candidates + -n_candidates % 4
+    use_start = np.concatenate([[0], np.cumsum((order.parent >= 0) + padded * (entries[:, SLOT] >= 0))]).astype(np.int32)
+    entries[:, USE] = use_start[:-1]
+    uses = np.empty(use_start[-1], dtype=np.int32)
+    uses[use_start[child]] = features.size + np.arange(len(child))
+    wanted = np.flatnonzero(entries[:, SLOT] >= 0)
+    for k in range(padded):
+        at = use_start[wanted] + (order.parent[wanted] >= 0) + k
+        uses[at] = entries[wanted, SLOT] * n_candidates + min(k, n_candidates - 1)
+    plan, rows = schedule(
+        np.concatenate([features.ravel(), splits.feature[above]]),
+        np.concatenate([masks.reshape(-1, 4), edges]),
+        n_features, uses, use_start,
+    )  # fmt: skip
+    return Program(entries, rows, *plan[:-1], len(plan.kept) + plan.most, int(order.depth.max(initial=0)) + 1)
+
+
+def number_leaves(order: Visit) -> tuple[np.ndarray, np.ndarray]:
+    """Number the leaves of each tree from 0, for :func:`add_values`: digits of each entry, and the entries of the leaves.
+
+    An entry's digits are the ones that all leaves below it have in common and that its parent's leaves do not.  ORing the
+    records of each entry into its digits writes the number of every record's leaf, with far fewer ORs than leaf by leaf.
+    """
+    leaf = order.after == np.arange(len(order.node)) + 1
+    before = np.concatenate([[0], np.cumsum(leaf)])
+    origin = np.repeat(before[order.start[:-1]], np.diff(order.start))
+    low, high = before[:-1] - origin, before[order.after] - origin - 1
+    differ = low ^ high
+    for shift in (1, 2, 4, 8, 16):
+        differ |= differ >> shift
+    common = low & ~differ
+    return common & ~np.where(order.parent >= 0, common[order.parent], 0), np.flatnonzero(leaf)
+
+
+def room(plan: Program, n_planes: int) -> np.ndarray:
+    """Workspace of one thread: the bitmaps of one block, aligned to the 64 bytes of a cache line."""
+    n_rows = plan.first_row + plan.depth + 2 * n_planes
+    raw = np.empty(n_rows * WORDS + 8, dtype=np.uint64)
+    skip = -(raw.ctypes.data // 8) % 8
+    return raw[skip : skip + n_rows * WORDS]
+
+
+@_helper
+def _pack(row, codes, n, low, span):
+    """Bitmap of the first ``n`` codes: which of them lie in the interval."""
+    whole = n >> 6
+    for i in range(whole):
+        row[i] = pack_interval(moved(codes, 64 * i), low, span)
+    if n & 63:
+        word = _NONE
+        for i in range(n & 63):
+            word |= np.uint64(np.uint8(codes[64 * whole + i] - low) <= span) << np.uint64(i)
+        row[whole] = word
+
+
+@_helper
+def _make(bits, first, chosen, begin, end, tests, parts, codes, n_rows, n):
+    """Bitmaps of the tests ``chosen[begin:end]``, in the rows from ``first`` on.
+
+    Each is made by one comparison per code, or as the OR of bitmaps that are kept.
+    """
+    words = (n + 63) >> 6
+    for j in range(begin, end):
+        row, test = moved(bits, (first + j - begin) * WORDS), moved(tests, chosen[j] * TEST)
+        if test[SPAN] >= 0:
+            _pack(row, moved(codes, np.int64(test[FEATURE]) * n_rows), n, np.uint8(test[LOW]), np.uint8(test[SPAN]))
+            continue
+        for i in range(words):
+            row[i] = _NONE
+        part, last = test[PART], test[STOP] - 1
+        while part <= last:  # four at a time: half the loads and stores
+            a, b = moved(bits, parts[part] * WORDS), moved(bits, parts[min(part + 1, last)] * WORDS)
+            c, d = moved(bits, parts[min(part + 2, last)] * WORDS), moved(bits, parts[min(part + 3, last)] * WORDS)
+            for i in range(words):
+                row[i] |= (a[i] | b[i]) | (c[i] | d[i])
+            part += 4
+        if test[NEGATE]:
+            for i in range(words):
+                row[i] = ~row[i]
+
+
+@_helper
+def _root(row, n, assignment, tree):
+    """Bitmap of the records that the tree may see (all of them, where ``tree`` is negative); whether there is one."""
+    some = _NONE
+    for i in range((n + 63) >> 6):
+        word = _ALL if 64 * i + 64 <= n else (_ONE << np.uint64(n & 63)) - _ONE
+        if tree >= 0:
+            word = _NONE
+            for j in range(min(64, n - 64 * i)):
+                word |= np.uint64(assignment[64 * i + j] == tree) << np.uint64(j)
+        row[i] = word
+        some |= word
+    return some != _NONE
+
+
+@_helper
+def _both(row, a, b, flip, words):
+    """Bitmap of the records in ``a`` and in ``b`` (with ``flip`` all ones, outside ``b``); whether there is one."""
+    some = _NONE
+    for i in range(words):
+        word = a[i] & (b[i] ^ flip)
+        row[i] = word
+        some |= word
+    return some != _NONE
+
+
+@_helper
+def _enter(entry, here, bits, rows, assignment, assigned, n):
+    """Make the bitmap of an entry's records; whether there is one."""
+    if entry[TREE] >= 0:
+        return _root(here, n, assignment, np.int64(entry[TREE] if assigned else -1))
+    edge = moved(bits, rows[entry[USE]] * WORDS)
+    return _both(here, moved(here, -WORDS), edge, np.uint64(entry[FLIP]), (n + 63) >> 6)
+
+
+@_helper
+def _count(a, b, words):
+    total = _NONE
+    for i in range(words):
+        total += popcount(a[i] & b[i])
+    return np.int64(total)
+
+
+@_helper
+def _count_2x4(p, q, a, b, c, d, words, to_p, to_q, step):
+    """Counts of two planes by four tests at once, six loads for eight counts; added to ``to_p`` and ``to_q``."""
+    pa, pb, pc, pd, qa, qb, qc, qd = _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE
+    for i in range(words):
+        pa += popcount(p[i] & a[i])
+        pb += popcount(p[i] & b[i])
+        pc += popcount(p[i] & c[i])
+        pd += popcount(p[i] & d[i])
+        qa += popcount(q[i] & a[i])
+        qb += popcount(q[i] & b[i])
+        qc += popcount(q[i] & c[i])
+        qd += popcount(q[i] & d[i])
+    to_p[0] += np.int64(pa)
+    to_p[step] += np.int64(pb)
+    to_p[2 * step] += np.int64(pc)
+    to_p[3 * step] += np.int64(pd)
+    to_q[0] += np.int64(qa)
+    to_q[step] += np.int64(qb)
+    to_q[2 * step] += np.int64(qc)
+    to_q[3 * step] += np.int64(qd)
+
+
+@njit(cache=True, nogil=True)
+def count(
+    codes, labels, n_classes, assignment, first, last,
+    entries, rows, tests, parts, kept, made, made_start, entry_start, first_row, depth, room, whole, ones,
+):  # fmt: skip
+    """Add the counts of rows ``first`` to ``last``: ``whole`` (n_slots, C) of the nodes, ``ones`` (n_slots, K, P) inside the tests.
+
+    Plane 0 of the counts is *all* classes together; the caller takes the others away from it to get class 0.  That saves one
+    popcount per candidate.  K is a multiple of 4 and P of 2, at least C: what is beyond is padding.
+    """
+    n_rows, n_candidates, n_planes = codes.shape[1], ones.shape[1], ones.shape[2]
+    bits, uses, assigned = pointer(room), pointer(rows), assignment.size > 0
+    stack = moved(bits, first_row * WORDS)
+    planes = moved(stack, depth * WORDS)  # of class c at c - 1
+    classes = moved(planes, (n_classes - 1) * WORDS)
+    for begin in range(first, last, BLOCK):
+        n = min(BLOCK, last - begin)
+        words = (n + 63) >> 6
+        block, own = moved(pointer(codes), begin), moved(pointer(assignment), begin)
+        _make(bits, 0, pointer(kept), np.int64(0), kept.size, pointer(tests), pointer(parts), block, n_rows, n)
+        for c in range(n_classes - 1):
+            _pack(moved(classes, c * WORDS), moved(pointer(labels), begin), n, np.uint8(c + 1), np.uint8(0))
+        place = 0
+        for stretch in range(entry_start.size - 1):
+            if place >= entry_start[stretch + 1]:
+                continue
+            new, stop = np.int64(made_start[stretch]), np.int64(made_start[stretch + 1])
+            _make(bits, kept.size, pointer(made), new, stop, pointer(tests), pointer(parts), block, n_rows, n)
+            while place < entry_start[stretch + 1]:
+                entry = moved(pointer(entries), place * ENTRY)
+                here = moved(stack, entry[DEPTH] * WORDS)
+                if not _enter(entry, here, bits, uses, own, assigned, n):
+                    place = entry[AFTER]
+                    continue
+                place += 1
+                slot = entry[SLOT]
+                if slot < 0:
+                    continue
+                whole[slot, 0] += _count(here, here, words)
+                for c in range(n_classes - 1):
+                    whole[slot, c + 1] += _count(here, moved(classes, c * WORDS), words)
+                    if n_candidates > 0:
+                        _both(moved(planes, c * WORDS), here, moved(classes, c * WORDS), _NONE, words)
+                candidate = moved(uses, entry[USE] + (entry[TREE] < 0))
+                for k in range(0, n_candidates, 4):
+                    w, x = moved(bits, candidate[k] * WORDS), moved(bits, candidate[k + 1] * WORDS)
+                    y, z = moved(bits, candidate[k + 2] * WORDS), moved(bits, candidate[k + 3] * WORDS)
+                    for p in range(0, n_classes, 2):
+                        one = here if p == 0 else moved(planes, (p - 1) * WORDS)
+                        two = moved(planes, p * WORDS) if p + 1 < n_classes else one
+                        to = moved(pointer(ones), (slot * n_candidates + k) * n_planes + p)
+                        _count_2x4(one, two, w, x, y, z, words, to, moved(to, 1), n_planes)
+
+
+@njit(cache=True, nogil=True)
+def add_values(
+    codes, assignment, first, last,
+    entries, rows, tests, parts, kept, made, made_start, entry_start, first_row, depth,
+    tree_start, n_digits, first_leaf, leaf_of, values, room, out,
+):  # fmt: skip
+    """Add to ``out`` (n_outputs, n_rows) the ``values`` (n_outputs, n_leaves) of the leaf of each row in each tree, tree after tree."""
+    n_rows, n_outputs = codes.shape[1], out.shape[0]
+    bits, uses = pointer(room), pointer(rows)
+    stack = moved(bits, first_row * WORDS)
+    digits = moved(stack, depth * WORDS)
+    for begin in range(first, last, BLOCK):
+        n = min(BLOCK, last - begin)
+        words = (n + 63) >> 6
+        block = moved(pointer(codes), begin)
+        _make(bits, 0, pointer(kept), np.int64(0), kept.size, pointer(tests), pointer(parts), block, n_rows, n)
+        place, tree = 0, 0
+        for stretch in range(entry_start.size - 1):
+            new, stop = np.int64(made_start[stretch]), np.int64(made_start[stretch + 1])
+            _make(bits, kept.size, pointer(made), new, stop, pointer(tests), pointer(parts), block, n_rows, n)
+            while place < entry_start[stretch + 1]:
+                entry = moved(pointer(entries), place * ENTRY)
+                here = moved(stack, entry[DEPTH] * WORDS)
+                if entry[TREE] >= 0:
+                    for i in range(n_digits * WORDS):
+                        digits[i] = _NONE
+                if _enter(entry, here, bits, uses, pointer(assignment), assignment.size > 0, n):
+                    place += 1
+                    for digit in range(n_digits):
+                        if entry[DIGITS] >> digit & 1:
+                            to = moved(digits, digit * WORDS)
+                            for i in range(words):
+                                to[i] |= here[i]
+                else:
+                    place = entry[AFTER]
+                if place == tree_start[tree + 1]:
+                    leaf_of[:] = first_leaf[tree]
+                    for i in range(words):
+                        for digit in range(n_digits):
+                            add_where(moved(pointer(leaf_of), 64 * i), digits[digit * WORDS + i], np.int32(1 << digit))
+                    for o in range(n_outputs):
+                        for r in range(n):
+                            out[o, begin + r] += values[o, leaf_of[r]]
+                    tree += 1

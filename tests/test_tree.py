@@ -1,0 +1,371 @@
+"""The growing and the released forest: structure, ledger scopes, random splits, post-processing."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from dataclasses import FrozenInstanceError, fields
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpforest import EDPRFClassifier, Schema, scores
+from dpforest.audit import exact_audit, law_of
+from dpforest.chance import Seeded, outcomes
+from dpforest.counting import Splits
+from dpforest.curator import Curator
+from dpforest.privacy import RELATIONS, Ledger
+from dpforest.tree import Forest, Growth, grow_binary, random_masks
+
+CLASSES = 3
+
+
+def grow(seed: int, *, levels: int = 4, trees: int = 2, features: int = 4, reuse: bool = False) -> Growth:
+    """A random forest on ``features`` features of 1 to 4 codes, leaves with random values."""
+    rng = np.random.default_rng(seed)
+    cardinalities = rng.integers(1, 5, size=features)
+    growth = Growth(trees, features, CLASSES, Ledger(), "assignment")
+    growth.cardinalities = cardinalities
+
+    def settle(leaves):
+        growth.settle(leaves, rng.integers(-9, 9, size=(len(leaves), CLASSES)))
+
+    for _ in range(levels):
+        frontier = growth.frontier
+        inner = (rng.random(len(frontier)) < 0.6) & frontier.unused.any(axis=1)
+        settle(frontier[~inner])
+        split = frontier[inner]
+        chosen = np.array([rng.choice(np.flatnonzero(row)) for row in split.unused], dtype=int)
+        binary = rng.random(len(split)) < 0.4
+        masks = random_masks(Seeded(seed), cardinalities[chosen], rng.random(len(split)) < 0.5)
+        growth.branch(
+            split, chosen, np.where(binary, 2, cardinalities[chosen]), masks=masks, binary=binary, reuse=reuse
+        )
+    settle(growth.frontier)
+    return growth
+
+
+def walk(forest: Forest, codes, tree: int) -> tuple[int, list[int]]:
+    """The leaf of one record, and the features on the way, by the definition of a forest."""
+    node, path = int(forest.roots[tree]), []
+    while forest.feature[node] >= 0:
+        feature = int(forest.feature[node])
+        path.append(feature)
+        code = int(codes[feature])
+        bit = (int(forest.mask[node, code // 64]) >> code % 64) & 1
+        node = int(forest.first_child[node]) + (code if forest.multiway[node] else bit)
+    return node, path
+
+
+# -- structure -------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(0, 4), st.integers(1, 4), st.booleans())
+def test_a_growing_forest_is_a_forest(seed, levels, trees, reuse):
+    growth = grow(seed, levels=levels, trees=trees, reuse=reuse)
+    forest = growth.release()
+    Splits.of(forest)  # the counting kernels' own check: children contiguous, later, and of one parent each
+    assert forest.n_trees == trees
+    assert forest.roots.tolist() == list(range(trees))
+    inner = forest.feature >= 0
+    assert forest.n_leaves == (~inner).sum()
+    assert forest.n_nodes == trees + forest.arity.sum()
+    assert (forest.arity[inner] >= 1).all()
+    assert not forest.arity[~inner].any()
+    assert not forest.first_child[~inner].any()
+    assert not forest.multiway[~inner].any()
+    assert not forest.mask[~inner].any()
+    assert not forest.values[inner].any()
+    dtypes = {column.name: getattr(forest, column.name).dtype for column in fields(forest)}
+    integer = dict.fromkeys(("feature", "first_child", "arity", "roots"), np.dtype(np.int32))
+    assert dtypes == integer | {"multiway": np.dtype(bool), "mask": np.dtype(np.uint64), "values": np.dtype(np.int64)}
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6))
+def test_records_reach_the_leaves_that_the_definition_says(seed):
+    growth = grow(seed, trees=3)
+    forest = growth.release()
+    rng = np.random.default_rng(seed)
+    codes = np.array([rng.integers(size, size=20) for size in growth.cardinalities], dtype=np.uint8)
+    expected = np.zeros((20, CLASSES))
+    longest = 0
+    for record in range(20):
+        for tree in range(3):
+            leaf, path = walk(forest, codes[:, record], tree)
+            expected[record] += forest.values[leaf]
+            longest = max(longest, len(path))
+            assert len(set(path)) == len(path)  # a feature used on a path is not used again below
+    np.testing.assert_array_equal(forest.sum_leaves(codes), expected)
+    assert longest <= forest.depth <= 4
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6))
+def test_a_forest_comes_back_from_json(seed):
+    forest = grow(seed).release()
+    copy = Forest.from_dict(json.loads(json.dumps(forest.to_dict())))
+    for column in fields(Forest):
+        mine, theirs = getattr(forest, column.name), getattr(copy, column.name)
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_released_forest_is_fixed():
+    forest = grow(0).release()
+    with pytest.raises(FrozenInstanceError):
+        forest.values = np.zeros(3)
+
+
+def test_leaves_settle_in_any_order_and_once_said_is_said():
+    growth = Growth(1, 1, 2, Ledger(), "sequential")
+    children = growth.branch(growth.frontier, [0], [3])
+    growth.settle(children[np.array([2, 0])], np.array([[7, 8], [1, 2]]))
+    growth.settle(children[np.array([False, True, False])], np.array([[4, 5]]))
+    assert growth.release().values.tolist() == [[0, 0], [1, 2], [4, 5], [7, 8]]
+
+
+def test_room_is_what_max_nodes_leaves():
+    growth = Growth(2, 3, 2, Ledger(), "assignment", max_nodes=9)
+    assert growth.room(np.array([3, 4])).tolist() == [True, True]
+    assert growth.room(np.array([3, 5])).tolist() == [True, False]
+    assert growth.room(np.array([0, 7, 0, 1])).tolist() == [True, True, True, False]
+    growth.branch(growth.frontier, [0, 1], [3, 4])
+    assert growth.n_nodes == 9
+    assert not growth.room(np.array([1])).any()
+
+
+def test_a_tree_as_text():
+    growth = Growth(1, 2, 2, Ledger(), "sequential")
+    children = growth.branch(growth.frontier, [1], [2])
+    growth.settle(children[np.array([0])], np.array([[1, 0]]))
+    below = growth.branch(children[np.array([1])], [0], [2])
+    growth.settle(below, np.array([[2, 3], [-4, 5]]))
+    forest = growth.release()
+    assert forest.describe(["age", "sex"]) == (
+        "root: splits on sex\n  child 0: says [1, 0]\n  child 1: splits on age\n"
+        "    child 0: says [2, 3]\n    child 1: says [-4, 5]"
+    )
+    assert forest.describe(["age", "sex"], max_lines=2).splitlines()[-1] == "... 1 more branches"
+    assert forest.depth == 2
+    assert Growth(3, 1, 2, Ledger(), "sequential").release().depth == 0
+
+
+# -- the ledger's scopes ---------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6))
+def test_each_node_has_a_scope_below_that_of_its_parent(seed):
+    rng = np.random.default_rng(seed)
+    ledger = Ledger()
+    growth = Growth(2, 3, 2, ledger, "assignment")
+    scope_of = dict(zip(growth.frontier.nodes.tolist(), growth.frontier.scopes.tolist(), strict=True))
+    for level in (1, 2, 3):
+        assert ledger._labels[-1] == f"level {level}"
+        split = growth.frontier[rng.random(len(growth.frontier)) < 0.7]
+        parents = np.repeat(split.nodes, 2)
+        below = growth.branch(split, rng.integers(3, size=len(split)), np.full(len(split), 2), reuse=True)
+        assert below.nodes.tolist() == list(range(growth.n_nodes - len(below), growth.n_nodes))
+        every = np.concatenate(ledger._parents)
+        assert every[below.scopes].tolist() == [scope_of[node] for node in parents.tolist()]
+        scope_of |= dict(zip(below.nodes.tolist(), below.scopes.tolist(), strict=True))
+    assert len(set(scope_of.values())) == growth.n_nodes
+    assert ledger._kinds[:3] == ["sequential", "assignment", "partition"]
+
+
+SCHEMA = Schema(categorical={"a": [0, 1], "b": [0, 1, 2]}, classes=[0, 1])
+
+
+def scope_tree(ledger: Ledger):
+    """The ledger as the oracle's nested scopes."""
+    parents = np.concatenate(ledger._parents)
+    kinds = [kind for kind, block in zip(ledger._kinds, ledger._parents, strict=True) for _ in block]
+    own = np.zeros((len(parents), 2))
+    for entry in ledger._charges:
+        for column, relation in enumerate(RELATIONS):
+            np.add.at(own[:, column], entry.scopes, entry.costs[relation])
+    children = defaultdict(list)
+    for scope, parent in enumerate(parents.tolist()):
+        children[parent].append(scope)
+
+    def nested(scope):
+        return (*own[scope].tolist(), kinds[scope], [nested(child) for child in children[scope]])
+
+    return nested(0)
+
+
+@pytest.mark.claim("thm-path")
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("options", [{}, {"leaf": "counts"}, {"stop": "never"}, {"budget": "uniform"}])
+def test_the_ledger_of_a_fit_is_the_dearest_path(relation, options):
+    rng = np.random.default_rng(1)
+    X = np.stack([rng.integers(2, size=300), rng.integers(3, size=300)], axis=1)
+    model = EDPRFClassifier(schema=SCHEMA, n_estimators=3, max_depth=2, relation=relation, random_state=2, **options)
+    ledger = model.fit(X, X[:, 0]).ledger_
+    exact = oracle.scope_cost(scope_tree(ledger))
+    for column, other in enumerate(RELATIONS):
+        assert ledger.paid(other) == pytest.approx(exact[column], rel=1e-12)
+    assert ledger.epsilon <= 1 + 1e-12
+
+
+# -- random splits ---------------------------------------------------------------------------------------------------
+
+
+def codes_of(mask) -> tuple[int, ...]:
+    """The codes that go to the second child."""
+    return tuple(c for c in range(256) if (int(mask[c // 64]) >> c % 64) & 1)
+
+
+def law_of_masks(size: int, ordered: bool) -> dict:
+    law = defaultdict(Fraction)
+    for masks, probability in outcomes(lambda chance: random_masks(chance, [size], np.array([ordered]))):
+        law[codes_of(masks[0])] += Fraction(probability).limit_denominator(10**6)
+    return dict(law)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 6])
+def test_a_numeric_range_is_cut_at_a_uniform_edge(size):
+    cuts = [tuple(range(edge, size)) for edge in range(1, size)]
+    assert law_of_masks(size, True) == dict.fromkeys(cuts, Fraction(1, size - 1))
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 6])
+def test_categories_are_divided_uniformly_among_all_divisions(size):
+    divisions = {tuple(c for c in range(1, size) if number >> c & 1) for number in range(2, 2**size, 2)}
+    assert len(divisions) == 2 ** (size - 1) - 1  # all ways into two non-empty sets, code 0 in the first
+    assert law_of_masks(size, False) == dict.fromkeys(divisions, Fraction(1, 2 ** (size - 1) - 1))
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_range_of_one_code_is_not_divided(ordered):
+    assert law_of_masks(1, ordered) == {(): 1}
+
+
+class Fixed:
+    """A chance whose integers are all the least, or all the largest."""
+
+    def __init__(self, largest: bool):
+        self.largest = largest
+
+    def integers(self, high, size):
+        return np.full(size, high - 1 if self.largest else 0)
+
+
+@pytest.mark.parametrize("size", [62, 63, 64, 65, 128, 129, 255, 256])
+def test_wide_ranges_keep_to_their_codes(size):
+    for largest in (False, True):
+        cut, subset = (codes_of(mask) for mask in random_masks(Fixed(largest), [size, size], np.array([True, False])))
+        assert cut == (tuple(range(size - 1, size)) if largest else tuple(range(1, size)))
+        wide = size - 1 > 62  # several words, and emptiness too rare to exclude
+        assert subset == (tuple(range(1, size)) if largest else () if wide else (1,))
+    masks = random_masks(Seeded(0), np.full(200, size), np.zeros(200, dtype=bool))
+    tally = Counter(code for mask in masks for code in codes_of(mask))
+    assert set(tally) == set(range(1, size))
+    assert all(60 < count < 140 for count in tally.values())  # six standard deviations around 100
+
+
+def test_a_mixture_of_ranges_keeps_its_order():
+    masks = random_masks(Fixed(True), [3, 1, 2, 3, 2], np.array([True, True, False, False, True]))
+    assert [codes_of(mask) for mask in masks] == [(2,), (), (1,), (1, 2), (1,)]
+    assert random_masks(Fixed(True), [], np.array([], dtype=bool)).shape == (0, 4)
+
+
+# -- binary trees ----------------------------------------------------------------------------------------------------
+
+
+def test_one_candidate_reads_nothing():
+    """A curator without records: it has the public cardinalities and no other attribute."""
+    blind = SimpleNamespace(cardinalities=np.array([3, 2]))
+    law = defaultdict(Fraction)
+
+    def run(chance):
+        growth = Growth(1, 2, 2, Ledger(), "sequential")
+        leaves = grow_binary(growth, blind, chance, np.array([True, False]), depth=1)
+        assert len(leaves) == 2
+        assert growth.ledger._charges == []
+        return int(growth.feature[0]), codes_of(growth.mask[0])
+
+    for output, probability in outcomes(run):
+        law[output] += Fraction(probability).limit_denominator(10**6)
+    assert law == {(0, (1, 2)): Fraction(1, 4), (0, (2,)): Fraction(1, 4), (1, (1,)): Fraction(1, 2)}
+
+
+def test_binary_trees_are_complete_and_may_use_a_feature_again():
+    growth = Growth(5, 2, 2, Ledger(), "sequential")
+    leaves = grow_binary(growth, SimpleNamespace(cardinalities=np.array([9, 9])), Seeded(0), np.ones(2, bool), depth=4)
+    assert len(leaves) == 5 * 2**4
+    assert growth.n_nodes == 5 * (2**5 - 1)
+    forest = growth.release()
+    assert forest.depth == 4
+    assert not forest.multiway.any()
+    paths = [walk(forest, [4, 4], tree)[1] for tree in range(5)]
+    assert any(len(set(path)) < len(path) for path in paths)
+    assert growth.frontier.unused.all()
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_several_candidates_are_paid_for_level_by_level(relation):
+    rng = np.random.default_rng(0)
+    codes, labels = rng.integers(4, size=(2, 200)).astype(np.uint8), rng.integers(2, size=200).astype(np.uint8)
+    ledger = Ledger(relation)
+    curator = Curator(codes, labels, 2, [4, 4], chance=Seeded(1), ledger=ledger)
+    growth = Growth(1, 2, 2, ledger, "sequential")
+    grow_binary(
+        growth, curator, Seeded(1), np.ones(2, bool), depth=2, n_candidates=3, score=scores.gini, epsilons=[0.25, 0.5]
+    )
+    assert [len(entry.scopes) for entry in ledger._charges] == [1, 2]
+    own = [entry.costs[relation].tolist() for entry in ledger._charges]
+    np.testing.assert_allclose(np.concatenate(own), [0.25, 0.5, 0.5])
+    assert ledger.total(relation) == pytest.approx(0.75, rel=1e-12)
+
+
+def test_the_chosen_candidate_is_the_one_that_grows():
+    """Without noise the best of the offered cuts is taken: here the one cut that parts the classes."""
+    codes = np.array([[0, 1, 2, 3] * 5], dtype=np.uint8)
+    labels = (codes[0] >= 2).astype(np.uint8)
+    ledger = Ledger()
+    curator = Curator(codes, labels, 2, [4], chance=Seeded(3), ledger=ledger)
+    growth = Growth(1, 1, 2, ledger, "sequential")
+    leaves = grow_binary(
+        growth, curator, Seeded(3), np.ones(1, bool), depth=1, n_candidates=40, score=scores.gini, epsilons=[math.inf]
+    )
+    assert codes_of(growth.mask[0]) == (2, 3)
+    assert curator.count_classes(growth, leaves.nodes, leaves.scopes, math.inf).tolist() == [[10, 0], [0, 10]]
+
+
+# -- post-processing -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.claim("thm-post-processing")
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_what_is_computed_from_a_forest_costs_nothing(relation):
+    schema = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
+    model = EDPRFClassifier(
+        schema=schema, n_estimators=1, max_depth=1, relation=relation, stop_margin=0.0, calibration="range"
+    )
+    table = np.array([[0, 1]], dtype=np.uint8)
+
+    def predictions(forest):
+        return forest.sum_leaves(table).argmax(axis=1).tobytes()
+
+    released = exact_audit(model, n_max=3)
+    seen = exact_audit(model, n_max=3, view=predictions)
+    assert seen.n_outputs == 4 < released.n_outputs
+    assert 0 < seen.epsilon <= released.epsilon <= 1 + 1e-9
+    # the law of the predictions is the image of the law of the forests
+    for data in [(), ((0, 1),), ((0, 0), (1, 1), (1, 1))]:
+        image = defaultdict(float)
+        for forest, probability in law_of(model, schema, data, lambda forest: forest).items():
+            image[predictions(forest)] += probability
+        direct = law_of(model, schema, data, predictions)
+        assert image.keys() == direct.keys()
+        for output, probability in direct.items():
+            assert image[output] == pytest.approx(probability, rel=1e-12)

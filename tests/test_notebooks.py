@@ -87,6 +87,13 @@ def test_figures_have_a_text_for_those_who_cannot_see_them(notebook: nbformat.No
             assert cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "").strip(), cell.source
 
 
+def test_glued_numbers_can_be_formatted(notebook: nbformat.NotebookNode) -> None:
+    """A chapter formats what a notebook glues from its text, and `np.float64(1.0)` is not a number's text."""
+    kind = "application/papermill.record/text/plain"
+    glued = [output.data[kind] for cell in code(notebook) for output in cell.outputs if kind in output.get("data", {})]
+    assert [text for text in glued if text.startswith("np.")] == [], "glue float(value) or int(value)"
+
+
 def test_no_machine_path(notebook: nbformat.NotebookNode) -> None:
     found = [cell.source for cell in notebook.cells if MACHINE_PATH.search(cell.source)]
     for cell in code(notebook):

@@ -524,6 +524,13 @@ def test_laplace_on_leaf_counts():
     assert [oracle.worst_case(whole, (0, 1), 3, relation) for relation in RELATIONS] == [2, 4]
 
 
+@pytest.mark.claim("def-laplace")
+@pytest.mark.parametrize("rate", [0.3, 1.0, 4.0])
+def test_laplace_density_is_the_density(rate):
+    x = np.linspace(-3, 3, 25)
+    np.testing.assert_allclose(mechanisms.laplace_density(x, rate), stats.laplace.pdf(x, scale=1 / rate), rtol=1e-12)
+
+
 # -- the floating-point attack -----------------------------------------------------------------------------------
 
 RESOLUTION = 53  # uniforms are the multiples of 2^-53 inside (0, 1)

@@ -122,11 +122,16 @@ class Curator:
         n_max = _cap(score, n_max, stop_margin)
         rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
         utility = np.full((len(nodes), len(self.cardinalities) + 1), -np.inf)
-        for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes):
-            histograms = self._histograms(splits, nodes[part], allowed[part])
-            utility[part, 1:] = self._feature_scores(histograms, allowed[part], score)
-            if stop_margin is not None:
-                utility[part, 0] = score.rest(self._class_counts(splits, nodes[part])) + stop_margin / rate[part]
+        counts = self._class_counts(splits, nodes)
+        # an empty node scores the same on every feature; most nodes of a private tree are empty
+        utility[:, 1:][allowed] = score(np.zeros((1, self.n_classes)))
+        occupied = np.flatnonzero(counts.any(axis=1))
+        for part in self._parts(len(occupied), int(self._offsets[-1]) * self.n_classes):
+            few = occupied[part]
+            histograms = self._histograms(splits, nodes[few], allowed[few])
+            utility[few, 1:] = self._feature_scores(histograms, allowed[few], score)
+        if stop_margin is not None:
+            utility[:, 0] = score.rest(counts) + stop_margin / rate
         choice = mechanisms.select(mechanism, utility, rate, self._chance)
         self._charge_selection(scopes, rate, score, n_max, f"choose a feature by {score.name}", mechanism)
         return choice + STOP

@@ -1,7 +1,7 @@
 """The bit engine: one bitmap per test and block of rows, a node is the AND of the tests above it, counts are popcounts.
 
-A block of rows is so short that its bitmaps stay in the second-level cache; all trees are counted for it before the next block
-is touched, and nothing is kept per record.  The bitmaps are the rows of one array, the room:
+A block of rows is so short that its bitmaps stay in the second-level cache; all trees are counted for it before the
+next block is touched, and nothing is kept per record.  The bitmaps are the rows of one array, the room:
 
 * the tests that are kept for the block, and those made for the current stretch of the trees (see masks.py),
 * per depth of the current path, the records at the node there,
@@ -11,111 +11,18 @@ is touched, and nothing is kept per record.  The bitmaps are the rows of one arr
 ANDs, ORs and popcounts over a row are plain loops, which LLVM turns into vector instructions.
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
-
 import numpy as np
-from numba import njit
 
-from dpforest.counting.masks import FEATURE, LOW, NEGATE, PART, SPAN, STOP, TEST, WORDS, schedule
-from dpforest.counting.structure import Splits, Visit
-from dpforest.counting.words import add_where, moved, pack_interval, pointer, popcount
-
-_helper = njit(nogil=True, no_cpython_wrapper=True)  # takes pointers, so no wrapper for Python
-
-BLOCK = 64 * WORDS  # rows
+from dpforest.counting.masks import FEATURE, LOW, NEGATE, PART, SPAN, STOP, TEST, WORDS
+from dpforest.counting.program import AFTER, BLOCK, DEPTH, DIGITS, ENTRY, FLIP, SLOT, TREE, USE
+from dpforest.counting.words import add_where, helper, kernel, moved, pack_interval, pointer, popcount
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _NONE = np.uint64(0)
 _ONE = np.uint64(1)
 
-# Columns of the table of entries, the nodes in depth-first order.  AFTER: where to go on when no row of the block reaches the
-# node.  USE: where the rows of its tests begin, first that of the test that leads here from the parent (if TREE < 0, else it
-# is the root of that tree), then the candidates.  FLIP is -1 for the child of the records outside the test.
-DEPTH, AFTER, SLOT, TREE, FLIP, USE, DIGITS = range(7)
-ENTRY = 7
 
-
-class Program(NamedTuple):
-    """All that can be prepared before the records are read."""
-
-    entries: np.ndarray  # int32 (n_entries, ENTRY), by the columns above
-    rows: np.ndarray  # int32: rows of the room that the entries use
-    tests: np.ndarray  # this and the following: see masks.Schedule
-    parts: np.ndarray
-    kept: np.ndarray
-    made: np.ndarray
-    made_start: np.ndarray
-    entry_start: np.ndarray
-    first_row: int  # the first that does not hold a test
-    depth: int  # rows for the current path
-
-
-def program(splits: Splits, order: Visit, slots, n_features: int, features, masks) -> Program:
-    """Prepare to count the nodes with a slot, divided by K tests each: features (n_slots, K), masks (n_slots, K, 4).
-
-    K is filled up to a multiple of 4 by repeating the last test.
-    """
-    node, n = order.node, len(order.node)
-    entries = np.full((n, ENTRY), -1, dtype=np.int32)
-    entries[:, DEPTH], entries[:, AFTER], entries[:, SLOT] = order.depth, order.after, slots[node]
-    root = np.flatnonzero(order.parent < 0)
-    entries[root, TREE] = np.searchsorted(order.start, root, side="right") - 1
-
-    child = np.flatnonzero(order.parent >= 0)
-    above = node[order.parent[child]]
-    code = node[child] - splits.first_child[above]  # of a binary node's children: 0 or 1
-    multiway = np.flatnonzero(splits.multiway[above])
-    edges = splits.mask[above]
-    edges[multiway] = 0
-    edges[multiway, code[multiway] >> 6] = _ONE << (code[multiway] & 63).astype(np.uint64)
-    entries[child, FLIP] = -((code == 0) & ~splits.multiway[above]).astype(np.int32)
-
-    n_slots, n_candidates = features.shape
-    padded = n_candidates + -n_candidates % 4
-    use_start = np.concatenate([[0], np.cumsum((order.parent >= 0) + padded * (entries[:, SLOT] >= 0))]).astype(np.int32)
-    entries[:, USE] = use_start[:-1]
-    uses = np.empty(use_start[-1], dtype=np.int32)
-    uses[use_start[child]] = features.size + np.arange(len(child))
-    wanted = np.flatnonzero(entries[:, SLOT] >= 0)
-    for k in range(padded):
-        at = use_start[wanted] + (order.parent[wanted] >= 0) + k
-        uses[at] = entries[wanted, SLOT] * n_candidates + min(k, n_candidates - 1)
-    plan, rows = schedule(
-        np.concatenate([features.ravel(), splits.feature[above]]),
-        np.concatenate([masks.reshape(-1, 4), edges]),
-        n_features, uses, use_start,
-    )  # fmt: skip
-    return Program(entries, rows, *plan[:-1], len(plan.kept) + plan.most, int(order.depth.max(initial=0)) + 1)
-
-
-def number_leaves(order: Visit) -> tuple[np.ndarray, np.ndarray]:
-    """Number the leaves of each tree from 0, for :func:`add_values`: digits of each entry, and the entries of the leaves.
-
-    An entry's digits are the ones that all leaves below it have in common and that its parent's leaves do not.  ORing the
-    records of each entry into its digits writes the number of every record's leaf, with far fewer ORs than leaf by leaf.
-    """
-    leaf = order.after == np.arange(len(order.node)) + 1
-    before = np.concatenate([[0], np.cumsum(leaf)])
-    origin = np.repeat(before[order.start[:-1]], np.diff(order.start))
-    low, high = before[:-1] - origin, before[order.after] - origin - 1
-    differ = low ^ high
-    for shift in (1, 2, 4, 8, 16):
-        differ |= differ >> shift
-    common = low & ~differ
-    return common & ~np.where(order.parent >= 0, common[order.parent], 0), np.flatnonzero(leaf)
-
-
-def room(plan: Program, n_planes: int) -> np.ndarray:
-    """Workspace of one thread: the bitmaps of one block, aligned to the 64 bytes of a cache line."""
-    n_rows = plan.first_row + plan.depth + 2 * n_planes
-    raw = np.empty(n_rows * WORDS + 8, dtype=np.uint64)
-    skip = -(raw.ctypes.data // 8) % 8
-    return raw[skip : skip + n_rows * WORDS]
-
-
-@_helper
+@helper
 def _pack(row, codes, n, low, span):
     """Bitmap of the first ``n`` codes: which of them lie in the interval."""
     whole = n >> 6
@@ -128,7 +35,7 @@ def _pack(row, codes, n, low, span):
         row[whole] = word
 
 
-@_helper
+@helper
 def _make(bits, first, chosen, begin, end, tests, parts, codes, n_rows, n):
     """Bitmaps of the tests ``chosen[begin:end]``, in the rows from ``first`` on.
 
@@ -154,7 +61,7 @@ def _make(bits, first, chosen, begin, end, tests, parts, codes, n_rows, n):
                 row[i] = ~row[i]
 
 
-@_helper
+@helper
 def _root(row, n, assignment, tree):
     """Bitmap of the records that the tree may see (all of them, where ``tree`` is negative); whether there is one."""
     some = _NONE
@@ -169,7 +76,7 @@ def _root(row, n, assignment, tree):
     return some != _NONE
 
 
-@_helper
+@helper
 def _both(row, a, b, flip, words):
     """Bitmap of the records in ``a`` and in ``b`` (with ``flip`` all ones, outside ``b``); whether there is one."""
     some = _NONE
@@ -180,7 +87,7 @@ def _both(row, a, b, flip, words):
     return some != _NONE
 
 
-@_helper
+@helper
 def _enter(entry, here, bits, rows, assignment, assigned, n):
     """Make the bitmap of an entry's records; whether there is one."""
     if entry[TREE] >= 0:
@@ -189,7 +96,7 @@ def _enter(entry, here, bits, rows, assignment, assigned, n):
     return _both(here, moved(here, -WORDS), edge, np.uint64(entry[FLIP]), (n + 63) >> 6)
 
 
-@_helper
+@helper
 def _count(a, b, words):
     total = _NONE
     for i in range(words):
@@ -197,7 +104,7 @@ def _count(a, b, words):
     return np.int64(total)
 
 
-@_helper
+@helper
 def _count_2x4(p, q, a, b, c, d, words, to_p, to_q, step):
     """Counts of two planes by four tests at once, six loads for eight counts; added to ``to_p`` and ``to_q``."""
     pa, pb, pc, pd, qa, qb, qc, qd = _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE
@@ -220,15 +127,16 @@ def _count_2x4(p, q, a, b, c, d, words, to_p, to_q, step):
     to_q[3 * step] += np.int64(qd)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count(
     codes, labels, n_classes, assignment, first, last,
     entries, rows, tests, parts, kept, made, made_start, entry_start, first_row, depth, room, whole, ones,
 ):  # fmt: skip
-    """Add the counts of rows ``first`` to ``last``: ``whole`` (n_slots, C) of the nodes, ``ones`` (n_slots, K, P) inside the tests.
+    """Add the counts of rows ``first`` to ``last``: of the nodes, and of their records inside each candidate.
 
-    Plane 0 of the counts is *all* classes together; the caller takes the others away from it to get class 0.  That saves one
-    popcount per candidate.  K is a multiple of 4 and P of 2, at least C: what is beyond is padding.
+    They go to ``whole`` (n_slots, C) and ``ones`` (n_slots, K, P).  Plane 0 of the counts is *all* classes together;
+    the caller takes the others away from it to get class 0.  That saves one popcount per candidate.  K is a multiple of 4
+    and P of 2, at least C: what is beyond is padding.
     """
     n_rows, n_candidates, n_planes = codes.shape[1], ones.shape[1], ones.shape[2]
     bits, uses, assigned = pointer(room), pointer(rows), assignment.size > 0
@@ -274,13 +182,13 @@ def count(
                         _count_2x4(one, two, w, x, y, z, words, to, moved(to, 1), n_planes)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_values(
     codes, assignment, first, last,
     entries, rows, tests, parts, kept, made, made_start, entry_start, first_row, depth,
     tree_start, n_digits, first_leaf, leaf_of, values, room, out,
 ):  # fmt: skip
-    """Add to ``out`` (n_outputs, n_rows) the ``values`` (n_outputs, n_leaves) of the leaf of each row in each tree, tree after tree."""
+    """Add to ``out`` (n_outputs, n_rows) the ``values`` (n_outputs, n_leaves) of each row's leaves, tree after tree."""
     n_rows, n_outputs = codes.shape[1], out.shape[0]
     bits, uses = pointer(room), pointer(rows)
     stack = moved(bits, first_row * WORDS)

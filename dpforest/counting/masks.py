@@ -1,8 +1,8 @@
 """Which bitmaps the bit engine makes, and in which order: both known before any record is read.
 
-Equal tests (feature, set of codes) are one test.  The most used ones are *kept*: made once per block of rows.  The others are
-made for a stretch of the trees at a time, sorted by feature, so that the single codes they are put together from stay in the
-first-level cache while what is made fits the second.
+Equal tests (feature, set of codes) are one test.  The most used ones are *kept*: made once per block of rows.  The
+others are made for a stretch of the trees at a time, sorted by feature, so that the single codes they are put
+together from stay in the first-level cache while what is made fits the second.
 """
 
 from __future__ import annotations
@@ -10,20 +10,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from dpforest.counting.words import popcount
+from dpforest.counting.words import helper, kernel, popcount
 
-WORDS = 192  # words of 64 rows in a bitmap: 1.5 kB; long enough to start a loop for, and no power of two, which would make
-# the bitmaps compete for the same lines of the cache
+# Words of 64 rows in a bitmap, 1.5 kB: long enough to start a loop for, and no power of two, which would make the
+# bitmaps compete for the same lines of the cache.
+WORDS = 192
 _KEPT_ROWS, _STRETCH_ROWS = 320, 160  # bitmaps: together 0.7 MB, for a second-level cache of 1 MB
 
-# Columns of the table of tests.  A test that is one run of codes is a comparison with LOW and SPAN; another one (SPAN = -1) is
-# the OR of the bitmaps in rows parts[PART:STOP] of the workspace, complemented if NEGATE.
+# Columns of the table of tests.  A test that is one run of codes is a comparison with LOW and SPAN; another one
+# (SPAN = -1) is the OR of the bitmaps in rows parts[PART:STOP] of the workspace, complemented if NEGATE.
 FEATURE, LOW, SPAN, NEGATE, PART, STOP = range(6)
 TEST = 6
-
-_helper = njit(nogil=True, no_cpython_wrapper=True)
 
 
 class Schedule(NamedTuple):
@@ -81,7 +79,7 @@ def _stretches(used, use_start, kept_row, n_kept, feature, n_features):
     return row, made[: made_start[n]], made_start[: n + 1], entry_start[: n + 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cut(used, use_start, kept_row, n_kept, feature, scratch, place, row, made, made_start, entry_start):
     n_entries = use_start.size - 1
     # of each test: the last stretch that makes it, and its row there; of the stretch: its tests as they come
@@ -126,9 +124,9 @@ def _intern(feature, mask):
     return number, first[:n_tests]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _number(feature, mask, seen, number, first):
-    """The same with open addressing in ``seen``, a table of -1 whose size is a power of two; how many numbers there are."""
+    """The same by open addressing in ``seen``, all -1, of a power of two entries; how many numbers there are."""
     n_tests = 0
     for i in range(feature.size):
         key = np.uint64(feature[i])
@@ -156,7 +154,7 @@ def _number(feature, mask, seen, number, first):
 
 
 def _describe(feature, mask, n_features):
-    """The table of tests, the parts, and the number of single codes that serve as parts: they are the table's last rows."""
+    """The table of tests, the parts, and how many single codes serve as parts: they are the table's last lines."""
     table = np.full((len(feature), TEST), -1, dtype=np.int32)
     row_of = np.zeros((n_features, 256), dtype=np.int32)  # first 1 where the single code is a part, then its row
     parts = np.empty(_measure(feature, mask, table, row_of), dtype=np.int32)
@@ -168,18 +166,18 @@ def _describe(feature, mask, n_features):
     return np.concatenate([table, singles]), parts, len(singles)
 
 
-@_helper
+@helper
 def _lowest(word):
     """Place of the lowest one bit."""
-    return np.int64(popcount((word & (~word + np.uint64(1))) - np.uint64(1)))
+    return int(popcount((word & (~word + np.uint64(1))) - np.uint64(1)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _measure(feature, mask, table, is_part):
     """Fill the table of tests; mark the single codes that are parts; how many parts there are.
 
-    A threshold, a single category or a cyclic interval is one comparison of bytes.  Any other set is the OR of the bitmaps
-    of its codes, or of the codes outside it where those are fewer.
+    A threshold, a single category or a cyclic interval is one comparison of bytes.  Any other set is the OR of the
+    bitmaps of its codes, or of the codes outside it where those are fewer.
     """
     n_parts = 0
     for test in range(feature.size):
@@ -187,8 +185,8 @@ def _measure(feature, mask, table, is_part):
         for word in range(4):
             here = mask[test, word]
             rises = here & ~((here << np.uint64(1)) | (mask[test, (word + 3) & 3] >> np.uint64(63)))
-            ones += np.int64(popcount(here))
-            runs += np.int64(popcount(rises))
+            ones += int(popcount(here))
+            runs += int(popcount(rises))
             if rises:
                 low = 64 * word + _lowest(rises)
         table[test, FEATURE] = feature[test]
@@ -208,7 +206,7 @@ def _measure(feature, mask, table, is_part):
     return n_parts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _list_parts(mask, table, row_of, parts):
     """Fill in the rows of the single codes that each test is put together from."""
     for test in range(mask.shape[0]):

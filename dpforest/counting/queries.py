@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from numbers import Integral
-
 import numpy as np
 
-from dpforest.counting import bits, rows
-from dpforest.counting.structure import Splits, Visit, check_below, frozen
+from dpforest.counting import bits, program, rows
+from dpforest.counting.checks import check_codes, check_records, check_slots
+from dpforest.counting.structure import Splits, check_below, frozen, kind
+from dpforest.counting.threads import check_threads, in_threads, pieces_of, total_of
 
-_PIECE = 1 << 14  # rows: a whole number of blocks of either engine
+_PREPARING = 1e5  # nanoseconds: what it takes at least to prepare the bit engine
 _PARTIAL_BYTES = 1 << 26  # what the threads' histograms may take together before they share one
 
 
@@ -42,7 +40,7 @@ def node_class_counts(codes, labels, n_classes, splits, slots, assignment=None, 
     """
     splits = Splits.of(splits)
     n_slots = int(np.max(slots, initial=-1)) + 1
-    features, masks = np.empty((n_slots, 0), np.int32), np.empty((n_slots, 0, 4), np.uint64)
+    features, masks = _no_candidates(n_slots)
     return _count(codes, labels, n_classes, splits, slots, features, masks, assignment, n_jobs, engine)[0]
 
 
@@ -91,27 +89,26 @@ def feature_histograms(
     ndarray of int64, shape (n_slots, sum(cardinalities), n_classes)
         The bins of feature f begin at ``sum(cardinalities[:f])``.
 
-    Notes
-    -----
-    The answer takes :func:`histogram_bytes`; the threads add at most 64 MB to it.  For less, ask for some of the nodes at a
-    time: give the others the slot -1.
+    Notes ----- The answer takes :func:`histogram_bytes`; the threads add at most 64 MB to it.  For less, ask for
+    some of the nodes at a time: give the others the slot -1.
     """
     splits = Splits.of(splits)
-    codes, labels, assignment, n_classes = _records(codes, labels, n_classes, splits, assignment)
+    codes, labels, assignment, n_classes = check_records(codes, labels, n_classes, splits, assignment)
     cardinalities = np.asarray(cardinalities)
-    if cardinalities.shape != (len(codes),) or cardinalities.dtype.kind not in "iu" or not np.isin(cardinalities, range(1, 257)).all():
+    whole = cardinalities.shape == (len(codes),) and cardinalities.dtype.kind in "iu"
+    if not whole or (cardinalities < 1).any() or (cardinalities > 256).any():
         raise ValueError(f"cardinalities must be {len(codes)} whole numbers from 1 to 256, one per feature")
     check_below(codes, cardinalities, "codes by its cardinality")
     n_slots = int(np.max(slots, initial=-1)) + 1 if features is None else len(features)
     allowed = np.ones((n_slots, len(codes)), dtype=bool) if features is None else np.asarray(features)
     if allowed.shape != (n_slots, len(codes)) or allowed.dtype != bool:
         raise TypeError(f"features must be a bool array of shape (n_slots, {len(codes)})")
-    slots = _slots(slots, splits, n_slots)
+    slots = check_slots(slots, splits, n_slots)
     path = rows.walk(splits, splits.visit(slots), slots, assignment.size > 0)
     offsets = np.concatenate([[0], np.cumsum(cardinalities)]).astype(np.int64)
     shape = (n_slots, int(offsets[-1]), n_classes)
     columns = np.flatnonzero(allowed.any(axis=0))
-    threads = _threads(n_jobs)
+    threads = check_threads(n_jobs)
 
     def add(first, last, columns, out):
         at, row = np.empty((2, rows.BLOCK), np.int64)
@@ -119,7 +116,8 @@ def feature_histograms(
 
     if threads * histogram_bytes(n_slots, cardinalities, n_classes) > _PARTIAL_BYTES:
         out = np.zeros(shape, dtype=np.int64)  # one for all: each thread walks every record, for features of its own
-        _in_threads(lambda some: [add(0, codes.shape[1], columns[i::threads], out) for i in some], list(range(threads)), threads)
+        shares = [columns[i::threads] for i in range(min(threads, len(columns)))]
+        in_threads(lambda mine: [add(0, codes.shape[1], share, out) for share in mine], shares, threads)
         return out
 
     def work(pieces):
@@ -128,7 +126,7 @@ def feature_histograms(
             add(first, last, columns, out)
         return (out,)
 
-    return _total(_in_threads(work, _pieces(codes.shape[1], threads), threads))[0]
+    return total_of(in_threads(work, pieces_of(codes.shape[1], threads), threads))[0]
 
 
 def histogram_bytes(n_slots, cardinalities, n_classes) -> int:
@@ -149,86 +147,104 @@ def sum_values(codes, splits, values, n_jobs=1, engine="auto") -> np.ndarray:
     -------
     ndarray of float64, shape (n_rows, n_outputs)
     """
-    splits, codes = Splits.of(splits), _codes(codes)
+    splits, codes = Splits.of(splits), check_codes(codes)
     splits.check_codes(codes)
-    if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.ndim != 2 or len(values) != splits.n_nodes:
-        raise TypeError(f"values must be a float64 array of shape ({splits.n_nodes}, n_outputs)")
-    n_rows, no_assignment = codes.shape[1], frozen(np.empty(0, np.int32))
+    if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.shape[:1] != (splits.n_nodes,):
+        raise TypeError(f"values must be a float64 array of shape ({splits.n_nodes}, n_outputs), not {kind(values)}")
+    n_rows, nobody = codes.shape[1], frozen(np.empty(0, np.int32))
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
-    order = splits.visit(slots)
-    out = np.zeros((values.shape[1], n_rows))
-    if _engine(engine, order, n_rows, len(splits.roots), 1, 0) == "bits":
-        digits, leaves = bits.number_leaves(order)
-        n_digits = int(digits.max(initial=0)).bit_length()
-        plan = bits.program(splits, order, slots, len(codes), np.empty((0, 0), np.int32), np.empty((0, 0, 4), np.uint64))
-        plan.entries[:, bits.DIGITS] = digits
-        table, first_leaf = np.ascontiguousarray(values[order.node[leaves]].T), np.searchsorted(leaves, order.start[:-1]).astype(np.int32)
+    order, out = splits.visit(slots), np.zeros((values.shape[1], n_rows))
+    path = rows.walk(splits, order, slots, False)
+    row_cost, candidates = rows.cost(path, n_rows, 0, 1), _no_candidates(0)
+    plan = _program(engine, row_cost, splits, order, slots, len(codes), *candidates, n_rows, 1)
+    if plan:
+        digits, leaves = program.number_leaves(order)
+        plan.entries[:, program.DIGITS] = digits
+        numbering = order.start, int(digits.max(initial=0)).bit_length(), np.searchsorted(leaves, order.start[:-1])
+        table = np.ascontiguousarray(values[order.node[leaves]].T)
 
         def work(pieces):
-            room, leaf_of = bits.room(plan, n_digits), np.empty(bits.BLOCK, np.int32)
+            room, leaf_of = program.room(plan, numbering[1]), np.empty(program.BLOCK, np.int32)
             for first, last in pieces:
-                bits.add_values(
-                    codes, no_assignment, first, last, *plan, order.start, n_digits, first_leaf, leaf_of, table, room, out
-                )
+                bits.add_values(codes, nobody, first, last, *plan, *numbering, leaf_of, table, room, out)
     else:
-        path = rows.walk(splits, order, slots, False)
+        table = np.ascontiguousarray(values.T)
 
         def work(pieces):
-            at, columns = np.empty(rows.BLOCK, np.int64), np.ascontiguousarray(values.T)
+            at = np.empty(rows.BLOCK, np.int64)
             for first, last in pieces:
-                rows.add_values(codes, no_assignment, first, last, *path[:4], at, columns, out)
+                rows.add_values(codes, nobody, first, last, *path[:4], at, table, out)
 
-    _in_threads(work, _pieces(n_rows, _threads(n_jobs)), _threads(n_jobs))
+    in_threads(work, pieces_of(n_rows, check_threads(n_jobs)), check_threads(n_jobs))
     return out.T
 
 
 def apply(codes, splits, n_jobs=1) -> np.ndarray:
     """Leaf of each record in each tree: node numbers, int32, shape (n_rows, n_trees)."""
-    splits, codes = Splits.of(splits), _codes(codes)
+    splits, codes = Splits.of(splits), check_codes(codes)
     splits.check_codes(codes)
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
-    path, no_assignment = rows.walk(splits, splits.visit(slots), slots, False), frozen(np.empty(0, np.int32))
+    path, nobody = rows.walk(splits, splits.visit(slots), slots, False), frozen(np.empty(0, np.int32))
     out = np.empty((len(splits.roots), codes.shape[1]), dtype=np.int32)
 
     def work(pieces):
         at = np.empty(rows.BLOCK, np.int64)
         for first, last in pieces:
-            rows.leaves(codes, no_assignment, first, last, *path[:4], at, out)
+            rows.leaves(codes, nobody, first, last, *path[:4], at, out)
 
-    _in_threads(work, _pieces(codes.shape[1], _threads(n_jobs)), _threads(n_jobs))
+    in_threads(work, pieces_of(codes.shape[1], check_threads(n_jobs)), check_threads(n_jobs))
     return out.T
 
 
-def costs(order: Visit, n_rows: int, n_units: int, n_classes: int, n_candidates: int) -> dict[str, float]:
-    return {"rows": 1.0, "bits": 0.0}
+def costs(n_rows, n_features, n_classes, splits, slots, features=None, masks=None, assigned=False) -> dict[str, float]:
+    """Estimated nanoseconds of one thread that either engine would take; ``engine="auto"`` takes the cheaper.
 
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Of the records.  Only their number is looked at, so that the choice is public where the number is.
+    splits, slots, features, masks, n_classes
+        Of :func:`candidate_counts`, or without ``features`` and ``masks`` of :func:`node_class_counts`.
+    assigned : bool
+        Whether each record is in one tree only.
 
-def _engine(engine, order, n_rows, n_units, n_classes, n_candidates) -> str:
-    if engine == "auto":
-        estimates = costs(order, n_rows, n_units, n_classes, n_candidates)
-        return min(estimates, key=estimates.__getitem__)
-    if engine not in ("rows", "bits"):
-        raise ValueError(f"engine must be 'auto', 'rows' or 'bits', not {engine!r}")
-    return engine
+    Returns
+    -------
+    dict
+        Under "rows": per record and tree, a constant, a step per level and a look-up per candidate.  Under "bits":
+        per 64 records, an AND per node, a popcount per node, candidate and class, and what the tests take to make.
+    """
+    splits = Splits.of(splits)
+    if features is None:
+        features, masks = _no_candidates(int(np.max(slots, initial=-1)) + 1)
+    order, units = splits.visit(slots), len(splits.roots)
+    path = rows.walk(splits, order, slots, assigned)
+    plan = program.prepare(splits, order, slots, n_features, features, masks)
+    return {
+        "rows": rows.cost(path, n_rows, features.shape[1], n_classes),
+        "bits": program.cost(plan, n_rows, units, n_classes),
+    }
 
 
 def _count(codes, labels, n_classes, splits, slots, features, masks, assignment, n_jobs, engine):
     """Class counts of each slot, (n_slots, C), and of its records inside each test, (n_slots, K, C)."""
-    codes, labels, assignment, n_classes = _records(codes, labels, n_classes, splits, assignment)
+    codes, labels, assignment, n_classes = check_records(codes, labels, n_classes, splits, assignment)
     (n_slots, n_candidates), n_rows = features.shape, codes.shape[1]
     if features.size and (features.min() < 0 or features.max() >= len(codes)):
         raise ValueError(f"a candidate's feature is not one of the {len(codes)} features")
-    slots = _slots(slots, splits, n_slots)
+    slots = check_slots(slots, splits, n_slots)
     order, assigned = splits.visit(slots), assignment.size > 0
+    path = rows.walk(splits, order, slots, assigned)
+    row_cost = rows.cost(path, n_rows, n_candidates, n_classes)
+    plan = _program(engine, row_cost, splits, order, slots, len(codes), features, masks, n_rows, n_classes)
     shapes = (n_slots, n_classes), (n_slots, n_candidates, n_classes)
-    threads = _threads(n_jobs)
-    chosen = _engine(engine, order, n_rows, 1 if assigned else len(splits.roots), n_classes, n_candidates)
-    if chosen == "bits":
-        plan = bits.program(splits, order, slots, len(codes), features, masks)
+    threads = check_threads(n_jobs)
+    if plan:
         padded = n_slots, n_candidates + -n_candidates % 4, n_classes + n_classes % 2
 
         def work(pieces):
-            whole, ones, room = np.zeros(shapes[0], np.int64), np.zeros(padded, np.int64), bits.room(plan, n_classes - 1)
+            whole, ones = np.zeros(shapes[0], np.int64), np.zeros(padded, np.int64)
+            room = program.room(plan, n_classes - 1)
             for first, last in pieces:
                 bits.count(codes, labels, n_classes, assignment, first, last, *plan, room, whole, ones)
             ones = ones[:, :n_candidates, :n_classes]
@@ -236,7 +252,6 @@ def _count(codes, labels, n_classes, splits, slots, features, masks, assignment,
                 counts[..., 0] -= counts[..., 1:].sum(axis=-1)
             return whole, ones
     else:
-        path = rows.walk(splits, order, slots, assigned)
         width = rows.pattern_width(path, n_candidates, n_classes)
         features, masks = frozen(features), frozen(masks)
 
@@ -247,77 +262,20 @@ def _count(codes, labels, n_classes, splits, slots, features, masks, assignment,
                 rows.count(codes, labels, assignment, first, last, *path, features, masks, width, *room, whole, ones)
             return whole, ones
 
-    return _total(_in_threads(work, _pieces(n_rows, threads), threads))
+    return total_of(in_threads(work, pieces_of(n_rows, threads), threads))
 
 
-def _codes(codes) -> np.ndarray:
-    if not isinstance(codes, np.ndarray) or codes.dtype != np.uint8:
-        raise TypeError(f"codes must be an array of uint8, not {getattr(codes, 'dtype', type(codes).__name__)}")
-    if codes.ndim != 2 or not codes.flags.c_contiguous:
-        raise ValueError("codes must be C-contiguous, one row per feature: np.ascontiguousarray(table.T)")
-    return frozen(codes)
+def _program(engine, row_cost, splits, order, slots, n_features, features, masks, n_rows, n_classes):
+    """The bit engine's program if that engine is to be used, else None."""
+    if engine not in ("auto", "rows", "bits"):
+        raise ValueError(f"engine must be 'auto', 'rows' or 'bits', not {engine!r}")
+    if engine == "rows" or (engine == "auto" and row_cost < _PREPARING):
+        return None
+    plan = program.prepare(splits, order, slots, n_features, features, masks)
+    if engine == "auto" and row_cost < program.cost(plan, n_rows, len(splits.roots), n_classes):
+        return None
+    return plan
 
 
-def _records(codes, labels, n_classes, splits, assignment):
-    codes = _codes(codes)
-    splits.check_codes(codes)
-    n_rows = codes.shape[1]
-    if not isinstance(n_classes, Integral) or not 1 <= n_classes <= 256:
-        raise ValueError(f"n_classes must be a whole number from 1 to 256, not {n_classes!r}")
-    if not isinstance(labels, np.ndarray) or labels.dtype != np.uint8:
-        raise TypeError(f"labels must be an array of uint8, not {getattr(labels, 'dtype', type(labels).__name__)}")
-    if labels.shape != (n_rows,):
-        raise ValueError(f"labels has shape {labels.shape}, but codes has {n_rows} rows")
-    if n_rows and labels.max() >= n_classes:
-        raise ValueError(f"label {labels.max()} is not below n_classes = {n_classes}")
-    if assignment is None:
-        assignment = np.empty(0, dtype=np.int32)
-    elif not isinstance(assignment, np.ndarray) or assignment.dtype.kind not in "iu":
-        raise TypeError("assignment must be an array of integers, or None")
-    elif assignment.shape != (n_rows,):
-        raise ValueError(f"assignment has shape {assignment.shape}, but codes has {n_rows} rows")
-    elif assignment.dtype != np.int32:
-        assignment = np.clip(assignment, 0 if assignment.dtype.kind == "u" else -1, len(splits.roots)).astype(np.int32)
-    return codes, frozen(labels), frozen(assignment), int(n_classes)
-
-
-def _slots(slots, splits: Splits, n_slots: int) -> np.ndarray:
-    if not isinstance(slots, np.ndarray) or slots.dtype != np.int32 or slots.shape != (splits.n_nodes,):
-        raise TypeError(f"slots must be an int32 array of shape ({splits.n_nodes},), one slot or -1 per node")
-    if slots.size and (slots.min() < -1 or slots.max() >= n_slots):
-        raise ValueError(f"slots must be from -1 to {n_slots - 1}")
-    if (splits.feature[slots >= 0] >= 0).any():
-        raise ValueError("a node that splits has a slot; only nodes without children can be counted")
-    return frozen(slots)
-
-
-def _threads(n_jobs) -> int:
-    if n_jobs == -1:
-        return os.cpu_count() or 1
-    if not isinstance(n_jobs, Integral) or n_jobs < 1:
-        raise ValueError(f"n_jobs must be a positive number of threads, or -1 for all cores, not {n_jobs!r}")
-    return int(n_jobs)
-
-
-def _pieces(n_rows: int, threads: int) -> list[tuple[int, int]]:
-    """Ranges of rows, some four per thread, so that a thread that is held up has less to do."""
-    size = min(-(-n_rows // (4 * threads * _PIECE)), 256) * _PIECE or _PIECE
-    return [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
-
-
-def _in_threads(work, pieces: list, threads: int) -> list:
-    """Result of ``work`` in each thread; the threads draw their pieces from one iterator.  The kernels release the GIL."""
-    threads = max(1, min(threads, len(pieces)))
-    shared = iter(pieces)
-    if threads == 1:
-        return [work(shared)]
-    with ThreadPoolExecutor(threads) as pool:
-        return [future.result() for future in [pool.submit(work, shared) for _ in range(threads)]]
-
-
-def _total(partials: list) -> tuple[np.ndarray, ...]:
-    total, *others = partials
-    for other in others:
-        for mine, more in zip(total, other, strict=True):
-            mine += more
-    return total
+def _no_candidates(n_slots: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.empty((n_slots, 0), np.int32), np.empty((n_slots, 0, 4), np.uint64)

@@ -1,8 +1,8 @@
 """The row engine: each record walks down the trees, and where it arrives it counts once.
 
-Blocks of rows are short, so that where each record of the block stands stays in the first-level cache; nothing is kept per
-record between blocks.  Trees are the outer loop, so that the histogram of one tree stays in the cache; with an assignment
-each record is in one tree, and all trees are walked as if they were one (a single *unit*).
+Blocks of rows are short, so that where each record of the block stands stays in the first-level cache; nothing is
+kept per record between blocks.  Trees are the outer loop, so that the histogram of one tree stays in the cache;
+with an assignment each record is in one tree, and all trees are walked as if they were one (a single *unit*).
 """
 
 from __future__ import annotations
@@ -10,18 +10,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from dpforest.counting.structure import Splits, Visit
-from dpforest.counting.words import moved, pointer
-
-_helper = njit(nogil=True, no_cpython_wrapper=True)  # takes pointers, so no wrapper for Python
+from dpforest.counting.words import helper, kernel, moved, pointer
 
 BLOCK = 2048  # rows
 _HISTOGRAM_CELLS = 1 << 20  # of int32, for the patterns of one unit
 
-# Columns of the table of nodes.  LOCAL numbers the wanted nodes of a unit, -1 for the others.  The line after the last node is
-# where records stand that are in no tree.
+# Columns of the table of nodes.  LOCAL numbers the wanted nodes of a unit, -1 for the others.  The line after the
+# last node is where records stand that are in no tree.
 FEATURE, FIRST, MULTIWAY, LOCAL = range(4)
 NODE = 4
 
@@ -65,50 +62,56 @@ def patterns(path: Walk, n_candidates: int, n_classes: int, width: int) -> np.nd
     return np.empty((most, max(1, -(-n_candidates // width)), 1 << width, n_classes), dtype=np.int32)
 
 
-@_helper
+def cost(path: Walk, n_rows: int, n_candidates: int, n_classes: int) -> float:
+    """Estimated nanoseconds of one thread: what each record takes per tree, per step and per candidate."""
+    n_wanted = int(np.diff(path.start).max(initial=0))
+    table_bytes = n_wanted * (96 + 36 * n_candidates + 4 * n_classes * (1 << min(n_candidates, 6)))  # read at random
+    heights = path.height[path.height >= 0]
+    return n_rows * float((1.6 + 1.5 * n_candidates + 1.5 * heights).sum()) * (1 + table_bytes / (1 << 22))
+
+
+@helper
 def _bit(mask, code):
     """Bit ``code`` of 256."""
     return np.int64((mask[code >> 6] >> np.uint64(code & 63)) & np.uint64(1))
 
 
-@_helper
-def _descend(at, nodes, masks, nowhere, roots, n_trees, unit, height, assignment, assigned, codes, n_rows, n):
-    """Write to ``at`` where each of the first ``n`` rows stands after ``height`` steps from its root."""
+@helper
+def _descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, at):
+    """Write to ``at`` where each of ``n`` rows from ``begin`` on stands after ``height[unit]`` steps from its root."""
+    n_rows, nowhere, columns, table = codes.shape[1], nodes.shape[0] - 1, moved(pointer(codes), begin), pointer(nodes)
+    mask_of, here = pointer(masks), pointer(at)
     for i in range(n):
-        tree = assignment[i] if assigned else unit
-        at[i] = roots[tree] if 0 <= tree < n_trees else nowhere
-    for _ in range(height):
+        tree = assignment[begin + i] if assignment.size > 0 else unit
+        here[i] = roots[tree] if 0 <= tree < roots.size else nowhere
+    for _ in range(height[unit]):
         for i in range(n):
-            node = moved(nodes, at[i] * NODE)
+            node = moved(table, here[i] * NODE)
             if node[FEATURE] >= 0:
-                code = np.int64(codes[node[FEATURE] * n_rows + i])
+                code = np.int64(columns[node[FEATURE] * n_rows + i])
                 if not node[MULTIWAY]:
-                    code = _bit(moved(masks, at[i] * 4), code)
-                at[i] = node[FIRST] + code
+                    code = _bit(moved(mask_of, here[i] * 4), code)
+                here[i] = node[FIRST] + code
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count(
     codes, labels, assignment, first, last,
     nodes, masks, roots, height, start, slot_of, candidate_features, candidate_masks, width, at, patterns, whole, ones,
 ):  # fmt: skip
-    """Add the counts of rows ``first`` to ``last``: ``whole`` (n_slots, C) of the nodes, ``ones`` (n_slots, K, C) inside the tests.
+    """Add the counts of rows ``first`` to ``last``: of the nodes, and of their records inside each candidate.
 
-    The answers of ``width`` tests to one record are the binary digits of one pattern: one increment counts them all.
+    They go to ``whole`` (n_slots, C) and ``ones`` (n_slots, K, C).  The answers of ``width`` candidates to one record
+    are the binary digits of one pattern: one increment counts them all.
     """
     n_rows, n_candidates, n_classes, n_groups = codes.shape[1], ones.shape[1], whole.shape[1], patterns.shape[1]
+    feature_of, mask_of = pointer(candidate_features), pointer(candidate_masks)
     for unit in range(height.size):
         n_local = start[unit + 1] - start[unit]
         patterns[:n_local] = 0
-        for begin in range(first, last, BLOCK):
-            if height[unit] < 0:
-                break
-            n = min(BLOCK, last - begin)
-            block = moved(pointer(codes), begin)
-            _descend(
-                pointer(at), pointer(nodes), pointer(masks), nodes.shape[0] - 1, pointer(roots), roots.size, unit, height[unit],
-                moved(pointer(assignment), begin), assignment.size > 0, block, n_rows, n,
-            )  # fmt: skip
+        for begin in range(first, last if height[unit] >= 0 else first, BLOCK):
+            n, columns = min(BLOCK, last - begin), moved(pointer(codes), begin)
+            _descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, at)
             for i in range(n):
                 local = nodes[at[i], LOCAL]
                 if local < 0:
@@ -117,9 +120,8 @@ def count(
                 for group in range(n_groups):
                     pattern = 0
                     for k in range(group * width, min((group + 1) * width, n_candidates)):
-                        feature = np.int64(pointer(candidate_features)[test + k])
-                        code = np.int64(block[feature * n_rows + i])
-                        pattern |= _bit(moved(pointer(candidate_masks), 4 * (test + k)), code) << (k - group * width)
+                        code = np.int64(columns[np.int64(feature_of[test + k]) * n_rows + i])
+                        pattern |= _bit(moved(mask_of, 4 * (test + k)), code) << (k - group * width)
                     patterns[local, group, pattern, labels[begin + i]] += 1
         for local in range(n_local):
             slot = slot_of[start[unit] + local]
@@ -134,21 +136,16 @@ def count(
                                 ones[slot, k, c] += records
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def histogram(
-    codes, labels, assignment, first, last, nodes, masks, roots, height, start, slot_of, columns, allowed, offsets, at, row, out
-):
+    codes, labels, assignment, first, last,
+    nodes, masks, roots, height, start, slot_of, columns, allowed, offsets, at, row, out,
+):  # fmt: skip
     """Add to ``out`` (n_slots, n_bins, C) the class counts of each bin of the features ``columns``, where allowed."""
-    n_rows = codes.shape[1]
     for unit in range(height.size):
-        for begin in range(first, last, BLOCK):
-            if height[unit] < 0:
-                break
+        for begin in range(first, last if height[unit] >= 0 else first, BLOCK):
             n = min(BLOCK, last - begin)
-            _descend(
-                pointer(at), pointer(nodes), pointer(masks), nodes.shape[0] - 1, pointer(roots), roots.size, unit, height[unit],
-                moved(pointer(assignment), begin), assignment.size > 0, moved(pointer(codes), begin), n_rows, n,
-            )  # fmt: skip
+            _descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, at)
             kept = 0
             for i in range(n):
                 local = nodes[at[i], LOCAL]
@@ -163,30 +160,24 @@ def histogram(
                         out[at[i], offsets[feature] + codes[feature, row[i]], labels[row[i]]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaves(codes, assignment, first, last, nodes, masks, roots, height, at, out):
     """Write to ``out`` (n_trees, n_rows) the leaf of each row in each tree."""
     for begin in range(first, last, BLOCK):
         n = min(BLOCK, last - begin)
         for tree in range(roots.size):
-            _descend(
-                pointer(at), pointer(nodes), pointer(masks), nodes.shape[0] - 1, pointer(roots), roots.size, tree, height[tree],
-                pointer(assignment), False, moved(pointer(codes), begin), codes.shape[1], n,
-            )  # fmt: skip
+            _descend(codes, begin, n, tree, assignment, nodes, masks, roots, height, at)
             for i in range(n):
                 out[tree, begin + i] = at[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_values(codes, assignment, first, last, nodes, masks, roots, height, at, values, out):
-    """Add to ``out`` (n_outputs, n_rows) the ``values`` (n_outputs, n_nodes) of the leaf of each row, tree after tree."""
+    """Add to ``out`` (n_outputs, n_rows) the ``values`` (n_outputs, n_nodes) of each row's leaves, tree after tree."""
     for begin in range(first, last, BLOCK):
         n = min(BLOCK, last - begin)
         for tree in range(roots.size):
-            _descend(
-                pointer(at), pointer(nodes), pointer(masks), nodes.shape[0] - 1, pointer(roots), roots.size, tree, height[tree],
-                pointer(assignment), False, moved(pointer(codes), begin), codes.shape[1], n,
-            )  # fmt: skip
+            _descend(codes, begin, n, tree, assignment, nodes, masks, roots, height, at)
             for o in range(out.shape[0]):
                 for i in range(n):
                     out[o, begin + i] += values[o, at[i]]

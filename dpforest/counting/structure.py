@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from dpforest.counting.words import kernel
 
 _DTYPES = {
-    "feature": np.int32, "first_child": np.int32, "arity": np.int32, "multiway": np.bool_, "mask": np.uint64, "roots": np.int32,
-}  # fmt: skip
+    "feature": np.int32,
+    "first_child": np.int32,
+    "arity": np.int32,
+    "multiway": np.bool_,
+    "mask": np.uint64,
+    "roots": np.int32,
+}
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
@@ -21,6 +27,11 @@ def frozen(array: np.ndarray) -> np.ndarray:
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
+
+
+def kind(thing) -> str:
+    """What an argument is instead of the array it should be."""
+    return f"an array of {thing.dtype}" if isinstance(thing, np.ndarray) else type(thing).__name__
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +53,8 @@ class Splits:
     Raises
     ------
     TypeError, ValueError
-        When an array has another type or shape, or when the nodes are not a forest: every node must be a root or the child
-        of exactly one earlier node.
+        When an array has another type or shape, or when the nodes are not a forest: every node must be a root or
+        the child of exactly one earlier node.
     """
 
     feature: np.ndarray
@@ -57,7 +68,7 @@ class Splits:
         for name, dtype in _DTYPES.items():
             array = getattr(self, name)
             if not isinstance(array, np.ndarray) or array.dtype != dtype:
-                raise TypeError(f"splits.{name} must be an array of {np.dtype(dtype)}, not {getattr(array, 'dtype', array)!r}")
+                raise TypeError(f"splits.{name} must be an array of {np.dtype(dtype)}, not {kind(array)}")
             n = array.shape[0] if name == "roots" and array.ndim else len(self.feature)
             if array.shape != ((n, 4) if name == "mask" else (n,)):
                 raise ValueError(f"splits.{name} has shape {array.shape}; there are {len(self.feature)} nodes")
@@ -93,7 +104,8 @@ class Splits:
     def visit(self, slots: np.ndarray) -> Visit:
         """Depth-first order of the nodes with a slot (not -1) and their ancestors.
 
-        Children come after their parent in the table, so one backward sweep gives the sizes and one forward sweep the places.
+        Children come after their parent in the table, so one backward sweep gives the sizes and one forward sweep
+        the places.
         """
         size, place = np.zeros(self.n_nodes, np.int32), np.full(self.n_nodes, -1, np.int32)
         _measure(self.feature, self.first_child, self.arity, frozen(slots), size)
@@ -134,7 +146,7 @@ class Visit(NamedTuple):
     start: np.ndarray  # shape (n_trees + 1,): the entries of tree t are start[t], ..., start[t + 1] - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _measure(feature, first_child, arity, slots, size):
     """Entries in the subtree of each node; 0 where nothing in it is wanted."""
     for node in range(feature.size - 1, -1, -1):
@@ -146,7 +158,7 @@ def _measure(feature, first_child, arity, slots, size):
             size[node] = below + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _arrange(feature, first_child, arity, size, place, node_at, depth, parent, after):
     """Put each node in its place; ``place`` holds those of the roots, and -1."""
     for node in range(feature.size):

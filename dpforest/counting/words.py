@@ -1,15 +1,31 @@
 """What the kernels need and Numba lacks: a few operations, each a handful of LLVM instructions.
 
-LLVM knows how to do them on every processor; with AVX-512 they are ``vpopcntq`` (8 words at a time), ``vpcmpub`` (64 codes
-to one word) and masked adds.  Callers keep the indices within bounds: nothing is checked here.
+LLVM knows how to do them on every processor; with AVX-512 they are ``vpopcntq`` (8 words at a time), ``vpcmpub``
+(64 codes to one word) and masked adds.  Callers keep the indices within bounds: nothing is checked here.
 """
 
-from llvmlite import ir
-from numba import types
+from typing import Any
+
+from llvmlite import binding, ir
+from numba import njit, types
 from numba.extending import intrinsic
+
+# Any: Numba, not the type checker, knows the types inside compiled code.
+operation: Any = intrinsic
+jit: Any = njit
+helper = jit(nogil=True, no_cpython_wrapper=True)  # called by kernels alone, so no wrapper for Python
+kernel = jit(nogil=True, cache=True)  # compiled on its first call, then kept on disk
 
 _LANES = 64
 _BYTE, _INT, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+
+
+def has_vector_popcount() -> bool:
+    """Whether this processor counts the ones of eight words in one instruction."""
+    try:
+        return bool(binding.get_host_cpu_features().get("avx512vpopcntdq", False))
+    except RuntimeError:  # LLVM does not know this processor
+        return False
 
 
 def _splat(builder, scalar):
@@ -23,12 +39,13 @@ def _vector(builder, pointer, element):
     return builder.bitcast(pointer, ir.VectorType(element, _LANES).as_pointer())
 
 
-@intrinsic
+@operation
 def pointer(typing_context, array):
     """Address of an array's first element; ``pointer(a)[i]`` is element i of the flattened array.
 
-    Numba counts the references to every array that it hands from function to function, with atomic additions that in a hot
-    loop take longer than the counting.  A pointer has no count: the array must outlive it, so kernels allocate nothing.
+    Numba counts the references to every array that it hands from function to function, with atomic additions that
+    in a hot loop take longer than the counting.  A pointer has no count: the array must outlive it, so kernels
+    allocate nothing.
     """
 
     def build(context, builder, signature, arguments):
@@ -37,7 +54,7 @@ def pointer(typing_context, array):
     return types.CPointer(array.dtype)(array), build
 
 
-@intrinsic
+@operation
 def moved(typing_context, base, steps):
     """Pointer to the element ``steps`` further on."""
 
@@ -47,7 +64,7 @@ def moved(typing_context, base, steps):
     return base(base, types.intp), build
 
 
-@intrinsic
+@operation
 def popcount(typing_context, word):
     """Number of ones in a 64-bit word."""
 
@@ -57,7 +74,7 @@ def popcount(typing_context, word):
     return types.uint64(types.uint64), build
 
 
-@intrinsic
+@operation
 def pack_interval(typing_context, codes, low, span):
     """Word whose bit i, i < 64, says that ``codes[i]`` is one of the ``span + 1`` codes from ``low`` on, cyclically."""
 
@@ -69,7 +86,7 @@ def pack_interval(typing_context, codes, low, span):
     return types.uint64(codes, types.uint8, types.uint8), build
 
 
-@intrinsic
+@operation
 def add_where(typing_context, numbers, word, amount):
     """Add ``amount`` to ``numbers[i]`` (int32) for each one bit i of ``word``."""
 

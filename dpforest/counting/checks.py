@@ -1,0 +1,53 @@
+"""What every query demands of its input; the kernels check nothing."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+
+from dpforest.counting.structure import Splits, frozen, kind
+
+
+def check_codes(codes) -> np.ndarray:
+    """The table of codes, read-only."""
+    if not isinstance(codes, np.ndarray) or codes.dtype != np.uint8:
+        raise TypeError(f"codes must be an array of uint8, not {kind(codes)}")
+    if codes.ndim != 2 or not codes.flags.c_contiguous:
+        raise ValueError("codes must be C-contiguous, one row per feature: np.ascontiguousarray(table.T)")
+    return frozen(codes)
+
+
+def check_records(codes, labels, n_classes, splits, assignment):
+    """The records, read-only: codes, labels, assignment (int32, empty for None), number of classes."""
+    codes = check_codes(codes)
+    splits.check_codes(codes)
+    n_rows = codes.shape[1]
+    if not isinstance(n_classes, Integral) or not 1 <= int(n_classes) <= 256:
+        raise ValueError(f"n_classes must be a whole number from 1 to 256, not {n_classes!r}")
+    if not isinstance(labels, np.ndarray) or labels.dtype != np.uint8:
+        raise TypeError(f"labels must be an array of uint8, not {kind(labels)}")
+    if labels.shape != (n_rows,):
+        raise ValueError(f"labels has shape {labels.shape}, but codes has {n_rows} rows")
+    if n_rows and labels.max() >= n_classes:
+        raise ValueError(f"label {labels.max()} is not below n_classes = {n_classes}")
+    if assignment is None:
+        assignment = np.empty(0, dtype=np.int32)
+    elif not isinstance(assignment, np.ndarray) or assignment.dtype.kind not in "iu":
+        raise TypeError("assignment must be an array of integers, or None")
+    elif assignment.shape != (n_rows,):
+        raise ValueError(f"assignment has shape {assignment.shape}, but codes has {n_rows} rows")
+    elif assignment.dtype != np.int32:
+        assignment = np.clip(assignment, 0 if assignment.dtype.kind == "u" else -1, len(splits.roots)).astype(np.int32)
+    return codes, frozen(labels), frozen(assignment), int(n_classes)
+
+
+def check_slots(slots, splits: Splits, n_slots: int) -> np.ndarray:
+    """The slots, read-only."""
+    if not isinstance(slots, np.ndarray) or slots.dtype != np.int32 or slots.shape != (splits.n_nodes,):
+        raise TypeError(f"slots must be an int32 array of shape ({splits.n_nodes},), one slot or -1 per node")
+    if slots.size and (slots.min() < -1 or slots.max() >= n_slots):
+        raise ValueError(f"slots must be from -1 to {n_slots - 1}")
+    if (splits.feature[slots >= 0] >= 0).any():
+        raise ValueError("a node that splits has a slot; only nodes without children can be counted")
+    return frozen(slots)

@@ -148,8 +148,14 @@ class Curator:
         masks : ndarray of uint64, shape (n_nodes, K, 4)
             Which codes of the feature go to the second child, as 256 bits.
 
-        Other parameters, returns (index of the candidate or ``STOP``) and guarantee are those of
-        :meth:`choose_feature`.
+        Returns
+        -------
+        ndarray of int, shape (n_nodes,)
+            Index of the candidate, or ``STOP``.
+
+        Notes
+        -----
+        The other parameters and the guarantee are those of :meth:`choose_feature`.
         """
         n_max = _cap(score, n_max, stop_margin)
         rate = self._rate(score, epsilon, calibration, n_max, len(nodes))

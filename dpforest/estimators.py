@@ -30,13 +30,13 @@ from dpforest.privacy import (
 from dpforest.schema import Schema
 from dpforest.tree import Forest
 
-__all__ = ["PrivateForestClassifier", "ReleasedForest", "load"]
+__all__ = ["ForestPredictor", "PrivateForestClassifier", "ReleasedForest", "load"]
 
 FORMAT = 1  # of the JSON release
 MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for
 
 
-class _Predictor(ClassifierMixin):
+class ForestPredictor(ClassifierMixin):
     """Prediction from ``forest_``, ``schema_``, ``classes_`` and ``n_bins``, whoever provides them."""
 
     n_jobs: int | None = None
@@ -59,8 +59,8 @@ class _Predictor(ClassifierMixin):
     def to_dict(self) -> dict:
         """The released model as lists and numbers, ready for JSON: no record, no exact count, no seed.
 
-        Keys: ``format`` (1), ``estimator``, ``n_bins``, ``schema`` (:meth:`Schema.to_dict`), ``forest``
-        (:meth:`Forest.to_dict`), ``guarantee`` (``epsilon`` and ``claimed``, null for infinity; ``relation``;
+        Keys: ``format`` (1), ``estimator``, ``n_bins``, ``schema`` (:meth:`~dpforest.schema.Schema.to_dict`), ``forest``
+        (:meth:`~dpforest.tree.Forest.to_dict`), ``guarantee`` (``epsilon`` and ``claimed``, null for infinity; ``relation``;
         ``leaks``, each with ``what`` and ``where``).
         """
         forest = self._released()
@@ -78,7 +78,7 @@ class _Predictor(ClassifierMixin):
         }
 
     def save(self, path) -> None:
-        """Write :meth:`to_dict` as a JSON file; :func:`load` reads it back."""
+        """Write :meth:`to_dict` as a JSON file; :func:`~dpforest.estimators.load` reads it back."""
         Path(path).write_text(json.dumps(self.to_dict()))
 
     def _name(self) -> str:
@@ -94,7 +94,7 @@ class _Predictor(ClassifierMixin):
         return forest.sum_leaves(self.schema_.encode(X, self.n_bins).codes, n_jobs=_threads(self.n_jobs))
 
 
-class ReleasedForest(_Predictor):
+class ReleasedForest(ForestPredictor):
     """A released model read back from JSON: it predicts, and states its guarantee.
 
     Attributes
@@ -141,7 +141,7 @@ def load(path) -> ReleasedForest:
     return ReleasedForest(json.loads(Path(path).read_text()))
 
 
-class PrivateForestClassifier(_Predictor, BaseEstimator):
+class PrivateForestClassifier(ForestPredictor, BaseEstimator):
     """Base of the private forest classifiers; a paper's module adds its parameters and :meth:`_grow`.
 
     ``fit`` checks the parameters, encodes the table on the schema's public grid, hands it to a

@@ -48,6 +48,7 @@ def claim(*ids: str) -> Callable:
     return seal
 
 
+@claim("def-neighbours")
 def check_relation(relation: str) -> str:
     """``relation`` itself if it is one of ``RELATIONS``; else an error that lists them."""
     if relation not in RELATIONS:
@@ -84,6 +85,7 @@ class Leak:
         return f"{self.what} ({self.where})"
 
 
+@claim("def-privacy")
 @dataclass(frozen=True)
 class Guarantee:
     """What is promised about a released model.
@@ -182,6 +184,7 @@ class _Charge:
     mechanism: str
 
 
+@claim("thm-path")
 @dataclass
 class Ledger:
     """Every charge against the data, as a tree of scopes; its total is path-wise.

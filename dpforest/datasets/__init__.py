@@ -11,7 +11,7 @@ scikit-learn and need no file.
 
 A schema says what is public *before* the data: its bounds, categories and classes come from the documentation of the
 set, or are round numbers with a reason, and never from the rows.  A comment beside each says which.  Values outside
-the bounds are clipped by :meth:`dpforest.Schema.encode`, which counts them.
+the bounds are clipped by :meth:`dpforest.schema.Schema.encode`, which counts them.
 """
 
 from __future__ import annotations

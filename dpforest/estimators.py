@@ -59,9 +59,9 @@ class ForestPredictor(ClassifierMixin):
     def to_dict(self) -> dict:
         """The released model as lists and numbers, ready for JSON: no record, no exact count, no seed.
 
-        Keys: ``format`` (1), ``estimator``, ``n_bins``, ``schema`` (:meth:`~dpforest.schema.Schema.to_dict`), ``forest``
-        (:meth:`~dpforest.tree.Forest.to_dict`), ``guarantee`` (``epsilon`` and ``claimed``, null for infinity; ``relation``;
-        ``leaks``, each with ``what`` and ``where``).
+        Keys: ``format`` (1); ``estimator``; ``n_bins``; ``schema``, see :meth:`dpforest.schema.Schema.to_dict`;
+        ``forest``, see :meth:`dpforest.tree.Forest.to_dict`; ``guarantee``: ``epsilon`` and ``claimed`` (null for
+        infinity), ``relation``, and ``leaks``, each with ``what`` and ``where``.
         """
         forest = self._released()
         return {

@@ -50,7 +50,8 @@ def exponential_law(scores, rate) -> np.ndarray:
 
 @claim(
     "alg-permute-and-flip", "thm-permute-and-flip", "thm-noisy-max", "thm-dominance", "thm-at-most-twice",
-    "thm-permute-and-flip-tight", "cex-permute-and-flip-bounded-range", "pub-permute-and-flip", "pub-permute-and-flip-better",
+    "thm-permute-and-flip-tight", "cex-permute-and-flip-bounded-range", "pub-permute-and-flip",
+    "pub-permute-and-flip-better",
 )  # fmt: skip
 def permute_and_flip_law(scores, rate) -> np.ndarray:
     """Output law of permute-and-flip, acceptance probabilities ``exp(rate * (score - best))``.

@@ -135,8 +135,8 @@ def count(
     """Add the counts of rows ``first`` to ``last``: of the nodes, and of their records inside each candidate.
 
     They go to ``whole`` (n_slots, C) and ``ones`` (n_slots, K, P).  Plane 0 of the counts is *all* classes together;
-    the caller takes the others away from it to get class 0.  That saves one popcount per candidate.  K is a multiple of 4
-    and P of 2, at least C: what is beyond is padding.
+    the caller takes the others away from it to get class 0.  That saves one popcount per candidate.  K is a multiple of
+    4 and P of 2, at least C: what is beyond is padding.
     """
     n_rows, n_candidates, n_planes = codes.shape[1], ones.shape[1], ones.shape[2]
     bits, uses, assigned = pointer(room), pointer(rows), assignment.size > 0

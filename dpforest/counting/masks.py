@@ -73,7 +73,7 @@ def _stretches(used, use_start, kept_row, n_kept, feature, n_features):
     """Cut the entries into stretches that need few bitmaps besides those kept; place the bitmaps of each by feature."""
     n_entries, n_tests = len(use_start) - 1, len(feature)
     row, made = np.empty(len(used), np.int32), np.empty(len(used), np.int32)
-    made_start, entry_start = np.zeros(n_entries + 1, np.int32), np.zeros(n_entries + 1, np.int32)
+    made_start, entry_start = np.zeros((2, n_entries + 2), np.int32)  # at most a stretch per entry, at least one
     scratch = np.full((3, n_tests), -1, np.int32), np.empty(n_features + 1, np.int32)
     n = _cut(used, use_start, kept_row, n_kept, feature, *scratch, row, made, made_start, entry_start)
     return row, made[: made_start[n]], made_start[: n + 1], entry_start[: n + 1]

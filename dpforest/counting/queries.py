@@ -149,8 +149,11 @@ def sum_values(codes, splits, values, n_jobs=1, engine="auto") -> np.ndarray:
     """
     splits, codes = Splits.of(splits), check_codes(codes)
     splits.check_codes(codes)
-    if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.shape[:1] != (splits.n_nodes,):
-        raise TypeError(f"values must be a float64 array of shape ({splits.n_nodes}, n_outputs), not {kind(values)}")
+    shape = f"({splits.n_nodes}, n_outputs)"
+    if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.ndim != 2:
+        raise TypeError(f"values must be a float64 array of shape {shape}, not {kind(values)}")
+    if len(values) != splits.n_nodes:
+        raise ValueError(f"values has shape {values.shape}, not {shape}")
     n_rows, nobody = codes.shape[1], frozen(np.empty(0, np.int32))
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
     order, out = splits.visit(slots), np.zeros((values.shape[1], n_rows))

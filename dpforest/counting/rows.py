@@ -67,7 +67,7 @@ def cost(path: Walk, n_rows: int, n_candidates: int, n_classes: int) -> float:
     n_wanted = int(np.diff(path.start).max(initial=0))
     table_bytes = n_wanted * (96 + 36 * n_candidates + 4 * n_classes * (1 << min(n_candidates, 6)))  # read at random
     heights = path.height[path.height >= 0]
-    return n_rows * float((1.6 + 1.5 * n_candidates + 1.5 * heights).sum()) * (1 + table_bytes / (1 << 22))
+    return n_rows * float((1.6 + 1.5 * n_candidates + 1.5 * heights).sum()) * (1 + min(table_bytes / (1 << 22), 4))
 
 
 @helper
@@ -129,6 +129,8 @@ def count(
                 for pattern in range(1 << width):
                     for c in range(n_classes):
                         records = patterns[local, group, pattern, c]
+                        if records == 0:
+                            continue
                         if group == 0:
                             whole[slot, c] += records
                         for k in range(group * width, min((group + 1) * width, n_candidates)):

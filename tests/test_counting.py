@@ -1,0 +1,531 @@
+"""Every query of dpforest.counting against a recount that follows the records down the trees, one Boolean for each."""
+
+import numpy as np
+import pytest
+
+from dpforest import counting
+from dpforest.counting import masks, program, queries
+from dpforest.counting.structure import Splits
+
+ENGINES = ["rows", "bits", "auto"]
+
+
+# -- the recount, and random input -----------------------------------------------------------------------------------
+
+
+def bits_of(mask):
+    """The 256 bits of a mask, as Booleans."""
+    return np.array([int(mask[code // 64]) >> (code % 64) & 1 for code in range(256)], dtype=bool)
+
+
+def words_of(codes):
+    """The mask of a set of codes."""
+    words = [0, 0, 0, 0]
+    for code in codes:
+        words[code // 64] |= 1 << (code % 64)
+    return np.array(words, dtype=np.uint64)
+
+
+def records_at(splits, codes, assignment=None):
+    """For every node, which records stand at it."""
+    where = np.zeros((splits.n_nodes, codes.shape[1]), dtype=bool)
+    for tree, root in enumerate(splits.roots):
+        where[root] = True if assignment is None else np.asarray(assignment) == tree
+    for node in range(splits.n_nodes):
+        feature, first = splits.feature[node], splits.first_child[node]
+        if feature < 0:
+            continue
+        which = codes[feature].astype(int) if splits.multiway[node] else bits_of(splits.mask[node])[codes[feature]]
+        for child in range(splits.arity[node]):
+            where[first + child] = where[node] & (which == child)
+    return where
+
+
+def class_counts(records, labels, n_classes):
+    return np.array([(records & (labels == c)).sum() for c in range(n_classes)])
+
+
+def recount(case):
+    """What node_class_counts, candidate_counts and feature_histograms should answer."""
+    where = records_at(case.splits, case.codes, case.assignment)
+    n_slots, n_candidates = case.features.shape
+    offsets = np.concatenate([[0], np.cumsum(case.cardinalities)])
+    nodes = np.zeros((n_slots, case.n_classes), dtype=int)
+    candidates = np.zeros((n_slots, n_candidates, 2, case.n_classes), dtype=int)
+    histograms = np.zeros((n_slots, offsets[-1], case.n_classes), dtype=int)
+    for node in np.flatnonzero(case.slots >= 0):
+        slot = case.slots[node]
+        nodes[slot] += class_counts(where[node], case.labels, case.n_classes)
+        for k in range(n_candidates):
+            inside = bits_of(case.masks[slot, k])[case.codes[case.features[slot, k]]]
+            for child in (0, 1):
+                candidates[slot, k, child] += class_counts(where[node] & (inside == child), case.labels, case.n_classes)
+        for feature in np.flatnonzero(case.allowed[slot]):
+            place = (slot, offsets[feature] + case.codes[feature][where[node]], case.labels[where[node]])
+            np.add.at(histograms, place, 1)
+    return nodes, candidates, histograms
+
+
+class Case:
+    """A random table, random trees with binary and multiway splits, and random questions about some of their leaves."""
+
+    def __init__(
+        self,
+        seed,
+        n_rows=None,
+        n_classes=None,
+        n_trees=None,
+        depth=None,
+        n_candidates=None,
+        cardinalities=None,
+        multiway=0.3,
+    ):
+        rng = self.rng = np.random.default_rng(seed)
+        self.n_rows = int(rng.integers(1, 200)) if n_rows is None else n_rows
+        self.n_classes = n_classes or int(rng.integers(1, 6))
+        n_candidates = int(rng.integers(0, 9)) if n_candidates is None else n_candidates
+        if cardinalities is None:
+            cardinalities = [*rng.integers(1, 20, size=rng.integers(1, 6)), 256]
+        self.cardinalities = np.array(cardinalities)
+        self.codes = np.array([rng.integers(0, top, self.n_rows) for top in cardinalities], dtype=np.uint8)
+        self.labels = rng.integers(0, self.n_classes, self.n_rows).astype(np.uint8)
+        self.splits = self.grow(
+            n_trees or int(rng.integers(1, 4)), int(rng.integers(0, 5)) if depth is None else depth, multiway
+        )
+        leaves = np.flatnonzero(self.splits.feature < 0)
+        asked = leaves[rng.random(len(leaves)) < 0.8] if len(leaves) > 1 else leaves
+        self.slots = np.full(self.splits.n_nodes, -1, dtype=np.int32)
+        self.slots[asked] = rng.permutation(len(asked))
+        shape = len(asked), n_candidates
+        self.features = rng.integers(0, len(cardinalities), shape).astype(np.int32)
+        self.masks = np.array([self.mask(f) for f in self.features.ravel()], dtype=np.uint64).reshape(*shape, 4)
+        self.allowed = rng.random((len(asked), len(cardinalities))) < 0.7
+        # one tree more than there are: its records are in no tree
+        self.assignment = [None, rng.integers(0, len(self.splits.roots) + 1, self.n_rows)][int(rng.integers(2))]
+
+    def mask(self, feature):
+        """A threshold, a single code, any set of codes, none or all; bits beyond the cardinality mean nothing."""
+        rng, top = self.rng, self.cardinalities[feature]
+        kind = rng.integers(6)
+        if kind == 0:
+            return words_of(range(rng.integers(top), 256))
+        if kind == 1:
+            return words_of([rng.integers(top)])
+        if kind == 2:
+            return words_of([] if rng.random() < 0.5 else range(256))
+        return words_of(np.flatnonzero(rng.random(256 if kind == 3 else top) < rng.random()))
+
+    def grow(self, n_trees, depth, multiway):
+        nodes = [None] * n_trees
+        level = list(range(n_trees))
+        for _ in range(depth):
+            below = []
+            for node in level:
+                if self.rng.random() < 0.15:
+                    continue
+                feature = int(self.rng.integers(len(self.cardinalities)))
+                many = self.rng.random() < multiway and self.cardinalities[feature] < 256
+                arity = int(self.cardinalities[feature]) if many else 2
+                nodes[node] = (feature, len(nodes), arity, many, self.mask(feature))
+                below += range(len(nodes), len(nodes) + arity)
+                nodes += [None] * arity
+            level = below
+        nodes = [node or (-1, 0, 0, False, words_of([])) for node in nodes]
+        dtypes = [np.int32, np.int32, np.int32, bool, np.uint64]
+        columns = [
+            np.array(column, dtype=dtype) for column, dtype in zip(zip(*nodes, strict=True), dtypes, strict=True)
+        ]
+        return Splits(*columns, np.arange(n_trees, dtype=np.int32))
+
+    def ask(self, rows=slice(None), **options):
+        """The three answers for some of the rows."""
+        codes, labels = np.ascontiguousarray(self.codes[:, rows]), self.labels[rows].copy()
+        assignment = None if self.assignment is None else self.assignment[rows]
+        records, tail = (codes, labels, self.n_classes), (assignment, options.get("n_jobs", 1))
+        engine = options.get("engine", "auto")
+        return (
+            counting.node_class_counts(*records, self.splits, self.slots, *tail, engine),
+            counting.candidate_counts(*records, self.splits, self.slots, self.features, self.masks, *tail, engine),
+            counting.feature_histograms(*records, self.cardinalities, self.splits, self.slots, self.allowed, *tail),
+        )
+
+
+def assert_same(answers, expected):
+    for answer, right in zip(answers, expected, strict=True):
+        assert answer.dtype == np.int64
+        np.testing.assert_array_equal(answer, right)
+
+
+# -- equality with the recount ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("seed", range(40))
+def test_every_query_equals_the_recount(seed, engine):
+    case = Case(seed)
+    assert_same(case.ask(engine=engine), recount(case))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "n_rows", [0, 1, 63, 64, 65, 2047, 2049, program.BLOCK - 1, program.BLOCK, 2 * program.BLOCK + 77]
+)
+def test_any_number_of_rows_around_the_blocks(n_rows, engine):
+    case = Case(n_rows + 1, n_rows=n_rows, n_classes=3, n_trees=2, depth=3, n_candidates=5, cardinalities=[2, 7, 30])
+    assert_same(case.ask(engine=engine), recount(case))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 8, 20, 256])
+def test_one_class_to_many(n_classes, engine):
+    case = Case(n_classes, n_rows=300, n_classes=n_classes, n_trees=2, depth=2, n_candidates=4, cardinalities=[5, 9])
+    assert_same(case.ask(engine=engine), recount(case))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("n_candidates", [0, 1, 3, 4, 5, 6, 7, 13])
+def test_no_candidate_to_more_than_a_pattern_holds(n_candidates, engine):
+    case = Case(n_candidates, n_rows=200, n_trees=2, depth=3, n_candidates=n_candidates)
+    assert_same(case.ask(engine=engine), recount(case))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_more_tests_than_the_cache_keeps(engine):
+    case = Case(5, n_rows=130, n_classes=2, n_trees=12, depth=5, n_candidates=4, cardinalities=[40] * 12, multiway=0)
+    order = case.splits.visit(case.slots)
+    plan = program.prepare(case.splits, order, case.slots, 12, case.features, case.masks)
+    assert len(plan.entry_start) > 5
+    assert len(plan.kept) >= masks._KEPT_ROWS
+    assert plan.first_row - len(plan.kept) <= masks._STRETCH_ROWS
+    assert_same(case.ask(engine=engine), recount(case))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_deep_and_narrow_tree(engine):
+    depth = 300  # each node sends one more code away
+    feature = np.array([0, *[-1, 0] * depth], dtype=np.int32)
+    feature[-1] = -1
+    inner = np.flatnonzero(feature >= 0)
+    first, arity = np.zeros_like(feature), np.zeros_like(feature)
+    first[inner], arity[inner] = inner + 1, 2
+    first[0] = 1
+    first[inner[1:]] = 2 * np.arange(1, len(inner)) + 1
+    mask = np.zeros((len(feature), 4), dtype=np.uint64)
+    mask[inner] = [words_of(range(min(level + 1, 250), 256)) for level in range(len(inner))]
+    case = Case(3, n_rows=500, n_classes=2, n_candidates=2, cardinalities=[256, 3], n_trees=1, depth=0)
+    case.splits = Splits(feature, first, arity, np.zeros(len(feature), bool), mask, np.zeros(1, np.int32))
+    leaves = np.flatnonzero(feature < 0)
+    case.slots = np.full(len(feature), -1, dtype=np.int32)
+    case.slots[leaves] = np.arange(len(leaves))
+    case.features = np.ones((len(leaves), 2), dtype=np.int32)
+    case.masks = np.tile(words_of([1]), (len(leaves), 2, 1))
+    case.allowed = np.ones((len(leaves), 2), dtype=bool)
+    assert_same(case.ask(engine=engine), recount(case))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32, np.int64, np.uint64])
+def test_assignments_of_any_integer_type(dtype):
+    case = Case(2, n_trees=3, depth=2)
+    case.assignment = case.rng.integers(0, 4, case.n_rows).astype(dtype)
+    if np.iinfo(dtype).bits == 64:
+        case.assignment[0] = np.iinfo(dtype).max  # in no tree, not in the one it would wrap around to
+    if np.issubdtype(dtype, np.signedinteger):
+        case.assignment[-1] = -1
+    for engine in ENGINES:
+        assert_same(case.ask(engine=engine), recount(case))
+
+
+def test_two_nodes_may_share_a_slot():
+    case = Case(11, n_rows=200, n_trees=2, depth=2, n_candidates=3)
+    case.slots[case.slots > 0] -= 1
+    case.features, case.masks, case.allowed = case.features[1:], case.masks[1:], case.allowed[1:]
+    for engine in ENGINES:
+        assert_same(case.ask(engine=engine), recount(case))
+
+
+def test_all_features_by_default():
+    case = Case(4)
+    case.allowed[:] = True
+    answer = counting.feature_histograms(
+        case.codes, case.labels, case.n_classes, case.cardinalities, case.splits, case.slots, assignment=case.assignment
+    )
+    np.testing.assert_array_equal(answer, recount(case)[2])
+    assert counting.histogram_bytes(len(case.allowed), case.cardinalities, case.n_classes) == answer.nbytes
+
+
+# -- blocks of rows, threads, memory ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["rows", "bits"])
+@pytest.mark.parametrize("seed", range(5))
+def test_counts_of_two_tables_add_up(seed, engine):
+    case = Case(seed, n_rows=1000)
+    cut = int(case.rng.integers(1000))
+    first, second = case.ask(slice(cut), engine=engine), case.ask(slice(cut, None), engine=engine)
+    assert_same([a + b for a, b in zip(first, second, strict=True)], case.ask(engine=engine))
+
+
+@pytest.mark.parametrize("engine", ["rows", "bits"])
+@pytest.mark.parametrize("n_jobs", [2, 5, -1])
+def test_threads_change_nothing(n_jobs, engine):
+    case = Case(1, n_rows=60_000, n_trees=3, depth=3, n_candidates=4)
+    assert_same(case.ask(engine=engine, n_jobs=n_jobs), case.ask(engine=engine))
+
+
+def test_threads_share_a_large_histogram(monkeypatch):
+    case = Case(1, n_rows=60_000, n_trees=3, depth=3)
+    expected = case.ask()
+    monkeypatch.setattr(queries, "_PARTIAL_BYTES", 0)
+    for n_jobs in (1, 2, 50):
+        assert_same(case.ask(n_jobs=n_jobs), expected)
+
+
+def test_input_may_be_read_only_and_is_not_changed():
+    case = Case(8, n_rows=100)
+    expected = recount(case)
+    before = case.codes.copy(), case.labels.copy(), case.masks.copy(), case.slots.copy()
+    arrays = case.codes, case.labels, case.masks, case.slots, case.features, case.allowed
+    for array in arrays:
+        array.flags.writeable = False
+    for engine in ENGINES:
+        codes, labels = case.codes, case.labels
+        got = counting.candidate_counts(
+            codes,
+            labels,
+            case.n_classes,
+            case.splits,
+            case.slots,
+            case.features,
+            case.masks,
+            case.assignment,
+            engine=engine,
+        )
+        np.testing.assert_array_equal(got, expected[1])
+    for now, then in zip(arrays, before, strict=False):
+        np.testing.assert_array_equal(now, then)
+
+
+# -- prediction ------------------------------------------------------------------------------------------------------
+
+
+def leaf_of(case):
+    where = records_at(case.splits, case.codes)
+    where[case.splits.feature >= 0] = False
+    start = [*case.splits.roots[1:], None]
+    found = np.empty((case.n_rows, len(start)), dtype=int)
+    for tree in range(len(start)):
+        only = records_at(case.splits, case.codes, np.full(case.n_rows, tree)) & where
+        for row in range(case.n_rows):
+            (found[row, tree],) = np.flatnonzero(only[:, row])
+    return found
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_apply_and_sum_values(seed):
+    case = Case(seed)
+    leaves = leaf_of(case)
+    np.testing.assert_array_equal(counting.apply(case.codes, case.splits), leaves)
+    values = case.rng.normal(size=(case.splits.n_nodes, int(case.rng.integers(1, 4))))
+    total = np.zeros((case.n_rows, values.shape[1]))
+    for tree in range(leaves.shape[1]):
+        total += values[leaves[:, tree]]  # in the same order, so equal to the last bit
+    for engine in ENGINES:
+        np.testing.assert_array_equal(counting.sum_values(case.codes, case.splits, values, engine=engine), total)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 64, program.BLOCK + 1, 60_000])
+def test_sum_values_of_any_number_of_rows(n_rows):
+    case = Case(7, n_rows=n_rows, n_trees=5, depth=4, cardinalities=[3, 9, 40])
+    values = case.rng.normal(size=(case.splits.n_nodes, 2))
+    total = values[counting.apply(case.codes, case.splits)].cumsum(axis=1)[:, -1]
+    for engine in ["rows", "bits"]:
+        for n_jobs in (1, 2):
+            got = counting.sum_values(case.codes, case.splits, values, n_jobs, engine)
+            np.testing.assert_array_equal(got, total)
+    np.testing.assert_array_equal(
+        counting.apply(case.codes, case.splits, n_jobs=2), counting.apply(case.codes, case.splits)
+    )
+
+
+# -- the cost model --------------------------------------------------------------------------------------------------
+
+
+def complete_trees(rng, n_trees, depth, n_features=14):
+    """Binary trees with random thresholds, and their leaves."""
+    n = n_trees * ((2 << depth) - 1)
+    inner = n_trees * ((1 << depth) - 1)
+    feature = np.full(n, -1, dtype=np.int32)
+    feature[:inner] = rng.integers(0, n_features, inner)
+    first = np.zeros(n, dtype=np.int32)
+    first[:inner] = n_trees + 2 * np.arange(inner)
+    arity = np.where(feature >= 0, 2, 0).astype(np.int32)
+    mask = np.zeros((n, 4), dtype=np.uint64)
+    mask[:inner, 0] = np.uint64(0xFFFFFFFF) << rng.integers(1, 32, inner).astype(np.uint64)
+    slots = np.full(n, -1, dtype=np.int32)
+    slots[inner:] = np.arange(n - inner)
+    return Splits(feature, first, arity, np.zeros(n, bool), mask, np.arange(n_trees, dtype=np.int32)), slots
+
+
+@pytest.mark.parametrize(
+    ("cheaper", "n_rows", "n_trees", "depth", "n_classes", "assigned"),
+    [
+        ("bits", 1_000_000, 100, 5, 2, False),  # the last level of a forest of depth 6
+        ("bits", 30_000, 10, 5, 2, False),
+        ("rows", 1_000_000, 10, 9, 50, False),  # many classes
+        ("rows", 1_000_000, 10, 10, 2, False),  # many nodes
+        ("rows", 1_000_000, 100, 5, 2, True),  # each record is in one tree
+        ("rows", 10, 2, 3, 2, False),  # hardly any record
+    ],
+)
+def test_the_cost_model_takes_either_engine(cheaper, n_rows, n_trees, depth, n_classes, assigned):
+    rng = np.random.default_rng(0)
+    splits, slots = complete_trees(rng, n_trees, depth)
+    n_slots = int(slots.max()) + 1
+    features = rng.integers(0, 14, (n_slots, 4)).astype(np.int32)
+    cuts = np.zeros((n_slots, 4, 4), dtype=np.uint64)
+    cuts[..., 0] = rng.integers(0, 1 << 32, (n_slots, 4))  # random sets of 32 categories
+    costs = counting.costs(n_rows, 14, n_classes, splits, slots, features, cuts, assigned)
+    assert min(costs, key=costs.__getitem__) == cheaper
+
+
+def test_costs_grow_with_the_rows_and_the_engine_follows_them(monkeypatch):
+    case = Case(3, n_rows=5000, n_trees=3, depth=3, n_candidates=4)
+    small, large = (
+        counting.costs(n, len(case.codes), case.n_classes, case.splits, case.slots, case.features, case.masks)
+        for n in (10**6, 2 * 10**6)
+    )
+    assert large["rows"] == pytest.approx(2 * small["rows"])
+    assert large["bits"] == pytest.approx(2 * small["bits"], rel=0.01)
+    used = []
+    for module, name in ((queries.rows, "rows"), (queries.bits, "bits")):
+        monkeypatch.setattr(module, "count", lambda *_, name=name: used.append(name))
+    monkeypatch.setattr(queries.rows, "cost", lambda *_: 1e9)
+    for cost in (2e9, 5e8):
+        monkeypatch.setattr(queries.program, "cost", lambda *_, cost=cost: cost)
+        counting.node_class_counts(case.codes, case.labels, case.n_classes, case.splits, case.slots)
+    assert used == ["rows", "bits"]
+
+
+# -- bad input -------------------------------------------------------------------------------------------------------
+
+
+def small():
+    """A valid call of candidate_counts: one binary split, one candidate at each leaf."""
+    splits = {
+        "feature": np.array([0, -1, -1], np.int32),
+        "first_child": np.array([1, 0, 0], np.int32),
+        "arity": np.array([2, 0, 0], np.int32),
+        "multiway": np.zeros(3, bool),
+        "mask": np.ones((3, 4), np.uint64),
+        "roots": np.zeros(1, np.int32),
+    }
+    return {
+        "codes": np.zeros((2, 5), np.uint8),
+        "labels": np.zeros(5, np.uint8),
+        "n_classes": 2,
+        "slots": np.array([-1, 0, 1], np.int32),
+        "features": np.zeros((2, 1), np.int32),
+        "masks": np.zeros((2, 1, 4), np.uint64),
+        **splits,
+    }
+
+
+def call(**changes):
+    arguments = {**small(), **changes}
+    splits = Splits(*(arguments.pop(name) for name in ("feature", "first_child", "arity", "multiway", "mask", "roots")))
+    return counting.candidate_counts(splits=splits, **arguments)
+
+
+def test_the_small_call_is_valid():
+    np.testing.assert_array_equal(call()[:, 0, 0], [[0, 0], [5, 0]])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"codes": np.zeros((2, 5))}, TypeError, "uint8"),
+        ({"codes": [[0]]}, TypeError, "uint8"),
+        ({"codes": np.zeros((5, 2), np.uint8).T}, ValueError, "C-contiguous"),
+        ({"codes": np.zeros(5, np.uint8)}, ValueError, "one row per feature"),
+        ({"codes": np.zeros((0, 5), np.uint8)}, ValueError, "splits on feature 0"),
+        ({"labels": np.zeros(5, np.int64)}, TypeError, "labels"),
+        ({"labels": np.zeros(4, np.uint8)}, ValueError, "labels has shape"),
+        ({"labels": np.full(5, 2, np.uint8)}, ValueError, "label 2"),
+        ({"n_classes": 0}, ValueError, "n_classes"),
+        ({"n_classes": 2.0}, ValueError, "n_classes"),
+        ({"n_classes": 257}, ValueError, "n_classes"),
+        ({"slots": np.array([-1, 0, 1])}, TypeError, "slots"),
+        ({"slots": np.array([-1, 0], np.int32)}, TypeError, "slots"),
+        ({"slots": np.array([-1, 0, 2], np.int32)}, ValueError, "slots"),
+        ({"slots": np.array([-2, 0, 1], np.int32)}, ValueError, "slots"),
+        ({"slots": np.array([0, 1, -1], np.int32)}, ValueError, "splits has a slot"),
+        ({"features": np.zeros((2, 1))}, TypeError, "features"),
+        ({"features": np.full((2, 1), 2, np.int32)}, ValueError, "candidate"),
+        ({"features": np.full((2, 1), -1, np.int32)}, ValueError, "candidate"),
+        ({"masks": np.zeros((2, 4), np.uint64)}, TypeError, "masks"),
+        ({"masks": np.zeros((2, 1, 4), np.int64)}, TypeError, "masks"),
+        ({"assignment": np.zeros(5)}, TypeError, "assignment"),
+        ({"assignment": np.zeros(4, np.int32)}, ValueError, "assignment"),
+        ({"n_jobs": 0}, ValueError, "n_jobs"),
+        ({"n_jobs": 1.5}, ValueError, "n_jobs"),
+        ({"engine": "gpu"}, ValueError, "engine"),
+        ({"feature": np.array([0, -1, -1])}, TypeError, r"splits\.feature"),
+        ({"feature": np.array([0, -2, -1], np.int32)}, ValueError, r"splits\.feature"),
+        ({"mask": np.ones((3, 3), np.uint64)}, ValueError, r"splits\.mask"),
+        ({"roots": np.array([3], np.int32)}, ValueError, r"splits\.roots"),
+        ({"roots": np.array([0, 1], np.int32)}, ValueError, "exactly one"),
+        ({"first_child": np.array([0, 0, 0], np.int32)}, ValueError, "after it"),
+        ({"first_child": np.array([2, 0, 0], np.int32)}, ValueError, "after it"),
+        ({"arity": np.array([1, 0, 0], np.int32)}, ValueError, "two children"),
+        ({"multiway": np.array([True, False, False]), "codes": np.full((2, 5), 2, np.uint8)}, ValueError, "code 2"),
+    ],
+)
+def test_clear_errors(changes, error, message):
+    with pytest.raises(error, match=message):
+        call(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"cardinalities": np.array([2])}, ValueError, "cardinalities"),
+        ({"cardinalities": np.array([2.0, 2.0])}, ValueError, "cardinalities"),
+        ({"cardinalities": np.array([2, 257])}, ValueError, "cardinalities"),
+        ({"codes": np.full((2, 5), 2, np.uint8)}, ValueError, "feature 0 has code 2"),
+        ({"features": np.zeros((2, 3), bool)}, TypeError, "features"),
+        ({"features": np.zeros((2, 2))}, TypeError, "features"),
+    ],
+)
+def test_clear_errors_of_the_histograms(changes, error, message):
+    arguments = small()
+    splits = Splits(*(arguments.pop(name) for name in ("feature", "first_child", "arity", "multiway", "mask", "roots")))
+    arguments = {**arguments, "cardinalities": np.array([2, 2]), "features": None, **changes}
+    del arguments["masks"]
+    with pytest.raises(error, match=message):
+        counting.feature_histograms(splits=splits, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        (np.zeros(3), TypeError),
+        (np.zeros((3, 1), np.float32), TypeError),
+        ([[0.0]] * 3, TypeError),
+        (np.zeros((2, 1)), ValueError),
+    ],
+)
+def test_clear_errors_of_the_values(values, error):
+    case = Case(0, depth=0, n_trees=3)
+    with pytest.raises(error, match=r"\(3, n_outputs\)"):
+        counting.sum_values(case.codes, case.splits, values)
+
+
+def test_splits_of_anything_with_the_six_arrays():
+    class Growth:
+        def __init__(self, splits):
+            self.__dict__.update(splits.__dict__)
+
+    case = Case(2)
+    np.testing.assert_array_equal(
+        counting.apply(case.codes, Growth(case.splits)), counting.apply(case.codes, case.splits)
+    )

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
 from numbers import Integral, Real
 
 import numpy as np
 import pandas as pd
+from numba import njit
 
 __all__ = ["Encoded", "Schema"]
 
 MAX_CODES = 256  # codes travel as uint8
-_BLOCK = 1 << 16  # rows encoded at a time: the temporaries stay in cache
+_LARGEST = 1e38  # the largest bound: single precision holds it, and a difference of two
+_BLOCK = 1 << 13  # rows encoded at a time: a block of a row-major table stays in cache while its columns are read
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,9 @@ class Schema:
     ):
         # names are text, so that a table with numbered columns comes back from JSON as it went
         self.numeric = {str(name): _bounds(pair, f"numeric[{name!r}]") for name, pair in (numeric or {}).items()}
-        self.categorical = {str(name): _distinct(values, name) for name, values in (categorical or {}).items()}
+        self.categorical = {
+            str(name): _labels(values, f"categorical[{name!r}]", 1) for name, values in (categorical or {}).items()
+        }
         both = self.numeric.keys() & self.categorical.keys()
         if both:
             raise ValueError(f"declare a column once: {sorted(both)} stand under numeric and under categorical")
@@ -105,7 +111,7 @@ class Schema:
             raise ValueError(f"columns {self.columns} must name each declared column once: {declared}")
         if (classes is None) == (target is None):
             raise ValueError("declare either classes=[...] (classification) or target=(low, high) (regression)")
-        self.classes = None if classes is None else _class_array(classes)
+        self.classes = None if classes is None else _class_array(_labels(classes, "classes", 2))
         self.target = None if target is None else _bounds(target, "target")
         self.other = {str(name): value for name, value in (other or {}).items()}
         for name, value in self.other.items():
@@ -132,9 +138,14 @@ class Schema:
         return np.array(sizes, dtype=np.int64) + extra
 
     def edges(self, name: str, n_bins: int) -> np.ndarray:
-        """The public bin edges of a numeric column, ``n_bins + 1`` of them, equally spaced over its bounds."""
-        low, high = self.numeric[name]
-        return np.linspace(low, high, n_bins + 1)
+        """The public bin edges of a numeric column, ``n_bins + 1`` of them, equally spaced over its bounds.
+
+        They are the doubles nearest to the true edges, the bounds being read as the decimals they were written as: 0.3
+        is an edge of ten bins over (0, 1).
+        """
+        if name not in self.numeric:
+            raise ValueError(f"{name!r} is not a numeric column of the schema: {list(self.numeric)}")
+        return _edges(*self.numeric[name], _check_bins(n_bins, extra=self.missing == "bin")).copy()
 
     def encode(self, X, n_bins: int) -> Encoded:
         """Turn a table into codes.
@@ -144,7 +155,9 @@ class Schema:
         X : DataFrame or array-like, shape (n_rows, n_features)
             A DataFrame must have exactly the columns of the schema, in its order.
         n_bins : int
-            Bins of each numeric column, equally wide over the declared bounds, between 2 and 255.
+            Bins of each numeric column, equally wide over the declared bounds, between 2 and 255 (254 beside a bin for
+            missing values).  A value on an edge belongs to the bin above it, the upper bound to the last bin.  The
+            edges are those of :meth:`edges`, rounded to single precision for a column in single precision.
 
         Returns
         -------
@@ -159,32 +172,21 @@ class Schema:
             Sparse data, or an object in a numeric column that is neither a number nor text.
         """
         n_bins = _check_bins(n_bins, extra=self.missing == "bin")
-        columns = self._columns_of(X)
-        n_rows = len(columns[0])
-        codes = np.empty((self.n_features, n_rows), dtype=np.uint8)
-        clipped: dict[str, int] = {}
-        other: dict[str, int] = {}
-        for out, name, values in zip(codes, self.columns, columns, strict=True):
-            if name in self.numeric:
-                count, tally = self._encode_numeric(name, values, n_bins, out), clipped
-            else:
-                count, tally = self._encode_categorical(name, values, out), other
-            if count:
-                tally[name] = count
-        return Encoded(codes, clipped, other)
+        columns = dict(zip(self.columns, self._columns_of(X), strict=True))
+        codes = np.empty((self.n_features, len(columns[self.columns[0]])), dtype=np.uint8)
+        rows = dict(zip(self.columns, codes, strict=True))
+        clipped = self._encode_numeric(columns, n_bins, rows)
+        other = {name: self._encode_categorical(name, columns[name], rows[name]) for name in self.categorical}
+        return Encoded(codes, clipped, {name: count for name, count in other.items() if count})
 
     def encode_labels(self, y) -> np.ndarray:
         """Class codes (uint8) of the labels ``y``; an undeclared label raises and is named."""
         if self.classes is None:
             raise ValueError("this schema declares a regression target; a classifier needs classes=[...]")
-        y = np.asarray(y)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = y[:, 0]
-        if y.ndim != 1:
-            raise ValueError(f"y must be one-dimensional, not of shape {y.shape}")
-        codes = _lookup(pd.Index(self.classes), y)
+        y = _one_dimensional(np.asarray(y))
+        codes = _lookup(self.classes.tolist(), y, "y")
         if (codes < 0).any():
-            bad = y[np.flatnonzero(codes < 0)[0]]
+            bad = _plain(y[np.flatnonzero(codes < 0)[0]])
             raise ValueError(
                 f"Unknown label type: {bad!r} is not among the declared classes {self.classes.tolist()}; "
                 "add it to Schema(classes=...) or drop the record"
@@ -195,7 +197,7 @@ class Schema:
         """The target clipped to the declared range, and how many values were clipped."""
         if self.target is None:
             raise ValueError("this schema declares classes; a regressor needs target=(low, high)")
-        y = np.asarray(y, dtype=float)
+        y = _one_dimensional(np.asarray(y, dtype=float))
         if np.isnan(y).any():
             raise ValueError("y contains NaN; a target must be a number")
         low, high = self.target
@@ -236,7 +238,7 @@ class Schema:
             if names != self.columns:
                 raise ValueError(_name_error(names, self.columns))
             return [X.iloc[:, j] for j in range(X.shape[1])]
-        X = X if isinstance(X, np.ndarray) else _as_table(X)
+        X = _as_table(X)
         if X.ndim != 2:
             raise ValueError(
                 f"Expected 2D array, got {X.ndim}D array of shape {X.shape} instead. Reshape your data: "
@@ -249,37 +251,26 @@ class Schema:
             raise ValueError(f"X has {X.shape[1]} features, but {wanted}")
         return [X[:, j] for j in range(X.shape[1])]
 
-    def _encode_numeric(self, name, values, n_bins, out) -> int:
-        low, high = self.numeric[name]
-        values = _to_float(values, name)
-        scale = n_bins / (high - low)
-        outside = 0
-        for start in range(0, len(values), _BLOCK):
-            block = values[start : start + _BLOCK]
-            inside = (block >= low) & (block <= high)
-            if inside.all():
-                code = (block - low) * scale
-            else:
-                missing = np.isnan(block)
-                if missing.any() and self.missing == "error":
+    def _encode_numeric(self, columns, n_bins, rows) -> dict[str, int]:
+        """Write the codes of the numeric columns; returns how many values were clipped, by column."""
+        todo = [(name, _to_float(columns[name], name)) for name in self.columns if name in self.numeric]
+        edges = {name: _edges_for(values.dtype, *self.numeric[name], n_bins) for name, values in todo}
+        outside = dict.fromkeys(edges, 0)
+        for start in range(0, len(todo[0][1]) if todo else 0, _BLOCK):
+            for name, values in todo:
+                block = slice(start, start + _BLOCK)
+                clipped, absent = _bin(values[block], *edges[name], n_bins, rows[name][block])
+                outside[name] += clipped
+                if absent and self.missing == "error":
                     raise ValueError(
                         f"column {name!r} contains NaN; declare Schema(missing='bin') to give missing values "
                         "a public bin, or fill them in"
                     )
-                outside += int((~inside & ~missing).sum())
-                code = (np.clip(block, low, high) - low) * scale
-                code[missing] = n_bins
-                np.minimum(code, n_bins - 1, out=code, where=~missing)
-            np.minimum(code, n_bins - (self.missing == "error"), out=code)
-            # the upper bound itself belongs to the last bin, not to the bin of missing values
-            if self.missing == "bin":
-                code[block == high] = n_bins - 1
-            out[start : start + _BLOCK] = code
-        return outside
+        return {name: count for name, count in outside.items() if count}
 
     def _encode_categorical(self, name, values, out) -> int:
         categories = self.categorical[name]
-        codes = _lookup(pd.Index(categories), values)
+        codes = _lookup(categories, values, f"column {name!r}")
         unknown = codes < 0
         if not unknown.any():
             out[:] = codes
@@ -287,12 +278,12 @@ class Schema:
         missing = unknown & np.asarray(pd.isna(values))
         if missing.any():
             if self.missing == "error":
-                raise ValueError(f"column {name!r} contains NaN; declare Schema(missing='bin'), or name it a category")
+                raise ValueError(f"column {name!r} contains NaN; declare Schema(missing='bin'), or fill it in")
             codes = np.where(missing, len(categories), codes)
             unknown &= ~missing
         if unknown.any():
             if name not in self.other:
-                bad = np.asarray(values)[np.flatnonzero(unknown)[0]]
+                bad = _plain(np.asarray(values)[np.flatnonzero(unknown)[0]])
                 raise ValueError(
                     f"column {name!r} holds {bad!r}, which is not among its declared categories; add it to the schema, "
                     f"or declare other={{{name!r}: <a declared category>}} to receive undeclared values"
@@ -302,82 +293,139 @@ class Schema:
         return int(unknown.sum())
 
 
+@njit(cache=True, nogil=True)
+def _bin(values, edges, high, absent, out):
+    """Write how many inner edges each value has reached, ``absent`` for NaN; count the values clipped and missing.
+
+    ``edges`` ends in infinity, for the last bin has no inner edge above it.  A guess by division comes first; the
+    comparisons with the edges have the last word, so that rounding never moves a value across an edge.
+    """
+    low, last = edges[0], len(edges) - 2
+    width = np.float64(high) - np.float64(low)
+    scale = (last + 1) / width if width > 0 else 0.0  # single precision may not tell the bounds apart
+    clipped = missing = 0
+    for i in range(len(values)):
+        value = values[i]
+        if (value >= low) & (value <= high):
+            code = min(int((np.float64(value) - low) * scale), last)
+            while value < edges[code]:
+                code -= 1
+            while value >= edges[code + 1]:
+                code += 1
+            out[i] = code
+        elif value != value:
+            out[i] = absent
+            missing += 1
+        else:
+            out[i] = 0 if value < low else last
+            clipped += 1
+    return clipped, missing
+
+
+@lru_cache(maxsize=4096)
+def _edges(low, high, n_bins) -> np.ndarray:
+    start, width = Fraction(str(low)), Fraction(str(high)) - Fraction(str(low))
+    return np.array([float(start + width * k / n_bins) for k in range(n_bins + 1)])
+
+
+@lru_cache(maxsize=4096)
+def _edges_for(dtype, low, high, n_bins) -> tuple[np.ndarray, np.floating]:
+    """The edges in the precision of a column, the last one replaced by infinity, and the upper bound."""
+    edges = _edges(low, high, n_bins).astype(dtype)
+    high = edges[-1]
+    edges[-1] = np.inf
+    return edges, high
+
+
 def _bounds(pair, where) -> tuple[float, float]:
     try:
         low, high = pair
     except (TypeError, ValueError):
         raise TypeError(f"{where} must be a pair (low, high), not {pair!r}") from None
-    numbers = all(isinstance(v, Real) and not isinstance(v, bool) and np.isfinite(v) for v in (low, high))
-    if not numbers or not low < high:
+    numbers = all(isinstance(v, Real) and not isinstance(v, bool) for v in (low, high))
+    if not numbers or not low < high or abs(low) > _LARGEST or abs(high) > _LARGEST:  # NaN is below nothing
         raise ValueError(f"{where} must be two finite numbers with low < high, not {pair!r}")
-    return _plain(low), _plain(high)
+    low, high = (int(v) if isinstance(v, Integral) else float(v) for v in (low, high))
+    return low, high
 
 
-def _distinct(values, name) -> list:
-    values = list(values)
-    if not 1 <= len(values) < MAX_CODES:
-        raise ValueError(f"categorical[{name!r}] needs between 1 and {MAX_CODES - 1} categories, not {len(values)}")
-    if len(set(values)) != len(values):
-        raise ValueError(f"categorical[{name!r}] repeats a category: {values}")
+def _labels(values, where, least) -> list:
+    """The declared values as a list of different, hashable, present values."""
+    if isinstance(values, (str, bytes, set, frozenset)):
+        raise TypeError(f"{where} must be a list, whose order is that of the codes, not {values!r}")
+    try:
+        values = [_plain(value) for value in values]
+        repeated = len(set(values)) != len(values)
+    except TypeError as error:
+        raise TypeError(f"{where} must be a list of numbers or text: {error}") from None
+    if not least <= len(values) < MAX_CODES:
+        raise ValueError(f"{where} must list between {least} and {MAX_CODES - 1} values, not {len(values)}")
+    if repeated:
+        raise ValueError(f"{where} must list different values: {values}")
+    if any(value is None or value is pd.NA or value != value for value in values):
+        raise ValueError(f"{where} lists a missing value: declare Schema(missing='bin') instead")
     return values
 
 
 def _class_array(classes) -> np.ndarray:
-    classes = list(classes)
-    if len(set(classes)) != len(classes) or not 2 <= len(classes) < MAX_CODES:
-        raise ValueError(f"classes must be between 2 and {MAX_CODES - 1} different labels, not {classes}")
     array = np.array(classes)
     # np.array turns a mixture such as [0, 'a'] into strings: keep the labels as the user wrote them
     return array if array.tolist() == classes else np.array(classes, dtype=object)
 
 
 def _check_bins(n_bins, extra) -> int:
-    if not isinstance(n_bins, Integral) or isinstance(n_bins, bool) or not 2 <= n_bins < MAX_CODES - extra:
+    if not isinstance(n_bins, Integral) or isinstance(n_bins, bool) or not 2 <= int(n_bins) < MAX_CODES - extra:
         raise ValueError(f"n_bins must be a whole number between 2 and {MAX_CODES - 1 - extra}, not {n_bins!r}")
     return int(n_bins)
 
 
-def _lookup(index: pd.Index, values) -> np.ndarray:
-    """Position of each value in the index, -1 where it is not there."""
+def _lookup(declared, values, where) -> np.ndarray:
+    """Position of each value among the declared ones, -1 where it is not there; equal is what Python calls equal."""
     if isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):
-        table = np.append(index.get_indexer(values.cat.categories), -1)
-        return table[values.cat.codes.to_numpy()]
-    values = np.asarray(values)
-    if values.dtype.kind in "iuf" and index.dtype.kind in "iu" and len(index) > 1:
-        steps = np.diff(index.to_numpy())
-        if (steps == 1).all():  # consecutive integers: subtract instead of hashing
-            shifted = values - index[0]
-            inside = (shifted >= 0) & (shifted < len(index))
-            if values.dtype.kind == "f":
-                inside &= shifted == np.floor(shifted)
-            return np.where(inside, shifted, -1).astype(np.int64)
-    return index.get_indexer(pd.Index(values))
+        found, which = values.cat.categories, values.cat.codes.to_numpy()
+    else:
+        values = np.asarray(values)
+        try:
+            which, found = pd.factorize(values.astype(values.dtype.newbyteorder("="), copy=False))
+        except TypeError as error:
+            raise TypeError(f"{where} holds a value that is neither a number nor text: {error}") from None
+    position = {value: code for code, value in enumerate(declared)}
+    table = np.array([*(position.get(value, -1) for value in found), -1], dtype=np.int16)
+    return table.take(which)  # pandas writes a missing value as -1: the last entry
 
 
 def _to_float(values, name) -> np.ndarray:
-    if isinstance(getattr(values, "dtype", None), pd.api.extensions.ExtensionDtype):
-        values = values.astype(object).where(values.notna(), np.nan)  # pandas' own missing value is no float
     array = np.asarray(values)
+    if array.dtype in (np.float32, np.float64):
+        return array
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: column {name!r} holds complex numbers")
+    if array.dtype.kind in "mM":
+        raise TypeError(f"column {name!r} is declared numeric but holds times: turn them into numbers first")
+    if array.dtype == object:
+        array = np.where(pd.isna(array), np.nan, array)  # None and pandas' own missing value are no floats
     try:
-        return array if array.dtype.kind == "f" else array.astype(float)
+        return array.astype(float)
     except (TypeError, ValueError) as error:
         text = f"column {name!r} is declared numeric but holds a value that is not a number: {error}"
         raise type(error)(text) from None
 
 
+def _one_dimensional(y: np.ndarray) -> np.ndarray:
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise ValueError(f"y must be one-dimensional, not of shape {y.shape}")
+    return y
+
+
 def _as_table(X) -> np.ndarray:
     if hasattr(X, "sparse") or type(X).__module__.startswith("scipy.sparse"):
         raise TypeError("Sparse data was passed, but dense data is required: use X.toarray()")
-    if hasattr(X, "__array__"):
-        return np.asarray(X)
-    return np.array([list(row) for row in X], dtype=object) if _is_mixed(X) else np.asarray(X)
-
-
-def _is_mixed(X) -> bool:
-    first = X[0] if isinstance(X, (list, tuple)) and X else None
-    return isinstance(first, (list, tuple)) and any(isinstance(v, str) for v in first)
+    if isinstance(X, np.ma.MaskedArray):
+        raise TypeError("masked arrays hide values that are still there: pass X.filled(np.nan)")
+    # rows written as lists may mix numbers and text, which an array of one type would all turn into text
+    return np.asarray(X) if hasattr(X, "__array__") else np.array(X, dtype=object)
 
 
 def _name_error(names, columns) -> str:
@@ -388,7 +436,11 @@ def _name_error(names, columns) -> str:
         )
     unseen = sorted(set(names) - set(columns))
     absent = sorted(set(columns) - set(names))
-    return f"The feature names should match those of the schema. Not in the schema: {unseen}; missing from X: {absent}"
+    twice = sorted({name for name in names if names.count(name) > 1})
+    return (
+        f"The feature names should match those of the schema. Not in the schema: {unseen}; missing from X: {absent}"
+        + (f"; more than once in X: {twice}" if twice else "")
+    )
 
 
 def _plain(value):

@@ -6,6 +6,9 @@ is about 11 pixels high on a screen 390 pixels wide. Panels are stacked, not set
 
 from __future__ import annotations
 
+import io
+import re
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["DASHES", "MARKERS", "PALETTE", "STYLE", "figure", "log_ticks", "use"]
+__all__ = ["DASHES", "MARKERS", "PALETTE", "STYLE", "figure", "log_ticks", "show", "table", "use"]
 
 # Okabe and Ito's eight colours without yellow, which is too faint on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -106,3 +109,47 @@ def log_ticks(axes: Axes, values: Any, axis: str = "x") -> None:
     set_scale("log")
     set_ticks(values, labels=[f"{value:g}" for value in values])
     set_ticks([], minor=True)
+
+
+def show(made: Figure, alt: str, key: str | None = None) -> None:
+    """Show a figure in a notebook, and hand it to the chapters together with the words for those who cannot see it.
+
+    Parameters
+    ----------
+    made : Figure
+        It is drawn in 64 colours, which keeps a page small, and closed.
+    alt : str
+        What the figure shows, for a reader who cannot see it.
+    key : str, optional
+        Name under which a chapter may show it, with ``glue:any``.
+    """
+    import matplotlib.pyplot as plt
+    import PIL.Image
+    from IPython.display import HTML, Image, display
+    from myst_nb import glue
+
+    full, png = io.BytesIO(), io.BytesIO()
+    made.savefig(full, format="png", dpi=180)
+    plt.close(made)
+    PIL.Image.open(full).convert("RGB").quantize(64, dither=PIL.Image.Dither.NONE).save(png, "PNG", optimize=True)
+    if key:
+        source = b64encode(png.getvalue()).decode()
+        glue(key, HTML(f'<img alt="{alt}" src="data:image/png;base64,{source}">'), display=False)
+    display(Image(png.getvalue()))
+
+
+def table(rows: Any, key: str | None = None) -> Any:
+    """Rows (anything that makes a DataFrame) as a table that scrolls in its own box on a narrow screen.
+
+    Returns an object that a notebook shows; ``key`` names it for the chapters, as in :func:`show`.
+    """
+    import pandas as pd
+    from IPython.display import HTML
+    from myst_nb import glue
+
+    html = pd.DataFrame(rows).fillna("").to_html(index=False, border=0)
+    html = re.sub(r"(<tr[^>]*>\s*<t[dh])", r'\1 style="text-align: left"', html)
+    framed = HTML(f'<div style="overflow-x: auto; margin-bottom: 1rem">{html}</div>')
+    if key:
+        glue(key, framed, display=False)
+    return framed

@@ -10,7 +10,7 @@ from dpforest.counting.structure import Splits, check_below, frozen, kind
 from dpforest.counting.threads import check_threads, in_threads, pieces_of, total_of
 
 _PREPARING = 1e5  # nanoseconds: what it takes at least to prepare the bit engine
-_PARTIAL_BYTES = 1 << 26  # what the threads' histograms may take together before they share one
+_PARTIAL_BYTES = 1 << 24  # what the threads' histograms may take together before they share one
 
 
 def node_class_counts(codes, labels, n_classes, splits, slots, assignment=None, n_jobs=1, engine="auto") -> np.ndarray:
@@ -111,8 +111,8 @@ def feature_histograms(
     threads = check_threads(n_jobs)
 
     def add(first, last, columns, out):
-        at, row = np.empty((2, rows.BLOCK), np.int64)
-        rows.histogram(codes, labels, assignment, first, last, *path, columns, frozen(allowed), offsets, at, row, out)
+        room = rows.sorting_room(path, last - first)
+        rows.histogram(codes, labels, assignment, first, last, *path, columns, frozen(allowed), offsets, *room, out)
 
     if threads * histogram_bytes(n_slots, cardinalities, n_classes) > _PARTIAL_BYTES:
         out = np.zeros(shape, dtype=np.int64)  # one for all: each thread walks every record, for features of its own

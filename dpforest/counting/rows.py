@@ -15,6 +15,7 @@ from dpforest.counting.structure import Splits, Visit
 from dpforest.counting.words import helper, kernel, moved, pointer
 
 BLOCK = 2048  # rows
+_BATCH = 1 << 20  # rows that are sorted together: 12 MB for each thread
 _HISTOGRAM_CELLS = 1 << 20  # of int32, for the patterns of one unit
 
 # Columns of the table of nodes.  LOCAL numbers the wanted nodes of a unit, -1 for the others.  The line after the
@@ -68,6 +69,12 @@ def cost(path: Walk, n_rows: int, n_candidates: int, n_classes: int) -> float:
     table_bytes = n_wanted * (96 + 36 * n_candidates + 4 * n_classes * (1 << min(n_candidates, 6)))  # read at random
     heights = path.height[path.height >= 0]
     return n_rows * float((1.6 + 1.5 * n_candidates + 1.5 * heights).sum()) * (1 + min(table_bytes / (1 << 22), 4))
+
+
+def sorting_room(path: Walk, n_rows: int) -> tuple[np.ndarray, ...]:
+    """Workspace of one thread for :func:`histogram`."""
+    batch, n_local = max(1, min(n_rows, _BATCH)), int(np.diff(path.start).max(initial=0))
+    return np.empty(BLOCK, np.int64), *np.empty((3, batch), np.int32), np.empty(n_local + 1, np.int32)
 
 
 @helper
@@ -141,25 +148,42 @@ def count(
 @kernel
 def histogram(
     codes, labels, assignment, first, last,
-    nodes, masks, roots, height, start, slot_of, columns, allowed, offsets, at, row, out,
+    nodes, masks, roots, height, start, slot_of, columns, allowed, offsets, at, local_of, row, sorted_row, place, out,
 ):  # fmt: skip
-    """Add to ``out`` (n_slots, n_bins, C) the class counts of each bin of the features ``columns``, where allowed."""
+    """Add to ``out`` (n_slots, n_bins, C) the class counts of each bin of the features ``columns``, where allowed.
+
+    The rows of a batch are sorted by node first.  Otherwise each increment would go to another page of a large ``out``.
+    """
     for unit in range(height.size):
-        for begin in range(first, last if height[unit] >= 0 else first, BLOCK):
-            n = min(BLOCK, last - begin)
-            _descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, at)
-            kept = 0
-            for i in range(n):
-                local = nodes[at[i], LOCAL]
-                if local >= 0:  # keep the rows that count, with their slot
-                    at[kept] = slot_of[start[unit] + local]
-                    row[kept] = begin + i
-                    kept += 1
+        n_local = start[unit + 1] - start[unit]
+        for batch in range(first, last if height[unit] >= 0 else first, row.size):
+            end, kept = min(batch + row.size, last), 0
+            place[: n_local + 1] = 0
+            for begin in range(batch, end, BLOCK):
+                n = min(BLOCK, end - begin)
+                _descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, at)
+                for i in range(n):
+                    local = nodes[at[i], LOCAL]
+                    if local >= 0:
+                        local_of[kept] = local
+                        row[kept] = begin + i - batch
+                        place[local + 1] += 1
+                        kept += 1
+            for local in range(n_local):
+                place[local + 1] += place[local]
+            for i in range(kept):
+                sorted_row[place[local_of[i]]] = row[i]
+                place[local_of[i]] += 1  # ends where the next node's rows begin
             for j in range(columns.size):
-                feature = columns[j]
-                for i in range(kept):
-                    if allowed[at[i], feature]:
-                        out[at[i], offsets[feature] + codes[feature, row[i]], labels[row[i]]] += 1
+                feature, i = columns[j], 0
+                for local in range(n_local):
+                    slot = slot_of[start[unit] + local]
+                    if allowed[slot, feature]:
+                        while i < place[local]:
+                            r = batch + sorted_row[i]
+                            out[slot, offsets[feature] + codes[feature, r], labels[r]] += 1
+                            i += 1
+                    i = place[local]
 
 
 @kernel

@@ -142,7 +142,7 @@ def load(path) -> ReleasedForest:
 
 
 class PrivateForestClassifier(ForestPredictor, BaseEstimator):
-    """Base of the private forest classifiers; a paper's module adds its parameters and :meth:`_grow`.
+    """Base of the private forest classifiers; a paper's module adds its parameters and its ``_grow``.
 
     ``fit`` checks the parameters, encodes the table on the schema's public grid, hands it to a
     :class:`~dpforest.curator.Curator`, and keeps the released forest, the ledger and the guarantee.  A subclass

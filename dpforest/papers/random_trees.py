@@ -5,8 +5,6 @@ The structure of the trees is drawn without looking at the data; only the leaves
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dpforest.estimators import MAX_DEPTH, PrivateForestClassifier, check_choice, check_count
@@ -113,8 +111,10 @@ class RandomTreesClassifier(PrivateForestClassifier):
         half = max(1, schema.n_features // 2)
         if self.variant == "published":
             n = curator.size(what="the number of records", where="RDT, the rule for the height of a tree")
-            base = max(2.0, float(np.mean(curator.cardinalities)))
-            return max(1, min(half, math.floor(math.log(max(n, 1), base)) - 1))
+            base, levels = max(2.0, float(np.mean(curator.cardinalities))), 0
+            while base ** (levels + 1) <= n:  # the whole part of log_b n, which a rounded logarithm may miss
+                levels += 1
+            return max(1, min(half, levels - 1))
         return half if self.max_depth is None else self.max_depth
 
     def _check_parameters(self) -> None:

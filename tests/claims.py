@@ -13,7 +13,7 @@ import json
 import pkgutil
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -193,7 +193,7 @@ def _verdict_problems(claim: str, prefix: str, verdicts: list[Verdict]) -> list[
 
 def table(found: Scan) -> str:
     """The page ``claims.md``."""
-    lines = [_HEAD]
+    lines = [_HEAD, _totals(found)]
     for page in _reading_order():
         here = [c for c in found.ids if found.book.get(c) and found.book[c][0].page == page]
         rows = [c for c in here if c.split("-")[0] in NEEDS_VERDICT]
@@ -201,16 +201,24 @@ def table(found: Scan) -> str:
             continue
         lines += ["", f"## {_title(page)}", ""]
         for claim in sorted(rows, key=lambda c: (found.book[c][0].kind == "example", c)):
-            said = found.verdicts[claim][0] if found.verdicts.get(claim) else Verdict("open", "", "", "")
-            where = [f"`{found.test[claim][0]}`"] if found.test.get(claim) else []
-            where += [f"`{name.removeprefix('dpforest.')}`" for name in found.code.get(claim, [])[:2]]
+            said = found.verdicts[claim][0] if found.verdicts.get(claim) else Verdict("open", "", "", "none")
+            where = [f"`{said.test}`", *(f"`{name.removeprefix('dpforest.')}`" for name in found.code[claim][:2])]
+            where += [f"{{doc}}`notebook <../notebooks/rendered/{name}>`" for name in found.notebook[claim][:1]]
             lines += [
-                f"{{prf:ref}}`{claim}`",
-                f": **{said.verdict}**, {said.evidence} evidence. {said.constant}",
-                f"  <br>{' · '.join(where)}",
+                f"{{prf:ref}}`{claim}` · {found.book[claim][0].title or claim}",
+                f": **{said.verdict}** · {said.evidence} · {said.constant}",
+                f"  <br>`{claim}` · {' · '.join(where)}",
                 "",
             ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _totals(found: Scan) -> str:
+    counts = Counter(verdicts[0].verdict for verdicts in found.verdicts.values() if verdicts)
+    published = Counter(v[0].verdict for c, v in found.verdicts.items() if v and c.startswith("pub-"))
+    every = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v])
+    papers = ", ".join(f"{published[v]} {v}" for v in VERDICTS if published[v])
+    return f"In all: {every}. Of the {published.total()} claims that papers published: {papers}.\n"
 
 
 _HEAD = """# Claims

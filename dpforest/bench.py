@@ -1,0 +1,320 @@
+"""Speed and memory, measured in one run: ``python -m dpforest.bench``.
+
+Every time is also given as a ratio, to scikit-learn's ExtraTrees and to one *bincount pass*: one ``np.bincount``
+per column over the binned table.  Ratios within a run travel between machines; seconds do not.  Repetitions of the
+things compared are interleaved, so that a disturbance of the machine falls on all of them, and medians are given
+with their range.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import numba
+import numpy as np
+import sklearn
+from scipy.special import ndtri
+from sklearn.ensemble import ExtraTreesClassifier
+
+from dpforest import scores
+from dpforest.chance import Seeded
+from dpforest.curator import Curator
+from dpforest.papers.edprf import EDPRFClassifier
+from dpforest.papers.random_trees import RandomTreesClassifier
+from dpforest.privacy import Ledger, UnprovenPrivacyWarning
+from dpforest.schema import Schema
+from dpforest.tree import Growth, grow_binary
+
+__all__ = ["Table", "greedy_forest", "main", "measure", "report", "synthetic"]
+
+THREADS = 2
+TREES, DEPTH, BINS = 100, 6, 32
+LEVELS = (5, 7, 9, 12, 16, 20, 30, 40)
+GREEDY, CUTS, RANDOM, EDPRF = "greedy forest", "greedy forest, ordered cuts", "RandomTreesClassifier", "EDPRFClassifier"
+EXTRA, PASS, ENCODE = "ExtraTreesClassifier", "bincount pass", "encode"
+
+
+# -- what is measured
+# ---------------------------------------------------------------------------------------------------
+
+
+class Table:
+    """A table with its schema, encoded once for what is timed without encoding."""
+
+    def __init__(self, X, y, schema: Schema):
+        self.X, self.y, self.schema = X, np.asarray(y), schema
+        self.codes, self.labels = schema.encode(X, BINS).codes, schema.encode_labels(y)
+        # scikit-learn takes numbers only: an array as it is, a data frame as its codes
+        self.numbers = X if isinstance(X, np.ndarray) else np.ascontiguousarray(self.codes.T, dtype=np.float32)
+
+    def head(self, n_rows: int) -> Table:
+        """The first rows."""
+        return Table(self.X[:n_rows], self.y[:n_rows], self.schema)
+
+
+def synthetic(n_rows: int, seed: int = 7) -> Table:
+    """Eight categorical columns with 5 to 40 levels and six numeric ones; about 32 % of the labels are positive."""
+    chance = Seeded(seed)
+
+    def uniform():
+        return (chance.integers(1 << 52, n_rows) + 0.5) / (1 << 52)
+
+    columns = {f"c{levels}": chance.integers(levels, n_rows) for levels in LEVELS}
+    columns["uniform"] = uniform()
+    columns["normal"] = np.clip(ndtri(uniform()), -4, 4)
+    columns["exponential"] = np.minimum(-np.log(uniform()), 8)
+    columns["uniform2"] = uniform()
+    columns["skewed"] = uniform() * uniform()
+    columns["integer"] = chance.integers(100, n_rows)
+    score = (
+        np.sin(columns["c12"]) + (columns["c5"] == 2) + columns["normal"] * (columns["c7"] > 3) + 2 * columns["skewed"]
+    )
+    y = (score + 0.8 * ndtri(uniform()) > 1.35).astype(np.int64)
+    bounds = [(0, 1), (-4, 4), (0, 8), (0, 1), (0, 1), (0, 99)]
+    schema = Schema(
+        numeric=dict(zip(list(columns)[len(LEVELS) :], bounds, strict=True)),
+        categorical={f"c{levels}": list(range(levels)) for levels in LEVELS},
+        classes=[0, 1],
+        columns=list(columns),
+    )
+    return Table(np.column_stack(list(columns.values())).astype(np.float32), y, schema)
+
+
+def greedy_forest(table: Table, ordered_cuts: bool = False, epsilon: float = 1.0):
+    """A forest of which every tree sees every record, from codes to release.
+
+    Each node takes one of four random candidates by permute-and-flip on count-weighted Gini; leaves hold noisy
+    counts. A candidate cuts a category's levels into two random sets, or with ``ordered_cuts`` at a random place of
+    their order.
+    """
+    schema, chance, ledger = table.schema, Seeded(0), Ledger("add-remove")
+    sizes = schema.cardinalities(BINS)
+    curator = Curator(table.codes, table.labels, schema.n_classes, sizes, chance=chance, ledger=ledger, n_jobs=THREADS)
+    growth = Growth(TREES, schema.n_features, schema.n_classes, ledger, "sequential")
+    ordered = np.array([ordered_cuts or name in schema.numeric for name in schema.columns])
+    share = epsilon / TREES / (DEPTH + 1)
+    leaves = grow_binary(
+        growth, curator, chance, ordered, depth=DEPTH, n_candidates=4, score=scores.gini, epsilons=[share] * DEPTH
+    )
+    growth.settle(leaves, curator.count_classes(growth, leaves.nodes, leaves.scopes, share))
+    return growth.release()
+
+
+def _fits(table: Table) -> dict[str, Callable]:
+    """What to time, by name; each returns what :func:`_predictions` needs."""
+    common = {"schema": table.schema, "random_state": 0, "n_jobs": THREADS}
+    return {
+        PASS: lambda: [np.bincount(column) for column in table.codes] and None,
+        ENCODE: lambda: table.schema.encode(table.X, BINS) and None,
+        GREEDY: lambda: greedy_forest(table),
+        CUTS: lambda: greedy_forest(table, ordered_cuts=True),
+        RANDOM: lambda: RandomTreesClassifier(n_estimators=TREES, max_depth=DEPTH, **common).fit(table.X, table.y),
+        EDPRF: lambda: EDPRFClassifier(n_estimators=10, **common).fit(table.X, table.y),
+        EXTRA: lambda: ExtraTreesClassifier(TREES, max_depth=DEPTH, n_jobs=THREADS, random_state=0).fit(
+            table.numbers, table.y
+        ),
+    }
+
+
+def _predictions(table: Table, fitted: dict) -> dict[str, Callable]:
+    return {
+        GREEDY: lambda: fitted[GREEDY].sum_leaves(table.codes, THREADS).argmax(axis=1),
+        RANDOM: lambda: fitted[RANDOM].predict(table.X),
+        EDPRF: lambda: fitted[EDPRF].predict(table.X),
+        EXTRA: lambda: fitted[EXTRA].predict(table.numbers),
+    }
+
+
+# -- measuring
+# ----------------------------------------------------------------------------------------------------------
+
+
+def _interleaved(todo: dict[str, Callable], repeats: int) -> tuple[dict[str, dict], dict]:
+    """Wall and processor seconds of each thing, and what each returned."""
+    times: dict[str, dict] = {name: {"wall": [], "cpu": []} for name in todo}
+    results = {}
+    for _ in range(repeats):
+        for name, do in todo.items():
+            wall, cpu = time.perf_counter(), time.process_time()
+            results[name] = do()
+            times[name]["wall"].append(time.perf_counter() - wall)
+            times[name]["cpu"].append(time.process_time() - cpu)
+    return times, results
+
+
+def _peak_bytes() -> int:
+    import resource  # not on Windows
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def _child(task: str, folder: str, name: str) -> dict:
+    """What a fresh process measures: the peak memory of one fit and prediction, or the time of the first ones."""
+    X, y = (np.load(Path(folder) / f"{part}.npy") for part in ("X", "y"))
+    table = Table(X, y, synthetic(1).schema)
+    base = _peak_bytes()
+    times = []
+    for _ in range(1 if task == "memory" else 2):
+        start = time.perf_counter()
+        fitted = {name: _fits(table)[name]()}
+        middle = time.perf_counter()
+        _predictions(table, fitted).get(name, lambda: None)()
+        times.append((middle - start, time.perf_counter() - middle))
+    return {"base": base, "over": _peak_bytes() - base, "times": times}
+
+
+def _in_a_fresh_process(task: str, table: Table, name: str) -> dict:
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(Path(folder) / "X.npy", table.X)
+        np.save(Path(folder) / "y.npy", table.y)
+        environment = dict(os.environ)
+        if task == "compile":
+            environment["NUMBA_CACHE_DIR"] = folder
+        command = [sys.executable, "-W", "ignore", "-m", "dpforest.bench", "--child", task, folder, name]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+
+
+def measure(n_rows: int = 1_000_000, repeats: int = 3, *, adult: bool = True, processes: bool = True) -> dict:
+    """Measure everything; the answer holds numbers and text only.
+
+    Parameters
+    ----------
+    n_rows : int
+        Of the synthetic table.
+    repeats : int
+    adult : bool
+        Also the census set, where it can be had.
+    processes : bool
+        Also what needs fresh processes: peak memory and first-call compile time.
+    """
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnprovenPrivacyWarning)
+        table = synthetic(n_rows)
+        small = table.head(min(n_rows, 50_000))
+        _one_table(small, 1)  # compiles, outside all timing
+        answer: dict = {"rows": n_rows, "repeats": repeats, "tables": {"synthetic": _one_table(table, repeats)}}
+        growth = {}
+        for n in sorted({n_rows // 10, 3 * n_rows // 10, n_rows}):
+            part = table.head(n)
+            few = {name: _fits(part)[name] for name in (PASS, GREEDY, CUTS, RANDOM)}
+            growth[n] = _interleaved(few, repeats)[0]
+        answer["growth"] = growth
+        if processes:
+            kinds = (GREEDY, RANDOM, EDPRF, EXTRA)
+            answer["memory"] = {name: _in_a_fresh_process("memory", table, name) for name in kinds}
+            answer["compile"] = {name: _in_a_fresh_process("compile", small, name) for name in kinds[:3]}
+        if adult:
+            answer["tables"]["adult"] = _adult(repeats)
+    answer["versions"] = {
+        "python": platform.python_version(), "numpy": np.__version__, "numba": numba.__version__,
+        "scikit-learn": sklearn.__version__,
+    }  # fmt: skip
+    answer["machine"] = {
+        "system": f"{platform.system()} {platform.machine()}", "cores": os.cpu_count(), "threads": THREADS,
+        "load before": load, "load after": os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan"),
+    }  # fmt: skip
+    return answer
+
+
+def _one_table(table: Table, repeats: int) -> dict:
+    fit, fitted = _interleaved(_fits(table), repeats)
+    predict, _ = _interleaved(_predictions(table, fitted), repeats)
+    return {"rows": int(table.codes.shape[1]), "columns": len(table.codes), "fit": fit, "predict": predict}
+
+
+def _adult(repeats: int) -> dict:
+    from dpforest import datasets
+
+    try:
+        adult = datasets.load("adult")
+    except datasets.DatasetUnavailableError as error:
+        return {"missing": str(error)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of values outside the public bounds
+        return _one_table(Table(adult.X, adult.y, adult.schema), repeats)
+
+
+# -- printing
+# -----------------------------------------------------------------------------------------------------------
+
+
+def report(answer: dict) -> str:
+    """The measurements as text."""
+    machine, lines = answer["machine"], []
+    versions = ", ".join(f"{name} {version}" for name, version in answer["versions"].items())
+    lines.append(
+        f"{versions}; {machine['system']}, {machine['cores']} cores, {machine['threads']} threads, "
+        f"load {machine['load before']:.1f} before, {machine['load after']:.1f} after; medians of {answer['repeats']}"
+    )
+    for name, table in answer["tables"].items():
+        if "missing" in table:
+            lines += ["", f"{name}: {table['missing']}"]
+            continue
+        unit, slow = median(table["fit"][PASS]["wall"]), table["fit"][EXTRA]["wall"]
+        lines += ["", f"{name}, {table['rows']:,} x {table['columns']}: fit", _header()]
+        lines += [_line(step, times, unit, slow) for step, times in table["fit"].items()]
+        lines += ["", f"{name}: predict the same rows", _header()]
+        slow = table["predict"][EXTRA]["wall"]
+        lines += [_line(step, times, unit, slow) for step, times in table["predict"].items()]
+    lines += ["", "growth with the rows: nanoseconds of wall time per row"]
+    for name in next(iter(answer["growth"].values())):
+        each = (f"{int(n):>9,}: {1e9 * median(t[name]['wall']) / int(n):8.1f}" for n, t in answer["growth"].items())
+        lines.append(f"  {name:<28}{'   '.join(each)}")
+    if "memory" in answer:
+        lines += ["", "peak memory over data and imports (fit and predict, fresh process)"]
+        lines += [f"  {name:<28}{got['over'] / 1e6:8.0f} MB" for name, got in answer["memory"].items()]
+        lines += ["", "first call, nothing compiled before (fit + predict; less the second call)"]
+        for name, got in answer["compile"].items():
+            (fit, predict), (fit2, predict2) = got["times"]
+            lines.append(f"  {name:<28}{fit - fit2:8.1f} s + {predict - predict2:.1f} s")
+    return "\n".join(lines)
+
+
+def _header() -> str:
+    return f"  {'':<28}{'wall s':>10}{'(range)':>21}{'CPU s':>10}{'passes':>9}{'ExtraTrees / this':>19}"
+
+
+def _line(step: str, times: dict, unit: float, slow: list[float]) -> str:
+    wall, cpu = times["wall"], median(times["cpu"])
+    span = f"({min(wall):.4g}-{max(wall):.4g})"
+    return (
+        f"  {step:<28}{median(wall):>10.4g}{span:>21}{cpu:>10.4g}{median(wall) / unit:>9.2f}"
+        f"{median(slow) / median(wall):>19.1f}"
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m dpforest.bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="50 000 rows, no fresh processes")
+    parser.add_argument("--rows", type=int, help="rows of the synthetic table (default 1 000 000)")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="write the measurements to this file")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.child:
+        print(json.dumps(_child(*options.child)))
+        return
+    n_rows = options.rows or (50_000 if options.quick else 1_000_000)
+    answer = measure(n_rows, options.repeats, processes=not options.quick)
+    if options.json:
+        options.json.write_text(json.dumps(answer, indent=1))
+    print(report(answer))
+
+
+if __name__ == "__main__":
+    main()

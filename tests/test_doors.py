@@ -1,0 +1,300 @@
+"""The two doors while a learner runs: what it learns comes through the curator, what it draws through the chance.
+
+The same rules are read from the source in ``tests/test_floors.py``; here they are seen to hold at run time.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import inspect
+import json
+import math
+import pkgutil
+import random
+import warnings
+import weakref
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpforest import Schema, UnprovenPrivacyWarning, counting, curator, estimators, papers
+from dpforest.chance import Seeded
+from dpforest.curator import Curator
+from dpforest.estimators import PrivateForestClassifier
+
+SCHEMA = Schema(numeric={"a": (0, 1)}, categorical={"b": ["x", "y", "z"], "c": ["u", "v"]}, classes=[0, 1, 2])
+COUNTING = ["node_class_counts", "feature_histograms", "candidate_counts"]
+
+
+def learners() -> list[type]:
+    """Every estimator of every paper."""
+    modules = [importlib.import_module(m.name) for m in pkgutil.iter_modules(papers.__path__, "dpforest.papers.")]
+    every = [(module, thing) for module in modules for thing in vars(module).values() if inspect.isclass(thing)]
+    mine = [thing for module, thing in every if thing.__module__ == module.__name__]
+    return [thing for thing in mine if issubclass(thing, PrivateForestClassifier)]
+
+
+def configured(kind, **parameters):
+    base = {"epsilon": 5.0, "schema": SCHEMA, "n_estimators": 2, "max_depth": 2, "random_state": 0}
+    if kind.__name__ == "RandomTreesClassifier" and parameters.get("variant") == "published":
+        base["max_depth"] = None
+    return kind(**base | parameters)
+
+
+def settings(kind) -> list[dict]:
+    """Enough options that every query of the curator is asked."""
+    every: list[dict] = [{}, {"relation": "replace-one"}, {"variant": "published"}]
+    more = {"leaf": "counts", "stop": "never", "split": "multiway", "selection": "exponential"}
+    return every + [{name: value} for name, value in more.items() if name in inspect.signature(kind).parameters]
+
+
+CASES = [(kind, options) for kind in learners() for options in settings(kind)]
+cases = pytest.mark.parametrize(("kind", "options"), CASES, ids=str)
+
+
+def table(seed: int, n: int = 90):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": rng.random(n), "b": rng.choice(list("xyz"), n), "c": rng.choice(list("uv"), n)})
+    return X, (X.a > 0.5).astype(int) + (X.b == "x")
+
+
+def fit(kind, options, seed: int = 0) -> str:
+    """All that a fit lets out: the model, and its ledger."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnprovenPrivacyWarning)
+        model = configured(kind, **options).fit(*table(seed))
+    return json.dumps(model.to_dict()) + str(model.ledger_)
+
+
+def test_every_paper_has_its_learner():
+    assert {kind.__name__ for kind in learners()} >= {"EDPRFClassifier", "RandomTreesClassifier"}
+
+
+# -- the curator -----------------------------------------------------------------------------------------------------
+
+
+class FixedAnswers:
+    """Counting kernels that answer from the query alone, never from the records."""
+
+    def __init__(self, seed: int):
+        self.seed = seed
+
+    def _answer(self, *shape):
+        return np.random.default_rng([self.seed, *shape]).integers(0, 50, size=shape)
+
+    def node_class_counts(self, codes, labels, n_classes, splits, slots, **_):
+        return self._answer(int(slots.max(initial=-1)) + 1, n_classes)
+
+    def feature_histograms(self, codes, labels, n_classes, cardinalities, splits, slots, **_):
+        return self._answer(int(slots.max(initial=-1)) + 1, int(np.sum(cardinalities)), n_classes)
+
+    def candidate_counts(self, codes, labels, n_classes, splits, slots, features, masks, **_):
+        return self._answer(*features.shape, 2, n_classes)
+
+
+@cases
+def test_a_learner_knows_what_the_curator_answers_and_nothing_else(kind, options, monkeypatch):
+    """With answers that do not depend on the records, nothing that is let out does."""
+    honest = fit(kind, options, seed=0), fit(kind, options, seed=1)
+    assert honest[0] != honest[1]
+    monkeypatch.setattr(curator, "counting", FixedAnswers(1))
+    assert fit(kind, options, seed=0) == fit(kind, options, seed=1)
+    first = fit(kind, options)
+    monkeypatch.setattr(curator, "counting", FixedAnswers(2))
+    assert fit(kind, options) != first  # and it does listen to them
+
+
+@cases
+def test_the_records_may_vanish_once_the_curator_has_them(kind, options, monkeypatch):
+    """The arrays handed to the curator are spoilt behind it; the learner does not notice."""
+    plain, spoilt = fit(kind, options), []
+
+    class Spoiling(Curator):
+        def __init__(self, codes, labels, *args, **kwargs):
+            super().__init__(codes.copy(), labels.copy(), *args, **kwargs)
+            codes[:], labels[:] = 255, 255
+            spoilt.append(len(labels))
+
+    monkeypatch.setattr(estimators, "Curator", Spoiling)
+    assert fit(kind, options) == plain
+    assert spoilt == [90]
+
+
+@cases
+def test_the_curator_is_gone_when_the_fit_is_done(kind, options, monkeypatch):
+    """Nothing that a fitted model holds leads back to the records."""
+    made = []
+
+    class Watched(Curator):
+        def __init__(self, codes, labels, *args, **kwargs):
+            super().__init__(codes, labels, *args, **kwargs)
+            made.extend(map(weakref.ref, (self, self._codes, self._labels)))
+
+    monkeypatch.setattr(estimators, "Curator", Watched)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnprovenPrivacyWarning)
+        model = configured(kind, **options).fit(*table(0))
+    gc.collect()
+    assert len(made) == 3
+    assert [reference() for reference in made] == [None] * 3
+    assert model.forest_.n_nodes > 0
+
+
+@cases
+def test_every_count_is_asked_for_by_the_curator_and_charged(kind, options, monkeypatch):
+    """Each call of a kernel comes from the curator, and each query of the curator leaves its trace in the ledger."""
+    callers, silent, asked = set(), [], []
+
+    def watched(kernel):
+        def call(*args, **kwargs):
+            callers.add(inspect.currentframe().f_back.f_globals["__name__"])
+            return kernel(*args, **kwargs)
+
+        return call
+
+    for name in COUNTING:
+        monkeypatch.setattr(counting, name, watched(getattr(counting, name)))
+
+    def traced(name, query):
+        def ask(self, *args, **kwargs):
+            charged = len(self._ledger._charges)
+            answer = query(self, *args, **kwargs)
+            asked.append(name)
+            paid = len(self._ledger._charges) == charged + 1
+            if not paid and not (name in ("peek", "size") and self._ledger.leaks):
+                silent.append(name)
+            return answer
+
+        return ask
+
+    for name in ("choose_feature", "choose_candidate", "choose_label", "count_classes", "peek", "size"):
+        monkeypatch.setattr(Curator, name, traced(name, getattr(Curator, name)))
+    fit(kind, options)
+    assert callers == {"dpforest.curator"}
+    assert silent == []
+    assert set(asked) & {"choose_label", "count_classes"}
+
+
+@pytest.mark.parametrize("kind", learners(), ids=lambda kind: kind.__name__)
+def test_leaks_are_in_the_ledger_of_the_published_variant_and_of_no_proved_one(kind):
+    X, y = table(0)
+    for options in settings(kind):
+        model = configured(kind, **options)
+        if options.get("variant") != "published":
+            model.fit(X, y)
+            assert model.ledger_.leaks == []
+            assert model.guarantee_.epsilon == pytest.approx(5.0, rel=1e-9)
+            continue
+        with pytest.warns(UnprovenPrivacyWarning, match="leak: "):
+            model.fit(X, y)
+        assert model.ledger_.leaks
+        assert model.guarantee_.epsilon == math.inf
+        assert str(model.ledger_).count("leak: ") == len(model.ledger_.leaks)
+        assert all(leak.what and leak.where for leak in model.guarantee_.leaks)
+
+
+def test_a_learner_that_peeks_is_found_out():
+    """A planted cheat: proved by its own word, but it grows by what it saw for nothing."""
+    kind = learners()[0]
+
+    class Cheat(kind):
+        def _grow(self, curator, chance, schema, ledger, epsilon):
+            forest = super()._grow(curator, chance, schema, ledger, epsilon)
+            curator.peek(forest, np.flatnonzero(forest.feature < 0), what="the leaves", where="nowhere")
+            return forest
+
+    with pytest.raises(AssertionError, match="nothing is released"):
+        configured(Cheat).fit(*table(0))
+
+
+# -- the chance ------------------------------------------------------------------------------------------------------
+
+
+class Recorder(Seeded):
+    """A seeded chance that keeps what it drew."""
+
+    def __init__(self, random_state):
+        super().__init__(random_state)
+        self.drawn = []
+
+    def _keep(self, value):
+        self.drawn.append(np.array(value))
+        return value
+
+    def integers(self, high, size):
+        return self._keep(super().integers(high, size))
+
+    def permutation(self, n):
+        return self._keep(super().permutation(n))
+
+    def select(self, kind, law, scores, rate):
+        return self._keep(super().select(kind, law, scores, rate))
+
+    def two_sided_geometric(self, rate, size):
+        return self._keep(super().two_sided_geometric(rate, size))
+
+
+class Tape(Recorder):
+    """Gives the recorded draws again, whatever the law."""
+
+    def __init__(self, drawn):
+        self.drawn, self.left = [], list(drawn)
+
+    def integers(self, high, size):
+        return self.left.pop(0)
+
+    def permutation(self, n):
+        return self.left.pop(0)
+
+    def select(self, kind, law, scores, rate):
+        return self.left.pop(0)
+
+    def two_sided_geometric(self, rate, size):
+        return self.left.pop(0)
+
+
+@cases
+def test_the_draws_decide_the_model(kind, options):
+    """A tape of the draws, played to the same records, gives the same model: nothing else is random."""
+    model = configured(kind, **options)
+    X, y = table(0)
+    codes, labels = SCHEMA.encode(X, model.n_bins).codes, SCHEMA.encode_labels(y)
+    recorder = Recorder(7)
+    forest, _ = model._learn(codes, labels, SCHEMA, 5.0, recorder)
+    assert recorder.drawn
+    tape = Tape(recorder.drawn)
+    again, _ = model._learn(codes, labels, SCHEMA, 5.0, tape)
+    assert again.to_dict() == forest.to_dict()
+    assert tape.left == []
+    # the splits are drawn answers: played to other records of the same number, they give the same splits
+    other = SCHEMA.encode(table(1)[0], model.n_bins).codes
+    if options.get("variant") != "published":  # whose purity test looks
+        elsewhere, _ = model._learn(other, labels, SCHEMA, 5.0, Tape(recorder.drawn))
+        assert elsewhere.feature.tolist() == forest.feature.tolist()
+        assert elsewhere.mask.tolist() == forest.mask.tolist()
+
+
+@cases
+def test_nobody_elses_randomness_is_used(kind, options):
+    np.random.seed(1)  # noqa: NPY002 - the global state that must not matter
+    random.seed(1)
+    before = np.random.get_state()[1].tolist(), random.getstate()  # noqa: NPY002
+    first = fit(kind, options)
+    assert (np.random.get_state()[1].tolist(), random.getstate()) == before  # noqa: NPY002
+    np.random.seed(2)  # noqa: NPY002
+    random.seed(2)
+    assert fit(kind, options) == first
+
+
+@pytest.mark.parametrize("kind", learners(), ids=lambda kind: kind.__name__)
+def test_a_model_from_the_secure_source(kind):
+    pytest.importorskip("opendp", reason="the release extra is not installed")
+    X, y = table(0)
+    models = [configured(kind, source="secure", random_state=None, max_depth=3).fit(X, y) for _ in range(3)]
+    assert len({json.dumps(model.to_dict()) for model in models}) > 1  # no seed: a fit cannot be repeated
+    for model in models:
+        assert model.random_state is None
+        assert model.guarantee_.epsilon == pytest.approx(5.0, rel=1e-9)
+        assert model.predict(X).shape == y.shape

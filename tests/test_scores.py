@@ -12,6 +12,7 @@ from functools import partial
 from itertools import combinations_with_replacement, product
 
 import numpy as np
+import oracle
 import pytest
 import sympy
 import z3
@@ -22,7 +23,6 @@ from mpmath import iv
 from dpforest import scores
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
-from tests import oracle
 
 F = Fraction
 GRID = tuple(F(k, 4) for k in range(5))  # targets

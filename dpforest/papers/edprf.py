@@ -191,6 +191,8 @@ class EDPRFClassifier(PrivateForestClassifier):
         scores.CLASSIFICATION[self.criterion].range(self.relation, self.n_max)  # refuses a bad or a missing cap
         if not isinstance(self.stop_margin, Real) or not np.isfinite(float(self.stop_margin)):
             raise ValueError(f"stop_margin must be a finite number, not {self.stop_margin!r}")
+        if not self.n_max >= 2:
+            raise ValueError(f"n_max must be a public cap of at least 2 records, not {self.n_max!r}")
         if self.variant == "published":
             letter = {"budget": "aligned", "leaf": "label", "selection": "permute-and-flip"}
             asked = {name: getattr(self, name) for name, value in letter.items() if getattr(self, name) != value}

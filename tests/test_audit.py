@@ -212,6 +212,22 @@ def test_laws_may_come_from_elsewhere():
     assert audit.output == "a"
 
 
+@relations
+def test_both_ways_round_are_looked_at(relation):
+    """The larger ratio, 2, is met one way round alone: now on the one data set of a pair, now on the other."""
+    laws = {"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.75}
+    for first in (0, 1):
+
+        def law(estimator, schema, dataset, view, first=first):
+            if relation == "add-remove":
+                return laws[first if dataset else 1 - first]
+            return laws[first if dataset[:1] == ((0, 0),) else 1 - first]
+
+        audit = exact_audit(OneLeaf(relation=relation), n_max=1, law=law)
+        assert audit.epsilon == pytest.approx(math.log(2), rel=1e-12)
+        assert audit.probabilities == (0.5, 0.25)
+
+
 # -- what cannot be audited ------------------------------------------------------------------------------------------
 
 

@@ -145,6 +145,8 @@ def test_parameters_survive_fit_clone_and_set_params(kind):
 def test_pipelines_and_searches(kind):
     pipeline = make_pipeline(FunctionTransformer(), model(kind))
     assert pipeline.fit(X, Y).predict(X).shape == Y.shape
+    framed = pipeline.set_output(transform="pandas").fit(X, Y)  # a classifier has no table of its own to set
+    assert framed[-1].feature_names_in_.tolist() == SCHEMA.columns
     search = GridSearchCV(model(kind, epsilon=50.0), {"max_depth": [1, 2], "n_bins": [4, 10]}, cv=2).fit(X, Y)
     assert search.best_score_ > 0.5
     assert search.best_estimator_.random_state == 0

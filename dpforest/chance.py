@@ -160,7 +160,7 @@ def outcomes(program: Callable[[Replay], Any]) -> Iterator[tuple[Any, Any]]:
 class Secure:
     """Randomness for a real release: operating-system entropy and OpenDP's exact samplers.
 
-    Needs ``pip install dpforest[release]``.  It takes no seed and keeps no state, so nothing about the noise can
+    Needs the extra ``release`` of this package.  It takes no seed and keeps no state, so nothing about the noise can
     be recovered from it; a fit with it cannot be repeated.
     """
 
@@ -169,7 +169,7 @@ class Secure:
             import opendp.prelude as dp
         except ImportError:
             raise ImportError(
-                "source='secure' draws through OpenDP, which is not installed: pip install 'dpforest[release]'"
+                "source='secure' draws through OpenDP, which is not there: install dpforest with its extra 'release'"
             ) from None
         dp.enable_features("contrib")
         self._dp = dp

@@ -71,6 +71,8 @@ def check_epsilon(epsilon, name: str = "epsilon") -> float:
         raise ValueError(f"{name} is infinite: write {name}='non-private' if you mean to turn privacy off")
     if not float(epsilon) > 0:  # also refuses NaN
         raise ValueError(f"{name} must be positive, not {epsilon!r}")
+    if not 1e-9 <= float(epsilon) <= 1e6:
+        raise ValueError(f"{name} must lie between 1e-9 and 1e6, or be 'non-private', not {epsilon!r}")
     return float(epsilon)
 
 
@@ -185,9 +187,9 @@ class _Charge:
 
 
 @claim("thm-path")
-@dataclass
+@dataclass(eq=False)
 class Ledger:
-    """Every charge against the data, as a tree of scopes; its total is path-wise.
+    """Every charge against the data in one run, as a tree of scopes; its total is path-wise.
 
     A scope (the forest, a tree, a node) bears its own charges, and has children that compose as its ``kind`` says.
     The cost of a scope is its own charges plus the composition of its children, so that a tree of queries costs
@@ -246,11 +248,15 @@ class Ledger:
 
     @property
     def epsilon(self) -> float:
-        """Path-wise loss under the ledger's relation; infinite if there is a leak."""
+        """What this run spent under the ledger's relation, path-wise; infinite if there is a leak.
+
+        Another run on the same data may spend more, if its answers lead down a dearer path: the promise about every
+        run is the :class:`Guarantee`.
+        """
         return self.total(self.relation)
 
     def total(self, relation: str) -> float:
-        """Path-wise loss of the whole model under ``relation``."""
+        """What this run spent under ``relation``, path-wise; infinite if there is a leak."""
         return math.inf if self.leaks else self.paid(relation)
 
     def paid(self, relation: str) -> float:

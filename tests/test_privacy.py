@@ -581,8 +581,8 @@ def test_ledger_holds_no_answer():
 # -- vocabulary --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [1, 0.1, 1e-300, np.float32(0.5), np.int64(2), Fraction(1, 3)])
-def test_epsilon_may_be_any_positive_real(epsilon):
+@pytest.mark.parametrize("epsilon", [1, 0.1, 1e-9, 1e6, np.float32(0.5), np.int64(2), Fraction(1, 3)])
+def test_epsilon_may_be_any_positive_real_that_can_be_computed_with(epsilon):
     assert check_epsilon(epsilon) == float(epsilon)
     assert type(check_epsilon(epsilon)) is float
 
@@ -593,6 +593,8 @@ def test_epsilon_may_be_any_positive_real(epsilon):
         (0, ValueError, "must be positive"),
         (-1.0, ValueError, "must be positive"),
         (math.nan, ValueError, "must be positive"),
+        (1e-10, ValueError, "between 1e-9 and 1e6"),
+        (1e7, ValueError, "between 1e-9 and 1e6"),
         (math.inf, ValueError, "write budget='non-private'"),
         (-math.inf, ValueError, "budget"),
         (np.float64(math.inf), ValueError, "write budget='non-private'"),

@@ -66,7 +66,7 @@ class EDPRFClassifier(PrivateForestClassifier):
     n_max : float
         Public cap on the number of records, for information gain.
     max_nodes : int
-        The forest does not grow beyond this; branches that would are leaves.
+        The forest does not grow beyond this; branches that would are leaves.  At least ``n_estimators``.
     source : {"seeded", "secure"}
         Reproducible noise for research, or exact samplers on operating-system entropy for a release.
     random_state : None, int, Generator or RandomState
@@ -181,22 +181,24 @@ class EDPRFClassifier(PrivateForestClassifier):
         super()._check_parameters()
         check_count(self.n_estimators, "n_estimators")
         check_count(self.max_depth, "max_depth", most=MAX_DEPTH)
-        check_count(self.max_nodes, "max_nodes")
+        check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
         check_choice(self.selection, "selection", SELECTIONS)
         check_choice(self.criterion, "criterion", scores.CLASSIFICATION)
         check_choice(self.budget, "budget", BUDGETS)
         check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
         check_choice(self.leaf, "leaf", LEAVES)
         check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
-        scores.CLASSIFICATION[self.criterion].range(self.relation, self.n_max)  # refuses a bad or a missing cap
-        if not isinstance(self.stop_margin, Real) or not np.isfinite(float(self.stop_margin)):
-            raise ValueError(f"stop_margin must be a finite number, not {self.stop_margin!r}")
-        if not self.n_max >= 2:
+        if not isinstance(self.stop_margin, Real) or not abs(float(self.stop_margin)) <= 1e6:
+            raise ValueError(f"stop_margin must be a finite number of at most a million, not {self.stop_margin!r}")
+        if not isinstance(self.n_max, Real) or not float(self.n_max) >= 2:
             raise ValueError(f"n_max must be a public cap of at least 2 records, not {self.n_max!r}")
+        scores.CLASSIFICATION[self.criterion].range(self.relation, float(self.n_max))  # refuses a missing cap
         if self.variant == "published":
-            letter = {"budget": "aligned", "leaf": "label", "selection": "permute-and-flip"}
+            letter = {"budget": "aligned", "leaf": "label", "selection": "permute-and-flip", "stop_margin": 6.0}
             asked = {name: getattr(self, name) for name, value in letter.items() if getattr(self, name) != value}
             asked |= {name: getattr(self, name) for name in ("stop", "calibration") if getattr(self, name) != "auto"}
+            if self.criterion not in ("gini", "normalised-gini"):  # the two readings of the paper's score
+                asked["criterion"] = self.criterion
             if asked:
                 raise ValueError(f"variant='published' is the paper to the letter, so not with {asked}: use 'proved'")
         elif self.stop in ("auto", "candidate") and scores.CLASSIFICATION[self.criterion].rest is None:

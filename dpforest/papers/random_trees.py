@@ -28,9 +28,9 @@ class RandomTreesClassifier(PrivateForestClassifier):
     n_estimators : int
     max_depth : int or None
         Splits on a path; None takes half the number of features, the paper's public part of its rule.
-    split : {"binary", "multiway"}
+    split : {"auto", "binary", "multiway"}
         ``"binary"``: a random cut of a random feature, which may come again below.  ``"multiway"``: as in the paper,
-        one child per category of an unused feature, and a random cut for a numeric one.
+        one child per category of an unused feature, and a random cut for a numeric one.  Auto is by variant.
     n_bins : int
         Public bins of each numeric feature; cuts fall on their edges.
     relation : {"add-remove", "replace-one"}
@@ -56,7 +56,7 @@ class RandomTreesClassifier(PrivateForestClassifier):
     """
 
     def __init__(
-        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=None, split="binary", n_bins=32,
+        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=None, split="auto", n_bins=32,
         relation="add-remove", variant="proved", max_nodes=MAX_NODES, source="seeded", random_state=None, n_jobs=None,
     ):  # fmt: skip
         self.epsilon = epsilon
@@ -76,7 +76,7 @@ class RandomTreesClassifier(PrivateForestClassifier):
         depth = self._height(curator, schema)
         growth = Growth(self.n_estimators, schema.n_features, schema.n_classes, ledger, "sequential", self.max_nodes)
         ordered = np.array([name in schema.numeric for name in schema.columns])
-        if self.split == "binary":
+        if self.split == "binary" or (self.split == "auto" and self.variant == "proved"):
             least = self.n_estimators * (2 ** (depth + 1) - 1)
             if least > self.max_nodes:
                 raise ValueError(_too_deep(depth, least, self.max_nodes))
@@ -120,8 +120,10 @@ class RandomTreesClassifier(PrivateForestClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count(self.n_estimators, "n_estimators")
-        check_count(self.max_nodes, "max_nodes")
-        check_choice(self.split, "split", ("binary", "multiway"))
+        check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
+        check_choice(self.split, "split", ("auto", "binary", "multiway"))
+        if self.variant == "published" and self.split == "binary":
+            raise ValueError("variant='published' is the paper to the letter, which splits multiway")
         if self.max_depth is not None:
             check_count(self.max_depth, "max_depth", most=MAX_DEPTH)
             if self.variant == "published":

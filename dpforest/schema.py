@@ -364,6 +364,8 @@ def _labels(values, where, least) -> list:
         raise ValueError(f"{where} must list different values: {values}")
     if any(value is None or value is pd.NA or value != value for value in values):
         raise ValueError(f"{where} lists a missing value: declare Schema(missing='bin') instead")
+    if not all(isinstance(value, (str, bool, int, float)) for value in values):
+        raise TypeError(f"{where} must be a list of numbers or text, which a released model can write down: {values}")
     return values
 
 

@@ -65,6 +65,10 @@ def released(estimator) -> str:
 # -- scikit-learn's own checks -------------------------------------------------------------------------------------
 
 
+def declarable(label) -> bool:
+    return isinstance(label, (str, bool, int)) or (isinstance(label, float) and math.isfinite(label))
+
+
 def schema_of(X, y) -> Schema:
     """A schema read off the data: for scikit-learn's checks alone, which bring tables that nobody declared."""
     values = X.toarray() if sparse.issparse(X) else np.asarray(X)
@@ -75,8 +79,7 @@ def schema_of(X, y) -> Schema:
         values = np.zeros(values.shape)
     names = list(getattr(X, "columns", [f"x{i}" for i in range(max(values.shape[1], 1))]))
     low, high = (values.min(axis=0), values.max(axis=0)) if values.size else (np.zeros(len(names)),) * 2
-    labels = [label for label in np.unique([] if y is None else np.asarray(y)).tolist() if label == label]
-    labels = [label for label in labels if label not in (math.inf, -math.inf)]
+    labels = [label for label in np.unique([] if y is None else np.asarray(y)).tolist() if declarable(label)]
     if len(labels) > 20:  # a regression target
         labels = []
     labels += [1001, 1002][: max(0, 2 - len(labels))]

@@ -154,10 +154,14 @@ def _interleaved(todo: dict[str, Callable], repeats: int) -> tuple[dict[str, dic
 
 
 def _peak_bytes() -> int:
-    import resource  # not on Windows
+    """Largest resident memory of this process so far."""
+    status = Path("/proc/self/status")
+    if status.exists():  # of this program alone; getrusage also remembers the process that started it
+        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return 1024 * int(line.split()[1])
+    import resource
 
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _child(task: str, folder: str, name: str) -> dict:
@@ -165,14 +169,12 @@ def _child(task: str, folder: str, name: str) -> dict:
     X, y = (np.load(Path(folder) / f"{part}.npy") for part in ("X", "y"))
     table = Table(X, y, synthetic(1).schema)
     base = _peak_bytes()
-    times = []
+    fits, predictions = [], []
     for _ in range(1 if task == "memory" else 2):
-        start = time.perf_counter()
-        fitted = {name: _fits(table)[name]()}
-        middle = time.perf_counter()
-        _predictions(table, fitted).get(name, lambda: None)()
-        times.append((middle - start, time.perf_counter() - middle))
-    return {"base": base, "over": _peak_bytes() - base, "times": times}
+        times, fitted = _interleaved({name: _fits(table)[name]}, 1)
+        fits.append(times[name])
+        predictions.append(_interleaved({name: _predictions(table, fitted)[name]}, 1)[0][name])
+    return {"base": base, "over": _peak_bytes() - base, "fit": fits, "predict": predictions}
 
 
 def _in_a_fresh_process(task: str, table: Table, name: str) -> dict:
@@ -277,10 +279,13 @@ def report(answer: dict) -> str:
     if "memory" in answer:
         lines += ["", "peak memory over data and imports (fit and predict, fresh process)"]
         lines += [f"  {name:<28}{got['over'] / 1e6:8.0f} MB" for name, got in answer["memory"].items()]
-        lines += ["", "first call, nothing compiled before (fit + predict; less the second call)"]
+        lines += ["", "first call with nothing compiled before, less the second call: wall s (CPU s)"]
         for name, got in answer["compile"].items():
-            (fit, predict), (fit2, predict2) = got["times"]
-            lines.append(f"  {name:<28}{fit - fit2:8.1f} s + {predict - predict2:.1f} s")
+            parts = []
+            for step in ("fit", "predict"):
+                wall, cpu = (got[step][0][kind][0] - got[step][1][kind][0] for kind in ("wall", "cpu"))
+                parts.append(f"{step} {wall:.1f} ({cpu:.1f})")
+            lines.append(f"  {name:<28}{', '.join(parts)}")
     return "\n".join(lines)
 
 

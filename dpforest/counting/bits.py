@@ -15,7 +15,7 @@ import numpy as np
 
 from dpforest.counting.masks import FEATURE, LOW, NEGATE, PART, SPAN, STOP, TEST, WORDS
 from dpforest.counting.program import AFTER, BLOCK, DEPTH, DIGITS, ENTRY, FLIP, SLOT, TREE, USE
-from dpforest.counting.words import add_where, helper, kernel, moved, pack_interval, pointer, popcount
+from dpforest.counting.words import add_where, helper, kernel, moved, or_rows, pack_interval, pointer, popcount
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _NONE = np.uint64(0)
@@ -39,26 +39,21 @@ def _pack(row, codes, n, low, span):
 def _make(bits, first, chosen, begin, end, tests, parts, codes, n_rows, n):
     """Bitmaps of the tests ``chosen[begin:end]``, in the rows from ``first`` on.
 
-    Each is made by one comparison per code, or as the OR of bitmaps that are kept.
+    Each is made by one comparison per code, or as the OR of bitmaps that are kept: a few words of all the tests before
+    the next words, so that these words of the parts stay in the first-level cache.
     """
-    words = (n + 63) >> 6
+    to = moved(bits, (first - begin) * WORDS)
     for j in range(begin, end):
-        row, test = moved(bits, (first + j - begin) * WORDS), moved(tests, chosen[j] * TEST)
+        test = moved(tests, chosen[j] * TEST)
         if test[SPAN] >= 0:
-            _pack(row, moved(codes, np.int64(test[FEATURE]) * n_rows), n, np.uint8(test[LOW]), np.uint8(test[SPAN]))
-            continue
-        for i in range(words):
-            row[i] = _NONE
-        part, last = test[PART], test[STOP] - 1
-        while part <= last:  # four at a time: half the loads and stores
-            a, b = moved(bits, parts[part] * WORDS), moved(bits, parts[min(part + 1, last)] * WORDS)
-            c, d = moved(bits, parts[min(part + 2, last)] * WORDS), moved(bits, parts[min(part + 3, last)] * WORDS)
-            for i in range(words):
-                row[i] |= (a[i] | b[i]) | (c[i] | d[i])
-            part += 4
-        if test[NEGATE]:
-            for i in range(words):
-                row[i] = ~row[i]
+            column = moved(codes, np.int64(test[FEATURE]) * n_rows)
+            _pack(moved(to, j * WORDS), column, n, np.uint8(test[LOW]), np.uint8(test[SPAN]))
+    for tile in range(0, (n + 63) >> 6, 64):
+        for j in range(begin, end):
+            test = moved(tests, chosen[j] * TEST)
+            if test[SPAN] < 0:
+                flip = _ALL if test[NEGATE] else _NONE
+                or_rows(moved(to, j * WORDS + tile), moved(bits, tile), WORDS, parts, test[PART], test[STOP], flip)
 
 
 @helper
@@ -147,7 +142,9 @@ def count(
         n = min(BLOCK, last - begin)
         words = (n + 63) >> 6
         block, own = moved(pointer(codes), begin), moved(pointer(assignment), begin)
-        _make(bits, 0, pointer(kept), np.int64(0), kept.size, pointer(tests), pointer(parts), block, n_rows, n)
+        _make(
+            bits, np.int64(0), pointer(kept), np.int64(0), kept.size, pointer(tests), pointer(parts), block, n_rows, n
+        )
         for c in range(n_classes - 1):
             _pack(moved(classes, c * WORDS), moved(pointer(labels), begin), n, np.uint8(c + 1), np.uint8(0))
         place = 0
@@ -197,7 +194,9 @@ def add_values(
         n = min(BLOCK, last - begin)
         words = (n + 63) >> 6
         block = moved(pointer(codes), begin)
-        _make(bits, 0, pointer(kept), np.int64(0), kept.size, pointer(tests), pointer(parts), block, n_rows, n)
+        _make(
+            bits, np.int64(0), pointer(kept), np.int64(0), kept.size, pointer(tests), pointer(parts), block, n_rows, n
+        )
         place, tree = 0, 0
         for stretch in range(entry_start.size - 1):
             new, stop = np.int64(made_start[stretch]), np.int64(made_start[stretch + 1])

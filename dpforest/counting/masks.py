@@ -16,7 +16,7 @@ from dpforest.counting.words import helper, kernel, popcount
 # Words of 64 rows in a bitmap, 1.5 kB: long enough to start a loop for, and no power of two, which would make the
 # bitmaps compete for the same lines of the cache.
 WORDS = 192
-_KEPT_ROWS, _STRETCH_ROWS = 320, 160  # bitmaps: together 0.7 MB, for a second-level cache of 1 MB
+_KEPT_ROWS, _STRETCH_ROWS = 480, 96  # bitmaps: together 0.9 MB, for a second-level cache of 1 MB
 
 # Columns of the table of tests.  A test that is one run of codes is a comparison with LOW and SPAN; another one
 # (SPAN = -1) is the OR of the bitmaps in rows parts[PART:STOP] of the workspace, complemented if NEGATE.
@@ -74,16 +74,22 @@ def _stretches(used, use_start, kept_row, n_kept, feature, n_features):
     n_entries, n_tests = len(use_start) - 1, len(feature)
     row, made = np.empty(len(used), np.int32), np.empty(len(used), np.int32)
     made_start, entry_start = np.zeros((2, n_entries + 2), np.int32)  # at most a stretch per entry, at least one
-    scratch = np.full((3, n_tests), -1, np.int32), np.empty(n_features + 1, np.int32)
+    stretch_of, row_of, pending = np.full((3, n_tests), -1, np.int32)
+    scratch = stretch_of, row_of, pending, np.empty(n_features + 1, np.int32)
     n = _cut(used, use_start, kept_row, n_kept, feature, *scratch, row, made, made_start, entry_start)
     return row, made[: made_start[n]], made_start[: n + 1], entry_start[: n + 1]
 
 
 @kernel
-def _cut(used, use_start, kept_row, n_kept, feature, scratch, place, row, made, made_start, entry_start):
+def _cut(
+    used, use_start, kept_row, n_kept, feature, stretch_of, row_of, pending, place, row, made, made_start, entry_start
+):
+    """Fill the last four; how many stretches there are.
+
+    ``stretch_of`` and ``row_of`` say of each test which stretch made it last and where, ``pending`` lists the tests of
+    the current stretch as they come, ``place`` is for sorting them by feature.
+    """
     n_entries = use_start.size - 1
-    # of each test: the last stretch that makes it, and its row there; of the stretch: its tests as they come
-    stretch_of, row_of, pending = scratch
     stretch, n_pending = 0, 0
     for entry in range(n_entries + 1):
         more = 0

@@ -116,7 +116,7 @@ def feature_histograms(
 
     if threads * histogram_bytes(n_slots, cardinalities, n_classes) > _PARTIAL_BYTES:
         out = np.zeros(shape, dtype=np.int64)  # one for all: each thread walks every record, for features of its own
-        shares = [columns[i::threads] for i in range(min(threads, len(columns)))]
+        shares = [columns[i::threads].copy() for i in range(min(threads, len(columns)))]
         in_threads(lambda mine: [add(0, codes.shape[1], share, out) for share in mine], shares, threads)
         return out
 

@@ -8,15 +8,17 @@ from typing import Any
 
 from llvmlite import binding, ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 # Any: Numba, not the type checker, knows the types inside compiled code.
 operation: Any = intrinsic
 jit: Any = njit
-helper = jit(nogil=True, no_cpython_wrapper=True)  # called by kernels alone, so no wrapper for Python
-kernel = jit(nogil=True, cache=True)  # compiled on its first call, then kept on disk
+# Wrappers that nobody calls take as long to compile as a short function.
+helper = jit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called by kernels alone
+kernel = jit(nogil=True, no_cfunc_wrapper=True, cache=True)  # compiled on its first call, then kept on disk
 
-_LANES = 64
+_LANES = 64  # as many bytes as a vector register has, and as many words as eight of them have
 _BYTE, _INT, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
@@ -84,6 +86,28 @@ def pack_interval(typing_context, codes, low, span):
         return builder.bitcast(builder.icmp_unsigned("<=", from_low, _splat(builder, arguments[2])), _WORD)
 
     return types.uint64(codes, types.uint8, types.uint8), build
+
+
+@operation
+def or_rows(typing_context, row, bits, stride, parts, begin, end, flip):
+    """Write to ``row`` the OR of 64 words at ``bits + stride * parts[i]`` over begin <= i < end, with ``flip`` XORed.
+
+    The words stay in registers while the parts are read.
+    """
+
+    def build(context, builder, signature, arguments):
+        row, bits, stride, parts, begin, end, flip = arguments
+        vector = ir.VectorType(_WORD, _LANES)
+        total = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
+        with cgutils.for_range_slice(builder, begin, end, context.get_constant(types.intp, 1)) as (i, _):
+            part = builder.sext(builder.load(builder.gep(parts, [i])), _WORD)
+            place = builder.bitcast(builder.gep(bits, [builder.mul(part, stride)]), vector.as_pointer())
+            builder.store(builder.or_(builder.load(total), builder.load(place, align=8)), total)
+        flipped = builder.xor(builder.load(total), _splat(builder, flip))
+        builder.store(flipped, builder.bitcast(row, vector.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.void(row, bits, types.intp, parts, types.intp, types.intp, types.uint64), build
 
 
 @operation

@@ -63,7 +63,7 @@ class PrivateForestClassifier(ForestPredictor):
         OutOfSchemaWarning
             When values were clipped or sent to ``other``; the counts are for the curator's eyes.
         UnprovenPrivacyWarning
-            When ``variant="published"`` reads what nobody paid for.
+            When ``variant="published"`` spends more than the paper claims, or reads what nobody paid for.
         """
         epsilon = check_epsilon(self.epsilon)
         check_relation(self.relation)
@@ -74,10 +74,11 @@ class PrivateForestClassifier(ForestPredictor):
         forest, ledger = self._learn(encoded.codes, labels, schema, epsilon, chance)
         claimed = epsilon if self.variant == "published" else None
         # what is proved of every run; the ledger knows what this run spent, which must not exceed it
-        guarantee = Guarantee(math.inf if ledger.leaks else epsilon, self.relation, claimed, tuple(ledger.leaks))
-        if claimed is None and ledger.epsilon > epsilon * (1 + 1e-9):
+        exceeded = ledger.epsilon > epsilon * (1 + 1e-9)
+        if exceeded and claimed is None:
             raise AssertionError(f"the ledger says {ledger.epsilon}, not {epsilon}: nothing is released")
-        if ledger.leaks:
+        guarantee = Guarantee(ledger.epsilon if exceeded else epsilon, self.relation, claimed, tuple(ledger.leaks))
+        if exceeded:
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=2)
         # only now, when all went well, does the estimator change
         self.schema_, self.classes_, self.n_features_in_ = schema, schema.classes, schema.n_features

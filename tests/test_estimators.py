@@ -719,6 +719,18 @@ def test_the_published_variant_warns_and_states_both_numbers(kind):
     assert len(published.guarantee_.leaks) == 1
 
 
+def test_a_published_variant_that_overspends_without_a_leak_says_so():
+    class Twice(RandomTreesClassifier):
+        def _grow(self, curator, chance, schema, ledger, epsilon):
+            return super()._grow(curator, chance, schema, ledger, 2 * epsilon)
+
+    twice = model(Twice, variant="published", max_depth=None, relation="replace-one")
+    with pytest.warns(UnprovenPrivacyWarning, match=r"8-differentially private .* \(the paper claims 4\)"):
+        twice.fit(X, Y)
+    assert (twice.guarantee_.epsilon, twice.guarantee_.claimed) == (pytest.approx(8), 4.0)
+    assert twice.guarantee_.leaks == ()
+
+
 def test_a_ledger_beyond_epsilon_releases_nothing():
     class Spender(EDPRFClassifier):
         def _grow(self, curator, chance, schema, ledger, epsilon):

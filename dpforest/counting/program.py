@@ -104,18 +104,21 @@ def room(plan: Program, n_planes: int) -> np.ndarray:
     return raw[skip : skip + n_rows * WORDS]
 
 
-def cost(plan: Program, n_rows: int, n_trees: int, n_classes: int) -> float:
-    """Estimated nanoseconds of one thread: loops over a bitmap, times what starting one and each of its words takes."""
-    chosen = np.concatenate([plan.kept, plan.made])
+def cost(plan: Program, n_rows: int, n_trees: int, n_classes: int, assigned: bool) -> float:
+    """Estimated nanoseconds of one thread: loops over a bitmap, times what starting one and each of its words takes.
+
+    ``n_classes`` is 0 where values are added instead of counts.
+    """
+    chosen, n_entries = np.concatenate([plan.kept, plan.made]), len(plan.entries)
     n_parts = int((plan.tests[chosen, STOP] - plan.tests[chosen, PART]).sum())
     n_packed = int((plan.tests[chosen, SPAN] >= 0).sum())
     n_slots = int((plan.entries[:, SLOT] >= 0).sum())
-    n_fours = (len(plan.rows) - len(plan.entries) + n_trees) // 4 * ((n_classes + 1) // 2)
+    n_fours = (len(plan.rows) - n_entries + n_trees) // 4 * ((n_classes + 1) // 2)
     n_planes = n_slots * (2 * n_classes - 1 if n_fours else n_classes)
-    # The more nodes a tree has, the more of them no record of a block reaches; they are passed over.
-    reached = 1 / (1 + (n_slots / max(n_trees, 1) / 512) ** 0.45)
-    loops = reached * (len(plan.entries) + n_planes + n_fours) + n_parts / 4 + n_packed
-    per_word = (
-        reached * (0.09 * len(plan.entries) + 0.05 * n_planes + 0.28 * n_fours) + 0.045 * n_parts + 0.6 * n_packed
-    )
+    n_sums = n_entries if n_classes == 0 else 0
+    # The more inner nodes a tree has, the more of them no record of a block reaches; their children are passed over.
+    reached = 1 / (1 + ((n_entries - n_slots) / max(n_trees, 1) / 1024) ** 0.5)
+    loops = reached * (n_entries + n_planes + n_fours + n_sums) + n_parts / 4 + n_packed
+    per_word = reached * (0.09 * n_entries + 0.05 * n_planes + 0.28 * n_fours + 0.1 * n_sums)
+    per_word += 0.045 * n_parts + 0.6 * n_packed + (6.0 * n_trees if assigned else 0)
     return _SLOWER * per_word * -(-n_rows // 64) + 8.0 * loops * -(-n_rows // BLOCK)

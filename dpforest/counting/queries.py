@@ -158,8 +158,8 @@ def sum_values(codes, splits, values, n_jobs=1, engine="auto") -> np.ndarray:
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
     order, out = splits.visit(slots), np.zeros((values.shape[1], n_rows))
     path = rows.walk(splits, order, slots, False)
-    row_cost, candidates = rows.cost(path, n_rows, 0, 1), _no_candidates(0)
-    plan = _program(engine, row_cost, splits, order, slots, len(codes), *candidates, n_rows, 1)
+    row_cost, candidates = rows.cost(path, n_rows, 0, 0), _no_candidates(0)
+    plan = _program(engine, row_cost, splits, order, slots, len(codes), *candidates, n_rows, 0, False)
     if plan:
         digits, leaves = program.number_leaves(order)
         plan.entries[:, program.DIGITS] = digits
@@ -220,12 +220,12 @@ def costs(n_rows, n_features, n_classes, splits, slots, features=None, masks=Non
     splits = Splits.of(splits)
     if features is None:
         features, masks = _no_candidates(int(np.max(slots, initial=-1)) + 1)
-    order, units = splits.visit(slots), len(splits.roots)
+    order = splits.visit(slots)
     path = rows.walk(splits, order, slots, assigned)
     plan = program.prepare(splits, order, slots, n_features, features, masks)
     return {
         "rows": rows.cost(path, n_rows, features.shape[1], n_classes),
-        "bits": program.cost(plan, n_rows, units, n_classes),
+        "bits": program.cost(plan, n_rows, len(splits.roots), n_classes, assigned),
     }
 
 
@@ -239,7 +239,7 @@ def _count(codes, labels, n_classes, splits, slots, features, masks, assignment,
     order, assigned = splits.visit(slots), assignment.size > 0
     path = rows.walk(splits, order, slots, assigned)
     row_cost = rows.cost(path, n_rows, n_candidates, n_classes)
-    plan = _program(engine, row_cost, splits, order, slots, len(codes), features, masks, n_rows, n_classes)
+    plan = _program(engine, row_cost, splits, order, slots, len(codes), features, masks, n_rows, n_classes, assigned)
     shapes = (n_slots, n_classes), (n_slots, n_candidates, n_classes)
     threads = check_threads(n_jobs)
     if plan:
@@ -268,14 +268,14 @@ def _count(codes, labels, n_classes, splits, slots, features, masks, assignment,
     return total_of(in_threads(work, pieces_of(n_rows, threads), threads))
 
 
-def _program(engine, row_cost, splits, order, slots, n_features, features, masks, n_rows, n_classes):
+def _program(engine, row_cost, splits, order, slots, n_features, features, masks, n_rows, n_classes, assigned):
     """The bit engine's program if that engine is to be used, else None."""
     if engine not in ("auto", "rows", "bits"):
         raise ValueError(f"engine must be 'auto', 'rows' or 'bits', not {engine!r}")
     if engine == "rows" or (engine == "auto" and row_cost < _PREPARING):
         return None
     plan = program.prepare(splits, order, slots, n_features, features, masks)
-    if engine == "auto" and row_cost < program.cost(plan, n_rows, len(splits.roots), n_classes):
+    if engine == "auto" and row_cost < program.cost(plan, n_rows, len(splits.roots), n_classes, assigned):
         return None
     return plan
 

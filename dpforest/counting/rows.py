@@ -189,9 +189,9 @@ def histogram(
 @kernel
 def leaves(codes, assignment, first, last, nodes, masks, roots, height, at, out):
     """Write to ``out`` (n_trees, n_rows) the leaf of each row in each tree."""
-    for begin in range(first, last, BLOCK):
-        n = min(BLOCK, last - begin)
-        for tree in range(roots.size):
+    for tree in range(roots.size):
+        for begin in range(first, last, BLOCK):
+            n = min(BLOCK, last - begin)
             _descend(codes, begin, n, tree, assignment, nodes, masks, roots, height, at)
             for i in range(n):
                 out[tree, begin + i] = at[i]
@@ -200,9 +200,9 @@ def leaves(codes, assignment, first, last, nodes, masks, roots, height, at, out)
 @kernel
 def add_values(codes, assignment, first, last, nodes, masks, roots, height, at, values, out):
     """Add to ``out`` (n_outputs, n_rows) the ``values`` (n_outputs, n_nodes) of each row's leaves, tree after tree."""
-    for begin in range(first, last, BLOCK):
-        n = min(BLOCK, last - begin)
-        for tree in range(roots.size):
+    for tree in range(roots.size):
+        for begin in range(first, last, BLOCK):
+            n = min(BLOCK, last - begin)
             _descend(codes, begin, n, tree, assignment, nodes, masks, roots, height, at)
             for o in range(out.shape[0]):
                 for i in range(n):

@@ -119,9 +119,9 @@ class Splits:
 
     def check_codes(self, codes: np.ndarray) -> None:
         """Raise ValueError where a record has no child to go to; one pass over the columns that need it."""
-        used = np.unique(self.feature)
-        if used.size and used[-1] >= len(codes):
-            raise ValueError(f"a node splits on feature {used[-1]}; codes has {len(codes)} features")
+        top = int(self.feature.max(initial=-1))
+        if top >= len(codes):
+            raise ValueError(f"a node splits on feature {top}; codes has {len(codes)} features")
         multiway = np.flatnonzero((self.feature >= 0) & self.multiway)
         room = np.full(len(codes), 256)
         np.minimum.at(room, self.feature[multiway], self.arity[multiway])

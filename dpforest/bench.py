@@ -45,8 +45,7 @@ GREEDY, CUTS, RANDOM, EDPRF = "greedy forest", "greedy forest, ordered cuts", "R
 EXTRA, PASS, ENCODE = "ExtraTreesClassifier", "bincount pass", "encode"
 
 
-# -- what is measured
-# ---------------------------------------------------------------------------------------------------
+# -- what is measured ------------------------------------------------------------------------------------------------
 
 
 class Table:
@@ -136,20 +135,23 @@ def _predictions(table: Table, fitted: dict) -> dict[str, Callable]:
     }
 
 
-# -- measuring
-# ----------------------------------------------------------------------------------------------------------
+# -- measuring -------------------------------------------------------------------------------------------------------
 
 
-def _interleaved(todo: dict[str, Callable], repeats: int) -> tuple[dict[str, dict], dict]:
-    """Wall and processor seconds of each thing, and what each returned."""
+def _interleaved(todo: dict[str, Callable], rounds: int) -> tuple[dict[str, dict], dict]:
+    """Wall and processor seconds of each thing, up to five times a round if it is quick; and what each returned."""
     times: dict[str, dict] = {name: {"wall": [], "cpu": []} for name in todo}
     results = {}
-    for _ in range(repeats):
+    for _ in range(rounds):
         for name, do in todo.items():
-            wall, cpu = time.perf_counter(), time.process_time()
-            results[name] = do()
-            times[name]["wall"].append(time.perf_counter() - wall)
-            times[name]["cpu"].append(time.process_time() - cpu)
+            begin = time.perf_counter()
+            for _ in range(5):
+                wall, cpu = time.perf_counter(), time.process_time()
+                results[name] = do()
+                times[name]["wall"].append(time.perf_counter() - wall)
+                times[name]["cpu"].append(time.process_time() - cpu)
+                if rounds == 1 or time.perf_counter() - begin > 0.5:
+                    break
     return times, results
 
 
@@ -189,56 +191,56 @@ def _in_a_fresh_process(task: str, table: Table, name: str) -> dict:
         return json.loads(done.stdout)
 
 
-def measure(n_rows: int = 1_000_000, repeats: int = 3, *, adult: bool = True, processes: bool = True) -> dict:
+def measure(n_rows: int = 1_000_000, rounds: int = 3, *, adult: bool = True, processes: bool = True) -> dict:
     """Measure everything; the answer holds numbers and text only.
 
     Parameters
     ----------
     n_rows : int
         Of the synthetic table.
-    repeats : int
+    rounds : int
     adult : bool
         Also the census set, where it can be had.
     processes : bool
         Also what needs fresh processes: peak memory and first-call compile time.
     """
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    load = _load()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnprovenPrivacyWarning)
         table = synthetic(n_rows)
         small = table.head(min(n_rows, 50_000))
         _one_table(small, 1)  # compiles, outside all timing
-        answer: dict = {"rows": n_rows, "repeats": repeats, "tables": {"synthetic": _one_table(table, repeats)}}
+        answer: dict = {"rows": n_rows, "rounds": rounds, "tables": {"synthetic": _one_table(table, rounds)}}
         growth = {}
         for n in sorted({n_rows // 10, 3 * n_rows // 10, n_rows}):
             part = table.head(n)
             few = {name: _fits(part)[name] for name in (PASS, GREEDY, CUTS, RANDOM)}
-            growth[n] = _interleaved(few, repeats)[0]
+            growth[n] = _interleaved(few, rounds)[0]
         answer["growth"] = growth
         if processes:
             kinds = (GREEDY, RANDOM, EDPRF, EXTRA)
             answer["memory"] = {name: _in_a_fresh_process("memory", table, name) for name in kinds}
             answer["compile"] = {name: _in_a_fresh_process("compile", small, name) for name in kinds[:3]}
         if adult:
-            answer["tables"]["adult"] = _adult(repeats)
-    answer["versions"] = {
-        "python": platform.python_version(), "numpy": np.__version__, "numba": numba.__version__,
-        "scikit-learn": sklearn.__version__,
-    }  # fmt: skip
-    answer["machine"] = {
-        "system": f"{platform.system()} {platform.machine()}", "cores": os.cpu_count(), "threads": THREADS,
-        "load before": load, "load after": os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan"),
-    }  # fmt: skip
+            answer["tables"]["adult"] = _adult(rounds)
+    packages = {package.__name__: package.__version__ for package in (np, numba, sklearn)}
+    answer["with"] = {"python": platform.python_version(), **packages, "cores": os.cpu_count(), "threads": THREADS}
+    answer["load"] = [load, _load()]
     return answer
 
 
-def _one_table(table: Table, repeats: int) -> dict:
-    fit, fitted = _interleaved(_fits(table), repeats)
-    predict, _ = _interleaved(_predictions(table, fitted), repeats)
+def _load() -> float:
+    """Processes that want a core; above the number of threads, wall times say little."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+
+
+def _one_table(table: Table, rounds: int) -> dict:
+    fit, fitted = _interleaved(_fits(table), rounds)
+    predict, _ = _interleaved(_predictions(table, fitted), rounds)
     return {"rows": int(table.codes.shape[1]), "columns": len(table.codes), "fit": fit, "predict": predict}
 
 
-def _adult(repeats: int) -> dict:
+def _adult(rounds: int) -> dict:
     from dpforest import datasets
 
     try:
@@ -247,31 +249,26 @@ def _adult(repeats: int) -> dict:
         return {"missing": str(error)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of values outside the public bounds
-        return _one_table(Table(adult.X, adult.y, adult.schema), repeats)
+        return _one_table(Table(adult.X, adult.y, adult.schema), rounds)
 
 
-# -- printing
-# -----------------------------------------------------------------------------------------------------------
+# -- printing --------------------------------------------------------------------------------------------------------
 
 
 def report(answer: dict) -> str:
     """The measurements as text."""
-    machine, lines = answer["machine"], []
-    versions = ", ".join(f"{name} {version}" for name, version in answer["versions"].items())
-    lines.append(
-        f"{versions}; {machine['system']}, {machine['cores']} cores, {machine['threads']} threads, "
-        f"load {machine['load before']:.1f} before, {machine['load after']:.1f} after; medians of {answer['repeats']}"
-    )
+    versions = ", ".join(f"{name} {version}" for name, version in answer["with"].items())
+    before, after = answer["load"]
+    lines = [f"{versions}; load {before:.1f} before, {after:.1f} after; medians of {answer['rounds']} rounds"]
     for name, table in answer["tables"].items():
         if "missing" in table:
             lines += ["", f"{name}: {table['missing']}"]
             continue
-        unit, slow = median(table["fit"][PASS]["wall"]), table["fit"][EXTRA]["wall"]
-        lines += ["", f"{name}, {table['rows']:,} x {table['columns']}: fit", _header()]
-        lines += [_line(step, times, unit, slow) for step, times in table["fit"].items()]
-        lines += ["", f"{name}: predict the same rows", _header()]
-        slow = table["predict"][EXTRA]["wall"]
-        lines += [_line(step, times, unit, slow) for step, times in table["predict"].items()]
+        unit = table["fit"][PASS]
+        for what in ("fit", "predict"):
+            lines += ["", f"{name}, {table['rows']:,} x {table['columns']}: {what}", _HEADER]
+            slow = table[what][EXTRA]
+            lines += [_line(step, times, unit, slow) for step, times in table[what].items()]
     lines += ["", "growth with the rows: nanoseconds of wall time per row"]
     for name in next(iter(answer["growth"].values())):
         each = (f"{int(n):>9,}: {1e9 * median(t[name]['wall']) / int(n):8.1f}" for n, t in answer["growth"].items())
@@ -289,17 +286,14 @@ def report(answer: dict) -> str:
     return "\n".join(lines)
 
 
-def _header() -> str:
-    return f"  {'':<28}{'wall s':>10}{'(range)':>21}{'CPU s':>10}{'passes':>9}{'ExtraTrees / this':>19}"
+_HEADER = f"  {'':<28}{'wall s':>10}{'(range)':>21}{'CPU s':>10}{'passes':>9}{'ExtraTrees / this: wall, CPU':>31}"
 
 
-def _line(step: str, times: dict, unit: float, slow: list[float]) -> str:
-    wall, cpu = times["wall"], median(times["cpu"])
-    span = f"({min(wall):.4g}-{max(wall):.4g})"
-    return (
-        f"  {step:<28}{median(wall):>10.4g}{span:>21}{cpu:>10.4g}{median(wall) / unit:>9.2f}"
-        f"{median(slow) / median(wall):>19.1f}"
-    )
+def _line(step: str, times: dict, unit: dict, slow: dict) -> str:
+    wall, cpu = median(times["wall"]), median(times["cpu"])
+    span = f"({min(times['wall']):.4g}-{max(times['wall']):.4g})"
+    ratios = f"{median(slow['wall']) / wall:>21.1f}{median(slow['cpu']) / cpu:>10.1f}"
+    return f"  {step:<28}{wall:>10.4g}{span:>21}{cpu:>10.4g}{wall / median(unit['wall']):>9.2f}{ratios}"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -307,7 +301,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m dpforest.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="50 000 rows, no fresh processes")
     parser.add_argument("--rows", type=int, help="rows of the synthetic table (default 1 000 000)")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the measurements to this file")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -315,7 +309,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(json.dumps(_child(*options.child)))
         return
     n_rows = options.rows or (50_000 if options.quick else 1_000_000)
-    answer = measure(n_rows, options.repeats, processes=not options.quick)
+    answer = measure(n_rows, options.rounds, processes=not options.quick)
     if options.json:
         options.json.write_text(json.dumps(answer, indent=1))
     print(report(answer))

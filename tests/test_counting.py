@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpforest import counting
-from dpforest.counting import masks, program, queries
+from dpforest.counting import bits, masks, program, queries
 from dpforest.counting.structure import Splits
 
 ENGINES = ["rows", "bits", "auto"]
@@ -167,9 +167,7 @@ def test_every_query_equals_the_recount(seed, engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(
-    "n_rows", [0, 1, 63, 64, 65, 2047, 2049, program.BLOCK - 1, program.BLOCK, 2 * program.BLOCK + 77]
-)
+@pytest.mark.parametrize("n_rows", [0, 1, 63, 64, 65, 2047, 2049, bits.BLOCK - 1, bits.BLOCK, 2 * bits.BLOCK + 77])
 def test_any_number_of_rows_around_the_blocks(n_rows, engine):
     case = Case(n_rows + 1, n_rows=n_rows, n_classes=3, n_trees=2, depth=3, n_candidates=5, cardinalities=[2, 7, 30])
     assert_same(case.ask(engine=engine), recount(case))
@@ -333,7 +331,7 @@ def test_apply_and_sum_values(seed):
         np.testing.assert_array_equal(counting.sum_values(case.codes, case.splits, values, engine=engine), total)
 
 
-@pytest.mark.parametrize("n_rows", [0, 1, 64, program.BLOCK + 1, 60_000])
+@pytest.mark.parametrize("n_rows", [0, 1, 64, bits.BLOCK + 1, 60_000])
 def test_sum_values_of_any_number_of_rows(n_rows):
     case = Case(7, n_rows=n_rows, n_trees=5, depth=4, cardinalities=[3, 9, 40])
     values = case.rng.normal(size=(case.splits.n_nodes, 2))

@@ -11,10 +11,12 @@ record down each tree and makes one increment; its cost grows with the depth.  T
 of nodes, candidates and classes, but a unit of it is some 200 times cheaper.  :func:`costs` estimates both, and
 ``engine="auto"`` takes the cheaper.
 
-Records ------- ``codes`` is uint8, C-contiguous, shape (n_features, n_rows): one column after the other, since a
-count reads few columns of many rows.  ``labels`` is uint8, shape (n_rows,), each below ``n_classes``.
-``assignment`` says which tree may see each record (integers, shape (n_rows,); a record whose number is no tree's
-counts nowhere); ``None`` lets every tree see every record. Arrays may be read-only; none is written to.
+Records
+-------
+``codes`` is uint8, C-contiguous, shape (n_features, n_rows): one column after the other, since a count reads few
+columns of many rows.  ``labels`` is uint8, shape (n_rows,), each below ``n_classes``.  ``assignment`` says which tree
+may see each record (integers, shape (n_rows,); a record whose number is no tree's counts nowhere); None lets every tree
+see every record.  Arrays may be read-only; none is written to.
 """
 
 from dpforest.counting.queries import (

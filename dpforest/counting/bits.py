@@ -13,9 +13,20 @@ ANDs, ORs and popcounts over a row are plain loops, which LLVM turns into vector
 
 import numpy as np
 
-from dpforest.counting.masks import FEATURE, LOW, NEGATE, PART, SPAN, STOP, TEST, WORDS
-from dpforest.counting.program import AFTER, BLOCK, DEPTH, DIGITS, ENTRY, FLIP, SLOT, TREE, USE
+from dpforest.counting.masks import FEATURE, LOW, NEGATE, PART, SPAN, STOP, TEST
 from dpforest.counting.words import add_where, helper, kernel, moved, or_rows, pack_interval, pointer, popcount
+
+# Words of 64 rows in a bitmap, 1.5 kB: long enough to start a loop for, and no power of two, which would make the
+# bitmaps compete for the same lines of the cache.
+WORDS = 192
+BLOCK = 64 * WORDS  # rows
+
+# Columns of the table of entries, the nodes in depth-first order.  AFTER: where to go on when no row of the block
+# reaches the node.  USE: where the rows of its tests begin, first that of the test that leads here from the parent
+# (if TREE < 0, else it is the root of that tree), then the candidates.  FLIP is -1 for the child of the records
+# outside the test.
+DEPTH, AFTER, SLOT, TREE, FLIP, USE, DIGITS = range(7)
+ENTRY = 7
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _NONE = np.uint64(0)

@@ -13,10 +13,7 @@ import numpy as np
 
 from dpforest.counting.words import helper, kernel, popcount
 
-# Words of 64 rows in a bitmap, 1.5 kB: long enough to start a loop for, and no power of two, which would make the
-# bitmaps compete for the same lines of the cache.
-WORDS = 192
-_KEPT_ROWS, _STRETCH_ROWS = 480, 96  # bitmaps: together 0.9 MB, for a second-level cache of 1 MB
+_KEPT_ROWS, _STRETCH_ROWS = 480, 96  # bitmaps of 1.5 kB: together 0.9 MB, for a second-level cache of 1 MB
 
 # Columns of the table of tests.  A test that is one run of codes is a comparison with LOW and SPAN; another one
 # (SPAN = -1) is the OR of the bitmaps in rows parts[PART:STOP] of the workspace, complemented if NEGATE.

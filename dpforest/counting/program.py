@@ -6,22 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpforest.counting.masks import PART, SPAN, STOP, WORDS, schedule
+from dpforest.counting.bits import AFTER, BLOCK, DEPTH, ENTRY, FLIP, SLOT, TREE, USE, WORDS
+from dpforest.counting.masks import PART, SPAN, STOP, schedule
 from dpforest.counting.structure import Splits, Visit
 from dpforest.counting.words import has_vector_popcount
 
-BLOCK = 64 * WORDS  # rows
 _ONE = np.uint64(1)
 # Where a processor has no instruction for eight popcounts at once, a word takes about this much longer (measured
 # with AVX2).
 _SLOWER = 1.0 if has_vector_popcount() else 2.2
-
-# Columns of the table of entries, the nodes in depth-first order.  AFTER: where to go on when no row of the block
-# reaches the node.  USE: where the rows of its tests begin, first that of the test that leads here from the parent
-# (if TREE < 0, else it is the root of that tree), then the candidates.  FLIP is -1 for the child of the records
-# outside the test.
-DEPTH, AFTER, SLOT, TREE, FLIP, USE, DIGITS = range(7)
-ENTRY = 7
 
 
 class Program(NamedTuple):

@@ -162,12 +162,12 @@ def sum_values(codes, splits, values, n_jobs=1, engine="auto") -> np.ndarray:
     plan = _program(engine, row_cost, splits, order, slots, len(codes), *candidates, n_rows, 0, False)
     if plan:
         digits, leaves = program.number_leaves(order)
-        plan.entries[:, program.DIGITS] = digits
+        plan.entries[:, bits.DIGITS] = digits
         numbering = order.start, int(digits.max(initial=0)).bit_length(), np.searchsorted(leaves, order.start[:-1])
         table = np.ascontiguousarray(values[order.node[leaves]].T)
 
         def work(pieces):
-            room, leaf_of = program.room(plan, numbering[1]), np.empty(program.BLOCK, np.int32)
+            room, leaf_of = program.room(plan, numbering[1]), np.empty(bits.BLOCK, np.int32)
             for first, last in pieces:
                 bits.add_values(codes, nobody, first, last, *plan, *numbering, leaf_of, table, room, out)
     else:

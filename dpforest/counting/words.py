@@ -11,6 +11,9 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+# Numba keeps compiled kernels until their own file changes.  After a change to what is defined here, or to a constant
+# that kernels of another file use, delete the *.nbi and *.nbc files in __pycache__.
+#
 # Any: Numba, not the type checker, knows the types inside compiled code.
 operation: Any = intrinsic
 jit: Any = njit

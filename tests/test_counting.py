@@ -6,6 +6,7 @@ import pytest
 from dpforest import counting
 from dpforest.counting import bits, masks, program, queries
 from dpforest.counting.structure import Splits
+from dpforest.counting.threads import pieces_of
 
 ENGINES = ["rows", "bits", "auto"]
 
@@ -268,6 +269,16 @@ def test_counts_of_two_tables_add_up(seed, engine):
 def test_threads_change_nothing(n_jobs, engine):
     case = Case(1, n_rows=60_000, n_trees=3, depth=3, n_candidates=4)
     assert_same(case.ask(engine=engine, n_jobs=n_jobs), case.ask(engine=engine))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize("n_rows", [0, 1, 8191, 8192, 32_561, 1_000_000, 300_000_000])
+def test_pieces_are_all_the_rows_in_order(n_rows, threads):
+    pieces = pieces_of(n_rows, threads)
+    assert [0, *(last for _, last in pieces)] == [*(first for first, _ in pieces), n_rows]
+    assert all(first < last for first, last in pieces)
+    if n_rows >= 10_000 * threads:
+        assert len(pieces) >= threads
 
 
 def test_threads_share_a_large_histogram(monkeypatch):

@@ -8,7 +8,9 @@ from numbers import Integral
 
 import numpy as np
 
-_PIECE = 3 << 13  # rows: a whole number of blocks of either engine
+from dpforest.counting.bits import BLOCK
+
+_LEAST = 1 << 12  # rows that are worth a thread
 
 
 def check_threads(n_jobs) -> int:
@@ -21,9 +23,13 @@ def check_threads(n_jobs) -> int:
 
 
 def pieces_of(n_rows: int, threads: int) -> list[tuple[int, int]]:
-    """Ranges of rows, some four per thread, so that a thread that is held up has less to do."""
-    size = min(-(-n_rows // (4 * threads * _PIECE)), 256) * _PIECE or _PIECE
-    return [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
+    """Ranges of rows, as equal as can be; for a large table some four per thread, so that a late one has less to do."""
+    n_blocks = -(-n_rows // BLOCK)  # of the bit engine, which works best on whole ones
+    if n_rows >= threads * _LEAST:
+        n_blocks += -n_blocks % threads
+    block = -(-n_rows // max(n_blocks, 1) // 64) * 64
+    size = block * min(max(1, n_blocks // (4 * threads)), 256)
+    return [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)] if n_rows else []
 
 
 def in_threads(work, pieces: list, threads: int) -> list:

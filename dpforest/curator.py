@@ -131,7 +131,7 @@ class Curator:
             histograms = self._histograms(splits, nodes[few], allowed[few])
             utility[few, 1:] = self._feature_scores(histograms, allowed[few], score)
         if stop_margin is not None:
-            utility[:, 0] = score.rest(counts) + stop_margin / rate
+            utility[:, 0] = score.rest(counts) + _head_start(stop_margin, rate)
         choice = mechanisms.select(mechanism, utility, rate, self._chance)
         self._charge_selection(scopes, rate, score, n_max, f"choose a feature by {score.name}", mechanism)
         return choice + STOP
@@ -166,7 +166,7 @@ class Curator:
         utility = np.full((len(nodes), features.shape[1] + 1), -np.inf)
         utility[:, 1:] = score(counts)
         if stop_margin is not None:
-            utility[:, 0] = score.rest(counts[:, 0].sum(axis=1)) + stop_margin / rate
+            utility[:, 0] = score.rest(counts[:, 0].sum(axis=1)) + _head_start(stop_margin, rate)
         choice = mechanisms.select(mechanism, utility, rate, self._chance)
         self._charge_selection(scopes, rate, score, n_max, f"choose a cut by {score.name}", mechanism)
         return choice + STOP
@@ -266,6 +266,11 @@ def _cap(score: scores.Score, n_max: float, stop_margin) -> float:
     if stop_margin is None or score.needs_cap:
         return n_max
     return np.inf
+
+
+def _head_start(stop_margin: float, rate: np.ndarray) -> np.ndarray:
+    """The public constant in the score of *stop*; without noise it breaks ties, so that an empty node stops."""
+    return np.where(np.isinf(rate), np.sign(stop_margin) * 1e-6, stop_margin / rate)
 
 
 def _slots(splits, nodes) -> np.ndarray:

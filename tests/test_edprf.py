@@ -683,3 +683,16 @@ def test_the_promise_is_of_every_run(budget, calibration):
     assert {fit.guarantee_.epsilon for fit in fits} == {3.0}
     assert all(fit.ledger_.epsilon <= 3.0 * (1 + 1e-12) for fit in fits)
     assert loss <= 3.0
+
+
+def test_without_noise_an_empty_node_stops():
+    X, y = table(5)
+    forest = EDPRFClassifier(schema=THREE, epsilon="non-private", n_estimators=1, max_depth=3, random_state=0).fit(X, y)
+    tree, visited = forest.forest_, set()
+    for row in X:
+        node = 0
+        while tree.feature[node] >= 0:
+            visited.add(node)
+            node = int(tree.first_child[node] + row[tree.feature[node]])
+    assert set(np.flatnonzero(tree.feature >= 0).tolist()) == visited  # no node is split that no record reaches
+    assert (forest.predict(X) == y).all()

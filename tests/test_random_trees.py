@@ -339,3 +339,9 @@ def test_it_learns():
     X, y = table(CUT, 4000)
     model = RandomTreesClassifier(epsilon=1.0, schema=CUT, n_estimators=10, max_depth=4, random_state=0).fit(X, y)
     assert (model.predict(X) == y).mean() > 0.9
+
+
+def test_the_default_height_has_a_public_cap():
+    wide = Schema(categorical={f"f{i}": [0, 1] for i in range(40)}, classes=[0, 1])
+    X = np.zeros((3, 40), dtype=int)
+    assert RandomTreesClassifier(schema=wide, n_estimators=1, random_state=0).fit(X, [0, 1, 0]).forest_.depth == 10

@@ -15,6 +15,10 @@ from dpforest.tree import MAX_NODES, Growth, grow_binary, random_masks
 __all__ = ["RandomTreesClassifier"]
 
 
+#: Height beyond which a default would make more leaves than a table has records.
+TALL = 10
+
+
 @claim("alg-random-trees", "thm-random-trees", "pub-random-trees")
 class RandomTreesClassifier(PrivateForestClassifier):
     """Random trees whose leaves hold noisy class counts.
@@ -27,7 +31,7 @@ class RandomTreesClassifier(PrivateForestClassifier):
         What is public.  Required.
     n_estimators : int
     max_depth : int or None
-        Splits on a path; None takes half the number of features, the paper's public part of its rule.
+        Splits on a path; None takes half the number of features, the public part of the paper's rule, and at most 10.
     split : {"auto", "binary", "multiway"}
         ``"binary"``: a random cut of a random feature, which may come again below.  ``"multiway"``: as in the paper,
         one child per category of an unused feature, and a random cut for a numeric one.  Auto is by variant.
@@ -115,7 +119,7 @@ class RandomTreesClassifier(PrivateForestClassifier):
             while base ** (levels + 1) <= n:  # the whole part of log_b n, which a rounded logarithm may miss
                 levels += 1
             return max(1, min(half, levels - 1))
-        return half if self.max_depth is None else self.max_depth
+        return min(half, TALL) if self.max_depth is None else self.max_depth
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

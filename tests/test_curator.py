@@ -150,15 +150,15 @@ def test_features_are_chosen_by_a_recount(seed, assigned, name, cells):
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.integers(0, 10**6), st.booleans(), st.booleans())
-def test_candidates_are_chosen_by_a_recount(seed, assigned, with_stop):
+@given(st.integers(0, 10**6), st.booleans(), st.booleans(), st.booleans())
+def test_candidates_are_chosen_by_a_recount(seed, assigned, with_stop, gain):
     world, k = World(seed, assigned=assigned), 4
     rng = np.random.default_rng(seed)
     features = rng.integers(3, size=(len(world.nodes), k)).astype(np.int32)
     masks = rng.integers(2**63, size=(len(world.nodes), k, 4)).astype(np.uint64)
     choice = world.curator.choose_candidate(
-        world.growth, world.nodes, world.scopes, features, masks, 0.5, score=scores.gini,
-        mechanism="permute-and-flip", stop_margin=3.0 if with_stop else None,
+        world.growth, world.nodes, world.scopes, features, masks, 0.5, score=scores.gini_gain if gain else scores.gini,
+        mechanism="permute-and-flip", stop_margin=3.1 if with_stop else None,
     )  # fmt: skip
     [(kind, utility, rate)] = world.chance.asked
     at = world.records_at()
@@ -166,11 +166,14 @@ def test_candidates_are_chosen_by_a_recount(seed, assigned, with_stop):
         [oracle.gini(world.cut(at[node], features[row, j], masks[row, j])) for j in range(k)]
         for row, node in enumerate(world.nodes.tolist())
     ]
+    # the gain adds the impurity of the undivided node to every candidate, and to stop
+    whole = [-oracle.gini((world.classes_of(at[node]),)) if gain else 0 for node in world.nodes.tolist()]
+    shift = np.array(whole, dtype=float)
     assert kind == "permute-and-flip"
-    np.testing.assert_allclose(utility[:, 1:], np.array(expected, dtype=float), rtol=1e-13)
+    np.testing.assert_allclose(utility[:, 1:], np.array(expected, dtype=float) + shift[:, None], rtol=1e-12, atol=1e-12)
     if with_stop:
         sizes = np.array([len(at[node]) for node in world.nodes.tolist()])
-        np.testing.assert_allclose(utility[:, 0], -2 * sizes + 3.0 / rate, rtol=1e-13)
+        np.testing.assert_allclose(utility[:, 0], shift - 2 * sizes + 3.1 / rate, rtol=1e-12)
         assert (choice == STOP).all()
     else:
         assert (utility[:, 0] == -np.inf).all()

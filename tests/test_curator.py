@@ -167,7 +167,8 @@ def test_candidates_are_chosen_by_a_recount(seed, assigned, with_stop, gain):
         for row, node in enumerate(world.nodes.tolist())
     ]
     # the gain adds the impurity of the undivided node to every candidate, and to stop
-    whole = [-oracle.gini((world.classes_of(at[node]),)) if gain else 0 for node in world.nodes.tolist()]
+    labels = [tuple(world.labels[at[node]].tolist()) for node in world.nodes.tolist()]
+    whole = [-oracle.gini((said,)) if gain else 0 for said in labels]
     shift = np.array(whole, dtype=float)
     assert kind == "permute-and-flip"
     np.testing.assert_allclose(utility[:, 1:], np.array(expected, dtype=float) + shift[:, None], rtol=1e-12, atol=1e-12)

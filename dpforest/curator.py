@@ -23,7 +23,7 @@ STOP = -1
 #: its sensitivity, as the papers write (:prf:ref:`thm-selection-range`).
 CALIBRATIONS = ("range", "sensitivity")
 
-_CELLS = 1 << 24  # histogram cells counted at a time: 128 MB of int64
+_CELLS = 1 << 22  # histogram cells counted at a time: 32 MB of int64
 
 
 @claim("def-two-doors")

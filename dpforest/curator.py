@@ -132,9 +132,7 @@ class Curator:
             utility[few, 1:] = self._feature_scores(histograms, allowed[few], score)
         if stop_margin is not None:
             utility[:, 0] = score.rest(counts) + _head_start(stop_margin, rate)
-        choice = mechanisms.select(mechanism, utility, rate, self._chance)
-        self._charge_selection(scopes, rate, score, n_max, f"choose a feature by {score.name}", mechanism)
-        return choice + STOP
+        return STOP + self._select(scopes, utility, rate, score, n_max, f"choose a feature by {score.name}", mechanism)
 
     def choose_candidate(
         self, splits, nodes, scopes, features, masks, epsilon, *, score, mechanism, calibration="range",
@@ -167,9 +165,7 @@ class Curator:
         utility[:, 1:] = score(counts)
         if stop_margin is not None:
             utility[:, 0] = score.rest(counts[:, 0].sum(axis=1)) + _head_start(stop_margin, rate)
-        choice = mechanisms.select(mechanism, utility, rate, self._chance)
-        self._charge_selection(scopes, rate, score, n_max, f"choose a cut by {score.name}", mechanism)
-        return choice + STOP
+        return STOP + self._select(scopes, utility, rate, score, n_max, f"choose a cut by {score.name}", mechanism)
 
     def choose_label(self, splits, nodes, scopes, epsilon, *, mechanism, calibration="range") -> np.ndarray:
         """Choose the label of each leaf, with its class counts as scores.  Returns class codes.
@@ -180,10 +176,8 @@ class Curator:
         add-remove and 2 under replace-one (:prf:ref:`thm-majority`).
         """
         rate = self._rate(scores.majority, epsilon, calibration, np.inf, len(nodes))
-        counts = self._class_counts(splits, nodes)
-        choice = mechanisms.select(mechanism, counts.astype(float), rate, self._chance)
-        self._charge_selection(scopes, rate, scores.majority, np.inf, "choose the label of a leaf", mechanism)
-        return choice
+        counts = self._class_counts(splits, nodes).astype(float)
+        return self._select(scopes, counts, rate, scores.majority, np.inf, "choose the label of a leaf", mechanism)
 
     def count_classes(self, splits, nodes, scopes, epsilon) -> np.ndarray:
         """Noisy class counts of each leaf, int64, shape (n_nodes, n_classes); they may be negative.
@@ -256,9 +250,12 @@ class Curator:
             unit = 2 * score.sensitivity(self._ledger.relation, n_max)
         return np.broadcast_to(np.asarray(epsilon, dtype=float) / unit, size)
 
-    def _charge_selection(self, scopes, rate, score: scores.Score, n_max, query, mechanism) -> None:
+    def _select(self, scopes, utility, rate, score: scores.Score, n_max, query, mechanism) -> np.ndarray:
+        """Draw one candidate per row of ``utility`` and charge for it, so that neither happens without the other."""
+        choice = mechanisms.select(mechanism, utility, rate, self._chance)
         add_remove, replace_one = (rate * score.range(relation, n_max) for relation in (ADD_REMOVE, REPLACE_ONE))
         self._ledger.charge(scopes, add_remove, replace_one, query, mechanism)
+        return choice
 
 
 def _cap(score: scores.Score, n_max: float, stop_margin) -> float:

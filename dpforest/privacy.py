@@ -174,6 +174,7 @@ def equal_split(epsilon: float, parts: int) -> float:
 #: one child, by its own values.  "assignment": to one child, by a coin of its own.  "equal-split": to one child, by a
 #: random split into parts of equal size.
 KINDS = ("sequential", "partition", "assignment", "equal-split")
+_SEQUENTIAL, _PARTITION, _ASSIGNMENT, _EQUAL_SPLIT = range(len(KINDS))
 
 
 @dataclass
@@ -319,11 +320,11 @@ def _compose(ids, parents, kinds, cost) -> None:
     """Add to the cost of each parent the composition of its children ``ids``, by the rule of the parent's kind."""
     ar, r1 = cost[ADD_REMOVE], cost[REPLACE_ONE]
     by_kind = kinds[parents[ids]]
-    group = ids[by_kind == 0]
+    group = ids[by_kind == _SEQUENTIAL]
     np.add.at(ar, parents[group], ar[group])
     np.add.at(r1, parents[group], r1[group])
-    for code in (1, 2, 3):
-        group = ids[by_kind == code]
+    for kind in (_PARTITION, _ASSIGNMENT, _EQUAL_SPLIT):
+        group = ids[by_kind == kind]
         if not group.size:
             continue
         up = parents[group]
@@ -336,10 +337,10 @@ def _compose(ids, parents, kinds, cost) -> None:
         rest = np.setdiff1d(np.arange(len(group)), top[top >= 0])
         np.maximum.at(second, up[rest], ar[group][rest])
         touched = np.unique(up)
-        if code == 3:
+        if kind == _EQUAL_SPLIT:
             parts = np.bincount(up, minlength=len(ar))
             ar[touched] += [equal_split(first[p], int(parts[p])) for p in touched]
         else:
             ar[touched] += first[touched]
-        moving = first[touched] + second[touched] if code == 1 else 0.0
+        moving = first[touched] + second[touched] if kind == _PARTITION else 0.0
         r1[touched] += np.maximum(stay[touched], moving)

@@ -89,10 +89,15 @@ class PrivateForestClassifier(ForestPredictor):
         self.forest_, self.ledger_, self.guarantee_ = forest, ledger, guarantee
         return self
 
-    def _learn(self, codes, labels, schema: Schema, epsilon: float, chance: Chance) -> tuple[Forest, Ledger]:
-        """Learn from encoded records; the seam at which the auditor replays the code that ships."""
+    def _learn(
+        self, codes, labels, schema: Schema, epsilon: float, chance: Chance, door: type[Curator] = Curator
+    ) -> tuple[Forest, Ledger]:
+        """Learn from encoded records; the seam at which the auditor replays the code that ships.
+
+        ``door`` is the curator's class; an auditor passes a subclass that looks over its shoulder.
+        """
         ledger = Ledger(self.relation)
-        curator = Curator(
+        curator = door(
             codes, labels, schema.n_classes, schema.cardinalities(self.n_bins),
             chance=chance, ledger=ledger, n_jobs=self._n_threads(),
         )  # fmt: skip

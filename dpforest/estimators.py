@@ -90,14 +90,14 @@ class PrivateForestClassifier(ForestPredictor):
         return self
 
     def _learn(
-        self, codes, labels, schema: Schema, epsilon: float, chance: Chance, door: type[Curator] = Curator
+        self, codes, labels, schema: Schema, epsilon: float, chance: Chance, door: type[Curator] | None = None
     ) -> tuple[Forest, Ledger]:
         """Learn from encoded records; the seam at which the auditor replays the code that ships.
 
-        ``door`` is the curator's class; an auditor passes a subclass that looks over its shoulder.
+        ``door`` is the curator's class, ``Curator`` if None; an auditor passes a subclass that looks over its shoulder.
         """
         ledger = Ledger(self.relation)
-        curator = door(
+        curator = (door or Curator)(
             codes, labels, schema.n_classes, schema.cardinalities(self.n_bins),
             chance=chance, ledger=ledger, n_jobs=self._n_threads(),
         )  # fmt: skip

@@ -122,17 +122,17 @@ class Replay:
         return index
 
     def integers(self, high: int, size: int) -> np.ndarray:
-        return np.array([self._choose(_uniform(high)) for _ in range(size)], dtype=np.int64)
+        return np.array([self._choose(self._uniform(high)) for _ in range(size)], dtype=np.int64)
 
     def subsets(self, n: int, k: int, size: int) -> np.ndarray:
         every = list(combinations(range(n), k))
-        chosen = [every[self._choose(_uniform(len(every)))] for _ in range(size)]
+        chosen = [every[self._choose(self._uniform(len(every)))] for _ in range(size)]
         return np.array(chosen, dtype=np.int64).reshape(size, k)
 
     def permutation(self, n: int) -> np.ndarray:
         left, order = list(range(n)), []
         while left:
-            order.append(left.pop(self._choose(_uniform(len(left)))))
+            order.append(left.pop(self._choose(self._uniform(len(left)))))
         return np.array(order, dtype=np.int64)
 
     def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
@@ -142,14 +142,20 @@ class Replay:
         if not np.isfinite(rate).any():
             return np.zeros(size, dtype=np.int64)
         raise NotEnumerableError(
-            "geometric noise has infinitely many outcomes, so replay cannot visit them; its loss is known by "
-            "thm-geometric: audit the rest with a label leaf, and add the leaf's loss by that theorem"
+            "geometric noise has infinitely many outcomes, so replay cannot visit them; exact_audit knows its loss by "
+            "lem-geometric-leaves where the noisy counts are released as they are, and the whole forest is seen"
         )
 
+    def _uniform(self, n: int):
+        return [1.0 / n] * n
 
-def outcomes(program: Callable[[Replay], Any]) -> Iterator[tuple[Any, Any]]:
-    """Every (output, probability) of ``program(chance)``, branch by branch.  Outputs may repeat."""
-    replay = Replay()
+
+def outcomes(program: Callable[[Any], Any], replay: Replay | None = None) -> Iterator[tuple[Any, Any]]:
+    """Every (output, probability) of ``program(chance)``, branch by branch.  Outputs may repeat.
+
+    ``replay`` is a fresh source, by default a :class:`Replay`.
+    """
+    replay = replay or Replay()
     while True:
         output = program(replay)
         yield output, replay.probability
@@ -223,10 +229,6 @@ class Secure:
             laplace = dp.m.make_laplace(*space, scale=1.0 / float(value))
             noise[cells] = laplace([0] * int(cells.sum()))
         return noise
-
-
-def _uniform(n: int) -> list[float]:
-    return [1.0 / n] * n
 
 
 def _next_possible(law, start: int) -> int | None:

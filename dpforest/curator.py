@@ -211,7 +211,7 @@ class Curator:
         """The number of records: public under replace-one; under add-remove the ledger records a leak."""
         if self._ledger.relation == ADD_REMOVE:
             self._ledger.leak(what, where)
-        return int(self._labels.size)
+        return self._n_records()
 
     # -- exact answers: never returned by a public method ----------------------------------------------------
 
@@ -239,10 +239,13 @@ class Curator:
         step = max(1, _CELLS // max(cells, 1))
         return [slice(start, start + step) for start in range(0, n_nodes, step)]
 
+    def _n_records(self) -> int:
+        return int(self._labels.size)
+
     def _rate(self, score, epsilon, calibration, n_max, size) -> np.ndarray:
         if calibration not in CALIBRATIONS:
             raise ValueError(f"calibration must be one of {CALIBRATIONS}, not {calibration!r}")
-        if self._labels.size > n_max:  # a broken promise would cost more than epsilon
+        if self._n_records() > n_max:  # a broken promise would cost more than epsilon
             raise ValueError(f"there are more records than the public cap n_max = {n_max} promised")
         if calibration == "range":
             unit = score.range(self._ledger.relation, n_max)

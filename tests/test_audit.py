@@ -12,7 +12,7 @@ import pytest
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
 from dpforest.audit import ExactAudit, datasets, exact_audit, law_of, neighbours
-from dpforest.audit.exact import released
+from dpforest.audit.laws import released
 from dpforest.chance import NotEnumerableError
 from dpforest.estimators import PrivateForestClassifier
 from dpforest.privacy import RELATIONS, Ledger

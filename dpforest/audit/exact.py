@@ -3,7 +3,7 @@
 A fit is replayed on every branch of its randomness (:mod:`dpforest.chance`), which gives its exact output law on a
 data set.  Comparing the laws of all neighbours gives the true loss, the pair where it is met, and the output that
 shows it.  Data sets are multisets of records: no learner here looks at the order of the rows other than through
-its own coins.
+its own coins.  Noisy counts have infinitely many values; what they add to the loss is known (lem-geometric-leaves).
 """
 
 from __future__ import annotations
@@ -11,23 +11,31 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
 from itertools import combinations_with_replacement, product
 
-import numpy as np
 from tqdm import tqdm
 
-from dpforest.chance import outcomes
+from dpforest.audit.laws import (
+    Dataset,
+    Law,
+    Shape,
+    check_counts_unused,
+    describe,
+    geometric_log_ratio,
+    law_of,
+    law_of_shapes,
+    released,
+)  # fmt: skip
+from dpforest.chance import NotEnumerableError
 from dpforest.estimators import PrivateForestClassifier, check_count
 from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation, claim
 from dpforest.schema import Schema
 from dpforest.tree import Forest
 
-__all__ = ["ExactAudit", "datasets", "exact_audit", "law_of", "neighbours", "released"]
-
-Record = tuple[int, ...]  # feature codes, then the class code
-Dataset = tuple[Record, ...]  # sorted
-Law = dict[Hashable, float]
+__all__ = ["ExactAudit", "datasets", "exact_audit", "neighbours"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,11 @@ class ExactAudit:
     probabilities : tuple of two floats
         Of that output on either data set.
     n_datasets, n_pairs, n_outputs : int
-        How much was enumerated.
+        How much was enumerated; outputs that differ in noisy counts alone are counted once.
+    ratio : Fraction or None
+        The exact ratio of the two probabilities, where ``base`` was given; ``epsilon`` is its logarithm.
+    shown : str
+        The output in words, where the whole forest is seen.
     """
 
     epsilon: float
@@ -59,7 +71,9 @@ class ExactAudit:
     probabilities: tuple[float, float]
     n_datasets: int
     n_pairs: int
-    n_outputs: int
+    n_outputs: float
+    ratio: Fraction | None = None
+    shown: str = ""
 
     @property
     def violated(self) -> bool:
@@ -77,6 +91,21 @@ class ExactAudit:
             f"claim {self.claim:.6g} under {self.relation}: {verdict}; exact loss {self.epsilon:.6g} "
             f"over {self.n_pairs} pairs of {self.n_datasets} data sets"
         )
+
+    def to_dict(self) -> dict:
+        """What is in it, ready for JSON; an infinite loss is the string ``"inf"``."""
+        return {
+            "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
+            "claim": "inf" if math.isinf(self.claim) else self.claim,
+            "relation": self.relation,
+            "violated": self.violated,
+            "pair": [[list(map(int, record)) for record in dataset] for dataset in self.pair],
+            "output": self.shown or str(self.output),
+            "probabilities": [float(p) for p in self.probabilities],
+            "ratio": None if self.ratio is None else str(self.ratio),
+            "n_datasets": self.n_datasets,
+            "n_pairs": self.n_pairs,
+        }
 
 
 def datasets(cardinalities: Iterable[int], n_classes: int, n_max: int) -> Iterator[Dataset]:
@@ -103,36 +132,10 @@ def neighbours(every: Iterable[Dataset], relation: str) -> Iterator[tuple[Datase
         yield from ((one, other) for i, one in enumerate(group) for other in group[i + 1 :])
 
 
-def released(forest: Forest) -> Hashable:
-    """What tells one released forest from another: all its arrays, as byte strings in the order of its fields."""
-    return tuple(getattr(forest, column.name).tobytes() for column in fields(forest))
-
-
-def law_of(
-    estimator: PrivateForestClassifier, schema: Schema, dataset: Dataset, view: Callable[[Forest], Hashable] = released
-) -> Law:
-    """The exact law of what an observer sees of the estimator's fit on ``dataset``: output -> probability.
-
-    ``view`` says what is seen of the forest: all of it, or, say, its predictions alone.
-    """
-    table = np.array(dataset, dtype=np.uint8).reshape(-1, schema.n_features + 1)
-    codes, labels = np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
-    epsilon = check_epsilon(estimator.epsilon)
-
-    def fit(chance):
-        forest, _ = estimator._learn(codes, labels, schema, epsilon, chance)
-        return view(forest)
-
-    law: Law = defaultdict(float)
-    for output, probability in outcomes(fit):
-        law[output] += probability
-    return dict(law)
-
-
 @claim("thm-replay")
 def exact_audit(
     estimator: PrivateForestClassifier, *, n_max: int, law: Callable[..., Law] = law_of, max_datasets: int = 20_000,
-    view: Callable[[Forest], Hashable] = released, progress: bool = False,
+    view: Callable[[Forest], Hashable] = released, base=None, progress: bool = False,
 ) -> ExactAudit:  # fmt: skip
     """The true loss of ``estimator`` over all neighbouring data sets with at most ``n_max`` records.
 
@@ -148,6 +151,9 @@ def exact_audit(
         A larger universe raises, with its size.
     view : callable
         What an observer sees of the released forest, hashable; by default all of it.
+    base : int or Fraction, optional
+        Compute in fractions.  Every ``exp(rate * score)`` must then be a whole power of ``base``, as it is when scores
+        are whole numbers and ``epsilon`` is a suitable multiple of ``log(base)``; anything else raises.
     progress : bool
         Show a progress bar.
 
@@ -160,30 +166,56 @@ def exact_audit(
     ValueError
         If the universe is too large to enumerate, or ``n_max`` is not a whole number from 1 on.
     NotEnumerableError
-        If the learner adds geometric noise, whose outcomes are infinitely many.
+        If the learner adds geometric noise and does not release the noisy counts as they are.
+
+    Notes
+    -----
+    A learner that adds geometric noise must not use the noisy counts for anything but its leaves; that the shape of the
+    forest does not depend on them is checked on the data sets of the worst pair.
     """
     check_count(n_max, "n_max")
     schema = estimator._public_schema(None, None)
     estimator._check_parameters()
-    cardinalities = schema.cardinalities(estimator.n_bins)
-    kinds = math.prod(cardinalities.tolist()) * schema.n_classes
-    size = math.comb(kinds + n_max, n_max)
-    if size > max_datasets:
-        raise ValueError(
-            f"{kinds} kinds of records and n_max = {n_max} make {size} data sets, more than max_datasets = "
-            f"{max_datasets}: lower n_max, use fewer features, or raise max_datasets"
-        )
-    every = list(datasets(cardinalities, schema.n_classes, n_max))
-    laws = {
-        dataset: law(estimator, schema, dataset, view) for dataset in tqdm(every, disable=not progress, unit="data set")
-    }
+    every = _every(schema, estimator.n_bins, n_max, max_datasets)
+    own, compare = law is law_of, _worst
+    if base is not None:
+        law = partial(law_of, base=base)
+
+    def laws_by(law):
+        bar = tqdm(every, disable=not progress, unit="data set")
+        return {dataset: law(estimator, schema, dataset, view) for dataset in bar}
+
+    try:
+        laws = laws_by(law)
+    except NotEnumerableError:
+        if not own or base is not None or view is not released:
+            raise
+        laws, compare = laws_by(law_of_shapes), _worst_shape
     pairs = list(neighbours(every, estimator.relation))
-    found = (_worst(laws, *pair) for unordered in pairs for pair in (unordered, unordered[::-1]))
+    found = (compare(laws, *pair) for unordered in pairs for pair in (unordered, unordered[::-1]))
     loss, pair, output, probabilities = max(found, key=lambda worst: worst[0])
+    if compare is _worst_shape:
+        for dataset in pair:
+            check_counts_unused(estimator, schema, dataset)
+    exact = base is not None and probabilities[1] > 0
+    shown = describe(estimator, schema, pair[0], output) if own and view is released else ""
     return ExactAudit(
         loss, check_epsilon(estimator.epsilon), estimator.relation, pair, output, probabilities, len(every), len(pairs),
-        len(set().union(*laws.values())),
+        len(set().union(*laws.values())), Fraction(probabilities[0], probabilities[1]) if exact else None, shown,
     )  # fmt: skip
+
+
+def _every(schema: Schema, n_bins: int, n_max: int, most: int) -> list[Dataset]:
+    cardinalities = schema.cardinalities(n_bins)
+    kinds = math.prod(cardinalities.tolist()) * schema.n_classes
+    size = math.comb(kinds + n_max, n_max)
+    if size > most:
+        fits = next(n for n in range(n_max, -1, -1) if n == 0 or math.comb(kinds + n, n) <= most)
+        raise ValueError(
+            f"{kinds} kinds of records and n_max = {n_max} make {size} data sets, more than max_datasets = {most}: "
+            f"n_max = {fits} would fit; or use fewer features, raise max_datasets, or audit path by path (path_audit)"
+        )
+    return list(datasets(cardinalities, schema.n_classes, n_max))
 
 
 def _worst(laws: dict[Dataset, Law], one: Dataset, other: Dataset):
@@ -192,3 +224,19 @@ def _worst(laws: dict[Dataset, Law], one: Dataset, other: Dataset):
     output = max(p, key=lambda out: p[out] / q[out] if q.get(out) else math.inf)
     below = q.get(output, 0.0)
     return (math.log(p[output] / below) if below else math.inf), (one, other), output, (p[output], below)
+
+
+def _worst_shape(laws: dict[Dataset, dict[Hashable, Shape]], one: Dataset, other: Dataset):
+    """As ``_worst``, with the worst noise in the leaves; the probabilities are those of the shape."""
+    p, q = laws[one], laws[other]
+
+    def loss(output):
+        if output not in q:
+            return math.inf
+        mine, theirs = p[output], q[output]
+        noise = geometric_log_ratio(mine.counts - theirs.counts, mine.rates, theirs.rates).sum()
+        return math.log(mine.probability / theirs.probability) + noise
+
+    output = max(p, key=loss)
+    below = q[output].probability if output in q else 0.0
+    return float(loss(output)), (one, other), output, (p[output].probability, below)

@@ -1,0 +1,249 @@
+"""The states of a node, and their laws, from the code that ships.
+
+A state of a node is the multiset of its records over the features that its path has not used.  The learner is run
+once for all states of a node: each state is a data set of its own, which one tree of a large forest sees alone, and a
+curator's subclass follows one path and writes down the law of what happens at its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+
+import numpy as np
+from sklearn.base import clone
+
+from dpforest.audit.laws import geometric_log_ratio
+from dpforest.audit.multisets import Multisets
+from dpforest.curator import Curator
+from dpforest.estimators import PrivateForestClassifier
+from dpforest.schema import Schema
+
+__all__ = ["Node", "Path", "explore", "log_ratio"]
+
+Path = tuple[int, ...]  # features split on so far, in order
+
+_BATCH = 1 << 17  # states that the learner is run on at a time
+_ELSEWHERE = "audit it by replay, with exact_audit"
+
+
+class Node:
+    """The states of a node at the end of ``path``, with their laws."""
+
+    def __init__(self, path: Path, cardinalities: np.ndarray, n_classes: int, n_max: int):
+        self.path = path
+        self.rest = [feature for feature in range(len(cardinalities)) if feature not in path]
+        self.cells = list(product(*(range(cardinalities[f]) for f in self.rest), range(n_classes)))
+        self.states = Multisets(len(self.cells), n_max)
+        self.rows = self.states.rows()
+        self.common = np.flatnonzero(self.rows.sum(axis=1) < n_max)  # states that may get one record more
+        self._ranks: dict[tuple, np.ndarray] = {}
+        self.n_classes = n_classes
+        # probability of each split; read one feature at a time
+        self.split = np.zeros((self.states.size, len(self.rest)), order="F")
+        self.stop = np.ones(self.states.size)  # probability of a leaf: one where nothing is chosen
+        self.kind = ""  # what a leaf says: "label" or "counts"
+        self.leaf = np.zeros((self.states.size, n_classes))  # probability of each label, or rate of the counts
+        # worst log ratios: (state, record more) to state; state to it; and one record more to another one more
+        self.more = self.less = self.other = np.empty(0)
+        self.never_leaf = False
+
+    def says(self, kind: str) -> np.ndarray:
+        self.kind = kind
+        return self.leaf
+
+    def take_logs(self) -> None:
+        with np.errstate(divide="ignore"):
+            self.split, self.stop = np.log(self.split), np.log(self.stop)
+            self.never_leaf = bool(np.isneginf(self.stop).all())
+            if self.kind == "label":
+                self.leaf = np.log(self.leaf) + self.stop[:, None]
+
+    def inner(self, cell: tuple, feature: int) -> tuple[int, tuple]:
+        """Code of a cell in ``feature``, and the cell without it."""
+        at = self.rest.index(feature)
+        return cell[at], cell[:at] + cell[at + 1 :]
+
+    def up(self, cell: int) -> np.ndarray:
+        """Index of each of the ``common`` states with one record of kind ``cell`` more."""
+        return self._ranked((cell,), lambda: self.states.rank(self.rows[self.common], cell))
+
+    def below(self, child: Node, feature: int, code: int) -> np.ndarray:
+        """Index, among the child's states, of the records of each common state with ``code`` in ``feature``."""
+        columns = [i for i, cell in enumerate(self.cells) if self.inner(cell, feature)[0] == code]
+        return self._ranked(
+            (feature, code), lambda: child.states.rank(np.ascontiguousarray(self.rows[self.common][:, columns]))
+        )
+
+    def _ranked(self, key: tuple, rank: Callable[[], np.ndarray]) -> np.ndarray:
+        if key not in self._ranks:
+            self._ranks[key] = rank().astype(np.int32)
+        return self._ranks[key]
+
+    def leaf_loss(self, one, other) -> np.ndarray:
+        """Worst log ratio of what the leaf says, states ``one`` against states ``other``."""
+        if self.never_leaf:
+            return np.full(len(one), -np.inf)
+        if self.kind == "label":
+            return log_ratio(self.leaf[one], self.leaf[other]).max(axis=1)
+        worst = log_ratio(self.stop[one], self.stop[other])
+        rate, below = self.leaf[one, 0], self.leaf[other, 0]
+        for label in range(self.n_classes):
+            mine = [i for i, cell in enumerate(self.cells) if cell[-1] == label]
+            shift = np.abs(
+                self.rows[one][:, mine].sum(axis=1, dtype=float) - self.rows[other][:, mine].sum(axis=1, dtype=float)
+            )
+            worst = worst + np.where(np.isneginf(worst), 0, geometric_log_ratio(shift, rate, below))
+        return worst
+
+
+def log_ratio(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """``one - other`` of logarithms; what is impossible on the first side shows nothing."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(one), -np.inf, one - other)
+
+
+# -- running the learner -------------------------------------------------------------------------------------------
+
+
+def explore(
+    estimator: PrivateForestClassifier, schema: Schema, epsilon: float, n_max: int, progress: Callable[[int], object]
+) -> dict[Path, Node]:
+    """Run the learner on every state of the root, and of every node that it may grow.
+
+    ``progress`` is told how many states of the root have been run.
+    """
+    nodes: dict[Path, Node] = {}
+    cardinalities = schema.cardinalities(estimator.n_bins)
+
+    def visit(path: Path) -> None:
+        node = nodes[path] = Node(path, cardinalities, schema.n_classes, n_max)
+        for start in range(0, node.states.size, _BATCH):
+            batch = slice(start, min(start + _BATCH, node.states.size))
+            _run(estimator, schema, epsilon, node, batch)
+            if not path:
+                progress(batch.stop - batch.start)
+        if not node.kind and not node.split.any():
+            raise ValueError(f"this learner says nothing that the curator was asked for: {_ELSEWHERE}")
+        grown = [feature for at, feature in enumerate(node.rest) if node.split[:, at].any()]
+        node.take_logs()
+        for feature in grown:
+            visit((*path, feature))
+
+    visit(())
+    return nodes
+
+
+def _run(estimator: PrivateForestClassifier, schema: Schema, epsilon: float, node: Node, batch: slice) -> None:
+    """Run the learner on the states of ``batch``, each as the one tree of its own data set."""
+    rows = node.rows[batch]
+    n_trees, width = len(rows), schema.n_features + 1
+    records = np.zeros((len(node.cells), width), dtype=np.uint8)
+    records[:, [*node.rest, -1]] = node.cells
+    tree, cell = np.nonzero(rows)
+    times = rows[tree, cell]
+    # records in the siblings, of every class, so that no node on the way is empty or pure
+    decoys = np.zeros((len(node.path), schema.n_classes, width), dtype=np.uint8)
+    for at, feature in enumerate(node.path):
+        decoys[at, :, feature] = 1
+        decoys[at, :, -1] = np.arange(schema.n_classes)
+    n_decoys = len(node.path) * schema.n_classes
+    table = np.concatenate([records[np.repeat(cell, times)], np.tile(decoys.reshape(n_decoys, width), (n_trees, 1))])
+    owner = np.concatenate([np.repeat(tree, times), np.repeat(np.arange(n_trees), n_decoys)]).astype(np.int32)
+    model = clone(estimator).set_params(n_estimators=n_trees, max_nodes=np.iinfo(np.int32).max)
+    steer = _Steer()
+    door = partial(_Spy, steer, node, batch, owner)
+    codes, labels = np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
+    with contextlib.suppress(_Enough):
+        model._learn(codes, labels, schema, epsilon, steer, door)
+
+
+class _Enough(Exception):
+    """The node that was asked about has been decided."""
+
+
+class _Steer:
+    """A source of chance that keeps the law of each draw, and takes the branch that it is told."""
+
+    def __init__(self):
+        self.plan: Callable[[np.ndarray], np.ndarray]  # law -> index of the branch, one per row
+        self.law = np.empty((0, 0))
+        self.rate = np.empty(0)
+
+    def select(self, kind, law, scores, rate):
+        self.law = law(scores, rate)
+        return self.plan(self.law)
+
+    def two_sided_geometric(self, rate, size):
+        self.rate = np.broadcast_to(rate, size)[:, 0]
+        return np.zeros(size, dtype=np.int64)
+
+    def __getattr__(self, verb):
+        raise ValueError(f"this learner draws {verb} of its own, so its nodes have no law by themselves: {_ELSEWHERE}")
+
+
+class _Spy(Curator):
+    """Gives every data set a tree of its own, and writes down the law of the node at the end of ``node.path``."""
+
+    def __init__(self, steer: _Steer, node: Node, batch: slice, owner: np.ndarray, *table, **doors):
+        super().__init__(*table, **doors)
+        self._steer, self._node, self._batch, self._owner, self._level = steer, node, batch, owner, 0
+
+    def assign(self, n_trees):
+        self._assignment = self._owner
+
+    split_equally = assign
+
+    def _n_records(self):
+        return self._node.states.n_max  # of the largest data set, not of all together
+
+    def size(self, **reason):
+        raise ValueError(f"this learner asks for the number of records: {_ELSEWHERE}")
+
+    def choose_candidate(self, *args, **kwargs):
+        raise ValueError(f"this learner draws its cuts at random: {_ELSEWHERE}")
+
+    def choose_feature(self, splits, nodes, scopes, allowed, epsilon, **options):
+        level, path = self._level, self._node.path
+        self._level += 1
+        if level > len(path):
+            raise _Enough
+        if level < len(path):
+            self._steer.plan = lambda law: np.full(len(law), 1 + path[level])
+            return super().choose_feature(splits, nodes, scopes, allowed, epsilon, **options)
+        # stop wherever that is possible: what the leaf says is the other half of the law
+        self._steer.plan = lambda law: np.where(law[:, 0] > 0, 0, law.argmax(axis=1))
+        choice = super().choose_feature(splits, nodes, scopes, allowed, epsilon, **options)
+        trees, rows = self._mine(splits, nodes)
+        law = self._steer.law[rows]
+        self._node.split[self._batch][trees] = law[:, [1 + feature for feature in self._node.rest]]
+        self._node.stop[self._batch][trees] = law[:, 0]
+        if not (law[:, 0] > 0).any() and len(trees) == len(splits.roots):
+            raise _Enough
+        return choice
+
+    def choose_label(self, splits, nodes, scopes, epsilon, **options):
+        self._steer.plan = lambda law: np.zeros(len(law), dtype=np.int64)
+        labels = super().choose_label(splits, nodes, scopes, epsilon, **options)
+        trees, rows = self._mine(splits, nodes)
+        self._node.says("label")[self._batch][trees] = self._steer.law[rows]
+        return labels
+
+    def count_classes(self, splits, nodes, scopes, epsilon):
+        counts = super().count_classes(splits, nodes, scopes, epsilon)
+        trees, rows = self._mine(splits, nodes)
+        self._node.says("counts")[self._batch][trees, 0] = self._steer.rate[rows]
+        return counts
+
+    def _mine(self, splits, nodes):
+        """Trees whose node at the end of the path is among ``nodes``, and where it stands there."""
+        at = np.array(splits.roots)
+        for feature in self._node.path:
+            grown = (at >= 0) & (splits.feature[at] == feature)
+            at = np.where(grown, splits.first_child[at], -1)  # the path follows code 0
+        where = np.full(splits.n_nodes + 1, -1)
+        where[nodes] = np.arange(len(nodes))
+        rows = where[at]
+        return np.flatnonzero(rows >= 0), rows[rows >= 0]

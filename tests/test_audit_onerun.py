@@ -1,0 +1,333 @@
+"""One run: no guess beats the binomial, in exact fractions; the bound inverts its tail; and the auditor finds leaks."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import oracle
+import pytest
+
+from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
+from dpforest.audit.onerun import OneRunAudit, one_run, one_run_bound
+from dpforest.estimators import PrivateForestClassifier
+from dpforest.privacy import RELATIONS
+from dpforest.tree import Growth
+
+relations = pytest.mark.parametrize("relation", RELATIONS)
+HALF = Fraction(1, 2)
+SMALL = Schema(categorical={"a": list(range(10)), "b": list(range(10))}, classes=["n", "y"])
+WIDE = Schema(categorical={"a": list(range(40)), "b": list(range(25))}, classes=["n", "y"])
+
+
+def tail(n: int, p: Fraction, v: int) -> Fraction:
+    """P[Bin(n, p) >= v], term by term."""
+    return sum((math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(max(v, 0), n + 1)), start=Fraction(0))
+
+
+# -- the theorem, over every rule of guessing ------------------------------------------------------------------------
+
+
+def responses(coins, base):
+    """Each coin answered by randomised response of its own."""
+    return oracle.independent(*(oracle.noisy_bit(bool(coin), base) for coin in coins))
+
+
+def cells(coins, base):
+    """A canary per leaf, and the noisy count of each leaf."""
+    return oracle.noisy_histogram(coins, base, 2)
+
+
+def pooled(coins, base):
+    """All canaries in one leaf: they hide each other."""
+    return oracle.noisy_count(sum(coins), base, len(coins) + 1)
+
+
+def chosen(coins, base):
+    """Permute-and-flip between the canaries: the outputs are not independent of each other."""
+    return dict(enumerate(oracle.permute_and_flip(oracle.acceptance(coins, base))))
+
+
+def first_or_all(coins, base):
+    """An answer about the first coin decides whether the others are asked at all: abstention that looks at outputs."""
+    said = {}
+    for answer, p in oracle.noisy_bit(bool(coins[0]), base).items():
+        law = responses(coins[1:], base) if answer else {"silent": Fraction(1)}
+        said |= {(answer, output): p * q for output, q in law.items()}
+    return said
+
+
+def tally(mechanism, m: int, base):
+    """For every output: the joint probability with each outcome of the m fair coins."""
+    joint: dict = {}
+    for coins in product((0, 1), repeat=m):
+        for output, p in mechanism(coins, base).items():
+            joint.setdefault(output, {})[coins] = p * HALF**m
+    return joint
+
+
+def loss_of(mechanism, m: int, base) -> Fraction:
+    """e to the loss: the worst ratio between laws that differ in one coin."""
+    laws = {coins: mechanism(coins, base) for coins in product((0, 1), repeat=m)}
+    return max(
+        oracle.worst_ratio(laws[coins], laws[(*coins[:i], 1 - coins[i], *coins[i + 1 :])])
+        for coins in laws for i in range(m)
+    )  # fmt: skip
+
+
+def no_rule_beats_the_binomial(mechanism, m: int, base) -> list[bool]:
+    """Check every guess after every output; returns for each output whether some guess of all coins attains."""
+    loss = loss_of(mechanism, m, base)
+    p = loss / (1 + loss)
+    attained = []
+    for weights in tally(mechanism, m, base).values():
+        total = sum(weights.values())
+        attained.append(False)
+        for guess in product((-1, 0, 1), repeat=m):  # out, pass, in
+            made = sum(g != 0 for g in guess)
+            law = [Fraction(0)] * (made + 1)
+            for coins, weight in weights.items():
+                law[sum(g == 2 * coin - 1 for g, coin in zip(guess, coins, strict=True) if g)] += weight / total
+            for v in range(made + 1):
+                assert sum(law[v:]) <= tail(made, p, v)
+            attained[-1] |= made == m and all(sum(law[v:]) == tail(m, p, v) for v in range(m + 1))
+    return attained
+
+
+@pytest.mark.claim(
+    "thm-one-run", verdict="proved", evidence="exhaustive",
+    constant="right guesses are dominated by Bin(r, e^ε/(1+e^ε)), attained by randomised response",
+)  # fmt: skip
+@pytest.mark.parametrize("base", [2, 3])
+@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("mechanism", [responses, cells, pooled, chosen, first_or_all])
+def test_no_rule_of_guessing_beats_the_binomial(mechanism, m, base):
+    """Given any output, and whatever is guessed or passed over after it, right guesses are dominated, in fractions."""
+    attained = no_rule_beats_the_binomial(mechanism, m, base)
+    loss = loss_of(mechanism, m, base)
+    assert loss == (base if m > 1 or mechanism is not chosen else 1)  # one candidate is no choice
+    if mechanism in (responses, cells):
+        assert all(attained)  # the sharp constant, at every output
+    if mechanism is pooled and m > 1:
+        assert not all(attained)  # canaries that share a leaf show less
+
+
+@pytest.mark.claim("thm-one-run")
+def test_replace_one_is_a_choice_between_two_records():
+    """The coin decides a canary's class in a leaf whose two counts have half the rate each."""
+
+    def mechanism(coins, base):
+        counts = [count for coin in coins for count in (1 - coin, coin)]
+        return oracle.noisy_histogram(counts, base, 2)
+
+    assert loss_of(mechanism, 2, 2) == 4  # two counts move
+    no_rule_beats_the_binomial(mechanism, 2, 2)
+
+
+# -- the bound -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.claim("thm-one-run")
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
+@pytest.mark.parametrize("guesses", [1, 5, 40])
+def test_the_bound_is_where_the_tail_is_the_error(guesses, confidence):
+    alpha = Fraction(1 - confidence)
+    previous = 0.0
+    for correct in range(guesses + 1):
+        bound = one_run_bound(correct, guesses, confidence)
+        assert bound >= previous
+        if bound > 0:
+            odds = Fraction(math.exp(bound))
+            assert float(tail(guesses, odds / (1 + odds), correct)) == pytest.approx(float(alpha), rel=1e-9)
+        else:  # nothing is refuted, not even a loss of zero
+            assert tail(guesses, HALF, correct) >= alpha * (1 - Fraction(1, 10**9))
+        previous = bound
+
+
+@pytest.mark.claim("thm-one-run")
+@pytest.mark.parametrize("loss", [Fraction(1), Fraction(3, 2), Fraction(5)])
+@pytest.mark.parametrize("guesses", [3, 30, 61])
+def test_a_true_loss_is_exceeded_as_seldom_as_promised(guesses, loss):
+    """At the sharp mechanism the number of right guesses is binomial, so the error is known exactly."""
+    p = loss / (1 + loss)
+    for confidence in (0.8, 0.95):
+        above = [v for v in range(guesses + 1) if one_run_bound(v, guesses, confidence) > math.log(loss) + 1e-12]
+        assert tail(guesses, p, min(above, default=guesses + 1)) <= 1 - Fraction(confidence)
+        if above and above[0] > 0:  # and one right guess fewer would already err too often
+            assert tail(guesses, p, above[0] - 1) > 1 - Fraction(confidence)
+
+
+def test_bounds_at_the_ends():
+    assert one_run_bound(0, 0) == 0
+    assert one_run_bound(0, 10) == 0
+    assert one_run_bound(5, 10) == 0
+    p = 0.05 ** (1 / 10)
+    assert one_run_bound(10, 10) == pytest.approx(math.log(p / (1 - p)), rel=1e-12)
+    assert one_run_bound(10**6, 10**6) == pytest.approx(12.718, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((11, 10), "more right guesses than guesses: 11 of 10"), ((-1, 10), "correct must be a whole number"),
+        ((1.5, 10), "correct must be a whole number"), ((1, 10, 1.0), "confidence must lie strictly between"),
+        ((1, 10, 0), "confidence must lie strictly between"),
+    ],
+)  # fmt: skip
+def test_counts_that_make_no_sense_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        one_run_bound(*arguments)
+
+
+# -- the audit -------------------------------------------------------------------------------------------------------
+
+
+def random_trees(schema=SMALL, **options):
+    return RandomTreesClassifier(schema=schema, **{"n_estimators": 1, "max_depth": 2, "split": "multiway"} | options)
+
+
+def edprf(schema=SMALL, **options):
+    return EDPRFClassifier(schema=schema, **{"n_estimators": 1, "max_depth": 2, "stop": "never"} | options)
+
+
+class Leaky(RandomTreesClassifier):
+    """Claims epsilon and counts its leaves at eight times the rate."""
+
+    def _learn(self, codes, labels, schema, epsilon, chance, door=None):
+        return super()._learn(codes, labels, schema, 8 * epsilon, chance, door)
+
+
+class Open(PrivateForestClassifier):
+    """Claims epsilon and releases the exact counts of the cells of its first feature."""
+
+    def __init__(self, epsilon=1.0, schema=None, relation="add-remove"):
+        self.epsilon, self.schema, self.relation = epsilon, schema, relation
+        self.variant, self.n_bins, self.n_jobs, self.source, self.random_state = "proved", 2, None, "seeded", None
+
+    def _grow(self, curator, chance, schema, ledger, epsilon):
+        growth = Growth(1, schema.n_features, schema.n_classes, ledger, "sequential")
+        leaves = growth.branch(growth.frontier, [0], curator.cardinalities[:1])
+        growth.settle(leaves, curator.peek(growth, leaves.nodes, what="counts", where="this test"))
+        return growth.release()
+
+
+@relations
+@pytest.mark.parametrize("leaf", ["counts", "label"])
+@pytest.mark.parametrize("trees", [1, 3])
+def test_every_leaf_that_is_a_cell_isolates(relation, leaf, trees):
+    models = [
+        edprf(relation=relation, leaf=leaf, n_estimators=trees),
+        random_trees(relation=relation, n_estimators=trees),
+    ]
+    for model in models:
+        audit = one_run(model, n_canaries=100, random_state=0)
+        assert (audit.canaries, audit.isolated, audit.relation) == (100, 100, relation)
+        assert 0 < audit.guesses <= 100
+        assert audit.epsilon_lower == one_run_bound(audit.correct, audit.guesses, 0.95)
+
+
+@relations
+def test_a_sound_learner_is_seldom_accused(relation):
+    """Of 60 audits at 95 % more than 10 false alarms have probability below 1e-4; the seeds are fixed."""
+    audits = [one_run(random_trees(relation=relation), n_canaries=100, random_state=seed) for seed in range(60)]
+    assert sum(audit.violated for audit in audits) <= 10
+    assert np.median([audit.epsilon_lower for audit in audits]) > 0.3  # and it is not silent
+
+
+@pytest.mark.claim("thm-one-run")
+def test_the_median_bound_grows_with_the_canaries():
+    """Every geometric count is a randomised response, so no guess is wasted: 0.88 of a loss of 1 at 1,000 canaries."""
+    bounds = [one_run(random_trees(WIDE), n_canaries=1000, random_state=seed).epsilon_lower for seed in range(40)]
+    expected = one_run_bound(731, 1000)  # the median of Bin(1000, e / (1 + e))
+    assert expected == pytest.approx(0.88, abs=0.005)
+    assert np.median(bounds) == pytest.approx(expected, abs=0.06)
+
+
+@relations
+def test_broken_learners_are_found(relation):
+    audit = one_run(
+        Leaky(schema=SMALL, n_estimators=1, max_depth=2, split="multiway", relation=relation), n_canaries=100
+    )
+    assert audit.violated
+    assert audit.epsilon_lower > 2
+    assert "VIOLATED" in str(audit)
+    many = Schema(categorical={"a": list(range(200))}, classes=[0, 1])
+    exact = one_run(Open(schema=many, relation=relation), n_canaries=150, random_state=1)
+    assert exact.correct == exact.guesses == 150
+    assert exact.epsilon_lower == one_run_bound(150, 150) > 3
+
+
+def test_abstentions_where_two_counts_disagree():
+    """Under replace-one a leaf whose counts say opposite things says nothing, and is passed over."""
+    audit = one_run(random_trees(WIDE, relation="replace-one"), n_canaries=1000, random_state=0)
+    agree = (math.e + 1) / (math.exp(0.5) + 1) ** 2 * 1000  # (p^2 + q^2) with p / q = e^(1/2)
+    assert abs(audit.guesses - agree) < 80  # five standard deviations
+    assert audit.guesses < 1000
+
+
+def test_a_label_that_agrees_says_less_than_one_that_does_not():
+    """With labels, out is the sure guess: at 1,000 canaries the auditor passes over the others."""
+    audit = one_run(edprf(WIDE, epsilon=3.0), n_canaries=1000, random_state=3)
+    assert audit.guesses < 600
+    counts = one_run(edprf(WIDE, epsilon=3.0, leaf="counts"), n_canaries=1000, random_state=3)
+    assert counts.guesses == 1000
+
+
+def test_the_same_seed_gives_the_same_audit():
+    one, same, other = (one_run(random_trees(), n_canaries=50, random_state=seed) for seed in (7, 7, 8))
+    assert one == same
+    assert one != other
+    assert (
+        one_run(random_trees(random_state=99), n_canaries=50, random_state=7) == one
+    )  # the model's own seed is not used
+
+
+def test_shared_leaves_are_passed_over():
+    """A tree of one split on 100 cells: ten leaves of ten canaries each isolate nobody; of fifteen canaries, some."""
+    shallow = random_trees(max_depth=1)
+    with pytest.raises(ValueError, match="no leaf isolates a canary"):
+        one_run(shallow, n_canaries=100, random_state=0)
+    few = one_run(shallow, n_canaries=15, random_state=0)
+    assert 0 < few.isolated < 15
+    assert few.guesses <= few.isolated
+
+
+def test_no_privacy_is_no_claim():
+    audit = one_run(random_trees(epsilon="non-private"), n_canaries=100, random_state=0)
+    assert audit.correct == audit.guesses == 100
+    assert not audit.violated
+    assert audit.claim == math.inf
+    assert audit.to_dict()["claim"] is None
+
+
+def test_the_report():
+    audit = OneRunAudit(0.5, 1.0, False, 70, 100, 120, 110, 0.95, "add-remove")
+    assert str(audit) == (
+        "eps >= 0.5 with 95 % confidence under add-remove (claim 1: not refuted) from one run: "
+        "70 of 100 guesses right, 120 canaries, 110 isolated"
+    )
+    assert json.loads(json.dumps(audit.to_dict()))["guesses"] == 100
+
+
+def test_what_cannot_be_audited_is_refused():
+    with pytest.raises(ValueError, match="101 canaries need cells of their own, and the schema has 100"):
+        one_run(random_trees(), n_canaries=101)
+    with pytest.raises(ValueError, match="n_canaries must be a whole number"):
+        one_run(random_trees(), n_canaries=0)
+    with pytest.raises(ValueError, match="confidence must lie strictly between"):
+        one_run(random_trees(), n_canaries=10, confidence=95)
+    with pytest.raises(ValueError, match="needs schema="):
+        one_run(RandomTreesClassifier(), n_canaries=10)
+    with pytest.raises(ValueError, match="stop='purity' reads the data unpaid"):
+        one_run(edprf(stop="purity"), n_canaries=10)
+    with pytest.raises(TypeError, match="count your own guesses and use one_run_bound"):
+        one_run(object(), n_canaries=10)
+
+
+def test_a_universe_too_large_to_list_is_no_obstacle():
+    wide = Schema(categorical={f"f{i}": [0, 1] for i in range(70)}, classes=[0, 1])
+    audit = one_run(random_trees(wide, max_depth=8, split="auto"), n_canaries=20, random_state=0)
+    assert 0 < audit.isolated <= 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from itertools import combinations
@@ -10,10 +11,9 @@ import numpy as np
 import oracle
 import pytest
 
-from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
+from dpforest import EDPRFClassifier, Schema
 from dpforest.audit import ExactAudit, datasets, exact_audit, law_of, neighbours
 from dpforest.audit.laws import released
-from dpforest.chance import NotEnumerableError
 from dpforest.estimators import PrivateForestClassifier
 from dpforest.privacy import RELATIONS, Ledger
 from dpforest.tree import Growth
@@ -234,7 +234,7 @@ def test_both_ways_round_are_looked_at(relation):
 def test_a_universe_too_large_is_refused_with_its_size():
     with pytest.raises(ValueError, match=r"8 kinds of records and n_max = 40 make 377348994 data sets"):
         exact_audit(EDPRFClassifier(schema=TWO), n_max=40)
-    with pytest.raises(ValueError, match="more than max_datasets = 9"):
+    with pytest.raises(ValueError, match="more than max_datasets = 9: n_max = 1 would fit"):
         exact_audit(OneLeaf(), n_max=2, max_datasets=9)
 
 
@@ -244,10 +244,12 @@ def test_the_number_of_records_must_be_one(size):
         exact_audit(OneLeaf(), n_max=size)
 
 
-def test_noise_with_infinitely_many_values_is_refused():
-    for model in (RandomTreesClassifier(schema=ONE, max_depth=1), EDPRFClassifier(schema=ONE, leaf="counts")):
-        with pytest.raises(NotEnumerableError, match="thm-geometric"):
-            exact_audit(model, n_max=1)
+def test_what_an_audit_says_in_json():
+    audit = exact_audit(Deterministic(), n_max=2)
+    said = json.loads(json.dumps(audit.to_dict()))
+    assert (said["epsilon"], said["claim"], said["violated"], said["ratio"]) == ("inf", 1.0, True, None)
+    assert said["pair"] == [[list(record) for record in data] for data in audit.pair]
+    assert "root: says" in said["output"] == audit.shown
 
 
 def test_a_misconfigured_learner_is_refused():

@@ -287,7 +287,8 @@ class _Universe:
 
 def _then(ratio: np.ndarray, below: np.ndarray) -> np.ndarray:
     """A branch's log ratio and what follows below it: nothing follows a branch that one side cannot take."""
-    return np.where(np.isinf(ratio), ratio, ratio + below)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isinf(ratio), ratio, ratio + below)
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:

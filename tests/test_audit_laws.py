@@ -1,0 +1,190 @@
+"""Laws in fractions against the oracle's, and what noise in the leaves adds."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import oracle
+import pytest
+
+from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
+from dpforest.audit import exact_audit, law_of
+from dpforest.audit.laws import check_counts_unused, geometric_log_ratio, law_of_shapes
+from dpforest.chance import NotEnumerableError
+from dpforest.estimators import PrivateForestClassifier
+from dpforest.privacy import RELATIONS
+from dpforest.tree import Growth
+
+relations = pytest.mark.parametrize("relation", RELATIONS)
+ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
+TWO = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
+SQUARE = list(product((0, 1), repeat=3))
+
+
+# -- fractions -------------------------------------------------------------------------------------------------------
+
+
+def majority_tree(relation, selection, base, **options):
+    """Rates are log(base) at the root and in the leaves: majority counts have R = 1 and 2."""
+    unit = {"add-remove": 2, "replace-one": 4}[relation]
+    return EDPRFClassifier(
+        epsilon=unit * math.log(base), schema=TWO, n_estimators=1, max_depth=1, criterion="majority", budget="uniform",
+        stop="never", relation=relation, selection=selection, **options,
+    )  # fmt: skip
+
+
+@relations
+@pytest.mark.parametrize("base", [2, Fraction(3, 2)])
+@pytest.mark.parametrize(
+    ("selection", "mechanism"),
+    [("permute-and-flip", oracle.permute_and_flip), ("exponential", oracle.exponential)],
+)
+def test_the_ratio_is_the_oracles_fraction(relation, base, selection, mechanism):
+    audit = exact_audit(majority_tree(relation, selection, base), n_max=2, base=base)
+    tree = oracle.two_level_tree(mechanism, base, oracle.label_leaf(mechanism, base))
+    assert audit.ratio == oracle.worst_case(tree, SQUARE, 2, relation)  # as fractions
+    assert isinstance(audit.ratio, Fraction)
+    assert audit.epsilon == pytest.approx(math.log(audit.ratio), rel=1e-12)
+    assert sum(law_of(majority_tree(relation, selection, base), TWO, SQUARE[:2], base=base).values()) == 1
+
+
+def test_without_a_base_there_is_no_fraction():
+    assert exact_audit(majority_tree("add-remove", "exponential", 2), n_max=1).ratio is None
+
+
+def test_an_infinite_ratio_is_no_fraction():
+    audit = exact_audit(
+        EDPRFClassifier(epsilon=4 * math.log(2), schema=ONE, n_estimators=1, max_depth=1, variant="published"), n_max=2
+    )
+    assert (audit.epsilon, audit.ratio) == (math.inf, None)
+
+
+@pytest.mark.parametrize("base", [2, 3])
+def test_weights_that_are_no_powers_are_refused(base):
+    model = majority_tree("add-remove", "permute-and-flip", 2).set_params(epsilon=1.0)
+    with pytest.raises(ValueError, match="not always a whole power"):
+        exact_audit(model, n_max=2, base=base)
+
+
+@pytest.mark.parametrize("base", [1, 0, Fraction(1, 2)])
+def test_a_base_must_exceed_one(base):
+    with pytest.raises(ValueError, match="base must be a fraction above 1"):
+        exact_audit(majority_tree("add-remove", "exponential", 2), n_max=1, base=base)
+
+
+def test_coins_are_fractions_too():
+    model = majority_tree("add-remove", "exponential", 2).set_params(n_estimators=2)
+    law = law_of(model, TWO, ((0, 0, 0),), base=2)
+    assert sum(law.values()) == 1
+    assert all(isinstance(p, Fraction) for p in law.values())
+
+
+# -- noisy counts ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.claim(
+    "lem-geometric-leaves", verdict="proved", constant="rate times shift; the heavier tail shows without bound",
+    evidence="exhaustive",
+)  # fmt: skip
+@pytest.mark.parametrize("shift", [0, 1, 2, 5])
+def test_the_largest_ratio_of_two_geometric_laws(shift):
+    """Over all integers, in fractions: beyond both centres the ratio is constant, so a window of them is enough."""
+    for alpha, beta in product([Fraction(1, 2), Fraction(1, 4), Fraction(2, 3)], repeat=2):
+        rate, other = -math.log(alpha), -math.log(beta)
+        found = float(geometric_log_ratio(shift, rate, other))
+        ratios = [
+            oracle.two_sided_geometric(k, alpha) / oracle.two_sided_geometric(k - shift, beta) for k in range(-40, 41)
+        ]
+        if rate < other:
+            assert found == math.inf
+            assert max(ratios) == max(ratios[0], ratios[-1])  # grows into the tail
+            assert ratios[0] / ratios[1] == alpha / beta > 1
+            continue
+        assert found == pytest.approx(math.log(max(ratios)), rel=1e-12, abs=1e-12)
+        if rate == other:
+            assert max(ratios) == alpha**-shift
+
+
+@relations
+@pytest.mark.parametrize("n_estimators", [1, 2])
+@pytest.mark.parametrize("split", ["binary", "multiway"])
+def test_random_trees_lose_what_they_claim(relation, n_estimators, split):
+    model = RandomTreesClassifier(
+        epsilon=0.7, schema=TWO, n_estimators=n_estimators, max_depth=1, split=split, relation=relation
+    )
+    audit = exact_audit(model, n_max=2)
+    assert audit.epsilon == pytest.approx(0.7, rel=1e-12)  # thm-random-trees: exactly, from the first record on
+    assert not audit.violated
+    assert "says [0, 0]" in audit.shown  # what the noise covers is not in the words
+
+
+def test_the_height_of_published_random_trees_leaks():
+    """With eight features, another record may mean another level; two data sets are enough to see it."""
+    schema = Schema(categorical={f"x{i}": [0, 1] for i in range(4)}, classes=[0, 1])
+    model = RandomTreesClassifier(schema=schema, n_estimators=1, variant="published")
+    laws = [law_of_shapes(model, schema, ((0, 0, 0, 0, 0),) * n) for n in (7, 8)]
+    assert laws[0].keys().isdisjoint(laws[1].keys())
+
+
+@relations
+def test_count_leaves_add_their_share(relation):
+    """A tree of one split: the audit with noise exceeds that of the shape alone by the leaf's own budget."""
+    model = EDPRFClassifier(
+        schema=TWO, n_estimators=1, max_depth=1, stop="never", leaf="counts", budget="uniform", relation=relation
+    )
+    audit = exact_audit(model, n_max=3)
+    shape = exact_audit(
+        model, n_max=3, law=lambda e, s, d, v: {k: x.probability for k, x in law_of_shapes(e, s, d).items()}
+    )
+    assert audit.epsilon == pytest.approx(shape.epsilon + 0.5, rel=1e-9)
+    assert audit.epsilon <= 1
+
+
+def test_hidden_coins_make_a_mixture_that_is_refused():
+    model = EDPRFClassifier(schema=ONE, n_estimators=2, max_depth=1, leaf="counts")
+    with pytest.raises(NotEnumerableError, match="audit one tree, n_estimators=1"):
+        exact_audit(model, n_max=1)
+
+
+def test_a_view_of_noisy_counts_is_refused():
+    model = EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, leaf="counts")
+    with pytest.raises(NotEnumerableError, match="the whole forest is seen"):
+        exact_audit(model, n_max=1, view=lambda forest: forest.n_nodes)
+    with pytest.raises(NotEnumerableError):
+        law_of(model, ONE, ((0, 0),))
+
+
+class Peeker(PrivateForestClassifier):
+    """Decides by a noisy count whether to split: private, but no case for the lemma."""
+
+    def __init__(self, epsilon=1.0, schema=ONE, relation="add-remove"):
+        self.epsilon, self.schema, self.relation = epsilon, schema, relation
+        self.variant, self.n_bins, self.n_jobs, self.source, self.random_state = "proved", 2, None, "seeded", None
+
+    def _grow(self, curator, chance, schema, ledger, epsilon):
+        growth = Growth(1, schema.n_features, schema.n_classes, ledger, "sequential")
+        top = growth.frontier
+        counts = curator.count_classes(growth, top.nodes, top.scopes, epsilon / 2)
+        if counts.sum() > 2:
+            growth.branch(top, [0], [2])
+        leaves = growth.frontier
+        growth.settle(leaves, curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon / 2))
+        return growth.release()
+
+
+def test_noisy_counts_that_steer_are_refused():
+    with pytest.raises(NotEnumerableError, match="for more than its leaves"):
+        check_counts_unused(Peeker(), ONE, ((0, 0),))
+    with pytest.raises(NotEnumerableError):
+        exact_audit(Peeker(), n_max=1)
+
+
+def test_counts_beneath_the_noise_are_the_records():
+    model = EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, stop="never", leaf="counts", budget="uniform")
+    [shape] = law_of_shapes(model, ONE, ((0, 0), (0, 0), (1, 1))).values()
+    assert shape.counts.tolist() == [2, 0, 0, 1]
+    assert shape.probability == 1
+    np.testing.assert_allclose(shape.rates, 0.5)

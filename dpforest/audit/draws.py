@@ -1,0 +1,182 @@
+"""The sampler and the pairs of an audit, checked: whatever is wrong with them is said, and nothing is skipped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpforest.audit.outputs import Batch, Reader
+from dpforest.privacy import ADD_REMOVE, check_relation
+
+__all__ = ["SIDES", "NamedPair", "Sampler", "check_law", "check_pairs"]
+
+SIDES = ("first", "second")
+_SURE = 1e-12  # the probability below which a coincidence is not one
+
+
+class NamedPair(NamedTuple):
+    """Two neighbouring data sets, and what the pair is called."""
+
+    name: str
+    one: Any
+    other: Any
+    given: bool  # whether the caller gave the name
+
+
+class Sampler:
+    """Draws from a user's ``sample(dataset, size, rng)`` on both data sets of a pair, with checks and a bar."""
+
+    def __init__(self, sample: Callable, rng: np.random.Generator, bar: Any):
+        if not callable(sample):
+            raise TypeError(f"sample must be a function sample(dataset, size, rng), not {type(sample).__name__}")
+        self.reader, self.rng = Reader(), rng
+        self._sample, self._bar = sample, bar
+
+    def __call__(self, pair: NamedPair, size: int) -> tuple[Batch, Batch]:
+        """``size`` fresh outputs on the first data set, and as many on the second."""
+        one, other = (self._read(pair, side, size) for side in (0, 1))
+        self._bar.update(2 * size)
+        return one, other
+
+    def check_randomness(self, pairs: list[NamedPair]) -> None:
+        """Two calls with different generators must not return the same draws, nor one draw many times over.
+
+        A data set on which nothing varies says nothing about this, and the next one is asked.
+        """
+        for pair in pairs:
+            if self._varies(pair, 0) or self._varies(pair, 1):
+                return
+
+    def _varies(self, pair: NamedPair, side: int) -> bool:
+        size = 32
+        while True:
+            one, other = (self._read(pair, side, size).whole for _ in range(2))
+            counts = np.unique(np.concatenate([one, other]), return_counts=True)[1]
+            if len(counts) == 1:
+                return False
+            if len(counts) == 2 and counts[0] == counts[1] and len(np.unique(one)) == 1:
+                raise ValueError(
+                    f"sample returned one output {size} times over, and in the next call another one: it must return "
+                    f"`size` independent draws"
+                )
+            if (one != other).any():
+                return True
+            if ((counts / (2 * size)) ** 2).sum() ** size < _SURE:  # how likely two such calls are to agree
+                raise ValueError(
+                    "sample returned the same draws for two different generators: it must take its randomness from "
+                    "`rng`, or the draws of an audit are not independent"
+                )
+            size *= 2
+
+    def _read(self, pair: NamedPair, side: int, size: int) -> Batch:
+        source = f"the {SIDES[side]} data set of pair {pair.name}"
+        try:
+            raw = self._draw(pair, side, size)
+        except Exception as error:
+            raise RuntimeError(self._blame(pair, side, size, error)) from error
+        return self.reader(raw, size, source)
+
+    def _draw(self, pair: NamedPair, side: int, size: int):
+        return self._sample((pair.one, pair.other)[side], size, np.random.default_rng(self.rng.integers(2**63, size=4)))
+
+    def _blame(self, pair: NamedPair, side: int, size: int, error: Exception) -> str:
+        said = f"{type(error).__name__}: {error}"
+        here, there = SIDES[side], SIDES[1 - side]
+        try:
+            self._draw(pair, 1 - side, size)
+        except Exception:
+            return f"sample failed on both data sets of pair {pair.name}; on the {here}: {said}"
+        return (
+            f"sample failed on the {here} data set of pair {pair.name} and not on the {there}: {said}.  To fail on one "
+            f"of two neighbours tells them apart; if that is part of the mechanism, return a value for it, such as None"
+        )
+
+
+def check_pairs(pairs: Any, relation: str | None) -> list[NamedPair]:
+    """Pairs with names; with a relation, each pair is checked to be one of neighbours."""
+    if relation is not None:
+        check_relation(relation)
+    if isinstance(pairs, tuple) or hasattr(pairs, "one"):
+        pairs = [pairs]  # one bare pair
+    if isinstance(pairs, str | bytes | Mapping) or not hasattr(pairs, "__iter__"):
+        raise TypeError(f"pairs must be a list of pairs of data sets, not {type(pairs).__name__}")
+    named = [_named(pair, place) for place, pair in enumerate(pairs)]
+    if not named:
+        raise ValueError("there are no pairs: give at least one pair of neighbouring data sets")
+    for pair in named:
+        if relation is not None:
+            _check_neighbours(pair, relation)
+    return named
+
+
+def _named(pair: Any, place: int) -> NamedPair:
+    if hasattr(pair, "one") and hasattr(pair, "other"):
+        return NamedPair(str(pair.name), pair.one, pair.other, True)
+    if isinstance(pair, tuple | list) and len(pair) == 3 and isinstance(pair[0], str):
+        return NamedPair(pair[0], pair[1], pair[2], True)
+    if isinstance(pair, tuple | list) and len(pair) == 2:
+        text = repr(tuple(pair))
+        return NamedPair(text if len(text) <= 80 else f"number {place}", pair[0], pair[1], False)
+    raise ValueError(
+        f"pair number {place} must be (dataset, dataset) or (name, dataset, dataset), with a string as its name; "
+        f"got {_shortened(pair)}"
+    )
+
+
+def _check_neighbours(pair: NamedPair, relation: str) -> None:
+    one, other = (_records(dataset, pair) for dataset in (pair.one, pair.other))
+    gone, come = sum((one - other).values()), sum((other - one).values())
+    if (gone + come != 1) if relation == ADD_REMOVE else (gone, come) != (1, 1):
+        wants = "one record more or less" if relation == ADD_REMOVE else "one record replaced by another"
+        raise ValueError(
+            f"pair {pair.name} is not one of neighbours under {relation}, which is {wants}: {gone} records of the "
+            f"first data set are not in the second, and {come} of the second are not in the first"
+        )
+
+
+def _records(dataset: Any, pair: NamedPair) -> Counter:
+    """The records of a data set as a multiset."""
+    if hasattr(dataset, "itertuples"):
+        dataset = dataset.itertuples(index=False, name=None)
+    elif isinstance(dataset, np.ndarray):
+        dataset = dataset.tolist()
+    if not hasattr(dataset, "__iter__"):
+        raise TypeError(
+            f"a relation is checked on sequences of records; in pair {pair.name} there is a data set of type "
+            f"{type(dataset).__name__}.  Leave the relation out to vouch for the pairs yourself"
+        )
+    return Counter(map(_hashable, dataset))
+
+
+def _hashable(record: Any):
+    if isinstance(record, np.ndarray):
+        record = record.tolist()
+    if isinstance(record, tuple | list):
+        return tuple(map(_hashable, record))
+    if isinstance(record, Mapping):
+        return frozenset((key, _hashable(value)) for key, value in record.items())
+    return "NaN" if record != record else record
+
+
+def check_law(law: Any, pair: NamedPair, side: int) -> Mapping:
+    """A law as a mapping from outputs to probabilities that sum to one."""
+    source = f"the {SIDES[side]} data set of pair {pair.name}"
+    if not isinstance(law, Mapping) or not law:
+        raise TypeError(
+            f"law must return a dict from outputs to probabilities; for {source} it returned {_shortened(law)}"
+        )
+    chances = np.array([float(chance) for chance in law.values()])
+    if not (chances >= 0).all() or abs(chances.sum() - 1) > 1e-6:
+        raise ValueError(
+            f"the probabilities of a law must not be negative and sum to one; for {source} the smallest is "
+            f"{chances.min()} and the sum {chances.sum()}"
+        )
+    return dict(zip(law, chances.tolist(), strict=True))
+
+
+def _shortened(thing: Any) -> str:
+    text = repr(thing)
+    return text if len(text) <= 80 else text[:77] + "..."

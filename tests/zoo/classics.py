@@ -100,8 +100,8 @@ def thresholds(answers, size, rng, *, threshold, bar, query=None) -> np.ndarray:
     return (heard >= threshold + laplace(rng, bar, (size, 1))).astype(np.int8)
 
 
-#: Lower bounds on the loss at a claim of 0.1, with 90 % confidence each, from the result files that DP-Sniper's authors
-#: keep beside their code: their own (neural network, 200 million draws), and the better of their two reruns of StatDP.
+#: Lower bounds on the loss at a claim of 0.1, 90 % confidence and 200 million final draws each, from the result files
+#: that DP-Sniper's authors keep beside their code: their own (neural network), and the better of two reruns of StatDP.
 PUBLISHED = {
     "Laplace": (0.0976, 0.0998), "Laplace x 20": (0.0299, 0.0135), "GeoSample": (0.1155, 0.1169),
     "NoisyHist1": (0.0977, 0.0994), "NoisyHist2": (4.601, 10.002), "ReportNoisyMax1": (0.0925, 0.0921),

@@ -12,15 +12,16 @@ import oracle
 import pytest
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, UnprovenPrivacyWarning
+from dpforest.audit import datasets, exact_audit, law_of, neighbours
 from dpforest.audit.attacks import (
     best_advantage,
     best_guess,
     evidence,
     informed_adversary,
+    informed_guess,
     membership_advantage,
     membership_attack,
 )
-from dpforest.audit.exact import datasets, exact_audit, law_of, neighbours
 from dpforest.audit.observer import LeafNoise, Observer, as_records, leaf_noise, leaf_of
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
@@ -389,6 +390,45 @@ def test_one_tree_of_noisy_counts_is_worth_its_whole_budget():
     gain = evidence(fitted(several, records), records)
     assert set(np.round(gain / 0.2, 9) % 2) == {0.0}  # four signs of 0.2 each
     assert np.abs(gain).max() <= 0.8 + 1e-12
+
+
+@pytest.mark.claim("thm-informed")
+def test_the_guess_of_an_informed_adversary_is_seldom_right():
+    """An unknown record is one of twelve, equally likely; a fit whose leaves are cells tells it as often as it may.
+
+    Between the exact success of the best guess on one noisy count for each cell, by simulation, and the bound.
+    """
+    bound = informed_adversary(1.5, 12, relation="add-remove")
+    rng = np.random.default_rng(0)
+    known = table(TWO, 10, 9)
+    right = 0
+    for seed in range(300):
+        secret = Observer.of(FORESTS[1]).records[rng.integers(12)]
+        model = RandomTreesClassifier(
+            schema=TWO, epsilon=1.5, n_estimators=1, max_depth=2, split="multiway", random_state=seed
+        )
+        fitted(model, np.vstack([known, secret]))
+        right += (informed_guess(model, known, random_state=seed) == secret).all()
+    rng = np.random.default_rng(1)
+    noise = rng.geometric(1 - math.exp(-1.5), (20000, 12)) - rng.geometric(1 - math.exp(-1.5), (20000, 12))
+    noise[:, 0] += 1
+    high = noise > 0  # the likeliest cells are those above their known counts, all equally
+    exact = np.mean(np.where(high[:, 0], 1, ~high.any(axis=1)) / np.where(high.any(axis=1), high.sum(axis=1), 12))
+    assert abs(right / 300 - exact) < 5 * math.sqrt(exact / 300)
+    assert exact < bound
+
+
+def test_an_informed_guess_follows_its_prior():
+    model = RandomTreesClassifier(schema=TWO, epsilon=1e-6, n_estimators=1, max_depth=2, random_state=0)
+    records = table(TWO, 10, 5)
+    fitted(model, records)
+    prior = np.full(12, 0.5 / 11)
+    prior[7] = 0.5
+    assert informed_guess(model, records, prior=prior).tolist() == Observer.of(model).records[7].tolist()
+    several = {tuple(informed_guess(model, records, random_state=seed)) for seed in range(20)}
+    assert len(several) > 1  # leaves that several records share leave a tie, which a coin breaks
+    with pytest.raises(ValueError, match="prior must be 12 probabilities"):
+        informed_guess(model, records, prior=[1.0])
 
 
 def test_without_noise_the_evidence_is_certain():

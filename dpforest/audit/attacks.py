@@ -17,16 +17,17 @@ from typing import Any
 import numpy as np
 
 from dpforest.audit.bounds import clopper_pearson
-from dpforest.audit.observer import MAX_RECORDS, LeafNoise, Observer
+from dpforest.audit.observer import MAX_RECORDS, LeafNoise, Observer, check_prior
 from dpforest.estimators import check_count
 from dpforest.privacy import REPLACE_ONE, check_epsilon, check_relation, claim
 
 __all__ = [
-    "MembershipAttack", "best_advantage", "best_guess", "evidence", "informed_adversary", "membership_advantage",
-    "membership_attack",
+    "MembershipAttack", "best_advantage", "best_guess", "evidence", "informed_adversary", "informed_guess",
+    "membership_advantage", "membership_attack",
 ]  # fmt: skip
 
 Law = Mapping[Hashable, Any]  # output -> probability
+TIE = 1e-9  # log-probabilities that differ by less are equal
 
 
 @claim("thm-membership")
@@ -65,7 +66,7 @@ def best_advantage(one: Law, other: Law):
     Parameters
     ----------
     one, other : dict of output -> probability
-        For example from :func:`dpforest.audit.exact.law_of` on two neighbouring data sets.
+        For example from :func:`dpforest.audit.laws.law_of` on two neighbouring data sets.
 
     Guarantee
     ---------
@@ -176,17 +177,37 @@ def evidence(model, known, *, noise: LeafNoise | None = None, max_records: int =
     The whole likelihood where the structure does not depend on the records, as in random trees; elsewhere an attack
     that looks at leaves alone.
     """
+    return _gain(Observer.of(model, noise, max_records), known)
+
+
+def informed_guess(
+    model, known, *, prior=None, noise: LeafNoise | None = None, max_records: int = MAX_RECORDS, random_state=None
+) -> np.ndarray:
+    """The record that an informed adversary guesses: the most probable one, given the leaves and all other records.
+
+    Parameters
+    ----------
+    model, known, noise, max_records
+        As in :func:`evidence`.
+    prior : array-like of float, shape (n_records,), optional
+        Probability of each record that the schema allows, in lexicographic order; equal by default.
+    random_state : None, int or Generator
+        Which of several most probable records is named.
+
+    Returns
+    -------
+    ndarray of uint8, shape (n_features + 1,)
+
+    Guarantee
+    ---------
+    Right with a probability of at most :func:`informed_adversary` (:prf:ref:`thm-informed`).
+    """
     seen = Observer.of(model, noise, max_records)
-    if not seen.noise.shared:
-        raise ValueError(
-            "each record belongs to one tree by a coin that the adversary does not see: take n_estimators=1, or a "
-            "forest whose trees read all records"
-        )
-    counts, values, rate = seen.counts(known, "known"), seen.forest.values, seen.rate
-    without = seen.noise.log_likelihood(values, counts, rate)
-    one_more = counts[:, None] + np.eye(seen.cardinalities[-1], dtype=np.int64)
-    gain = seen.noise.log_likelihood(values[:, None], one_more, rate[:, None]) - without[:, None]
-    return gain[seen.leaf, seen.records[:, -1][:, None]].sum(axis=1)
+    weight = _gain(seen, known)
+    if (log_prior := check_prior(prior, len(weight))) is not None:
+        weight = weight + log_prior
+    likeliest = np.flatnonzero(weight >= weight.max() - TIE)
+    return seen.records[np.random.default_rng(random_state).choice(likeliest)]
 
 
 @dataclass(frozen=True)
@@ -243,6 +264,20 @@ def membership_attack(inside, outside, *, confidence: float = 0.95) -> Membershi
     each = 1 - (1 - confidence) / 2
     low = clopper_pearson(hits, n, each)[0] - clopper_pearson(alarms, m, each)[1]
     return MembershipAttack(hits / n - alarms / m, max(low, 0.0), hits / n, alarms / m, threshold, (n, m))
+
+
+def _gain(seen: Observer, known) -> np.ndarray:
+    """:func:`evidence`, of an observer."""
+    if not seen.noise.shared:
+        raise ValueError(
+            "each record belongs to one tree by a coin that the adversary does not see: take n_estimators=1, or a "
+            "forest whose trees read all records"
+        )
+    counts, values, rate = seen.counts(known, "known"), seen.forest.values, seen.rate
+    without = seen.noise.log_likelihood(values, counts, rate)
+    one_more = counts[:, None] + np.eye(seen.cardinalities[-1], dtype=np.int64)
+    gain = seen.noise.log_likelihood(values[:, None], one_more, rate[:, None]) - without[:, None]
+    return gain[seen.leaf, seen.records[:, -1][:, None]].sum(axis=1)
 
 
 def _outputs(laws: Sequence[Law]) -> dict:

@@ -181,6 +181,20 @@ def check_records(table, width: int | None, name: str) -> np.ndarray:
     return array.astype(np.int64)
 
 
+def check_prior(prior, n: int) -> np.ndarray | None:
+    """The logarithms of ``n`` probabilities, one for each record that the schema allows, or None."""
+    if prior is None:
+        return None
+    prior = np.asarray(prior, dtype=float)
+    if prior.shape != (n,) or not (prior >= 0).all() or not abs(prior.sum() - 1) < 1e-6:
+        raise ValueError(
+            f"prior must be {n} probabilities that add up to 1, one for each record that the schema allows, not an "
+            f"array of shape {prior.shape}"
+        )
+    with np.errstate(divide="ignore"):
+        return np.log(prior)
+
+
 def leaf_of(forest: Forest, codes) -> np.ndarray:
     """The leaf that each record reaches in each tree, int64, shape (n_rows, n_trees).
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from dpforest.audit.observer import MAX_RECORDS, LeafNoise, Observer, check_records
+from dpforest.audit.observer import MAX_RECORDS, LeafNoise, Observer, check_prior, check_records
 from dpforest.audit.program import Program
 from dpforest.estimators import check_count
 
@@ -108,7 +108,7 @@ def reconstruct(
             raise ValueError(f"label leaves can be inverted for two classes, not for {seen.cardinalities[-1]}")
         if n_records is None:
             raise ValueError("leaves that say labels do not bound the number of records: pass n_records")
-    program = Program(seen, _check_prior(prior, seen), n_records)
+    program = Program(seen, check_prior(prior, len(seen.records)), n_records)
     limits = {"time_limit": float(time_limit)} | ({} if node_limit is None else {"node_limit": int(node_limit)})
     found = program.solve(**limits)
     if found.x is None:
@@ -180,16 +180,3 @@ def marginal_draws(population, n: int, random_state=None) -> np.ndarray:
         raise ValueError("population holds no record")
     rng = np.random.default_rng(random_state)
     return np.stack([rng.choice(column, size=check_count(n, "n")) for column in population.T], axis=1).astype(np.uint8)
-
-
-def _check_prior(prior, seen: Observer) -> np.ndarray | None:
-    if prior is None:
-        return None
-    prior = np.asarray(prior, dtype=float)
-    if prior.shape != (len(seen.records),) or not (prior >= 0).all() or not abs(prior.sum() - 1) < 1e-6:
-        raise ValueError(
-            f"prior must be {len(seen.records)} probabilities that add up to 1, one for each record that the schema "
-            f"allows, not an array of shape {prior.shape}"
-        )
-    with np.errstate(divide="ignore"):
-        return np.log(prior)

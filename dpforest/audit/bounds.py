@@ -14,7 +14,10 @@ from scipy.special import betainccinv, betaincinv, ndtr, ndtri
 
 from dpforest.privacy import claim as seal
 
-__all__ = ["Betting", "check_claim", "check_confidence", "clopper_pearson", "epsilon_lower", "p_value"]
+__all__ = [
+    "Betting", "best_weight", "check_claim", "check_confidence", "clopper_pearson", "epsilon_lower", "lower_end",
+    "p_value", "upper_end",
+]  # fmt: skip
 
 _BOX = 0.01  # share of the error that the joint bound spends on keeping both probabilities out of the absurd
 _STEPS = 1200  # of its search: the price of bounding each step from its corners is below 1 % of its width
@@ -62,7 +65,7 @@ def clopper_pearson(hits, n, confidence) -> tuple[np.ndarray, np.ndarray]:
     miss = 1 - np.asarray(confidence, dtype=float)
     if not ((miss > 0) & (miss < 1)).all():
         raise ValueError(f"confidence must lie strictly between 0 and 1, such as 0.95; got {confidence!r}")
-    return _low(hits, n, miss), _high(hits, n, miss)
+    return lower_end(hits, n, miss), upper_end(hits, n, miss)
 
 
 @seal("thm-audit-bound")
@@ -136,30 +139,32 @@ def _log_ratio(hits, n, other_hits, other_n, error: float, weight) -> float:
     """The bound before it is cut off at zero; minus infinity if the event was never seen where it was expected."""
     hits, n = _check_counts(hits, n)
     other_hits, other_n = _check_counts(other_hits, other_n)
+    if weight is not None and not 0 < weight < 1:
+        raise ValueError(f"weight must lie strictly between 0 and 1; got {weight!r}")
+    if hits == 0:
+        return -math.inf
     if weight is None:
-        low, high = _low(hits, n, error / 2), _high(other_hits, other_n, error / 2)
+        low, high = lower_end(hits, n, error / 2), upper_end(other_hits, other_n, error / 2)
     else:
-        if not 0 < weight < 1:
-            raise ValueError(f"weight must lie strictly between 0 and 1; got {weight!r}")
         z, box = -ndtri(error * (1 - _BOX)), -ndtri(error * _BOX / 2)
         first, second = math.sqrt(weight), math.sqrt(1 - weight)
         # The pairs (p, q) that are not rejected lie beyond the curve first * s + second * t = z, where s and t are the
         # normal scores of either count, and both at most ``box``.  Between two steps p and q are bounded by corners.
         s = np.linspace((z - second * box) / first, box, _STEPS)
         t = np.minimum((z - first * s) / second, box)
-        low, high = _low(hits, n, ndtr(-s[1:])), _high(other_hits, other_n, ndtr(-t[:-1]))
-    with np.errstate(divide="ignore"):
+        low, high = lower_end(hits, n, ndtr(-s[1:])), upper_end(other_hits, other_n, ndtr(-t[:-1]))
+    with np.errstate(divide="ignore"):  # an upper end that underflows to 0 leaves its step out, rightly: it is far away
         return float(np.min(np.log(low) - np.log(high)))
 
 
-def _low(hits, n, miss):
-    """The lower end that misses with probability ``miss``."""
-    return np.where(hits == 0, 0.0, betaincinv(np.maximum(hits, 1), n - hits + 1, miss))
+def lower_end(hits, n, miss):
+    """The lower end that misses with probability ``miss``; expected hits, not whole, are taken as they are."""
+    return np.where(hits == 0, 0.0, betaincinv(np.where(hits == 0, 1, hits), n - hits + 1, miss))
 
 
-def _high(hits, n, miss):
-    """The upper end that misses with probability ``miss``."""
-    return np.where(hits == n, 1.0, betainccinv(hits + 1, np.maximum(n - hits, 1), miss))
+def upper_end(hits, n, miss):
+    """The upper end that misses with probability ``miss``; expected hits, not whole, are taken as they are."""
+    return np.where(hits == n, 1.0, betainccinv(hits + 1, np.where(hits == n, 1, n - hits), miss))
 
 
 def _check_counts(hits, n) -> tuple[np.ndarray, np.ndarray]:

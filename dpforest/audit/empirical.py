@@ -40,7 +40,7 @@ __all__ = ["METHODS", "EmpiricalAudit", "empirical"]
 METHODS = ("fixed", "sharp", "betting")
 _FEWEST = 20  # draws per side that a pair is looked at with, at least
 _CHUNK = 100_000  # outputs held at once while testing
-_SURVIVE = 4  # one pair in so many goes on to the next round
+_SURVIVE = 4  # one pair in so many goes on to the next round, until no more than so many are left
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def empirical(
         The epsilon that the mechanism promises, zero or more.
     n : int
         Draws per side in the test.  As many go into choosing pair, direction and event, over all pairs together, with
-        a few dozen more to see that ``rng`` is used; with several pairs every round drops three quarters of them.
+        a few dozen more to see that ``rng`` is used; of more than four pairs every round drops three quarters.
     confidence : float
         In (0, 1).
     random_state : None, int, SeedSequence or Generator
@@ -261,17 +261,17 @@ def _rounds(pairs: int, n: int) -> list[tuple[int, int]]:
     The rounds before the last share one half of the draws equally, the last has the other half.
     """
     numbers = [pairs]
-    while numbers[-1] > 1:
+    while numbers[-1] > _SURVIVE:
         numbers.append(math.ceil(numbers[-1] / _SURVIVE))
-    if pairs == 1:
-        return [(1, n)]
     before = len(numbers) - 1
-    if n // (2 * before * pairs) < _FEWEST:
+    least = _FEWEST * pairs * (2 * before if before else 1)
+    if n < least:
         raise ValueError(
-            f"n = {n} is too small to choose among {pairs} pairs: raise it to at least {2 * before * pairs * _FEWEST}, "
-            f"or give fewer pairs"
+            f"n = {n} is too small to choose among {pairs} pairs: raise it to at least {least}, or give fewer pairs"
         )
-    return [(number, n // (2 * before * number)) for number in numbers[:-1]] + [(1, n - n // 2)]
+    if before == 0:
+        return [(pairs, n // pairs)]
+    return [(number, n // (2 * before * number)) for number in numbers[:-1]] + [(numbers[-1], n // (2 * numbers[-1]))]
 
 
 def _select(
@@ -303,7 +303,7 @@ def _select(
             if not proposals:
                 raise ValueError(f"outputs like these form no events of the kinds {kinds}: allow more of {KINDS}")
             tried += looked
-            best[i] = choose(proposals, pick, n, confidence)
+            best[i] = choose(proposals, cut, pick, n, confidence)
         active = sorted(active, key=lambda i: -best[i].promise)[: math.ceil(len(active) / _SURVIVE)]
     _check_random(pairs, drawn)
     return pairs[active[0]], best[active[0]], tried
@@ -311,24 +311,18 @@ def _select(
 
 def _check_random(pairs: list[NamedPair], drawn: list[list[tuple[Batch, Batch]]]) -> None:
     """Refuse a mechanism that never varied: it is not one to sample."""
-    differ = None
+    differ = ""
     for pair, parts in zip(pairs, drawn, strict=True):
         one, other = (np.unique(np.concatenate([part[side].whole for part in parts])) for side in (0, 1))
         if len(one) > 1 or len(other) > 1:
             return
-        if one[0] != other[0] and differ is None:
+        if one[0] != other[0] and not differ:
             outputs = " and ".join(repr(parts[0][side].item(0))[:60] for side in (0, 1))
-            differ = (
-                f"The outputs of the two data sets of pair {pair.name} differ, {outputs}: the loss is infinite, and "
-            )
-    count = sum(part[0].size for part in drawn[0])
+            differ = f"On the two data sets of pair {pair.name} the outputs differ, {outputs}: the loss is infinite"
+    count = min(sum(part[0].size for part in parts) for parts in drawn)
     raise ValueError(
-        f"sample is deterministic: in {count} draws or more on either data set it returned one output only.  "
-        + (
-            f"{differ}that needs no sampling"
-            if differ
-            else "The outputs do not differ on any pair: nothing can be tested"
-        )
+        f"sample is deterministic: in at least {count} draws on every data set it returned one output only.  "
+        + (f"{differ}, and needs no sampling" if differ else "It is the same one on both data sets of every pair")
     )
 
 

@@ -7,19 +7,18 @@ atoms), of the exact likelihood ratio where the laws are known, or of a classifi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
-from dpforest.audit.bounds import clopper_pearson
+from dpforest.audit.bounds import lower_end, upper_end
 from dpforest.audit.classifiers import classifiers
 from dpforest.audit.features import Feature
-from dpforest.audit.outputs import Batch
+from dpforest.audit.outputs import Batch, canonical
 
-__all__ = ["KINDS", "Event", "Proposal", "caution", "choose", "likelihood_ratio", "propose"]
+__all__ = ["KINDS", "Event", "Proposal", "choose", "likelihood_ratio", "promise", "propose"]
 
 KINDS = ("atoms", "thresholds", "sets", "classifier")
 Law = Mapping[Hashable, float]
@@ -62,30 +61,50 @@ class Event:
 
 @dataclass(frozen=True)
 class Proposal:
-    """An event; whether it is held to be more likely on the first data set; the bound that it promises."""
+    """An event, and what it promises.
+
+    Attributes
+    ----------
+    event : Event
+    first : bool
+        Whether it is held to be more likely on the first data set.
+    promise : float
+        The bound that the draws to come are expected to give, see :func:`promise`.
+    fitted : bool
+        Whether its threshold was chosen on the second part of the draws.
+    hits, draws : tuple of two ints, int
+        How often it happened where it was chosen, on the likelier side and on the other, in how many draws on either.
+    """
 
     event: Event
     first: bool
     promise: float
-    hits: tuple[int, int] = (0, 0)  # on the likelier side and on the other, where it was chosen
-    draws: int = 0  # per side, where it was chosen
+    fitted: bool = False
+    hits: tuple[int, int] = (0, 0)
+    draws: int = 0
 
 
-def caution(m: int, n: int, confidence: float) -> float:
-    """The normal quantile at which to bound what was seen in ``m`` draws, if ``n`` fresh ones are to confirm it.
+def _wilson(hits, m, z: float) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's approximate ends for a probability at ``z`` standard errors: fast enough for millions of thresholds."""
+    middle, spread = hits + z * z / 2, z * np.sqrt(hits * (1 - hits / m) + z * z / 4)
+    return np.maximum(middle - spread, 0) / (m + z * z), (middle + spread) / (m + z * z)
 
-    One standard error of what was seen, and what the confidence asks of the test, in the same unit.
+
+def promise(hits, other_hits, m: int, n: int, confidence: float, exact: bool = False) -> np.ndarray:
+    """The bound that ``n`` fresh draws are expected to give for an event seen so often in ``m`` draws on either side.
+
+    Both probabilities are taken one standard error to the worse, and the bound is that of the hits to be expected then:
+    by Clopper and Pearson's ends if ``exact``, else by Wilson's.
     """
-    return 1 + float(-ndtri((1 - confidence) / 2)) * math.sqrt(m / n)
-
-
-def _promise(hits, other_hits, m: int, z: float) -> np.ndarray:
-    """The bound at ``z`` standard errors, by Wilson's approximate interval: fast enough for millions of thresholds."""
-    x, y, square = np.asarray(hits, dtype=float), np.asarray(other_hits, dtype=float), z * z
-    low = x + square / 2 - np.sqrt(square * (x * (1 - x / m) + square / 4))
-    high = y + square / 2 + np.sqrt(square * (y * (1 - y / m) + square / 4))
+    x = n * _wilson(np.asarray(hits, dtype=float), m, 1.0)[0]
+    y = n * _wilson(np.asarray(other_hits, dtype=float), m, 1.0)[1]
+    error = (1 - confidence) / 2
+    if exact:
+        low, high = lower_end(x, n, error), upper_end(y, n, error)
+    else:
+        low, high = _wilson(x, n, float(-ndtri(error)))[0], _wilson(y, n, float(-ndtri(error)))[1]
     with np.errstate(divide="ignore"):
-        return np.log(np.maximum(low, 0)) - np.log(high)
+        return np.log(low) - np.log(high)
 
 
 def propose(
@@ -107,19 +126,19 @@ def propose(
     seed : int
         Of the classifier.
     """
-    z, z_cut = (caution(pair[0].size, n, confidence) for pair in (fit, cut))
+    test = n, confidence
     columns = list(_columns(features)) if {"atoms", "sets"} & set(kinds) else []
     tables = [_Table(column, fit) for column in columns]
     found = []
     if "atoms" in kinds:
-        found.append([table.atoms(z) for table in tables])
+        found.append([table.atoms(cut, test) for table in tables])
     if "thresholds" in kinds:
-        found.append([_half_lines(f.name, f.form, f, fit, z) for f in features if not f.codes])
+        found.append([_half_lines(f.name, f.form, f, fit, test) for f in features if not f.codes])
     if "sets" in kinds:
-        found.append([table.sets(cut, z_cut) for table in tables])
+        found.append([table.sets(cut, test) for table in tables])
     if "classifier" in kinds and not ("sets" in kinds and len(tables[0].keys) <= _FEW):
         scores = classifiers(fit, features, seed)
-        found.append([_half_lines(score.name, "{:.4g}", score, cut, z_cut, plain=False) for score in scores])
+        found.append([_half_lines(score.name, "{:.4g}", score, cut, test, True, False) for score in scores])
     kept = []
     for kind in found:
         proposals = [proposal for some, _ in kind for proposal in some]
@@ -127,24 +146,32 @@ def propose(
     return kept, sum(looked for kind in found for _, looked in kind)
 
 
-def choose(proposals: list[Proposal], batches: Two, n: int, confidence: float) -> Proposal:
-    """The proposal that promises most on draws that it was not made on; the plain one of two that are as good."""
-    m = batches[0].size
-    z = caution(m, n, confidence)
-    counted = []
+def choose(proposals: list[Proposal], cut: Two, pick: Two, n: int, confidence: float) -> Proposal:
+    """The proposal that promises most on draws that it was not made on; the plain one of two that are as good.
+
+    What was only read off the first part of the draws is judged on both of the others, ``cut`` and ``pick``; what was
+    fitted, and cut on the second, on the third alone.
+    """
+    judged = []
     for proposal in proposals:
-        one, other = (int(proposal.event(batch).sum()) for batch in batches)
-        counted.append((one, other) if proposal.first else (other, one))
-    (low, _), (_, high) = (clopper_pearson(hits, m, ndtr(z)) for hits in np.array(counted).T)
-    with np.errstate(divide="ignore"):
-        promised = np.log(low) - np.log(high)
-    plain = np.array([proposal.event.plain for proposal in proposals])
-    best = int(np.argmax(np.where(plain | (promised <= 0), promised, promised * (1 - _PLAIN))))
-    return replace(proposals[best], promise=float(promised[best]), hits=counted[best], draws=m)
+        parts = [pick] if proposal.fitted else [cut, pick]
+        one, other = (sum(int(proposal.event(part[side]).sum()) for part in parts) for side in (0, 1))
+        hits, m = (one, other) if proposal.first else (other, one), sum(part[0].size for part in parts)
+        bound = float(promise(*hits, m, n, confidence, exact=True))
+        judged.append(replace(proposal, promise=bound, hits=hits, draws=m))
+    enough = max(proposal.promise for proposal in judged)
+    enough -= _PLAIN * max(enough, 0)
+    return max(judged, key=lambda proposal: (proposal.promise >= enough, proposal.event.plain, proposal.promise))
 
 
 def _half_lines(
-    name: str, form: str, score: Callable[[Batch], np.ndarray], batches: Two, z: float, plain: bool = True
+    name: str,
+    form: str,
+    score: Callable[[Batch], np.ndarray],
+    batches: Two,
+    test: tuple[int, float],
+    fitted: bool = False,
+    plain: bool = True,
 ) -> tuple[list[Proposal], int]:
     """The most promising half-line of a score, upwards and downwards, for each direction; and how many there were."""
     a, b = (np.sort(values[~np.isnan(values)]) for values in map(score, batches))
@@ -156,11 +183,11 @@ def _half_lines(
         else:
             x, y = np.searchsorted(a, cuts, side="right"), np.searchsorted(b, cuts, side="right")
         for first in (True, False):
-            promised = _promise(*((x, y) if first else (y, x)), batches[0].size, z)
+            promised = promise(*((x, y) if first else (y, x)), batches[0].size, *test)
             best = int(promised.argmax())
             at = float(cuts[best])
             words = f"{name} {'>=' if above else '<='} {form.format(at)}"
-            found.append(Proposal(Event(words, score, at, above, plain), first, float(promised[best])))
+            found.append(Proposal(Event(words, score, at, above, plain), first, float(promised[best]), fitted))
     return found, 4 * len(cuts)
 
 
@@ -214,26 +241,27 @@ class _Table:
         sides = inverse[: len(codes[0])], inverse[len(codes[0]) :]
         self.counts = tuple(np.bincount(side, minlength=len(self.keys)) for side in sides)
 
-    def atoms(self, z: float) -> tuple[list[Proposal], int]:
+    def atoms(self, cut: Two, test: tuple[int, float]) -> tuple[list[Proposal], int]:
         """The most promising single values for either direction, and all that was never met on one side."""
         found = []
-        m = self.batches[0].size
+        codes = [self.column.codes(batch) for batch in cut]
         for first in (True, False):
             a, b = self.counts if first else self.counts[::-1]
-            promised = _promise(a, b, m, z)
+            promised = promise(a, b, self.batches[0].size, *test)
             for best in np.argsort(-promised, kind="stable")[:_ATOMS].tolist():
                 event = self._event(f"{self.column.name} = {self._words(best)}", self.keys[[best]])
                 found.append(Proposal(event, first, float(promised[best])))
             met = self.keys[b > 0]
             if 0 < len(met) < len(self.keys):
-                words = (
-                    f"{self.column.name} is none of the {len(met)} values seen on the {'second' if first else 'first'}"
-                )
-                event = self._event(words + " data set", met, inside=False)
-                found.append(Proposal(event, first, float(_promise(a[b == 0].sum(), 0, m, z))))
+                # Of the draws that say what was met, none can speak against this event: it is judged on others.
+                x, y = (np.count_nonzero(met[_find(met, side)] != side) for side in (codes if first else codes[::-1]))
+                where = "second" if first else "first"
+                words = f"{self.column.name} is none of the {len(met)} values seen on the {where} data set"
+                bound = float(promise(x, y, cut[0].size, *test))
+                found.append(Proposal(self._event(words, met, inside=False), first, bound, True))
         return found, 2 * len(self.keys) + 2
 
-    def sets(self, cut: Two, z: float) -> tuple[list[Proposal], int]:
+    def sets(self, cut: Two, test: tuple[int, float]) -> tuple[list[Proposal], int]:
         """Sets of values in the order of their smoothed ratio; one that was met once or never lies in the middle."""
         known = sum(self.counts) > 1
         keys, (a, b) = self.keys[known], (count[known] for count in self.counts)
@@ -246,7 +274,7 @@ class _Table:
             at = _find(keys, codes)
             return np.where(keys[at] == codes, ratio[at], 0.0)
 
-        found, looked = _half_lines(self.column.name, "{}", score, cut, z)
+        found, looked = _half_lines(self.column.name, "{}", score, cut, test, True)
         places = np.flatnonzero(known)
         return [replace(one, event=self._named(one.event, ratio, places)) for one in found], looked
 
@@ -289,7 +317,7 @@ def likelihood_ratio(one: Law, other: Law, n: int, confidence: float) -> tuple[l
     outputs, p, q = [out for out, some in zip(outputs, p + q > 0, strict=True) if some], p[p + q > 0], q[p + q > 0]
     with np.errstate(divide="ignore"):
         ratio = np.log(p) - np.log(q)
-    scores = dict(zip(outputs, ratio.tolist(), strict=True))
+    scores = dict(zip(map(canonical, outputs), ratio.tolist(), strict=True))
 
     def score(batch: Batch) -> np.ndarray:
         _, place, inverse = np.unique(batch.whole, return_index=True, return_inverse=True)
@@ -299,8 +327,9 @@ def likelihood_ratio(one: Law, other: Law, n: int, confidence: float) -> tuple[l
     for first in (True, False):
         order = np.argsort(-ratio if first else ratio, kind="stable")
         ends = np.append(ratio[order][1:] != ratio[order][:-1], True)  # outputs of one ratio come together
-        x, y = (np.minimum(n * np.cumsum(law[order])[ends], n) for law in ((p, q) if first else (q, p)))
-        promised = _promise(x, y, n, caution(n, n, confidence) - 1)
+        many = 10**6 * n  # a known law is like very many draws
+        x, y = (many * np.minimum(np.cumsum(law[order])[ends], 1) for law in ((p, q) if first else (q, p)))
+        promised = promise(x, y, many, n, confidence)
         best = int(promised.argmax())
         at = float(ratio[order][ends][best])
         words = f"log-likelihood ratio of first to second {'>=' if first else '<='} {at:.6g}"

@@ -14,10 +14,19 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["WIDE", "Batch", "Reader"]
+__all__ = ["WIDE", "Batch", "Reader", "canonical"]
 
 WIDE = 64  # components of a tuple, or bytes of a string of bytes, that become columns
-NAN = "NaN"  # what a NaN within a label is replaced by, for NaN is unlike itself
+
+
+class _NotANumber:
+    """What a NaN is replaced by in a label, for NaN is unlike itself."""
+
+    def __repr__(self) -> str:
+        return "nan"
+
+
+NAN = _NotANumber()
 
 
 @dataclass
@@ -48,7 +57,7 @@ class Batch:
     def item(self, index: int) -> Hashable:
         """An output as a hashable Python object: a number, or a tuple of numbers for a row of an array."""
         item = self.raw[index]
-        return _tuples(item.tolist()) if isinstance(item, np.ndarray | np.generic) else _canonical(item)
+        return _tuples(item.tolist()) if isinstance(item, np.ndarray | np.generic) else canonical(item)
 
     def part(self, start: int, stop: int) -> Batch:
         """Some of the outputs."""
@@ -104,7 +113,7 @@ class Reader:
         return Batch(raw, len(raw), parts[0].names, numbers, whole, labels)
 
     def _read_list(self, raw: list, source: str) -> Batch:
-        items = [_canonical(item) for item in raw]
+        items = [canonical(item) for item in raw]
         try:
             whole = self._encode("output", items)
         except TypeError as error:
@@ -217,12 +226,12 @@ def _numbers(column: list) -> np.ndarray:
         return np.full(len(column), np.nan)
 
 
-def _canonical(item):
+def canonical(item):
     """The item with every NaN in it replaced, so that it equals itself."""
     if isinstance(item, tuple):
-        return tuple(map(_canonical, item))
+        return tuple(map(canonical, item))
     return NAN if isinstance(item, float | np.floating) and item != item else item
 
 
 def _tuples(item):
-    return tuple(map(_tuples, item)) if isinstance(item, list) else _canonical(item)
+    return tuple(map(_tuples, item)) if isinstance(item, list) else canonical(item)

@@ -72,7 +72,8 @@ def features_of(batches: tuple[Batch, Batch], extra: Callable | None = None) -> 
         if real and len(columns) <= WIDE and not name.startswith("byte"):
             found.append(Feature(f"lowest bit of {name}", partial(_grain, j=j), "2^{:.0f}", atoms=False))
     found += _of_vectors(columns, batch.names)
-    found += [Feature(f"label {name}", partial(_label, name=name), codes=True) for name in batch.labels]
+    numeric = {batch.names[j] for j in columns if not any(np.isnan(each.numbers[:, j]).any() for each in batches)}
+    found += [Feature(f"label {x}", partial(_label, name=x), codes=True) for x in batch.labels if x not in numeric]
     if isinstance(batch.raw, list):
         found.append(Feature("label output", lambda batch: batch.whole, atoms=False, codes=True))
         if len({_length(item) for each in batches for item in each.raw}) > 1:

@@ -113,19 +113,20 @@ class Reader:
         return Batch(raw, len(raw), parts[0].names, numbers, whole, labels)
 
     def _read_list(self, raw: list, source: str) -> Batch:
-        items = [canonical(item) for item in raw]
+        met: dict[Hashable, int] = {}
         try:
-            whole = self._encode("output", items)
+            place = np.array([met.setdefault(item, len(met)) for item in raw], dtype=np.int64)
         except TypeError as error:
             raise ValueError(
                 "outputs must be numbers, rows of an array or hashable objects such as tuples, strings or bytes; "
                 f"for {source} there is one of which Python says: {error}"
             ) from None
+        items = [canonical(item) for item in met]  # each output is read once, however often it was returned
         if self._layout is None:
             self._layout = _layout(items)
         names, numbers, labels = [], [], {}
-        for place, (name, length) in enumerate(self._layout):
-            column = items if name == "output" else [_component(item, place, len(self._layout)) for item in items]
+        for j, (name, length) in enumerate(self._layout):
+            column = items if name == "output" else [_component(item, j, len(self._layout)) for item in items]
             if length is None:
                 names.append(name)
                 numbers.append(_numbers(column)[:, None])
@@ -133,8 +134,9 @@ class Reader:
                 names += [f"byte {k} of {name}" for k in range(length)]
                 numbers.append(_bytes(column, length))
             if name != "output":
-                labels[name] = self._encode(name, column)
-        return Batch(raw, len(raw), names, np.concatenate(numbers, axis=1), whole, labels)
+                labels[name] = self._encode(name, column)[place]
+        whole = self._encode("output", items)[place]
+        return Batch(raw, len(raw), names, np.concatenate(numbers, axis=1)[place], whole, labels)
 
     def _encode(self, name: str, items: list) -> np.ndarray:
         """One whole number per distinct label, in the order in which they were first met."""

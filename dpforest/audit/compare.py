@@ -1,0 +1,229 @@
+"""A run held against its frozen replay: the two laws of each answer, its charge, and the charges of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dpforest.audit.exact import geometric_log_ratio
+from dpforest.audit.frozen import Draw, Step, Watch
+from dpforest.mechanisms import exponential_law, permute_and_flip_law
+from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
+
+__all__ = ["EXCESS", "Comparison", "exceeds"]
+
+EXCESS = 1e-9  # a charge exceeded by this share, or a loss below it, is rounding
+_FAINT = -600.0  # exponents below this are added after the logarithm, so that no probability underflows
+
+
+def exceeds(measured, allowed):
+    """Whether a number is larger than it may be by more than rounding."""
+    return np.asarray(measured) > np.asarray(allowed) * (1 + EXCESS) + EXCESS
+
+
+@dataclass(frozen=True)
+class _Weight:
+    """Rows of one answer, weighed on both data sets; each field has shape (rows,).
+
+    ``there`` and ``back`` are the worst log ratios over all answers, ``own`` that of the answer given, from the first
+    data set to the second.  ``change`` is the spread of the changes of the scores, or the L1 change of the counts.
+    ``rate`` is not a number where a row has several.
+    """
+
+    there: np.ndarray
+    back: np.ndarray
+    own: np.ndarray
+    change: np.ndarray
+    rate: np.ndarray
+
+
+class Comparison:
+    """What a run and its replay show when held against each other.
+
+    Parameters
+    ----------
+    run, again : Watch
+        Finished.
+    ledger, its_ledger : Ledger
+        Theirs, with every charge.
+    relation : str
+
+    Attributes
+    ----------
+    found : list of (kind, where, text, measured, allowed)
+    measured : float
+        Sum over the answers of the worst log ratio over all that could have been said, the larger of both directions.
+    loss : float
+        Sum over the answers of the log ratio of what was said, without its sign.
+    answers : int
+    """
+
+    def __init__(self, run: Watch, again: Watch, ledger: Ledger, its_ledger: Ledger, relation: str):
+        self.found: list[tuple] = []
+        self.measured = self.loss = 0.0
+        self.answers = 0
+        self._ledger, self._relation = ledger, relation
+        if _scopes(ledger) != _scopes(its_ledger):
+            self._find("control-flow", "the ledger", "opens other scopes on one data set than on the other")
+            return
+        steps = list(zip(run.steps, again.steps, strict=True))
+        moved = max((_moved(step, twin, again.match) for step, twin in steps), default=0)
+        # a split into equal parts moves one record for a new one, and has a price for that
+        most = int("equal-split" in ledger._kinds and relation == ADD_REMOVE)
+        if moved > most:
+            self._find("moved", "the assignment", "gives records that did not change to other trees", moved, most)
+        # in a tree that exchanged one record for another, the price is that of replacing one
+        swapped = 0 < moved <= most
+        self._paying = REPLACE_ONE if swapped else relation
+        answers = len(self.found)
+        sums = np.zeros(3)
+        for step, twin in steps:
+            if self._same_charges(step, twin):
+                sums += self._weigh(step, twin)
+        self.measured, self.loss = float(max(sums[:2])), float(abs(sums[2]))
+        # three steps: a record leaves one tree, the new one takes its place, and it enters another
+        limit = 3 * _as_if_assigned(ledger).paid(relation) if swapped else ledger.paid(relation)
+        if len(self.found) == answers and exceeds(self.measured, limit):
+            text = "lose more together than the ledger adds up to"
+            self._find("composition", "the answers", text, self.measured, limit)
+
+    def _find(self, kind: str, where: str, text: str, measured=None, allowed=None) -> None:
+        self.found.append((kind, where, text, measured, allowed))
+
+    def _same_charges(self, step: Step, twin: Step) -> bool:
+        """Compare what was charged; False if the steps cannot be compared further."""
+        if [charge.scopes.tolist() for charge in step.charges] != [charge.scopes.tolist() for charge in twin.charges]:
+            self._find("control-flow", step.query, "charges other scopes on one data set than on the other")
+            return False
+        for charge, other in zip(step.charges, twin.charges, strict=True):
+            if (gap := max(_gap(charge.costs[name], other.costs[name]) for name in RELATIONS)) > 0:
+                self._find("charge", charge.query, "is charged differently, the answers being the same", gap, 0)
+        return True
+
+    def _weigh(self, step: Step, twin: Step) -> np.ndarray:
+        """Hold each answer against its charge; returns the sums of what was lost: there, back, by what was said."""
+        draws = [(d, e) for d, e in zip(step.draws, twin.draws, strict=True) if _reads(d) or _reads(e)]
+        rows = [_weight(*pair) for pair in draws]
+        lost = np.zeros(3)
+        for weight in rows:
+            self.answers += len(weight.there)
+            lost += weight.there.sum(), weight.back.sum(), weight.own.sum()
+        sizes = [len(weight.there) for weight in rows]
+        if sizes == [len(charge.scopes) for charge in step.charges]:
+            for weight, charge in zip(rows, step.charges, strict=True):
+                self._hold(weight, charge)
+        elif draws:
+            # answers and charges that no order matches: all that was lost against all that was charged
+            allowed = float(sum(charge.costs[self._paying].sum() for charge in step.charges))
+            if exceeds(max(lost[:2]), allowed):
+                text = "loses more than was charged" if step.charges else "answers from the records, and is not charged"
+                self._find("loss", f"{step.query}, {draws[0][0].mechanism}", text, max(lost[:2]), allowed)
+        return lost
+
+    def _hold(self, weight: _Weight, charge) -> None:
+        where, allowed = f"{charge.query}, {charge.mechanism}", charge.costs[self._paying]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            declared = allowed / weight.rate  # not a number, and never exceeded, without a single finite rate
+        lost = np.maximum(weight.there, weight.back)
+        for kind, measured, most, text in (
+            ("sensitivity", weight.change, declared, "changes by more than its rate was set for"),
+            ("loss", lost, allowed, "loses more than was charged"),
+        ):
+            if (over := exceeds(measured, most)).any():
+                row = int(np.argmax(np.where(over, measured, -1.0)))
+                level = _label_of(self._ledger, int(charge.scopes[row]))
+                self._find(kind, where, f"{text}, at {level}", float(measured[row]), float(most[row]))
+
+
+# -- laws of one answer on two data sets -------------------------------------------------------------------------
+
+
+def _weight(draw: Draw, other: Draw) -> _Weight:
+    if draw.law is None:
+        return _weight_of_counts(draw, other)
+    p, q, scores, others = _log_law(draw), _log_law(other), draw.exact, other.exact
+    with np.errstate(invalid="ignore"):
+        gap = np.where(p == q, 0.0, p - q)  # impossible on both: equal
+        change = np.where(np.isneginf(scores) & np.isneginf(others), np.nan, others - scores)
+        spread = np.nanmax(change, axis=1) - np.nanmin(change, axis=1)
+    spread = np.where(np.isnan(spread), np.inf, spread)
+    own = gap[np.arange(len(gap)), draw.answer]
+    return _Weight(gap.max(axis=1), (-gap).max(axis=1), own, spread, np.broadcast_to(draw.rate, len(gap)))
+
+
+def _weight_of_counts(draw: Draw, other: Draw) -> _Weight:
+    said, counts, others, rate, its_rate = (
+        values.reshape(1, -1) if values.ndim < 2 else values.reshape(len(values), -1)
+        for values in (draw.answer, draw.exact, other.exact, draw.rate, other.rate)
+    )
+    shift = np.abs(others - counts)
+    same = (shift == 0) & (rate == its_rate)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        there = np.where(same, 0.0, geometric_log_ratio(shift, rate, its_rate))
+        back = np.where(same, 0.0, geometric_log_ratio(shift, its_rate, rate))
+        own = np.where(same, 0.0, _log_noise(said - counts, rate) - _log_noise(said - others, its_rate))
+    one_rate = np.where((rate == rate[:, :1]).all(axis=1), rate[:, 0], np.nan)
+    return _Weight(there.sum(axis=1), back.sum(axis=1), own.sum(axis=1), shift.sum(axis=1).astype(float), one_rate)
+
+
+def _log_noise(k: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """Log probability of the geometric noise ``k``."""
+    return np.log(np.tanh(rate / 2)) - np.where(k == 0, 0.0, rate * np.abs(k))
+
+
+def _log_law(draw: Draw) -> np.ndarray:
+    """Log probability of each candidate, exact far beyond where the probability itself underflows."""
+    scores, rate = draw.exact, np.broadcast_to(draw.rate, len(draw.exact))[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if draw.law not in (exponential_law, permute_and_flip_law) or not np.isfinite(rate).all():
+            return np.log(draw.law(scores, draw.rate))
+        gap = scores - scores.max(axis=1, keepdims=True)
+        exponent = np.where(np.isneginf(scores), -np.inf, rate * gap)
+        # a probability is exp(exponent) times a factor that does not feel candidates so far behind
+        faint = (exponent < _FAINT) & np.isfinite(exponent)
+        lifted = np.where(faint, _FAINT / rate, gap)
+        return np.log(draw.law(lifted, draw.rate)) + np.where(faint, exponent - _FAINT, 0.0)
+
+
+def _reads(draw: Draw) -> bool:
+    """Whether the answer can depend on the records: noise that was used, or a selection that looks at its scores."""
+    return draw.exact is not None and bool((draw.rate != 0).any())
+
+
+# -- ledgers -----------------------------------------------------------------------------------------------------
+
+
+def _moved(step: Step, twin: Step, match: np.ndarray) -> int:
+    """How many of the records that both data sets hold are in another tree."""
+    if step.assignment is None or twin.assignment is None:
+        return 0
+    known = match >= 0
+    return int((twin.assignment[known] != step.assignment[match[known]]).sum())
+
+
+def _scopes(ledger: Ledger) -> tuple:
+    return tuple(ledger._kinds), tuple(ledger._labels), tuple(tuple(block.tolist()) for block in ledger._parents)
+
+
+def _as_if_assigned(ledger: Ledger) -> Ledger:
+    """The ledger with parts of equal size priced as parts by coin."""
+    return replace(ledger, _kinds=["assignment" if kind == "equal-split" else kind for kind in ledger._kinds])
+
+
+def _blocks(ledger: Ledger) -> Iterator[tuple[int, str]]:
+    end = 0
+    for block, label in zip(ledger._parents, ledger._labels, strict=True):
+        end += len(block)
+        yield end, label
+
+
+def _label_of(ledger: Ledger, scope: int) -> str:
+    """The label of a scope, as the ledger prints it."""
+    return next(label for end, label in _blocks(ledger) if scope < end)
+
+
+def _gap(one: np.ndarray, other: np.ndarray) -> float:
+    with np.errstate(invalid="ignore"):
+        return float(np.where(one == other, 0.0, np.abs(one - other)).max(initial=0.0))

@@ -1,0 +1,87 @@
+"""What an auditor puts in the place of the two doors: a curator that reports, and a chance that strays."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Hashable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from dpforest.audit.frozen import Watch
+from dpforest.chance import Law, Seeded
+from dpforest.curator import Curator
+from dpforest.privacy import Ledger
+
+__all__ = ["Roaming", "watching"]
+
+_STRAYS = 8  # answers of one draw that stray from their law, about
+
+
+class Roaming(Seeded):
+    """A chance that takes unlikely answers as often as likely ones, and wider noise.
+
+    What must hold on every transcript is looked at on transcripts that sampling would not meet.  Of many answers at
+    once only a few stray from the law, lest a tree that would have stopped grows out of hand.
+    """
+
+    def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        strays = self._rng.random((len(scores), 1)) * len(scores) < _STRAYS
+
+        def stray(scores, rate):
+            likely = law(scores, rate)
+            return np.where(strays, likely > 0, likely)
+
+        return super().select(kind, stray, scores, rate)
+
+    def two_sided_geometric(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+        return super().two_sided_geometric(np.asarray(rate) / 4, size)
+
+
+def watching(door: Any) -> type[Curator]:
+    """A curator's class that does what ``door`` does and reports it to the :class:`Watch` that is its chance."""
+
+    def watched(name, method):
+        parameters = inspect.signature(method)
+
+        @wraps(method)
+        def ask(self, *args, **kwargs):
+            watch = self._chance
+            asked = parameters.bind(self, *args, **kwargs).arguments
+            public = {key: _frozen_value(value) for key, value in asked.items() if key not in ("self", "epsilon")}
+            watch.ask(name, public)  # budgets are compared with the charges
+            try:
+                return method(self, *args, **kwargs)
+            finally:
+                watch.answered(self._assignment)
+
+        return ask
+
+    def records(name):
+        def get(self):
+            self._chance.touch()
+            return vars(self)[name]
+
+        return property(get, lambda self, value: vars(self).__setitem__(name, value))
+
+    def init(self, *args, chance: Watch, ledger: Ledger, **kwargs):
+        chance.hire(ledger)
+        door.__init__(self, *args, chance=chance, ledger=ledger, **kwargs)
+
+    names = [name for name in dir(door) if not name.startswith("_") and inspect.isfunction(getattr(door, name))]
+    body: dict[str, Any] = {name: watched(name, getattr(door, name)) for name in names}
+    body |= {"__init__": init, "_codes": records("_codes"), "_labels": records("_labels")}
+    return type(f"Watched{door.__name__}", (door,), body)
+
+
+def _frozen_value(value) -> Hashable:
+    """A value of today, to be compared later: arrays and growing forests are copied."""
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype.str, value.tobytes()
+    if hasattr(value, "first_child"):
+        names = ("feature", "first_child", "arity", "multiway", "mask", "roots")
+        return tuple(_frozen_value(getattr(value, name)) for name in names)
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_frozen_value, value))
+    return value if isinstance(value, Hashable) else repr(value)

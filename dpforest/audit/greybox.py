@@ -1,0 +1,391 @@
+"""The grey box: every answer of a run against its charge, and the same run on a neighbour with its answers frozen.
+
+Sampling sees outputs, and can refute no claim whose true loss happens to hold.  The grey box sees the questions, the
+exact counts behind the answers and the charges, and asks of each run what its proof asks: that nothing but the
+answers depends on the data, that no answer loses more than was charged for it, and that the charges add up to no
+more than the claim.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import numpy as np
+from tqdm import tqdm
+
+from dpforest.audit.compare import Comparison, exceeds
+from dpforest.audit.doors import Roaming, watching
+from dpforest.audit.exact import released
+from dpforest.audit.frozen import LEARNER, Found, Watch
+from dpforest.audit.pairs import Pair, Table, prepare
+from dpforest.audit.traps import some_pairs, table_traps, traps
+from dpforest.chance import Chance, NotEnumerableError, Replay, Seeded
+from dpforest.curator import Curator
+from dpforest.estimators import PrivateForestClassifier, check_count
+from dpforest.privacy import NON_PRIVATE, REPLACE_ONE, Ledger, check_epsilon, check_relation, claim
+
+__all__ = ["KINDS", "Finding", "GreyBoxAudit", "greybox"]
+
+#: What may be found, and what it means.
+KINDS = {
+    "leak": "the ledger names a read that nobody paid for",
+    "unpaid": "the records were read, and neither a charge nor a leak was written",
+    "control-flow": "with the same answers, another question follows",
+    "output": "with the same answers, another model is released",
+    "encoding": "the record that changed changes how others are read",
+    "moved": "a record other than the one that changed went to another tree",
+    "sensitivity": "scores or counts changed by more than the noise was calibrated for",
+    "loss": "an answer loses more than was charged for it",
+    "charge": "with the same answers, the charges differ: a charge that depends on the data",
+    "composition": "the answers of one run lose more together than its ledger adds up to",
+    "paid": "the charges of one run add up to more than the claim",
+    "ledger": "entries of the ledger were taken back or changed",
+    "noise": "noise was used otherwise than added once to counts",
+}
+
+_TRANSCRIPTS = 20_000  # of one data set that runs="all" visits
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One way in which a learner breaks its own accounts.
+
+    Attributes
+    ----------
+    kind : str
+        One of ``KINDS``.
+    where : str
+        The question, or the method of the curator.
+    text : str
+        A sentence.
+    measured, allowed : float or None
+        The worst number seen, and what it should have been at most.
+    pair : Pair
+        The data sets that show it: tuples of records (codes..., class), in file order.
+    count : int
+        In how many runs it was seen.
+    """
+
+    kind: str
+    where: str
+    text: str
+    measured: float | None
+    allowed: float | None
+    pair: Pair
+    count: int = 1
+
+    def __str__(self) -> str:
+        numbers = "" if self.measured is None else f" ({self.measured:.6g}, allowed {self.allowed or 0:.6g})"
+        return f"{self.kind}: {self.where} {self.text}{numbers}; pair {self.pair.name!r}, {self.count} runs"
+
+    def to_dict(self) -> dict:
+        """Numbers, text and lists only; infinity is written as the text ``"inf"``."""
+        pair = {"name": self.pair.name, "one": _lists(self.pair.one), "other": _lists(self.pair.other)}
+        numbers = {"measured": _plain(self.measured), "allowed": _plain(self.allowed)}
+        return {"kind": self.kind, "where": self.where, "text": self.text, **numbers, "pair": pair, "count": self.count}
+
+
+@dataclass(frozen=True)
+class GreyBoxAudit:
+    """The outcome of a grey-box audit.
+
+    Attributes
+    ----------
+    claim : float
+        What the learner promises.
+    relation : str
+    findings : list of Finding
+        Each kind at each place once, with its worst numbers; empty if the learner kept its accounts in all runs.
+    paid : float
+        Largest path-wise sum of charges over all runs and both data sets, leaks left aside.
+    measured : float
+        Largest sum, over the answers of one run, of the worst log ratio of an answer's laws on the two data sets, the
+        coins being the same.  At most ``paid`` if there is no finding, unless trees have subsets of equal size, whose
+        coins cannot be the same.
+    loss : float
+        Largest log ratio of the probabilities of all the answers of one run, the coins being the same.  Where the
+        release gives the answers away and there are no coins it is a true loss, and the largest of all transcripts of
+        all pairs is the exact one.
+    leaks : list of Leak
+        The unpaid reads that the ledgers name.
+    n_pairs, n_runs, n_queries : int
+        Pairs of data sets; runs that were replayed; answers that were compared.
+    complete : bool
+        Whether every transcript of every pair was visited; if not, runs were sampled.
+    """
+
+    claim: float
+    relation: str
+    findings: list[Finding]
+    paid: float
+    measured: float
+    loss: float
+    leaks: list = field(default_factory=list)
+    n_pairs: int = 0
+    n_runs: int = 0
+    n_queries: int = 0
+    complete: bool = False
+
+    @property
+    def violated(self) -> bool:
+        """Whether anything was found."""
+        return bool(self.findings)
+
+    @property
+    def unspent(self) -> float:
+        """What the claim promises beyond the dearest run that was seen; negative if more was spent."""
+        return self.claim - self.paid
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of findings, each once, in the order of ``KINDS``."""
+        return [kind for kind in KINDS if any(found.kind == kind for found in self.findings)]
+
+    def __str__(self) -> str:
+        verdict = f"VIOLATED ({', '.join(self.kinds)})" if self.violated else "no finding"
+        runs = "all" if self.complete else "sampled"
+        return (
+            f"claim {self.claim:.6g} under {self.relation}: {verdict}; charged at most {self.paid:.6g}, measured at "
+            f"most {self.measured:.6g}, in {self.n_runs} {runs} runs on {self.n_pairs} pairs ({self.n_queries} answers)"
+        )
+
+    def to_dict(self) -> dict:
+        """Numbers, text and lists only, ready for JSON; infinity is written as the text ``"inf"``."""
+        numbers = {name: _plain(getattr(self, name)) for name in ("claim", "paid", "measured", "loss", "unspent")}
+        rest = {name: getattr(self, name) for name in ("relation", "n_pairs", "n_runs", "n_queries", "complete")}
+        found = {"violated": self.violated, "findings": [finding.to_dict() for finding in self.findings]}
+        return {**numbers, **rest, **found, "leaks": [str(leak) for leak in self.leaks]}
+
+
+@claim("thm-frozen-replay", "cex-budget-twice")
+def greybox(
+    estimator: PrivateForestClassifier, pairs=None, *, n_max: int = 6, runs: int | str = 20, max_pairs: int = 100,
+    door: type[Curator] = Curator, random_state=None, progress: bool = False,
+) -> GreyBoxAudit:  # fmt: skip
+    """Run a learner on neighbours with the answers of one frozen on the other, and check its accounts.
+
+    Parameters
+    ----------
+    estimator : PrivateForestClassifier
+        Configured, not fitted.
+    pairs : sequence, optional
+        What to run it on: :class:`~dpforest.audit.pairs.Pair` objects, ``(one, other)`` or ``(name, one, other)``.  A
+        data set is a tuple of records ``(code_1, ..., code_m, class)`` in the order of the file, or a table ``(X, y)``
+        as for ``fit``.  None takes the classical traps (:func:`~dpforest.audit.traps.traps`,
+        :func:`~dpforest.audit.traps.table_traps`), and fills up with all pairs of at most ``n_max`` records, or with
+        random ones if there are too many.
+    n_max : int
+        Largest number of records of the pairs that fill up.
+    runs : int or "all"
+        Runs of each pair, one after the other from either data set.  Every other run takes any possible answer instead
+        of a likely one, since the accounts must hold on all.  ``"all"`` visits every transcript: for one small tree
+        with label leaves.
+    max_pairs : int
+        Pairs to run on, about, if they are made here; the traps in codes are never left out.
+    door : type
+        The curator's class, if it is not the library's that is to be audited.
+    random_state : None, int, Generator
+        Same seed, same outcome.
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    GreyBoxAudit
+
+    Raises
+    ------
+    ValueError
+        If privacy is turned off, if a pair is not one of neighbours, if the learner keeps its door shut, or if
+        ``runs="all"`` are too many.
+    NotEnumerableError
+        With ``runs="all"``, if the learner adds geometric noise.
+
+    Guarantee
+    ---------
+    A learner without findings on *all* transcripts of *all* neighbours is as private as it claims:
+    :prf:ref:`thm-frozen-replay`.  Runs and pairs are samples unless asked for in full, so that no finding is evidence,
+    not proof; a finding is a fact, and can be replayed.  It need not be a violation of differential privacy: budget
+    that is spent twice is found here although the exact loss may still be within the claim
+    (:prf:ref:`cex-budget-twice`).
+    """
+    if not hasattr(estimator, "_learn"):
+        raise TypeError(f"the grey box runs an estimator of this library, not a {type(estimator).__name__}")
+    promise = check_epsilon(estimator.epsilon)
+    if math.isinf(promise):
+        raise ValueError(f"epsilon={NON_PRIVATE!r} promises nothing: there is nothing to audit")
+    check_relation(estimator.relation)
+    if runs != "all":
+        check_count(runs, "runs")
+    check_count(n_max, "n_max")
+    check_count(max_pairs, "max_pairs", least=0)
+    rng = np.random.default_rng(random_state)
+    audit = _Audit(estimator, promise, door, rng)
+    if pairs is None:
+        ready = _usual_pairs(estimator, n_max, max_pairs, rng, audit.find)
+    else:
+        ready = prepare(estimator, pairs, found=audit.find)
+    for pair, one, other in tqdm(ready, disable=not progress, unit="pair"):
+        for first, second in audit.turns(one, other, runs):
+            audit.compare(pair, first, second)
+    return audit.result(len(ready), runs == "all")
+
+
+def _usual_pairs(estimator, n_max: int, max_pairs: int, rng: np.random.Generator, found) -> list[tuple]:
+    """The traps, in codes and in tables, and pairs in bulk, encoded; none larger than the learner's own public cap."""
+    estimator._check_parameters()
+    schema, cap = estimator._public_schema(None, None), getattr(estimator, "n_max", math.inf)
+    universe = schema.cardinalities(estimator.n_bins).tolist(), schema.n_classes, estimator.relation
+
+    def encoded(pairs):
+        small = [
+            pair for pair in prepare(estimator, pairs, found=found) if len(pair[0].one) <= cap >= len(pair[0].other)
+        ]
+        return {(pair.one, pair.other): (pair, *tables) for pair, *tables in small}
+
+    chosen = encoded(traps(*universe))
+    room = max(max_pairs - len(chosen), max_pairs // 4)
+    # every table trap is encoded, which may find something; those that become a new pair are run, as room allows
+    tables = [
+        (key, pair) for key, pair in encoded(table_traps(schema, estimator.relation)).items() if key not in chosen
+    ]
+    chosen |= dict(tables[:: max(1, -(-2 * len(tables) // max(room, 1)))])
+    bulk = some_pairs(
+        *universe, n_max=int(min(n_max, cap)), max_pairs=max(0, max_pairs - len(chosen), room // 2), rng=rng
+    )
+    return list((chosen | encoded(bulk)).values())
+
+
+class _Audit:
+    """Runs, replays, compares, and keeps the worst of each finding."""
+
+    def __init__(self, estimator, promise: float, door: type[Curator], rng: np.random.Generator):
+        self._estimator, self._promise, self._relation = estimator, promise, estimator.relation
+        self._door, self._rng = watching(door), rng
+        self._findings: dict[tuple[str, str, str], Finding] = {}
+        self._seen: set[tuple[str, str, str]] = set()
+        self._leaks: dict = {}
+        self._paid = self._measured = self._loss = 0.0
+        self._runs = self._queries = 0
+
+    def turns(self, one: Table, other: Table, runs) -> Iterator[tuple]:
+        """Data sets, and the source of the run on the first, as often as asked."""
+        if runs != "all":
+            for turn in range(runs):
+                first, second = ((one, other), (other, one))[turn % 2]
+                yield (first, (Seeded, Roaming)[turn // 2 % 2](self._rng)), second
+            return
+        for first, second in ((one, other), (other, one)):
+            replay = Replay()
+            yield (first, replay), second
+            for number in count(2):
+                if not replay.advance():
+                    break
+                if number > _TRANSCRIPTS:
+                    raise ValueError(
+                        f"a data set of {len(first.records)} records has more than {_TRANSCRIPTS} transcripts: ask for "
+                        "a number of runs, or for fewer trees and features"
+                    )
+                yield (first, replay), second
+
+    def compare(self, pair: Pair, first: tuple[Table, Chance], second: Table) -> None:
+        """One run, and its replay on the other data set."""
+        self._seen = set()
+        self._runs += 1
+        table, source = first
+        try:
+            run, forest, ledger = self._run(table, Watch(source))
+        except Found as found:
+            return self.find(pair, found.kind, found.where, found.text)
+        except NotEnumerableError:
+            raise
+        except Exception:
+            self._run(second, Watch(Seeded(self._rng)))  # if this fails too, it is not the pair that makes it fail
+            return self.find(pair, "control-flow", LEARNER, "fails on one data set and not on the other")
+        self._look_at(pair, run, ledger)
+        try:
+            again, another, its_ledger = self._replay(run, table, second)
+        except Found as found:
+            return self.find(pair, found.kind, found.where, found.text)
+        self._look_at(pair, again, its_ledger)
+        if released(forest) != released(another):
+            self.find(pair, "output", "the released model", "differs although all answers are the same")
+        comparison = Comparison(run, again, ledger, its_ledger, self._relation)
+        for kind, *rest in comparison.found:
+            self.find(pair, kind, *rest)
+        self._measured = max(self._measured, comparison.measured)
+        self._loss = max(self._loss, comparison.loss)
+        self._queries += comparison.answers
+
+    def _run(self, table: Table, watch: Watch):
+        forest, _ = self._estimator._learn(
+            table.codes, table.labels, table.schema, self._promise, watch, door=self._door
+        )
+        return watch, forest, watch.finish()
+
+    def _replay(self, run: Watch, table: Table, second: Table):
+        try:
+            return self._run(second, Watch(Seeded(self._rng), run, second.match(table)))
+        except Found:
+            raise
+        except Exception as error:
+            raise Found("control-flow", LEARNER, "fails on one data set and not on the other") from error
+
+    # -- one run -------------------------------------------------------------------------------------------------
+
+    def _look_at(self, pair: Pair, run: Watch, ledger: Ledger) -> None:
+        """What one run shows by itself."""
+        for leak in ledger.leaks:
+            self._leaks.setdefault(leak)
+            self.find(pair, "leak", leak.where, f"reads unpaid: {leak.what}")
+        free = () if self._relation != REPLACE_ONE else ("size",)  # the number of records is public
+        steps = run.steps
+        for step, after in zip(steps, [*steps[1:], None], strict=True):
+            # what the door let out unpaid, the learner may pay for itself, if it does so at once
+            late = step.query != LEARNER and after is not None and after.query == LEARNER and after.charges
+            if not step.settled and not late and step.query not in free:
+                self.find(pair, "unpaid", step.query, "reads the records, and writes neither a charge nor a leak")
+        if run.tampered:
+            self.find(pair, "ledger", LEARNER, "took entries of the ledger back")
+        paid = ledger.paid(self._relation)
+        self._paid = max(self._paid, paid)
+        if exceeds(paid, self._promise):
+            self.find(pair, "paid", "the ledger", "adds up to more than the claim", paid, self._promise)
+
+    # -- what was found ------------------------------------------------------------------------------------------
+
+    def find(self, pair: Pair, kind: str, where: str, text: str, measured=None, allowed=None) -> None:
+        """Keep a finding; of those of one kind at one place the worst, and how many runs show it."""
+        key = kind, where, re.sub(r"\d+", "#", text)  # one level or one size is as good as another
+        new = Finding(kind, where, text, _number(measured), _number(allowed), pair, 1)
+        old = self._findings.get(key)
+        if old is not None:
+            worse = new.measured is not None and new.measured > (old.measured or 0)
+            new = replace(new if worse else old, count=old.count + (key not in self._seen))
+        self._findings[key] = new
+        self._seen.add(key)
+
+    def result(self, n_pairs: int, complete: bool) -> GreyBoxAudit:
+        """The audit, findings in the order of ``KINDS``."""
+        order = list(KINDS)
+        findings = sorted(self._findings.values(), key=lambda found: order.index(found.kind))
+        return GreyBoxAudit(
+            self._promise, self._relation, findings, self._paid, self._measured, self._loss, list(self._leaks), n_pairs,
+            self._runs, self._queries, complete,
+        )  # fmt: skip
+
+
+def _number(value):
+    return None if value is None else float(value)
+
+
+def _plain(value):
+    return value if value is None or math.isfinite(value) else ("inf" if value > 0 else "-inf")
+
+
+def _lists(records) -> list[list[int]]:
+    return [list(map(int, record)) for record in records]

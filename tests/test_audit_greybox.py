@@ -1,0 +1,1000 @@
+"""The grey box: learners that keep their accounts are clean, and each way of breaking them is found and named."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms, scores
+from dpforest.audit.doors import Roaming, watching
+from dpforest.audit.exact import datasets, exact_audit, neighbours
+from dpforest.audit.frozen import LEARNER, Found, Watch
+from dpforest.audit.greybox import KINDS, GreyBoxAudit, greybox
+from dpforest.audit.pairs import are_neighbours, match_records, rows_of
+from dpforest.audit.paths import path_audit
+from dpforest.audit.traps import traps
+from dpforest.chance import NotEnumerableError, Seeded
+from dpforest.curator import Curator
+from dpforest.estimators import PrivateForestClassifier
+from dpforest.privacy import ADD_REMOVE, RELATIONS, Ledger, OutOfSchemaWarning, equal_split
+from dpforest.tree import Growth
+
+relations = pytest.mark.parametrize("relation", RELATIONS)
+ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
+TWO = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
+THREE = Schema(categorical={"a": [0, 1], "b": [0, 1], "c": [0, 1]}, classes=[0, 1])
+MIXED = Schema(
+    numeric={"x": (0, 1)}, categorical={"a": ["u", "v"], "b": [0, 1, 2]}, classes=["n", "y", "z"],
+    other={"a": "v"}, missing="bin",
+)  # fmt: skip
+EMPTY_AND_ONE = ((), ((0, 0, 0),))
+TWO_LABELS = (((0, 0, 0), (0, 1, 0)), ((0, 0, 0), (0, 1, 0), (0, 0, 1)))
+
+
+# -- learners to break -----------------------------------------------------------------------------------------------
+
+
+class Plain(PrivateForestClassifier):
+    """A forest that keeps its accounts: ``split * epsilon`` for each level, ``leaf * epsilon`` for the labels."""
+
+    def __init__(
+        self, epsilon=1.0, schema=TWO, relation="add-remove", depth=1, split=0.5, leaf=0.5, criterion="majority",
+        n_estimators=1, max_nodes=1000,
+    ):  # fmt: skip
+        self.epsilon, self.schema, self.relation, self.criterion = epsilon, schema, relation, criterion
+        self.depth, self.split, self.leaf, self.n_estimators, self.max_nodes = (
+            depth,
+            split,
+            leaf,
+            n_estimators,
+            max_nodes,
+        )
+        self.variant, self.n_bins, self.n_jobs, self.source, self.random_state = "proved", 2, None, "seeded", None
+
+    sharing = "assignment"
+
+    @property
+    def steps(self) -> int:
+        """How many counts of a leaf a neighbour changes."""
+        return 1 if self.relation == ADD_REMOVE else 2
+
+    def _grow(self, curator, chance, schema, ledger, epsilon):
+        growth = Growth(self.n_estimators, schema.n_features, schema.n_classes, ledger, self.sharing, self.max_nodes)
+        self.deal(curator)
+        for level in range(self.depth):
+            frontier = self.inner(growth, curator)
+            if len(frontier):
+                feature = self.choose(growth, frontier, curator, chance, ledger, epsilon * self.split, level)
+                growth.branch(frontier, feature, curator.cardinalities[feature])
+        leaves = growth.frontier
+        growth.settle(leaves, self.say(growth, leaves, curator, chance, ledger, epsilon * self.leaf))
+        return growth.release()
+
+    def deal(self, curator):
+        curator.assign(self.n_estimators)
+
+    def inner(self, growth, curator):
+        return growth.frontier
+
+    def choose(self, growth, frontier, curator, chance, ledger, epsilon, level):
+        return curator.choose_feature(
+            growth, frontier.nodes, frontier.scopes, frontier.unused, epsilon,
+            score=scores.CLASSIFICATION[self.criterion], mechanism="permute-and-flip",
+        )  # fmt: skip
+
+    def say(self, growth, leaves, curator, chance, ledger, epsilon):
+        label = curator.choose_label(growth, leaves.nodes, leaves.scopes, epsilon, mechanism="permute-and-flip")
+        return np.eye(curator.n_classes, dtype=np.int64)[label]
+
+
+class NoisyCounts(Plain):
+    """Its leaves are noisy counts."""
+
+    def say(self, growth, leaves, curator, chance, ledger, epsilon):
+        return curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon)
+
+
+def settle_pure(growth, counts, curator):
+    """Leave the pure nodes out of the frontier, and give them a label for nothing."""
+    pure = (counts > 0).sum(axis=1) <= 1
+    growth.settle(growth.frontier[pure], np.ones((int(pure.sum()), curator.n_classes), dtype=np.int64))
+    return growth.frontier[~pure]
+
+
+class PurityStop(Plain):
+    """Stops at pure nodes, and says that it looks."""
+
+    def inner(self, growth, curator):
+        return settle_pure(growth, curator.peek(growth, growth.frontier.nodes, what="purity", where="line 1"), curator)
+
+
+class SecretPurityStop(Plain):
+    """Stops at pure nodes, and does not say so."""
+
+    def inner(self, growth, curator):
+        return settle_pure(growth, curator._class_counts(growth, growth.frontier.nodes), curator)
+
+
+class LooksForNothing(Plain):
+    """Looks at the records without need, and makes no use of it."""
+
+    def deal(self, curator):
+        super().deal(curator)
+        curator._labels.sum()
+
+
+class SizeRule(Plain):
+    """Does not split a table of fewer than 10 records."""
+
+    def inner(self, growth, curator):
+        few = curator.size(what="the number of records", where="a rule") < 10
+        return growth.frontier[:0] if few else growth.frontier
+
+
+class DearWhenFull(Plain):
+    """Spends more on a node that holds records."""
+
+    def choose(self, growth, frontier, curator, chance, ledger, epsilon, level):
+        full = curator._class_counts(growth, frontier.nodes).any(axis=1)
+        return super().choose(growth, frontier, curator, chance, ledger, np.where(full, epsilon, epsilon / 2), level)
+
+
+class ExactArgmax(Plain):
+    """Takes the best feature, without noise."""
+
+    def choose(self, growth, frontier, curator, chance, ledger, epsilon, level):
+        return super().choose(growth, frontier, curator, chance, ledger, math.inf, level)
+
+
+class ExactLeaves(Plain):
+    """Releases the exact counts of its leaves beside the label it paid for."""
+
+    def say(self, growth, leaves, curator, chance, ledger, epsilon):
+        super().say(growth, leaves, curator, chance, ledger, epsilon)
+        return curator.peek(growth, leaves.nodes, what="leaves", where="the release")
+
+
+class OwnDraw(Plain):
+    """Draws the label itself; ``pays`` for it or not."""
+
+    pays = True
+
+    def say(self, growth, leaves, curator, chance, ledger, epsilon):
+        counts, rate = curator._class_counts(growth, leaves.nodes).astype(float), epsilon / self.steps
+        label = mechanisms.permute_and_flip(counts, rate, chance)
+        if self.pays:
+            ledger.charge(leaves.scopes, rate, 2 * rate, "own label", "permute-and-flip")
+        return np.eye(curator.n_classes, dtype=np.int64)[label]
+
+
+class UnpaidDraw(OwnDraw):
+    pays = False
+
+
+class OwnNoise(Plain):
+    """Adds the noise itself, to what ``counted`` gives, at ``rate`` times what it charges for."""
+
+    rate = 1.0
+
+    def say(self, growth, leaves, curator, chance, ledger, epsilon):
+        counts, rate = self.counted(curator._class_counts(growth, leaves.nodes)), epsilon / self.steps
+        ledger.charge(leaves.scopes, rate, 2 * rate, "own counts", "two-sided geometric")
+        return mechanisms.two_sided_geometric(counts, self.rate * rate, chance)
+
+    def counted(self, counts):
+        return counts
+
+
+class FaintCharge(OwnNoise):
+    """Charges half of what its noise costs."""
+
+    rate = 2.0
+
+
+class DoubledCounts(OwnNoise):
+    """Counts every record twice."""
+
+    def counted(self, counts):
+        return 2 * counts
+
+
+class RateOfData(OwnNoise):
+    """Takes its rate from the number of records."""
+
+    def say(self, growth, leaves, curator, chance, ledger, epsilon):
+        counts = curator._class_counts(growth, leaves.nodes)
+        ledger.charge(leaves.scopes, epsilon, 2 * epsilon, "own counts", "two-sided geometric")
+        return mechanisms.two_sided_geometric(counts, epsilon / (1 + counts.sum()), chance)
+
+
+class SameNoiseTwice(OwnNoise):
+    """Adds one and the same noise to two answers, whose difference is then exact."""
+
+    def say(self, growth, leaves, curator, chance, ledger, epsilon):
+        counts = curator._class_counts(growth, leaves.nodes)
+        noise = chance.two_sided_geometric(np.full(counts.shape, epsilon / 2), counts.shape)
+        ledger.charge(leaves.scopes, epsilon, 2 * epsilon, "own counts", "two-sided geometric")
+        return (counts + noise) - (counts[:, ::-1] + noise)
+
+
+class BentNoise(OwnNoise):
+    """Lets the noise out by itself."""
+
+    def say(self, growth, leaves, curator, chance, ledger, epsilon):
+        counts = curator._class_counts(growth, leaves.nodes)
+        noise = chance.two_sided_geometric(np.full(counts.shape, epsilon), counts.shape)
+        ledger.charge(leaves.scopes, epsilon, 2 * epsilon, "own counts", "two-sided geometric")
+        return np.where(counts > 0, counts, 0 * noise)
+
+
+class Refund(Plain):
+    """Takes back the charge of its labels."""
+
+    def say(self, growth, leaves, curator, chance, ledger, epsilon):
+        said = super().say(growth, leaves, curator, chance, ledger, epsilon)
+        ledger._charges.pop()
+        return said
+
+
+class AllTreesSeeAll(Plain):
+    """Its trees read every record and are charged as if each had its own."""
+
+    def deal(self, curator):
+        pass
+
+
+class OneScope(Plain):
+    """Charges every leaf's label to the first leaf: parts pay as one, which is dear and right."""
+
+    def say(self, growth, leaves, curator, chance, ledger, epsilon):
+        counts = curator._class_counts(growth, leaves.nodes).astype(float)
+        label = mechanisms.permute_and_flip(counts, epsilon, chance)
+        ledger.charge(leaves.scopes[:1], epsilon, 2 * epsilon, "all labels", "permute-and-flip")
+        return np.eye(curator.n_classes, dtype=np.int64)[label]
+
+
+class OneScopeTooCheap(OneScope):
+    """The same, for half the price."""
+
+    def say(self, growth, leaves, curator, chance, ledger, epsilon):
+        return super().say(growth, leaves, curator, chance, _HalfPrice(ledger), epsilon)
+
+
+class _HalfPrice:
+    def __init__(self, ledger):
+        self._ledger = ledger
+
+    def charge(self, scopes, add_remove, replace_one, *names):
+        self._ledger.charge(scopes, add_remove / 2, replace_one / 2, *names)
+
+
+class EqualSplit(NoisyCounts):
+    """Trees with subsets of equal size, ``priced`` as such or not."""
+
+    sharing = "equal-split"
+
+    def deal(self, curator):
+        curator.split_equally(self.n_estimators)
+
+
+class UnpricedEqualSplit(EqualSplit):
+    sharing = "assignment"
+
+
+class FailsOnNothing(Plain):
+    """Cannot cope with an empty table."""
+
+    def deal(self, curator):
+        super().deal(curator)
+        if curator._n_records() == 0:
+            raise ZeroDivisionError("no records")
+
+
+class OwnScopes(Plain):
+    """Opens a scope for each class it has seen."""
+
+    def deal(self, curator):
+        super().deal(curator)
+        curator._ledger.open("class", np.zeros(len(np.unique(curator._labels)), dtype=int))
+
+
+class OwnBins(Plain):
+    """Bins by the extremes of the data."""
+
+    def __init__(self, schema=None, **parameters):
+        super().__init__(schema=schema or Schema(numeric={"x": (0, 1)}, classes=[0, 1]), **parameters)
+
+    def _read(self, schema, X, y):
+        encoded, labels = super()._read(schema, X, y)
+        values = np.asarray(X)[:, 0].astype(float)
+        middle = (np.nanmin(values) + np.nanmax(values)) / 2
+        encoded.codes[0] = values > middle
+        return encoded, labels
+
+
+class OwnClasses(Plain):
+    """Learns the classes from the labels."""
+
+    def _public_schema(self, X, y):
+        if y is None:
+            return self.schema
+        described = self.schema.to_dict() | {"classes": [*sorted({0, *np.asarray(y).tolist()}), 9]}
+        return Schema.from_dict(described)
+
+
+class CheapNoise(Curator):
+    """A door that forgets that a replaced record changes two counts."""
+
+    def count_classes(self, splits, nodes, scopes, epsilon):
+        rate = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
+        counts = mechanisms.two_sided_geometric(self._class_counts(splits, nodes), rate[:, None], self._chance)
+        self._ledger.charge(scopes, rate, rate, "count the classes of a leaf", "two-sided geometric")
+        return counts
+
+
+class WrongRange(Curator):
+    """A door that believes every score to have half its range."""
+
+    def _select(self, scopes, utility, rate, score, n_max, query, mechanism):
+        choice = mechanisms.select(mechanism, utility, 2 * rate, self._chance)
+        costs = (rate * score.range(relation, n_max) for relation in RELATIONS)
+        self._ledger.charge(scopes, *costs, query, mechanism)
+        return choice
+
+
+class FreeCount(Curator):
+    """A door with a method that answers for nothing."""
+
+    def choose_label(self, splits, nodes, scopes, epsilon, *, mechanism, calibration="range"):
+        return self._class_counts(splits, nodes).argmax(axis=1)
+
+
+class Chunks(Curator):
+    """A door that deals records to trees by their place in the file."""
+
+    def assign(self, n_trees):
+        self._assignment = np.arange(self._labels.size) * n_trees // max(self._labels.size, 1)
+
+
+class EqualChunks(Curator):
+    """A door whose parts of equal size are slices of the file."""
+
+    def split_equally(self, n_trees):
+        self._assignment = np.arange(self._labels.size) * n_trees // max(self._labels.size, 1)
+
+
+class Bootstrap(Curator):
+    """A door whose trees read a resample: a record may count many times."""
+
+    def assign(self, n_trees):
+        drawn = self._chance.integers(max(self._labels.size, 1), self._labels.size)
+        self._codes, self._labels = self._codes[:, drawn].copy(), self._labels[drawn].copy()
+
+
+def look(learner, *, runs=4, pairs=None, max_pairs=0, **options) -> GreyBoxAudit:
+    return greybox(learner, pairs, runs=runs, max_pairs=max_pairs, random_state=0, **options)
+
+
+def some_traps(learner):
+    """Every sixth of the traps in codes that are small enough for the learner's cap."""
+    schema = learner.schema
+    every = traps(schema.cardinalities(learner.n_bins), schema.n_classes, learner.relation)
+    return [pair for pair in every if max(len(pair.one), len(pair.other)) <= getattr(learner, "n_max", math.inf)][::6]
+
+
+# -- what is clean ---------------------------------------------------------------------------------------------------
+
+
+@relations
+@pytest.mark.parametrize(
+    "learner",
+    [
+        Plain(),
+        Plain(criterion="gini", n_estimators=3),
+        NoisyCounts(schema=MIXED, criterion="normalised-gini"),
+        OwnDraw(),
+        OwnNoise(),
+        EqualSplit(n_estimators=1),
+        Plain(epsilon=40.0, depth=2, split=0.25),
+        Plain(epsilon=1e-6),
+    ],
+    ids=lambda learner: f"{type(learner).__name__}-{learner.epsilon}-{learner.criterion}",
+)
+def test_learners_that_keep_their_accounts_are_clean(relation, learner):
+    learner.relation = relation
+    audit = look(learner, pairs=some_traps(learner))
+    assert audit.findings == []
+    assert not audit.violated
+    assert audit.paid == pytest.approx(learner.epsilon, rel=1e-12)
+    assert audit.loss <= audit.measured * (1 + 1e-9) + 1e-9
+    assert 0 < audit.measured <= audit.paid * (1 + 1e-9)
+    assert audit.n_runs == 4 * audit.n_pairs
+    assert "no finding" in str(audit)
+
+
+EDPRF = [
+    {}, {"leaf": "counts", "n_estimators": 2}, {"stop": "never", "selection": "exponential"}, {"criterion": "majority"},
+    {"criterion": "normalised-gini", "stop": "never"}, {"criterion": "gini-gain", "budget": "uniform"},
+    {"criterion": "information-gain", "n_max": 8}, {"budget": "harmonic", "n_estimators": 3}, {"stop_margin": 0.0},
+    {"budget": "aligned-uniform", "calibration": "sensitivity"}, {"schema": MIXED, "n_bins": 3, "max_depth": 1},
+]  # fmt: skip
+TREES = [{}, {"split": "multiway"}, {"schema": MIXED, "n_bins": 3, "split": "multiway", "max_depth": 2}]
+VARIANTS = [(EDPRFClassifier, options) for options in EDPRF] + [(RandomTreesClassifier, options) for options in TREES]
+
+
+@relations
+@pytest.mark.parametrize(("kind", "options"), VARIANTS, ids=str)
+def test_every_proved_variant_of_the_library_is_clean(kind, options, relation):
+    base = {"schema": TWO, "n_estimators": 1, "max_depth": 2, "stop_margin": 0.5, "relation": relation}
+    if kind is RandomTreesClassifier:
+        del base["stop_margin"]
+    learner = kind(**base | options)
+    audit = look(learner, pairs=some_traps(learner))
+    assert audit.findings == [], str(audit.findings[0])
+    assert 0 < audit.measured <= audit.paid * (1 + 1e-9)
+    halved = options.get("calibration") == "sensitivity" and relation == ADD_REMOVE
+    assert audit.paid == pytest.approx(0.5 if halved else 1, rel=1e-9)
+    assert audit.unspent == pytest.approx(1 - audit.paid)
+
+
+@relations
+def test_published_edprf_has_the_findings_of_its_theory(relation):
+    """The purity stop leaks and steers; subsets of equal size cost more than the claim under add-remove."""
+    pairs = traps([2, 2], 2, relation)[::2]
+    published = {"schema": TWO, "max_depth": 1, "variant": "published", "relation": relation}
+    audit = look(EDPRFClassifier(n_estimators=2, **published), pairs=pairs)
+    assert audit.kinds == ["leak", "control-flow"] + ["paid"] * (relation == ADD_REMOVE)
+    # the published exponents spend half of the claim under add-remove, all of it under replace-one
+    assert audit.paid == pytest.approx(equal_split(0.5, 2) if relation == ADD_REMOVE else 1, rel=1e-9)
+    assert [leak.where for leak in audit.leaks] == ["eDPRF algorithm 5, line 1"]
+    one_tree = look(EDPRFClassifier(n_estimators=1, **published), pairs=pairs)
+    assert one_tree.kinds == ["leak", "control-flow"]
+    assert one_tree.paid == pytest.approx(0.5 if relation == ADD_REMOVE else 1, rel=1e-9)
+
+
+@relations
+def test_published_random_trees_have_the_findings_of_their_theory(relation):
+    """The height looks at the number of records: public under replace-one, a leak that steers under add-remove."""
+    four = Schema(categorical={name: [0, 1] for name in "abcd"}, classes=[0, 1])
+    audit = look(RandomTreesClassifier(schema=four, n_estimators=1, variant="published", relation=relation))
+    assert audit.kinds == (["leak", "control-flow"] if relation == ADD_REMOVE else [])
+    assert audit.paid == pytest.approx(1, rel=1e-9)
+    sizes = {tuple(sorted(len(data) for data in found.pair[1:])) for found in audit.findings[1:]}
+    assert sizes <= {(7, 8), (8, 9)}  # where log2 n - 1 passes 2
+
+
+def test_equal_split_is_clean_where_it_is_priced():
+    """Three steps at the price of a tree: the ledger knows, so the claim may hold."""
+    each = 0.2
+    learner = EqualSplit(epsilon=equal_split(each, 2), n_estimators=2)
+    learner.split = learner.leaf = each / 2 / learner.epsilon
+    audit = look(learner, runs=8, pairs=some_traps(learner))
+    assert audit.findings == []
+    assert audit.paid == pytest.approx(learner.epsilon, rel=1e-12)
+    assert each < audit.measured <= 3 * each + 1e-9
+    replaced = EqualSplit(n_estimators=2, relation="replace-one")
+    replaced = look(replaced, pairs=some_traps(replaced))
+    assert replaced.findings == []
+    assert replaced.paid == pytest.approx(1, rel=1e-12)
+
+
+# -- what is found ---------------------------------------------------------------------------------------------------
+
+BROKEN = [
+    (PurityStop(), ["leak", "control-flow"]),
+    (SecretPurityStop(), ["unpaid", "control-flow"]),
+    (LooksForNothing(), ["unpaid"]),
+    (SizeRule(), ["leak", "control-flow"]),
+    (DearWhenFull(), ["unpaid", "charge"]),
+    (ExactArgmax(), ["paid"]),
+    (ExactLeaves(), ["leak", "output"]),
+    (UnpaidDraw(), ["unpaid", "loss"]),
+    (FaintCharge(), ["sensitivity", "loss"]),
+    (DoubledCounts(), ["sensitivity", "loss"]),
+    (RateOfData(), ["loss"]),
+    (SameNoiseTwice(), ["noise"]),
+    (BentNoise(), ["noise"]),
+    (Refund(), ["ledger"]),
+    (AllTreesSeeAll(n_estimators=2), ["composition"]),
+    (OneScopeTooCheap(), ["loss"]),
+    (UnpricedEqualSplit(n_estimators=2), ["moved", "sensitivity", "loss", "composition"]),
+    (FailsOnNothing(), ["unpaid", "control-flow"]),
+    (OwnScopes(), ["unpaid", "control-flow"]),
+    (OwnBins(), ["encoding"]),
+    (OwnClasses(), ["encoding"]),
+    (Plain(split=0.7), ["paid"]),
+]
+
+
+@pytest.mark.parametrize(("learner", "kinds"), BROKEN, ids=lambda value: type(value).__name__)
+def test_a_broken_learner_is_found_out(learner, kinds):
+    audit = look(learner, pairs=None if type(learner) in (SizeRule, OwnBins, OwnClasses) else some_traps(learner))
+    assert audit.kinds == kinds, [str(found) for found in audit.findings]
+    assert audit.violated
+    assert f"VIOLATED ({', '.join(kinds)})" in str(audit)
+    for found in audit.findings:
+        assert found.kind in KINDS
+        assert found.count >= 1
+        if found.kind not in ("leak", "unpaid", "paid", "encoding"):
+            assert are_neighbours(found.pair.one, found.pair.other, learner.relation)
+        if found.measured is not None:
+            assert found.measured > found.allowed
+
+
+DOORS = [
+    (CheapNoise, NoisyCounts(relation="replace-one"), ["sensitivity", "loss", "paid"]),
+    (WrongRange, Plain(), ["sensitivity", "loss"]),
+    (FreeCount, Plain(), ["unpaid", "output"]),
+    (Chunks, Plain(n_estimators=3), ["moved", "sensitivity", "loss", "composition"]),
+    (Bootstrap, Plain(relation="replace-one"), ["sensitivity", "loss"]),
+    (Bootstrap, Plain(), ["control-flow"]),
+    (EqualChunks, EqualSplit(n_estimators=3), ["moved", "sensitivity", "loss", "paid"]),
+]
+
+
+@pytest.mark.parametrize(("door", "learner", "kinds"), DOORS, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_broken_door_is_found_out(door, learner, kinds):
+    pairs = traps([2, 2], 2, learner.relation)[1::2]
+    audit = look(learner, door=door, pairs=pairs)
+    assert audit.kinds == kinds, [str(found) for found in audit.findings]
+    assert look(learner, pairs=pairs[::3]).kinds == ["paid"] * isinstance(learner, EqualSplit)  # the library's own door
+    assert len(audit.findings) <= 2 * len(kinds)  # the same thing is not said twice
+
+
+def test_the_door_for_noise_is_right_under_the_relation_it_was_made_for():
+    assert look(NoisyCounts(), door=CheapNoise, pairs=some_traps(NoisyCounts())).findings == []
+
+
+def test_numbers_are_the_worst_ones_seen():
+    """Each of these losses is known, say that of a leaf at rate 1 charged as 1/2."""
+    by_kind = {found.kind: found for found in look(FaintCharge(), pairs=some_traps(FaintCharge())).findings}
+    assert by_kind["loss"].measured == pytest.approx(1, rel=1e-12)
+    assert by_kind["loss"].allowed == pytest.approx(0.5, rel=1e-12)
+    assert by_kind["sensitivity"].measured == 1
+    assert by_kind["sensitivity"].allowed == 0.5  # the change that half of the rate would have been right for
+    doubled = {found.kind: found for found in look(DoubledCounts(), pairs=some_traps(DoubledCounts())).findings}
+    assert (doubled["sensitivity"].measured, doubled["sensitivity"].allowed) == (2, 1)
+    (all_see,) = look(AllTreesSeeAll(n_estimators=2, depth=0), pairs=(EMPTY_AND_ONE, TWO_LABELS)).findings
+    assert all_see.measured == pytest.approx(1, rel=1e-12)  # two labels at 1/2 each
+    assert all_see.allowed == pytest.approx(0.5, rel=1e-12)
+    (paid,) = look(Plain(split=0.7), pairs=(EMPTY_AND_ONE,)).findings
+    assert (paid.measured, paid.allowed, paid.count) == (pytest.approx(1.2), 1.0, 4)
+    (rate,) = (found for found in look(RateOfData(), pairs=(EMPTY_AND_ONE,)).findings if found.kind == "loss")
+    assert rate.measured == math.inf
+
+
+def test_a_refund_counts_for_nothing():
+    audit = look(Refund(), pairs=(EMPTY_AND_ONE,))
+    assert audit.paid == pytest.approx(1, rel=1e-12)  # split and label, though the ledger shows the split alone
+
+
+def test_far_candidates_do_not_underflow():
+    """At this rate the worse label has probability exp(-2000), and its loss is still the charge."""
+    data = ((0, 0, 0),) * 3
+    audit = look(Plain(epsilon=1000.0, depth=0, leaf=1.0), pairs=((data, (*data, (0, 0, 0))),))
+    assert audit.findings == []
+    assert audit.measured == pytest.approx(1000, rel=1e-9)
+    expo = EDPRFClassifier(
+        schema=TWO, epsilon=1000.0, n_estimators=1, max_depth=1, selection="exponential", stop="never", budget="uniform"
+    )
+    audit = look(expo, pairs=((data, (*data, (0, 0, 0))),))
+    assert audit.findings == []
+    assert audit.measured == pytest.approx(500, rel=1e-9)
+
+
+# -- frozen replay is a proof ----------------------------------------------------------------------------------------
+
+
+def every_pair(schema, n_max, relation):
+    return list(neighbours(list(datasets(schema.cardinalities(2), schema.n_classes, n_max)), relation))
+
+
+@pytest.mark.claim(
+    "thm-frozen-replay", verdict="proved", evidence="exhaustive",
+    constant="largest log ratio over all transcripts = exact loss, where the release tells the transcript",
+)  # fmt: skip
+@relations
+@pytest.mark.parametrize(
+    "learner",
+    [
+        EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, stop_margin=0.5),
+        EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, stop_margin=0.5, selection="exponential"),
+        Plain(schema=ONE, split=0.25, leaf=0.75, criterion="gini"),
+        Plain(schema=ONE, depth=0, leaf=1.3),
+    ],
+    ids=["eDPRF", "exponential", "plain", "too dear"],
+)
+def test_all_frozen_replays_together_are_the_exact_loss(learner, relation):
+    """Sharp: neither more nor less than the loss that comparing whole laws finds; and it bounds it in parts."""
+    learner.relation = relation
+    audit = greybox(learner, every_pair(ONE, 2, relation), runs="all")
+    exact = exact_audit(learner, n_max=2)
+    assert audit.complete
+    assert audit.n_pairs == exact.n_pairs
+    assert audit.loss == pytest.approx(exact.epsilon, rel=1e-9)
+    assert audit.loss <= audit.measured * (1 + 1e-9) <= audit.paid * (1 + 2e-9)
+    assert audit.violated == exact.violated == (learner.epsilon * 1.3 == audit.paid)
+
+
+def test_with_coins_the_replays_bound_the_exact_loss():
+    """Two trees: a transcript tells more than the release, the coins too."""
+    learner = Plain(schema=ONE, depth=0, leaf=1.0, n_estimators=2)
+    audit = greybox(learner, every_pair(ONE, 2, ADD_REMOVE), runs="all")
+    assert audit.findings == []
+    assert exact_audit(learner, n_max=2).epsilon < audit.loss == pytest.approx(1, rel=1e-9)
+
+
+def twice_spent(**options) -> Plain:
+    """Two levels share a quarter of the budget, but each spends all of it; the labels have three quarters."""
+    return Plain(depth=2, split=0.25, leaf=0.75, criterion="majority", **options)
+
+
+def sharp_majority(splits, leaf) -> float:
+    """The loss of a tree of majority splits and two-class labels, all by permute-and-flip (add-remove)."""
+    return max(sum(splits) + math.log(2 - math.exp(-leaf)), sum(splits[:-1]) + leaf)
+
+
+@pytest.mark.claim(
+    "cex-budget-twice", verdict="proved", evidence="exhaustive",
+    constant="exact loss 1 = claim; charged 5/4 (1/4 + 1/4 + 3/4)",
+)  # fmt: skip
+def test_a_budget_spent_twice_is_seen_by_no_sample_and_by_the_grey_box():
+    learner = twice_spent(schema=THREE)
+    for n_max in (3, 4, 5):
+        exact = path_audit(learner, n_max=n_max)
+        assert exact.epsilon <= 1 + 1e-9
+        assert not exact.violated  # nothing that looks at outputs can refute the claim
+    assert exact.epsilon == pytest.approx(1, rel=1e-12)
+    audit = look(learner, pairs=some_traps(learner))
+    assert audit.kinds == ["paid"]
+    assert audit.paid == pytest.approx(1.25, rel=1e-12)
+    assert audit.unspent == pytest.approx(-0.25, rel=1e-12)
+    assert audit.loss <= 1 + 1e-9  # nor does any run of its own
+    # as it was meant, each level spends its eighth
+    meant = Plain(schema=THREE, depth=2, split=0.125, leaf=0.75)
+    assert look(meant, pairs=some_traps(meant)).findings == []
+
+
+@pytest.mark.claim("cex-budget-twice")
+@pytest.mark.parametrize(("split", "leaf"), [(0.125, 0.75), (0.25, 0.75), (0.25, 0.5), (0.5, 0.5), (0.3, 0.7)])
+def test_the_loss_of_majority_trees_is_sharp(split, leaf):
+    exact = path_audit(Plain(schema=THREE, depth=2, split=split, leaf=leaf), n_max=5)
+    assert exact.epsilon == pytest.approx(sharp_majority([split] * 2, leaf), rel=1e-9)
+
+
+# -- what is asked and what comes back -------------------------------------------------------------------------------
+
+
+def test_the_result_is_json_ready_and_says_what_was_done():
+    audit = look(RateOfData(), pairs=[("my pair", *EMPTY_AND_ONE)])
+    said = json.loads(json.dumps(audit.to_dict(), allow_nan=False))
+    assert said["violated"]
+    assert said["claim"] == 1
+    assert said["n_pairs"] == 1
+    assert {found["kind"] for found in said["findings"]} == {"loss"}
+    (found,) = said["findings"]
+    assert found["measured"] == "inf"
+    assert found["pair"] == {"name": "my pair", "one": [], "other": [[0, 0, 0]]}
+    assert "my pair" in str(audit.findings[0])
+    assert "inf" in str(audit.findings[0])
+    assert len(str(audit).splitlines()) == 1
+    assert [str(leak) for leak in look(PurityStop(), pairs=[EMPTY_AND_ONE]).leaks] == ["purity (line 1)"]
+
+
+def test_the_same_seed_gives_the_same_outcome():
+    learner = Plain(schema=ONE, n_estimators=2, criterion="gini")
+    one, same, other = (greybox(learner, runs=1, max_pairs=70, random_state=seed).to_dict() for seed in (1, 1, 2))
+    assert one == same
+    assert one != other
+    generator = np.random.default_rng(1)
+    assert greybox(learner, runs=1, max_pairs=70, random_state=generator).to_dict() == one
+
+
+def test_pairs_are_made_when_none_are_given():
+    few, more = (greybox(Plain(), runs=1, max_pairs=size, random_state=0).n_pairs for size in (0, 120))
+    assert few >= len(traps([2, 2], 2, ADD_REMOVE))
+    assert few + 40 < more <= 120
+    every = greybox(Plain(schema=ONE), n_max=3, runs=1, max_pairs=200)
+    found = {frozenset(pair) for pair in every_pair(ONE, 3, ADD_REMOVE)}
+    assert every.n_pairs >= len(found)
+    capped = greybox(EDPRFClassifier(schema=ONE, criterion="information-gain", n_max=3, max_depth=1), runs=1)
+    assert capped.findings == []  # no pair is larger than the public cap
+
+
+def test_tables_are_encoded_as_fit_would():
+    X = pd.DataFrame({"x": [0.1, 5.0, np.nan], "a": ["u", "never declared", None], "b": [0, 1, 2]})
+    y = np.array(["n", "y", "z"])
+    learner = EDPRFClassifier(schema=MIXED, n_estimators=1, max_depth=1, n_bins=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OutOfSchemaWarning)
+        audit = greybox(learner, [("a table", (X.iloc[:2], y[:2]), (X, y))], runs=2)
+    assert audit.findings == []
+    assert audit.n_pairs == 1
+    arrays = [("arrays", (X.to_numpy()[:2], y[:2]), (X.to_numpy(), y))]
+    assert greybox(learner, arrays, runs=2).n_pairs == 1
+
+
+def test_rows_are_compared_as_plain_values():
+    frame = pd.DataFrame({"x": np.array([1, 2], dtype=np.float32), "a": ["u", None]})
+    assert rows_of(frame, [0, 1]) == [(1.0, "u", 0), (2.0, None, 1)]
+    assert rows_of(np.array([[1, np.nan]]), [0]) == [(1, None, 0)]
+
+
+# -- what is refused -------------------------------------------------------------------------------------------------
+
+
+def refused(learner, match, *, pairs=(EMPTY_AND_ONE,), error=ValueError, **options):
+    with pytest.raises(error, match=match):
+        greybox(learner, pairs, **options)
+
+
+def test_what_cannot_be_audited_is_refused():
+    refused(EDPRFClassifier(schema=TWO, epsilon="non-private"), "promises nothing")
+    refused(object(), "runs an estimator of this library, not a object", error=TypeError)
+    refused(EDPRFClassifier(), "needs schema=")
+    refused(EDPRFClassifier(schema=TWO, criterion="luck"), "criterion must be one of")
+    refused(Plain(relation="bounded"), "relation must be one of")
+    refused(EDPRFClassifier(schema=TWO, leaf="counts"), "geometric", error=NotEnumerableError, runs="all")
+
+
+def test_too_many_transcripts_are_refused(monkeypatch):
+    monkeypatch.setattr("dpforest.audit.greybox._TRANSCRIPTS", 30)
+    assert greybox(Plain(), [EMPTY_AND_ONE], runs="all").complete  # 2 features, 2 leaves of 2 labels: 8; below, 32
+    refused(Plain(depth=2), "a data set of 0 records has more than 30 transcripts", runs="all")
+
+
+@pytest.mark.parametrize("name", ["runs", "n_max"])
+@pytest.mark.parametrize("size", [0, -1, 1.5, True, None])
+def test_sizes_must_be_whole_numbers(name, size):
+    refused(Plain(), f"{name} must be a whole number", **{name: size})
+
+
+def test_runs_are_a_number_or_all():
+    refused(Plain(), "runs must be a whole number", runs="some")
+    refused(Plain(), "max_pairs must be a whole number", max_pairs=-1)
+
+
+@pytest.mark.parametrize(
+    ("pair", "match"),
+    [
+        ((((0, 0, 0),), ((0, 0, 0),)), "no pair of neighbours under add-remove"),
+        (((), ((0, 0, 0), (0, 0, 1))), "no pair of neighbours"),
+        ((((0, 0, 0),), ((0, 0, 1),)), "which one of them lacks"),
+        (((), ((0, 0, 2),)), r"a record is a tuple of 2 codes and a class, each below \[2, 2, 2\]"),
+        (((), ((0, 0),)), "holds .0, 0."),
+        (((), ((0, 0, 0.5),)), "holds .0, 0, 0.5."),
+        (((), ("abc",)), "holds 'abc'"),
+        (((), (5,)), "holds 5"),
+        (((), 7), "a tuple of records or a table"),
+        ((1, 2, 3), "must be .one, other. or .name, one, other."),
+        (5, "pair 0 must be"),
+    ],
+)
+def test_what_is_no_pair_is_refused(pair, match):
+    refused(Plain(), match, pairs=[pair])
+
+
+def test_tables_that_are_no_neighbours_are_refused():
+    X, y = np.zeros((3, 2), dtype=int), np.array([0, 1, 1])
+    refused(Plain(), "no pair of neighbours", pairs=[((X[:1], y[:1]), (X, y))])
+    refused(Plain(), "sample", pairs=[((X[:0], y[:0]), (X[:1], y[:1]))])  # fit refuses an empty table
+
+
+def test_a_learner_that_keeps_its_door_shut_is_refused():
+    class OwnDoor(Plain):
+        def _learn(self, codes, labels, schema, epsilon, chance, door=None):
+            return super()._learn(codes, labels, schema, epsilon, chance, Curator)
+
+    refused(OwnDoor(), "never opened the door")
+
+
+def test_two_ledgers_are_refused():
+    class TwoLedgers(Plain):
+        def _grow(self, curator, chance, schema, ledger, epsilon):
+            type(curator)(
+                curator._codes, curator._labels, 2, curator.cardinalities, chance=chance, ledger=Ledger(self.relation)
+            )
+
+    refused(TwoLedgers(), "two ledgers")
+
+
+def test_a_learner_that_fails_everywhere_fails_aloud():
+    class Fails(Plain):
+        def deal(self, curator):
+            raise ZeroDivisionError("always")
+
+    refused(Fails(), "always", error=ZeroDivisionError)
+
+
+# -- the parts -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "match"),
+    [
+        ("", "a", [-1]),
+        ("ab", "a", [0]),
+        ("ab", "ba", [1, 0]),
+        ("aab", "abca", [0, 2, -1, 1]),
+        ("abc", "adc", [0, 1, 2]),  # d takes the place of b
+        ("abc", "cda", [2, 1, 0]),
+        ("aa", "ab", [0, 1]),
+        ("", "", []),
+    ],
+)
+def test_records_are_matched_by_value_and_order(one, other, match):
+    assert match_records(one, other) == match
+
+
+@relations
+def test_shared_records_keep_their_coins(relation):
+    """By value, wherever they stand: the assignments of both runs agree on all of them."""
+    rng = np.random.default_rng(0)
+    for pair in traps([2, 2], 2, relation):
+        for one, other in (pair[1:], pair[:0:-1]):
+            frozen = Watch(Seeded(rng))
+            first = door_of(one, frozen, relation)
+            first.assign(5)
+            match = match_records(one, other)
+            second = door_of(other, Watch(Seeded(rng), frozen, match), relation)
+            second.assign(5)
+            for here, there in enumerate(match):
+                if there >= 0:
+                    assert second._assignment[here] == first._assignment[there]
+            assert set(second._assignment.tolist()) <= set(range(5))
+
+
+@relations
+def test_equal_split_moves_one_record_at_most(relation):
+    rng = np.random.default_rng(0)
+    moves = []
+    for pair in traps([2, 2], 2, relation) * 3:
+        for one, other in (pair[1:], pair[:0:-1]):
+            frozen = Watch(Seeded(rng))
+            first = door_of(one, frozen, relation)
+            first.split_equally(3)
+            match = match_records(one, other)
+            second = door_of(other, Watch(Seeded(rng), frozen, match), relation)
+            second.split_equally(3)
+            sizes = np.bincount(second._assignment, minlength=3)
+            assert sizes.max() - sizes.min() <= 1
+            moves.append(sum(second._assignment[h] != first._assignment[t] for h, t in enumerate(match) if t >= 0))
+    assert set(moves) == ({0, 1} if relation == ADD_REMOVE else {0})
+
+
+def test_the_coupled_split_is_a_uniform_one():
+    """Removing a record from a random order, and adding one to it, leave it random: all orders come equally often."""
+    one, other = ((0, 0, 0), (0, 1, 0), (1, 0, 0)), ((0, 1, 0), (0, 0, 0), (1, 0, 0), (1, 1, 1))
+    for start, end in ((one, other), (other, one)):
+        rng, seen = np.random.default_rng(0), {}
+        match = match_records(start, end)
+        for _ in range(2400):
+            frozen = Watch(Seeded(rng))
+            door_of(start, frozen, ADD_REMOVE).split_equally(2)
+            again = Watch(Seeded(rng), frozen, match)
+            door_of(end, again, ADD_REMOVE).split_equally(2)
+            order = tuple(again.steps[0].coins[0][2].tolist())
+            seen[order] = seen.get(order, 0) + 1
+        orders = math.factorial(len(end))
+        assert len(seen) == orders
+        expected = 2400 / orders
+        chi_square = sum((count - expected) ** 2 / expected for count in seen.values())
+        assert chi_square < orders - 1 + 6 * math.sqrt(2 * orders)  # for this seed; a broken coupling exceeds 2400
+
+
+WATCHED = watching(Curator)
+
+
+def door_of(records, watch, relation):
+    table = np.array(records, dtype=np.uint8).reshape(-1, 3)
+    return WATCHED(
+        table[:, :-1].T.copy(), table[:, -1].copy(), 2, np.array([2, 2]), chance=watch, ledger=Ledger(relation)
+    )
+
+
+def test_a_watched_run_is_the_same_run():
+    """The auditor changes nothing: same seed, same forest and same ledger as without it."""
+    for learner in (Plain(n_estimators=3), NoisyCounts(n_estimators=2), RandomTreesClassifier(schema=TWO, max_depth=2)):
+        rng = np.random.default_rng(3)
+        codes, labels = rng.integers(2, size=(2, 40)).astype(np.uint8), rng.integers(2, size=40).astype(np.uint8)
+        plain, ledger = learner._learn(codes, labels, TWO, 1.0, Seeded(5))
+        watch = Watch(Seeded(5))
+        seen, watched = learner._learn(codes, labels, TWO, 1.0, watch, door=watching(Curator))
+        assert seen.to_dict() == plain.to_dict()
+        assert str(watched) == str(ledger) == str(watch.finish())
+        replay = Watch(Seeded(99), watch, range(40))
+        again, _ = learner._learn(codes, labels, TWO, 1.0, replay, door=watching(Curator))
+        assert again.to_dict() == plain.to_dict()
+        replay.finish()
+
+
+def test_strays_come_from_the_law_where_there_are_many():
+    law = np.tile([0.999, 0.001], (1000, 1))
+    drawn = Roaming(0).select("any", lambda scores, rate: law, np.zeros((1000, 2)), np.ones(1000))
+    assert 0 < (drawn == 1).sum() < 30
+    few = Roaming(0).select("any", lambda scores, rate: law[:8], np.zeros((8, 2)), np.ones(8))
+    assert few.sum() > 0
+    certain = Roaming(0).select("any", lambda scores, rate: np.tile([0.0, 1.0], (8, 1)), np.zeros((8, 2)), np.ones(8))
+    assert certain.tolist() == [1] * 8  # what is impossible stays so
+
+
+def noise(value=None):
+    watch = Watch(Seeded(0))
+    watch.ledger = Ledger()
+    drawn = watch.two_sided_geometric(np.array([[1.0, 2.0]]), (1, 2))
+    return drawn if value is None else value(drawn)
+
+
+def test_noise_may_be_added_to_counts_from_either_side():
+    counts = np.array([[3, 4]])
+    expected = noise(lambda drawn: counts + drawn)
+    for way in (lambda drawn: drawn + counts, lambda drawn: np.add(counts, drawn), lambda drawn: np.add(drawn, counts)):
+        assert noise(way).tolist() == expected.tolist()
+    total = counts.copy()
+    total += noise()
+    assert total.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda drawn: drawn[0], lambda drawn: np.asarray(drawn), lambda drawn: 2 * drawn, lambda drawn: drawn.sum(),
+        lambda drawn: -drawn, lambda drawn: np.array([[1, 1]]) - drawn, lambda drawn: np.multiply(2, drawn), list, len,
+        lambda drawn: np.add(np.array([[1, 1]]), drawn, where=np.array([[True, False]])),
+        lambda drawn: (drawn + 1, drawn + 2),
+    ],
+)  # fmt: skip
+def test_noise_that_is_used_otherwise_is_found(use):
+    with pytest.raises(Found) as caught:
+        noise(use)
+    assert caught.value.kind == "noise"
+
+
+def test_noise_that_is_not_used_loses_nothing():
+    class Wasteful(Plain):
+        def say(self, growth, leaves, curator, chance, ledger, epsilon):
+            chance.two_sided_geometric(np.array([1.0]), (1,))
+            return super().say(growth, leaves, curator, chance, ledger, epsilon)
+
+    assert look(Wasteful(), pairs=some_traps(Wasteful())).findings == []
+
+
+def test_other_questions_are_told_apart():
+    """Each way in which a second run may leave the first is named."""
+
+    class Strays(Plain):
+        how = ""
+
+        def deal(self, curator):
+            super().deal(curator)
+            if curator._n_records():
+                self.stray(curator)
+
+        def stray(self, curator):
+            chance = curator._chance
+            growth = Growth(1, 2, 2, Ledger(), "sequential")
+            {
+                "coin": lambda: chance.integers(2, 1),
+                "subset": lambda: chance.subsets(3, 2, 1),
+                "question": lambda: curator.peek(growth, growth.frontier.nodes, what="w", where="here"),
+                "draw": lambda: mechanisms.permute_and_flip(np.zeros((1, 2)), 1.0, chance),
+            }[self.how]()
+
+    for how, text in (
+        ("coin", "draws integers(2, 1) on one data set and not on the other"),
+        ("subset", "draws subsets(3, 2, 1) on one data set and not on the other"),
+        ("question", "is asked where on the other data set it is choose_feature"),
+        ("draw", "draws by permute-and-flip on one data set and not on the other"),
+    ):
+        learner = Strays()
+        learner.how = how
+        audit = look(learner, runs=2, pairs=(EMPTY_AND_ONE,))
+        texts = [found.text for found in audit.findings if found.kind == "control-flow"]
+        assert len(texts) == 2, texts  # there and back
+        assert text in " ".join(texts) or how == "draw"
+    assert LEARNER in {found.where for found in audit.findings}

@@ -1,0 +1,188 @@
+"""Many independent fits of a learner at once, through the seeded source that ships, for the auditor that samples.
+
+One fit at a time is slow.  Learners whose trees do not look at each other are fitted together: every fit is a tree, or
+a few trees, of one large forest.  Nothing is drawn otherwise than in a fit of its own: the learner's ``_grow``, the
+curator's queries, the mechanisms and :class:`~dpforest.chance.Seeded` are those that ship.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import partial
+
+import numpy as np
+from sklearn.base import clone
+
+from dpforest.audit.laws import Dataset, Law, law_of
+from dpforest.chance import Seeded
+from dpforest.curator import Curator
+from dpforest.estimators import PrivateForestClassifier
+from dpforest.privacy import check_epsilon
+from dpforest.schema import Schema
+from dpforest.tree import Forest
+
+__all__ = ["Fits", "signatures"]
+
+#: How the trees of one forest may stand for forests of their own.  "parallel": each tree learns from its own records,
+#: with the whole budget.  "sequential": each reads every record, with an equal share of the budget.
+SHARING = ("parallel", "sequential")
+
+_AT_A_TIME = 20_000  # trees
+
+
+class Fits:
+    """Samples the released forest of a learner's fits on one data set.
+
+    Parameters
+    ----------
+    estimator : PrivateForestClassifier
+        Configured, not fitted; its schema is a small universe.
+    depth : int
+        Splits on the longest path that a tree may have.
+    sharing : {"parallel", "sequential"} or None
+        How its trees share records and budget, if they may be fitted together; None fits one forest at a time.
+    labels : bool
+        Whether a leaf says one label; else it says noisy counts.
+
+    Notes
+    -----
+    Call it with ``(dataset, size, rng)``.  With ``labels`` it returns a list of forests in words, such as
+    ``"f0(no, f1(no, yes))"``: a split on f0, whose first child is a leaf; else rows of integers, see
+    :func:`signatures`.
+    """
+
+    def __init__(
+        self, estimator: PrivateForestClassifier, depth: int, sharing: str | None = None, labels: bool = False
+    ):
+        if sharing is not None and sharing not in SHARING:
+            raise ValueError(f"sharing must be one of {SHARING} or None, not {sharing!r}")
+        self.estimator, self.sharing, self.labels = estimator, sharing, labels
+        self.schema = estimator._public_schema(None, None)
+        self.epsilon = check_epsilon(estimator.epsilon)
+        self.n_trees = int(getattr(estimator, "n_estimators", 1))
+        self.rows = partial(signatures, schema=self.schema, n_bins=estimator.n_bins, depth=depth, labels=labels)
+        self._cardinalities = self.schema.cardinalities(estimator.n_bins).tolist()
+        self._words: dict[str, np.ndarray] = {}
+
+    def __call__(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray | list[str]:
+        chance = Seeded(rng)
+        if self.sharing is None:
+            every = [self._learn(self.estimator, dataset, self.epsilon, chance, None) for _ in range(size)]
+            found = np.concatenate([self.rows(forest).reshape(1, -1) for forest in every])
+        else:
+            step = max(1, _AT_A_TIME // self.n_trees)
+            sizes = [min(step, size - start) for start in range(0, size, step)]
+            found = np.concatenate([self._together(dataset, copies, chance) for copies in sizes])
+        return self._said(found) if self.labels else found
+
+    def features(self, outputs: list[str]) -> np.ndarray:
+        """What stands at each place of the trees, see :func:`signatures`; of forests in words."""
+        return np.array([self._words[said] for said in outputs])
+
+    def law(self, dataset: Dataset) -> Law:
+        """The exact law of what is sampled, by replay; for learners that add no noise to counts."""
+        return law_of(self.estimator, self.schema, dataset, self.view)
+
+    def view(self, forest: Forest) -> Hashable:
+        """One forest, as it is sampled."""
+        rows = self.rows(forest).reshape(1, -1)
+        return self._said(rows)[0] if self.labels else tuple(rows[0].tolist())
+
+    def _said(self, rows: np.ndarray) -> list[str]:
+        """Each row in words; the words are made once for each forest that is met."""
+        kinds, which = np.unique(rows, axis=0, return_inverse=True)
+        words = ["; ".join(map(self._tree, kind.reshape(self.n_trees, -1).tolist())) for kind in kinds]
+        self._words.update(zip(words, kinds, strict=True))
+        return [words[at] for at in which.ravel().tolist()]
+
+    def _tree(self, row: list[int], place: int = 0) -> str:
+        code = row[place]
+        if code >= len(self._cardinalities):
+            return str(self.schema.classes[code - len(self._cardinalities)])  # type: ignore[index]
+        first = place * max(2, *self._cardinalities) + 1
+        children = [self._tree(row, first + child) for child in range(self._cardinalities[code])]
+        return f"{self.schema.columns[code]}({', '.join(children)})"
+
+    def _together(self, dataset: Dataset, copies: int, chance: Seeded) -> np.ndarray:
+        many = clone(self.estimator).set_params(n_estimators=copies * self.n_trees)
+        if "max_nodes" in many.get_params():
+            many.set_params(max_nodes=np.iinfo(np.int32).max)
+        # each tree of a forest of many gets one share of the budget of many forests
+        epsilon = self.epsilon * (copies if self.sharing == "sequential" else 1)
+        forest = self._learn(many, dataset, epsilon, chance, partial(_Copies, copies))
+        return self.rows(forest).reshape(copies, -1)
+
+    def _learn(self, estimator, dataset: Dataset, epsilon: float, chance: Seeded, door) -> Forest:
+        table = np.array(dataset, dtype=np.uint8).reshape(-1, self.schema.n_features + 1)
+        codes, labels = np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
+        return estimator._learn(codes, labels, self.schema, epsilon, chance, door)[0]
+
+
+class _Copies(Curator):
+    """Serves many fits at once: as soon as records are given to trees, each fit gets a copy of its own."""
+
+    def __init__(self, copies: int, *table, **doors):
+        super().__init__(*table, **doors)
+        self._copies, self._each = copies, len(self._labels)
+
+    def assign(self, n_trees):
+        self._copy()
+        super().assign(n_trees // self._copies)  # every record of every copy draws its own coin
+        self._spread(n_trees // self._copies, self._assignment)
+
+    def split_equally(self, n_trees):
+        labels = self._labels
+        orders: list = []
+        for _ in range(self._copies):  # an order of one data set has no form for many
+            super().split_equally(n_trees // self._copies)
+            orders.append(self._assignment)
+        self._labels = labels
+        self._copy()
+        self._spread(n_trees // self._copies, None if orders[0] is None else np.concatenate(orders))
+
+    def _copy(self):
+        self._codes = np.ascontiguousarray(np.tile(self._codes, (1, self._copies)))
+        self._labels = np.tile(self._labels, self._copies)
+
+    def _spread(self, trees: int, own: np.ndarray | None) -> None:
+        """Give the trees of each copy numbers of their own."""
+        first = trees * np.repeat(np.arange(self._copies), self._each)
+        self._assignment = (first + (0 if own is None else own)).astype(np.int32)
+
+    def _n_records(self):
+        return self._each
+
+
+def signatures(forest: Forest, *, schema: Schema, n_bins: int, depth: int, labels: bool = False) -> np.ndarray:
+    """The trees of a forest as rows of integers, int64, shape (n_trees, width); equal trees have equal rows.
+
+    A tree is written place by place, as if it were complete: the feature split on, the number of features for a leaf,
+    -1 where no node is.  Then, where a feature has more than two codes, the codes that go to the second child of a
+    binary node, as bits.  Then what each leaf says, class by class; with ``labels`` its label is added to the number of
+    features instead.
+    """
+    cardinalities = schema.cardinalities(n_bins)
+    widest = int(max(2, cardinalities.max()))
+    if widest > 62:
+        raise ValueError(f"a feature has {widest} codes, and rows are for small universes: at most 62")
+    places = sum(widest**level for level in range(depth + 1))
+    n_trees, n_classes = forest.n_trees, forest.values.shape[1]
+    split = np.full((n_trees, places), -1, dtype=np.int64)
+    masks = np.zeros((n_trees, places if widest > 2 else 0), dtype=np.int64)
+    says = np.zeros((n_trees, places, 0 if labels else n_classes), dtype=np.int64)
+    nodes, tree, place = forest.roots, np.arange(n_trees), np.zeros(n_trees, dtype=np.int64)
+    while nodes.size:
+        leaf = forest.feature[nodes] < 0
+        said = forest.values[nodes[leaf]]
+        split[tree, place] = np.where(leaf, schema.n_features, forest.feature[nodes])
+        if labels:
+            split[tree[leaf], place[leaf]] += said.argmax(axis=1)
+        else:
+            says[tree[leaf], place[leaf]] = said
+        if widest > 2:
+            masks[tree, place] = forest.mask[nodes, 0].astype(np.int64)
+        inner, arity = nodes[~leaf], forest.arity[nodes[~leaf]]
+        code = np.arange(arity.sum()) - np.repeat(np.cumsum(arity) - arity, arity)
+        nodes = np.repeat(forest.first_child[inner], arity) + code
+        tree, place = np.repeat(tree[~leaf], arity), np.repeat(place[~leaf], arity) * widest + 1 + code
+    return np.concatenate([split, masks, says.reshape(n_trees, -1)], axis=1)

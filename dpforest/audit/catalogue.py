@@ -1,0 +1,87 @@
+"""Everything of the library that can be audited, by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from dpforest import scores
+from dpforest.audit.learners import LEARNERS, learner
+from dpforest.audit.primitives import Counts, Selection, TextbookLaplace
+from dpforest.audit.subjects import EXACT, STATISTICAL, Subject
+from dpforest.mechanisms import SELECTIONS
+from dpforest.privacy import ADD_REMOVE, RELATIONS, check_epsilon
+from dpforest.scores import Score
+
+__all__ = ["MECHANISMS", "NAMES", "SCORES", "mechanism", "subjects"]
+
+#: The scores by name.
+SCORES = {value.name: value for value in vars(scores).values() if isinstance(value, Score)}
+
+_ROUNDED = "the doubles that the textbook sampler can return depend on the count (cex-float-laplace)"
+
+
+def _selection(name: str, relation: str, epsilon: float, score: str = "gini") -> Subject:
+    if score not in SCORES:
+        raise ValueError(f"there is no score {score!r}; there are: {', '.join(SCORES)}")
+    selection = Selection(name, SCORES[score], relation, epsilon)
+    word = name.replace("-", "_")
+    covers = {f"mechanisms.{word}", f"mechanisms.{word}_law", "mechanisms.select", f"scores.{score.replace('-', '_')}"}
+    return Subject(
+        name, f"score={score}", "selection", "proved", relation, epsilon, epsilon, frozenset(covers), selection.engine,
+        len(selection.kinds), selection.exact, selection.pairs, selection.sample, selection.law,
+    )  # fmt: skip
+
+
+def _geometric(name: str, relation: str, epsilon: float) -> Subject:
+    counts = Counts(relation, epsilon)
+    covers = frozenset({"mechanisms.two_sided_geometric", "mechanisms.two_sided_geometric_law"})
+    return Subject(
+        name, "", "noise", "proved", relation, epsilon, epsilon, covers, counts.engine, len(counts.kinds), counts.exact,
+        counts.pairs, counts.sample,
+    )  # fmt: skip
+
+
+def _textbook(name: str, relation: str, epsilon: float) -> Subject:
+    counts = TextbookLaplace(relation, epsilon)
+    return Subject(
+        name, "", "noise", "published", relation, epsilon, math.inf, frozenset({"mechanisms.laplace_textbook"}),
+        counts.engine, len(counts.kinds), counts.exact, counts.pairs, counts.sample,
+        expected=frozenset({EXACT, STATISTICAL}), why=_ROUNDED,
+    )  # fmt: skip
+
+
+#: The mechanisms by the name that the command line takes, and what makes a subject of each.
+MECHANISMS: dict[str, Callable[..., Subject]] = {
+    **dict.fromkeys(SELECTIONS, _selection), "geometric": _geometric, "laplace-textbook": _textbook,
+}  # fmt: skip
+
+NAMES = (*LEARNERS, *MECHANISMS)
+
+
+def mechanism(name: str, *, epsilon: float = 1.0, relation: str = ADD_REMOVE, **options) -> Subject:
+    """The mechanism of that name as a subject; a selection takes ``score``, a name."""
+    takes = {"score"} if name in SELECTIONS else set()
+    if unknown := sorted(set(options) - takes):
+        raise ValueError(f"{name} has no option {unknown[0]!r}; it has: {', '.join(takes) or 'none'}")
+    return MECHANISMS[name](name, relation, check_epsilon(epsilon), **options)
+
+
+def subjects(epsilon: float = 1.0) -> list[Subject]:
+    """Every mechanism, with every score where it takes one, and every estimator in each setting that touches privacy.
+
+    Each stands there under both relations.  Whatever the library exports and does not stand here makes a test fail.
+    """
+    found = []
+    for name, kind in LEARNERS.items():
+        found += [
+            learner(name, epsilon=epsilon, relation=relation, features=features, depth=depth, **options)
+            for options, features, depth in kind.settings
+            for relation in RELATIONS
+        ]
+    for name in MECHANISMS:
+        each = [{"score": score} for score in SCORES] if name in SELECTIONS else [{}]
+        found += [
+            mechanism(name, epsilon=epsilon, relation=relation, **options) for options in each for relation in RELATIONS
+        ]
+    return found

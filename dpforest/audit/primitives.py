@@ -1,0 +1,276 @@
+"""The mechanisms of the library as an auditor sees them: exact losses on small universes, seeded draws, neighbours.
+
+A selection is audited with each score of :mod:`dpforest.scores`, at the rate that calibrates it.  What a score sees of
+a record is the child that the record falls into under each candidate, and its class or target; so a universe is a
+list of kinds of records, and of what each adds to the tables of the candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import cache
+from itertools import combinations, product
+
+import numpy as np
+
+from dpforest import mechanisms, scores
+from dpforest.audit.exact import ExactAudit
+from dpforest.audit.laws import Dataset, Law, Record
+from dpforest.audit.multisets import Multisets
+from dpforest.audit.pairs import Pair
+from dpforest.audit.subjects import Scale, expected_bound
+from dpforest.chance import Seeded
+from dpforest.privacy import ADD_REMOVE, RELATIONS, check_relation
+from dpforest.scores import Score
+
+__all__ = ["CAP", "Counts", "Selection", "TextbookLaplace", "universe"]
+
+#: The public cap on the number of records, for scores whose range depends on one.
+CAP = 64
+
+_GROUPS = 3
+_TARGETS = 0.0, 0.5, 1.0
+
+
+def universe(score: Score) -> tuple[list[Record], np.ndarray, list[str]]:
+    """Kinds of records; what each adds to the tables, shape (kinds, candidates, children, width); the candidates.
+
+    Two binary features and a class, of two, or a target, of three; the candidates are a split on either feature and
+    the undivided node.  For correlations, which are of cuts and of classes in an order: a cut by either feature, and
+    the first one's mirror image, for three classes.  For the mean: groups of records, one child each.
+    """
+    pair = [(a, b) for a in (0, 1) for b in (0, 1)]
+    moments = np.array([(1, y, y * y) for y in _TARGETS])
+    kinds: list[Record]
+    if score in (scores.pearson, scores.absolute_pearson):
+        kinds = [(a, b, label) for a, b in pair for label in range(3)]
+        places = [[(0, a), (1, 1 - a), (2, b)] for a, b, _ in kinds]
+        return kinds, _tables(kinds, places, np.eye(3), 2), ["cut by x0", "its mirror image", "cut by x1"]
+    if score is scores.mean:
+        kinds = [(group, level) for group in range(_GROUPS) for level in range(len(_TARGETS))]
+        places = [[(group, 0)] for group, _ in kinds]
+        return kinds, _tables(kinds, places, moments, 1), [f"group {group}" for group in range(_GROUPS)]
+    values = np.eye(2) if score.name in scores.CLASSIFICATION else moments
+    kinds = [(a, b, value) for a, b in pair for value in range(len(values))]
+    places = [[(0, a), (1, b), (2, 0)] for a, b, _ in kinds]
+    return kinds, _tables(kinds, places, values, 2), ["split on x0", "split on x1", "the undivided node"]
+
+
+def _tables(kinds, places, values: np.ndarray, children: int) -> np.ndarray:
+    add = np.zeros((len(kinds), 3, children, values.shape[1]))
+    for kind, where in enumerate(places):
+        for candidate, child in where:
+            add[kind, candidate, child] = values[kinds[kind][-1]]
+    return add
+
+
+class Selection:
+    """A selection mechanism by a score, calibrated by the score's range.  Data sets are tuples of records.
+
+    Parameters
+    ----------
+    mechanism : {"exponential", "permute-and-flip"}
+    score : Score
+    relation : {"add-remove", "replace-one"}
+    epsilon : float
+    """
+
+    engine = "tables"
+
+    def __init__(self, mechanism: str, score: Score, relation: str, epsilon: float):
+        self.mechanism, self.score, self.relation, self.epsilon = mechanism, score, check_relation(relation), epsilon
+        self.kinds, self.add, self.candidates = universe(score)
+        self.cap = CAP if score.needs_cap else math.inf
+        self.rate = epsilon / score.range(relation, self.cap)
+        self._law = {
+            "exponential": mechanisms.exponential_law,
+            "permute-and-flip": mechanisms.permute_and_flip_law,
+        }[mechanism]
+        self._best = cache(self._search)
+
+    def utilities(self, dataset: Dataset) -> np.ndarray:
+        """Score of each candidate."""
+        times = Counter(dataset)
+        return self.score(np.tensordot([times[kind] for kind in self.kinds], self.add, 1))
+
+    def law(self, dataset: Dataset) -> Law:
+        """Probability of each candidate."""
+        return dict(enumerate(self._law(self.utilities(dataset), self.rate).tolist()))
+
+    def sample(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Chosen candidates."""
+        utilities = np.broadcast_to(self.utilities(dataset), (size, len(self.candidates)))
+        return mechanisms.select(self.mechanism, utilities, self.rate, Seeded(rng))
+
+    def exact(self, scale: Scale, progress: bool = False) -> ExactAudit:
+        """The worst loss over all neighbours of few records, by themselves and beside crowds of equal ones."""
+        worst, _, counted = self._best(scale)
+        loss, one, other, candidate = worst
+        laws = [self.law(data)[candidate] for data in (one, other)]
+        return ExactAudit(
+            loss, self.epsilon, self.relation, (one, other), self.candidates[candidate], (laws[0], laws[1]),
+            counted[0], counted[1], len(self.candidates),
+        )  # fmt: skip
+
+    def pairs(self, scale: Scale) -> list[Pair]:
+        """The pair of the largest loss, and the one whose loss is best seen in ``scale.n`` draws."""
+        worst, telling, _ = self._best(scale)
+        return [Pair("worst pair", *worst[1:3]), Pair("telling pair", *telling[1:])]
+
+    def _search(self, scale: Scale):
+        """The worst pair, the most telling one, and how many data sets and pairs were looked at."""
+        every = Multisets(len(self.kinds), scale.most(self.engine, len(self.kinds)))
+        rows = every.rows()
+        one, other, plus, instead = self._changes(every, rows)
+        tables = np.tensordot(rows.astype(float), self.add, 1)
+        crowds = [(kind, size) for size in scale.crowds for kind in range(len(self.kinds) if size else 1)]
+        crowds = [(kind, size) for kind, size in crowds if size + every.n_max <= self.cap]
+        worst = telling = (-math.inf, (), ())
+        for kind, size in crowds:
+            laws = self._law(self.score(tables + size * self.add[kind]), self.rate)
+            logs = np.log(laws)
+            gap = logs[one] - logs[other]
+            losses = np.abs(gap).max(axis=1)
+
+            def found(at, kind=kind, size=size):
+                row = rows[other[at]].astype(int)
+                row[kind] += size
+                return self._datasets(row, plus[at], instead[at])
+
+            if losses[at := int(losses.argmax())] > worst[0] + 1e-12:
+                candidate = int(np.abs(gap[at]).argmax())
+                both = found(at)
+                worst = (float(losses[at]), *(both if gap[at, candidate] > 0 else both[::-1]), candidate)
+            hopeful = np.flatnonzero(losses > telling[0])  # no bound exceeds the loss
+            if len(hopeful):
+                seen = expected_bound(laws[one[hopeful]], laws[other[hopeful]], scale.n)
+                if seen[at := int(seen.argmax())] > telling[0] + 1e-12:
+                    telling = (float(seen[at]), *found(hopeful[at]))
+        return worst, telling, (len(rows) * len(crowds), len(one) * len(crowds))
+
+    def _changes(self, every: Multisets, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        """All pairs of neighbours: indices of both sides; the record that only the first has, or only the second."""
+        common = np.flatnonzero(rows.sum(axis=1) < every.n_max)
+        larger = [every.rank(rows[common], kind) for kind in range(len(self.kinds))]
+        if self.relation == ADD_REMOVE:
+            changes = [(up, common, kind, -1) for kind, up in enumerate(larger)]
+        else:
+            changes = [(larger[a], larger[b], a, b) for a, b in combinations(range(len(larger)), 2)]
+        one, other, plus, instead = zip(*changes, strict=True)
+        repeated = (np.repeat(kinds, len(common)) for kinds in (plus, instead))
+        return np.concatenate(one), np.concatenate(other), *repeated
+
+    def _datasets(self, row: np.ndarray, plus: int, instead: int) -> tuple[Dataset, Dataset]:
+        """Both sides of a change, from the second one's counts of each kind of record."""
+        other = [kind for kind, times in zip(self.kinds, row.tolist(), strict=True) for _ in range(times)]
+        one = [*other, self.kinds[plus]]
+        if instead >= 0:
+            one.remove(self.kinds[instead])
+        return tuple(sorted(one)), tuple(sorted(other))
+
+
+class Counts:
+    """A histogram of two classes with two-sided geometric noise, calibrated by its L1 sensitivity."""
+
+    engine, kinds = "tables", ((0,), (1,))
+
+    def __init__(self, relation: str, epsilon: float):
+        self.relation, self.epsilon = check_relation(relation), epsilon
+        self.rate = epsilon / (1 if relation == ADD_REMOVE else 2)
+
+    def sample(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Noisy counts, shape (size, 2)."""
+        return mechanisms.two_sided_geometric(np.broadcast_to(_histogram(dataset), (size, 2)), self.rate, Seeded(rng))
+
+    def exact(self, scale: Scale, progress: bool = False) -> ExactAudit:
+        """The worst loss over neighbours of few records, from the law of the noise.
+
+        All outputs of a window around the counts are compared: outside of it the ratio no longer changes.
+        """
+        n_max = scale.most(self.engine, len(self.kinds))
+        window = np.arange(-n_max, 2 * n_max + 1)
+        every = [counts for counts in product(range(n_max + 1), repeat=2) if sum(counts) <= n_max]
+        logs = {c: np.log(mechanisms.two_sided_geometric_law(window - c, self.rate)) for c in range(n_max + 1)}
+        found = []
+        for one, other in product(every, repeat=2):
+            if not _neighbours(one, other, self.relation):
+                continue
+            gaps = [logs[a] - logs[b] for a, b in zip(one, other, strict=True)]
+            output = tuple(int(window[gap.argmax()]) for gap in gaps)
+            found.append((float(sum(gap.max() for gap in gaps)), one, other, output))
+        loss, one, other, output = max(found)
+        chances = [
+            float(np.prod(mechanisms.two_sided_geometric_law(np.subtract(output, counts), self.rate)))
+            for counts in (one, other)
+        ]
+        pair = _records(one), _records(other)
+        return ExactAudit(
+            loss, self.epsilon, self.relation, pair, str(output), (chances[0], chances[1]), len(every), len(found) // 2,
+            math.inf,
+        )  # fmt: skip
+
+    def pairs(self, scale: Scale) -> list[Pair]:
+        """All neighbours look alike: a count with one record more, or a record that changes class."""
+        if self.relation == ADD_REMOVE:
+            return [Pair("one record more", ((0,), (0,), (1,)), ((0,), (1,)))]
+        return [Pair("another class", ((0,), (0,), (1,)), ((0,), (1,), (1,)))]
+
+
+class TextbookLaplace:
+    """The number of records of class 1 with Laplace noise, as textbooks write it and computers round it."""
+
+    engine, kinds = "tables", ((0,), (1,))
+
+    def __init__(self, relation: str, epsilon: float):
+        self.relation, self.epsilon = check_relation(relation), epsilon
+        self.rate = epsilon  # a count changes by at most one, under both relations
+
+    def sample(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Noisy counts, doubles, shape (size,)."""
+        uniform = rng.integers(1, 2**53, size=size) * 2.0**-53
+        return mechanisms.laplace_textbook(np.full(size, _histogram(dataset)[1]), self.rate, uniform)
+
+    def exact(self, scale: Scale, progress: bool = False) -> ExactAudit:
+        """A witness: an output that one count can give and the other cannot, whatever the uniform number is."""
+        ((_, one, other),) = self.pairs(scale)
+        for output in self.sample(one, 100, np.random.default_rng(0)):
+            here, there = (self.reached_by(float(output), int(_histogram(data)[1])) for data in (one, other))
+            if here and not there:
+                return ExactAudit(
+                    math.inf, self.epsilon, self.relation, (one, other), float(output).hex(), (here * 2.0**-53, 0.0),
+                    2, 1, math.inf,
+                )  # fmt: skip
+        raise AssertionError("no witness among 100 outputs: the textbook mechanism is not what it was")
+
+    def reached_by(self, output: float, count: int, window: int = 300) -> int:
+        """How many uniform numbers, multiples of 2^-53 in (0, 1), give this output from this count.
+
+        The noise grows with the uniform number, so they lie together, next to the real inverse: ``window`` steps to
+        either side are far more than its rounding error and the widest run of equal outputs.
+        """
+        noise = output - count
+        middle = round(2.0**53 * (0.5 - math.copysign(1, noise) * math.expm1(-abs(noise) * self.rate) / 2))
+        steps = np.arange(max(1, middle - window), min(2**53, middle + window + 1))
+        return int(
+            (mechanisms.laplace_textbook(np.full(len(steps), count), self.rate, steps * 2.0**-53) == output).sum()
+        )
+
+    def pairs(self, scale: Scale) -> list[Pair]:
+        """A count of one against a count of zero."""
+        if self.relation == ADD_REMOVE:
+            return [Pair("one record more", ((0,), (1,)), ((0,),))]
+        return [Pair("another class", ((0,), (1,)), ((0,), (0,)))]
+
+
+def _histogram(dataset: Dataset) -> np.ndarray:
+    return np.bincount([record[-1] for record in dataset], minlength=2)
+
+
+def _records(counts: tuple[int, ...]) -> Dataset:
+    return tuple((label,) for label, times in enumerate(counts) for _ in range(times))
+
+
+def _neighbours(one, other, relation: str) -> bool:
+    more, less = (sum(max(0, b - a) for a, b in zip(*pair, strict=True)) for pair in ((one, other), (other, one)))
+    return (more + less == 1) if relation == RELATIONS[0] else more == less == 1

@@ -1,0 +1,180 @@
+"""What is audited: one subject for each mechanism and each learner, in each variant and under each relation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpforest.audit.events import KINDS
+from dpforest.audit.exact import ExactAudit
+from dpforest.audit.laws import Dataset, Law
+from dpforest.audit.pairs import Pair
+from dpforest.estimators import PrivateForestClassifier
+
+__all__ = [
+    "EXACT",
+    "FULL",
+    "GREY_BOX",
+    "LAYERS",
+    "SCALES",
+    "SMALL",
+    "STATISTICAL",
+    "Scale",
+    "Subject",
+    "expected_bound",
+]
+
+LAYERS = EXACT, GREY_BOX, STATISTICAL = "exact", "greybox", "statistical"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is looked at.
+
+    Attributes
+    ----------
+    n : int
+        Draws per side of the statistical test; the choice of pair and event takes as many more.
+    records : int
+        Most records of the data sets of an exact audit; fewer where there would be too many data sets, see ``most``.
+    tables, states, replays : int
+        Most data sets of an exact audit: of a mechanism by itself, beside each crowd; path by path; and replayed,
+        which takes some milliseconds for each.
+    crowds : tuple of int
+        For a mechanism by itself, numbers of equal records that stand beside the enumerated ones.
+    runs, traps : int
+        Of the grey box: runs of each pair, and how many classical traps it is shown beside the telling pairs.
+    events : tuple of str
+        Kinds of events that the statistical layer tries.
+    """
+
+    n: int
+    records: int
+    tables: int
+    states: int
+    replays: int
+    crowds: tuple[int, ...]
+    runs: int
+    traps: int
+    events: tuple[str, ...]
+
+    def but(self, **changes) -> Scale:
+        """The same scale with some numbers changed; None changes nothing."""
+        return replace(self, **{name: value for name, value in changes.items() if value is not None})
+
+    def most(self, engine: str, kinds: int) -> int:
+        """Most records of which this engine enumerates all data sets, of so many kinds of records; at least one."""
+        limit = getattr(self, engine)
+        fits = (n for n in range(self.records, 1, -1) if math.comb(kinds + n, n) <= limit)
+        return next(fits, 1)
+
+
+#: For tests and stored notebooks: seconds.
+SMALL = Scale(2_000, 3, 200, 200, 10, (0, 20), 2, 4, ("atoms", "thresholds", "sets"))
+#: For the book and ``make audit``.
+FULL = Scale(20_000, 6, 1300, 5000, 50, (0, 20, 60), 4, 24, KINDS)
+SCALES = {"small": SMALL, "full": FULL}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A mechanism or a learner with a claim, and what each layer of the auditor needs of it.
+
+    Attributes
+    ----------
+    name : str
+        As the command line takes it.
+    options : str
+        What sets it apart from others of that name, such as ``"stop=never"``.
+    kind : {"selection", "noise", "learner"}
+    variant : {"proved", "published"}
+    relation : {"add-remove", "replace-one"}
+    claim : float
+        What is audited: what the library promises, or what the paper claims.
+    promise : float
+        What the library promises: infinite for what is published and refuted.
+    covers : frozenset of str
+        Names of the library that are audited hereby, such as ``"scores.gini"``.
+    engine : {"tables", "states", "replays"}
+        How the exact audit goes through the data sets, see :class:`Scale`.
+    record_kinds : int
+        How many kinds of records its universe has.
+    exact : callable
+        ``exact(scale, progress=False)`` gives the exact audit.
+    pairs : callable
+        ``pairs(scale)``: neighbours to sample, the most telling ones known.
+    sample : callable
+        ``sample(dataset, size, rng)`` draws as the library draws, through its seeded source.
+    law : callable or None
+        ``law(dataset)``: the exact law of what is sampled, where it is finite and quick.
+    features : callable or None
+        ``features(outputs)``: numbers that the auditor may look at, for outputs that are words.
+    estimator : PrivateForestClassifier or None
+        For the grey box; a mechanism by itself keeps no accounts.
+    expected : frozenset of str
+        Layers that must find a violation; no other layer may.
+    why : str
+        Why they must.
+    """
+
+    name: str
+    options: str
+    kind: str
+    variant: str
+    relation: str
+    claim: float
+    promise: float
+    covers: frozenset[str]
+    engine: str
+    record_kinds: int
+    exact: Callable[..., ExactAudit]
+    pairs: Callable[[Scale], list[Pair]]
+    sample: Callable[[Dataset, int, np.random.Generator], Any]
+    law: Callable[[Dataset], Law] | None = None
+    features: Callable[[Any], np.ndarray] | None = None
+    estimator: PrivateForestClassifier | None = None
+    expected: frozenset[str] = frozenset()
+    why: str = ""
+
+    @property
+    def key(self) -> str:
+        """What no other subject is called."""
+        parts = [self.name, self.options, self.variant, self.relation]
+        return ", ".join(part for part in parts if part)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The layers that it can be audited by."""
+        return tuple(layer for layer in LAYERS if layer != GREY_BOX or self.estimator is not None)
+
+
+def expected_bound(p: np.ndarray, q: np.ndarray, n: int) -> np.ndarray:
+    """The bound on the loss that the best event may be trusted to give in ``n`` draws per side.
+
+    Parameters
+    ----------
+    p, q : ndarray, shape (pairs, outputs)
+        Laws on either data set of each pair.
+    n : int
+
+    Returns
+    -------
+    ndarray, shape (pairs,)
+        The largest over both directions and all sets that a likelihood ratio cuts off; by Wilson's interval.
+    """
+    best = np.zeros(len(p))
+    for one, other in ((p, q), (q, p)):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            order = np.argsort(-np.nan_to_num(np.log(one) - np.log(other), nan=-np.inf), axis=1, kind="stable")
+        x = np.cumsum(np.take_along_axis(one, order, axis=1), axis=1).clip(0, 1)
+        y = np.cumsum(np.take_along_axis(other, order, axis=1), axis=1).clip(0, 1)
+        z2 = 1.96**2 / n
+        low = x + z2 / 2 - np.sqrt(z2 * (x * (1 - x) + z2 / 4))
+        high = y + z2 / 2 + np.sqrt(z2 * (y * (1 - y) + z2 / 4))
+        with np.errstate(divide="ignore"):
+            best = np.maximum(best, (np.log(np.maximum(low, 0)) - np.log(high)).max(axis=1))
+    return best

@@ -24,11 +24,11 @@ from dpforest.audit.bounds import (
     clopper_pearson,
     epsilon_lower,
     p_value,
-)  # fmt: skip
+)
 from dpforest.audit.draws import SIDES, NamedPair, Sampler, check_law, check_pairs
-from dpforest.audit.events import KINDS, Proposal, choose, likelihood_ratio, propose
+from dpforest.audit.events import ANYTHING, KINDS, Proposal, choose, likelihood_ratio, propose
 from dpforest.audit.features import features_of
-from dpforest.audit.outputs import Batch
+from dpforest.audit.outputs import Batch, join
 from dpforest.estimators import check_choice, check_count
 from dpforest.privacy import claim as seal
 
@@ -291,7 +291,7 @@ def _select(
         best: dict[int, Proposal] = {}
         for i in active:
             drawn[i].append(draw(pairs[i], size))
-            both = [draw.reader.join(parts) for parts in zip(*drawn[i], strict=True)]
+            both = [join(parts) for parts in zip(*drawn[i], strict=True)]
             m = both[0].size
             ends = ((0, m // 2), (m // 2, 3 * m // 4), (3 * m // 4, m))
             fit, cut, pick = ((both[0].part(*end), both[1].part(*end)) for end in ends)
@@ -300,10 +300,10 @@ def _select(
             if laws:
                 more, others = likelihood_ratio(*laws[i], n, confidence)
                 proposals, looked = proposals + more, looked + others
-            if not proposals:
-                raise ValueError(f"outputs like these form no events of the kinds {kinds}: allow more of {KINDS}")
             tried += looked
-            best[i] = choose(proposals, cut, pick, n, confidence)
+            best[i] = choose(proposals or [ANYTHING], cut, pick, n, confidence)
+        if all(proposal.event is ANYTHING.event for proposal in best.values()):
+            raise ValueError(f"outputs like these form no events of the kinds {kinds}: allow more of {KINDS}")
         active = sorted(active, key=lambda i: -best[i].promise)[: math.ceil(len(active) / _SURVIVE)]
     _check_random(pairs, drawn)
     return pairs[active[0]], best[active[0]], tried

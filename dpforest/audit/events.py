@@ -18,7 +18,7 @@ from dpforest.audit.classifiers import classifiers
 from dpforest.audit.features import Feature
 from dpforest.audit.outputs import Batch, canonical
 
-__all__ = ["KINDS", "Event", "Proposal", "choose", "likelihood_ratio", "promise", "propose"]
+__all__ = ["ANYTHING", "KINDS", "Event", "Proposal", "choose", "likelihood_ratio", "promise", "propose"]
 
 KINDS = ("atoms", "thresholds", "sets", "classifier")
 Law = Mapping[Hashable, float]
@@ -28,7 +28,7 @@ _ATOMS = 6  # single values proposed per column and direction
 _KEPT = 12  # proposals of each kind that go on to the draws on which one is chosen
 _FEW = 50  # different outputs, up to which the sets of values are all that a classifier could find
 _SHOWN = 4  # values that the words for a set name
-_PLAIN = 0.005  # an event that one can say in words is taken if it promises all but this share of the best
+_PLAIN = 0.02  # an event that one can say in words is taken if it promises all but this share of the best
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,10 @@ class Proposal:
     fitted: bool = False
     hits: tuple[int, int] = (0, 0)
     draws: int = 0
+
+
+#: What is proposed where there is nothing to propose; its bound is 0.
+ANYTHING = Proposal(Event("any output", lambda batch: np.zeros(batch.size), 0.0, True), True, -np.inf)
 
 
 def _wilson(hits, m, z: float) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from dpforest.audit.outputs import WIDE, Batch
+from dpforest.audit.columns import WIDE, Columns
+from dpforest.audit.outputs import Batch
 
 __all__ = ["Feature", "features_of", "grain"]
 
@@ -61,46 +62,57 @@ def features_of(batches: tuple[Batch, Batch], extra: Callable | None = None) -> 
     extra : callable, optional
         The user's own: ``extra(outputs)`` gives an array (size,) or (size, k).
     """
-    batch = batches[0]
-    real = batch.numbers.dtype.kind == "f"
-    blank = np.array([np.isnan(each.numbers).all(axis=0) for each in batches]).all(axis=0)
-    columns = np.flatnonzero(~blank).tolist()
+    table = Columns(batches)
+    seen = [table.numbers(batch) for batch in batches]
+    real = seen[0].dtype.kind == "f"
+    blank, gaps = (np.array([which(np.isnan(numbers), axis=0) for numbers in seen]) for which in (np.all, np.any))
+    columns = np.flatnonzero(~blank.all(axis=0)).tolist()
     found = []
     for j in columns:
-        name = batch.names[j]
-        found.append(Feature(name, partial(_column, j=j), atoms=name != "output"))  # "output" is an atom as a whole
+        name = table.names[j]
+        found.append(Feature(name, partial(_column, table=table, j=j), atoms=name != "output"))  # an atom as a whole
         if real and len(columns) <= WIDE and not name.startswith("byte"):
-            found.append(Feature(f"lowest bit of {name}", partial(_grain, j=j), "2^{:.0f}", atoms=False))
-    found += _of_vectors(columns, batch.names)
-    numeric = {batch.names[j] for j in columns if not any(np.isnan(each.numbers[:, j]).any() for each in batches)}
-    found += [Feature(f"label {x}", partial(_label, name=x), codes=True) for x in batch.labels if x not in numeric]
-    if isinstance(batch.raw, list):
+            found.append(Feature(f"lowest bit of {name}", partial(_grain, table=table, j=j), "2^{:.0f}", atoms=False))
+    found += _of_vectors(table, columns)
+    numeric = {table.names[j] for j in np.flatnonzero(~gaps.any(axis=0)).tolist()}
+    labels = [name for name in table.labels if name not in numeric]
+    found += [Feature(f"label {name}", partial(table.codes, label=name), codes=True) for name in labels]
+    if isinstance(batches[0].raw, list):
         found.append(Feature("label output", lambda batch: batch.whole, atoms=False, codes=True))
-        if len({_length(item) for each in batches for item in each.raw}) > 1:
-            found.append(Feature("length of output", lambda batch: np.array([_length(item) for item in batch.raw])))
+        if len({_length(item) for batch in batches for item in batch.items}) > 1:
+            found.append(Feature("length of output", _lengths))
     if extra is not None:
-        k = _table(batch, extra).shape[1]
+        k = _table(batches[0], extra).shape[1]
         found += [Feature(f"feature[{j}]", partial(_given, extra=extra, j=j)) for j in range(k)]
     return found
 
 
-def _of_vectors(columns: list[int], names: list[str]) -> Iterator[Feature]:
+def _of_vectors(table: Columns, columns: list[int]) -> Iterator[Feature]:
     """What the numbers of one output say together."""
     if len(columns) < 2:
         return
+    names = table.names
     pairs = combinations(columns, 2) if len(columns) <= PAIRWISE else pairwise(columns)
     for i, j in pairs if len(columns) <= WIDE else ():
-        yield Feature(f"{names[j]} - {names[i]}", partial(_difference, i=i, j=j))
-    every = columns if len(columns) < len(names) else slice(None)
-    yield Feature("largest of output", lambda batch: _rows(batch, every).max(axis=1))
-    yield Feature("smallest of output", lambda batch: _rows(batch, every).min(axis=1))
-    yield Feature("place of the largest", lambda batch: _rows(batch, every).argmax(axis=1), codes=True)
-    yield Feature("place of the smallest", lambda batch: _rows(batch, every).argmin(axis=1), codes=True)
-    yield Feature("sum of output", partial(_sum, columns=every))
+        yield Feature(f"{names[j]} - {names[i]}", partial(_difference, table=table, i=i, j=j))
+
+    def rows(batch: Batch) -> np.ndarray:
+        return np.nan_to_num(table.numbers(batch)[:, columns].astype(float), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+
+    def gaps(batch: Batch) -> np.ndarray:
+        """Differences of neighbours in the sorted numbers of each output; 0 between equal infinities."""
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(np.diff(np.sort(rows(batch), axis=1), axis=1), nan=0.0, posinf=np.inf)
+
+    yield Feature("largest of output", lambda batch: rows(batch).max(axis=1))
+    yield Feature("smallest of output", lambda batch: rows(batch).min(axis=1))
+    yield Feature("place of the largest", lambda batch: rows(batch).argmax(axis=1), codes=True)
+    yield Feature("place of the smallest", lambda batch: rows(batch).argmin(axis=1), codes=True)
+    yield Feature("sum of output", partial(_sum, table=table, columns=columns))
     if len(columns) <= WIDE:
-        yield Feature("gap below the largest", lambda batch: _gaps(batch, every)[:, -1])
-        yield Feature("gap above the smallest", lambda batch: _gaps(batch, every)[:, 0])
-        yield Feature("different values in output", lambda batch: 1 + np.count_nonzero(_gaps(batch, every), axis=1))
+        yield Feature("gap below the largest", lambda batch: gaps(batch)[:, -1])
+        yield Feature("gap above the smallest", lambda batch: gaps(batch)[:, 0])
+        yield Feature("different values in output", lambda batch: 1 + np.count_nonzero(gaps(batch), axis=1))
 
 
 def grain(x) -> np.ndarray:
@@ -117,40 +129,31 @@ def grain(x) -> np.ndarray:
     return np.where(whole == 0, np.where(finite, 1100.0, np.nan), exponent - 53.0 + lowest)
 
 
-def _column(batch: Batch, j: int) -> np.ndarray:
-    return batch.numbers[:, j]
+def _column(batch: Batch, table: Columns, j: int) -> np.ndarray:
+    return table.numbers(batch)[:, j]
 
 
-def _grain(batch: Batch, j: int) -> np.ndarray:
-    return grain(batch.numbers[:, j])
+def _grain(batch: Batch, table: Columns, j: int) -> np.ndarray:
+    return grain(table.numbers(batch)[:, j])
 
 
-def _label(batch: Batch, name: str) -> np.ndarray:
-    return batch.labels[name]
+def _difference(batch: Batch, table: Columns, i: int, j: int) -> np.ndarray:
+    numbers = table.numbers(batch)
+    with np.errstate(invalid="ignore"):  # infinity less infinity is NaN, and meant
+        return numbers[:, j].astype(float) - numbers[:, i].astype(float)
+
+
+def _sum(batch: Batch, table: Columns, columns: list[int]) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return table.numbers(batch)[:, columns].sum(axis=1, dtype=float)
+
+
+def _lengths(batch: Batch) -> np.ndarray:
+    return np.array([_length(item) for item in batch.items])[batch.place]
 
 
 def _length(item) -> int:
     return len(item) if isinstance(item, tuple | str | bytes) else -1
-
-
-def _difference(batch: Batch, i: int, j: int) -> np.ndarray:
-    with np.errstate(invalid="ignore"):  # infinity less infinity is NaN, and meant
-        return batch.numbers[:, j].astype(float) - batch.numbers[:, i].astype(float)
-
-
-def _sum(batch: Batch, columns) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
-        return batch.numbers[:, columns].sum(axis=1, dtype=float)
-
-
-def _rows(batch: Batch, columns) -> np.ndarray:
-    return np.nan_to_num(batch.numbers[:, columns].astype(float), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
-
-
-def _gaps(batch: Batch, columns) -> np.ndarray:
-    """Differences of neighbours in the sorted numbers of each output; 0 between equal infinities."""
-    with np.errstate(invalid="ignore"):
-        return np.nan_to_num(np.diff(np.sort(_rows(batch, columns), axis=1), axis=1), nan=0.0, posinf=np.inf)
 
 
 def _given(batch: Batch, extra: Callable, j: int) -> np.ndarray:

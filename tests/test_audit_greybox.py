@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import warnings
@@ -962,6 +963,28 @@ def test_noise_that_is_not_used_loses_nothing():
             return super().say(growth, leaves, curator, chance, ledger, epsilon)
 
     assert look(Wasteful(), pairs=some_traps(Wasteful())).findings == []
+
+
+def test_a_score_that_is_made_anew_is_the_same_question():
+    class Fresh(Plain):
+        def choose(self, growth, frontier, curator, chance, ledger, epsilon, level):
+            score = dataclasses.replace(scores.gini, function=lambda counts: scores.gini.function(counts))
+            return curator.choose_feature(
+                growth, frontier.nodes, frontier.scopes, frontier.unused, epsilon, score=score, mechanism="exponential"
+            )
+
+    assert look(Fresh(), pairs=some_traps(Fresh())).findings == []
+
+
+def test_a_door_may_draw_other_coins_beside_those_of_the_records():
+    class Salted(Curator):
+        def assign(self, n_trees):
+            salt = self._chance.integers(1000, 3)
+            super().assign(n_trees)
+            self._assignment = (self._assignment + salt[0]) % n_trees
+
+    learner = Plain(n_estimators=2)
+    assert look(learner, door=Salted, pairs=some_traps(learner)).findings == []
 
 
 def test_other_questions_are_told_apart():

@@ -65,9 +65,9 @@ def watching(door: Any) -> type[Curator]:
 
         return property(get, lambda self, value: vars(self).__setitem__(name, value))
 
-    def init(self, *args, chance: Watch, ledger: Ledger, **kwargs):
-        chance.hire(ledger)
-        door.__init__(self, *args, chance=chance, ledger=ledger, **kwargs)
+    def init(self, codes, labels, *args, chance: Watch, ledger: Ledger, **kwargs):
+        chance.hire(ledger, len(labels))
+        door.__init__(self, codes, labels, *args, chance=chance, ledger=ledger, **kwargs)
 
     names = [name for name in dir(door) if not name.startswith("_") and inspect.isfunction(getattr(door, name))]
     body: dict[str, Any] = {name: watched(name, getattr(door, name)) for name in names}
@@ -84,4 +84,6 @@ def _frozen_value(value) -> Hashable:
         return tuple(_frozen_value(getattr(value, name)) for name in names)
     if isinstance(value, (list, tuple)):
         return tuple(map(_frozen_value, value))
+    if callable(value):  # made anew in each run, it is the same question; what it says is seen in the scores
+        return type(value).__name__, getattr(value, "name", getattr(value, "__qualname__", ""))
     return value if isinstance(value, Hashable) else repr(value)

@@ -97,14 +97,16 @@ class Watch:
         self.steps: list[Step] = []
         self.ledger: Ledger | None = None
         self.match = np.array(match, dtype=np.int64)
+        self.n_records = 0
         self.tampered = False
         self._source, self._frozen = source, frozen
         self._inside = 0
 
     # -- what the watched curator reports ------------------------------------------------------------------------
 
-    def hire(self, ledger: Ledger) -> None:
+    def hire(self, ledger: Ledger, n_records: int) -> None:
         """Follow the ledger of the run, whoever writes to it."""
+        self.n_records = n_records
         if self.ledger is not None and self.ledger is not ledger:
             raise ValueError("the learner keeps two ledgers in one run, which the auditor cannot add up")
         if self.ledger is None:
@@ -186,12 +188,13 @@ class Watch:
         A random order of the records cannot be kept when one more comes.  The new record takes a random place, and who
         stood there goes to the end, as in the proof of thm-equal-split: of the others one moves, and no more.
         """
-        new = self.match < 0
-        if verb == expected[0] == "integers" and args[0] == expected[1][0] and args[1] == len(new):
+        new, one_each = self.match < 0, (self._frozen.n_records, self.n_records)  # type: ignore[union-attr]
+        per_record = verb == expected[0] and (expected[1][-1], args[-1]) == one_each
+        if per_record and verb == "integers" and args[0] == expected[1][0]:
             coins = self._source.integers(*args)
             coins[~new] = expected[2][self.match[~new]]
             return coins
-        if verb == expected[0] == "permutation" and args[0] == len(new):
+        if per_record and verb == "permutation":
             place = {old: here for here, old in enumerate(self.match.tolist())}  # in the frozen file -> in this one
             order = [place.get(old, -1) for old in expected[2].tolist()]
             if len(order) > len(new):  # the last one takes the place of the record that left
@@ -203,6 +206,8 @@ class Watch:
                 here = int(self._source.integers(len(order), 1)[0])
                 order[here], order[-1] = order[-1], order[here]
             return np.array(order, dtype=np.int64)
+        if expected[:2] == (verb, args):
+            return expected[2].copy()
         raise Found("control-flow", self.steps[-1].query, f"draws {verb}{args}, not {expected[0]}{expected[1]}")
 
     # -- chance: answers -----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ PAGES = book notebooks/rendered dpforest _config.yml _toc.yml
 NOTEBOOKS = $(filter-out %.failed.ipynb %.part.ipynb,$(wildcard notebooks/*.ipynb))
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 # --- the two commands ------------------------------------------------------------------------------------------------
 book: env ## render the notebooks at full size and build the book into _build/html
@@ -78,6 +78,20 @@ store: env ## run the notebooks in place, at their small size, and keep the outp
 record: env ## promote finished renderings on real data to notebooks/record
 	$(PY) notebooks/render.py --record
 
+audit: env ## audit everything: the page and the table of the audit report; fails if anything is unexpected
+	@mkdir -p notebooks/rendered
+	@test -e notebooks/rendered/report.json || rm -f notebooks/rendered/report.ipynb
+	@$(PY) notebooks/render.py report
+	@$(PY) -m dpforest.cli audit --show notebooks/rendered/report.json; code=$$?; \
+	echo "as JSON: notebooks/rendered/report.json"; \
+	echo "as a page, after make book: file://$(CURDIR)/_build/html/notebooks/rendered/report.html"; exit $$code
+
+audit-peers: env ## audit learners of other libraries, in an environment of their own (PEERS=--quick for a twentieth)
+	@test -x $(VENV)/peers/bin/python || $(PY) -m venv $(VENV)/peers
+	@$(VENV)/peers/bin/python -m pip install -qq --disable-pip-version-check --require-hashes \
+	  -r tests/peers/requirements.txt
+	$(VENV)/peers/bin/python tests/peers/audit_peers.py $(PEERS)
+
 claims: env ## write book/claims.md, the table of verdicts, from a scan of book, library, tests and notebooks
 	$(PY) -m tests.claims
 
@@ -90,4 +104,4 @@ clean: ## remove what was built, but not the environment
 	rm -rf _build notebooks/rendered dist mutants
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-.PHONY: help book test env lock serve bench lint format store record claims mutate clean
+.PHONY: help book test env lock serve bench lint format store record audit audit-peers claims mutate clean

@@ -223,9 +223,10 @@ def _nodes(forest, tree):
 
 def test_trees_in_words():
     subject = learner("edprf", stop="never", selection="exponential")
-    words = subject.sample(DATA, 50, np.random.default_rng(0))
+    drawn = subject.sample(DATA, 50, np.random.default_rng(0))
+    words = [str(forest) for forest in drawn]
     assert all(word[:3] in ("f0(", "f1(") for word in words)
-    rows = subject.features(words)
+    rows = subject.features(drawn)
     assert rows.shape == (50, 7)
     for word, row in zip(words, rows.tolist(), strict=True):
         leaves = [place - 2 for place in row if place >= 2]

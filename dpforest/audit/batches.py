@@ -8,6 +8,7 @@ curator's queries, the mechanisms and :class:`~dpforest.chance.Seeded` are those
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -21,13 +22,23 @@ from dpforest.privacy import check_epsilon
 from dpforest.schema import Schema
 from dpforest.tree import Forest
 
-__all__ = ["Fits", "signatures"]
+__all__ = ["Fits", "Written", "signatures"]
 
 #: How the trees of one forest may stand for forests of their own.  "parallel": each tree learns from its own records,
 #: with the whole budget.  "sequential": each reads every record, with an equal share of the budget.
 SHARING = ("parallel", "sequential")
 
 _AT_A_TIME = 20_000  # trees
+
+
+@dataclass(frozen=True, repr=False)
+class Written:
+    """A forest in words, to be compared as a whole: an auditor need not look at the length of the text."""
+
+    words: str
+
+    def __repr__(self) -> str:
+        return self.words
 
 
 class Fits:
@@ -47,7 +58,7 @@ class Fits:
     Notes
     -----
     Call it with ``(dataset, size, rng)``.  With ``labels`` it returns a list of forests in words, such as
-    ``"f0(no, f1(no, yes))"``: a split on f0, whose first child is a leaf; else rows of integers, see
+    ``f0(no, f1(no, yes))``: a split on f0, whose first child is a leaf.  Else it returns rows of integers, see
     :func:`signatures`.
     """
 
@@ -62,9 +73,9 @@ class Fits:
         self.n_trees = int(getattr(estimator, "n_estimators", 1))
         self.rows = partial(signatures, schema=self.schema, n_bins=estimator.n_bins, depth=depth, labels=labels)
         self._cardinalities = self.schema.cardinalities(estimator.n_bins).tolist()
-        self._words: dict[str, np.ndarray] = {}
+        self._rows: dict[Written, np.ndarray] = {}
 
-    def __call__(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray | list[str]:
+    def __call__(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray | list[Written]:
         chance = Seeded(rng)
         if self.sharing is None:
             every = [self._learn(self.estimator, dataset, self.epsilon, chance, None) for _ in range(size)]
@@ -75,9 +86,9 @@ class Fits:
             found = np.concatenate([self._together(dataset, copies, chance) for copies in sizes])
         return self._said(found) if self.labels else found
 
-    def features(self, outputs: list[str]) -> np.ndarray:
+    def features(self, outputs: list[Written]) -> np.ndarray:
         """What stands at each place of the trees, see :func:`signatures`; of forests in words."""
-        return np.array([self._words[said] for said in outputs])
+        return np.array([self._rows[said] for said in outputs])
 
     def law(self, dataset: Dataset) -> Law:
         """The exact law of what is sampled, by replay; for learners that add no noise to counts."""
@@ -88,12 +99,12 @@ class Fits:
         rows = self.rows(forest).reshape(1, -1)
         return self._said(rows)[0] if self.labels else tuple(rows[0].tolist())
 
-    def _said(self, rows: np.ndarray) -> list[str]:
+    def _said(self, rows: np.ndarray) -> list[Written]:
         """Each row in words; the words are made once for each forest that is met."""
         kinds, which = np.unique(rows, axis=0, return_inverse=True)
-        words = ["; ".join(map(self._tree, kind.reshape(self.n_trees, -1).tolist())) for kind in kinds]
-        self._words.update(zip(words, kinds, strict=True))
-        return [words[at] for at in which.ravel().tolist()]
+        said = [Written("; ".join(map(self._tree, kind.reshape(self.n_trees, -1).tolist()))) for kind in kinds]
+        self._rows.update(zip(said, kinds, strict=True))
+        return [said[at] for at in which.ravel().tolist()]
 
     def _tree(self, row: list[int], place: int = 0) -> str:
         code = row[place]

@@ -569,6 +569,38 @@ def test_numbers_are_the_worst_ones_seen():
     assert rate.measured == math.inf
 
 
+def test_one_run_measures_both_directions():
+    """From the empty table to one record a label loses its rate, and back less; it is the same whichever ran first."""
+    for pair in (EMPTY_AND_ONE, EMPTY_AND_ONE[::-1]):
+        audit = look(Plain(depth=0, leaf=0.8), runs=1, pairs=(pair,))
+        assert audit.measured == pytest.approx(0.8, rel=1e-12)
+
+
+def test_a_record_that_moves_has_no_price_under_replace_one():
+    class ByRank(Curator):
+        def split_equally(self, n_trees):
+            self._assignment = np.empty(self._labels.size, dtype=np.int32)
+            self._assignment[np.argsort(self._labels, kind="stable")] = np.arange(self._labels.size) % n_trees
+
+    pair = ((0, 0, 1), (0, 0, 0)), ((0, 1, 0), (0, 0, 0))  # the second record is in the first part, then in the second
+    audit = look(EqualSplit(n_estimators=2, relation="replace-one"), door=ByRank, pairs=(pair,))
+    assert audit.kinds[0] == "moved"
+    assert (audit.findings[0].measured, audit.findings[0].allowed) == (1, 0)
+
+
+def test_a_record_may_find_its_tree_by_its_own_values():
+    """Parts by value, priced as such: the record that replaces another may go elsewhere, and no other does."""
+
+    class ByValue(Curator):
+        def assign(self, n_trees):
+            self._assignment = self._codes[0].astype(np.int32) % n_trees
+
+    for relation in RELATIONS:
+        learner = NoisyCounts(n_estimators=2, relation=relation)
+        learner.sharing = "partition"
+        assert look(learner, door=ByValue, pairs=some_traps(learner)).findings == []
+
+
 def test_a_refund_counts_for_nothing():
     audit = look(Refund(), pairs=(EMPTY_AND_ONE,))
     assert audit.paid == pytest.approx(1, rel=1e-12)  # split and label, though the ledger shows the split alone

@@ -69,7 +69,7 @@ class Comparison:
             self._find("control-flow", "the ledger", "opens other scopes on one data set than on the other")
             return
         steps = list(zip(run.steps, again.steps, strict=True))
-        moved = max((_moved(step, twin, again.match) for step, twin in steps), default=0)
+        moved = max((_moved(step, twin, again) for step, twin in steps), default=0)
         # a split into equal parts moves one record for a new one, and has a price for that
         most = int("equal-split" in ledger._kinds and relation == ADD_REMOVE)
         if moved > most:
@@ -195,12 +195,11 @@ def _reads(draw: Draw) -> bool:
 # -- ledgers -----------------------------------------------------------------------------------------------------
 
 
-def _moved(step: Step, twin: Step, match: np.ndarray) -> int:
+def _moved(step: Step, twin: Step, again: Watch) -> int:
     """How many of the records that both data sets hold are in another tree."""
     if step.assignment is None or twin.assignment is None:
         return 0
-    known = match >= 0
-    return int((twin.assignment[known] != step.assignment[match[known]]).sum())
+    return int((twin.assignment[again.shared] != step.assignment[again.match[again.shared]]).sum())
 
 
 def _scopes(ledger: Ledger) -> tuple:

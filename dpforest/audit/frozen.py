@@ -91,12 +91,18 @@ class Watch:
         A finished run whose answers and coins are given again.
     match : sequence of int, optional
         For each record its place in the frozen run's file, -1 for a new one.
+    replaced : int, optional
+        Which record stands for another one, whose coin it has.
     """
 
-    def __init__(self, source: Chance, frozen: Watch | None = None, match: Sequence[int] = ()):
+    def __init__(
+        self, source: Chance, frozen: Watch | None = None, match: Sequence[int] = (), replaced: int | None = None
+    ):
         self.steps: list[Step] = []
         self.ledger: Ledger | None = None
         self.match = np.array(match, dtype=np.int64)
+        self.shared = self.match >= 0
+        self.shared[[] if replaced is None else [replaced]] = False
         self.n_records = 0
         self.tampered = False
         self._source, self._frozen = source, frozen

@@ -30,12 +30,13 @@ FLOORS = {
 ANNEX = {"datasets", "experiments", "plots", "bench", "cli"}
 #: What of the annex may use the auditor, and why.
 AUDITORS = {"cli": "the command line offers the audit"}
-#: Imports within a floor, and why.
+#: Imports within a floor or from the annex, and why.
 SAME_FLOOR = {
     ("curator", "counting"): "the curator is the one that counts",
     ("release", "tree"): "what is released is a forest",
     ("estimators", "tree"): "an estimator grows a forest",
     ("estimators", "release"): "a fitted estimator is a released model too",
+    ("audit", "plots"): "what an audit found can be looked at",
 }
 
 #: Where randomness may be drawn, and why.
@@ -133,7 +134,7 @@ def upward(module: Module) -> list[str]:
         if module.name == "" or module.room in ANNEX:
             fine = room != "audit" or module.room in AUDITORS
         elif room in ANNEX:
-            fine = False
+            fine = (module.room, room) in SAME_FLOOR
         elif room == module.room:
             fine = room != "papers" or module.package
         else:

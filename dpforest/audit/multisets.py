@@ -33,7 +33,8 @@ class Multisets:
 
     def rank(self, rows: np.ndarray, plus: int | None = None) -> np.ndarray:
         """Index of each row, with one thing of kind ``plus`` more if given."""
-        return _rank(rows, self._before, self.n_max, -1 if plus is None else plus)
+        rank = _rank_many if len(rows) > _MANY else _rank_few
+        return rank(rows, self._before, self.n_max, -1 if plus is None else plus)
 
 
 @numba.njit(cache=True)
@@ -54,7 +55,6 @@ def _fill(rows, n_max):
             left -= 1
 
 
-@numba.njit(parallel=True, cache=True)
 def _rank(rows, before, n_max, plus):
     ranks = np.empty(rows.shape[0], dtype=np.int64)
     for index in numba.prange(rows.shape[0]):
@@ -65,3 +65,8 @@ def _rank(rows, before, n_max, plus):
             left -= count
         ranks[index] = rank
     return ranks
+
+
+_MANY = 20_000  # rows from which on threads are worth starting
+_rank_few = numba.njit(cache=True)(_rank)
+_rank_many = numba.njit(parallel=True, cache=True)(_rank)

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpforest.audit.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
-from dpforest.audit.exact import ExactAudit
-from dpforest.audit.greybox import GreyBoxAudit
-from dpforest.audit.learners import LEARNERS, default_universe, learner
-from dpforest.audit.report import Report, look, plain, run, spell, versions
-from dpforest.audit.subjects import EXACT, LAYERS, SCALES, Scale, Subject
+from dpforest.audit.exact.replay import ExactAudit
+from dpforest.audit.grey.greybox import GreyBoxAudit
+from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
+from dpforest.audit.report.learners import LEARNERS, default_universe, learner
+from dpforest.audit.report.report import Report, look, plain, run, spell, versions
+from dpforest.audit.report.subjects import EXACT, LAYERS, SCALES, Scale, Subject
 from dpforest.chance import NotEnumerableError
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import ADD_REMOVE, RELATIONS, check_epsilon

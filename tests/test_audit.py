@@ -13,7 +13,7 @@ import pytest
 
 from dpforest import EDPRFClassifier, Schema
 from dpforest.audit import ExactAudit, datasets, exact_audit, law_of, neighbours
-from dpforest.audit.laws import released
+from dpforest.audit.exact.laws import released
 from dpforest.estimators import PrivateForestClassifier
 from dpforest.privacy import RELATIONS, Ledger
 from dpforest.tree import Growth

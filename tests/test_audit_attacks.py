@@ -13,7 +13,7 @@ import pytest
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, UnprovenPrivacyWarning
 from dpforest.audit import datasets, exact_audit, law_of, neighbours
-from dpforest.audit.attacks import (
+from dpforest.audit.attacks.adversaries import (
     best_advantage,
     best_guess,
     evidence,
@@ -22,7 +22,7 @@ from dpforest.audit.attacks import (
     membership_advantage,
     membership_attack,
 )
-from dpforest.audit.observer import LeafNoise, Observer, as_records, leaf_noise, leaf_of
+from dpforest.audit.attacks.observer import LeafNoise, Observer, as_records, leaf_noise, leaf_of
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.mechanisms import exponential_law, permute_and_flip_law, two_sided_geometric_law

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpforest.audit.bounds import Betting, best_weight, clopper_pearson, epsilon_lower, p_value
+from dpforest.audit.sampling.bounds import Betting, best_weight, clopper_pearson, epsilon_lower, p_value
 
 HALF = Fraction(1, 2)
 

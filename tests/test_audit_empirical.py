@@ -16,11 +16,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dpforest.audit.bounds import epsilon_lower
-from dpforest.audit.empirical import empirical
-from dpforest.audit.events import choose, propose
-from dpforest.audit.features import features_of, grain
-from dpforest.audit.outputs import Reader
+from dpforest.audit.sampling.bounds import epsilon_lower
+from dpforest.audit.sampling.empirical import empirical
+from dpforest.audit.sampling.events import choose, propose
+from dpforest.audit.sampling.features import features_of, grain
+from dpforest.audit.sampling.outputs import Reader
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
 
 # -- sound mechanisms, with their claims -------------------------------------------------------------------------------

@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms, scores
-from dpforest.audit.doors import Roaming, watching
-from dpforest.audit.exact import datasets, exact_audit, neighbours
-from dpforest.audit.frozen import LEARNER, Found, Watch
-from dpforest.audit.greybox import KINDS, GreyBoxAudit, greybox
-from dpforest.audit.pairs import are_neighbours, match_records, rows_of
-from dpforest.audit.paths import path_audit
-from dpforest.audit.traps import traps
+from dpforest.audit.exact.paths import path_audit
+from dpforest.audit.exact.replay import datasets, exact_audit, neighbours
+from dpforest.audit.grey.doors import Roaming, watching
+from dpforest.audit.grey.frozen import LEARNER, Found, Watch
+from dpforest.audit.grey.greybox import KINDS, GreyBoxAudit, greybox
+from dpforest.audit.search.pairs import are_neighbours, match_records, rows_of
+from dpforest.audit.search.traps import traps
 from dpforest.chance import NotEnumerableError, Seeded
 from dpforest.curator import Curator
 from dpforest.estimators import PrivateForestClassifier
@@ -776,7 +776,7 @@ def test_what_cannot_be_audited_is_refused():
 
 
 def test_too_many_transcripts_are_refused(monkeypatch):
-    monkeypatch.setattr("dpforest.audit.greybox._TRANSCRIPTS", 30)
+    monkeypatch.setattr("dpforest.audit.grey.greybox._TRANSCRIPTS", 30)
     assert greybox(Plain(), [EMPTY_AND_ONE], runs="all").complete  # 2 features, 2 leaves of 2 labels: 8; below, 32
     refused(Plain(depth=2), "a data set of 0 records has more than 30 transcripts", runs="all")
 

@@ -12,7 +12,7 @@ import pytest
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
 from dpforest.audit import exact_audit, law_of
-from dpforest.audit.laws import check_counts_unused, geometric_log_ratio, law_of_shapes
+from dpforest.audit.exact.laws import check_counts_unused, geometric_log_ratio, law_of_shapes
 from dpforest.chance import NotEnumerableError
 from dpforest.estimators import PrivateForestClassifier
 from dpforest.privacy import RELATIONS

@@ -12,7 +12,7 @@ import oracle
 import pytest
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
-from dpforest.audit.onerun import OneRunAudit, one_run, one_run_bound
+from dpforest.audit.attacks.onerun import OneRunAudit, one_run, one_run_bound
 from dpforest.estimators import PrivateForestClassifier
 from dpforest.privacy import RELATIONS
 from dpforest.tree import Growth

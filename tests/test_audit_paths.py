@@ -12,8 +12,8 @@ from test_edprf import Paper
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
 from dpforest.audit import exact_audit, law_of, path_audit
-from dpforest.audit import paths as engine
-from dpforest.audit.multisets import Multisets
+from dpforest.audit.exact import paths as engine
+from dpforest.audit.exact.multisets import Multisets
 from dpforest.papers import edprf
 from dpforest.privacy import RELATIONS
 

@@ -11,9 +11,9 @@ import pytest
 from test_audit_attacks import MIXED, fitted, log_probability, slow_leaf, table
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
-from dpforest.audit.observer import LeafNoise, leaf_noise
-from dpforest.audit.program import label_log_likelihood
-from dpforest.audit.reconstruction import (
+from dpforest.audit.attacks.observer import LeafNoise, leaf_noise
+from dpforest.audit.attacks.program import label_log_likelihood
+from dpforest.audit.attacks.reconstruction import (
     Reconstruction,
     marginal_draws,
     medoid,

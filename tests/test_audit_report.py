@@ -16,15 +16,15 @@ from scipy.stats import chisquare
 
 import dpforest.papers
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms, scores
-from dpforest.audit import report as reports
-from dpforest.audit.batches import Fits, signatures
-from dpforest.audit.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
-from dpforest.audit.exact import exact_audit
-from dpforest.audit.learners import LEARNERS, binary_schema, default_universe, learner, pair_audit, telling_pairs
-from dpforest.audit.pairs import Pair, are_neighbours
-from dpforest.audit.primitives import CAP, Counts, Selection, TextbookLaplace, universe
-from dpforest.audit.report import HOLDS, UNEXPECTED, VIOLATED, Report, holm, look, run, spell
-from dpforest.audit.subjects import EXACT, FULL, GREY_BOX, LAYERS, SMALL, STATISTICAL, expected_bound
+from dpforest.audit.exact.replay import exact_audit
+from dpforest.audit.report import report as reports
+from dpforest.audit.report.batches import Fits, signatures
+from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
+from dpforest.audit.report.learners import LEARNERS, binary_schema, default_universe, learner, pair_audit, telling_pairs
+from dpforest.audit.report.primitives import CAP, Counts, Selection, TextbookLaplace, universe
+from dpforest.audit.report.report import HOLDS, UNEXPECTED, VIOLATED, Report, holm, look, run, spell
+from dpforest.audit.report.subjects import EXACT, FULL, GREY_BOX, LAYERS, SMALL, STATISTICAL, expected_bound
+from dpforest.audit.search.pairs import Pair, are_neighbours
 from dpforest.chance import Seeded
 from dpforest.curator import CALIBRATIONS
 from dpforest.estimators import PrivateForestClassifier

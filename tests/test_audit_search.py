@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from dpforest import EDPRFClassifier, Schema
-from dpforest.audit.bounds import epsilon_lower
-from dpforest.audit.exact import datasets, exact_audit, law_of, neighbours
-from dpforest.audit.greybox import greybox
-from dpforest.audit.pairs import are_neighbours, rows_of
-from dpforest.audit.search import _Tables, by_bound, by_loss, climb, expected_bound, log_ratio
-from dpforest.audit.traps import some_pairs, table_traps, traps
+from dpforest.audit.exact.replay import datasets, exact_audit, law_of, neighbours
+from dpforest.audit.grey.greybox import greybox
+from dpforest.audit.sampling.bounds import epsilon_lower
+from dpforest.audit.search.climbing import _Tables, by_bound, by_loss, climb, expected_bound, log_ratio
+from dpforest.audit.search.pairs import are_neighbours, rows_of
+from dpforest.audit.search.traps import some_pairs, table_traps, traps
 from dpforest.estimators import PrivateForestClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS
 from dpforest.tree import Growth

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import dpforest.cli
-from dpforest.audit.catalogue import NAMES, mechanism, subjects
-from dpforest.audit.report import UNEXPECTED, Report
+from dpforest.audit.report.catalogue import NAMES, mechanism, subjects
+from dpforest.audit.report.report import UNEXPECTED, Report
 from dpforest.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent

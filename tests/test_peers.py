@@ -26,7 +26,7 @@ import oracle
 import peer_cases
 from peer_cases import CASES, HERE, Case
 
-from dpforest.audit.bounds import clopper_pearson, epsilon_lower
+from dpforest.audit.sampling.bounds import clopper_pearson, epsilon_lower
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = json.loads(audit_peers.RECORD.read_text(encoding="utf-8"))

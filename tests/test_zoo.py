@@ -19,10 +19,10 @@ from zoo.animal import EXACT, GREY_BOX, GRID, STATISTICAL, exponential, geometri
 from zoo.learners import ONE, RefundsPruned, SpendsTwice
 
 from dpforest import Schema
-from dpforest.audit.empirical import empirical
-from dpforest.audit.exact import law_of
-from dpforest.audit.greybox import greybox
-from dpforest.audit.pairs import are_neighbours
+from dpforest.audit.exact.replay import law_of
+from dpforest.audit.grey.greybox import greybox
+from dpforest.audit.sampling.empirical import empirical
+from dpforest.audit.search.pairs import are_neighbours
 from dpforest.chance import Seeded
 
 CLASSICS = zoo.classics(1.0)

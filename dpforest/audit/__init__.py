@@ -1,7 +1,46 @@
-"""The auditor.  Nothing in the library imports it."""
+"""The auditor: what a learner or a mechanism really loses.  Nothing in the library imports it.
 
-from dpforest.audit.exact import ExactAudit, datasets, exact_audit, neighbours
-from dpforest.audit.laws import law_of, released
-from dpforest.audit.paths import path_audit
+One room for each way of looking: ``exact`` (whole laws, on small universes), ``grey`` (the accounts of a run, replayed
+on a neighbour with its answers frozen), ``sampling`` (bounds from draws, for anything), ``search`` (pairs of neighbours
+to look at), ``attacks`` (what an observer can infer, and one-run audits), ``report`` (everything at once).
+"""
 
-__all__ = ["ExactAudit", "datasets", "exact_audit", "law_of", "neighbours", "path_audit", "released"]
+from dpforest.audit.attacks import (
+    OneRunAudit,
+    best_advantage,
+    best_guess,
+    evidence,
+    informed_adversary,
+    informed_guess,
+    marginal_draws,
+    medoid,
+    membership_advantage,
+    membership_attack,
+    one_run,
+    one_run_bound,
+    reconstruct,
+    reconstruction_error,
+)  # fmt: skip
+from dpforest.audit.exact import (
+    ExactAudit,
+    datasets,
+    exact_audit,
+    geometric_log_ratio,
+    law_of,
+    law_of_shapes,
+    neighbours,
+    path_audit,
+    released,
+)  # fmt: skip
+from dpforest.audit.grey import Finding, GreyBoxAudit, greybox
+from dpforest.audit.sampling import Betting, EmpiricalAudit, clopper_pearson, empirical, epsilon_lower, p_value
+from dpforest.audit.search import Pair, climb, expected_bound, table_traps, traps
+
+__all__ = [
+    "Betting", "EmpiricalAudit", "ExactAudit", "Finding", "GreyBoxAudit", "OneRunAudit", "Pair", "best_advantage",
+    "best_guess", "climb", "clopper_pearson", "datasets", "empirical", "epsilon_lower", "evidence", "exact_audit",
+    "expected_bound", "geometric_log_ratio", "greybox", "informed_adversary", "informed_guess", "law_of",
+    "law_of_shapes", "marginal_draws", "medoid", "membership_advantage", "membership_attack", "neighbours", "one_run",
+    "one_run_bound", "p_value", "path_audit", "reconstruct", "reconstruction_error", "released", "table_traps",
+    "traps",
+]  # fmt: skip

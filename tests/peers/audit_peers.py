@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import peer_learners as learners
 from peer_cases import CASES, Case
 
-from dpforest.audit.bounds import clopper_pearson, epsilon_lower, p_value
+from dpforest.audit.sampling.bounds import clopper_pearson, epsilon_lower, p_value
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -123,7 +123,7 @@ def choose(case: Case, rows: dict[str, np.ndarray], seed: int) -> dict:
 
     The event that was declared is counted in all of them: what it is was not chosen from any.
     """
-    from dpforest.audit.empirical import empirical
+    from dpforest.audit.sampling.empirical import empirical
 
     half = len(rows["one"]) // 2
     served = {"one": 0, "other": 0}

@@ -17,10 +17,10 @@ from collections.abc import Iterable
 import numpy as np
 from tqdm import tqdm
 
-from dpforest.audit.empirical import empirical
-from dpforest.audit.exact import ExactAudit, exact_audit
-from dpforest.audit.greybox import greybox
-from dpforest.audit.paths import path_audit
+from dpforest.audit.exact.paths import path_audit
+from dpforest.audit.exact.replay import ExactAudit, exact_audit
+from dpforest.audit.grey.greybox import greybox
+from dpforest.audit.sampling.empirical import empirical
 from zoo.animal import EXACT, FLAWS, GREY_BOX, LAYERS, STATISTICAL, Animal
 from zoo.classics import classics
 from zoo.learners import Sapling, learners, portrait
@@ -53,7 +53,7 @@ def examine(animal: Animal, *, n: int, confidence: float = 0.95, random_state=No
         Of the statistical bound.
     random_state : None, int or Generator
     **options
-        Of :func:`~dpforest.audit.empirical.empirical`, such as ``events``.
+        Of :func:`~dpforest.audit.sampling.empirical.empirical`, such as ``events``.
 
     Returns
     -------

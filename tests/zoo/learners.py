@@ -9,7 +9,7 @@ from functools import cache, partial
 import numpy as np
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms, scores
-from dpforest.audit.exact import law_of
+from dpforest.audit.exact.replay import law_of
 from dpforest.estimators import PrivateForestClassifier
 from dpforest.tree import MAX_NODES, Forest, Growth
 from zoo.animal import ADD_REMOVE, EXACT, GREY_BOX, REPLACE_ONE, Animal, geometric

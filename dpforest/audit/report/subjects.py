@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from dpforest.audit.events import KINDS
-from dpforest.audit.exact import ExactAudit
-from dpforest.audit.laws import Dataset, Law
-from dpforest.audit.pairs import Pair
+from dpforest.audit.exact.laws import Dataset, Law
+from dpforest.audit.exact.replay import ExactAudit
+from dpforest.audit.sampling.events import KINDS
+from dpforest.audit.search.pairs import Pair
 from dpforest.estimators import PrivateForestClassifier
 
 __all__ = [

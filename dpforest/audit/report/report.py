@@ -26,12 +26,12 @@ import sklearn
 from tqdm import tqdm
 
 import dpforest
-from dpforest.audit.bounds import check_confidence
-from dpforest.audit.empirical import EmpiricalAudit, empirical
-from dpforest.audit.exact import ExactAudit
-from dpforest.audit.greybox import GreyBoxAudit, greybox
-from dpforest.audit.subjects import EXACT, GREY_BOX, LAYERS, SCALES, STATISTICAL, Scale, Subject
-from dpforest.audit.traps import traps
+from dpforest.audit.exact.replay import ExactAudit
+from dpforest.audit.grey.greybox import GreyBoxAudit, greybox
+from dpforest.audit.report.subjects import EXACT, GREY_BOX, LAYERS, SCALES, STATISTICAL, Scale, Subject
+from dpforest.audit.sampling.bounds import check_confidence
+from dpforest.audit.sampling.empirical import EmpiricalAudit, empirical
+from dpforest.audit.search.traps import traps
 from dpforest.estimators import check_choice
 
 __all__ = ["HOLDS", "UNEXPECTED", "VIOLATED", "Report", "holm", "look", "plain", "run", "spell", "versions"]
@@ -114,7 +114,7 @@ def run(
     Parameters
     ----------
     subjects : iterable of Subject
-        Such as :func:`dpforest.audit.catalogue.subjects` lists.
+        Such as :func:`dpforest.audit.report.catalogue.subjects` lists.
     scale : {"small", "full"} or Scale
     layers : sequence of str
         Of ``"exact"``, ``"greybox"``, ``"statistical"``.

@@ -15,8 +15,8 @@ from itertools import combinations
 import numpy as np
 from tqdm import tqdm
 
-from dpforest.audit.exact import ExactAudit
-from dpforest.audit.states import Node, explore, log_ratio
+from dpforest.audit.exact.replay import ExactAudit
+from dpforest.audit.exact.states import Node, explore, log_ratio
 from dpforest.estimators import PrivateForestClassifier, check_count
 from dpforest.privacy import ADD_REMOVE, NON_PRIVATE, check_epsilon, claim
 

@@ -15,8 +15,8 @@ from itertools import product
 import numpy as np
 from sklearn.base import clone
 
-from dpforest.audit.laws import geometric_log_ratio
-from dpforest.audit.multisets import Multisets
+from dpforest.audit.exact.laws import geometric_log_ratio
+from dpforest.audit.exact.multisets import Multisets
 from dpforest.curator import Curator
 from dpforest.estimators import PrivateForestClassifier
 from dpforest.schema import Schema

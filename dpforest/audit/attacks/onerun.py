@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import betaincinv, logit
 
 from dpforest import scores
-from dpforest.audit.bounds import check_confidence
-from dpforest.audit.observer import LeafNoise, leaf_of
+from dpforest.audit.attacks.observer import LeafNoise, leaf_of
+from dpforest.audit.sampling.bounds import check_confidence
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.estimators import PrivateForestClassifier, check_count

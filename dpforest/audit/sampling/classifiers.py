@@ -10,8 +10,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from dpforest.audit.features import Feature
-from dpforest.audit.outputs import Batch
+from dpforest.audit.sampling.features import Feature
+from dpforest.audit.sampling.outputs import Batch
 
 __all__ = ["classifiers"]
 

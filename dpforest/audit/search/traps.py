@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from dpforest.audit.exact import datasets, neighbours
-from dpforest.audit.pairs import Pair
+from dpforest.audit.exact.replay import datasets, neighbours
+from dpforest.audit.search.pairs import Pair
 from dpforest.estimators import check_count
 from dpforest.privacy import ADD_REMOVE, check_relation
 from dpforest.schema import MAX_CODES, Schema

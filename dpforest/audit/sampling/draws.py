@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpforest.audit.outputs import Batch, Reader
+from dpforest.audit.sampling.outputs import Batch, Reader
 from dpforest.privacy import ADD_REMOVE, check_relation
 
 __all__ = ["SIDES", "NamedPair", "Sampler", "check_law", "check_pairs"]

@@ -13,7 +13,7 @@ from numbers import Real
 
 import numpy as np
 
-from dpforest.audit.outputs import Batch
+from dpforest.audit.sampling.outputs import Batch
 
 __all__ = ["WIDE", "Columns"]
 

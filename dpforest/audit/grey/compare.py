@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpforest.audit.exact import geometric_log_ratio
-from dpforest.audit.frozen import Draw, Step, Watch
+from dpforest.audit.exact.replay import geometric_log_ratio
+from dpforest.audit.grey.frozen import Draw, Step, Watch
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
 

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from sklearn.base import clone
 
-from dpforest.audit.laws import Dataset, Law, law_of
+from dpforest.audit.exact.laws import Dataset, Law, law_of
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.estimators import PrivateForestClassifier

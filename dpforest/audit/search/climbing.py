@@ -1,7 +1,7 @@
 """The search for a worst pair of neighbours: hill climbing on count tables, with any objective.
 
-The traps that everyone should try first are in :mod:`~dpforest.audit.traps`; small universes are enumerated by
-:func:`~dpforest.audit.exact.datasets` and :func:`~dpforest.audit.exact.neighbours`.
+The traps that everyone should try first are in :mod:`~dpforest.audit.search.traps`; small universes are enumerated by
+:func:`~dpforest.audit.exact.replay.datasets` and :func:`~dpforest.audit.exact.replay.neighbours`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from functools import cache
 import numpy as np
 from tqdm import tqdm
 
-from dpforest.audit.bounds import check_confidence, clopper_pearson
-from dpforest.audit.exact import law_of, released
-from dpforest.audit.pairs import Pair, are_neighbours
-from dpforest.audit.traps import check_universe, kinds_of, some_pairs, table_traps, traps
+from dpforest.audit.exact.replay import law_of, released
+from dpforest.audit.sampling.bounds import check_confidence, clopper_pearson
+from dpforest.audit.search.pairs import Pair, are_neighbours
+from dpforest.audit.search.traps import check_universe, kinds_of, some_pairs, table_traps, traps
 from dpforest.estimators import check_count
 from dpforest.privacy import ADD_REMOVE, check_relation
 
@@ -55,7 +55,7 @@ def climb(
         Same seed, same outcome.
     start : iterable of pairs
         Where to climb from first: pairs of data sets, in any order of their records, such as what an earlier search
-        found, or :func:`~dpforest.audit.traps.traps`; those larger than ``n_max`` raise.
+        found, or :func:`~dpforest.audit.search.traps.traps`; those larger than ``n_max`` raise.
     progress : bool
         Show a progress bar, one step for each start.
 
@@ -200,7 +200,7 @@ def expected_bound(
     n : int
         Draws on either side.
     confidence : float
-        Of the bound, see :func:`~dpforest.audit.bounds.epsilon_lower`.
+        Of the bound, see :func:`~dpforest.audit.sampling.bounds.epsilon_lower`.
 
     Returns
     -------

@@ -15,11 +15,11 @@ from itertools import combinations, product
 import numpy as np
 
 from dpforest import mechanisms, scores
-from dpforest.audit.exact import ExactAudit
-from dpforest.audit.laws import Dataset, Law, Record
-from dpforest.audit.multisets import Multisets
-from dpforest.audit.pairs import Pair
-from dpforest.audit.subjects import Scale, expected_bound
+from dpforest.audit.exact.laws import Dataset, Law, Record
+from dpforest.audit.exact.multisets import Multisets
+from dpforest.audit.exact.replay import ExactAudit
+from dpforest.audit.report.subjects import Scale, expected_bound
+from dpforest.audit.search.pairs import Pair
 from dpforest.chance import Seeded
 from dpforest.privacy import ADD_REMOVE, RELATIONS, check_relation
 from dpforest.scores import Score

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpforest.audit.frozen import Watch
+from dpforest.audit.grey.frozen import Watch
 from dpforest.chance import Law, Seeded
 from dpforest.curator import Curator
 from dpforest.privacy import Ledger

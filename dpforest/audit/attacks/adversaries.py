@@ -3,7 +3,7 @@
 Two questions an observer may ask: *was this record in the data?* (membership) and *what does the record that I do not
 know look like?* (the informed adversary, who knows all the others).  For both there is a largest probability of
 success that a loss of epsilon allows, an exact best attack where output laws are known, and an attack on a fitted
-forest.  Reconstruction of all records is in :mod:`dpforest.audit.reconstruction`.
+forest.  Reconstruction of all records is in :mod:`dpforest.audit.attacks.reconstruction`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from dpforest.audit.bounds import clopper_pearson
-from dpforest.audit.observer import MAX_RECORDS, LeafNoise, Observer, check_prior
+from dpforest.audit.attacks.observer import MAX_RECORDS, LeafNoise, Observer, check_prior
+from dpforest.audit.sampling.bounds import clopper_pearson
 from dpforest.estimators import check_count
 from dpforest.privacy import REPLACE_ONE, check_epsilon, check_relation, claim
 
@@ -66,7 +66,7 @@ def best_advantage(one: Law, other: Law):
     Parameters
     ----------
     one, other : dict of output -> probability
-        For example from :func:`dpforest.audit.laws.law_of` on two neighbouring data sets.
+        For example from :func:`dpforest.audit.exact.laws.law_of` on two neighbouring data sets.
 
     Guarantee
     ---------
@@ -152,7 +152,7 @@ def evidence(model, known, *, noise: LeafNoise | None = None, max_records: int =
     ----------
     model : fitted estimator, or released forest
     known : ndarray of int, shape (n, n_features + 1)
-        The records that the adversary knows to be in the data, see :func:`~dpforest.audit.observer.as_records`.
+        The records that the adversary knows to be in the data, see :func:`~dpforest.audit.attacks.observer.as_records`.
     noise : LeafNoise, optional
         Where the model does not carry its parameters.
     max_records : int

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dpforest.audit.batches import Fits
-from dpforest.audit.exact import ExactAudit, _worst, _worst_shape, exact_audit
-from dpforest.audit.laws import Dataset, Record, describe, law_of, law_of_shapes
-from dpforest.audit.pairs import Pair
-from dpforest.audit.paths import path_audit
-from dpforest.audit.subjects import LAYERS, Scale, Subject
+from dpforest.audit.exact.laws import Dataset, Record, describe, law_of, law_of_shapes
+from dpforest.audit.exact.paths import path_audit
+from dpforest.audit.exact.replay import ExactAudit, _worst, _worst_shape, exact_audit
+from dpforest.audit.report.batches import Fits
+from dpforest.audit.report.subjects import LAYERS, Scale, Subject
+from dpforest.audit.search.pairs import Pair
 from dpforest.chance import NotEnumerableError
 from dpforest.estimators import PrivateForestClassifier, check_count
 from dpforest.papers.edprf import EDPRFClassifier
@@ -31,7 +31,7 @@ class Learner:
     ----------
     estimator : type
     sharing : {"parallel", "sequential"} or None
-        How fits may be sampled together, see :class:`~dpforest.audit.batches.Fits`.
+        How fits may be sampled together, see :class:`~dpforest.audit.report.batches.Fits`.
     by_paths : bool
         Whether one tree of it can be audited path by path; a forest, and any other learner, is replayed.
     labels : callable

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from dpforest.audit.observer import MAX_RECORDS, LeafNoise, Observer, check_prior, check_records
-from dpforest.audit.program import Program
+from dpforest.audit.attacks.observer import MAX_RECORDS, LeafNoise, Observer, check_prior, check_records
+from dpforest.audit.attacks.program import Program
 from dpforest.estimators import check_count
 
 __all__ = ["Reconstruction", "ReconstructionError", "marginal_draws", "medoid", "reconstruct", "reconstruction_error"]

@@ -17,12 +17,12 @@ from itertools import count
 import numpy as np
 from tqdm import tqdm
 
-from dpforest.audit.compare import Comparison, exceeds
-from dpforest.audit.doors import Roaming, watching
-from dpforest.audit.exact import released
-from dpforest.audit.frozen import LEARNER, Found, Watch
-from dpforest.audit.pairs import Pair, Table, prepare
-from dpforest.audit.traps import some_pairs, table_traps, traps
+from dpforest.audit.exact.replay import released
+from dpforest.audit.grey.compare import Comparison, exceeds
+from dpforest.audit.grey.doors import Roaming, watching
+from dpforest.audit.grey.frozen import LEARNER, Found, Watch
+from dpforest.audit.search.pairs import Pair, Table, prepare
+from dpforest.audit.search.traps import some_pairs, table_traps, traps
 from dpforest.chance import Chance, NotEnumerableError, Replay, Seeded
 from dpforest.curator import Curator
 from dpforest.estimators import PrivateForestClassifier, check_count
@@ -173,11 +173,11 @@ def greybox(
     estimator : PrivateForestClassifier
         Configured, not fitted.
     pairs : sequence, optional
-        What to run it on: :class:`~dpforest.audit.pairs.Pair` objects, ``(one, other)`` or ``(name, one, other)``.  A
-        data set is a tuple of records ``(code_1, ..., code_m, class)`` in the order of the file, or a table ``(X, y)``
-        as for ``fit``.  None takes the classical traps (:func:`~dpforest.audit.traps.traps`,
-        :func:`~dpforest.audit.traps.table_traps`), and fills up with all pairs of at most ``n_max`` records, or with
-        random ones if there are too many.
+        What to run it on: :class:`~dpforest.audit.search.pairs.Pair` objects, ``(one, other)`` or
+        ``(name, one, other)``.  A data set is a tuple of records ``(code_1, ..., code_m, class)`` in the order of the
+        file, or a table ``(X, y)`` as for ``fit``.  None takes the classical traps
+        (:func:`~dpforest.audit.search.traps.traps`, :func:`~dpforest.audit.search.traps.table_traps`), and fills up with
+        all pairs of at most ``n_max`` records, or with random ones if there are too many.
     n_max : int
         Largest number of records of the pairs that fill up.
     runs : int or "all"

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-from dpforest.audit.bounds import lower_end, upper_end
-from dpforest.audit.classifiers import classifiers
-from dpforest.audit.features import Feature
-from dpforest.audit.outputs import Batch, canonical
+from dpforest.audit.sampling.bounds import lower_end, upper_end
+from dpforest.audit.sampling.classifiers import classifiers
+from dpforest.audit.sampling.features import Feature
+from dpforest.audit.sampling.outputs import Batch, canonical
 
 __all__ = ["ANYTHING", "KINDS", "Event", "Proposal", "choose", "likelihood_ratio", "promise", "propose"]
 

@@ -14,8 +14,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from dpforest.audit.columns import WIDE, Columns
-from dpforest.audit.outputs import Batch
+from dpforest.audit.sampling.columns import WIDE, Columns
+from dpforest.audit.sampling.outputs import Batch
 
 __all__ = ["Feature", "features_of", "grain"]
 

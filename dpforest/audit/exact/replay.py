@@ -18,7 +18,7 @@ from itertools import combinations_with_replacement, product
 
 from tqdm import tqdm
 
-from dpforest.audit.laws import (
+from dpforest.audit.exact.laws import (
     Dataset,
     Law,
     Shape,

@@ -1,4 +1,4 @@
-"""The mixed integer program behind :func:`dpforest.audit.reconstruction.reconstruct`.
+"""The mixed integer program behind :func:`dpforest.audit.attacks.reconstruction.reconstruct`.
 
 Unknown is how many training records there are of each *group*: of the kinds of records of one class that no leaf tells
 apart.  The counts of the leaves are sums of these numbers, and the log-likelihood of what the leaves say is a concave
@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from dpforest.audit.observer import Observer
+from dpforest.audit.attacks.observer import Observer
 
 __all__ = ["Program", "label_log_likelihood"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm import tqdm
 
-from dpforest.audit.bounds import (
+from dpforest.audit.sampling.bounds import (
     Betting,
     best_weight,
     check_claim,
@@ -25,10 +25,10 @@ from dpforest.audit.bounds import (
     epsilon_lower,
     p_value,
 )
-from dpforest.audit.draws import SIDES, NamedPair, Sampler, check_law, check_pairs
-from dpforest.audit.events import ANYTHING, KINDS, Proposal, choose, likelihood_ratio, propose
-from dpforest.audit.features import features_of
-from dpforest.audit.outputs import Batch, join
+from dpforest.audit.sampling.draws import SIDES, NamedPair, Sampler, check_law, check_pairs
+from dpforest.audit.sampling.events import ANYTHING, KINDS, Proposal, choose, likelihood_ratio, propose
+from dpforest.audit.sampling.features import features_of
+from dpforest.audit.sampling.outputs import Batch, join
 from dpforest.estimators import check_choice, check_count
 from dpforest.privacy import claim as seal
 

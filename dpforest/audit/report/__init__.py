@@ -1,0 +1,1 @@
+"""Everything of the library audited, by every layer, in one report."""

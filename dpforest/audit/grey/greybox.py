@@ -176,8 +176,8 @@ def greybox(
         What to run it on: :class:`~dpforest.audit.search.pairs.Pair` objects, ``(one, other)`` or
         ``(name, one, other)``.  A data set is a tuple of records ``(code_1, ..., code_m, class)`` in the order of the
         file, or a table ``(X, y)`` as for ``fit``.  None takes the classical traps
-        (:func:`~dpforest.audit.search.traps.traps`, :func:`~dpforest.audit.search.traps.table_traps`), and fills up with
-        all pairs of at most ``n_max`` records, or with random ones if there are too many.
+        (:func:`~dpforest.audit.search.traps.traps`, :func:`~dpforest.audit.search.traps.table_traps`), and fills up
+        with all pairs of at most ``n_max`` records, or with random ones if there are too many.
     n_max : int
         Largest number of records of the pairs that fill up.
     runs : int or "all"

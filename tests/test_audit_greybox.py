@@ -1019,6 +1019,19 @@ def test_a_door_may_draw_other_coins_beside_those_of_the_records():
     assert look(learner, door=Salted, pairs=some_traps(learner)).findings == []
 
 
+def test_a_last_question_that_only_one_data_set_meets_is_found_from_either_side():
+    class LastWord(Plain):
+        def say(self, growth, leaves, curator, chance, ledger, epsilon):
+            said = super().say(growth, leaves, curator, chance, ledger, epsilon)
+            if curator._n_records():
+                curator.peek(growth, leaves.nodes, what="w", where="at the end")
+            return said
+
+    for pair in (EMPTY_AND_ONE, EMPTY_AND_ONE[::-1]):
+        (found,) = (f for f in look(LastWord(), runs=1, pairs=(pair,)).findings if f.kind == "control-flow")
+        assert found.text == "is asked on one data set and not on the other"
+
+
 def test_other_questions_are_told_apart():
     """Each way in which a second run may leave the first is named."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
 import warnings
 
 import numpy as np
@@ -776,7 +777,7 @@ def test_what_cannot_be_audited_is_refused():
 
 
 def test_too_many_transcripts_are_refused(monkeypatch):
-    monkeypatch.setattr("dpforest.audit.grey.greybox._TRANSCRIPTS", 30)
+    monkeypatch.setattr(sys.modules["dpforest.audit.grey.greybox"], "_TRANSCRIPTS", 30)
     assert greybox(Plain(), [EMPTY_AND_ONE], runs="all").complete  # 2 features, 2 leaves of 2 labels: 8; below, 32
     refused(Plain(depth=2), "a data set of 0 records has more than 30 transcripts", runs="all")
 

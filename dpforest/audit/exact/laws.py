@@ -53,7 +53,7 @@ def law_of(
     """The exact law of what an observer sees of the estimator's fit on ``dataset``: output -> probability.
 
     ``view`` says what is seen of the forest: all of it, or, say, its predictions alone.  With ``base``, the
-    probabilities are fractions, see :func:`exact_audit`.
+    probabilities are fractions, see :func:`~dpforest.audit.exact.replay.exact_audit`.
     """
     law: Law = defaultdict(float if base is None else Fraction)
     for forest, probability in outcomes(_fit(estimator, schema, dataset), None if base is None else _Rational(base)):

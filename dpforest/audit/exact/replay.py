@@ -146,7 +146,8 @@ def exact_audit(
     n_max : int
         Largest number of records.
     law : callable
-        ``law(estimator, schema, dataset, view)`` gives the output law; :func:`law_of` replays the estimator's fit.
+        ``law(estimator, schema, dataset, view)`` gives the output law; the default,
+        :func:`~dpforest.audit.exact.laws.law_of`, replays the estimator's fit.
     max_datasets : int
         A larger universe raises, with its size.
     view : callable

@@ -100,7 +100,7 @@ class Subject:
     covers : frozenset of str
         Names of the library that are audited hereby, such as ``"scores.gini"``.
     engine : {"tables", "states", "replays"}
-        How the exact audit goes through the data sets, see :class:`Scale`.
+        How the exact audit goes through the data sets, see :class:`~dpforest.audit.report.subjects.Scale`.
     record_kinds : int
         How many kinds of records its universe has.
     exact : callable

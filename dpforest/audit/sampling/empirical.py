@@ -177,7 +177,7 @@ def empirical(
         a few dozen more to see that ``rng`` is used; of more than four pairs every round drops three quarters.
     confidence : float
         In (0, 1).
-    random_state : None, int, SeedSequence or Generator
+    random_state : None, int or Generator
         The same seed gives the same answer, if ``sample`` does.
     relation : {None, "add-remove", "replace-one"}
         None takes the caller's word that the pairs are neighbours.  Otherwise data sets are sequences of records

@@ -577,6 +577,53 @@ def test_one_run_measures_both_directions():
         assert audit.measured == pytest.approx(0.8, rel=1e-12)
 
 
+def test_the_dearer_of_both_runs_counts():
+    """One record makes this learner spend its whole claim, none three quarters of it."""
+    for pair in (EMPTY_AND_ONE, EMPTY_AND_ONE[::-1]):
+        assert look(DearWhenFull(), runs=1, pairs=(pair,)).paid == pytest.approx(1, rel=1e-12)
+
+
+def test_a_learner_may_pay_for_what_its_door_gives_away():
+    class OpenDoor(Curator):
+        def counts(self, splits, nodes):
+            return self._class_counts(splits, nodes)
+
+    class Pays(OwnNoise):
+        def say(self, growth, leaves, curator, chance, ledger, epsilon):
+            counts, rate = curator.counts(growth, leaves.nodes), epsilon / self.steps
+            ledger.charge(leaves.scopes, rate, 2 * rate, "own counts", "two-sided geometric")
+            return mechanisms.two_sided_geometric(counts, rate, chance)
+
+    assert look(Pays(), door=OpenDoor, pairs=some_traps(Pays())).findings == []
+
+
+def test_the_number_of_records_is_public_under_replace_one_alone():
+    class QuietSize(Curator):
+        def size(self, *, what, where):
+            return self._n_records()
+
+    nine = ((0, 0, 0),) * 9
+    assert look(SizeRule(), door=QuietSize, pairs=((nine, (*nine, (0, 0, 0))),)).kinds == ["unpaid", "control-flow"]
+    learner = SizeRule(relation="replace-one")
+    for door in (QuietSize, Curator):
+        assert look(learner, door=door, pairs=some_traps(learner)).findings == []
+
+
+def test_a_question_that_is_put_otherwise_is_found():
+    """The same nodes, the same answer, but a head start that looks at the records."""
+
+    class Nudges(Plain):
+        def choose(self, growth, frontier, curator, chance, ledger, epsilon, level):
+            curator.choose_feature(
+                growth, frontier.nodes, frontier.scopes, frontier.unused, epsilon / 2, score=scores.gini,
+                mechanism="exponential", stop_margin=1.0 + curator._n_records(),
+            )  # fmt: skip
+            return super().choose(growth, frontier, curator, chance, ledger, epsilon / 2, level)
+
+    found = [found for found in look(Nudges(), pairs=(EMPTY_AND_ONE,)).findings if found.kind == "control-flow"]
+    assert [(f.where, f.text) for f in found] == [("choose_feature", "is asked with another stop_margin")]
+
+
 def test_a_record_that_moves_has_no_price_under_replace_one():
     class ByRank(Curator):
         def split_equally(self, n_trees):
@@ -600,6 +647,35 @@ def test_a_record_may_find_its_tree_by_its_own_values():
         learner = NoisyCounts(n_estimators=2, relation=relation)
         learner.sharing = "partition"
         assert look(learner, door=ByValue, pairs=some_traps(learner)).findings == []
+
+
+def test_the_worst_pair_is_kept_whenever_it_came():
+    class Squares(OwnNoise):
+        def counted(self, counts):
+            return counts**2
+
+    one, two, three = (((0, 0, 0),) * size for size in (1, 2, 3))
+    for pairs in (((one, two), (two, three)), ((two, three), (one, two))):
+        by_kind = {found.kind: found for found in look(Squares(), pairs=pairs).findings}
+        assert (by_kind["sensitivity"].measured, by_kind["sensitivity"].allowed) == (5, 1)  # from 4 to 9
+        assert len(by_kind["sensitivity"].pair.other) == 3
+        assert by_kind["loss"].measured == pytest.approx(2.5, rel=1e-12)
+
+
+def test_a_slip_on_an_answer_that_never_comes_is_found():
+    """The label that starts it has probability exp(-400); runs that follow the law alone would not meet it."""
+
+    class RareSlip(Plain):
+        def say(self, growth, leaves, curator, chance, ledger, epsilon):
+            said = super().say(growth, leaves, curator, chance, ledger, epsilon)
+            if said[0, 1]:
+                curator._labels.sum()
+            return said
+
+    data = ((0, 0, 0),) * 20
+    learner, pair = RareSlip(epsilon=20.0, depth=0, leaf=1.0), (data, (*data, (0, 0, 0)))
+    assert look(learner, runs=2, pairs=(pair,)).findings == []
+    assert look(learner, runs=20, pairs=(pair,)).kinds == ["unpaid"]
 
 
 def test_a_refund_counts_for_nothing():
@@ -813,6 +889,11 @@ def test_what_is_no_pair_is_refused(pair, match):
     refused(Plain(), match, pairs=[pair])
 
 
+def test_two_replaced_records_are_no_neighbours():
+    pair = ((0, 0, 0), (0, 0, 0)), ((0, 0, 1), (0, 0, 1))
+    refused(Plain(relation="replace-one"), "no pair of neighbours under replace-one.* replaced", pairs=[pair])
+
+
 def test_tables_that_are_no_neighbours_are_refused():
     X, y = np.zeros((3, 2), dtype=int), np.array([0, 1, 1])
     refused(Plain(), "no pair of neighbours", pairs=[((X[:1], y[:1]), (X, y))])
@@ -953,6 +1034,8 @@ def test_strays_come_from_the_law_where_there_are_many():
     assert 0 < (drawn == 1).sum() < 30
     few = Roaming(0).select("any", lambda scores, rate: law[:8], np.zeros((8, 2)), np.ones(8))
     assert few.sum() > 0
+    wide = Roaming(0).two_sided_geometric(np.array([1.0]), (2000,))
+    assert np.abs(wide).mean() > 3  # 4 where the law's own mean is 0.85
     certain = Roaming(0).select("any", lambda scores, rate: np.tile([0.0, 1.0], (8, 1)), np.zeros((8, 2)), np.ones(8))
     assert certain.tolist() == [1] * 8  # what is impossible stays so
 

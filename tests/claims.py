@@ -239,7 +239,7 @@ Behind each verdict stand its test and its code.
 
 def _reading_order() -> list[str]:
     toc = (ROOT / "_toc.yml").read_text()
-    pages = [Path(match).stem for match in re.findall(r"(?:root|file):\s*(\S+)", toc)]
+    pages = [Path(match).stem for match in re.findall(r"(?:root|file):\s*(book/\S+)", toc)]
     return [*pages, *(p.stem for p in _pages() if p.stem not in pages)]
 
 

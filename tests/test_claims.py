@@ -18,6 +18,11 @@ def test_the_table_of_verdicts_is_current(found):
     assert (BOOK / "claims.md").read_text() == table(found), "run python tests/claims.py"
 
 
+def test_the_table_has_each_verdict_once(found):
+    page = table(found)
+    assert {claim: page.count(f"{{prf:ref}}`{claim}`") for claim in found.verdicts} == dict.fromkeys(found.verdicts, 1)
+
+
 def test_the_scan_sees_each_kind_of_fault():
     """The check itself can fail: a planted fault of each kind is reported."""
     faulty = Scan()

@@ -555,7 +555,7 @@ def test_the_grey_box_names_the_flaw():
 
 # What the statistical layer needs: 20 000 draws per side by default, more for losses near the claim; a classifier only
 # where the answer lies in several columns at once.
-DRAWS = {"SVT4": 50_000, "GeoSample": 1_000_000, "a bootstrap": 100_000}
+DRAWS = {"SVT3": 100_000, "SVT4": 50_000, "GeoSample": 1_000_000, "a bootstrap": 100_000}
 QUICK, FULL = ("atoms", "thresholds", "sets"), ("atoms", "thresholds", "sets", "classifier")
 AT_A_TENTH = [called(name, 0.1) for name in ("GeoSample", "NoisyHist2")]
 

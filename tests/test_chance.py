@@ -258,7 +258,7 @@ def test_replay_of_a_function_of_the_output_merges_branches():
 
 
 def test_replay_refuses_what_it_cannot_enumerate():
-    with pytest.raises(NotEnumerableError, match="thm-geometric"):
+    with pytest.raises(NotEnumerableError, match="lem-geometric-leaves"):
         Replay().two_sided_geometric(np.array(1.0), (3,))
     with pytest.raises(NotEnumerableError, match="infinitely many"):
         list(outcomes(lambda chance: mechanisms.two_sided_geometric([1, 2], [1.0, math.inf], chance)))

@@ -10,10 +10,11 @@ import numpy as np
 import oracle
 import pytest
 
-from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
-from dpforest.audit import exact_audit, law_of
+from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms
+from dpforest.audit import exact_audit, law_of, path_audit
 from dpforest.audit.exact.laws import check_counts_unused, geometric_log_ratio, law_of_shapes
 from dpforest.chance import NotEnumerableError
+from dpforest.curator import Curator
 from dpforest.estimators import PrivateForestClassifier
 from dpforest.privacy import RELATIONS
 from dpforest.tree import Growth
@@ -108,6 +109,16 @@ def test_the_largest_ratio_of_two_geometric_laws(shift):
             assert max(ratios) == alpha**-shift
 
 
+@pytest.mark.parametrize("shift", [0, 1, 3])
+def test_counts_without_noise_have_an_infinite_rate(shift):
+    alpha = Fraction(1, 3)
+    rate = -math.log(alpha)
+    assert float(geometric_log_ratio(shift, math.inf, math.inf)) == (math.inf if shift else 0)
+    assert float(geometric_log_ratio(shift, rate, math.inf)) == math.inf
+    only = float(oracle.two_sided_geometric(shift, alpha))  # all that the first side can say, seen from the second
+    assert float(geometric_log_ratio(shift, math.inf, rate)) == pytest.approx(-math.log(only), rel=1e-12)
+
+
 @relations
 @pytest.mark.parametrize("n_estimators", [1, 2])
 @pytest.mark.parametrize("split", ["binary", "multiway"])
@@ -141,6 +152,76 @@ def test_count_leaves_add_their_share(relation):
     )
     assert audit.epsilon == pytest.approx(shape.epsilon + 0.5, rel=1e-9)
     assert audit.epsilon <= 1
+
+
+def careless(monkeypatch, noisy):
+    """Plant a curator whose counts are made noisy by ``noisy(counts, epsilon, chance)``; its charges are as ever."""
+
+    def count_classes(self, splits, nodes, scopes, epsilon):
+        counts = noisy(self._class_counts(splits, nodes), epsilon, self._chance)
+        self._ledger.charge(scopes, epsilon, epsilon, "count the classes of a leaf", "two-sided geometric")
+        return counts
+
+    monkeypatch.setattr(Curator, "count_classes", count_classes)
+
+
+@relations
+@pytest.mark.parametrize("factor", [0.5, 1.0, 1.5, 3.0])
+def test_a_curator_at_a_wrong_rate_is_found_out(relation, factor, monkeypatch):
+    """The loss is what the noise was drawn at, and neither what was asked for nor what was charged."""
+    unit = {"add-remove": 1, "replace-one": 2}[relation]
+    model = EDPRFClassifier(
+        schema=TWO, n_estimators=1, max_depth=1, stop="never", leaf="counts", budget="uniform", relation=relation
+    )
+    split = exact_audit(model, n_max=3).epsilon - 0.5  # see the test before
+    careless(monkeypatch, lambda counts, epsilon, chance: mechanisms.two_sided_geometric(
+        counts, factor * epsilon / unit, chance
+    ))  # fmt: skip
+    sharp = split + factor * 0.5
+    assert exact_audit(model, n_max=3).epsilon == pytest.approx(sharp, rel=1e-9)
+    assert path_audit(model, n_max=3).epsilon == pytest.approx(sharp, rel=1e-9)
+    alone = exact_audit(RandomTreesClassifier(schema=TWO, n_estimators=1, max_depth=1, relation=relation), n_max=2)
+    assert alone.epsilon == pytest.approx(factor, rel=1e-12)
+    assert alone.violated == (factor > 1)
+
+
+def test_a_curator_that_forgets_the_second_count_of_a_replaced_record(monkeypatch):
+    """The classical slip: a histogram has sensitivity 2 under replace-one, and noise for 1 loses twice the claim."""
+    model = RandomTreesClassifier(schema=TWO, n_estimators=1, max_depth=1, relation="replace-one")
+    assert not exact_audit(model, n_max=2).violated
+    careless(monkeypatch, mechanisms.two_sided_geometric)
+    audit = exact_audit(model, n_max=2)
+    assert audit.epsilon == pytest.approx(2, rel=1e-12)
+    assert audit.violated
+
+
+@relations
+def test_counts_without_noise_are_found_out(relation, monkeypatch):
+    """Some leaves of a forest that has noise elsewhere; and one class of every leaf."""
+    model = EDPRFClassifier(
+        schema=ONE, n_estimators=1, max_depth=1, leaf="counts", stop_margin=0.5, relation=relation
+    )  # fmt: skip
+
+    def only_in_company(counts, epsilon, chance):
+        return mechanisms.two_sided_geometric(counts, epsilon, chance) if len(counts) > 1 else counts
+
+    def only_the_first_class(counts, epsilon, chance):
+        return mechanisms.two_sided_geometric(counts, np.where([True, False], np.min(epsilon), np.inf), chance)
+
+    for slip in (only_in_company, only_the_first_class):
+        careless(monkeypatch, slip)
+        audit = exact_audit(model, n_max=2)
+        assert audit.epsilon == math.inf
+        assert audit.violated
+
+
+def test_noise_on_noise_is_refused(monkeypatch):
+    def twice(counts, epsilon, chance):
+        return mechanisms.two_sided_geometric(mechanisms.two_sided_geometric(counts, epsilon, chance), epsilon, chance)
+
+    careless(monkeypatch, twice)
+    with pytest.raises(NotEnumerableError, match="the noise of 2 draws on the same counts"):
+        exact_audit(RandomTreesClassifier(schema=ONE, n_estimators=1, max_depth=1), n_max=1)
 
 
 def test_hidden_coins_make_a_mixture_that_is_refused():

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,13 @@ import numpy as np
 from dpforest.chance import NotEnumerableError, Replay, outcomes
 from dpforest.curator import Curator
 from dpforest.estimators import PrivateForestClassifier
-from dpforest.privacy import ADD_REMOVE, check_epsilon, claim
+from dpforest.privacy import check_epsilon, claim
 from dpforest.schema import Schema
 from dpforest.tree import Forest
 
 __all__ = [
-    "Dataset", "Law", "Record", "Shape", "check_counts_unused", "describe", "geometric_log_ratio", "law_of",
-    "law_of_shapes", "released",
+    "Dataset", "Law", "Record", "Shape", "Silent", "check_counts_unused", "counts_and_rates", "describe",
+    "geometric_log_ratio", "law_of", "law_of_shapes", "released",
 ]  # fmt: skip
 
 Record = tuple[int, ...]  # feature codes, then the class code
@@ -131,11 +132,35 @@ def _permute_and_flip(weights: list[Fraction]) -> list[Fraction]:
 # -- noisy counts --------------------------------------------------------------------------------------------------
 
 
-class _Silent(Replay):
-    """Replay that leaves geometric noise out; what it adds to the loss is known."""
+class Silent:
+    """A source of chance that leaves geometric noise out, and keeps its rates: what it adds to the loss is known."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked: list[np.ndarray] = []  # the rates of each draw since they were last looked at
 
     def two_sided_geometric(self, rate, size):
+        self.asked.append(np.broadcast_to(np.asarray(rate, float), size))
         return np.zeros(size, dtype=np.int64)
+
+
+def counts_and_rates(chance: Silent, ask: Callable[[], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The exact counts beneath the noisy ones that ``ask()`` returns, and the rate that the noise of each is drawn at.
+
+    It is the rate that reaches ``chance``, whatever was asked for and charged; counts that get no noise have an
+    infinite one.
+    """
+    chance.asked.clear()
+    counts = ask()
+    if len(chance.asked) > 1:
+        raise NotEnumerableError(
+            f"the noise of {len(chance.asked)} draws on the same counts has a law that no lemma covers: sample it"
+        )
+    return counts, chance.asked[0] if chance.asked else np.full(counts.shape, np.inf)
+
+
+class _Silent(Silent, Replay):
+    """Replay without geometric noise."""
 
 
 class _Quiet(Curator):
@@ -148,9 +173,9 @@ class _Quiet(Curator):
         self.kept: list[tuple[np.ndarray, np.ndarray]] = []  # counts and rates
 
     def count_classes(self, splits, nodes, scopes, epsilon):
-        counts = super().count_classes(splits, nodes, scopes, epsilon)
-        rate = np.broadcast_to(np.asarray(epsilon, float), len(nodes)) / {ADD_REMOVE: 1}.get(self._ledger.relation, 2)
-        self.kept.append((counts.ravel(), np.repeat(rate, counts.shape[1])))
+        ask = partial(super().count_classes, splits, nodes, scopes, epsilon)
+        counts, rates = counts_and_rates(self._chance, ask)  # type: ignore[arg-type]
+        self.kept.append((counts.ravel(), rates.ravel()))
         return np.full_like(counts, self.said)
 
 
@@ -188,7 +213,8 @@ def law_of_shapes(
 def geometric_log_ratio(shift, rate, other) -> np.ndarray:
     """Largest log ratio of two-sided geometric noise at ``rate`` to the same at rate ``other``, ``shift`` apart.
 
-    ``rate * shift`` where the rates agree; infinite where the first has the heavier tail.
+    ``rate * shift`` where the rates agree; infinite where the first has the heavier tail.  An infinite rate is no
+    noise.
 
     Guarantee
     ---------
@@ -197,7 +223,8 @@ def geometric_log_ratio(shift, rate, other) -> np.ndarray:
     shift, rate, other = np.abs(np.asarray(shift, float)), np.asarray(rate, float), np.asarray(other, float)
     with np.errstate(divide="ignore", invalid="ignore"):
         lighter = np.log(np.tanh(rate / 2) / np.tanh(other / 2)) + other * shift
-    return np.where(rate == other, rate * shift, np.where(rate < other, np.inf, lighter))
+        equal = np.where(shift == 0, 0.0, rate * shift)
+    return np.where(rate == other, equal, np.where(rate < other, np.inf, lighter))
 
 
 def check_counts_unused(estimator, schema: Schema, dataset: Dataset) -> None:

@@ -22,10 +22,12 @@ see every record.  Arrays may be read-only; none is written to.
 from dpforest.counting.queries import (
     apply,
     candidate_counts,
+    candidate_sums,
     costs,
     feature_histograms,
     histogram_bytes,
     node_class_counts,
+    node_sums,
     sum_values,
 )
 from dpforest.counting.structure import Splits
@@ -34,9 +36,11 @@ __all__ = [
     "Splits",
     "apply",
     "candidate_counts",
+    "candidate_sums",
     "costs",
     "feature_histograms",
     "histogram_bytes",
     "node_class_counts",
+    "node_sums",
     "sum_values",
 ]

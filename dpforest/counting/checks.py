@@ -51,3 +51,14 @@ def check_slots(slots, splits: Splits, n_slots: int) -> np.ndarray:
     if (splits.feature[slots >= 0] >= 0).any():
         raise ValueError("a node that splits has a slot; only nodes without children can be counted")
     return frozen(slots)
+
+
+def check_table(table) -> np.ndarray:
+    """What a record of each label adds to each sum, read-only."""
+    if not isinstance(table, np.ndarray) or table.dtype != np.int64:
+        raise TypeError(f"table must be an array of int64, not {kind(table)}")
+    if table.ndim != 2 or not 1 <= len(table) <= 256:
+        raise ValueError(f"table must have shape (n_codes, Q) with n_codes from 1 to 256, not {table.shape}")
+    if table.size and (table.min() < 0 or table.max() >= 1 << 31):
+        raise ValueError(f"table must hold whole numbers from 0 to 2**31 - 1, not {table.min()} to {table.max()}")
+    return frozen(table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpforest.counting import bits, program, rows
-from dpforest.counting.checks import check_codes, check_records, check_slots
+from dpforest.counting.checks import check_codes, check_records, check_slots, check_table
 from dpforest.counting.structure import Splits, check_below, frozen, kind
 from dpforest.counting.threads import check_threads, in_threads, pieces_of, total_of
 
@@ -68,6 +68,41 @@ def candidate_counts(
         raise TypeError(f"masks must be a uint64 array of shape {(*features.shape, 4)}")
     whole, ones = _count(codes, labels, n_classes, splits, slots, features, masks, assignment, n_jobs, engine)
     return np.stack([whole[:, None] - ones, ones], axis=2)
+
+
+def node_sums(codes, labels, table, splits, slots, assignment=None, n_jobs=1, engine="auto") -> np.ndarray:
+    """Sums of ``table[label]`` over the records of nodes, for all trees in one pass.
+
+    Parameters
+    ----------
+    table : ndarray of int64, shape (n_codes, Q)
+        What a record of each label adds to each of the Q sums: ``n_codes`` from 1 to 256, entries from 0 to 2**31 - 1.
+
+    Other parameters and errors are those of :func:`node_class_counts`, with ``n_codes`` in place of ``n_classes``.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_slots, Q)
+    """
+    table = check_table(table)
+    return node_class_counts(codes, labels, len(table), splits, slots, assignment, n_jobs, engine) @ table
+
+
+def candidate_sums(
+    codes, labels, table, splits, slots, features, masks, assignment=None, n_jobs=1, engine="auto"
+) -> np.ndarray:
+    """Sums of ``table[label]`` over the records of the two children that each of K binary candidates would give.
+
+    Parameters and errors are those of :func:`node_sums` and :func:`candidate_counts`.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_slots, K, 2, Q)
+    """
+    table = check_table(table)
+    return (
+        candidate_counts(codes, labels, len(table), splits, slots, features, masks, assignment, n_jobs, engine) @ table
+    )
 
 
 def feature_histograms(

@@ -197,22 +197,32 @@ def test_a_curator_that_forgets_the_second_count_of_a_replaced_record(monkeypatc
 
 @relations
 def test_counts_without_noise_are_found_out(relation, monkeypatch):
-    """Some leaves of a forest that has noise elsewhere; and one class of every leaf."""
+    """No noise at all; none where a leaf is alone, none for one class, none in a leaf whose records share a class."""
     model = EDPRFClassifier(
         schema=ONE, n_estimators=1, max_depth=1, leaf="counts", stop_margin=0.5, relation=relation
     )  # fmt: skip
+
+    def never(counts, epsilon, chance):
+        return counts
 
     def only_in_company(counts, epsilon, chance):
         return mechanisms.two_sided_geometric(counts, epsilon, chance) if len(counts) > 1 else counts
 
     def only_the_first_class(counts, epsilon, chance):
-        return mechanisms.two_sided_geometric(counts, np.where([True, False], np.min(epsilon), np.inf), chance)
+        return mechanisms.two_sided_geometric(counts, np.where([True, False], epsilon, np.inf), chance)
 
-    for slip in (only_in_company, only_the_first_class):
+    def only_the_mixed(counts, epsilon, chance):
+        mixed = (counts > 0).all(axis=1, keepdims=True)
+        return mechanisms.two_sided_geometric(counts, np.where(mixed, epsilon, np.inf), chance)
+
+    for slip in (never, only_in_company, only_the_first_class, only_the_mixed):
         careless(monkeypatch, slip)
-        audit = exact_audit(model, n_max=2)
-        assert audit.epsilon == math.inf
-        assert audit.violated
+        audits = [exact_audit(model, n_max=2)]
+        if slip is not only_in_company:  # path by path the leaves of all data sets are in company
+            audits.append(path_audit(model, n_max=2))
+        for audit in audits:
+            assert audit.epsilon == math.inf
+            assert audit.violated
 
 
 def test_noise_on_noise_is_refused(monkeypatch):
@@ -222,6 +232,8 @@ def test_noise_on_noise_is_refused(monkeypatch):
     careless(monkeypatch, twice)
     with pytest.raises(NotEnumerableError, match="the noise of 2 draws on the same counts"):
         exact_audit(RandomTreesClassifier(schema=ONE, n_estimators=1, max_depth=1), n_max=1)
+    with pytest.raises(NotEnumerableError, match="the noise of 2 draws on the same counts"):
+        path_audit(EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, leaf="counts"), n_max=1)
 
 
 def test_hidden_coins_make_a_mixture_that_is_refused():

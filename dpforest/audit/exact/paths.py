@@ -206,7 +206,7 @@ class _Universe:
         at = len(node.rest) if label else node.rest.index(column)
         image = [node.cells.index((*c[:at], swap.get(c[at], c[at]), *c[at + 1 :])) for c in node.cells]
         to = node.states.rank(np.ascontiguousarray(node.rows[:, image]))
-        classes = [swap.get(c, c) for c in range(node.n_classes)] if label and node.kind == "label" else slice(None)
+        classes = [swap.get(c, c) for c in range(node.n_classes)] if label else slice(None)
         pairs = (node.split, node.split[to]), (node.stop, node.stop[to]), (node.leaf[:, classes], node.leaf[to])
         return all(_same(one, other) for one, other in pairs)
 

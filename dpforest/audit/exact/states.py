@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 from sklearn.base import clone
 
-from dpforest.audit.exact.laws import geometric_log_ratio
+from dpforest.audit.exact.laws import Silent, counts_and_rates, geometric_log_ratio
 from dpforest.audit.exact.multisets import Multisets
 from dpforest.curator import Curator
 from dpforest.estimators import PrivateForestClassifier
@@ -45,7 +45,7 @@ class Node:
         self.split = np.zeros((self.states.size, len(self.rest)), order="F")
         self.stop = np.ones(self.states.size)  # probability of a leaf: one where nothing is chosen
         self.kind = ""  # what a leaf says: "label" or "counts"
-        self.leaf = np.zeros((self.states.size, n_classes))  # probability of each label, or rate of the counts
+        self.leaf = np.zeros((self.states.size, n_classes))  # probability of each label, or rate of its count
         # worst log ratios: (state, record more) to state; state to it; and one record more to another one more
         self.more = self.less = self.other = np.empty(0)
         self.never_leaf = False
@@ -89,13 +89,13 @@ class Node:
         if self.kind == "label":
             return log_ratio(self.leaf[one], self.leaf[other]).max(axis=1)
         worst = log_ratio(self.stop[one], self.stop[other])
-        rate, below = self.leaf[one, 0], self.leaf[other, 0]
         for label in range(self.n_classes):
             mine = [i for i, cell in enumerate(self.cells) if cell[-1] == label]
             shift = np.abs(
                 self.rows[one][:, mine].sum(axis=1, dtype=float) - self.rows[other][:, mine].sum(axis=1, dtype=float)
             )
-            worst = worst + np.where(np.isneginf(worst), 0, geometric_log_ratio(shift, rate, below))
+            rates = self.leaf[one, label], self.leaf[other, label]
+            worst = worst + np.where(np.isneginf(worst), 0, geometric_log_ratio(shift, *rates))
         return worst
 
 
@@ -164,21 +164,17 @@ class _Enough(Exception):
     """The node that was asked about has been decided."""
 
 
-class _Steer:
+class _Steer(Silent):
     """A source of chance that keeps the law of each draw, and takes the branch that it is told."""
 
     def __init__(self):
+        super().__init__()
         self.plan: Callable[[np.ndarray], np.ndarray]  # law -> index of the branch, one per row
         self.law = np.empty((0, 0))
-        self.rate = np.empty(0)
 
     def select(self, kind, law, scores, rate):
         self.law = law(scores, rate)
         return self.plan(self.law)
-
-    def two_sided_geometric(self, rate, size):
-        self.rate = np.broadcast_to(rate, size)[:, 0]
-        return np.zeros(size, dtype=np.int64)
 
     def __getattr__(self, verb):
         raise ValueError(f"this learner draws {verb} of its own, so its nodes have no law by themselves: {_ELSEWHERE}")
@@ -232,9 +228,10 @@ class _Spy(Curator):
         return labels
 
     def count_classes(self, splits, nodes, scopes, epsilon):
-        counts = super().count_classes(splits, nodes, scopes, epsilon)
+        ask = partial(super().count_classes, splits, nodes, scopes, epsilon)
+        counts, rates = counts_and_rates(self._steer, ask)
         trees, rows = self._mine(splits, nodes)
-        self._node.says("counts")[self._batch][trees, 0] = self._steer.rate[rows]
+        self._node.says("counts")[self._batch][trees] = rates[rows]
         return counts
 
     def _mine(self, splits, nodes):

@@ -25,7 +25,7 @@ from dpforest.tree import Forest
 
 __all__ = [
     "Dataset", "Law", "Record", "Shape", "Silent", "check_counts_unused", "counts_and_rates", "describe",
-    "geometric_log_ratio", "law_of", "law_of_shapes", "released",
+    "encode", "geometric_log_ratio", "law_of", "law_of_shapes", "released",
 ]  # fmt: skip
 
 Record = tuple[int, ...]  # feature codes, then the class code
@@ -62,10 +62,15 @@ def law_of(
     return dict(law)
 
 
+def encode(records, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+    """Codes, uint8, shape (n_features, n_records), and labels of records of codes, as a learner's seam takes them."""
+    table = np.asarray(records, dtype=np.uint8).reshape(-1, n_features + 1)
+    return np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
+
+
 def _fit(estimator, schema: Schema, dataset: Dataset, door=None) -> Callable[[Any], Forest]:
     """The estimator's fit on ``dataset``, as a program of chance alone."""
-    table = np.array(dataset, dtype=np.uint8).reshape(-1, schema.n_features + 1)
-    codes, labels = np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
+    codes, labels = encode(dataset, schema.n_features)
     epsilon = check_epsilon(estimator.epsilon)
     return lambda chance: estimator._learn(codes, labels, schema, epsilon, chance, door)[0]
 

@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 from sklearn.base import clone
 
-from dpforest.audit.exact.laws import Silent, counts_and_rates, geometric_log_ratio
+from dpforest.audit.exact.laws import Silent, counts_and_rates, encode, geometric_log_ratio
 from dpforest.audit.exact.multisets import Multisets
 from dpforest.curator import Curator
 from dpforest.estimators import PrivateForestClassifier
@@ -155,9 +155,8 @@ def _run(estimator: PrivateForestClassifier, schema: Schema, epsilon: float, nod
     model = clone(estimator).set_params(n_estimators=n_trees, max_nodes=np.iinfo(np.int32).max)
     steer = _Steer()
     door = partial(_Spy, steer, node, batch, owner)
-    codes, labels = np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
     with contextlib.suppress(_Enough):
-        model._learn(codes, labels, schema, epsilon, steer, door)
+        model._learn(*encode(table, schema.n_features), schema, epsilon, steer, door)
 
 
 class _Enough(Exception):

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from sklearn.base import clone
 
-from dpforest.audit.exact.laws import Dataset, Law, law_of
+from dpforest.audit.exact.laws import Dataset, Law, encode, law_of
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.estimators import PrivateForestClassifier
@@ -124,8 +124,7 @@ class Fits:
         return self.rows(forest).reshape(copies, -1)
 
     def _learn(self, estimator, dataset: Dataset, epsilon: float, chance: Seeded, door) -> Forest:
-        table = np.array(dataset, dtype=np.uint8).reshape(-1, self.schema.n_features + 1)
-        codes, labels = np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
+        codes, labels = encode(dataset, self.schema.n_features)
         return estimator._learn(codes, labels, self.schema, epsilon, chance, door)[0]
 
 

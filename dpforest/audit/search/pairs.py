@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dpforest.audit.exact.laws import encode
 from dpforest.privacy import ADD_REMOVE, OutOfSchemaWarning, check_relation
 from dpforest.schema import Schema
 
@@ -40,8 +41,7 @@ class Table:
     @classmethod
     def of(cls, records, schema: Schema) -> Table:
         """From records of codes, in file order."""
-        table = np.array(records, dtype=np.uint8).reshape(-1, schema.n_features + 1)
-        return cls(tuple(records), np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1]), schema)
+        return cls(tuple(records), *encode(records, schema.n_features), schema)
 
     def match(self, other: Table) -> list[int]:
         """For each record its place in ``other``, see :func:`match_records`."""

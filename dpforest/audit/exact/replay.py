@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import combinations_with_replacement, product
+from typing import Any
 
 from tqdm import tqdm
 
@@ -35,7 +36,7 @@ from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation, claim
 from dpforest.schema import Schema
 from dpforest.tree import Forest
 
-__all__ = ["ExactAudit", "datasets", "exact_audit", "neighbours"]
+__all__ = ["ExactAudit", "audit_pairs", "datasets", "exact_audit", "neighbours", "worst_output"]
 
 
 @dataclass(frozen=True)
@@ -178,11 +179,30 @@ def exact_audit(
     schema = estimator._public_schema(None, None)
     estimator._check_parameters()
     every = _every(schema, estimator.n_bins, n_max, max_datasets)
-    own, compare = law is law_of, _worst
+    pairs = list(neighbours(every, estimator.relation))
+    return audit_pairs(estimator, every, pairs, law=law, view=view, base=base, progress=progress)
+
+
+def audit_pairs(
+    estimator: PrivateForestClassifier, every: Iterable[Dataset], pairs: Iterable[tuple[Dataset, Dataset]], *,
+    law: Callable[..., Law] = law_of, view: Callable[[Forest], Hashable] = released, base=None, progress: bool = False,
+) -> ExactAudit:  # fmt: skip
+    """The true loss of ``estimator`` over the given pairs alone; the other parameters as in :func:`exact_audit`.
+
+    Parameters
+    ----------
+    every : iterable of data sets
+        Those that are replayed; each a sorted tuple of records.
+    pairs : iterable of pairs of data sets
+        Of those in ``every``; both ways round are looked at.
+    """
+    schema, every, pairs = estimator._public_schema(None, None), list(every), list(pairs)
+    own = law is law_of
+    compare: Callable[..., tuple[float, Hashable, tuple]] = worst_output
     if base is not None:
         law = partial(law_of, base=base)
 
-    def laws_by(law):
+    def laws_by(law: Callable[..., dict]) -> dict[Dataset, dict]:
         bar = tqdm(every, disable=not progress, unit="data set")
         return {dataset: law(estimator, schema, dataset, view) for dataset in bar}
 
@@ -192,9 +212,9 @@ def exact_audit(
         if not own or base is not None or view is not released:
             raise
         laws, compare = laws_by(law_of_shapes), _worst_shape
-    pairs = list(neighbours(every, estimator.relation))
-    found = (compare(laws, *pair) for unordered in pairs for pair in (unordered, unordered[::-1]))
-    loss, pair, output, probabilities = max(found, key=lambda worst: worst[0])
+    ways = ((one, other) for pair in pairs for one, other in (pair, pair[::-1]))
+    found = ((way, *compare(*map(laws.__getitem__, way))) for way in ways)
+    pair, loss, output, probabilities = max(found, key=lambda worst: worst[1])
     if compare is _worst_shape:
         for dataset in pair:
             check_counts_unused(estimator, schema, dataset)
@@ -219,17 +239,25 @@ def _every(schema: Schema, n_bins: int, n_max: int, most: int) -> list[Dataset]:
     return list(datasets(cardinalities, schema.n_classes, n_max))
 
 
-def _worst(laws: dict[Dataset, Law], one: Dataset, other: Dataset):
-    """The output whose probability on ``one`` exceeds that on ``other`` by the largest factor."""
-    p, q = laws[one], laws[other]
-    output = max(p, key=lambda out: p[out] / q[out] if q.get(out) else math.inf)
-    below = q.get(output, 0.0)
-    return (math.log(p[output] / below) if below else math.inf), (one, other), output, (p[output], below)
+def worst_output(law: Mapping[Hashable, Any], other: Mapping[Hashable, Any]) -> tuple[float, Hashable, tuple]:
+    """The output whose probability under the first law exceeds that under the second by the largest factor.
+
+    Returns
+    -------
+    loss : float
+        Logarithm of the factor; infinite if only the first law has the output.
+    output : hashable
+    probabilities : tuple of two numbers
+        Of the output, under either law.
+    """
+    possible = (output for output, p in law.items() if p > 0)
+    output = max(possible, key=lambda output: law[output] / other[output] if other.get(output) else math.inf)
+    p, q = law[output], other.get(output, 0.0)
+    return (math.log(p / q) if q else math.inf), output, (p, q)
 
 
-def _worst_shape(laws: dict[Dataset, dict[Hashable, Shape]], one: Dataset, other: Dataset):
-    """As ``_worst``, with the worst noise in the leaves; the probabilities are those of the shape."""
-    p, q = laws[one], laws[other]
+def _worst_shape(p: dict[Hashable, Shape], q: dict[Hashable, Shape]) -> tuple[float, Hashable, tuple]:
+    """As :func:`worst_output`, with the worst noise in the leaves; the probabilities are those of the shape."""
 
     def loss(output):
         if output not in q:
@@ -240,4 +268,4 @@ def _worst_shape(laws: dict[Dataset, dict[Hashable, Shape]], one: Dataset, other
 
     output = max(p, key=loss)
     below = q[output].probability if output in q else 0.0
-    return float(loss(output)), (one, other), output, (p[output].probability, below)
+    return float(loss(output)), output, (p[output].probability, below)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dpforest.audit.exact.laws import Dataset, Record, describe, law_of, law_of_shapes
+from dpforest.audit.exact.laws import Dataset, Record
 from dpforest.audit.exact.paths import path_audit
-from dpforest.audit.exact.replay import ExactAudit, _worst, _worst_shape, exact_audit
+from dpforest.audit.exact.replay import ExactAudit, audit_pairs, exact_audit
 from dpforest.audit.report.batches import Fits
 from dpforest.audit.report.subjects import LAYERS, Scale, Subject
 from dpforest.audit.search.pairs import Pair
@@ -233,20 +233,8 @@ def telling_pairs(cardinalities: Iterable[int], n_classes: int, relation: str, s
 
 def pair_audit(estimator: PrivateForestClassifier, pairs: Iterable[Pair]) -> ExactAudit:
     """The exact loss over the given pairs alone, by replay; noisy counts by lemma, as in :func:`exact_audit`."""
-    schema, pairs = estimator._public_schema(None, None), list(pairs)
-    every: list[Dataset] = list(dict.fromkeys(data for pair in pairs for data in (pair.one, pair.other)))
-    laws: dict[Dataset, Any]
-    compare: Callable[..., Any]
-    try:
-        laws, compare = {data: law_of(estimator, schema, data) for data in every}, _worst
-    except NotEnumerableError:
-        laws, compare = {data: law_of_shapes(estimator, schema, data) for data in every}, _worst_shape
-    both = [way for pair in pairs for way in ((pair.one, pair.other), (pair.other, pair.one))]
-    loss, pair, output, probabilities = max((compare(laws, *way) for way in both), key=lambda worst: worst[0])
-    return ExactAudit(
-        loss, check_epsilon(estimator.epsilon), estimator.relation, pair, output, probabilities, len(every), len(pairs),
-        len(set().union(*laws.values())), None, describe(estimator, schema, pair[0], output),
-    )  # fmt: skip
+    both = [(pair.one, pair.other) for pair in pairs]
+    return audit_pairs(estimator, dict.fromkeys(data for pair in both for data in pair), both)
 
 
 def _longest(estimator: PrivateForestClassifier, features: int) -> int:

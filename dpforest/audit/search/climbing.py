@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 from tqdm import tqdm
 
-from dpforest.audit.exact.replay import law_of, released
+from dpforest.audit.exact.replay import law_of, released, worst_output
 from dpforest.audit.sampling.bounds import check_confidence, clopper_pearson
 from dpforest.audit.search.pairs import Pair, are_neighbours
 from dpforest.audit.search.traps import check_universe, kinds_of, some_pairs, table_traps, traps
@@ -176,12 +176,7 @@ def _sorted_pair(pair) -> tuple[Dataset, Dataset]:
 
 def log_ratio(law: Mapping[Hashable, float], other_law: Mapping[Hashable, float]) -> float:
     """Largest log ratio of an output's probability under the first law to that under the second."""
-    worst = -math.inf
-    for output, p in law.items():
-        if p > 0:
-            q = other_law.get(output, 0.0)
-            worst = max(worst, math.log(p / q) if q > 0 else math.inf)
-    return worst
+    return worst_output(law, other_law)[0]
 
 
 def expected_bound(

@@ -8,7 +8,23 @@ from itertools import product
 import numba
 import numpy as np
 
-__all__ = ["Multisets"]
+__all__ = ["Multisets", "check_size", "largest"]
+
+
+def largest(kinds: int, n_max: int, limit: int) -> int:
+    """The most things, up to ``n_max``, of which there are at most ``limit`` multisets; 0 if none are."""
+    return next((n for n in range(n_max, 0, -1) if math.comb(kinds + n, n) <= limit), 0)
+
+
+def check_size(kinds: int, n_max: int, limit: int, name: str, instead: str) -> int:
+    """How many data sets there are; more than the ``limit`` called ``name`` raise, and say what to do ``instead``."""
+    size = math.comb(kinds + n_max, n_max)
+    if size > limit:
+        raise ValueError(
+            f"{kinds} kinds of records and n_max = {n_max} make {size} data sets, more than {name} = {limit}: "
+            f"n_max = {largest(kinds, n_max, limit)} would fit; or use fewer features, {instead}"
+        )
+    return size
 
 
 class Multisets:

@@ -15,6 +15,7 @@ from itertools import combinations
 import numpy as np
 from tqdm import tqdm
 
+from dpforest.audit.exact.multisets import check_size
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.exact.states import Node, explore, log_ratio
 from dpforest.estimators import PrivateForestClassifier, check_count
@@ -89,13 +90,7 @@ class _Universe:
         self.estimator, self.n_max, self.relation = estimator, n_max, estimator.relation
         self.cardinalities = self.schema.cardinalities(estimator.n_bins)
         kinds = math.prod(self.cardinalities.tolist()) * self.schema.n_classes
-        self.size = math.comb(kinds + n_max, n_max)
-        if self.size > max_states:
-            fits = next(n for n in range(n_max, -1, -1) if n == 0 or math.comb(kinds + n, n) <= max_states)
-            raise ValueError(
-                f"{kinds} kinds of records and n_max = {n_max} make {self.size} data sets, more than max_states = "
-                f"{max_states}: n_max = {fits} would fit, or use fewer features, or raise max_states"
-            )
+        self.size = check_size(kinds, n_max, max_states, "max_states", "or raise max_states")
         if (self.cardinalities < 2).any():
             raise ValueError("a feature with one code splits nothing: leave it out of the schema")
         if not {"n_estimators", "max_nodes"} <= estimator.get_params().keys():

@@ -30,6 +30,7 @@ from dpforest.audit.exact.laws import (
     law_of_shapes,
     released,
 )  # fmt: skip
+from dpforest.audit.exact.multisets import check_size
 from dpforest.chance import NotEnumerableError
 from dpforest.estimators import PrivateForestClassifier, check_count
 from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation, claim
@@ -229,13 +230,7 @@ def audit_pairs(
 def _every(schema: Schema, n_bins: int, n_max: int, most: int) -> list[Dataset]:
     cardinalities = schema.cardinalities(n_bins)
     kinds = math.prod(cardinalities.tolist()) * schema.n_classes
-    size = math.comb(kinds + n_max, n_max)
-    if size > most:
-        fits = next(n for n in range(n_max, -1, -1) if n == 0 or math.comb(kinds + n, n) <= most)
-        raise ValueError(
-            f"{kinds} kinds of records and n_max = {n_max} make {size} data sets, more than max_datasets = {most}: "
-            f"n_max = {fits} would fit; or use fewer features, raise max_datasets, or audit path by path (path_audit)"
-        )
+    check_size(kinds, n_max, most, "max_datasets", "raise max_datasets, or audit path by path (path_audit)")
     return list(datasets(cardinalities, schema.n_classes, n_max))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpforest.audit.exact.laws import Dataset, Law
+from dpforest.audit.exact.multisets import largest
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.sampling.events import KINDS
 from dpforest.audit.search.pairs import Pair
@@ -68,9 +68,7 @@ class Scale:
 
     def most(self, engine: str, kinds: int) -> int:
         """Most records of which this engine enumerates all data sets, of so many kinds of records; at least one."""
-        limit = getattr(self, engine)
-        fits = (n for n in range(self.records, 1, -1) if math.comb(kinds + n, n) <= limit)
-        return next(fits, 1)
+        return max(1, largest(kinds, self.records, getattr(self, engine)))
 
 
 #: For tests and stored notebooks: seconds.

@@ -31,6 +31,7 @@ from dpforest.audit.exact.laws import (
     released,
 )  # fmt: skip
 from dpforest.audit.exact.multisets import check_size
+from dpforest.audit.plain import plain
 from dpforest.chance import NotEnumerableError
 from dpforest.estimators import PrivateForestClassifier, check_count
 from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation, claim
@@ -97,8 +98,8 @@ class ExactAudit:
     def to_dict(self) -> dict:
         """What is in it, ready for JSON; an infinite loss is the string ``"inf"``."""
         return {
-            "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
-            "claim": "inf" if math.isinf(self.claim) else self.claim,
+            "epsilon": plain(self.epsilon),
+            "claim": plain(self.claim),
             "relation": self.relation,
             "violated": self.violated,
             "pair": [[list(map(int, record)) for record in dataset] for dataset in self.pair],

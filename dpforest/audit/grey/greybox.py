@@ -21,6 +21,7 @@ from dpforest.audit.exact.replay import released
 from dpforest.audit.grey.compare import Comparison, exceeds
 from dpforest.audit.grey.doors import Roaming, watching
 from dpforest.audit.grey.frozen import LEARNER, Found, Watch
+from dpforest.audit.plain import plain
 from dpforest.audit.search.pairs import Pair, Table, prepare
 from dpforest.audit.search.traps import some_pairs, table_traps, traps
 from dpforest.chance import Chance, NotEnumerableError, Replay, Seeded
@@ -85,7 +86,7 @@ class Finding:
     def to_dict(self) -> dict:
         """Numbers, text and lists only; infinity is written as the text ``"inf"``."""
         pair = {"name": self.pair.name, "one": _lists(self.pair.one), "other": _lists(self.pair.other)}
-        numbers = {"measured": _plain(self.measured), "allowed": _plain(self.allowed)}
+        numbers = {"measured": plain(self.measured), "allowed": plain(self.allowed)}
         return {"kind": self.kind, "where": self.where, "text": self.text, **numbers, "pair": pair, "count": self.count}
 
 
@@ -155,7 +156,7 @@ class GreyBoxAudit:
 
     def to_dict(self) -> dict:
         """Numbers, text and lists only, ready for JSON; infinity is written as the text ``"inf"``."""
-        numbers = {name: _plain(getattr(self, name)) for name in ("claim", "paid", "measured", "loss", "unspent")}
+        numbers = {name: plain(getattr(self, name)) for name in ("claim", "paid", "measured", "loss", "unspent")}
         rest = {name: getattr(self, name) for name in ("relation", "n_pairs", "n_runs", "n_queries", "complete")}
         found = {"violated": self.violated, "findings": [finding.to_dict() for finding in self.findings]}
         return {**numbers, **rest, **found, "leaks": [str(leak) for leak in self.leaks]}
@@ -385,10 +386,6 @@ class _Audit:
 
 def _number(value):
     return None if value is None else float(value)
-
-
-def _plain(value):
-    return value if value is None or math.isfinite(value) else ("inf" if value > 0 else "-inf")
 
 
 def _lists(records) -> list[list[int]]:

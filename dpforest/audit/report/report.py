@@ -28,6 +28,7 @@ from tqdm import tqdm
 import dpforest
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit, greybox
+from dpforest.audit.plain import plain
 from dpforest.audit.report.subjects import EXACT, GREY_BOX, LAYERS, SCALES, STATISTICAL, Scale, Subject
 from dpforest.audit.sampling.bounds import check_confidence
 from dpforest.audit.sampling.empirical import EmpiricalAudit, empirical
@@ -293,17 +294,6 @@ def _write(path: Path, what: dict[str, Any]) -> None:
     part = path.with_name(path.name + ".part")
     part.write_text(json.dumps(plain(what), indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
     part.replace(path)
-
-
-def plain(thing: Any) -> Any:
-    """The same thing with infinities as text, which JSON has no numbers for."""
-    if isinstance(thing, dict):
-        return {word: plain(value) for word, value in thing.items()}
-    if isinstance(thing, (list, tuple)):
-        return [plain(value) for value in thing]
-    if isinstance(thing, float) and math.isinf(thing):
-        return "inf" if thing > 0 else "-inf"
-    return thing
 
 
 def _read(row: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism
 from dpforest.audit.report.learners import LEARNERS, binary_schema, default_universe, learner, pair_audit, telling_pairs
 from dpforest.audit.report.primitives import CAP, Counts, Selection, TextbookLaplace, universe
 from dpforest.audit.report.report import HOLDS, UNEXPECTED, VIOLATED, Report, holm, look, run, spell
-from dpforest.audit.report.subjects import EXACT, FULL, GREY_BOX, LAYERS, SMALL, STATISTICAL, expected_bound
+from dpforest.audit.report.subjects import EXACT, FULL, GREY_BOX, LAYERS, SMALL, STATISTICAL, best_bound
 from dpforest.audit.search.pairs import Pair, are_neighbours
 from dpforest.chance import Seeded
 from dpforest.curator import CALIBRATIONS
@@ -389,14 +389,14 @@ def test_scales():
     assert SMALL.most("replays", 1000) == 1  # one record always is
 
 
-def test_the_expected_bound_is_what_a_test_gives_on_average():
+def test_the_best_bound_is_what_a_test_gives_on_average():
     """Within 0.03 of the bound at the expected counts; never above the loss; zero for equal laws."""
     p, q = np.array([[0.5, 0.3, 0.2]]), np.array([[0.2, 0.3, 0.5]])
-    found = expected_bound(p, q, 10_000)[0]
+    found = best_bound(p, q, 10_000)[0]
     assert found == pytest.approx(reports.empirical.__globals__["epsilon_lower"](5000, 10_000, 2000, 10_000), abs=0.03)
     assert found < math.log(2.5)
-    assert expected_bound(p, p, 100)[0] == 0
-    assert expected_bound(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), 1000)[0] > 5
+    assert best_bound(p, p, 100)[0] == 0
+    assert best_bound(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), 1000)[0] > 5
 
 
 # -- the table -----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from dpforest import mechanisms, scores
 from dpforest.audit.exact.laws import Dataset, Law, Record
 from dpforest.audit.exact.multisets import Multisets
 from dpforest.audit.exact.replay import ExactAudit
-from dpforest.audit.report.subjects import Scale, expected_bound
+from dpforest.audit.report.subjects import Scale, best_bound
 from dpforest.audit.search.pairs import Pair
 from dpforest.chance import Seeded
 from dpforest.privacy import ADD_REMOVE, RELATIONS, check_relation
@@ -144,7 +144,7 @@ class Selection:
                 worst = (float(losses[at]), *(both if gap[at, candidate] > 0 else both[::-1]), candidate)
             hopeful = np.flatnonzero(losses > telling[0])  # no bound exceeds the loss
             if len(hopeful):
-                seen = expected_bound(laws[one[hopeful]], laws[other[hopeful]], scale.n)
+                seen = best_bound(laws[one[hopeful]], laws[other[hopeful]], scale.n)
                 if seen[at := int(seen.argmax())] > telling[0] + 1e-12:
                     telling = (float(seen[at]), *found(hopeful[at]))
         return worst, telling, (len(rows) * len(crowds), len(one) * len(crowds))

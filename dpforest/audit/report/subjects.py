@@ -11,6 +11,7 @@ import numpy as np
 from dpforest.audit.exact.laws import Dataset, Law
 from dpforest.audit.exact.multisets import largest
 from dpforest.audit.exact.replay import ExactAudit
+from dpforest.audit.sampling.bounds import wilson
 from dpforest.audit.sampling.events import KINDS
 from dpforest.audit.search.pairs import Pair
 from dpforest.estimators import PrivateForestClassifier
@@ -25,7 +26,7 @@ __all__ = [
     "STATISTICAL",
     "Scale",
     "Subject",
-    "expected_bound",
+    "best_bound",
 ]
 
 LAYERS = EXACT, GREY_BOX, STATISTICAL = "exact", "greybox", "statistical"
@@ -150,7 +151,7 @@ class Subject:
         return tuple(layer for layer in LAYERS if layer != GREY_BOX or self.estimator is not None)
 
 
-def expected_bound(p: np.ndarray, q: np.ndarray, n: int) -> np.ndarray:
+def best_bound(p: np.ndarray, q: np.ndarray, n: int) -> np.ndarray:
     """The bound on the loss that the best event may be trusted to give in ``n`` draws per side.
 
     Parameters
@@ -170,9 +171,7 @@ def expected_bound(p: np.ndarray, q: np.ndarray, n: int) -> np.ndarray:
             order = np.argsort(-np.nan_to_num(np.log(one) - np.log(other), nan=-np.inf), axis=1, kind="stable")
         x = np.cumsum(np.take_along_axis(one, order, axis=1), axis=1).clip(0, 1)
         y = np.cumsum(np.take_along_axis(other, order, axis=1), axis=1).clip(0, 1)
-        z2 = 1.96**2 / n
-        low = x + z2 / 2 - np.sqrt(z2 * (x * (1 - x) + z2 / 4))
-        high = y + z2 / 2 + np.sqrt(z2 * (y * (1 - y) + z2 / 4))
+        low, high = wilson(n * x, n, 1.96)[0], wilson(n * y, n, 1.96)[1]
         with np.errstate(divide="ignore"):
-            best = np.maximum(best, (np.log(np.maximum(low, 0)) - np.log(high)).max(axis=1))
+            best = np.maximum(best, (np.log(low) - np.log(high)).max(axis=1))
     return best

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-from dpforest.audit.sampling.bounds import lower_end, upper_end
+from dpforest.audit.sampling.bounds import lower_end, upper_end, wilson
 from dpforest.audit.sampling.classifiers import classifiers
 from dpforest.audit.sampling.features import Feature
 from dpforest.audit.sampling.outputs import Batch, canonical
@@ -88,25 +88,19 @@ class Proposal:
 ANYTHING = Proposal(Event("any output", lambda batch: np.zeros(batch.size), 0.0, True), True, -np.inf)
 
 
-def _wilson(hits, m, z: float) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's approximate ends for a probability at ``z`` standard errors: fast enough for millions of thresholds."""
-    middle, spread = hits + z * z / 2, z * np.sqrt(hits * (1 - hits / m) + z * z / 4)
-    return np.maximum(middle - spread, 0) / (m + z * z), (middle + spread) / (m + z * z)
-
-
 def promise(hits, other_hits, m: int, n: int, confidence: float, exact: bool = False) -> np.ndarray:
     """The bound that ``n`` fresh draws are expected to give for an event seen so often in ``m`` draws on either side.
 
     Both probabilities are taken one standard error to the worse, and the bound is that of the hits to be expected then:
     by Clopper and Pearson's ends if ``exact``, else by Wilson's.
     """
-    x = n * _wilson(np.asarray(hits, dtype=float), m, 1.0)[0]
-    y = n * _wilson(np.asarray(other_hits, dtype=float), m, 1.0)[1]
+    x = n * wilson(np.asarray(hits, dtype=float), m, 1.0)[0]
+    y = n * wilson(np.asarray(other_hits, dtype=float), m, 1.0)[1]
     error = (1 - confidence) / 2
     if exact:
         low, high = lower_end(x, n, error), upper_end(y, n, error)
     else:
-        low, high = _wilson(x, n, float(-ndtri(error)))[0], _wilson(y, n, float(-ndtri(error)))[1]
+        low, high = wilson(x, n, float(-ndtri(error)))[0], wilson(y, n, float(-ndtri(error)))[1]
     with np.errstate(divide="ignore"):
         return np.log(low) - np.log(high)
 

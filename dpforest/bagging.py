@@ -1,0 +1,86 @@
+"""Random forests before any split: which records a tree sees, and which features a node may split on."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral
+
+import numpy as np
+
+from dpforest.chance import Chance
+from dpforest.curator import Curator
+from dpforest.privacy import ADD_REMOVE
+
+__all__ = ["SAMPLINGS", "n_candidates", "random_features", "share_out"]
+
+#: How the trees may share the records: all to every tree; each to one tree, by a coin of its own; a Poisson number of
+#: copies to every tree; and as published, as many draws with replacement for every tree as there are records.
+SAMPLINGS = ("all", "assignment", "poisson", "bootstrap")
+
+
+def share_out(sampling: str, curator: Curator, epsilon: float, n_trees: int, relation: str) -> tuple[float, str]:
+    """Give the trees their records; returns each tree's budget, and the ledger kind by which the trees compose.
+
+    Parameters
+    ----------
+    sampling : {"all", "assignment", "poisson", "bootstrap"}
+    epsilon : float
+        Budget of the forest.
+    relation : {"add-remove", "replace-one"}
+
+    Guarantee
+    ---------
+    Trees that spend their budgets make a forest that spends ``epsilon``: by sequential composition, by
+    :prf:ref:`thm-assignment`, or by :prf:ref:`thm-bootstrap`.  Not so for ``"bootstrap"``, where a tree gets the
+    ``epsilon / n_trees`` of the papers and the ledger says what that costs (:prf:ref:`thm-bootstrap-size`).
+
+    Notes
+    -----
+    Under a Poisson bootstrap a tree that costs e under add-remove costs ``exp(e) - 1``, and ``2 sinh e`` under
+    replace-one, so the budget here is the inverse.  Trees are calibrated for ``relation``, and every query that they
+    ask costs half as much under add-remove as under replace-one, hence the other 2 in the second line.
+    """
+    each = epsilon / n_trees
+    if sampling == "all":
+        return each, "sequential"
+    if sampling == "assignment":
+        curator.assign(n_trees)
+        return epsilon, "assignment"
+    if sampling == "poisson":
+        curator.poisson_bootstrap(n_trees)
+        return (math.log1p(each) if relation == ADD_REMOVE else 2 * math.asinh(each / 2)), "poisson-bootstrap"
+    curator.bootstrap(n_trees)
+    return each, "bootstrap"
+
+
+def n_candidates(max_features, n_features: int) -> int:
+    """Size of a node's random subset of features: ``"sqrt"`` (rounded up), ``"all"``, or a whole number from 1 on."""
+    if max_features == "sqrt":
+        return math.isqrt(n_features - 1) + 1
+    if max_features == "all":
+        return n_features
+    if isinstance(max_features, Integral) and not isinstance(max_features, bool) and int(max_features) >= 1:
+        return min(int(max_features), n_features)
+    raise ValueError(f"max_features must be 'sqrt', 'all' or a whole number from 1 on, not {max_features!r}")
+
+
+def random_features(chance: Chance, usable: np.ndarray, size: int) -> np.ndarray:
+    """A uniform subset of ``size`` of each node's usable features, all of them where there are fewer.
+
+    Parameters
+    ----------
+    usable : ndarray of bool, shape (n_nodes, n_features)
+
+    Returns
+    -------
+    ndarray of bool, shape (n_nodes, n_features)
+    """
+    drawn = usable.copy()
+    available = usable.sum(axis=1)
+    for n in np.unique(available[available > size]):
+        rows = np.flatnonzero(available == n)
+        places = np.nonzero(usable[rows])[1].reshape(len(rows), n)
+        kept = chance.subsets(int(n), size, len(rows))
+        drawn[rows] = False
+        drawn[rows[:, None], np.take_along_axis(places, kept, axis=1)] = True
+    return drawn

@@ -1,0 +1,305 @@
+"""DiffPRFs: a private random forest that cuts numeric features where it pays (Mu, Ding, Song and Lu, 2016).
+
+At each node the exponential mechanism chooses a cut for every numeric feature of a random subset, intervals weighted by
+length, and then a feature among the subset, each numeric one with its chosen cut.  On the public grid of a schema all
+intervals are equally long.  The chapter *Rivals* has the claims.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+
+from dpforest import budgets, scores
+from dpforest.bagging import SAMPLINGS, n_candidates, random_features, share_out
+from dpforest.curator import CALIBRATIONS, STOP
+from dpforest.estimators import MAX_DEPTH, PrivateForestClassifier, check_choice, check_count
+from dpforest.mechanisms import SELECTIONS
+from dpforest.privacy import claim
+from dpforest.tree import MAX_NODES, Growth
+
+__all__ = ["DiffPRFsClassifier"]
+
+VOTES = ("counts", "majority")
+HEAD_START = 6.0  # of *stop*, as in eDPRF
+PURITY = "which nodes hold a single class", "DiffPRFs, the condition that ends a branch"
+CRITERIA = tuple(name for name, score in scores.CLASSIFICATION.items() if not score.needs_cap)
+
+
+@claim("alg-diffprfs", "thm-diffprfs", "pub-diffprfs")
+class DiffPRFsClassifier(PrivateForestClassifier):
+    """Private random forest with chosen cuts of numeric features.
+
+    A numeric feature is cut in two on a public bin edge inside the node's range, and may be cut again below; a
+    categorical one is split into one child per category, once on a path.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of the whole forest, positive; ``"non-private"`` turns the noise off.
+    schema : Schema
+        What is public: bounds, categories, classes.  Required.
+    n_estimators : int
+    max_depth : int
+        Splits on the longest path; 0 makes every tree a single leaf.
+    max_features : int, "sqrt" or "all"
+        Size of the random subset of features that a node chooses from.
+    n_bins : int
+        Public bins of each numeric feature, equally wide over its bounds; cuts fall on their edges.
+    relation : {"add-remove", "replace-one"}
+        Which data sets are neighbours.
+    variant : {"proved", "published"}
+        ``"published"`` is the paper to the letter: bootstraps, the purity test, equal shares per level, half of each
+        for a noisy record count that nothing uses and half, in as many parts as there are numeric features and one
+        more, for the selections, exponents ``epsilon / (2 sensitivity)``, majority vote.  It warns, for its proof
+        fails.
+    sampling : {"auto", "all", "assignment", "poisson", "bootstrap"}
+        As in :class:`~dpforest.papers.diffprf.DiffPRFClassifier`.
+    two_stage : bool
+        True: a cut for each numeric feature first, then a feature, each selection with an equal part of the node's
+        share.  False: one selection among all cuts of all features, with the whole share.
+    selection : {"auto", "exponential", "permute-and-flip"}
+        Mechanism of cuts and features; auto is exponential as published, permute-and-flip if proved.
+    criterion : {"gini", "gini-gain", "majority", "normalised-gini"}
+    budget, calibration, vote
+        As in :class:`~dpforest.papers.diffprf.DiffPRFClassifier`.
+    stop : {"auto", "candidate", "never", "purity"}
+        What may end a branch early.  ``"candidate"`` (auto if proved): *stop* stands among the candidates of the last
+        selection.  ``"purity"`` (published only): the node's records share one class, read without paying.
+    stop_margin : float
+        Head start of the *stop* candidate, in units of the selection's noise.
+    max_nodes : int
+        The forest does not grow beyond this; branches that would are leaves.
+    source, random_state, n_jobs
+        As in :class:`~dpforest.papers.edprf.EDPRFClassifier`.
+
+    Attributes
+    ----------
+    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_
+
+    Guarantee
+    ---------
+    ``variant="proved"``: ``epsilon``-differential privacy of the released forest under ``relation``
+    (:prf:ref:`thm-diffprfs`).  ``variant="published"``: none for any finite epsilon (:prf:ref:`pub-diffprfs`).
+
+    Source
+    ------
+    Journal on Communications 37(9), 2016, read through its abstract and the papers that compare with it.
+
+    Examples
+    --------
+    >>> from dpforest import Schema
+    >>> from dpforest.papers.diffprfs import DiffPRFsClassifier
+    >>> schema = Schema(numeric={"x": (0, 1)}, classes=["no", "yes"])
+    >>> X = [[i / 200] for i in range(200)]
+    >>> y = ["no"] * 100 + ["yes"] * 100
+    >>> model = DiffPRFsClassifier(epsilon=4.0, schema=schema, n_estimators=1, max_depth=1, random_state=0).fit(X, y)
+    >>> model.predict([[0.1], [0.9]]).tolist()
+    ['no', 'yes']
+    """
+
+    def __init__(
+        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=5, max_features="sqrt", n_bins=32,
+        relation="add-remove", variant="proved", sampling="auto", two_stage=True, selection="auto", criterion="gini",
+        budget="auto", calibration="auto", vote="auto", stop="auto", stop_margin=HEAD_START, max_nodes=MAX_NODES,
+        source="seeded", random_state=None, n_jobs=None,
+    ):  # fmt: skip
+        self.epsilon = epsilon
+        self.schema = schema
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.max_features = max_features
+        self.n_bins = n_bins
+        self.relation = relation
+        self.variant = variant
+        self.sampling = sampling
+        self.two_stage = two_stage
+        self.selection = selection
+        self.criterion = criterion
+        self.budget = budget
+        self.calibration = calibration
+        self.vote = vote
+        self.stop = stop
+        self.stop_margin = stop_margin
+        self.max_nodes = max_nodes
+        self.source = source
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _grow(self, curator, chance, schema, ledger, epsilon):
+        published, stop = self.variant == "published", self._option("stop")
+        each, sharing = share_out(self._option("sampling"), curator, epsilon, self.n_estimators, self.relation)
+        growth = Growth(
+            self.n_estimators, schema.n_features, schema.n_classes, ledger, sharing, self.max_nodes
+        )  # fmt: skip
+        shares = budgets.Shares(self._option("budget"), each, self.max_depth + 1)
+        splits = Splits(curator.cardinalities, np.array([name in schema.numeric for name in schema.columns]))
+        ranges = np.tile([np.zeros_like(splits.sizes), splits.sizes - 1], (self.n_estimators, 1, 1))
+        size = n_candidates(self.max_features, schema.n_features)
+        half = 2 if published else 1  # the published count takes the other half
+        for level in range(1, shares.depth + 1):
+            frontier = growth.frontier
+            columns = splits.within(ranges, frontier.unused)
+            usable = splits.owners(columns)
+            splittable = usable.any(axis=1) & (level < shares.depth)
+            if stop == "purity":
+                what, where = PURITY
+                counts = curator.peek(growth, frontier.nodes, what=what, where=where)
+                splittable &= (counts > 0).sum(axis=1) > 1
+            if published:
+                curator.count_records(growth, frontier.nodes, frontier.scopes, shares.branch(level) / half)
+            self._settle(growth, curator, frontier[~splittable], shares.leaf(level, stopped=False) / half)
+            inner = frontier[splittable]
+            if not len(inner):
+                break
+            columns = columns[splittable]
+            columns &= random_features(chance, usable[splittable], size)[:, splits.owner]
+            choice = self._choose(curator, growth, inner, columns, splits, shares.branch(level) / half)
+            arities = splits.arity[choice]
+            grows = (choice != STOP) & growth.room(np.where(choice == STOP, 0, arities))
+            self._settle(growth, curator, inner[~grows], shares.leaf(level, stopped=True))
+            ranges = splits.divide(ranges[splittable][grows], choice[grows])
+            growth.branch(
+                inner[grows], splits.owner[choice[grows]], arities[grows], masks=splits.mask[choice[grows]],
+                binary=splits.cut[choice[grows]], reuse=splits.cut[choice[grows]],
+            )  # fmt: skip
+        return growth.release()
+
+    def _choose(self, curator, growth, inner, columns, splits, epsilon):
+        """The split of each node, a column of :class:`Splits`, or ``STOP``."""
+        options = {
+            "score": scores.CLASSIFICATION[self.criterion], "mechanism": self._option("selection"),
+            "calibration": self._option("calibration"),
+        }  # fmt: skip
+        if self.two_stage:
+            numeric = splits.owners(columns) & splits.ordered
+            # as published a part for every numeric feature there is; proved, for those that the node considers
+            n_cuts = splits.ordered.sum() if self.variant == "published" else numeric.sum(axis=1)
+            epsilon = np.broadcast_to(epsilon / (n_cuts + 1), len(inner))
+            for feature in np.flatnonzero(numeric.any(axis=0)):
+                some = np.flatnonzero(numeric[:, feature])
+                mine = columns[some] & (splits.owner == feature)
+                nodes = inner[some]
+                cut = curator.choose_cut(growth, nodes.nodes, nodes.scopes, mine, epsilon[some], **options)
+                columns[some] &= ~mine
+                columns[some, cut] = True
+        margin = self.stop_margin if self._option("stop") == "candidate" else None
+        return curator.choose_cut(growth, inner.nodes, inner.scopes, columns, epsilon, stop_margin=margin, **options)
+
+    def _settle(self, growth, curator, leaves, epsilon) -> None:
+        if not len(leaves):
+            return
+        counts = curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon)
+        if self._option("vote") == "majority":
+            counts = np.eye(curator.n_classes, dtype=np.int64)[counts.argmax(axis=1)]
+        growth.settle(leaves, counts)
+
+    def _option(self, name: str) -> str:
+        value = getattr(self, name)
+        if value != "auto":
+            return value
+        return (PUBLISHED if self.variant == "published" else PROVED)[name]
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count(self.n_estimators, "n_estimators")
+        check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
+        check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
+        n_candidates(self.max_features, 1)
+        check_choice(self.sampling, "sampling", ("auto", *SAMPLINGS))
+        check_choice(self.two_stage, "two_stage", (True, False))
+        check_choice(self.selection, "selection", ("auto", *SELECTIONS))
+        check_choice(self.criterion, "criterion", CRITERIA)
+        check_choice(self.budget, "budget", ("auto", *budgets.PLANS))
+        check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
+        check_choice(self.vote, "vote", ("auto", *VOTES))
+        check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
+        if not isinstance(self.stop_margin, Real) or not abs(float(self.stop_margin)) <= 1e6:
+            raise ValueError(f"stop_margin must be a finite number of at most a million, not {self.stop_margin!r}")
+        if self.variant == "published":
+            asked = {name: getattr(self, name) for name in PUBLISHED if getattr(self, name) != "auto"}
+            if self.criterion != "gini":
+                asked["criterion"] = self.criterion
+            if not self.two_stage:
+                asked["two_stage"] = False
+            if asked:
+                raise ValueError(f"variant='published' is the paper to the letter, so not with {asked}: use 'proved'")
+            return
+        if self.sampling == "bootstrap":
+            raise ValueError(
+                "sampling='bootstrap' costs more than epsilon, so no proof covers it: use 'poisson', or 'all', or "
+                "variant='published'"
+            )
+        if self.stop == "purity":
+            raise ValueError("stop='purity' reads the data unpaid, so no proof covers it; use variant='published'")
+        if self._option("stop") == "candidate" and scores.CLASSIFICATION[self.criterion].rest is None:
+            raise ValueError(f"criterion={self.criterion!r} has no stop candidate in its range: use stop='never'")
+
+
+class Splits:
+    """The splits that a schema knows, in the columns of :meth:`~dpforest.curator.Curator.choose_cut`.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (n_features,)
+        Codes of each feature.
+    ordered : ndarray of bool, shape (n_features,)
+        Which features are numeric, and so are cut in two.
+
+    Attributes
+    ----------
+    owner, code : ndarray of int, shape (n_columns,)
+        Feature of each column, and the last code below its cut.
+    cut : ndarray of bool, shape (n_columns,)
+        Which columns are cuts; the others have one child per code.
+    arity : ndarray of int, shape (n_columns,)
+    mask : ndarray of uint64, shape (n_columns, 4)
+        Which codes go to the second child of a cut.
+    """
+
+    def __init__(self, sizes: np.ndarray, ordered: np.ndarray):
+        self.sizes, self.ordered = sizes, ordered
+        self.owner = np.repeat(np.arange(len(sizes)), sizes)
+        self.code = np.concatenate([np.arange(size) for size in sizes])
+        last = self.code == sizes[self.owner] - 1
+        self.cut = ordered[self.owner] & ~last
+        self.arity = np.where(self.cut, 2, sizes[self.owner])
+        codes = np.arange(256)
+        above = (codes > self.code[:, None]) & (codes < sizes[self.owner][:, None])
+        self.mask = np.packbits(above, axis=1, bitorder="little").view(np.uint64)
+        self._whole = ~ordered[self.owner] & last & (sizes[self.owner] > 1)
+
+    def within(self, ranges: np.ndarray, unused: np.ndarray) -> np.ndarray:
+        """The splits of each node, bool (n_nodes, n_columns): cuts inside its ranges, and features not yet used up.
+
+        ``ranges``, of shape (n_nodes, 2, n_features), holds the first and the last code that a node's records may have.
+        """
+        low, high = ranges[:, 0][:, self.owner], ranges[:, 1][:, self.owner]
+        return (self.cut & (low <= self.code) & (self.code < high)) | (self._whole & unused[:, self.owner])
+
+    def owners(self, columns: np.ndarray) -> np.ndarray:
+        """Which features have one of the ``columns`` (n_nodes, n_columns): bool (n_nodes, n_features)."""
+        starts = np.cumsum(self.sizes) - self.sizes
+        return np.logical_or.reduceat(columns, starts, axis=1)
+
+    def divide(self, ranges: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """The ranges of the children, in order, when each node is split by its column."""
+        arity = self.arity[columns]
+        children = np.repeat(ranges, arity, axis=0)
+        first, cut = np.cumsum(arity) - arity, self.cut[columns]
+        owner, code = self.owner[columns[cut]], self.code[columns[cut]]
+        children[first[cut], 1, owner] = code
+        children[first[cut] + 1, 0, owner] = code + 1
+        return children
+
+
+#: What ``"auto"`` stands for, by variant.
+PUBLISHED = {
+    "sampling": "bootstrap", "selection": "exponential", "budget": "uniform", "calibration": "sensitivity",
+    "vote": "majority", "stop": "purity",
+}  # fmt: skip
+PROVED = {
+    "sampling": "all", "selection": "permute-and-flip", "budget": "aligned-uniform", "calibration": "range",
+    "vote": "counts", "stop": "candidate",
+}  # fmt: skip

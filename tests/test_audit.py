@@ -212,6 +212,21 @@ def test_laws_may_come_from_elsewhere():
     assert audit.output == "a"
 
 
+def test_an_output_that_neither_side_has_shows_nothing():
+    """A law from elsewhere may list what never happens; only where the other side can do it, it is infinite loss."""
+
+    def law(estimator, schema, dataset, view):
+        return (
+            {"never": 0.0, "a": 0.5, "b": 0.5} if len(dataset) % 2 else {"never": never, "a": 0.25, "b": 0.75 - never}
+        )
+
+    never = 0.0
+    assert exact_audit(OneLeaf(), n_max=2, law=law).epsilon == pytest.approx(math.log(2), rel=1e-12)
+    never = 0.25
+    audit = exact_audit(OneLeaf(), n_max=2, law=law)
+    assert (audit.epsilon, audit.output, audit.probabilities) == (math.inf, "never", (0.25, 0.0))
+
+
 @relations
 def test_both_ways_round_are_looked_at(relation):
     """The larger ratio, 2, is met one way round alone: now on the one data set of a pair, now on the other."""

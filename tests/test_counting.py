@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpforest import counting
-from dpforest.counting import bits, masks, program, queries
+from dpforest.counting import bits, checks, masks, program, queries, tables
 from dpforest.counting.structure import Splits
 from dpforest.counting.threads import pieces_of
 
@@ -252,6 +252,174 @@ def test_all_features_by_default():
     assert counting.histogram_bytes(len(case.allowed), case.cardinalities, case.n_classes) == answer.nbytes
 
 
+# -- sums of the rows of a table -------------------------------------------------------------------------------------
+
+
+def target_powers(n_powers, n_codes=241):
+    """What a target's code adds to its moments: 1, t, t squared."""
+    return np.arange(n_codes)[:, None] ** np.arange(n_powers)
+
+
+def random_table(rng, n_codes, n_sums=None):
+    """Columns of every kind: large, small, constant, of a power of two, equal to another, and equal rows."""
+    n_sums = n_sums or int(rng.integers(1, 6))
+    table = rng.integers(0, 1 << 31, (n_codes, n_sums)) >> rng.integers(0, 31, n_sums)
+    kind = rng.integers(6, size=n_sums)
+    table[:, kind == 1] = rng.integers(0, 1 << 31)
+    table[:, kind == 2] = rng.integers(0, 2, (n_codes, 1)) << int(rng.integers(31))
+    table[:, kind == 3] = table[:, :1]
+    return table[rng.integers(0, n_codes, n_codes)] if rng.random() < 0.3 else table
+
+
+def sums(case, table, **options):
+    """Both answers of the library."""
+    records = case.codes, case.labels, table, case.splits, case.slots
+    return (
+        counting.node_sums(*records, assignment=case.assignment, **options),
+        counting.candidate_sums(*records, case.features, case.masks, assignment=case.assignment, **options),
+    )
+
+
+def resum(case, table):
+    """What they should be, added up record by record."""
+    where, added = records_at(case.splits, case.codes, case.assignment), table[case.labels]
+    n_slots, n_candidates = case.features.shape
+    nodes = np.zeros((n_slots, table.shape[1]), dtype=np.int64)
+    candidates = np.zeros((n_slots, n_candidates, 2, table.shape[1]), dtype=np.int64)
+    for node in np.flatnonzero(case.slots >= 0):
+        slot = case.slots[node]
+        nodes[slot] += added[where[node]].sum(axis=0)
+        for k in range(n_candidates):
+            inside = bits_of(case.masks[slot, k])[case.codes[case.features[slot, k]]]
+            for child in (0, 1):
+                candidates[slot, k, child] += added[where[node] & (inside == child)].sum(axis=0)
+    return nodes, candidates
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("seed", range(40))
+def test_sums_equal_the_sum_over_the_records(seed, engine):
+    case = Case(seed, n_classes=[None, 2, 5, 12, 241, 256][seed % 6])
+    table = random_table(case.rng, case.n_classes)
+    assert_same(sums(case, table, engine=engine), resum(case, table))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("n_powers", [1, 2, 3])
+@pytest.mark.parametrize("n_rows", [0, 1, 65, bits.BLOCK - 1, 2 * bits.BLOCK + 77])
+def test_moments_of_the_target(n_rows, n_powers, engine):
+    case = Case(n_rows, n_rows=n_rows, n_classes=241, n_trees=2, depth=3, n_candidates=5, cardinalities=[2, 7, 30])
+    assert_same(sums(case, target_powers(n_powers), engine=engine), resum(case, target_powers(n_powers)))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("n_candidates", [0, 1, 4, 9])
+@pytest.mark.parametrize(("n_codes", "n_sums"), [(1, 1), (3, 300), (40, 5), (256, 70), (256, 300)])
+def test_one_sum_to_hundreds(n_codes, n_sums, n_candidates, engine):
+    case = Case(n_sums, n_rows=150, n_classes=n_codes, n_trees=2, depth=2, n_candidates=n_candidates)
+    table = case.rng.integers(0, 1 << 31, (n_codes, n_sums))
+    assert_same(sums(case, table, engine=engine), resum(case, table))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_class_counts_are_the_sums_of_the_identity(engine):
+    case = Case(4, n_rows=300, n_classes=7, n_trees=2, depth=2, n_candidates=3)
+    expected = case.ask(engine=engine)[:2]
+    assert_same(sums(case, np.eye(7, dtype=np.int64), engine=engine), expected)
+
+
+@pytest.mark.parametrize("engine", ["rows", "bits"])
+@pytest.mark.parametrize("n_jobs", [2, 5])
+def test_threads_change_no_sum(n_jobs, engine):
+    case = Case(1, n_rows=60_000, n_classes=241, n_trees=3, depth=3, n_candidates=4)
+    table = target_powers(3)
+    assert_same(sums(case, table, engine=engine, n_jobs=n_jobs), sums(case, table, engine=engine))
+
+
+@pytest.mark.parametrize("engine", ["rows", "bits"])
+def test_sums_beyond_32_bits(engine):
+    case = Case(9, n_rows=5000, n_classes=2, n_trees=1, depth=0, n_candidates=0)
+    case.assignment = None
+    table = np.array([[(1 << 31) - 1, 1], [(1 << 31) - 1, (1 << 31) - 1]])
+    got, _ = sums(case, table, engine=engine)
+    ones = int(case.labels.sum())
+    assert got.tolist() == [[5000 * ((1 << 31) - 1), 5000 - ones + ones * ((1 << 31) - 1)]]
+
+
+@pytest.mark.parametrize("engine", ["rows", "bits"])
+def test_the_table_may_be_read_only_and_of_any_layout_and_is_not_changed(engine):
+    case = Case(8, n_rows=100, n_classes=30)
+    table = np.asfortranarray(target_powers(3, 30))
+    table.flags.writeable = False
+    assert_same(sums(case, table, engine=engine), resum(case, table))
+    np.testing.assert_array_equal(table, target_powers(3, 30))
+
+
+def planes_of(table):
+    """What the bit engine counts, as a matrix: one line per label, a column of ones, then the planes."""
+    planes = tables.of_table(table)[0]
+    labels = np.arange(len(table))[:, None]
+    runs = (labels - planes.runs[:, 0]) % 256 <= planes.runs[:, 1]
+    octets = np.unpackbits(planes.member.T[: len(table)], axis=1, bitorder="little")
+    return np.hstack([np.ones_like(labels), runs, octets])[:, : len(planes.weights)], planes
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_planes_and_cells_give_back_the_table(seed):
+    rng = np.random.default_rng(seed)
+    table = random_table(rng, int(rng.integers(1, 257)), [None, None, 60][seed % 3])
+    matrix, planes = planes_of(table)
+    np.testing.assert_array_equal(matrix @ planes.weights, table)
+    cells = tables.of_table(table)[1]
+    if cells.amount.size:
+        np.testing.assert_array_equal(cells.amount @ cells.weights, table)
+    else:
+        np.testing.assert_array_equal(cells.weights[cells.group[: len(table)]], table)
+
+
+@pytest.mark.parametrize(
+    ("table", "n_planes", "n_octets"),
+    [
+        (target_powers(1), 0, 0),  # the plain count
+        (target_powers(2), 8, 1),  # the digits of t
+        (target_powers(3), 22, 3),  # of t squared, the lowest digit is that of t, and the next is 0
+        (np.repeat(target_powers(2), 5, axis=1), 8, 1),
+        (np.eye(2, dtype=np.int64), 1, 0),
+        (np.diag([3, 1 << 30, 0, 5]), 3, 0),  # weighted class counts cost no more than class counts
+        (np.eye(256, dtype=np.int64), 255, 32),
+        (np.arange(256)[:, None] >= np.array([[9, 100]]), 2, 0),  # thresholds
+        (np.arange(9)[:, None] % 2, 1, 1),  # not a run of labels
+    ],
+)
+def test_as_few_planes_as_the_table_needs(table, n_planes, n_octets):
+    matrix, planes = planes_of(table.astype(np.int64))
+    assert (matrix.shape[1] - 1, len(planes.member)) == (n_planes, n_octets)
+
+
+def test_a_histogram_of_few_groups_else_the_sums():
+    histogram, added = (tables.of_table(table)[1] for table in (np.eye(5, dtype=np.int64), target_powers(2)))
+    assert (len(histogram.weights), histogram.amount.size, histogram.dtype) == (5, 0, np.int32)
+    assert (len(added.weights), added.amount.shape, added.dtype) == (2, (241, 2), np.int64)
+
+
+@pytest.mark.parametrize("engine", ["rows", "bits"])
+def test_a_planted_error_is_found(monkeypatch, engine):
+    case = Case(3, n_rows=500, n_classes=241, n_trees=1, depth=0, n_candidates=1)
+    case.assignment = None
+    expected = resum(case, target_powers(2))
+
+    def wrong(table):
+        planes, cells = tables.of_table(table)
+        member, amount = planes.member.copy(), cells.amount.copy()
+        member[0, case.labels[0]] ^= 1
+        amount[case.labels[0], 1] ^= 1
+        return planes._replace(member=member), cells._replace(amount=amount)
+
+    monkeypatch.setattr(queries, "of_table", wrong)
+    for answer, right in zip(sums(case, target_powers(2), engine=engine), expected, strict=True):
+        assert (answer != right).any()
+
+
 # -- blocks of rows, threads, memory ---------------------------------------------------------------------------------
 
 
@@ -404,6 +572,9 @@ def test_costs_grow_with_the_rows_and_the_engine_follows_them(monkeypatch):
         for n in (10**6, 2 * 10**6)
     )
     assert large["rows"] == pytest.approx(2 * small["rows"])
+    sums = counting.costs(10**6, len(case.codes), target_powers(3), case.splits, case.slots, case.features, case.masks)
+    assert sums["rows"] > small["rows"]
+    assert sums["bits"] > small["bits"]
     assert large["bits"] == pytest.approx(2 * small["bits"], rel=0.01)
     used = []
     for module, name in ((queries.rows, "rows"), (queries.bits, "bits")):
@@ -492,6 +663,38 @@ def test_the_small_call_is_valid():
 def test_clear_errors(changes, error, message):
     with pytest.raises(error, match=message):
         call(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"table": [[1], [2]]}, TypeError, "table must be an array of int64, not list"),
+        ({"table": np.ones((2, 1))}, TypeError, "table must be an array of int64, not an array of float64"),
+        ({"table": np.ones(2, np.int64)}, ValueError, r"table must have shape"),
+        ({"table": np.ones((2, 0), np.int64)}, ValueError, r"table must have shape"),
+        ({"table": np.ones((0, 2), np.int64)}, ValueError, r"table must have shape"),
+        ({"table": np.ones((257, 1), np.int64)}, ValueError, r"table must have shape"),
+        ({"table": np.full((2, 1), -1)}, ValueError, "from 0 to 2"),
+        ({"table": np.full((2, 1), 1 << 31)}, ValueError, "from 0 to 2"),
+        ({"labels": np.full(5, 2, np.uint8)}, ValueError, "label 2 is not one of the 2 rows"),
+        ({"features": np.zeros((2, 1))}, TypeError, "features"),
+        ({"masks": np.zeros((2, 4), np.uint64)}, TypeError, "masks"),
+        ({"engine": "gpu"}, ValueError, "engine"),
+    ],
+)
+def test_clear_errors_of_the_sums(changes, error, message):
+    arguments = small()
+    splits = Splits(*(arguments.pop(name) for name in ("feature", "first_child", "arity", "multiway", "mask", "roots")))
+    del arguments["n_classes"]
+    arguments = {**arguments, "table": np.ones((2, 1), np.int64), **changes}
+    with pytest.raises(error, match=message):
+        counting.candidate_sums(splits=splits, **arguments)
+
+
+def test_a_sum_that_may_not_fit_is_refused():
+    checks.check_total(1 << 32, (1 << 31) - 1)
+    with pytest.raises(ValueError, match="64 bits"):
+        checks.check_total((1 << 32) + 5, (1 << 31) - 1)
 
 
 @pytest.mark.parametrize(

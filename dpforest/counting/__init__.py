@@ -1,22 +1,23 @@
 """Stateless integer counting: binned columns in, integer histograms out.
 
-Every query is a sum over records.  So the answers for two tables add up to the answer for both, and the same query
-can be answered by threads, by files larger than memory or by a cluster: count each block of rows, add the integers.
-Nothing is kept per record between calls, nothing is random, and the same integers come out of either engine with
-any number of threads.
+Every query is a sum over records: of ones by class, or of the row that a public table has for the record's label
+(the moments of a target on a public grid are such sums).  So the answers for two tables of records add up to the
+answer for both, and the same query can be answered by threads, by files larger than memory or by a cluster: count
+each block of rows, add the integers.  Nothing is kept per record between calls, nothing is random, and the same
+integers come out of either engine with any number of threads.
 
 Two engines answer the queries on binary candidates.  The *row* engine (:mod:`~dpforest.counting.rows`) walks each
 record down each tree and makes one increment; its cost grows with the depth.  The *bit* engine
 (:mod:`~dpforest.counting.bits`) ANDs bitmaps of 64 records per word and counts ones; its cost grows with the number
-of nodes, candidates and classes, but a unit of it is some 200 times cheaper.  :func:`costs` estimates both, and
-``engine="auto"`` takes the cheaper.
+of nodes, candidates and classes (or binary digits of the table), but a unit of it is some 200 times cheaper.
+:func:`costs` estimates both, and ``engine="auto"`` takes the cheaper.
 
 Records
 -------
 ``codes`` is uint8, C-contiguous, shape (n_features, n_rows): one column after the other, since a count reads few
-columns of many rows.  ``labels`` is uint8, shape (n_rows,), each below ``n_classes``.  ``assignment`` says which tree
-may see each record (integers, shape (n_rows,); a record whose number is no tree's counts nowhere); None lets every tree
-see every record.  Arrays may be read-only; none is written to.
+columns of many rows.  ``labels`` is uint8, shape (n_rows,), each below ``n_classes``, or a row of the table.
+``assignment`` says which tree may see each record (integers, shape (n_rows,); a record whose number is no tree's counts
+nowhere); None lets every tree see every record.  Arrays may be read-only; none is written to.
 """
 
 from dpforest.counting.queries import (

@@ -5,8 +5,9 @@ next block is touched, and nothing is kept per record.  The bitmaps are the rows
 
 * the tests that are kept for the block, and those made for the current stretch of the trees (see masks.py),
 * per depth of the current path, the records at the node there,
-* the records at the current node that are of class 1, 2, ... (or the binary digits of the leaf of each record),
-* the records of the block that are of class 1, 2, ...
+* the records at the current node that are in each plane, a set of labels (or that are inside each of four candidates;
+  or the binary digits of the leaf of each record),
+* the records of the block that are in each plane (see tables.py); of eight planes, one word after the other.
 
 ANDs, ORs and popcounts over a row are plain loops, which LLVM turns into vector instructions.
 """
@@ -14,7 +15,20 @@ ANDs, ORs and popcounts over a row are plain loops, which LLVM turns into vector
 import numpy as np
 
 from dpforest.counting.masks import FEATURE, LOW, NEGATE, PART, SPAN, STOP, TEST
-from dpforest.counting.words import add_where, helper, kernel, moved, or_rows, pack_interval, pointer, popcount
+from dpforest.counting.tables import LANES
+from dpforest.counting.words import (
+    add_octet,
+    add_octet_4,
+    add_where,
+    helper,
+    kernel,
+    moved,
+    or_rows,
+    pack_interval,
+    pack_octet,
+    pointer,
+    popcount,
+)
 
 # Words of 64 rows in a bitmap, 1.5 kB: long enough to start a loop for, and no power of two, which would make the
 # bitmaps compete for the same lines of the cache.
@@ -44,6 +58,13 @@ def _pack(row, codes, n, low, span):
         for i in range(n & 63):
             word |= np.uint64(np.uint8(codes[64 * whole + i] - low) <= span) << np.uint64(i)
         row[whole] = word
+
+
+@helper
+def _pack_octet(row, labels, n, member):
+    """Bitmaps of eight planes, one word of each after the other: the planes of label l are the bits of member[l]."""
+    for i in range(0, n, 64):
+        pack_octet(moved(row, i // 64 * LANES), moved(labels, i), min(64, n - i), member)
 
 
 @helper
@@ -111,6 +132,17 @@ def _count(a, b, words):
 
 
 @helper
+def _both_counted(row, a, b, words):
+    """Bitmap of the records in ``a`` and in ``b``, and how many they are."""
+    total = _NONE
+    for i in range(words):
+        word = a[i] & b[i]
+        row[i] = word
+        total += popcount(word)
+    return np.int64(total)
+
+
+@helper
 def _count_2x4(p, q, a, b, c, d, words, to_p, to_q, step):
     """Counts of two planes by four tests at once, six loads for eight counts; added to ``to_p`` and ``to_q``."""
     pa, pb, pc, pd, qa, qb, qc, qd = _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE
@@ -135,20 +167,21 @@ def _count_2x4(p, q, a, b, c, d, words, to_p, to_q, step):
 
 @kernel
 def count(
-    codes, labels, n_classes, assignment, first, last,
+    codes, labels, runs, member, assignment, first, last,
     entries, rows, tests, parts, kept, made, made_start, entry_start, first_row, depth, room, whole, ones,
 ):  # fmt: skip
     """Add the counts of rows ``first`` to ``last``: of the nodes, and of their records inside each candidate.
 
-    They go to ``whole`` (n_slots, C) and ``ones`` (n_slots, K, P).  Plane 0 of the counts is *all* classes together;
-    the caller takes the others away from it to get class 0.  That saves one popcount per candidate.  K is a multiple of
-    4 and P of 2, at least C: what is beyond is padding.
+    They go to ``whole`` (n_slots, P) and ``ones`` (n_slots, K, P): first all records, then those in each plane of the
+    table, by ``runs`` or ``member`` (see tables.Planes).  K is a multiple of 4, by padding, and P is even if there are
+    runs.
     """
     n_rows, n_candidates, n_planes = codes.shape[1], ones.shape[1], ones.shape[2]
+    n_runs, n_octets = runs.shape[0], member.shape[0]
     bits, uses, assigned = pointer(room), pointer(rows), assignment.size > 0
     stack = moved(bits, first_row * WORDS)
-    planes = moved(stack, depth * WORDS)  # of class c at c - 1
-    classes = moved(planes, (n_classes - 1) * WORDS)
+    planes = moved(stack, depth * WORDS)  # at the node; inside four candidates, if there are octets
+    labelled = moved(planes, (4 if n_octets > 0 else n_runs) * WORDS)  # in the block
     for begin in range(first, last, BLOCK):
         n = min(BLOCK, last - begin)
         words = (n + 63) >> 6
@@ -156,8 +189,12 @@ def count(
         _make(
             bits, np.int64(0), pointer(kept), np.int64(0), kept.size, pointer(tests), pointer(parts), block, n_rows, n
         )
-        for c in range(n_classes - 1):
-            _pack(moved(classes, c * WORDS), moved(pointer(labels), begin), n, np.uint8(c + 1), np.uint8(0))
+        for p in range(n_runs):
+            low, span = np.uint8(runs[p, 0]), np.uint8(runs[p, 1])
+            _pack(moved(labelled, p * WORDS), moved(pointer(labels), begin), n, low, span)
+        for octet in range(n_octets):
+            to = moved(labelled, LANES * octet * WORDS)
+            _pack_octet(to, moved(pointer(labels), begin), n, moved(pointer(member), 256 * octet))
         place = 0
         for stretch in range(entry_start.size - 1):
             if place >= entry_start[stretch + 1]:
@@ -175,19 +212,31 @@ def count(
                 if slot < 0:
                     continue
                 whole[slot, 0] += _count(here, here, words)
-                for c in range(n_classes - 1):
-                    whole[slot, c + 1] += _count(here, moved(classes, c * WORDS), words)
+                for p in range(n_runs):
+                    whole[slot, p + 1] += _count(here, moved(labelled, p * WORDS), words)
                     if n_candidates > 0:
-                        _both(moved(planes, c * WORDS), here, moved(classes, c * WORDS), _NONE, words)
+                        _both(moved(planes, p * WORDS), here, moved(labelled, p * WORDS), _NONE, words)
+                for octet in range(n_octets):
+                    to = moved(pointer(whole), slot * n_planes + 1 + LANES * octet)
+                    add_octet(moved(labelled, LANES * octet * WORDS), here, WORDS, words, to, n_planes)
                 candidate = moved(uses, entry[USE] + (entry[TREE] < 0))
                 for k in range(0, n_candidates, 4):
                     w, x = moved(bits, candidate[k] * WORDS), moved(bits, candidate[k + 1] * WORDS)
                     y, z = moved(bits, candidate[k + 2] * WORDS), moved(bits, candidate[k + 3] * WORDS)
-                    for p in range(0, n_classes, 2):
+                    to = moved(pointer(ones), (slot * n_candidates + k) * n_planes)
+                    if n_octets > 0:
+                        to[0] += _both_counted(planes, here, w, words)
+                        to[n_planes] += _both_counted(moved(planes, WORDS), here, x, words)
+                        to[2 * n_planes] += _both_counted(moved(planes, 2 * WORDS), here, y, words)
+                        to[3 * n_planes] += _both_counted(moved(planes, 3 * WORDS), here, z, words)
+                        for octet in range(n_octets):
+                            eight = moved(labelled, LANES * octet * WORDS)
+                            add_octet_4(eight, planes, WORDS, words, moved(to, 1 + LANES * octet), n_planes)
+                        continue
+                    for p in range(0, n_runs + 1, 2):
                         one = here if p == 0 else moved(planes, (p - 1) * WORDS)
-                        two = moved(planes, p * WORDS) if p + 1 < n_classes else one
-                        to = moved(pointer(ones), (slot * n_candidates + k) * n_planes + p)
-                        _count_2x4(one, two, w, x, y, z, words, to, moved(to, 1), n_planes)
+                        two = moved(planes, p * WORDS) if p < n_runs else one
+                        _count_2x4(one, two, w, x, y, z, words, moved(to, p), moved(to, p + 1), n_planes)
 
 
 @kernel

@@ -9,6 +9,7 @@ import numpy as np
 from dpforest.counting.bits import AFTER, BLOCK, DEPTH, ENTRY, FLIP, SLOT, TREE, USE, WORDS
 from dpforest.counting.masks import PART, SPAN, STOP, schedule
 from dpforest.counting.structure import Splits, Visit
+from dpforest.counting.tables import Planes
 from dpforest.counting.words import has_vector_popcount
 
 _ONE = np.uint64(1)
@@ -89,29 +90,35 @@ def number_leaves(order: Visit) -> tuple[np.ndarray, np.ndarray]:
     return common & ~np.where(order.parent >= 0, common[order.parent], 0), np.flatnonzero(leaf)
 
 
-def room(plan: Program, n_planes: int) -> np.ndarray:
-    """Workspace of one thread: the bitmaps of one block, aligned to the 64 bytes of a cache line."""
-    n_rows = plan.first_row + plan.depth + 2 * n_planes
+def room(plan: Program, more: int) -> np.ndarray:
+    """Workspace of one thread: the bitmaps of a block, ``more`` after the path, aligned to cache lines of 64 bytes."""
+    n_rows = plan.first_row + plan.depth + more
     raw = np.empty(n_rows * WORDS + 8, dtype=np.uint64)
     skip = -(raw.ctypes.data // 8) % 8
     return raw[skip : skip + n_rows * WORDS]
 
 
-def cost(plan: Program, n_rows: int, n_trees: int, n_classes: int, assigned: bool) -> float:
+def cost(plan: Program, n_rows: int, n_trees: int, planes: Planes | None, assigned: bool) -> float:
     """Estimated nanoseconds of one thread: loops over a bitmap, times what starting one and each of its words takes.
 
-    ``n_classes`` is 0 where values are added instead of counts.
+    ``planes`` is None where values are added instead of counts.
     """
     chosen, n_entries = np.concatenate([plan.kept, plan.made]), len(plan.entries)
     n_parts = int((plan.tests[chosen, STOP] - plan.tests[chosen, PART]).sum())
     n_packed = int((plan.tests[chosen, SPAN] >= 0).sum())
     n_slots = int((plan.entries[:, SLOT] >= 0).sum())
-    n_fours = (len(plan.rows) - n_entries + n_trees) // 4 * ((n_classes + 1) // 2)
-    n_planes = n_slots * (2 * n_classes - 1 if n_fours else n_classes)
-    n_sums = n_entries if n_classes == 0 else 0
+    n_fours = (len(plan.rows) - n_entries + n_trees) // 4  # of candidates
+    n_runs, n_octets = (len(planes.runs), len(planes.member)) if planes else (0, 0)
+    n_planes, n_tiles, n_eights, n_sums = 0, 0, 0, 0
+    if planes is None:
+        n_sums = n_entries
+    elif n_octets:
+        n_planes, n_eights = n_slots + 4 * n_fours, n_octets * (n_slots + 4 * n_fours)
+    else:
+        n_planes, n_tiles = n_slots * (n_runs + 1 + (n_runs if n_fours else 0)), n_fours * (n_runs // 2 + 1)
     # The more inner nodes a tree has, the more of them no record of a block reaches; their children are passed over.
     reached = 1 / (1 + ((n_entries - n_slots) / max(n_trees, 1) / 1024) ** 0.5)
-    loops = reached * (n_entries + n_planes + n_fours + n_sums) + n_parts / 4 + n_packed
-    per_word = reached * (0.09 * n_entries + 0.05 * n_planes + 0.28 * n_fours + 0.1 * n_sums)
-    per_word += 0.045 * n_parts + 0.6 * n_packed + (6.0 * n_trees if assigned else 0)
+    loops = reached * (n_entries + n_planes + n_tiles + n_eights / 4 + n_sums) + n_parts / 4 + n_packed
+    per_word = reached * (0.09 * n_entries + 0.05 * n_planes + 0.6 * n_tiles + 0.5 * n_eights + 0.1 * n_sums)
+    per_word += 0.045 * n_parts + 0.6 * n_packed + 40 * n_octets + (6.0 * n_trees if assigned else 0)
     return _SLOWER * per_word * -(-n_rows // 64) + 8.0 * loops * -(-n_rows // BLOCK)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dpforest.counting import bits, program, rows
-from dpforest.counting.checks import check_codes, check_records, check_slots, check_table
+from dpforest.counting.checks import check_classes, check_codes, check_records, check_slots, check_table
 from dpforest.counting.structure import Splits, check_below, frozen, kind
+from dpforest.counting.tables import Cells, Planes, combine, of_classes, of_table
 from dpforest.counting.threads import check_threads, in_threads, pieces_of, total_of
 
 _PREPARING = 1e5  # nanoseconds: what it takes at least to prepare the bit engine
@@ -38,10 +39,8 @@ def node_class_counts(codes, labels, n_classes, splits, slots, assignment=None, 
     TypeError, ValueError
         When an array has the wrong type or shape, or a value out of range.
     """
-    splits = Splits.of(splits)
-    n_slots = int(np.max(slots, initial=-1)) + 1
-    features, masks = _no_candidates(n_slots)
-    return _count(codes, labels, n_classes, splits, slots, features, masks, assignment, n_jobs, engine)[0]
+    candidates = _no_candidates(int(np.max(slots, initial=-1)) + 1)
+    return _sums(codes, labels, check_classes(n_classes), splits, slots, *candidates, assignment, n_jobs, engine)[0]
 
 
 def candidate_counts(
@@ -61,12 +60,8 @@ def candidate_counts(
     -------
     ndarray of int64, shape (n_slots, K, 2, n_classes)
     """
-    splits = Splits.of(splits)
-    if not isinstance(features, np.ndarray) or features.dtype != np.int32 or features.ndim != 2:
-        raise TypeError("features must be an int32 array of shape (n_slots, K)")
-    if not isinstance(masks, np.ndarray) or masks.dtype != np.uint64 or masks.shape != (*features.shape, 4):
-        raise TypeError(f"masks must be a uint64 array of shape {(*features.shape, 4)}")
-    whole, ones = _count(codes, labels, n_classes, splits, slots, features, masks, assignment, n_jobs, engine)
+    n_classes = check_classes(n_classes)
+    whole, ones = _sums(codes, labels, n_classes, splits, slots, features, masks, assignment, n_jobs, engine)
     return np.stack([whole[:, None] - ones, ones], axis=2)
 
 
@@ -84,8 +79,8 @@ def node_sums(codes, labels, table, splits, slots, assignment=None, n_jobs=1, en
     -------
     ndarray of int64, shape (n_slots, Q)
     """
-    table = check_table(table)
-    return node_class_counts(codes, labels, len(table), splits, slots, assignment, n_jobs, engine) @ table
+    candidates = _no_candidates(int(np.max(slots, initial=-1)) + 1)
+    return _sums(codes, labels, check_table(table), splits, slots, *candidates, assignment, n_jobs, engine)[0]
 
 
 def candidate_sums(
@@ -100,9 +95,8 @@ def candidate_sums(
     ndarray of int64, shape (n_slots, K, 2, Q)
     """
     table = check_table(table)
-    return (
-        candidate_counts(codes, labels, len(table), splits, slots, features, masks, assignment, n_jobs, engine) @ table
-    )
+    whole, ones = _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jobs, engine)
+    return np.stack([whole[:, None] - ones, ones], axis=2)
 
 
 def feature_histograms(
@@ -127,8 +121,8 @@ def feature_histograms(
     Notes ----- The answer takes :func:`histogram_bytes`; the threads add at most 64 MB to it.  For less, ask for
     some of the nodes at a time: give the others the slot -1.
     """
-    splits = Splits.of(splits)
-    codes, labels, assignment, n_classes = check_records(codes, labels, n_classes, splits, assignment)
+    splits, n_classes = Splits.of(splits), check_classes(n_classes)
+    codes, labels, assignment = check_records(codes, labels, n_classes, splits, assignment)
     cardinalities = np.asarray(cardinalities)
     whole = cardinalities.shape == (len(codes),) and cardinalities.dtype.kind in "iu"
     if not whole or (cardinalities < 1).any() or (cardinalities > 256).any():
@@ -193,8 +187,8 @@ def sum_values(codes, splits, values, n_jobs=1, engine="auto") -> np.ndarray:
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
     order, out = splits.visit(slots), np.zeros((values.shape[1], n_rows))
     path = rows.walk(splits, order, slots, False)
-    row_cost, candidates = rows.cost(path, n_rows, 0, 0), _no_candidates(0)
-    plan = _program(engine, row_cost, splits, order, slots, len(codes), *candidates, n_rows, 0, False)
+    row_cost, candidates = rows.cost(path, n_rows, 0, None), _no_candidates(0)
+    plan = _program(engine, row_cost, splits, order, slots, len(codes), *candidates, n_rows, None, False)
     if plan:
         digits, leaves = program.number_leaves(order)
         plan.entries[:, bits.DIGITS] = digits
@@ -241,16 +235,19 @@ def costs(n_rows, n_features, n_classes, splits, slots, features=None, masks=Non
     ----------
     n_rows, n_features : int
         Of the records.  Only their number is looked at, so that the choice is public where the number is.
-    splits, slots, features, masks, n_classes
-        Of :func:`candidate_counts`, or without ``features`` and ``masks`` of :func:`node_class_counts`.
+    n_classes : int or ndarray
+        Of :func:`candidate_counts`, or the table of :func:`candidate_sums`.
+    splits, slots, features, masks
+        Of the same, or without ``features`` and ``masks`` of :func:`node_class_counts` or :func:`node_sums`.
     assigned : bool
         Whether each record is in one tree only.
 
     Returns
     -------
     dict
-        Under "rows": per record and tree, a constant, a step per level and a look-up per candidate.  Under "bits":
-        per 64 records, an AND per node, a popcount per node, candidate and class, and what the tests take to make.
+        Under "rows": per record and tree, a constant, a step per level, a look-up per candidate and an addition per
+        sum.  Under "bits": per 64 records, an AND per node, a popcount per node, candidate and plane (a class, or a
+        binary digit of the table), and what the tests take to make.
     """
     splits = Splits.of(splits)
     if features is None:
@@ -258,59 +255,74 @@ def costs(n_rows, n_features, n_classes, splits, slots, features=None, masks=Non
     order = splits.visit(slots)
     path = rows.walk(splits, order, slots, assigned)
     plan = program.prepare(splits, order, slots, n_features, features, masks)
+    planes, cells = _how(n_classes if isinstance(n_classes, np.ndarray) else check_classes(n_classes))
     return {
-        "rows": rows.cost(path, n_rows, features.shape[1], n_classes),
-        "bits": program.cost(plan, n_rows, len(splits.roots), n_classes, assigned),
+        "rows": rows.cost(path, n_rows, features.shape[1], cells),
+        "bits": program.cost(plan, n_rows, len(splits.roots), planes, assigned),
     }
 
 
-def _count(codes, labels, n_classes, splits, slots, features, masks, assignment, n_jobs, engine):
-    """Class counts of each slot, (n_slots, C), and of its records inside each test, (n_slots, K, C)."""
-    codes, labels, assignment, n_classes = check_records(codes, labels, n_classes, splits, assignment)
+def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jobs, engine):
+    """Sums of each slot, (n_slots, Q), and of its records inside each test, (n_slots, K, Q).
+
+    ``table`` is a checked table, or the number of classes: that of its rows.
+    """
+    splits = Splits.of(splits)
+    if not isinstance(features, np.ndarray) or features.dtype != np.int32 or features.ndim != 2:
+        raise TypeError("features must be an int32 array of shape (n_slots, K)")
+    if not isinstance(masks, np.ndarray) or masks.dtype != np.uint64 or masks.shape != (*features.shape, 4):
+        raise TypeError(f"masks must be a uint64 array of shape {(*features.shape, 4)}")
+    codes, labels, assignment = check_records(codes, labels, table, splits, assignment)
     (n_slots, n_candidates), n_rows = features.shape, codes.shape[1]
     if features.size and (features.min() < 0 or features.max() >= len(codes)):
         raise ValueError(f"a candidate's feature is not one of the {len(codes)} features")
     slots = check_slots(slots, splits, n_slots)
     order, assigned = splits.visit(slots), assignment.size > 0
-    path = rows.walk(splits, order, slots, assigned)
-    row_cost = rows.cost(path, n_rows, n_candidates, n_classes)
-    plan = _program(engine, row_cost, splits, order, slots, len(codes), features, masks, n_rows, n_classes, assigned)
-    shapes = (n_slots, n_classes), (n_slots, n_candidates, n_classes)
+    path, (planes, cells) = rows.walk(splits, order, slots, assigned), _how(table)
+    row_cost = rows.cost(path, n_rows, n_candidates, cells)
+    plan = _program(engine, row_cost, splits, order, slots, len(codes), features, masks, n_rows, planes, assigned)
     threads = check_threads(n_jobs)
     if plan:
-        padded = n_slots, n_candidates + -n_candidates % 4, n_classes + n_classes % 2
+        weights, padded = planes.weights, n_candidates + -n_candidates % 4
+        records = codes, labels, planes.runs, planes.member, assignment
 
         def work(pieces):
-            whole, ones = np.zeros(shapes[0], np.int64), np.zeros(padded, np.int64)
-            room = program.room(plan, n_classes - 1)
+            whole = np.zeros((n_slots, planes.width), np.int64)
+            ones = np.zeros((n_slots, padded, planes.width), np.int64)
+            room = program.room(plan, planes.rows)
             for first, last in pieces:
-                bits.count(codes, labels, n_classes, assignment, first, last, *plan, room, whole, ones)
-            ones = ones[:, :n_candidates, :n_classes]
-            for counts in (whole, ones):
-                counts[..., 0] -= counts[..., 1:].sum(axis=-1)
-            return whole, ones
+                bits.count(*records, first, last, *plan, room, whole, ones)
+            return whole, ones[:, :n_candidates]
     else:
-        width = rows.pattern_width(path, n_candidates, n_classes)
+        weights, width = cells.weights, rows.pattern_width(path, n_candidates, cells)
+        records = codes, labels, cells.group, cells.amount, assignment
         features, masks = frozen(features), frozen(masks)
 
         def work(pieces):
-            whole, ones = (np.zeros(shape, dtype=np.int64) for shape in shapes)
-            room = np.empty(rows.BLOCK, np.int64), rows.patterns(path, n_candidates, n_classes, width)
+            whole = np.zeros((n_slots, len(weights)), np.int64)
+            ones = np.zeros((n_slots, n_candidates, len(weights)), np.int64)
+            room = np.empty(rows.BLOCK, np.int64), rows.patterns(path, n_candidates, cells, width)
             for first, last in pieces:
-                rows.count(codes, labels, assignment, first, last, *path, features, masks, width, *room, whole, ones)
+                rows.count(*records, first, last, *path, features, masks, width, *room, whole, ones)
             return whole, ones
 
-    return total_of(in_threads(work, pieces_of(n_rows, threads), threads))
+    whole, ones = total_of(in_threads(work, pieces_of(n_rows, threads), threads))
+    return combine(whole, weights), combine(ones, weights)
 
 
-def _program(engine, row_cost, splits, order, slots, n_features, features, masks, n_rows, n_classes, assigned):
+def _how(table) -> tuple[Planes, Cells]:
+    """How either engine sums the rows of a table, or counts that many classes."""
+    return of_classes(table) if isinstance(table, int) else of_table(table)
+
+
+def _program(engine, row_cost, splits, order, slots, n_features, features, masks, n_rows, planes, assigned):
     """The bit engine's program if that engine is to be used, else None."""
     if engine not in ("auto", "rows", "bits"):
         raise ValueError(f"engine must be 'auto', 'rows' or 'bits', not {engine!r}")
     if engine == "rows" or (engine == "auto" and row_cost < _PREPARING):
         return None
     plan = program.prepare(splits, order, slots, n_features, features, masks)
-    if engine == "auto" and row_cost < program.cost(plan, n_rows, len(splits.roots), n_classes, assigned):
+    if engine == "auto" and row_cost < program.cost(plan, n_rows, len(splits.roots), planes, assigned):
         return None
     return plan
 

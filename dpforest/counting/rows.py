@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dpforest.counting.structure import Splits, Visit
+from dpforest.counting.tables import Cells
 from dpforest.counting.words import helper, kernel, moved, pointer
 
 BLOCK = 2048  # rows
 _BATCH = 1 << 20  # rows that are sorted together: 12 MB for each thread
-_HISTOGRAM_CELLS = 1 << 20  # of int32, for the patterns of one unit
+_PATTERN_BYTES = 1 << 22  # for the patterns of one unit
 
 # Columns of the table of nodes.  LOCAL numbers the wanted nodes of a unit, -1 for the others.  The line after the
 # last node is where records stand that are in no tree.
@@ -49,26 +50,39 @@ def walk(splits: Splits, order: Visit, slots, assigned: bool) -> Walk:
     return Walk(nodes, splits.mask, splits.roots, height, before[start], slots[order.node[wanted]])
 
 
-def pattern_width(path: Walk, n_candidates: int, n_classes: int) -> int:
-    """How many candidates share a pattern: as many as keep the histogram of a unit small, at most 6."""
+def pattern_width(path: Walk, n_candidates: int, cells: Cells | None) -> int:
+    """How many candidates share a pattern: as many as keep the table of a unit's patterns small, at most 6."""
     most, width = int(np.diff(path.start).max(initial=1)), min(n_candidates, 6)
-    while width > 1 and most * -(-n_candidates // width) * (1 << width) * n_classes > _HISTOGRAM_CELLS:
+    size = _cell_bytes(cells)
+    while width > 1 and most * -(-n_candidates // width) * (1 << width) * size > _PATTERN_BYTES:
         width -= 1
     return max(width, 1)
 
 
-def patterns(path: Walk, n_candidates: int, n_classes: int, width: int) -> np.ndarray:
-    """Workspace of one thread: the histogram of one unit."""
+def patterns(path: Walk, n_candidates: int, cells: Cells, width: int) -> np.ndarray:
+    """Workspace of one thread: the cells of one unit, by node, group of candidates and pattern."""
     most = int(np.diff(path.start).max(initial=0))
-    return np.empty((most, max(1, -(-n_candidates // width)), 1 << width, n_classes), dtype=np.int32)
+    return np.empty((most, max(1, -(-n_candidates // width)), 1 << width, len(cells.weights)), dtype=cells.dtype)
 
 
-def cost(path: Walk, n_rows: int, n_candidates: int, n_classes: int) -> float:
-    """Estimated nanoseconds of one thread: what each record takes per tree, per step and per candidate."""
+def cost(path: Walk, n_rows: int, n_candidates: int, cells: Cells | None) -> float:
+    """Estimated nanoseconds of one thread: what each record takes per tree, per step and per candidate.
+
+    ``cells`` is None where values are added instead of counts.
+    """
     n_wanted = int(np.diff(path.start).max(initial=0))
-    table_bytes = n_wanted * (96 + 36 * n_candidates + 4 * n_classes * (1 << min(n_candidates, 6)))  # read at random
+    width = pattern_width(path, n_candidates, cells)
+    n_groups = max(1, -(-n_candidates // width))
+    table_bytes = n_wanted * (96 + 36 * n_candidates + _cell_bytes(cells) * n_groups * (1 << width))  # read at random
     heights = path.height[path.height >= 0]
-    return n_rows * float((1.6 + 1.5 * n_candidates + 1.5 * heights).sum()) * (1 + min(table_bytes / (1 << 22), 4))
+    adding = 0.0 if cells is None else 0.3 * cells.amount.shape[1] * n_groups
+    per_row = float((1.6 + 1.5 * n_candidates + 1.5 * heights + adding).sum())
+    return n_rows * per_row * (1 + min(table_bytes / (1 << 22), 4))
+
+
+def _cell_bytes(cells: Cells | None) -> int:
+    """Size of the cells of one pattern."""
+    return 0 if cells is None else len(cells.weights) * np.dtype(cells.dtype).itemsize
 
 
 def sorting_room(path: Walk, n_rows: int) -> tuple[np.ndarray, ...]:
@@ -103,15 +117,15 @@ def _descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, at)
 
 @kernel
 def count(
-    codes, labels, assignment, first, last,
+    codes, labels, group_of, amount, assignment, first, last,
     nodes, masks, roots, height, start, slot_of, candidate_features, candidate_masks, width, at, patterns, whole, ones,
 ):  # fmt: skip
-    """Add the counts of rows ``first`` to ``last``: of the nodes, and of their records inside each candidate.
+    """Add up the cells of rows ``first`` to ``last``: of the nodes, and of their records inside each candidate.
 
-    They go to ``whole`` (n_slots, C) and ``ones`` (n_slots, K, C).  The answers of ``width`` candidates to one record
-    are the binary digits of one pattern: one increment counts them all.
+    They go to ``whole`` (n_slots, n_cells) and ``ones`` (n_slots, K, n_cells); see tables.Cells for the cells.  The
+    answers of ``width`` candidates to one record are the binary digits of one pattern: one addition serves them all.
     """
-    n_rows, n_candidates, n_classes, n_groups = codes.shape[1], ones.shape[1], whole.shape[1], patterns.shape[1]
+    n_rows, n_candidates, n_cells, n_groups = codes.shape[1], ones.shape[1], whole.shape[1], patterns.shape[1]
     feature_of, mask_of = pointer(candidate_features), pointer(candidate_masks)
     for unit in range(height.size):
         n_local = start[unit + 1] - start[unit]
@@ -129,20 +143,24 @@ def count(
                     for k in range(group * width, min((group + 1) * width, n_candidates)):
                         code = np.int64(columns[np.int64(feature_of[test + k]) * n_rows + i])
                         pattern |= _bit(moved(mask_of, 4 * (test + k)), code) << (k - group * width)
-                    patterns[local, group, pattern, labels[begin + i]] += 1
+                    label = labels[begin + i]
+                    if amount.shape[1] == 0:
+                        patterns[local, group, pattern, group_of[label]] += 1
+                    for q in range(amount.shape[1]):
+                        patterns[local, group, pattern, q] += amount[label, q]
         for local in range(n_local):
             slot = slot_of[start[unit] + local]
             for group in range(n_groups):
                 for pattern in range(1 << width):
-                    for c in range(n_classes):
-                        records = patterns[local, group, pattern, c]
-                        if records == 0:
+                    for c in range(n_cells):
+                        total = patterns[local, group, pattern, c]
+                        if total == 0:
                             continue
                         if group == 0:
-                            whole[slot, c] += records
+                            whole[slot, c] += total
                         for k in range(group * width, min((group + 1) * width, n_candidates)):
                             if pattern >> (k - group * width) & 1:
-                                ones[slot, k, c] += records
+                                ones[slot, k, c] += total
 
 
 @kernel

@@ -33,10 +33,10 @@ def has_vector_popcount() -> bool:
         return False
 
 
-def _splat(builder, scalar):
-    vector = ir.VectorType(scalar.type, _LANES)
+def _splat(builder, scalar, lanes=_LANES):
+    vector = ir.VectorType(scalar.type, lanes)
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(_INT, 0))
-    zeros = ir.Constant(ir.VectorType(_INT, _LANES), [0] * _LANES)
+    zeros = ir.Constant(ir.VectorType(_INT, lanes), [0] * lanes)
     return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
 
 
@@ -89,6 +89,68 @@ def pack_interval(typing_context, codes, low, span):
         return builder.bitcast(builder.icmp_unsigned("<=", from_low, _splat(builder, arguments[2])), _WORD)
 
     return types.uint64(codes, types.uint8, types.uint8), build
+
+
+@operation
+def pack_octet(typing_context, row, labels, n, member):
+    """Write eight words to ``row``: bit i < n of word b is bit b of ``member[labels[i]]``.  The other bits are zero."""
+
+    def build(context, builder, signature, arguments):
+        row, labels, n, member = arguments
+        vector = ir.VectorType(_BYTE, _LANES)
+        found = cgutils.alloca_once_value(builder, ir.Constant(vector, None))
+        builder.store(ir.Constant(vector, None), found)
+        bytes_found = builder.bitcast(found, _BYTE.as_pointer())
+        with cgutils.for_range_slice(builder, n.type(0), n, n.type(1)) as (i, _):
+            label = builder.zext(builder.load(builder.gep(labels, [i])), _WORD)
+            builder.store(builder.load(builder.gep(member, [label])), builder.gep(bytes_found, [i]))
+        whole = builder.load(found)
+        for bit in range(8):
+            one = builder.and_(whole, ir.Constant(vector, [1 << bit] * _LANES))
+            word = builder.bitcast(builder.icmp_unsigned("!=", one, ir.Constant(vector, None)), _WORD)
+            builder.store(word, builder.gep(row, [_INT(bit)]))
+        return context.get_dummy_value()
+
+    return types.void(row, labels, types.intp, member), build
+
+
+def _octets(n_masks: int):
+    """The operation that counts eight planes by ``n_masks`` bitmaps at once."""
+
+    def add(typing_context, planes, masks, stride, words, to, step):
+        """Add to ``to[step * k + b]`` the ones of plane b in mask k, which begins at ``masks + stride * k``.
+
+        A word of each plane stands beside the same word of the others, and a word of the mask goes to all eight lanes.
+        So no sum over lanes is left to be taken at the end.
+        """
+
+        def build(context, builder, signature, arguments):
+            planes, masks, stride, words, to, step = arguments
+            vector = ir.VectorType(_WORD, 8)
+            kind = ir.FunctionType(vector, [vector])
+            popcounts = cgutils.get_or_insert_function(builder.module, kind, "llvm.ctpop.v8i64")
+            totals = [cgutils.alloca_once(builder, vector) for _ in range(n_masks)]
+            for total in totals:
+                builder.store(ir.Constant(vector, None), total)
+            with cgutils.for_range_slice(builder, words.type(0), words, words.type(1)) as (i, _):
+                place = builder.gep(planes, [builder.mul(i, words.type(8))])
+                eight = builder.load(builder.bitcast(place, vector.as_pointer()), align=8)
+                for k, total in enumerate(totals):
+                    mask = builder.load(builder.gep(masks, [builder.add(i, builder.mul(stride, stride.type(k)))]))
+                    ones = builder.call(popcounts, [builder.and_(eight, _splat(builder, mask, 8))])
+                    builder.store(builder.add(builder.load(total), ones), total)
+            for k, total in enumerate(totals):
+                place = builder.gep(to, [builder.mul(step, step.type(k))])
+                place = builder.bitcast(place, vector.as_pointer())
+                builder.store(builder.add(builder.load(place, align=8), builder.load(total)), place, align=8)
+            return context.get_dummy_value()
+
+        return types.void(planes, masks, types.intp, types.intp, to, types.intp), build
+
+    return operation(add)
+
+
+add_octet, add_octet_4 = _octets(1), _octets(4)
 
 
 @operation

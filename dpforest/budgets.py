@@ -7,12 +7,13 @@ checked exactly.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from numbers import Integral
 
 from dpforest.privacy import claim
 
-__all__ = ["SPLITS", "aligned_leaf", "harmonic", "leaf_budget", "uniform"]
+__all__ = ["PLANS", "SPLITS", "Shares", "aligned_leaf", "harmonic", "leaf_budget", "uniform"]
 
 
 @claim("def-uniform-budget")
@@ -90,6 +91,54 @@ def leaf_budget(epsilon, spent):
 
 #: How estimators may split a tree's budget over its levels, by name.
 SPLITS = {"uniform": uniform, "harmonic": harmonic}
+
+#: How a tree may plan its budget: a split of it over the levels, *aligned* if a leaf also gets what is left below it.
+PLANS = ("aligned", "aligned-uniform", "harmonic", "uniform")
+
+
+@claim("thm-aligned", "thm-stop-budget")
+class Shares:
+    """How one tree's budget falls on the branches and leaves of its levels.
+
+    Parameters
+    ----------
+    plan : {"aligned", "aligned-uniform", "harmonic", "uniform"}
+    epsilon : float
+        Budget of the tree; infinite for no noise.
+    depth : int
+        Number of levels, at least 1.
+    leaf : float or None
+        Share of the whole, between 0 and 1, that is kept for the last level, where only leaves are; the plan divides
+        the rest over the levels above.  None: the plan divides the whole over all levels.
+
+    Guarantee
+    ---------
+    The branches above a leaf and the leaf itself spend at most ``epsilon``; exactly that under an aligned plan
+    (:prf:ref:`thm-aligned`, :prf:ref:`thm-stop-budget`).
+    """
+
+    def __init__(self, plan: str, epsilon: float, depth: int, leaf: float | None = None):
+        self.depth = _check_depth(depth)
+        self._epsilon = epsilon
+        self._aligned = plan.startswith("aligned")
+        split = SPLITS["uniform" if plan.endswith("uniform") else "harmonic"]
+        if math.isinf(epsilon):
+            self._levels = [epsilon] * depth
+        elif leaf is None or depth == 1:
+            self._levels = split(epsilon, depth)
+        else:
+            self._levels = [*split(epsilon * (1 - leaf), depth - 1), epsilon * leaf]
+
+    def branch(self, level: int) -> float:
+        """Budget of the selection at ``level``, from 1."""
+        return self._levels[level - 1]
+
+    def leaf(self, level: int, stopped: bool) -> float:
+        """Budget of a leaf at ``level``; ``stopped`` if a selection was paid for there that chose to stop."""
+        spent = level if stopped else level - 1
+        if math.isinf(self._epsilon):
+            return self._epsilon
+        return leaf_budget(self._epsilon, self._levels[:spent]) if self._aligned else self._levels[spent]
 
 
 def _shares(weights, epsilon) -> list:

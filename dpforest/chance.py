@@ -36,6 +36,9 @@ class Chance(Protocol):
     def permutation(self, n: int) -> np.ndarray:
         """A uniform permutation of ``range(n)``."""
 
+    def poisson(self, size: int) -> np.ndarray:
+        """``size`` independent whole numbers with Poisson's law of mean 1."""
+
     def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
         """One index per row of ``scores`` (m, K), drawn from ``law(scores, rate)``; ``kind`` names the mechanism."""
 
@@ -68,6 +71,9 @@ class Seeded:
 
     def permutation(self, n: int) -> np.ndarray:
         return self._rng.permutation(n)
+
+    def poisson(self, size: int) -> np.ndarray:
+        return self._rng.poisson(1.0, size)
 
     def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
         heap = np.cumsum(law(scores, rate), axis=1)
@@ -135,6 +141,9 @@ class Replay:
             order.append(left.pop(self._choose(self._uniform(len(left)))))
         return np.array(order, dtype=np.int64)
 
+    def poisson(self, size: int) -> np.ndarray:
+        raise NotEnumerableError("a Poisson number has infinitely many values, so replay cannot visit them")
+
     def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
         return np.array([self._choose(row) for row in law(scores, rate)], dtype=np.int64)
 
@@ -199,6 +208,19 @@ class Secure:
             swap = secrets.randbelow(last + 1)
             order[[last, swap]] = order[[swap, last]]
         return order
+
+    def poisson(self, size: int) -> np.ndarray:
+        # exact, from uniform whole numbers alone (Duchon and Duvignau, 2016, on the cycles of a growing permutation)
+        found, guard = np.ones(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        active, n = np.arange(size), 1
+        while active.size:
+            draw = self.integers(n + 1, active.size) + 1
+            up, down = active[draw > n], active[(draw <= n) & (draw > guard[active])]
+            found[up] += 1
+            found[down] -= 1
+            guard[down] = n + 1
+            active, n = np.sort(np.concatenate([up, down])), n + 1
+        return found
 
     def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
         rates = np.broadcast_to(rate, len(scores))

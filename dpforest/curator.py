@@ -12,7 +12,9 @@ import numpy as np
 
 from dpforest import counting, mechanisms, scores
 from dpforest.chance import Chance
+from dpforest.moments import Design, Weights
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, Ledger, claim
+from dpforest.schema import TARGET_LEVELS
 
 __all__ = ["CALIBRATIONS", "STOP", "Curator"]
 
@@ -23,7 +25,10 @@ STOP = -1
 #: its sensitivity, as the papers write (:prf:ref:`thm-selection-range`).
 CALIBRATIONS = ("range", "sensitivity")
 
+_POWERS = np.arange(256)[:, None] ** np.arange(3)  # of the target's codes
+_UNITS = np.array([1.0, TARGET_LEVELS, TARGET_LEVELS**2])
 _CELLS = 1 << 22  # histogram cells counted at a time: 32 MB of int64
+_ROWS = 1 << 14  # records whose products are added at a time
 
 
 @claim("def-two-doors")
@@ -34,7 +39,9 @@ class Curator:
     ----------
     codes : ndarray of uint8, shape (n_features, n_rows)
     labels : ndarray of uint8, shape (n_rows,)
+        Class codes, or for a regression the target's codes on its public grid.
     n_classes : int
+        0 for a regression.
     cardinalities : ndarray of int, shape (n_features,)
         Codes of each feature; public, from the schema.
     chance : Chance
@@ -53,6 +60,7 @@ class Curator:
     def __init__(self, codes, labels, n_classes, cardinalities, *, chance: Chance, ledger: Ledger, n_jobs: int = 1):
         self._codes = np.ascontiguousarray(codes)
         self._labels = np.ascontiguousarray(labels)
+        self._size = len(labels)
         self._assignment: np.ndarray | None = None
         self.n_classes = int(n_classes)
         self.cardinalities = np.asarray(cardinalities, dtype=np.int64)
@@ -83,6 +91,28 @@ class Curator:
         if n_trees > 1:
             self._assignment = np.empty(self._labels.size, dtype=np.int32)
             self._assignment[self._chance.permutation(self._labels.size)] = np.arange(self._labels.size) % n_trees
+
+    @claim("pub-bootstrap", "cex-bootstrap", "thm-bootstrap-size")
+    def bootstrap(self, n_trees: int) -> None:
+        """Give each tree n draws with replacement from the n records, as published.
+
+        A record may come to a tree several times: trees that each cost ε cost more, :prf:ref:`thm-bootstrap-size`.
+        """
+        size = self._size
+        self._resample(self._chance.integers(size, n_trees * size), size, n_trees)
+
+    @claim("thm-bootstrap")
+    def poisson_bootstrap(self, n_trees: int) -> None:
+        """Give each tree each record as often as a Poisson number of mean 1 says, drawn for that record alone.
+
+        Guarantee
+        ---------
+        A tree of loss ε under add-remove costs ``e^ε - 1`` there, ``2 sinh ε`` under replace-one
+        (:prf:ref:`thm-bootstrap`).
+        """
+        copies = self._chance.poisson(n_trees * self._size)
+        rows = np.repeat(np.tile(np.arange(self._size), n_trees), copies)
+        self._resample(rows, copies.reshape(n_trees, -1).sum(axis=1), n_trees)
 
     # -- paid queries ----------------------------------------------------------------------------------------
 
@@ -134,6 +164,46 @@ class Curator:
             utility[:, 0] = score.rest(counts) + _head_start(stop_margin, rate)
         return STOP + self._select(scopes, utility, rate, score, n_max, f"choose a feature by {score.name}", mechanism)
 
+    @claim("thm-interval-exponential")
+    def choose_cut(
+        self, splits, nodes, scopes, allowed, epsilon, *, score, mechanism, calibration="range",
+        stop_margin=None, n_max=np.inf,
+    ) -> np.ndarray:  # fmt: skip
+        """Choose for each node one of the cuts of its features, or a split with one child per code, or to stop.
+
+        Parameters
+        ----------
+        allowed : ndarray of bool, shape (n_nodes, sum of the cardinalities)
+            Candidates of each node; at least one per node.  The columns of a feature follow those of the features
+            before it: the cut after code 0, after code 1, and so on; after the last code nothing is left to cut off,
+            and the column stands for the split with one child per code.
+
+        Returns
+        -------
+        ndarray of int, shape (n_nodes,)
+            Column of the split, or ``STOP``.
+
+        Notes
+        -----
+        The other parameters and the guarantee are those of :meth:`choose_feature`.  On a grid of equal steps this is
+        the exponential mechanism on an interval, its pieces weighted by length (:prf:ref:`thm-interval-exponential`).
+        """
+        n_max = _cap(score, n_max, stop_margin)
+        rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
+        columns = np.flatnonzero(allowed.any(axis=0))
+        features = np.logical_or.reduceat(allowed, self._offsets[:-1], axis=1)
+        choice = np.empty(len(nodes), dtype=np.int64)
+        for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes):
+            scored = self._cut_scores(self._histograms(splits, nodes[part], features[part]), features[part], score)
+            utility = np.full((len(scored), len(columns) + 1), -np.inf)
+            utility[:, 1:] = np.where(allowed[part], scored, -np.inf)[:, columns]
+            if stop_margin is not None:
+                counts = self._class_counts(splits, nodes[part])
+                utility[:, 0] = score.rest(counts) + _head_start(stop_margin, rate[part])
+            query = f"choose a cut by {score.name}"
+            choice[part] = self._select(scopes[part], utility, rate[part], score, n_max, query, mechanism)
+        return np.append(STOP, columns)[choice]
+
     def choose_candidate(
         self, splits, nodes, scopes, features, masks, epsilon, *, score, mechanism, calibration="range",
         stop_margin=None, n_max=np.inf,
@@ -157,10 +227,7 @@ class Curator:
         """
         n_max = _cap(score, n_max, stop_margin)
         rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
-        counts = counting.candidate_counts(
-            self._codes, self._labels, self.n_classes, splits, _slots(splits, nodes), features, masks,
-            assignment=self._assignment, n_jobs=self._n_jobs,
-        )  # fmt: skip
+        counts = self._candidate_counts(splits, nodes, features, masks, score.n_moments)
         utility = np.full((len(nodes), features.shape[1] + 1), -np.inf)
         utility[:, 1:] = score(counts)
         if stop_margin is not None:
@@ -193,6 +260,101 @@ class Curator:
         self._ledger.charge(scopes, rate, 2 * rate, "count the classes of a leaf", "two-sided geometric")
         return counts
 
+    def count_records(self, splits, nodes, scopes, epsilon) -> np.ndarray:
+        """Noisy number of records of each node, int64, shape (n_nodes,); it may be negative.
+
+        Guarantee
+        ---------
+        Under add-remove ``epsilon`` per node.  Under replace-one ``epsilon / 2`` where a record comes or goes, and
+        nothing where it stays, so that the two nodes that a replaced record may touch cost ``epsilon`` together
+        (:prf:ref:`thm-geometric`, :prf:ref:`thm-parallel`).
+        """
+        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
+        rate = epsilon / {ADD_REMOVE: 1, REPLACE_ONE: 2}[self._ledger.relation]
+        counts = mechanisms.two_sided_geometric(self._sizes(splits, nodes), rate, self._chance)
+        self._ledger.charge(scopes, rate, 0.0, "count the records of a node", "two-sided geometric")
+        return counts
+
+    @claim("thm-masses")
+    def sum_masses(self, splits, nodes, scopes, epsilon) -> np.ndarray:
+        """Noisy masses of the target in each leaf: how far it lies above the lower bound, and below the upper.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_nodes, 2)
+            Sums over the leaf's records of ``t`` and of ``TARGET_LEVELS - t``, t being the target's code; they may be
+            negative.  Together they are ``TARGET_LEVELS`` times a noisy number of records; the share of the first is
+            the noisy mean.
+
+        Guarantee
+        ---------
+        ``epsilon`` per leaf under the ledger's relation: a record adds ``TARGET_LEVELS`` to one leaf, however it is
+        divided, so the L1 sensitivity is that under add-remove and twice that under replace-one
+        (:prf:ref:`thm-masses`).
+        """
+        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
+        rate = epsilon / {ADD_REMOVE: 1, REPLACE_ONE: 2}[self._ledger.relation]
+        count, total = self._moments(splits, nodes, 2).T
+        masses = np.stack([total, TARGET_LEVELS * count - total], axis=1)
+        noisy = mechanisms.two_sided_geometric(masses, rate[:, None] / TARGET_LEVELS, self._chance)
+        self._ledger.charge(scopes, rate, 2 * rate, "sum the masses of a leaf", "two-sided geometric")
+        return noisy
+
+    def sum_targets(self, splits, nodes, scopes, epsilon) -> np.ndarray:
+        """Noisy sum of the target's codes in each leaf, int64, shape (n_nodes,).
+
+        Guarantee
+        ---------
+        ``epsilon`` per leaf under both relations: a record adds at most ``TARGET_LEVELS`` to one leaf
+        (:prf:ref:`thm-geometric`).
+        """
+        rate = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
+        noisy = mechanisms.two_sided_geometric(
+            self._moments(splits, nodes, 2)[:, 1], rate / TARGET_LEVELS, self._chance
+        )
+        self._ledger.charge(scopes, rate, rate, "sum the targets of a leaf", "two-sided geometric")
+        return noisy
+
+    @claim("pub-functional-redraw")
+    def sum_products(self, design: Design, weights: Weights, scope=0, *, until=None, attempts=100_000) -> np.ndarray:
+        """Noisy sums over all records of the products of two coordinates of the design.
+
+        Parameters
+        ----------
+        design : Design
+            How codes become whole-number coordinates.
+        weights : Weights
+            What each kind of sum may lose; the sums of a kind of weight 0 are not read.
+        scope : int
+            Ledger scope.
+        until : callable or None
+            Draw the noise again until this public test of the noisy sums says True, and charge twice
+            (:prf:ref:`pub-functional-redraw`).
+        attempts : int
+            Draws after which nothing is released: ``RuntimeError``, which is for the curator's eyes.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_coordinates, n_coordinates)
+            Symmetric; 0 where nothing was read.
+
+        Guarantee
+        ---------
+        :meth:`~dpforest.moments.Design.loss` of the weights, under either relation.
+        """
+        cells = design.matrix(weights)
+        i, j = np.nonzero(cells)
+        rate = cells[i, j] / (design.units[i] * design.units[j])
+        exact = self._products(design)[i, j]
+        losses = [design.loss(weights, relation) * (1 if until is None else 2) for relation in (ADD_REMOVE, REPLACE_ONE)]
+        self._ledger.charge(scope, *losses, "sum the products of the columns", "two-sided geometric")
+        for _ in range(attempts):
+            noisy = np.zeros(cells.shape, dtype=np.int64)
+            noisy[i, j] = noisy[j, i] = mechanisms.two_sided_geometric(exact, rate, self._chance)
+            if until is None or until(noisy):
+                return noisy
+        raise RuntimeError(f"no draw out of {attempts} passed the test: nothing is released")
+
     # -- unpaid reads ----------------------------------------------------------------------------------------
 
     @claim("def-leak")
@@ -206,6 +368,35 @@ class Curator:
         """
         self._ledger.leak(what, where)
         return self._class_counts(splits, nodes)
+
+    def peek_moments(self, splits, nodes, *, what: str, where: str) -> np.ndarray:
+        """The *exact* count, sum and sum of squares of each node's targets, in grid steps; a leak.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_nodes, 3)
+        """
+        self._ledger.leak(what, where)
+        return self._moments(splits, nodes, 3)
+
+    def peek_codes(self, splits, nodes, *, what: str, where: str) -> np.ndarray:
+        """Which codes of each feature *occur* among each node's records; a leak.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_nodes, sum of the cardinalities)
+            The codes of feature f begin at the sum of the cardinalities before it.
+        """
+        self._ledger.leak(what, where)
+        occur = np.zeros((len(nodes), int(self._offsets[-1])), dtype=bool)
+        nobody = np.zeros_like(self._labels)
+        for part in self._parts(len(nodes), int(self._offsets[-1])):
+            histograms = counting.feature_histograms(
+                self._codes, nobody, 1, self.cardinalities, splits, _slots(splits, nodes[part]),
+                assignment=self._assignment, n_jobs=self._n_jobs,
+            )  # fmt: skip
+            occur[part] = histograms[..., 0] > 0
+        return occur
 
     def size(self, *, what: str, where: str) -> int:
         """The number of records: public under replace-one; under add-remove the ledger records a leak."""
@@ -221,6 +412,48 @@ class Curator:
             assignment=self._assignment, n_jobs=self._n_jobs,
         )  # fmt: skip
 
+    def _candidate_counts(self, splits, nodes, features, masks, n_moments: int) -> np.ndarray:
+        """Class counts, or moments of the target in [0, 1], of both children of each candidate."""
+        where = splits, _slots(splits, nodes), features, masks
+        how = {"assignment": self._assignment, "n_jobs": self._n_jobs}
+        if not n_moments:
+            return counting.candidate_counts(self._codes, self._labels, self.n_classes, *where, **how)
+        powers = _POWERS[:, :n_moments]
+        return counting.candidate_sums(self._codes, self._labels, powers, *where, **how) / _UNITS[:n_moments]
+
+    def _sizes(self, splits, nodes) -> np.ndarray:
+        return self._moments(splits, nodes, 1)[:, 0]
+
+    def _moments(self, splits, nodes, n_moments: int) -> np.ndarray:
+        return counting.node_sums(
+            self._codes, self._labels, _POWERS[:, :n_moments], splits, _slots(splits, nodes),
+            assignment=self._assignment, n_jobs=self._n_jobs,
+        )  # fmt: skip
+
+    def _resample(self, rows, per_tree, n_trees: int) -> None:
+        """Keep the records ``rows``, repetitions included; each tree has the next ``per_tree`` of them."""
+        self._codes = np.ascontiguousarray(self._codes[:, rows])
+        self._labels = self._labels[rows]
+        self._assignment = np.repeat(np.arange(n_trees, dtype=np.int32), per_tree)
+
+    def _products(self, design: Design) -> np.ndarray:
+        """Exact sums of the products of two coordinates, int64.
+
+        Whole numbers pass through the floating-point product unharmed: a block is so short that every partial sum, in
+        whatever order the products are added, is a whole number below 2^53, which a double holds exactly.
+        """
+        tables = [*design.columns, design.answer]
+        block = min(_ROWS, int(2**53 // design.units.max() ** 2))
+        total = np.zeros((len(design.units),) * 2, dtype=np.int64)
+        for start in range(0, self._n_records(), block):
+            rows = slice(start, start + block)
+            keys = [*(codes[rows] for codes in self._codes), self._labels[rows]]
+            parts = [table.astype(float)[key] for table, key in zip(tables, keys, strict=True)]
+            ones = np.ones((len(keys[-1]), int(design.intercept)))
+            coordinates = np.concatenate([ones, *parts], axis=1)
+            total += (coordinates.T @ coordinates).astype(np.int64)
+        return total
+
     def _histograms(self, splits, nodes, allowed) -> np.ndarray:
         return counting.feature_histograms(
             self._codes, self._labels, self.n_classes, self.cardinalities, splits, _slots(splits, nodes),
@@ -235,12 +468,24 @@ class Curator:
             utility[:, feature] = np.where(allowed[:, feature], score(counts), -np.inf)
         return utility
 
+    def _cut_scores(self, histograms, features, score) -> np.ndarray:
+        """Score of the cuts of the ``features``, and in a feature's last column of its split with a child per code."""
+        utility = np.full(histograms.shape[:2], -np.inf)
+        for feature in np.flatnonzero(features.any(axis=0)):
+            first, last = self._offsets[feature], self._offsets[feature + 1]
+            counts = histograms[:, first:last]
+            below = counts.cumsum(axis=1)[:, :-1]
+            above = counts.sum(axis=1, keepdims=True) - below
+            utility[:, first : last - 1] = score(np.stack([below, above], axis=2))
+            utility[:, last - 1] = score(counts)
+        return utility
+
     def _parts(self, n_nodes: int, cells: int):
         step = max(1, _CELLS // max(cells, 1))
         return [slice(start, start + step) for start in range(0, n_nodes, step)]
 
     def _n_records(self) -> int:
-        return int(self._labels.size)
+        return self._size
 
     def _rate(self, score, epsilon, calibration, n_max, size) -> np.ndarray:
         if calibration not in CALIBRATIONS:

@@ -1,12 +1,14 @@
-"""What every private forest shares with scikit-learn: parameters, validation, and the fit itself."""
+"""What every private learner shares with scikit-learn: parameters, validation, and the fit itself."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
@@ -20,33 +22,32 @@ from dpforest.privacy import (
     check_epsilon,
     check_relation,
 )  # fmt: skip
-from dpforest.release import ForestPredictor
+from dpforest.release import ForestClassifier, ForestRegressor, Predictor
 from dpforest.schema import Schema
-from dpforest.tree import Forest
 
-__all__ = ["PrivateForestClassifier"]
+__all__ = ["PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor"]
 
 MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for
 
 
-class PrivateForestClassifier(ForestPredictor):
-    """Base of the private forest classifiers; a paper's module adds its parameters and its ``_grow``.
+class PrivateEstimator(Predictor):
+    """Base of all private learners; a paper's module adds its parameters and its ``_grow``.
 
     ``fit`` checks the parameters, encodes the table on the schema's public grid, hands it to a
-    :class:`~dpforest.curator.Curator`, and keeps the released forest, the ledger and the guarantee.  A subclass
+    :class:`~dpforest.curator.Curator`, and keeps the released model, the ledger and the guarantee.  A subclass
     has the parameters ``epsilon``, ``schema``, ``n_bins``, ``relation``, ``variant``, ``source``,
     ``random_state`` and ``n_jobs``.
     """
 
     def fit(self, X, y):
-        """Grow the forest.
+        """Learn from the records.
 
         Parameters
         ----------
         X : DataFrame or array-like, shape (n_rows, n_features)
             Columns as in the schema.
         y : array-like, shape (n_rows,)
-            Labels among ``schema.classes``.
+            Labels among ``schema.classes``, or numbers in ``schema.target``; numbers outside are clipped.
 
         Returns
         -------
@@ -71,27 +72,31 @@ class PrivateForestClassifier(ForestPredictor):
         chance = self._chance()
         schema = self._public_schema(X, y)
         encoded, labels = self._read(schema, X, y)
-        forest, ledger = self._learn(encoded.codes, labels, schema, epsilon, chance)
+        model, ledger = self._learn(encoded.codes, labels, schema, epsilon, chance)
         claimed = epsilon if self.variant == "published" else None
         # what is proved of every run; the ledger knows what this run spent, which must not exceed it
-        exceeded = ledger.epsilon > epsilon * (1 + 1e-9)
+        promised = self._promise(epsilon)
+        exceeded = ledger.epsilon > promised * (1 + 1e-9)
         if exceeded and claimed is None:
             raise AssertionError(f"the ledger says {ledger.epsilon}, not {epsilon}: nothing is released")
-        guarantee = Guarantee(ledger.epsilon if exceeded else epsilon, self.relation, claimed, tuple(ledger.leaks))
-        if exceeded:
+        guarantee = Guarantee(ledger.epsilon if exceeded else promised, self.relation, claimed, tuple(ledger.leaks))
+        if guarantee.epsilon > epsilon * (1 + 1e-9):
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=2)
         # only now, when all went well, does the estimator change
-        self.schema_, self.classes_, self.n_features_in_ = schema, schema.classes, schema.n_features
+        self.schema_, self.n_features_in_ = schema, schema.n_features
+        if schema.classes is not None:
+            self.classes_ = schema.classes
         if all(isinstance(name, str) for name in getattr(X, "columns", [None])):
             self.feature_names_in_ = np.array(schema.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.forest_, self.ledger_, self.guarantee_ = forest, ledger, guarantee
+        setattr(self, f"{self._RELEASED}_", model)
+        self.ledger_, self.guarantee_ = ledger, guarantee
         return self
 
     def _learn(
         self, codes, labels, schema: Schema, epsilon: float, chance: Chance, door: type[Curator] | None = None
-    ) -> tuple[Forest, Ledger]:
+    ) -> tuple[Any, Ledger]:
         """Learn from encoded records; the seam at which the auditor replays the code that ships.
 
         ``door`` is the curator's class, ``Curator`` if None; an auditor passes a subclass that looks over its shoulder.
@@ -105,8 +110,12 @@ class PrivateForestClassifier(ForestPredictor):
 
     # -- for subclasses --------------------------------------------------------------------------------------
 
-    def _grow(self, curator: Curator, chance: Chance, schema: Schema, ledger: Ledger, epsilon: float) -> Forest:
+    def _grow(self, curator: Curator, chance: Chance, schema: Schema, ledger: Ledger, epsilon: float) -> Any:
         raise NotImplementedError
+
+    def _promise(self, epsilon: float) -> float:
+        """What is proved of every run: ``epsilon``, unless a published algorithm is known to cost more."""
+        return epsilon
 
     def _check_parameters(self) -> None:
         check_choice(self.variant, "variant", ("proved", "published"))
@@ -114,13 +123,16 @@ class PrivateForestClassifier(ForestPredictor):
     def _public_schema(self, X, y) -> Schema:
         """The declared schema.  It is never learned from the data."""
         if not isinstance(self.schema, Schema):
+            answer = "classes=['no', 'yes']" if is_classifier(self) else "target=(0, 100)"
             raise ValueError(
                 f"{type(self).__name__} needs schema=Schema(numeric={{'age': (17, 90)}}, "
-                "categorical={'sex': ['Female', 'Male']}, classes=['no', 'yes']): "
+                f"categorical={{'sex': ['Female', 'Male']}}, {answer}): "
                 f"what is public before the data, never learned from it; got {self.schema!r}"
             )
-        if self.schema.classes is None:
+        if is_classifier(self) and self.schema.classes is None:
             raise ValueError("this is a classifier: declare Schema(classes=[...]), not a target range")
+        if not is_classifier(self) and self.schema.target is None:
+            raise ValueError("this is a regressor: declare Schema(target=(low, high)), not classes")
         return self.schema
 
     # -- private ---------------------------------------------------------------------------------------------
@@ -138,12 +150,12 @@ class PrivateForestClassifier(ForestPredictor):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         encoded = schema.encode(X, self.n_bins)
-        labels = schema.encode_labels(column_or_1d(y, warn=True))
+        labels, beyond = self._read_target(schema, column_or_1d(y, warn=True))
         if len(labels) != encoded.n_rows:
             raise ValueError(f"X has {encoded.n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
         if not len(labels):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: nothing to learn from")
-        strays = {**encoded.clipped, **encoded.other}
+        strays = {**encoded.clipped, **encoded.other, **beyond}
         if strays:
             text = ", ".join(f"{name}: {count}" for name, count in strays.items())
             warnings.warn(
@@ -154,10 +166,17 @@ class PrivateForestClassifier(ForestPredictor):
             )
         return encoded, labels
 
-    def _leaf_sums(self, X) -> np.ndarray:
-        sums = super()._leaf_sums(X)
+    def _read_target(self, schema, y) -> tuple[np.ndarray, dict[str, int]]:
+        """Codes of the labels or of the target, and how many values of the target were clipped."""
+        if schema.classes is not None:
+            return schema.encode_labels(y), {}
+        codes, clipped = schema.encode_target(y)
+        return codes, {"y": clipped} if clipped else {}
+
+    def _codes(self, X) -> np.ndarray:
+        codes = super()._codes(X)
         validate_data(self, X, reset=False, skip_check_array=True)  # warns of an array where fit saw names
-        return sums
+        return codes
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -168,7 +187,15 @@ class PrivateForestClassifier(ForestPredictor):
     def __getstate__(self):
         state = super().__getstate__()
         # a fitted model that leaves this process carries no seed: with it, anyone could subtract the noise
-        return {**state, "random_state": None} if "forest_" in state else state
+        return {**state, "random_state": None} if f"{self._RELEASED}_" in state else state
+
+
+class PrivateForestClassifier(PrivateEstimator, ForestClassifier):
+    """Base of the private forest classifiers: ``_grow`` returns a forest whose leaves hold votes or noisy counts."""
+
+
+class PrivateForestRegressor(PrivateEstimator, ForestRegressor):
+    """Base of the private forest regressors: ``_grow`` returns a forest whose leaves hold two noisy masses."""
 
 
 def check_count(value, name: str, least: int = 1, most: float = math.inf) -> int:

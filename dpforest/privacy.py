@@ -14,7 +14,8 @@ import numpy as np
 
 __all__ = [
     "ADD_REMOVE", "NON_PRIVATE", "RELATIONS", "REPLACE_ONE", "Guarantee", "Leak", "Ledger", "OutOfSchemaWarning",
-    "UnprovenPrivacyWarning", "check_epsilon", "check_relation", "claim", "equal_split", "parallel", "sequential",
+    "UnprovenPrivacyWarning", "bootstrap", "check_epsilon", "check_relation", "claim", "equal_split", "parallel",
+    "poisson_bootstrap", "sequential",
 ]  # fmt: skip
 
 ADD_REMOVE = "add-remove"
@@ -168,13 +169,52 @@ def equal_split(epsilon: float, parts: int) -> float:
     return 3 * epsilon + math.log1p(math.expm1(-2 * epsilon) / parts)
 
 
+@claim("thm-bootstrap")
+def poisson_bootstrap(epsilon, relation: str):
+    """Loss of a mechanism that sees each record a Poisson(1) number of times, each record by a draw of its own.
+
+    Parameters
+    ----------
+    epsilon : float or ndarray
+        Loss of the mechanism under *add-remove*, whatever the relation asked for.
+    relation : {"add-remove", "replace-one"}
+
+    Returns
+    -------
+    float or ndarray
+        ``e^epsilon - 1`` under add-remove, ``2 sinh(epsilon)`` under replace-one, both sharp:
+        :prf:ref:`thm-bootstrap`.
+    """
+    with np.errstate(over="ignore"):  # beyond the largest double the loss is infinite, and says so
+        return np.expm1(epsilon) if check_relation(relation) == ADD_REMOVE else 2 * np.sinh(epsilon)
+
+
+@claim("thm-bootstrap-size", "pub-bootstrap", "cex-bootstrap")
+def bootstrap(add_remove, replace_one, relation: str):
+    """A bound on the loss of a mechanism that sees n draws with replacement from n records, whatever n.
+
+    A record that is drawn twice counts twice, and under add-remove one more record means one more draw.  With
+    ``u = e^add_remove`` the loss is at most ``ln(e^(u^2 - 1) / u + (u - 1/u) / e)`` under add-remove, of which
+    ``u^2 - 1 - ln u`` is reached in the limit; under replace-one, at most ``2 sinh(replace_one)``
+    (:prf:ref:`thm-bootstrap-size`).
+    """
+    with np.errstate(over="ignore"):
+        if check_relation(relation) != ADD_REMOVE:
+            return 2 * np.sinh(replace_one)
+        small = np.minimum(add_remove, 300.0)
+        reached = np.expm1(2 * small) - small
+        bound = reached + np.log1p(2 * np.sinh(small) * np.exp(-1 - reached))
+        return np.where(add_remove > small, math.inf, bound)[()]
+
+
 # -- the ledger --------------------------------------------------------------------------------------------------
 
 #: How the children of a scope compose.  "sequential": all read the same records.  "partition": each record belongs to
 #: one child, by its own values.  "assignment": to one child, by a coin of its own.  "equal-split": to one child, by a
-#: random split into parts of equal size.
-KINDS = ("sequential", "partition", "assignment", "equal-split")
-_SEQUENTIAL, _PARTITION, _ASSIGNMENT, _EQUAL_SPLIT = range(len(KINDS))
+#: random split into parts of equal size.  "bootstrap": each child reads n draws with replacement from n records.
+#: "poisson-bootstrap": each child reads every record a Poisson(1) number of times.
+KINDS = ("sequential", "partition", "assignment", "equal-split", "bootstrap", "poisson-bootstrap")
+_SEQUENTIAL, _PARTITION, _ASSIGNMENT, _EQUAL_SPLIT, _BOOTSTRAP, _POISSON_BOOTSTRAP = range(len(KINDS))
 
 
 @dataclass
@@ -323,6 +363,10 @@ def _compose(ids, parents, kinds, cost) -> None:
     group = ids[by_kind == _SEQUENTIAL]
     np.add.at(ar, parents[group], ar[group])
     np.add.at(r1, parents[group], r1[group])
+    for kind, loss in ((_BOOTSTRAP, bootstrap), (_POISSON_BOOTSTRAP, lambda ar, _, to: poisson_bootstrap(ar, to))):
+        group = ids[by_kind == kind]
+        for relation in RELATIONS if group.size else ():
+            np.add.at(cost[relation], parents[group], loss(ar[group], r1[group], relation))
     for kind in (_PARTITION, _ASSIGNMENT, _EQUAL_SPLIT):
         group = ids[by_kind == kind]
         if not group.size:

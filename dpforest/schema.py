@@ -17,9 +17,13 @@ import numpy as np
 import pandas as pd
 from numba import njit
 
-__all__ = ["Encoded", "Schema"]
+__all__ = ["TARGET_LEVELS", "Encoded", "Schema"]
 
 MAX_CODES = 256  # codes travel as uint8
+
+#: Steps of the public grid of a target: whole numbers of 0 to 10, to 12, to 20, to 24 and the like lie on it exactly.
+TARGET_LEVELS = 240
+
 _LARGEST = 1e38  # the largest bound: single precision holds it, and a difference of two
 _BLOCK = 1 << 13  # rows encoded at a time: a block of a row-major table stays in cache while its columns are read
 
@@ -193,15 +197,35 @@ class Schema:
             )
         return codes.astype(np.uint8)
 
-    def clip_target(self, y) -> tuple[np.ndarray, int]:
-        """The target clipped to the declared range, and how many values were clipped."""
-        if self.target is None:
-            raise ValueError("this schema declares classes; a regressor needs target=(low, high)")
-        y = _one_dimensional(np.asarray(y, dtype=float))
+    def encode_target(self, y) -> tuple[np.ndarray, int]:
+        """The target on its public grid, and how many values lay outside the declared range and were clipped.
+
+        Parameters
+        ----------
+        y : array-like, shape (n_rows,)
+
+        Returns
+        -------
+        codes : ndarray of uint8, shape (n_rows,)
+            Steps above the lower bound, 0 to ``TARGET_LEVELS``; a value between two steps goes to the nearer one.
+        clipped : int
+
+        Raises
+        ------
+        ValueError, TypeError
+            A value that is missing or not a number.
+        """
+        low, high = self._target_range()
+        y = _one_dimensional(_to_float(y, "y")).astype(float)
         if np.isnan(y).any():
-            raise ValueError("y contains NaN; a target must be a number")
-        low, high = self.target
-        return np.clip(y, low, high), int(((y < low) | (y > high)).sum())
+            raise ValueError("y contains NaN; a target must be a number: drop the record")
+        codes = np.rint((np.clip(y, low, high) - low) / (high - low) * TARGET_LEVELS)
+        return codes.astype(np.uint8), int(((y < low) | (y > high)).sum())
+
+    def decode_target(self, share) -> np.ndarray:
+        """The value at ``share``, from 0 to 1, of the way through the declared range."""
+        low, high = self._target_range()
+        return low + (high - low) * np.asarray(share, dtype=float)
 
     def to_dict(self) -> dict:
         """A JSON-ready description; :meth:`from_dict` reads it back."""
@@ -229,6 +253,11 @@ class Schema:
     def __repr__(self) -> str:
         answer = f"target={self.target}" if self.classes is None else f"classes={self.classes.tolist()}"
         return f"Schema({len(self.numeric)} numeric, {len(self.categorical)} categorical columns, {answer})"
+
+    def _target_range(self) -> tuple[float, float]:
+        if self.target is None:
+            raise ValueError("this schema declares classes; a regressor needs Schema(target=(low, high))")
+        return self.target
 
     # -- one column at a time ------------------------------------------------------------------------------
 

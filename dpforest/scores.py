@@ -22,8 +22,8 @@ import numpy as np
 from dpforest.privacy import ADD_REMOVE, check_relation, claim
 
 __all__ = [
-    "CLASSIFICATION", "Score", "absolute_pearson", "gini", "gini_gain", "information_gain", "majority", "mass_gap",
-    "mean", "normalised_gini", "pearson", "sse", "variance", "weighted_variance",
+    "CLASSIFICATION", "REGRESSION", "Score", "absolute_pearson", "between", "gini", "gini_gain", "information_gain",
+    "majority", "mass_gap", "mean", "normalised_gini", "pearson", "sse", "variance", "weighted_variance",
 ]  # fmt: skip
 
 Constants = Callable[[float], tuple[float, float]]  # n -> (under add-remove, under replace-one)
@@ -35,7 +35,7 @@ class Score:
     """A score with what is proved of it.
 
     Call it on an array of counts, shape (..., children, classes), or for the regression scores on an array of
-    moments, shape (..., children, 3): count, sum and sum of squares of targets in [0, 1].
+    moments, shape (..., children, n_moments): count, sum and sum of squares of targets in [0, 1], or the first two.
 
     Attributes
     ----------
@@ -48,8 +48,10 @@ class Score:
         Whether the constants are finite only under a public cap ``n``.
     claims : tuple of str
         The claims of the book that prove the constants.
+    n_moments : int
+        Of the counts' last axis for a regression score; 0 for a score of class counts.
     rest : callable or None
-        Score of *not splitting*, from the class counts of the node (..., classes), up to a public constant.  Adding a
+        Score of *not splitting*, from the counts of the node (..., classes), up to a public constant.  Adding a
         record moves it within the interval in which the candidates move, so a selection that has it as one more
         candidate keeps the supremum of R (:prf:ref:`lem-stop-candidate`).  It falls behind the candidates as the
         node grows: only small nodes, or nodes without a useful split, stop.
@@ -64,6 +66,7 @@ class Score:
     description: str = field(repr=False)
     sharp: bool = True
     needs_cap: bool = False
+    n_moments: int = 0
     rest: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
 
     def __post_init__(self):
@@ -116,6 +119,13 @@ def _moments(moments: np.ndarray) -> np.ndarray:
     return np.moveaxis(moments, -1, 0)
 
 
+def _two_moments(moments: np.ndarray) -> np.ndarray:
+    """Count and sum, each of shape (..., children)."""
+    if moments.shape[-1] not in (2, 3):
+        raise ValueError(f"this regression score takes (count, sum) of each child, not {moments.shape}")
+    return np.moveaxis(moments[..., :2], -1, 0)
+
+
 def _child_impurity(counts: np.ndarray) -> np.ndarray:
     """Count-weighted Gini impurity of each child, ``n - sum of squared counts / n``."""
     size = counts.sum(axis=-1)
@@ -161,13 +171,18 @@ def _weighted_variance(moments):
     return _ratio(_sse(moments), moments[..., 0].sum(axis=-1))
 
 
+def _between(moments):
+    size, total = _two_moments(moments)
+    return _ratio((total - size / 2) ** 2, size).sum(axis=-1)
+
+
 def _mean(moments):
-    size, total, _ = _moments(moments)
+    size, total = _two_moments(moments)
     return _ratio(total.sum(axis=-1), size.sum(axis=-1))
 
 
 def _mass_gap(moments):
-    size, total, _ = _moments(moments)
+    size, total = _two_moments(moments)
     return np.abs(total - size / 2).sum(axis=-1)
 
 
@@ -285,6 +300,22 @@ sse = Score(
     relations, R = 1 under add-remove and 2 under replace-one; with at most n records ``(n - 1) / n`` and
     ``2 (n - 1) / n`` (:prf:ref:`thm-sse`).
     """,
+    n_moments=3,
+    rest=lambda moments: -moments[..., 0],
+)  # fmt: skip
+
+between = Score(
+    "between", _between,
+    lambda n: (max(1 / 4, _shrink(n) - 1 / 4), max(1 / 4, _shrink(n))),
+    lambda n: (_shrink(n), 2 * _shrink(n)),
+    False, ("lem-between",),
+    """Sum over children of ``(sum of y - n_j / 2)^2 / n_j``, targets in [0, 1]: how far the child means are from 1/2.
+
+    It is :data:`sse` plus the node's ``sum of (y - 1/2)^2``, the same for every candidate, so it gives the same
+    selection and has the same R; it needs no squares of targets.  Not monotone (:prf:ref:`lem-between`).
+    """,
+    n_moments=2,
+    rest=lambda moments: -0.75 * moments[..., 0],
 )  # fmt: skip
 
 variance = Score(
@@ -296,6 +327,7 @@ variance = Score(
     size, so a selection by it hardly sees the data.  Not monotone; Δ = 1/4 under add-remove and 1/3 under
     replace-one, R = 41/144 and 41/72, all reached by five records or fewer (:prf:ref:`thm-variance`).
     """,
+    n_moments=3,
 )  # fmt: skip
 
 weighted_variance = Score(
@@ -307,6 +339,7 @@ weighted_variance = Score(
     which is private under add-remove.  Not monotone; Δ = 1/4 under both relations, R = 1/4 under add-remove and 1/2
     under replace-one, reached by two records (:prf:ref:`thm-variance`).
     """,
+    n_moments=3,
 )  # fmt: skip
 
 mean = Score(
@@ -319,6 +352,7 @@ mean = Score(
     that one record fills.  Where at least n records are known to be in a group, Δ is ``1 / (n + 1)`` under add-remove
     and ``1 / n`` under replace-one (:prf:ref:`thm-mean`).
     """,
+    n_moments=2,
 )  # fmt: skip
 
 mass_gap = Score(
@@ -330,6 +364,8 @@ mass_gap = Score(
     :data:`majority`.  Not monotone; Δ = 1/2 under add-remove and 1 under replace-one; R = 1 and 2
     (:prf:ref:`thm-two-masses`).
     """,
+    n_moments=2,
+    rest=lambda moments: -0.5 * moments[..., 0],
 )  # fmt: skip
 
 pearson = Score(
@@ -357,3 +393,6 @@ absolute_pearson = Score(
 
 #: The scores that a classification tree may take, by name.
 CLASSIFICATION = {score.name: score for score in (gini, normalised_gini, gini_gain, information_gain, majority)}
+
+#: The scores that a regression tree may take, by name.
+REGRESSION = {score.name: score for score in (between, sse, mass_gap, variance, weighted_variance)}

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -17,7 +17,7 @@ from dpforest.curator import Curator
 from dpforest.privacy import Ledger, claim
 from dpforest.scores import Score
 
-__all__ = ["Forest", "Frontier", "Growth", "grow_binary", "random_masks"]
+__all__ = ["Forest", "Frontier", "Growth", "grow_binary", "random_cuts", "random_masks"]
 
 #: No forest grows beyond this many nodes unless its estimator is told so: 16 million nodes are about a gigabyte.
 MAX_NODES = 1 << 24
@@ -44,7 +44,11 @@ class Forest:
         256 bits, one per code.
     roots : ndarray of int32, shape (n_trees,)
     values : ndarray of int64, shape (n_nodes, n_classes)
-        What a leaf says: one vote for its label, or its noisy class counts.  Zero for inner nodes.
+        What a leaf says: one vote for its label, its noisy class counts, or for a regression its two noisy masses.
+        Zero for inner nodes.
+    shrinkage : float
+        Public constant of :meth:`shares`: how large the sum of a leaf's values must be for it to count as much as the
+        node above it.
 
     Guarantee
     ---------
@@ -58,6 +62,7 @@ class Forest:
     mask: np.ndarray
     roots: np.ndarray
     values: np.ndarray
+    shrinkage: float = 0.0
 
     @property
     def n_trees(self) -> int:
@@ -74,18 +79,41 @@ class Forest:
     @property
     def depth(self) -> int:
         """Splits on the longest path."""
-        depth, nodes = -1, self.roots
-        while nodes.size:
-            depth, nodes = depth + 1, self._children(nodes)
-        return depth
+        return sum(1 for _ in self._levels())
 
-    def sum_leaves(self, codes: np.ndarray, n_jobs: int = 1) -> np.ndarray:
-        """The leaf values of each record, summed over the trees: float64, shape (n_rows, n_classes)."""
-        return counting.sum_values(codes, self, self.values.astype(float), n_jobs=n_jobs)
+    def sum_leaves(self, codes: np.ndarray, n_jobs: int = 1, *, values: np.ndarray | None = None) -> np.ndarray:
+        """The leaf values of each record, summed over the trees: float64, shape (n_rows, n_classes).
+
+        ``values``, of shape (n_nodes, n_outputs), takes the place of the forest's own.
+        """
+        values = np.ascontiguousarray(self.values if values is None else values, dtype=float)
+        return counting.sum_values(codes, self, values, n_jobs=n_jobs)
+
+    def shares(self) -> np.ndarray:
+        """Shares of the values of each node, shrunk towards the node above: float64, shape (n_nodes, n_classes).
+
+        The values of a node are the sums over the leaves below it, and each leaf adds the same noise.  So a node with
+        m leaves below it and values of sum n has weight ``n^2 / (n^2 + m shrinkage^2)``, and the node above it the
+        rest; the root is shrunk towards equal shares.  Nothing but released values is used, so it costs nothing.
+        """
+        total, leaves = self.values.astype(float), (self.feature < 0).astype(float)
+        levels = list(self._levels())
+        for parents, children in reversed(levels):
+            np.add.at(total, parents, total[children])
+            np.add.at(leaves, parents, leaves[children])
+        size = np.maximum(total.sum(axis=1), 0)
+        weight = _weight(size, np.sqrt(leaves) * self.shrinkage)[:, None]
+        known = np.maximum(total, 0)
+        known /= np.maximum(known.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        shares = weight * known
+        shares[self.roots] += (1 - weight[self.roots]) / total.shape[1]
+        for parents, children in levels:
+            shares[children] += (1 - weight[children]) * shares[parents]
+        return shares
 
     def to_dict(self) -> dict:
         """Lists and numbers only, ready for JSON; :meth:`from_dict` reads it back."""
-        return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
+        return {field.name: np.asarray(getattr(self, field.name)).tolist() for field in fields(self)}
 
     @classmethod
     def from_dict(cls, description: Mapping) -> Forest:
@@ -95,12 +123,14 @@ class Forest:
                 name: np.asarray(description[name], dtype=dtype) for name, dtype in _DTYPES.items()
             }
             columns["mask"] = columns["mask"].reshape(-1, 4)
-            forest = cls(**columns)
+            forest = cls(**columns, shrinkage=float(description.get("shrinkage", 0)))
             counting.Splits.of(forest)  # refuses cycles, and children outside the table
         except (KeyError, TypeError, OverflowError, ValueError) as error:
             raise ValueError(f"not a forest: {error}") from None
         if forest.values.shape[:1] != forest.feature.shape or forest.values.ndim != 2:
             raise ValueError(f"not a forest: values of shape {forest.values.shape} for {forest.n_nodes} nodes")
+        if not 0 <= forest.shrinkage < np.inf:
+            raise ValueError(f"not a forest: shrinkage must be a number from 0 on, not {forest.shrinkage!r}")
         return forest
 
     def describe(self, columns, tree: int = 0, max_lines: int = 40) -> str:
@@ -116,9 +146,15 @@ class Forest:
             todo += [(child, depth + 1, f"child {child - self.first_child[node]}") for child in reversed(children)]
         return "\n".join(lines + [f"... {len(todo)} more branches"] * bool(todo))
 
-    def _children(self, nodes: np.ndarray) -> np.ndarray:
-        nodes = nodes[self.feature[nodes] >= 0]
-        return _ranges(self.first_child[nodes], self.arity[nodes])
+    def __str__(self) -> str:
+        return f"{self.n_trees} trees"
+
+    def _levels(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Level by level, the nodes below the roots, each with its parent: (parents, children)."""
+        nodes = self.roots
+        while (inner := nodes[self.feature[nodes] >= 0]).size:
+            nodes = _ranges(self.first_child[inner], self.arity[inner])
+            yield np.repeat(inner, self.arity[inner]), nodes
 
 
 _DTYPES: dict[str, type] = {
@@ -197,7 +233,7 @@ class Growth:
             Which codes go to the second child, for the parents that ``binary`` marks (default: all of them).  Without
             masks every split is multiway.
         binary : ndarray of bool, shape (n_parents,), optional
-        reuse : bool
+        reuse : bool or ndarray of bool, shape (n_parents,)
             Whether a feature may be split on again below.
         """
         binary = np.full(len(parents), masks is not None) if binary is None else binary
@@ -215,8 +251,7 @@ class Growth:
         self.multiway = np.append(self.multiway, np.zeros(len(nodes), dtype=bool))
         self.mask = np.append(self.mask, np.zeros((len(nodes), 4), dtype=np.uint64), axis=0)
         unused = parents.unused.copy()
-        if not reuse:
-            unused[np.arange(len(parents)), features] = False
+        unused[np.arange(len(parents)), features] &= reuse
         self._level += 1
         scopes = self.ledger.open(f"level {self._level}", np.repeat(parents.scopes, arities))
         self.frontier = Frontier(nodes, scopes, np.repeat(unused, arities, axis=0))
@@ -226,12 +261,14 @@ class Growth:
         """Say what these leaves answer: int64, shape (n_leaves, n_classes)."""
         self._leaves.append((leaves.nodes, values))
 
-    def release(self) -> Forest:
+    def release(self, shrinkage: float = 0.0) -> Forest:
         """The finished forest, in arrays of its own."""
         values = np.zeros((self.n_nodes, self._n_classes), dtype=np.int64)
         for nodes, said in self._leaves:
             values[nodes] = said
-        return Forest(self.feature, self.first_child, self.arity, self.multiway, self.mask, self.roots, values)
+        return Forest(
+            self.feature, self.first_child, self.arity, self.multiway, self.mask, self.roots, values, shrinkage
+        )
 
 
 def grow_binary(
@@ -274,6 +311,20 @@ def grow_binary(
     return growth.frontier
 
 
+def random_cuts(chance: Chance, cardinalities, ordered, n_nodes: int, size: int, each: int = 1):
+    """Random candidates: ``size`` different features of each node, each with ``each`` random binary splits.
+
+    Returns
+    -------
+    features : ndarray of int32, shape (n_nodes, size * each)
+    masks : ndarray of uint64, shape (n_nodes, size * each, 4)
+        See :func:`random_masks`.
+    """
+    features = np.repeat(chance.subsets(len(ordered), size, n_nodes), each, axis=1).astype(np.int32)
+    masks = random_masks(chance, cardinalities[features.ravel()], ordered[features.ravel()])
+    return features, masks.reshape(*features.shape, 4)
+
+
 def random_masks(chance: Chance, cardinalities, ordered) -> np.ndarray:
     """A random binary split of each code range, uint64 of shape (n, 4).
 
@@ -301,6 +352,11 @@ def _proper_subsets(chance: Chance, n: int, size: int) -> np.ndarray:
         word = chance.integers((1 << width) - at_least, size) + at_least
         bits[:, start : start + width] = (word[:, None] >> np.arange(width)) & 1
     return bits
+
+
+def _weight(size: np.ndarray, half: np.ndarray) -> np.ndarray:
+    """``size^2 / (size^2 + half^2)``; without size, 0."""
+    return np.divide(size**2, size**2 + half**2, out=np.zeros(len(size)), where=size > 0)
 
 
 def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -328,9 +328,28 @@ def scope_cost(scope) -> tuple[float, float]:
     if kind == "assignment":
         return own_ar + max(ar), own_r1 + max(r1)
     if kind == "equal-split":
-        parts = len(ar)
-        return own_ar + math.log(math.exp(max(ar)) / parts + (1 - 1 / parts) * math.exp(3 * max(ar))), own_r1 + max(r1)
+        parts, most = len(ar), max(ar)
+        if parts == 1:
+            return own_ar + most, own_r1 + max(r1)
+        return own_ar + 3 * most + math.log(math.exp(-2 * most) / parts + 1 - 1 / parts), own_r1 + max(r1)
+    if kind == "poisson-bootstrap":
+        return own_ar + sum(grown(a) for a in ar), own_r1 + sum(grown(a) - grown(-a) for a in ar)
+    if kind == "bootstrap":
+        return own_ar + sum(map(bootstrap_bound, ar)), own_r1 + sum(grown(r) - grown(-r) for r in r1)
     raise ValueError(kind)
+
+
+def grown(x: float) -> float:
+    """``e^x - 1``, infinite where doubles end."""
+    return math.expm1(x) if x < 700 else math.inf
+
+
+def bootstrap_bound(a: float) -> float:
+    """``ln(P(0) u + sum over j >= 1 of P(j) u^(2j - 1))`` for a Poisson number j of mean 1 and ``u = e^a``."""
+    if a > 2.5:  # the sum is e^(u^2 - 1) / u but for a vanishing share
+        return grown(2 * a) - a
+    terms = [math.exp(a) if j == 0 else math.exp((2 * j - 1) * a - math.lgamma(j + 1)) for j in range(1200)]
+    return math.log(sum(terms)) - 1
 
 
 # ---- budgets ---------------------------------------------------------------------------------------------------
@@ -447,6 +466,13 @@ def majority(split) -> Fraction:
 def sse(split) -> Fraction:
     """Minus the squared error left in the children."""
     return -sum(map(squared_error, split), Fraction(0))
+
+
+def between(split) -> Fraction:
+    """How far the child means are from 1/2: squared distances times sizes."""
+    return sum(
+        (over_size(sum((y - Fraction(1, 2) for y in child), Fraction(0)) ** 2, [child]) for child in split), Fraction(0)
+    )
 
 
 def variance(split) -> Fraction:

@@ -25,10 +25,11 @@ from dpforest.audit.report.primitives import CAP, Counts, Selection, TextbookLap
 from dpforest.audit.report.report import HOLDS, UNEXPECTED, VIOLATED, Report, holm, look, run, spell
 from dpforest.audit.report.subjects import EXACT, FULL, GREY_BOX, LAYERS, SMALL, STATISTICAL, best_bound
 from dpforest.audit.search.pairs import Pair, are_neighbours
+from dpforest.budgets import PLANS
 from dpforest.chance import Seeded
 from dpforest.curator import CALIBRATIONS
 from dpforest.estimators import PrivateForestClassifier
-from dpforest.papers.edprf import BUDGETS, LEAVES
+from dpforest.papers.edprf import LEAVES
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
@@ -79,7 +80,7 @@ def test_every_choice_of_an_estimator_is_audited():
     assert met("edprf", "criterion") == scores.CLASSIFICATION.keys()
     assert met("edprf", "selection") == mechanisms.SELECTIONS.keys()
     assert met("edprf", "leaf") == set(LEAVES)
-    assert met("edprf", "budget") == set(BUDGETS)
+    assert met("edprf", "budget") == set(PLANS)
     assert met("edprf", "calibration") - {"auto"} == {"sensitivity"}  # "range" is what auto is for the proved variant
     assert set(CALIBRATIONS) == {"range", "sensitivity"}
     assert met("edprf", "stop") == {"auto", "never"}  # auto: candidate where proved, purity where published

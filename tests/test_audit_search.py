@@ -203,7 +203,7 @@ def test_table_traps_are_neighbours_that_the_schema_allows(schema, relation):
         for X, y in pair[1:]:
             assert list(X.columns) == schema.columns
             encoded = schema.encode(X, 4)
-            answers = schema.encode_labels(y) if schema.classes is not None else schema.clip_target(y)[0]
+            answers = schema.encode_labels(y) if schema.classes is not None else schema.encode_target(y)[0]
             rows.append(rows_of(X, y))
             codes.append([tuple(map(float, record)) for record in zip(*encoded.codes, answers, strict=True)])
         assert are_neighbours(*rows, relation)

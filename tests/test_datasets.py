@@ -183,7 +183,7 @@ def test_schema_covers_every_value(name):
             codes = data.schema.encode_labels(y)
             assert (data.schema.classes[codes] == y.to_numpy()).all()
         else:
-            assert data.schema.clip_target(y)[1] == 0
+            assert data.schema.encode_target(y)[1] == 0
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)

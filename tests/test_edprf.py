@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from dpforest import EDPRFClassifier, Schema, UnprovenPrivacyWarning
 from dpforest.audit import exact_audit, law_of
+from dpforest.budgets import PLANS
 from dpforest.chance import outcomes
-from dpforest.papers.edprf import BUDGETS
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
@@ -212,7 +212,7 @@ OPTIONS = [
     {"selection": "exponential", "stop_margin": 1.0},
     {"criterion": "majority", "stop_margin": 1.0},
     {"calibration": "sensitivity", "stop": "never"},
-    *({"budget": budget, "stop_margin": 1.0} for budget in BUDGETS),
+    *({"budget": budget, "stop_margin": 1.0} for budget in PLANS),
 ]
 
 
@@ -311,7 +311,7 @@ def test_no_fit_spends_more_than_epsilon(data):
     criterion = pick("gini", "gini-gain", "majority", "information-gain", "normalised-gini")
     stop = "never" if criterion == "normalised-gini" else pick("candidate", "never")
     epsilon, relation = pick(0.01, 0.5, 1.0, 7.0), pick(*RELATIONS)
-    calibration, budget, leaf = pick("range", "sensitivity"), pick(*BUDGETS), pick("label", "counts")
+    calibration, budget, leaf = pick("range", "sensitivity"), pick(*PLANS), pick("label", "counts")
     model = EDPRFClassifier(
         epsilon=epsilon, schema=THREE, n_estimators=pick(1, 3), max_depth=pick(1, 2, 5), relation=relation,
         selection=pick("permute-and-flip", "exponential"), criterion=criterion, budget=budget, calibration=calibration,

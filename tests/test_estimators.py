@@ -685,7 +685,7 @@ def test_a_malformed_model_is_refused_when_it_is_read(name):
 
 @pytest.mark.parametrize("description", [None, [], "model", 3, {}, {"format": 1}])
 def test_what_is_no_model_is_refused(description):
-    with pytest.raises(ValueError, match="not a released forest"):
+    with pytest.raises(ValueError, match="not a released model"):
         ReleasedForest(description)
 
 

@@ -20,9 +20,9 @@ ROOT = Path(dpforest.__file__).parent
 #: Imports run downward.  A package stands on one floor; its own modules may import each other, papers may not.
 FLOORS = {
     "schema": 0, "privacy": 0, "chance": 0,
-    "mechanisms": 1, "scores": 1, "budgets": 1,
+    "mechanisms": 1, "scores": 1, "budgets": 1, "moments": 1,
     "counting": 2, "curator": 2,
-    "tree": 3, "release": 3, "estimators": 3,
+    "tree": 3, "release": 3, "estimators": 3, "bagging": 3, "linear": 3,
     "papers": 4,
     "audit": 5,
 }  # fmt: skip
@@ -36,6 +36,7 @@ SAME_FLOOR = {
     ("release", "tree"): "what is released is a forest",
     ("estimators", "tree"): "an estimator grows a forest",
     ("estimators", "release"): "a fitted estimator is a released model too",
+    ("linear", "release"): "a linear model is released like a forest",
     ("audit", "plots"): "what an audit found can be looked at",
 }
 
@@ -55,15 +56,18 @@ RANDOM_NAMES = {
 PREDICTION = {"sum_values", "Splits"}
 #: Functions that a table passes through on its way to the schema, and with it to the curator or to the released trees.
 TABLE_FUNCTIONS = {
-    "estimators": {"fit", "_leaf_sums", "_public_schema", "_read"},
-    "release": {"predict", "predict_proba", "_leaf_sums"},
+    "estimators": {"fit", "_codes", "_public_schema", "_read", "_read_target"},
+    "release": {"predict", "predict_proba", "_codes", "_leaf_sums"},
     "tree": {"sum_leaves"},
+    "linear": {"predict", "predict_proba", "_scores", "scores"},
 }
 #: Public methods of the curator that need not charge, and why.
 UNCHARGED = {
     "__init__": "takes the records in",
     "assign": "draws a coin per record, and answers nothing",
     "split_equally": "draws a random order of the records, and answers nothing",
+    "bootstrap": "draws records with replacement, and answers nothing",
+    "poisson_bootstrap": "draws a number for each record, and answers nothing",
 }
 
 

@@ -25,6 +25,7 @@ from dpforest.privacy import (
     Guarantee,
     Leak,
     Ledger,
+    bootstrap,
     check_epsilon,
     check_relation,
     claim,
@@ -479,6 +480,8 @@ def test_ledger_agrees_with_the_composition_functions(add_remove, data):
             "partition": tuple(parallel(add_remove, replace_one, r) for r in RELATIONS),
             "assignment": tuple(parallel(add_remove, replace_one, r, moves=False) for r in RELATIONS),
             "equal-split": (equal_split(max(add_remove), size), max(replace_one)),
+            "bootstrap": tuple(sum(map(bootstrap, add_remove, replace_one, [r] * size)) for r in RELATIONS),
+            "poisson-bootstrap": tuple(sum(poisson_bootstrap(a, r) for a in add_remove) for r in RELATIONS),
         }[kind]
         assert all(map(close, (ledger.total(r) for r in RELATIONS), expected)), kind
 

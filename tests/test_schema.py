@@ -15,7 +15,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpforest.schema import Encoded, Schema
+from dpforest.schema import TARGET_LEVELS, Encoded, Schema
 
 NUMERIC = {"age": (0, 100), "income": (-1.5, 2.5)}
 CATEGORICAL = {"sex": ["F", "M"], "code": [3, 5, 4], "flag": [False, True]}
@@ -541,28 +541,42 @@ def test_labels_and_targets_are_one_dimensional(shape):
     with pytest.raises(ValueError, match="y must be one-dimensional, not of shape"):
         SCHEMA.encode_labels(np.full(shape, "no"))
     with pytest.raises(ValueError, match="y must be one-dimensional, not of shape"):
-        Schema(numeric={"x": (0, 1)}, target=(0, 1)).clip_target(np.zeros(shape))
+        Schema(numeric={"x": (0, 1)}, target=(0, 1)).encode_target(np.zeros(shape))
 
 
-def test_targets():
-    declared = Schema(numeric={"x": (0, 1)}, target=(-1, 10))
-    y = np.array([-2, -1, 0, 10, 11, np.inf], dtype=np.float32)
+def test_targets_lie_on_a_public_grid():
+    declared = Schema(numeric={"x": (0, 1)}, target=(-1, 9))
+    y = np.array([-2, -1, 0, 4, 9, 11, np.inf], dtype=np.float32)
     y.flags.writeable = False
-    clipped, count = declared.clip_target(y)
-    assert clipped.dtype == float
-    assert clipped.tolist() == [-1, -1, 0, 10, 10, 10]
+    codes, count = declared.encode_target(y)
+    assert codes.dtype == np.uint8
+    assert codes.tolist() == [0, 0, 24, 120, 240, 240, 240]
     assert (count, type(count)) == (3, int)
-    assert declared.clip_target([[1], [20]])[0].tolist() == [1, 10]
-    assert declared.clip_target([])[1] == 0
+    assert declared.encode_target([[1], [20]])[0].tolist() == [48, 240]
+    assert declared.encode_target([])[1] == 0
+    step = 10 / TARGET_LEVELS
+    off = np.array([[0.01], [0.49], [-0.01], [-0.49]])  # never half-way between two steps
+    near = -1 + step * (np.arange(1, 10) + off)
+    assert (declared.encode_target(near.ravel())[0].reshape(near.shape) == np.arange(1, 10)).all()
+    assert declared.decode_target([0, 0.5, 1]).tolist() == [-1, 4, 9]
     for hole in ([1, np.nan], [1, None]):
         with pytest.raises(ValueError, match="y contains NaN"):
-            declared.clip_target(hole)
+            declared.encode_target(hole)
     with pytest.raises(ValueError, match="could not convert"):
-        declared.clip_target(["a"])
+        declared.encode_target(["a"])
     with pytest.raises(ValueError, match="a classifier needs classes"):
         declared.encode_labels([0])
-    with pytest.raises(ValueError, match="a regressor needs target"):
-        SCHEMA.clip_target([0])
+    for verb in (SCHEMA.encode_target, SCHEMA.decode_target):
+        with pytest.raises(ValueError, match="a regressor needs Schema"):
+            verb([0])
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 16, 20, 24, 30, 40, 60, 80, 120, 240])
+def test_common_scores_lie_on_the_grid_of_a_target(most):
+    declared = Schema(numeric={"x": (0, 1)}, target=(0, most))
+    whole = np.arange(most + 1)
+    codes = declared.encode_target(whole)[0]
+    assert (codes * np.int64(most) == whole * TARGET_LEVELS).all()
 
 
 # ---- declaring -------------------------------------------------------------------------------------------------

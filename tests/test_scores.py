@@ -627,6 +627,44 @@ def test_squared_error_constants():
     assert_sharp(scores.sse, over_candidates(oracle.split_on(oracle.sse, 0, 1, None), records), 3)
 
 
+@pytest.mark.claim("lem-between")
+def test_between_constants():
+    assert_sharp(scores.between, over_splits(oracle.between, GRID), 5)
+    assert_sharp(scores.between, over_splits(oracle.between, HALVES), 6)
+    records = product(BITS, BITS, HALVES)
+    found = over_candidates(oracle.split_on(oracle.between, 0, 1, None), records)
+    for relation in RELATIONS:
+        for n, _, spread in worst_at(found, 3, relation):  # the range, and with it the law, of the squared error
+            assert scores.between.range(relation, n) == equals(spread) == scores.sse.range(relation, n)
+    assert not is_monotone(over_splits(oracle.between, HALVES), 3)
+    assert [scores.between.sensitivity(relation) for relation in RELATIONS] == [3 / 4, 1]
+
+
+#: Score, oracle, score of stopping from the targets of the node: the range with it is the supremum of R, at every size.
+TARGET_RESTS = [
+    (scores.sse, oracle.sse, lambda targets: F(-len(targets))),
+    (scores.between, oracle.between, lambda targets: F(-3, 4) * len(targets)),
+    (scores.mass_gap, oracle.mass_gap, lambda targets: F(-len(targets), 2)),
+]
+
+
+@pytest.mark.claim("lem-stop-candidate")
+@pytest.mark.parametrize(("score", "exact", "rest"), TARGET_RESTS, ids=lambda v: getattr(v, "name", ""))
+def test_rest_of_a_regression_moves_with_the_candidates(score, exact, rest):
+    candidates = [*oracle.split_on(exact, 0, 1), lambda data: rest([record[-1] for record in data])]
+    records = tuple(product(BITS, BITS, HALVES))
+    for relation, largest in ((ADD_REMOVE, 4), (REPLACE_ONE, 3)):
+        for n in range(2, largest + 1):
+            found = oracle.constants(oracle.changes_over_candidates(candidates, records, n, relation))[1]
+            # under replace-one *stop* stays where it is: the candidates alone decide
+            assert number(found) <= score.range(relation)
+            if relation == ADD_REMOVE:
+                assert found == score.range(relation)
+    for targets in oracle.datasets(HALVES, 4):
+        moments = np.array([len(targets), float(sum(targets)), float(sum(y * y for y in targets))])
+        assert float(score.rest(moments[: score.n_moments])) == float(rest(targets))
+
+
 @pytest.mark.claim(
     "thm-variance", verdict="proved", evidence="symbolic",
     constant="Targets in [0, 1], not monotone. Sum of child variances: Δ = 1/4 under add-remove and 1/3 under "
@@ -1048,6 +1086,7 @@ def test_classification_scores_against_the_oracle(score, exact, split):
     ("score", "exact"),
     [
         (scores.sse, oracle.sse),
+        (scores.between, oracle.between),
         (scores.variance, oracle.variance),
         (scores.weighted_variance, oracle.weighted_variance),
         (scores.mass_gap, oracle.mass_gap),
@@ -1104,6 +1143,8 @@ def test_numbers_that_one_can_check_by_hand():
     assert scores.weighted_variance(moments) == pytest.approx(-0.5 / 3)
     assert scores.mean(moments) == 0.5
     assert scores.mass_gap(moments) == 0
+    assert scores.between(moments) == 0
+    assert scores.between([[2, 2], [1, 0.5]]) == 0.5
     assert scores.pearson([[1, 1], [0, 2]]) == pytest.approx(1 / math.sqrt(3))
 
 
@@ -1138,9 +1179,11 @@ def test_refusals(score):
 
 
 @pytest.mark.parametrize(
-    "score", [scores.sse, scores.variance, scores.weighted_variance, scores.mean, scores.mass_gap],
+    "score", [scores.sse, scores.between, scores.variance, scores.weighted_variance, scores.mean, scores.mass_gap],
     ids=lambda score: score.name,
 )  # fmt: skip
-def test_moments_have_three_parts(score):
-    with pytest.raises(ValueError, match="sum of squares"):
-        score([[1, 2], [3, 4]])
+def test_moments_have_their_parts(score):
+    moments = np.array([[[1.0, 0.5, 0.25], [2.0, 1.0, 1.0]]])
+    assert score(moments[..., : score.n_moments]) == score(moments)
+    with pytest.raises(ValueError, match="sum of squares" if score.n_moments == 3 else "takes .count, sum."):
+        score(moments[..., : score.n_moments - 1])

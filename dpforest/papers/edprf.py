@@ -21,7 +21,6 @@ from dpforest.tree import MAX_NODES, Growth
 
 __all__ = ["EDPRFClassifier"]
 
-BUDGETS = ("aligned", "aligned-uniform", "harmonic", "uniform")
 LEAVES = ("counts", "label")
 HEAD_START = 6.0  # of *stop*; chosen in notebooks/tuning.ipynb
 PURITY = "which nodes hold a single class", "eDPRF algorithm 5, line 1"
@@ -144,7 +143,7 @@ class EDPRFClassifier(PrivateForestClassifier):
             curator.split_equally(self.n_estimators)
         else:
             curator.assign(self.n_estimators)
-        shares = Shares(self.budget, epsilon, self.max_depth + 1)
+        shares = budgets.Shares(self.budget, epsilon, self.max_depth + 1)
         for level in range(1, shares.depth + 1):
             frontier = growth.frontier
             splittable = frontier.unused.any(axis=1) & (level < shares.depth)
@@ -185,7 +184,7 @@ class EDPRFClassifier(PrivateForestClassifier):
         check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
         check_choice(self.selection, "selection", SELECTIONS)
         check_choice(self.criterion, "criterion", scores.CLASSIFICATION)
-        check_choice(self.budget, "budget", BUDGETS)
+        check_choice(self.budget, "budget", budgets.PLANS)
         check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
         check_choice(self.leaf, "leaf", LEAVES)
         check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
@@ -206,28 +205,6 @@ class EDPRFClassifier(PrivateForestClassifier):
             raise ValueError(f"criterion={self.criterion!r} has no stop candidate in its range: use stop='never'")
         elif self.stop == "purity":
             raise ValueError("stop='purity' reads the data unpaid, so no proof covers it; use variant='published'")
-
-
-class Shares:
-    """How one tree's budget falls on the branches and leaves of its levels."""
-
-    def __init__(self, budget: str, epsilon: float, depth: int):
-        self.depth = depth
-        self._epsilon = epsilon
-        self._aligned = budget.startswith("aligned")
-        split = "uniform" if budget.endswith("uniform") else "harmonic"
-        self._levels = [epsilon] * depth if np.isinf(epsilon) else budgets.SPLITS[split](epsilon, depth)
-
-    def branch(self, level: int) -> float:
-        """Budget of the selection at ``level``, from 1."""
-        return self._levels[level - 1]
-
-    def leaf(self, level: int, stopped: bool) -> float:
-        """Budget of a leaf at ``level``; ``stopped`` if a selection was paid for there that chose to stop."""
-        spent = level if stopped else level - 1
-        if np.isinf(self._epsilon):
-            return self._epsilon
-        return budgets.leaf_budget(self._epsilon, self._levels[:spent]) if self._aligned else self._levels[spent]
 
 
 def _pure(counts: np.ndarray) -> np.ndarray:

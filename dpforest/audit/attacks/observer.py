@@ -13,8 +13,9 @@ from itertools import product
 import numpy as np
 
 from dpforest import scores
+from dpforest.budgets import Shares
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
-from dpforest.papers.edprf import EDPRFClassifier, Shares
+from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, check_epsilon
 from dpforest.schema import Schema

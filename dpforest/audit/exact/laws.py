@@ -44,7 +44,7 @@ class Shape:
 
 def released(forest: Forest) -> Hashable:
     """What tells one released forest from another: all its arrays, as byte strings in the order of its fields."""
-    return tuple(getattr(forest, column.name).tobytes() for column in fields(forest))
+    return tuple(np.asarray(getattr(forest, column.name)).tobytes() for column in fields(forest))
 
 
 def law_of(

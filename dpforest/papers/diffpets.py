@@ -1,0 +1,408 @@
+"""DiffPETs: differentially private extra-trees for classification and regression (the paper of that name, 2020).
+
+A node tries K random features, each at one random cut, and chooses among them by the exponential mechanism; the
+leaves are released with noise.  The chapters *DiffPETs: classification* and *DiffPETs: regression* tell where the
+published proof fails and why the repair holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+
+from dpforest import budgets, scores
+from dpforest.bagging import SAMPLINGS, n_candidates, share_out
+from dpforest.curator import STOP
+from dpforest.estimators import (
+    MAX_DEPTH,
+    PrivateEstimator,
+    PrivateForestClassifier,
+    PrivateForestRegressor,
+    check_choice,
+    check_count,
+)
+from dpforest.mechanisms import SELECTIONS, exponential
+from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
+from dpforest.schema import TARGET_LEVELS
+from dpforest.tree import MAX_NODES, Frontier, Growth, random_cuts
+
+__all__ = ["DiffPETsClassifier", "DiffPETsRegressor"]
+
+HEAD_START = 6.0  # of *stop*
+NOISE = {ADD_REMOVE: 1.0, REPLACE_ONE: 2.0}  # scale of the noise of a leaf at epsilon 1, in records
+TALL = 10  # height beyond which the default would make more leaves than a table has records
+LEAVES = ("counts", "label")
+SOURCE = "DiffPETs algorithm 2"
+PURITY = "which nodes hold a single class", f"{SOURCE}, termination"
+ERROR = "which nodes have an error below the threshold", f"{SOURCE}, termination"
+VALUES = "which values of each feature occur in a node", f"{SOURCE}, line 5"
+LABEL = "the commonest class of each leaf", f"{SOURCE}, line 2"
+
+
+class _DiffPETs(PrivateEstimator):
+    """What the classifier and the regressor share."""
+
+    _SCORES: ClassVar[Mapping[str, scores.Score]]
+
+    def _grow(self, curator, chance, schema, ledger, epsilon):
+        published = self.variant == "published"
+        sampling = "bootstrap" if published else self.sampling
+        share, sharing = share_out(sampling, curator, epsilon, self.n_estimators, self.relation)
+        growth = Growth(
+            self.n_estimators, schema.n_features, self._n_values(curator), ledger, sharing, self.max_nodes
+        )  # fmt: skip
+        depth = self._height(schema) + 1
+        if published:  # eps_2 = eps_1 / (2 (h + 1)); the other half is never spent
+            shares = budgets.Shares("uniform", share / 2, depth)
+        else:
+            shares = budgets.Shares("aligned-uniform", share, depth, self.leaf_share)
+        ordered = np.array([published or name in schema.numeric for name in schema.columns])
+        for level in range(1, depth + 1):
+            frontier = growth.frontier
+            done = np.full(len(frontier), level == depth)
+            if published:
+                done |= self._finished(curator, growth, frontier)
+            self._settle(growth, curator, frontier[done], shares.leaf(level, stopped=False))
+            inner = frontier[~done]
+            if not len(inner):
+                break
+            features, masks = self._candidates(curator, chance, growth, inner, ordered)
+            choice = curator.choose_candidate(
+                growth, inner.nodes, inner.scopes, features, masks, shares.branch(level),
+                score=self._score(), mechanism="exponential" if published else self.selection,
+                calibration="sensitivity" if published else "range",
+                stop_margin=self.stop_margin if self.stop == "candidate" and not published else None,
+            )  # fmt: skip
+            grows = (choice != STOP) & growth.room(np.where(choice == STOP, 0, 2))
+            # a node that stops has paid for its selection: thm-stop-budget
+            self._settle(growth, curator, inner[~grows], shares.leaf(level, stopped=True))
+            rows = np.flatnonzero(grows)
+            growth.branch(
+                inner[grows], features[rows, choice[rows]], np.full(len(rows), 2), masks=masks[rows, choice[rows]],
+                reuse=True,
+            )  # fmt: skip
+        return growth.release(self._half_weight(shares.leaf(depth, stopped=False)))
+
+    def _candidates(self, curator, chance, growth, inner: Frontier, ordered):
+        """Binary candidates of each node: random features, each at a random cut."""
+        size = n_candidates(self.max_features, len(ordered))
+        features, masks = random_cuts(
+            chance, curator.cardinalities, ordered, len(inner), size, self.cuts_per_feature
+        )  # fmt: skip
+        if self.variant == "published":
+            what, where = VALUES
+            occur = curator.peek_codes(growth, inner.nodes, what=what, where=where)
+            masks = _cuts_at_values(chance, occur, features, curator.cardinalities)
+        return features, masks
+
+    def _height(self, schema) -> int:
+        half = max(1, schema.n_features // 2)  # h = k / 2
+        return min(half, TALL) if self.max_depth is None else self.max_depth
+
+    def _half_weight(self, epsilon: float) -> float:
+        """Public constant of the released forest: ``shrinkage`` times the scale of the noise in a leaf."""
+        return 0.0 if np.isinf(epsilon) else float(self.shrinkage * self._unit() / epsilon)
+
+    def _score(self) -> scores.Score:
+        return self._SCORES[self.criterion]
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count(self.n_estimators, "n_estimators")
+        check_count(self.cuts_per_feature, "cuts_per_feature")
+        check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
+        if self.max_depth is not None:
+            check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
+        n_candidates(self.max_features, 1)  # refuses what it does not know
+        check_choice(self.sampling, "sampling", [name for name in SAMPLINGS if name != "bootstrap"])
+        check_choice(self.selection, "selection", SELECTIONS)
+        check_choice(self.stop, "stop", ("candidate", "never"))
+        for name, least, most in (("stop_margin", -1e6, 1e6), ("shrinkage", 0, 1e6), ("leaf_share", 0, 1)):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or isinstance(value, bool) or not least <= float(value) <= most:
+                raise ValueError(f"{name} must be a number from {least:g} to {most:g}, not {value!r}")
+        if not 0 < self.leaf_share < 1:
+            raise ValueError(f"leaf_share must lie strictly between 0 and 1, not {self.leaf_share!r}")
+        check_choice(self.criterion, "criterion", self._SCORES)
+        if self.variant == "proved" and self.stop == "candidate" and self._score().rest is None:
+            raise ValueError(f"criterion={self.criterion!r} has no stop candidate in its range: use stop='never'")
+
+
+def _cuts_at_values(chance, occur, features, cardinalities) -> np.ndarray:
+    """Masks that cut each candidate at a code that occurs in its node, below the largest: codes above go right."""
+    first = np.concatenate([[0], np.cumsum(cardinalities)])[features]
+    codes = np.arange(256)
+    inside = codes < cardinalities[features][..., None]
+    occurs = inside & np.take_along_axis(occur[:, None], np.where(inside, first[..., None] + codes, 0), axis=2)
+    largest = np.where(occurs, codes, -1).max(axis=-1, keepdims=True)
+    # where one code occurs, or none, there is no cut to draw: all records go to the first child
+    below = occurs & (codes < largest)
+    below |= ~below.any(axis=-1, keepdims=True) & (codes == np.maximum(largest, 0))
+    cut = exponential(np.where(below.reshape(-1, 256), 0.0, -np.inf), 0.0, chance)  # uniform over them
+    above = (codes > cut.reshape(*features.shape, 1)) & inside
+    return np.packbits(above, axis=-1, bitorder="little").view(np.uint64)
+
+
+@claim("alg-diffpets", "thm-diffpets", "pub-diffpets", "pub-diffpets-cut", "pub-diffpets-leaf", "pub-diffpets-budget")
+class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
+    """Differentially private extra-trees for classification.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of the whole forest, positive; ``"non-private"`` turns the noise off.
+    schema : Schema
+        What is public: bounds, categories, classes.  Required.
+    n_estimators : int
+    max_depth : int or None
+        Splits on the longest path, the paper's height h; 0 makes every tree a single leaf.  None takes half the number
+        of features, as in the paper, and if proved at most 10.
+    max_features : int, "sqrt" or "all"
+        The paper's K: different random features among which a node chooses.
+    cuts_per_feature : int
+        Random cuts of each of them; the paper has 1.
+    n_bins : int
+        Public bins of each numeric feature, between 2 and 255; cuts fall on their edges.
+    relation : {"add-remove", "replace-one"}
+        Which data sets are neighbours.
+    variant : {"proved", "published"}
+        ``"published"`` is the paper to the letter: a bootstrap of the size of the data for every tree, cuts at values
+        that occur in the node, categories cut by their order, the purity test, leaves that say their commonest class,
+        half of the budget unspent.  It warns, for its proof fails.
+    sampling : {"all", "assignment", "poisson"}
+        Which records a tree sees if proved.  ``"all"``: every tree all of them, at ``epsilon / n_estimators``.
+        ``"assignment"``: each record goes to one tree by a coin, and each tree has all of ``epsilon``.  ``"poisson"``:
+        a bootstrap that is paid for in full (:prf:ref:`thm-bootstrap`).
+    selection : {"permute-and-flip", "exponential"}
+        Mechanism of the cuts, and of label leaves.
+    criterion : {"gini", "gini-gain", "majority", "normalised-gini"}
+        Split utility.
+    leaf : {"counts", "label"}
+        A leaf says noisy class counts, which the forest adds up, or one label.
+    leaf_share : float
+        Share of a tree's budget that is kept for its leaves, between 0 and 1; the levels above have equal parts of the
+        rest, and a leaf that ends a branch early also gets what the levels below it do not need.
+    stop : {"candidate", "never"}
+        Whether *stop* stands among the candidates of a node's selection.
+    stop_margin : float
+        Its head start, in units of the selection's noise.
+    shrinkage : float
+        How far class shares are drawn to those of the nodes above (:meth:`dpforest.tree.Forest.shares`): the size, in
+        units of the noise of a leaf, at which a leaf counts as much as the node above it.  0: counts are added up.
+    max_nodes : int
+        The forest does not grow beyond this; branches that would are leaves.
+    source : {"seeded", "secure"}
+        Reproducible noise for research, or exact samplers on operating-system entropy for a release.
+    random_state : None, int, Generator or RandomState
+        Seed of the seeded source.  Whoever knows it can subtract the noise.
+    n_jobs : int or None
+        Threads that count.
+
+    Attributes
+    ----------
+    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_
+
+    Guarantee
+    ---------
+    ``variant="proved"``: ``epsilon``-differential privacy of the released forest under ``relation``
+    (:prf:ref:`thm-diffpets`).  ``variant="published"``: none for any finite epsilon (:prf:ref:`pub-diffpets`).
+
+    Source
+    ------
+    DiffPETs: algorithms 1 and 2, formula (5).
+
+    Examples
+    --------
+    >>> from dpforest import Schema
+    >>> from dpforest.papers.diffpets import DiffPETsClassifier
+    >>> schema = Schema(numeric={"x": (0, 1)}, classes=["no", "yes"])
+    >>> X = [[i / 200] for i in range(200)]
+    >>> y = ["no"] * 100 + ["yes"] * 100
+    >>> model = DiffPETsClassifier(epsilon=2.0, schema=schema, n_estimators=2, max_depth=2, random_state=0).fit(X, y)
+    >>> model.predict([[0.1], [0.9]]).tolist()
+    ['no', 'yes']
+    """
+
+    _SCORES: ClassVar[Mapping[str, scores.Score]] = {
+        name: score for name, score in scores.CLASSIFICATION.items() if not score.needs_cap
+    }
+
+    def __init__(
+        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=None, max_features="sqrt", cuts_per_feature=1,
+        n_bins=32, relation="add-remove", variant="proved", sampling="all", selection="permute-and-flip",
+        criterion="gini", leaf="counts", leaf_share=0.5, stop="candidate", stop_margin=HEAD_START, shrinkage=0.0,
+        max_nodes=MAX_NODES, source="seeded", random_state=None, n_jobs=None,
+    ):  # fmt: skip
+        self.epsilon = epsilon
+        self.schema = schema
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.max_features = max_features
+        self.cuts_per_feature = cuts_per_feature
+        self.n_bins = n_bins
+        self.relation = relation
+        self.variant = variant
+        self.sampling = sampling
+        self.selection = selection
+        self.criterion = criterion
+        self.leaf = leaf
+        self.leaf_share = leaf_share
+        self.stop = stop
+        self.stop_margin = stop_margin
+        self.shrinkage = shrinkage
+        self.max_nodes = max_nodes
+        self.source = source
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _finished(self, curator, growth, frontier):
+        what, where = PURITY
+        return (curator.peek(growth, frontier.nodes, what=what, where=where) > 0).sum(axis=1) <= 1
+
+    def _settle(self, growth, curator, leaves, epsilon) -> None:
+        if not len(leaves):
+            return
+        votes = np.eye(curator.n_classes, dtype=np.int64)
+        if self.variant == "published":
+            curator.count_records(growth, leaves.nodes, leaves.scopes, epsilon)  # the paper pays for this alone
+            what, where = LABEL
+            values = votes[curator.peek(growth, leaves.nodes, what=what, where=where).argmax(axis=1)]
+        elif self.leaf == "label":
+            values = votes[curator.choose_label(growth, leaves.nodes, leaves.scopes, epsilon, mechanism=self.selection)]
+        else:
+            values = curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon)
+        growth.settle(leaves, values)
+
+    def _n_values(self, curator) -> int:
+        return curator.n_classes
+
+    def _unit(self) -> float:
+        """Noise of a leaf's values at epsilon 1; one vote has none."""
+        noisy = self.leaf == "counts" and self.variant == "proved"
+        return NOISE[self.relation] if noisy else 0.0
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice(self.leaf, "leaf", LEAVES)
+
+
+@claim("thm-diffpets-regression", "pub-diffpets-regression", "pub-mean-noise")
+class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
+    """Differentially private extra-trees for regression.
+
+    Parameters
+    ----------
+    epsilon, n_estimators, max_depth, max_features, cuts_per_feature, n_bins, relation, sampling, selection, leaf_share
+        As in :class:`DiffPETsClassifier`.
+    stop, stop_margin, max_nodes, source, random_state, n_jobs
+        As in :class:`DiffPETsClassifier`.
+    schema : Schema
+        What is public: bounds, categories, and the ``target`` range.  Required.
+    variant : {"proved", "published"}
+        ``"published"`` is the paper to the letter: a bootstrap of the size of the data for every tree, cuts at values
+        that occur in the node, categories cut by their order, the test of a node's error against a threshold, leaves
+        that divide a noisy sum by a noisy count, half of the budget unspent.  It warns, for its proof fails.
+    criterion : {"between", "sse", "mass-gap", "variance", "weighted-variance"}
+        Split utility if proved, see :mod:`dpforest.scores`; the published one is the variance.
+    shrinkage : float
+        How far leaf means are drawn to those of the nodes above (:meth:`dpforest.tree.Forest.shares`): the number of
+        records, in units of the noise of a leaf, at which a leaf counts as much as the node above it.
+    error_threshold : float
+        A node whose mean squared error, in units of the squared target range, lies below it is a leaf; published only.
+
+    Attributes
+    ----------
+    forest_, ledger_, guarantee_, n_features_in_, feature_names_in_, schema_
+
+    Guarantee
+    ---------
+    ``variant="proved"``: ``epsilon``-differential privacy of the released forest under ``relation``
+    (:prf:ref:`thm-diffpets-regression`).  ``variant="published"``: none for any finite epsilon
+    (:prf:ref:`pub-diffpets-regression`).
+
+    Notes
+    -----
+    The target travels as one of ``TARGET_LEVELS + 1`` steps of its declared range; a constant target, or one outside
+    the range (it is clipped and counted), is no error.
+
+    Source
+    ------
+    DiffPETs: algorithms 1 and 2, sections 2.3.2 and 2.3.3, formula (7).
+
+    Examples
+    --------
+    >>> from dpforest import Schema
+    >>> from dpforest.papers.diffpets import DiffPETsRegressor
+    >>> schema = Schema(numeric={"x": (0, 1)}, target=(0, 10))
+    >>> X = [[i / 400] for i in range(400)]
+    >>> y = [2.0] * 200 + [8.0] * 200
+    >>> model = DiffPETsRegressor(epsilon=10.0, schema=schema, n_estimators=2, max_depth=2, random_state=0).fit(X, y)
+    >>> low, high = model.predict([[0.1], [0.9]])
+    >>> bool(low < 4 and high > 6)
+    True
+    """
+
+    _SCORES: ClassVar[Mapping[str, scores.Score]] = scores.REGRESSION
+
+    def __init__(
+        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=None, max_features="sqrt", cuts_per_feature=1,
+        n_bins=32, relation="add-remove", variant="proved", sampling="all", selection="permute-and-flip",
+        criterion="between", leaf_share=0.5, stop="candidate", stop_margin=HEAD_START, shrinkage=5.0,
+        error_threshold=1e-3, max_nodes=MAX_NODES, source="seeded", random_state=None, n_jobs=None,
+    ):  # fmt: skip
+        self.epsilon = epsilon
+        self.schema = schema
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.max_features = max_features
+        self.cuts_per_feature = cuts_per_feature
+        self.n_bins = n_bins
+        self.relation = relation
+        self.variant = variant
+        self.sampling = sampling
+        self.selection = selection
+        self.criterion = criterion
+        self.leaf_share = leaf_share
+        self.stop = stop
+        self.stop_margin = stop_margin
+        self.shrinkage = shrinkage
+        self.error_threshold = error_threshold
+        self.max_nodes = max_nodes
+        self.source = source
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _score(self):
+        return scores.variance if self.variant == "published" else super()._score()
+
+    def _finished(self, curator, growth, frontier):
+        what, where = ERROR
+        count, total, squares = curator.peek_moments(growth, frontier.nodes, what=what, where=where).T
+        # n^2 times the variance, in grid steps: whole numbers, so nothing is rounded before it is compared
+        return count * squares - total**2 <= self.error_threshold * (count * TARGET_LEVELS) ** 2
+
+    def _settle(self, growth, curator, leaves, epsilon) -> None:
+        if not len(leaves):
+            return
+        asked = growth, leaves.nodes, leaves.scopes
+        if self.variant == "published":  # sum and count, with noise for a sensitivity of 2 on each
+            total = curator.sum_targets(*asked, epsilon / 2)
+            count = curator.count_records(*asked, epsilon / 2)
+            growth.settle(leaves, np.stack([total, TARGET_LEVELS * count - total], axis=1))
+        else:
+            growth.settle(leaves, curator.sum_masses(*asked, epsilon))
+
+    def _n_values(self, curator) -> int:
+        return 2
+
+    def _unit(self) -> float:
+        """Noise of a leaf's masses at epsilon 1."""
+        return 0.0 if self.variant == "published" else TARGET_LEVELS * NOISE[self.relation]
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.error_threshold, Real) or not 0 <= float(self.error_threshold) <= 1:
+            raise ValueError(f"error_threshold must be a number from 0 to 1, not {self.error_threshold!r}")

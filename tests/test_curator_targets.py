@@ -1,0 +1,180 @@
+"""The door to the data for a regression: exact whole-number moments, honest charges, resampled records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import oracle
+import pytest
+from test_curator import Watched, World
+
+from dpforest import scores
+from dpforest.chance import Seeded
+from dpforest.curator import STOP, Curator
+from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
+from dpforest.schema import TARGET_LEVELS
+from dpforest.tree import Growth, random_cuts
+
+relations = pytest.mark.parametrize("relation", RELATIONS)
+
+
+def world_of_targets(seed: int, **options) -> World:
+    world = World(seed, **options)
+    targets = np.random.default_rng(seed + 1000).integers(TARGET_LEVELS + 1, size=len(world.labels))
+    world.labels = targets.astype(np.uint8)
+    world.curator._labels = world.labels
+    world.curator.n_classes = 0
+    return world
+
+
+def targets_at(world: World) -> list[list[int]]:
+    at = world.records_at()
+    return [[int(world.labels[record]) for record in at[int(node)]] for node in world.nodes]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("assigned", [False, True])
+def test_sums_and_moments_by_a_recount(seed, assigned):
+    world = world_of_targets(seed, assigned=assigned)
+    ask = world.growth, world.nodes, world.scopes
+    every = targets_at(world)
+    assert any(every)
+    masses = world.curator.sum_masses(*ask, 1.0)
+    assert masses.tolist() == [[sum(t), sum(TARGET_LEVELS - y for y in t)] for t in every]
+    assert world.curator.sum_targets(*ask, 1.0).tolist() == list(map(sum, every))
+    assert world.curator.count_records(*ask, 1.0).tolist() == list(map(len, every))
+    moments = world.curator.peek_moments(*ask[:2], what="the error", where="line 1")
+    assert moments.tolist() == [[len(t), sum(t), sum(y * y for y in t)] for t in every]
+    assert moments.dtype == masses.dtype == np.int64
+    occur = world.curator.peek_codes(*ask[:2], what="the values", where="line 5")
+    at = world.records_at()
+    for node, row in zip(world.nodes, occur, strict=True):
+        expected = [c in world.codes[f, at[int(node)]] for f, n in enumerate(world.cardinalities) for c in range(n)]
+        assert row.tolist() == expected
+    assert [leak.what for leak in world.ledger.leaks] == ["the error", "the values"]
+
+
+@pytest.mark.parametrize(
+    ("name", "with_stop"),
+    [(name, stop) for name, score in scores.REGRESSION.items() for stop in (False, True) if score.rest or not stop],
+)
+def test_candidates_are_chosen_by_a_recount(name, with_stop):
+    score = scores.REGRESSION[name]
+    exact = {
+        "between": oracle.between, "sse": oracle.sse, "mass-gap": oracle.mass_gap, "variance": oracle.variance,
+        "weighted-variance": oracle.weighted_variance,
+    }[name]  # fmt: skip
+    for seed in range(4):
+        world = world_of_targets(seed, assigned=seed % 2 == 1)
+        features, masks = random_cuts(Seeded(seed), world.cardinalities, np.ones(3, bool), len(world.nodes), 2, 2)
+        world.curator.choose_candidate(
+            world.growth, world.nodes, world.scopes, features, masks, 1.0, score=score,
+            mechanism="exponential", stop_margin=2.0 if with_stop else None,
+        )  # fmt: skip
+        _, found, rate = world.chance.asked[-1]
+        assert (rate == 1 / score.range(ADD_REMOVE)).all()
+        at = world.records_at()
+        for row, node in enumerate(world.nodes):
+            for k in range(4):
+                children: list[list[Fraction]] = [[], []]
+                for record in at[int(node)]:
+                    code = int(world.codes[features[row, k], record])
+                    bit = (int(masks[row, k, code // 64]) >> code % 64) & 1
+                    children[bit].append(Fraction(int(world.labels[record]), TARGET_LEVELS))
+                split = tuple(tuple(sorted(child)) for child in children)
+                assert found[row, 1 + k] == pytest.approx(float(exact(split)), abs=1e-9)
+            stop = -np.inf
+            if with_stop:
+                targets = np.array([world.labels[record] for record in at[int(node)]]) / TARGET_LEVELS
+                moments = [len(targets), targets.sum(), (targets**2).sum()]
+                stop = float(score.rest(np.array(moments[: score.n_moments]))) + 2.0 / rate[row]
+            assert found[row, 0] == pytest.approx(stop)
+
+
+@relations
+def test_sums_are_charged_for_both_relations(relation):
+    world = world_of_targets(3, relation=relation)
+    epsilon = np.linspace(0.1, 1.0, len(world.nodes))
+    ask = world.growth, world.nodes, world.scopes
+    half = 1 if relation == ADD_REMOVE else 2
+    charged = []
+    for name, noise, costs in (
+        ("sum_masses", epsilon / half / TARGET_LEVELS, (epsilon / half, 2 * epsilon / half)),
+        ("sum_targets", epsilon / TARGET_LEVELS, (epsilon, epsilon)),
+        ("count_records", epsilon / half, (epsilon / half, 0 * epsilon)),
+    ):
+        getattr(world.curator, name)(*ask, epsilon)
+        rate = world.chance.asked[-1][1]
+        np.testing.assert_allclose(rate, np.broadcast_to(noise[:, None] if rate.ndim == 2 else noise, rate.shape))
+        charge = world.ledger._charges[-1]
+        charged.append([charge.costs[ADD_REMOVE], charge.costs[REPLACE_ONE]])
+        np.testing.assert_allclose(charged[-1], costs)
+        np.testing.assert_array_equal(charge.scopes, world.scopes)
+    assert not world.ledger.leaks
+
+
+def small(n: int, trees: int, chance) -> tuple[Curator, Growth]:
+    ledger = Ledger()
+    codes, labels = np.arange(n, dtype=np.uint8)[None], np.arange(n, dtype=np.uint8)
+    curator = Curator(codes, labels, n, np.array([n]), chance=chance, ledger=ledger)
+    return curator, Growth(trees, 1, n, ledger, "bootstrap")
+
+
+def test_a_bootstrap_draws_n_of_n_for_each_tree():
+    curator, growth = small(3, 2, Watched(np.array([2, 2, 0, 1, 0, 0])))
+    curator.bootstrap(2)
+    assert curator._chance.asked == [("integers", 3, 6)]
+    found = curator.count_classes(growth, growth.roots, growth.frontier.scopes, 1.0)
+    assert found.tolist() == [[1, 0, 2], [2, 1, 0]]
+    assert curator.size(what="n", where="here") == 3  # the table's, not that of the draws
+
+
+def test_a_poisson_bootstrap_copies_each_record_by_a_number_of_its_own():
+    class Numbers(Watched):
+        def poisson(self, size):
+            self.asked.append(("poisson", size))
+            return np.array([0, 3, 1, 2, 0, 0])
+
+    curator, growth = small(3, 2, Numbers())
+    curator.poisson_bootstrap(2)
+    assert curator._chance.asked == [("poisson", 6)]
+    found = curator.count_classes(growth, growth.roots, growth.frontier.scopes, 1.0)
+    assert found.tolist() == [[0, 3, 1], [2, 0, 0]]
+
+
+@pytest.mark.parametrize("verb", ["bootstrap", "poisson_bootstrap"])
+def test_a_resampled_tree_sees_each_record_about_once(verb):
+    """2000 trees: the copies of a record follow the law to five standard errors (the seed is fixed)."""
+    n, trees = 4, 2000
+    curator, growth = small(n, trees, Seeded(1))
+    getattr(curator, verb)(trees)
+    found = curator.peek(growth, growth.roots, what="all", where="here")
+    copies = Counter(found.ravel().tolist())
+    law = (
+        [0.3679, 0.3679, 0.1839]
+        if verb == "poisson_bootstrap"
+        else [(3 / 4) ** 4, 4 * (1 / 4) * (3 / 4) ** 3, 6 * 9 / 256]
+    )
+    for k, p in enumerate(law):
+        assert abs(copies[k] / found.size - p) < 5 * np.sqrt(p * (1 - p) / found.size)
+    if verb == "bootstrap":
+        assert (found.sum(axis=1) == n).all()
+
+
+def test_stop_wins_in_empty_nodes_and_a_clear_cut_where_it_pays():
+    ledger = Ledger()
+    codes = np.array([[0] * 500 + [1] * 500], dtype=np.uint8)
+    targets = np.array([0] * 500 + [TARGET_LEVELS] * 500, dtype=np.uint8)
+    curator = Curator(codes, targets, 0, np.array([2]), chance=Seeded(0), ledger=ledger)
+    growth = Growth(1, 1, 2, ledger, "sequential")
+    for n, expected in ((1, 0), (2, STOP)):  # both children of the cut are pure: nothing is left to gain, but
+        frontier = growth.frontier  # only small nodes stop for sure
+        features, masks = random_cuts(Seeded(n), curator.cardinalities, np.ones(1, bool), len(frontier), 1)
+        choice = curator.choose_candidate(
+            growth, frontier.nodes, frontier.scopes, features, masks, 1.0 if n == 1 else 1e-3, score=scores.between,
+            mechanism="permute-and-flip", stop_margin=6.0,
+        )  # fmt: skip
+        assert (choice == expected).all()
+        growth.branch(frontier, features[:, 0], np.full(len(frontier), 2), masks=masks[:, 0], reuse=True)

@@ -81,7 +81,8 @@ class Design:
         A column of one coordinate is a *number*.  One of several is a *choice*: of each row, at most one entry
         differs from 0, and at least two rows have theirs, of full size, in different places.
     answer : ndarray of int, shape (codes of the label or target, targets)
-        One target is a number that reaches both ends of its range; several are indicators of the classes.
+        One target is a number that reaches both ends of its range.  Several are not negative and add up to their
+        common unit, like indicators of the classes; at least two of them reach it.
     intercept : bool
         Whether the constant 1 is a coordinate too.
     names : sequence of str
@@ -134,6 +135,25 @@ class Design:
             names += labels
         return cls(columns, _answers(schema, positive), intercept, names)
 
+    @classmethod
+    def margin(cls, schema: Schema, n_bins: int, masses: bool) -> Design:
+        """The design of the target alone, beside the intercept.
+
+        Parameters
+        ----------
+        masses : bool
+            Give the target as parts that add up to its unit: the class indicators, or how far it lies below the upper
+            bound and above the lower.  Their sums tell the number of records too, at no further cost.
+        """
+        columns = [np.zeros((codes, 0), dtype=np.int64) for codes in schema.cardinalities(n_bins).tolist()]
+        answer = _answers(schema, None)
+        if masses and schema.classes is not None:
+            answer = np.eye(schema.n_classes, dtype=np.int64)
+        elif masses:
+            above = np.arange(TARGET_LEVELS + 1)
+            answer = np.stack([TARGET_LEVELS - above, above], axis=1)
+        return cls(columns, answer, True, [])
+
     @property
     def n_features(self) -> int:
         """Feature coordinates, the intercept not among them."""
@@ -157,7 +177,11 @@ class Design:
     def units(self) -> np.ndarray:
         """The largest absolute value of each coordinate, float64."""
         tables = [*self.columns, self.answer]
-        return np.concatenate([[1.0] * self.intercept, *(np.abs(table).max(axis=0) for table in tables)])
+        return np.concatenate([[1.0] * self.intercept, *(np.abs(table).max(axis=0, initial=0) for table in tables)])
+
+    def scaled(self, sums: np.ndarray) -> np.ndarray:
+        """Sums of products of whole-number coordinates, on the scale where coordinates lie in [-1, 1]."""
+        return sums / np.outer(self.units, self.units)
 
     def matrix(self, weights: Weights) -> np.ndarray:
         """The weight of each product as an upper triangular matrix over the coordinates."""
@@ -239,4 +263,3 @@ def _steepest(mean, cross, first, answer, bend, low, high) -> float:
         e = (2 * bend * mean - cross * first) / determinant
         points.append((e, (cross * mean - 2 * answer * first) / determinant))
     return max(value(e, r) for e, r in points if -1 <= e <= 1 and low <= r <= high)
-

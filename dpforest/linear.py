@@ -1,0 +1,238 @@
+"""The released linear model, and how it is made from noisy sums: post-processing, which reads no record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from dpforest.moments import CODINGS, Design, Weights
+from dpforest.privacy import claim
+from dpforest.release import READERS, Predictor, Released
+
+__all__ = [
+    "LINKS", "REPAIRS", "LinearClassifier", "LinearModel", "LinearRegressor", "ReleasedLinearClassifier",
+    "ReleasedLinearRegressor", "default_ridge", "noise_sd", "objective_terms", "solve", "solve_centred",
+]  # fmt: skip
+
+#: What the score is: the target itself on the scale of [-1, 1], or the logarithm of the odds.
+LINKS = ("identity", "logit")
+#: What becomes of a noisy matrix that is not positive definite.
+REPAIRS = ("shrink", "ridge", "spectral", "none")
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """Coefficients of the public coordinates of a schema.
+
+    Attributes
+    ----------
+    coding : {"centred", "unit"}
+        How columns become coordinates, see :meth:`dpforest.moments.Design.of`; here each is divided by its unit.
+    link : {"identity", "logit"}
+    clip : bool
+        Whether predictions of a target stay within its declared range.
+    intercept : ndarray of float64, shape (n_outputs,)
+    coefficients : ndarray of float64, shape (n_outputs, n_coordinates)
+        One output for a target or for two classes, else one for each class.
+    """
+
+    coding: str
+    link: str
+    clip: bool
+    intercept: np.ndarray
+    coefficients: np.ndarray
+
+    def __post_init__(self):
+        fits = self.coefficients.ndim == 2 and self.intercept.shape == self.coefficients.shape[:1]
+        if self.coding not in CODINGS or self.link not in LINKS or not fits:
+            raise ValueError("not a linear model: its coding, its link, or the shape of its coefficients is unknown")
+        if not (np.isfinite(self.intercept).all() and np.isfinite(self.coefficients).all()):
+            raise ValueError("not a linear model: its coefficients must be finite numbers")
+
+    def scores(self, codes, design: Design) -> np.ndarray:
+        """The linear scores of encoded records, shape (n_rows, n_outputs)."""
+        total = np.repeat(self.intercept[None], codes.shape[1], axis=0)
+        weights = (self.coefficients / design.units[design.features]).T
+        start = 0
+        for column, row in zip(design.columns, codes, strict=True):
+            stop = start + column.shape[1]
+            total += (column @ weights[start:stop])[row]
+            start = stop
+        return total
+
+    def to_dict(self) -> dict:
+        """A JSON-ready description; :meth:`from_dict` reads it back."""
+        return {
+            "coding": self.coding, "link": self.link, "clip": self.clip,
+            "intercept": self.intercept.tolist(), "coefficients": self.coefficients.tolist(),
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, description: Mapping) -> LinearModel:
+        """The model that :meth:`to_dict` described."""
+        parts = {key: np.array(description[key], dtype=float) for key in ("intercept", "coefficients")}
+        return cls(description["coding"], description["link"], bool(description["clip"]), **parts)
+
+    def __str__(self) -> str:
+        return f"{len(self.intercept)} x {self.coefficients.shape[1]} coefficients"
+
+
+class _Linear(Predictor):
+    _RELEASED = "linear"
+
+    def _design(self) -> Design:
+        return Design.of(self.schema_, self.n_bins, self._released().coding, intercept=False)
+
+    def _scores(self, X) -> np.ndarray:
+        return self._released().scores(self._codes(X), self._design())
+
+
+class LinearRegressor(RegressorMixin, _Linear):
+    """Regression by ``linear_``, whose score is the target on the scale where its declared range is [-1, 1]."""
+
+    def predict(self, X) -> np.ndarray:
+        """The predicted target, float64, shape (n_rows,); within the declared range if the model says ``clip``."""
+        share = (self._scores(X)[:, 0] + 1) / 2
+        return self.schema_.decode_target(np.clip(share, 0, 1) if self.linear_.clip else share)
+
+
+class LinearClassifier(ClassifierMixin, _Linear):
+    """Classification by ``linear_``, whose scores are logarithms of odds: one against the rest."""
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Class probabilities, shape (n_rows, n_classes), in the order of ``classes_``.
+
+        With more than two classes, the probabilities of one against the rest, scaled to add up to one.
+        """
+        chances = _sigmoid(self._scores(X))
+        if chances.shape[1] == 1:
+            return np.concatenate([1 - chances, chances], axis=1)
+        return chances / chances.sum(axis=1, keepdims=True)  # a sigmoid of a finite score clipped to 700 is positive
+
+    def predict(self, X) -> np.ndarray:
+        """The class of the largest score; the first of ``classes_`` in a tie."""
+        scores = self._scores(X)
+        best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return self.classes_[best]
+
+
+class _ReleasedLinear(Released, _Linear):
+    def _read(self, description) -> None:
+        self.linear_ = LinearModel.from_dict(description)
+        design, classes = self._design(), self.schema_.n_classes
+        if self.linear_.coefficients.shape != (classes if classes > 2 else 1, design.n_features):
+            raise ValueError("not a released linear model: its coefficients and its schema disagree")
+
+
+class ReleasedLinearRegressor(_ReleasedLinear, LinearRegressor):
+    """A released linear model of a target: see :class:`~dpforest.release.Released`."""
+
+
+class ReleasedLinearClassifier(_ReleasedLinear, LinearClassifier):
+    """A released linear model of classes: see :class:`~dpforest.release.Released`."""
+
+
+READERS.update({("linear", False): ReleasedLinearRegressor, ("linear", True): ReleasedLinearClassifier})
+
+
+@claim("thm-public-ridge")
+def solve(matrix, vectors, *, ridge: float = 0.0, repair: str = "shrink") -> np.ndarray:
+    """The repaired minimiser of ``w' matrix w - 2 vector' w``, for every column of ``vectors``.
+
+    Parameters
+    ----------
+    matrix : ndarray of float, shape (d, d), symmetric
+    vectors : ndarray of float, shape (d, n)
+    ridge : float
+        A public number, at least 0.
+    repair : {"shrink", "ridge", "spectral", "none"}
+        ``"shrink"``: a direction of eigenvalue v has its coefficient times ``1 - ridge / v``, 0 where that is negative.
+        ``"ridge"``: negative eigenvalues become 0, then ``ridge`` is added to all.  ``"spectral"``: ``ridge`` is
+        added, then the directions whose eigenvalue is not positive are left out.  ``"none"``: the stationary point of
+        what is there, a minimum or not; ``ridge`` is not used.
+
+    Returns
+    -------
+    ndarray of float64, shape (d, n)
+        Finite for finite input.  A direction with eigenvalue 0 (to rounding) has coefficient 0.
+
+    Guarantee
+    ---------
+    With a positive ridge, the solution has norm at most ``|vector| / ridge`` by ``"ridge"``, and a quarter of that by
+    ``"shrink"``, both sharp; neither costs any privacy: :prf:ref:`thm-public-ridge`.
+    """
+    if repair not in REPAIRS:
+        raise ValueError(f"repair must be one of {REPAIRS}, not {repair!r}")
+    values, directions = np.linalg.eigh((matrix + matrix.T) / 2)
+    dust = np.abs(values).max(initial=0) * len(values) * np.finfo(float).eps
+    if repair == "ridge":
+        values = np.maximum(values, 0) + ridge
+    elif repair == "spectral":
+        values = values + ridge
+    keep = np.abs(values) > dust if repair == "none" else values > max(dust, ridge if repair == "shrink" else 0)
+    inverse = 1 / values[keep, None]
+    if repair == "shrink":
+        inverse *= 1 - ridge * inverse
+    return directions[:, keep] @ ((directions[:, keep].T @ vectors) * inverse)
+
+
+def solve_centred(products, sums, cross, count, means, *, ridge: float = 0.0, repair: str = "shrink"):
+    """Slopes and intercepts of least squares from noisy sums; the intercept is not drawn towards 0.
+
+    Parameters
+    ----------
+    products : ndarray, shape (d, d)
+        Sums of products of two features, which lie in [-1, 1].
+    sums : ndarray, shape (d,)
+        Sums of the features.
+    cross : ndarray, shape (d, n)
+        Sums of the products of features and targets.
+    count : float
+        The number of records; less than 1 is taken for 1.
+    means : ndarray, shape (n,)
+        Means of the targets.
+    ridge, repair
+        As in :func:`solve`, for the scatter matrix about the means.
+
+    Returns
+    -------
+    slopes : ndarray, shape (d, n)
+    intercepts : ndarray, shape (n,)
+    """
+    count = max(count, 1.0)
+    centre = np.clip(sums / count, -1, 1)
+    scatter = products - count * np.outer(centre, centre)
+    slopes = solve(scatter, cross - count * np.outer(centre, means), ridge=ridge, repair=repair)
+    return slopes, means - centre @ slopes
+
+
+def objective_terms(d: int, intercept: bool, first: float, second: float) -> Weights:
+    """The size of each coefficient of a noisy objective per product of coordinates in [-1, 1].
+
+    The objective is a constant, minus ``first`` times ``y x'w``, plus ``second`` times ``(x'w)^2``, summed over the
+    records; ``x`` holds ``d`` coordinates in [0, 1 / sqrt(d)].
+    """
+    linear, quadratic = first / math.sqrt(d), second / d
+    return Weights(
+        count=quadratic * intercept, mean=linear * intercept, first=quadratic * intercept, cross=linear,
+        square=quadratic, product=quadratic, within=quadratic,
+    )  # fmt: skip
+
+
+@claim("thm-public-ridge")
+def default_ridge(weight: float, d: int) -> float:
+    """Twice the standard deviation of the noise times sqrt(d), about the size of the noise matrix's eigenvalues."""
+    return 2 * math.sqrt(d) * noise_sd(weight)
+
+
+def noise_sd(weight: float) -> float:
+    """Standard deviation of Laplace noise of rate ``weight``, 0 where there is none."""
+    return 0.0 if math.isinf(weight) else math.sqrt(2) / weight
+
+
+def _sigmoid(scores: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-np.clip(scores, -700, 700)))

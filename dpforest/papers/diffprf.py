@@ -17,7 +17,7 @@ from dpforest.bagging import SAMPLINGS, n_candidates, random_features, share_out
 from dpforest.curator import CALIBRATIONS, STOP
 from dpforest.estimators import MAX_DEPTH, PrivateForestClassifier, check_choice, check_count
 from dpforest.mechanisms import SELECTIONS
-from dpforest.privacy import claim
+from dpforest.privacy import bootstrap, claim
 from dpforest.tree import MAX_NODES, Growth
 
 __all__ = ["DiffPRFClassifier"]
@@ -171,6 +171,13 @@ class DiffPRFClassifier(PrivateForestClassifier):
             self._settle(growth, curator, inner[~grows], shares.leaf(level, stopped=True))
             growth.branch(inner[grows], choice[grows], arities[grows])
         return growth.release()
+
+    def _promise(self, epsilon):
+        if self.variant == "proved":
+            return epsilon
+        # a run that stops early spends less than the paper's share of its trees; the promise is about every run
+        each = epsilon / self.n_estimators
+        return self.n_estimators * float(bootstrap(each, each, self.relation))
 
     def _choose(self, curator, growth, inner, allowed, epsilon, stop):
         score, n_max = scores.CLASSIFICATION[self._option("criterion")], self._cap()

@@ -7,57 +7,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpforest.estimators import MAX_DEPTH, PrivateForestClassifier, check_choice, check_count
+from dpforest.estimators import (
+    MAX_DEPTH,
+    PrivateEstimator,
+    PrivateForestClassifier,
+    PrivateForestRegressor,
+    check_choice,
+    check_count,
+)
 from dpforest.mechanisms import exponential
 from dpforest.privacy import claim
 from dpforest.tree import MAX_NODES, Growth, grow_binary, random_masks
 
-__all__ = ["RandomTreesClassifier"]
+__all__ = ["RandomTreesClassifier", "RandomTreesRegressor"]
 
 
 #: Height beyond which a default would make more leaves than a table has records.
 TALL = 10
 
 
-@claim("alg-random-trees", "thm-random-trees", "pub-random-trees")
-class RandomTreesClassifier(PrivateForestClassifier):
-    """Random trees whose leaves hold noisy class counts.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget of the whole forest; each tree reads every record, so each gets ``epsilon / n_estimators``.
-    schema : Schema
-        What is public.  Required.
-    n_estimators : int
-    max_depth : int or None
-        Splits on a path; None takes half the number of features, the public part of the paper's rule, and at most 10.
-    split : {"auto", "binary", "multiway"}
-        ``"binary"``: a random cut of a random feature, which may come again below.  ``"multiway"``: as in the paper,
-        one child per category of an unused feature, and a random cut for a numeric one.  Auto is by variant.
-    n_bins : int
-        Public bins of each numeric feature; cuts fall on their edges.
-    relation : {"add-remove", "replace-one"}
-    variant : {"proved", "published"}
-        ``"published"`` takes the paper's height ``min(k / 2, log_b n - 1)``, which reads the number of records n.
-    max_nodes : int
-        A forest that could not fit raises.
-    source, random_state, n_jobs
-        As in :class:`~dpforest.papers.edprf.EDPRFClassifier`.
-
-    Attributes
-    ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_
-
-    Guarantee
-    ---------
-    ``epsilon``-differential privacy under ``relation``, sharp: :prf:ref:`thm-random-trees`.  ``"published"``: as
-    much where n is public (replace-one), a leak under add-remove (:prf:ref:`pub-random-trees`).
-
-    Source
-    ------
-    ICDM Workshops 2009, and Transactions on Data Privacy 5, 2012.
-    """
+class _RandomTrees(PrivateEstimator):
+    """The random trees of both kinds: a subclass says what a leaf is asked for, and how many numbers that gives."""
 
     def __init__(
         self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=None, split="auto", n_bins=32,
@@ -78,7 +48,7 @@ class RandomTreesClassifier(PrivateForestClassifier):
 
     def _grow(self, curator, chance, schema, ledger, epsilon):
         depth = self._height(curator, schema)
-        growth = Growth(self.n_estimators, schema.n_features, schema.n_classes, ledger, "sequential", self.max_nodes)
+        growth = Growth(self.n_estimators, schema.n_features, self._width(schema), ledger, "sequential", self.max_nodes)
         ordered = np.array([name in schema.numeric for name in schema.columns])
         if self.split == "binary" or (self.split == "auto" and self.variant == "proved"):
             least = self.n_estimators * (2 ** (depth + 1) - 1)
@@ -88,8 +58,14 @@ class RandomTreesClassifier(PrivateForestClassifier):
         else:
             leaves = self._grow_multiway(growth, curator, chance, ordered, depth)
         for part in leaves:
-            growth.settle(part, curator.count_classes(growth, part.nodes, part.scopes, epsilon / self.n_estimators))
+            growth.settle(part, self._ask(curator)(growth, part.nodes, part.scopes, epsilon / self.n_estimators))
         return growth.release()
+
+    def _width(self, schema) -> int:
+        raise NotImplementedError
+
+    def _ask(self, curator):
+        raise NotImplementedError
 
     def _grow_multiway(self, growth, curator, chance, ordered, depth):
         """Split every node on a random unused feature; a numeric one is cut in two at a random public edge."""
@@ -129,9 +105,89 @@ class RandomTreesClassifier(PrivateForestClassifier):
         if self.variant == "published" and self.split == "binary":
             raise ValueError("variant='published' is the paper to the letter, which splits multiway")
         if self.max_depth is not None:
-            check_count(self.max_depth, "max_depth", most=MAX_DEPTH)
+            check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
             if self.variant == "published":
                 raise ValueError("variant='published' takes its height from the data: leave max_depth=None")
+
+
+@claim("alg-random-trees", "thm-random-trees", "pub-random-trees")
+class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
+    """Random trees whose leaves hold noisy class counts.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of the whole forest; each tree reads every record, so each gets ``epsilon / n_estimators``.
+    schema : Schema
+        What is public.  Required.
+    n_estimators : int
+    max_depth : int or None
+        Splits on a path; None takes half the number of features, the public part of the paper's rule, and at most 10.
+        0 makes every tree a single leaf: with one tree, the private majority.
+    split : {"auto", "binary", "multiway"}
+        ``"binary"``: a random cut of a random feature, which may come again below.  ``"multiway"``: as in the paper,
+        one child per category of an unused feature, and a random cut for a numeric one.  Auto is by variant.
+    n_bins : int
+        Public bins of each numeric feature; cuts fall on their edges.
+    relation : {"add-remove", "replace-one"}
+    variant : {"proved", "published"}
+        ``"published"`` takes the paper's height ``min(k / 2, log_b n - 1)``, which reads the number of records n.
+    max_nodes : int
+        A forest that could not fit raises.
+    source, random_state, n_jobs
+        As in :class:`~dpforest.papers.edprf.EDPRFClassifier`.
+
+    Attributes
+    ----------
+    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_
+
+    Guarantee
+    ---------
+    ``epsilon``-differential privacy under ``relation``, sharp: :prf:ref:`thm-random-trees`.  ``"published"``: as
+    much where n is public (replace-one), a leak under add-remove (:prf:ref:`pub-random-trees`).
+
+    Source
+    ------
+    ICDM Workshops 2009, and Transactions on Data Privacy 5, 2012.
+    """
+
+    def _width(self, schema):
+        return schema.n_classes
+
+    def _ask(self, curator):
+        return curator.count_classes
+
+
+@claim("thm-random-trees", "thm-masses")
+class RandomTreesRegressor(_RandomTrees, PrivateForestRegressor):
+    """Random trees whose leaves hold two noisy masses of the target, above its lower bound and below its upper one.
+
+    Parameters
+    ----------
+    epsilon, schema, n_estimators, split, n_bins, relation, variant, max_nodes, source, random_state, n_jobs
+        As in :class:`RandomTreesClassifier`; the schema declares a target range.
+    max_depth : int or None
+        As there; with one tree, 0 gives the private mean.
+
+    Attributes
+    ----------
+    forest_, ledger_, guarantee_, n_features_in_, feature_names_in_, schema_
+
+    Guarantee
+    ---------
+    As for :class:`RandomTreesClassifier`: one record changes the masses of one leaf of each tree by one record's worth
+    (:prf:ref:`thm-random-trees`, :prf:ref:`thm-masses`).
+
+    Source
+    ------
+    The trees are those of the paper, which has no regression; the leaves are this library's.
+    """
+
+    def _width(self, schema):
+        return 2
+
+    def _ask(self, curator):
+        return curator.sum_masses
 
 
 def _too_deep(depth: int, needed: int, limit: int) -> str:

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpforest import RandomTreesClassifier, Schema, UnprovenPrivacyWarning
+from dpforest import OutOfSchemaWarning, RandomTreesClassifier, Schema, UnprovenPrivacyWarning
 from dpforest.chance import outcomes
+from dpforest.papers.random_trees import RandomTreesRegressor
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
 ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
@@ -345,3 +346,113 @@ def test_the_default_height_has_a_public_cap():
     wide = Schema(categorical={f"f{i}": [0, 1] for i in range(40)}, classes=[0, 1])
     X = np.zeros((3, 40), dtype=int)
     assert RandomTreesClassifier(schema=wide, n_estimators=1, random_state=0).fit(X, [0, 1, 0]).forest_.depth == 10
+
+
+# -- a single leaf, and regression -----------------------------------------------------------------------------------
+
+YIELD = Schema(numeric={"x": (0, 1)}, categorical={"b": [0, 1]}, target=(0, 10))
+
+
+def harvest(n: int, seed: int = 0):
+    X, _ = table(CUT, n, seed)
+    return X, 8 * X[:, 0] + X[:, 1]
+
+
+@pytest.mark.claim("thm-random-trees")
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_single_leaf_is_the_private_majority(relation):
+    X, y = table(ONE, 90)
+    model = RandomTreesClassifier(schema=ONE, n_estimators=1, max_depth=0, relation=relation, random_state=0).fit(X, y)
+    assert model.forest_.n_nodes == 1
+    assert (model.predict(X) == np.bincount(y).argmax()).all()
+    assert model.ledger_.epsilon == pytest.approx(1, rel=1e-12)
+    assert structure_law(RandomTreesClassifier(epsilon=1.0, schema=ONE, n_estimators=2, max_depth=0)) == {
+        (LEAF, LEAF): 1
+    }
+    multiway = RandomTreesClassifier(schema=ONE, n_estimators=3, max_depth=0, split="multiway", random_state=0)
+    assert multiway.fit(X, y).forest_.n_nodes == 3
+
+
+@pytest.mark.claim("thm-masses")
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_single_leaf_is_the_private_mean(relation):
+    X, y = harvest(2000)
+    model = RandomTreesRegressor(schema=YIELD, n_estimators=1, max_depth=0, relation=relation, random_state=0).fit(X, y)
+    [said] = set(model.predict(X).tolist())
+    assert said == pytest.approx(y.mean(), abs=0.05)
+    assert model.forest_.values.shape == (1, 2)
+    assert model.forest_.values.sum() / 240 == pytest.approx(2000, abs=40)
+    assert model.ledger_.epsilon == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.claim("thm-random-trees")
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("split", ["binary", "multiway"])
+def test_the_regression_ledger_gives_each_tree_its_share(relation, split):
+    X, y = harvest(300)
+    model = RandomTreesRegressor(
+        epsilon=0.8, schema=YIELD, n_estimators=4, max_depth=2, split=split, relation=relation, random_state=1
+    ).fit(X, y)
+    assert model.ledger_.leaks == []
+    for entry in model.ledger_._charges:
+        assert entry.query == "sum the masses of a leaf"
+        np.testing.assert_allclose(entry.costs[relation], 0.2, rtol=1e-12)
+    assert sum(len(entry.scopes) for entry in model.ledger_._charges) == model.forest_.n_leaves
+    assert model.ledger_.epsilon == pytest.approx(0.8, rel=1e-12)
+
+
+def test_without_noise_a_leaf_says_its_mean():
+    """Both kinds of trees: the prediction is the mean over the trees of the exact means of the leaves."""
+    X, y = harvest(400)
+    y = np.rint(y * 24) / 24  # on the grid of the target
+    for split in ("binary", "multiway"):
+        model = RandomTreesRegressor(
+            epsilon="non-private", schema=YIELD, n_estimators=5, max_depth=2, split=split, random_state=2
+        ).fit(X, y)
+        codes = YIELD.encode(X, model.n_bins).codes
+        leaf = counting_apply(codes, model.forest_)
+        means = [
+            np.array([y[tree == node].mean() for node in tree]) for tree in leaf.T
+        ]  # fmt: skip
+        np.testing.assert_allclose(model.predict(X), np.mean(means, axis=0), rtol=1e-12)
+        assert model.score(X, y) > 0.3
+
+
+def counting_apply(codes, forest) -> np.ndarray:
+    """Leaf of each record in each tree, one step at a time."""
+    leaves = np.tile(forest.roots, (codes.shape[1], 1))
+    for row, tree in np.ndindex(*leaves.shape):
+        node = leaves[row, tree]
+        while forest.feature[node] >= 0:
+            code = int(codes[forest.feature[node], row])
+            bit = (int(forest.mask[node, code // 64]) >> code % 64) & 1
+            node = forest.first_child[node] + (code if forest.multiway[node] else bit)
+        leaves[row, tree] = node
+    return leaves
+
+
+@pytest.mark.claim("pub-random-trees")
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_published_height_is_read_for_regression_too(relation):
+    X, y = harvest(60)
+    model = RandomTreesRegressor(schema=YIELD, variant="published", relation=relation, random_state=0)
+    if relation == ADD_REMOVE:
+        with pytest.warns(UnprovenPrivacyWarning, match="the number of records"):
+            model.fit(X, y)
+    else:
+        model.fit(X, y)
+    assert (model.guarantee_.epsilon == math.inf) == (relation == ADD_REMOVE)
+
+
+def test_a_regressor_needs_a_target_and_clips_it():
+    X, y = harvest(50)
+    with pytest.raises(ValueError, match="this is a regressor"):
+        RandomTreesRegressor(schema=CUT).fit(X, y)
+    with pytest.raises(ValueError, match="this is a classifier"):
+        RandomTreesClassifier(schema=YIELD).fit(X, y)
+    with pytest.warns(OutOfSchemaWarning, match="y: 1 of 50"):
+        RandomTreesRegressor(schema=YIELD, random_state=0).fit(X, [99.0, *y[1:]])
+    constant = RandomTreesRegressor(schema=YIELD, epsilon=50.0, n_estimators=1, max_depth=1, random_state=0)
+    assert constant.fit(X, np.full(50, 7.0)).predict(X) == pytest.approx(7, abs=0.5)
+    with pytest.raises(ValueError, match="max_depth must be a whole number, at least 0"):
+        RandomTreesRegressor(schema=YIELD, max_depth=-1).fit(X, y)

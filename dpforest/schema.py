@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from functools import lru_cache
 from numbers import Integral, Real
 
 import numpy as np
 import pandas as pd
-from numba import njit
+
+from dpforest import grid
 
 __all__ = ["TARGET_LEVELS", "Encoded", "Schema"]
 
@@ -149,7 +148,7 @@ class Schema:
         """
         if name not in self.numeric:
             raise ValueError(f"{name!r} is not a numeric column of the schema: {list(self.numeric)}")
-        return _edges(*self.numeric[name], _check_bins(n_bins, extra=self.missing == "bin")).copy()
+        return grid.edges(*self.numeric[name], _check_bins(n_bins, extra=self.missing == "bin")).copy()
 
     def encode(self, X, n_bins: int) -> Encoded:
         """Turn a table into codes.
@@ -187,8 +186,8 @@ class Schema:
         """Class codes (uint8) of the labels ``y``; an undeclared label raises and is named."""
         if self.classes is None:
             raise ValueError("this schema declares a regression target; a classifier needs classes=[...]")
-        y = _one_dimensional(np.asarray(y))
-        codes = _lookup(self.classes.tolist(), y, "y")
+        y = grid.one_dimensional(np.asarray(y))
+        codes = grid.positions(self.classes.tolist(), y, "y")
         if (codes < 0).any():
             bad = _plain(y[np.flatnonzero(codes < 0)[0]])
             raise ValueError(
@@ -216,7 +215,7 @@ class Schema:
             A value that is missing or not a number.
         """
         low, high = self._target_range()
-        y = _one_dimensional(_to_float(y, "y")).astype(float)
+        y = grid.one_dimensional(grid.to_float(y, "y")).astype(float)
         if np.isnan(y).any():
             raise ValueError("y contains NaN; a target must be a number: drop the record")
         codes = np.rint((np.clip(y, low, high) - low) / (high - low) * TARGET_LEVELS)
@@ -267,7 +266,7 @@ class Schema:
             if names != self.columns:
                 raise ValueError(_name_error(names, self.columns))
             return [X.iloc[:, j] for j in range(X.shape[1])]
-        X = _as_table(X)
+        X = grid.as_table(X)
         if X.ndim != 2:
             raise ValueError(
                 f"Expected 2D array, got {X.ndim}D array of shape {X.shape} instead. Reshape your data: "
@@ -282,13 +281,13 @@ class Schema:
 
     def _encode_numeric(self, columns, n_bins, rows) -> dict[str, int]:
         """Write the codes of the numeric columns; returns how many values were clipped, by column."""
-        todo = [(name, _to_float(columns[name], name)) for name in self.columns if name in self.numeric]
-        edges = {name: _edges_for(values.dtype, *self.numeric[name], n_bins) for name, values in todo}
+        todo = [(name, grid.to_float(columns[name], name)) for name in self.columns if name in self.numeric]
+        edges = {name: grid.edges_for(values.dtype, *self.numeric[name], n_bins) for name, values in todo}
         outside = dict.fromkeys(edges, 0)
         for start in range(0, len(todo[0][1]) if todo else 0, _BLOCK):
             for name, values in todo:
                 block = slice(start, start + _BLOCK)
-                clipped, absent = _bin(values[block], *edges[name], n_bins, rows[name][block])
+                clipped, absent = grid.bin_column(values[block], *edges[name], n_bins, rows[name][block])
                 outside[name] += clipped
                 if absent and self.missing == "error":
                     raise ValueError(
@@ -299,7 +298,7 @@ class Schema:
 
     def _encode_categorical(self, name, values, out) -> int:
         categories = self.categorical[name]
-        codes = _lookup(categories, values, f"column {name!r}")
+        codes = grid.positions(categories, values, f"column {name!r}")
         unknown = codes < 0
         if not unknown.any():
             out[:] = codes
@@ -320,50 +319,6 @@ class Schema:
             codes = np.where(unknown, categories.index(self.other[name]), codes)
         out[:] = codes
         return int(unknown.sum())
-
-
-@njit(cache=True, nogil=True)
-def _bin(values, edges, high, absent, out):
-    """Write how many inner edges each value has reached, ``absent`` for NaN; count the values clipped and missing.
-
-    ``edges`` ends in infinity, for the last bin has no inner edge above it.  A guess by division comes first; the
-    comparisons with the edges have the last word, so that rounding never moves a value across an edge.
-    """
-    low, last = edges[0], len(edges) - 2
-    width = np.float64(high) - np.float64(low)
-    scale = (last + 1) / width if width > 0 else 0.0  # single precision may not tell the bounds apart
-    clipped = missing = 0
-    for i in range(len(values)):
-        value = values[i]
-        if (value >= low) & (value <= high):
-            code = min(int((np.float64(value) - low) * scale), last)
-            while value < edges[code]:
-                code -= 1
-            while value >= edges[code + 1]:
-                code += 1
-            out[i] = code
-        elif value != value:
-            out[i] = absent
-            missing += 1
-        else:
-            out[i] = 0 if value < low else last
-            clipped += 1
-    return clipped, missing
-
-
-@lru_cache(maxsize=4096)
-def _edges(low, high, n_bins) -> np.ndarray:
-    start, width = Fraction(str(low)), Fraction(str(high)) - Fraction(str(low))
-    return np.array([float(start + width * k / n_bins) for k in range(n_bins + 1)])
-
-
-@lru_cache(maxsize=4096)
-def _edges_for(dtype, low, high, n_bins) -> tuple[np.ndarray, np.floating]:
-    """The edges in the precision of a column, the last one replaced by infinity, and the upper bound."""
-    edges = _edges(low, high, n_bins).astype(dtype)
-    high = edges[-1]
-    edges[-1] = np.inf
-    return edges, high
 
 
 def _bounds(pair, where) -> tuple[float, float]:
@@ -408,55 +363,6 @@ def _check_bins(n_bins, extra) -> int:
     if not isinstance(n_bins, Integral) or isinstance(n_bins, bool) or not 2 <= int(n_bins) < MAX_CODES - extra:
         raise ValueError(f"n_bins must be a whole number between 2 and {MAX_CODES - 1 - extra}, not {n_bins!r}")
     return int(n_bins)
-
-
-def _lookup(declared, values, where) -> np.ndarray:
-    """Position of each value among the declared ones, -1 where it is not there; equal is what Python calls equal."""
-    if isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):
-        found, which = values.cat.categories, values.cat.codes.to_numpy()
-    else:
-        values = np.asarray(values)
-        try:
-            which, found = pd.factorize(values.astype(values.dtype.newbyteorder("="), copy=False))
-        except TypeError as error:
-            raise TypeError(f"{where} holds a value that is neither a number nor text: {error}") from None
-    position = {value: code for code, value in enumerate(declared)}
-    table = np.array([*(position.get(value, -1) for value in found), -1], dtype=np.int16)
-    return table.take(which)  # pandas writes a missing value as -1: the last entry
-
-
-def _to_float(values, name) -> np.ndarray:
-    array = np.asarray(values)
-    if array.dtype in (np.float32, np.float64):
-        return array
-    if array.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: column {name!r} holds complex numbers")
-    if array.dtype.kind in "mM":
-        raise TypeError(f"column {name!r} is declared numeric but holds times: turn them into numbers first")
-    if array.dtype == object:
-        array = np.where(pd.isna(array), np.nan, array)  # None and pandas' own missing value are no floats
-    try:
-        return array.astype(float)
-    except (TypeError, ValueError) as error:
-        text = f"column {name!r} is declared numeric but holds a value that is not a number: {error}"
-        raise type(error)(text) from None
-
-
-def _one_dimensional(y: np.ndarray) -> np.ndarray:
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1:
-        raise ValueError(f"y must be one-dimensional, not of shape {y.shape}")
-    return y
-
-
-def _as_table(X) -> np.ndarray:
-    if hasattr(X, "sparse") or type(X).__module__.startswith("scipy.sparse"):
-        raise TypeError("Sparse data was passed, but dense data is required: use X.toarray()")
-    if isinstance(X, np.ma.MaskedArray):
-        raise TypeError("masked arrays hide values that are still there: pass X.filled(np.nan)")
-    # rows written as lists may mix numbers and text, which an array of one type would all turn into text
-    return np.asarray(X) if hasattr(X, "__array__") else np.array(X, dtype=object)
 
 
 def _name_error(names, columns) -> str:

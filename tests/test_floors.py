@@ -19,7 +19,7 @@ ROOT = Path(dpforest.__file__).parent
 
 #: Imports run downward.  A package stands on one floor; its own modules may import each other, papers may not.
 FLOORS = {
-    "schema": 0, "privacy": 0, "chance": 0,
+    "grid": 0, "schema": 0, "privacy": 0, "chance": 0,
     "mechanisms": 1, "scores": 1, "budgets": 1, "moments": 1,
     "counting": 2, "curator": 2,
     "tree": 3, "release": 3, "estimators": 3, "bagging": 3, "linear": 3,
@@ -32,9 +32,9 @@ ANNEX = {"datasets", "experiments", "plots", "bench", "cli"}
 AUDITORS = {"cli": "the command line offers the audit"}
 #: Imports within a floor or from the annex, and why.
 SAME_FLOOR = {
+    ("schema", "grid"): "a schema declares the grid on which columns are read",
     ("curator", "counting"): "the curator is the one that counts",
     ("release", "tree"): "what is released is a forest",
-    ("estimators", "tree"): "an estimator grows a forest",
     ("estimators", "release"): "a fitted estimator is a released model too",
     ("linear", "release"): "a linear model is released like a forest",
     ("audit", "plots"): "what an audit found can be looked at",

@@ -134,15 +134,15 @@ class _DiffPETs(PrivateEstimator):
 def _cuts_at_values(chance, occur, features, cardinalities) -> np.ndarray:
     """Masks that cut each candidate at a code that occurs in its node, below the largest: codes above go right."""
     first = np.concatenate([[0], np.cumsum(cardinalities)])[features]
-    codes = np.arange(256)
-    inside = codes < cardinalities[features][..., None]
-    occurs = inside & np.take_along_axis(occur[:, None], np.where(inside, first[..., None] + codes, 0), axis=2)
-    largest = np.where(occurs, codes, -1).max(axis=-1, keepdims=True)
+    every = np.arange(256)
+    inside = every < cardinalities[features][..., None]
+    occurs = inside & np.take_along_axis(occur[:, None], np.where(inside, first[..., None] + every, 0), axis=2)
+    largest = np.where(occurs, every, -1).max(axis=-1, keepdims=True)
     # where one code occurs, or none, there is no cut to draw: all records go to the first child
-    below = occurs & (codes < largest)
-    below |= ~below.any(axis=-1, keepdims=True) & (codes == np.maximum(largest, 0))
+    below = occurs & (every < largest)
+    below |= ~below.any(axis=-1, keepdims=True) & (every == np.maximum(largest, 0))
     cut = exponential(np.where(below.reshape(-1, 256), 0.0, -np.inf), 0.0, chance)  # uniform over them
-    above = (codes > cut.reshape(*features.shape, 1)) & inside
+    above = (every > cut.reshape(*features.shape, 1)) & inside
     return np.packbits(above, axis=-1, bitorder="little").view(np.uint64)
 
 

@@ -346,7 +346,9 @@ class Curator:
         i, j = np.nonzero(cells)
         rate = cells[i, j] / (design.units[i] * design.units[j])
         exact = self._products(design)[i, j]
-        losses = [design.loss(weights, relation) * (1 if until is None else 2) for relation in (ADD_REMOVE, REPLACE_ONE)]
+        losses = [
+            design.loss(weights, relation) * (1 if until is None else 2) for relation in (ADD_REMOVE, REPLACE_ONE)
+        ]
         self._ledger.charge(scope, *losses, "sum the products of the columns", "two-sided geometric")
         for _ in range(attempts):
             noisy = np.zeros(cells.shape, dtype=np.int64)

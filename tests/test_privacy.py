@@ -31,6 +31,7 @@ from dpforest.privacy import (
     claim,
     equal_split,
     parallel,
+    poisson_bootstrap,
     sequential,
 )
 

@@ -1,0 +1,26 @@
+"""The vocabulary of privacy: neighbour relations, guarantees, composition, and the ledger.
+
+Definitions and proofs are in the chapter *Differential privacy and its neighbours*.
+"""
+
+from dpforest.privacy.composition import bootstrap, equal_split, parallel, poisson_bootstrap, sequential
+from dpforest.privacy.ledger import KINDS, Ledger
+from dpforest.privacy.vocabulary import (
+    ADD_REMOVE,
+    NON_PRIVATE,
+    RELATIONS,
+    REPLACE_ONE,
+    Guarantee,
+    Leak,
+    OutOfSchemaWarning,
+    UnprovenPrivacyWarning,
+    check_epsilon,
+    check_relation,
+    claim,
+)
+
+__all__ = [
+    "ADD_REMOVE", "KINDS", "NON_PRIVATE", "RELATIONS", "REPLACE_ONE", "Guarantee", "Leak", "Ledger",
+    "OutOfSchemaWarning", "UnprovenPrivacyWarning", "bootstrap", "check_epsilon", "check_relation", "claim",
+    "equal_split", "parallel", "poisson_bootstrap", "sequential",
+]  # fmt: skip

@@ -15,8 +15,8 @@ from dpforest.chance import Chance
 from dpforest.privacy import claim
 
 __all__ = [
-    "SELECTIONS", "exponential", "exponential_law", "laplace_density", "laplace_textbook", "permute_and_flip",
-    "permute_and_flip_law", "select", "two_sided_geometric", "two_sided_geometric_law",
+    "MEANS", "SELECTIONS", "exponential", "exponential_law", "laplace_density", "laplace_textbook", "mean_variance",
+    "permute_and_flip", "permute_and_flip_law", "select", "two_sided_geometric", "two_sided_geometric_law",
 ]  # fmt: skip
 
 
@@ -139,6 +139,49 @@ def two_sided_geometric(counts, rate, chance: Chance) -> np.ndarray:
     if not (rate >= 1e-12).all():  # also refuses NaN, which a source would take for "no noise"
         raise ValueError(f"rate must be at least 1e-12 and not NaN, got {rate.min()}")
     return counts.astype(np.int64) + chance.two_sided_geometric(rate, counts.shape)
+
+
+#: Ways to release the mean of targets in [0, 1]: see :func:`mean_variance`.
+MEANS = {
+    "sum-count": lambda mu: 8 * (1 + mu**2),
+    "best-split": lambda mu: 2 * (1 + np.cbrt(mu) ** 2) ** 3,
+    "centred": lambda mu: 9 / 2 * (1 + (mu - 1 / 2) ** 2),
+    "masses": lambda mu: 2 * (mu**2 + (1 - mu) ** 2),
+    "public-size": lambda mu: np.full(np.shape(mu), 2.0),
+}
+
+
+@claim("thm-mean-variance")
+def mean_variance(mu, mechanism: str = "masses") -> np.ndarray:
+    """Variance of a private mean of n targets in [0, 1], times ``n^2 epsilon^2``, to first order in 1/n.
+
+    Parameters
+    ----------
+    mu : float or array-like
+        The true mean, from 0 to 1; the variance depends on nothing else.
+    mechanism : {"sum-count", "best-split", "centred", "masses", "public-size"}
+        ``"sum-count"``: the sum of the targets and their number, with noise of scale ``2 / epsilon`` on each, as in
+        DiffPETs.  ``"best-split"``: the same pair, epsilon divided between them as 1 to ``mu^(2/3)``, which takes the
+        unknown mean: a benchmark.  ``"centred"``: the sum of the targets less 1/2, and the number, at
+        ``1.5 / epsilon``.  ``"masses"``: the sums of the targets and of their distances from 1, at ``1 / epsilon``.
+        ``"public-size"``: the sum alone, at ``1 / epsilon``, where n is public: a promise under replace-one, for one
+        group that no record can leave.
+
+    Returns
+    -------
+    ndarray, shape of ``mu``
+
+    Notes
+    -----
+    The noise is Laplace noise, of variance ``2 scale^2``; on a grid of 240 steps two-sided geometric noise has the
+    same but for a share of ``epsilon^2 / 691_200`` (:prf:ref:`thm-mean-variance`).
+    """
+    mu = np.asarray(mu, dtype=float)
+    if mechanism not in MEANS:
+        raise ValueError(f"mechanism must be one of {sorted(MEANS)}, not {mechanism!r}")
+    if not ((mu >= 0) & (mu <= 1)).all():  # also refuses NaN
+        raise ValueError(f"mu must lie in [0, 1], not {mu}")
+    return MEANS[mechanism](mu)
 
 
 @claim("def-laplace")

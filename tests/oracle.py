@@ -271,6 +271,37 @@ def by_equal_split(mechanisms, drop: bool = False):
     return run
 
 
+def resampled(data, draws: int | None = None) -> dict[tuple, Fraction]:
+    """Law of a sorted sample of ``draws`` records with replacement, as many as there are records if not said."""
+    draws = len(data) if draws is None else draws
+    law: dict = {(): Fraction(1)}
+    for _ in range(draws):
+        law = mixture(
+            (p / len(data), {tuple(sorted((*sample, record))): Fraction(1)})
+            for sample, p in law.items()
+            for record in data
+        )
+    return law
+
+
+def by_bootstrap(mechanism):
+    """A mechanism that sees as many draws with replacement as there are records."""
+    return lambda data: mixture((p, mechanism(sample)) for sample, p in resampled(data).items())
+
+
+def bootstrap_worst(base, size: int, relation: str) -> Fraction:
+    """Worst case of a bootstrap of n records, the smaller or common ``size``, by a mechanism of worst case ``base``.
+
+    Add-remove: with j copies of the new record among n + 1 draws the samples are 2j - 1 steps apart, one step for none.
+    Replace-one: the mean of ``base ** copies``.
+    """
+    base = Fraction(base)
+    if relation == REPLACE_ONE:
+        return (1 + (base - 1) / size) ** size
+    none = Fraction(size, size + 1) ** (size + 1)
+    return (1 + (base**2 - 1) / (size + 1)) ** (size + 1) / base + none * (base - 1 / base)
+
+
 def class_histogram(classes: int, base, cap: int):
     """The mechanism that releases noisy class counts of records that are class labels."""
     return lambda data: noisy_histogram([data.count(c) for c in range(classes)], base, cap)
@@ -335,7 +366,7 @@ def scope_cost(scope) -> tuple[float, float]:
     if kind == "poisson-bootstrap":
         return own_ar + sum(grown(a) for a in ar), own_r1 + sum(grown(a) - grown(-a) for a in ar)
     if kind == "bootstrap":
-        return own_ar + sum(map(bootstrap_bound, ar)), own_r1 + sum(grown(r) - grown(-r) for r in r1)
+        return own_ar + sum(map(bootstrap_bound, ar)), own_r1 + sum(map(grown, r1))
     raise ValueError(kind)
 
 
@@ -605,3 +636,42 @@ def split_on(score, *features, value=lambda record: record[-1]):
         return of
 
     return [candidate(feature) for feature in features]
+
+
+# ---- products of coordinates -----------------------------------------------------------------------------------
+
+
+def product_change(weights, old, new) -> Fraction:
+    """The change of the products of two coordinates, each times its weight, added up; None stands for no record.
+
+    ``weights`` maps (i, j), i <= j, to a number.
+    """
+
+    def product(record, i, j):
+        return record[i] * record[j] if record else 0
+
+    return sum(w * abs(product(old, i, j) - product(new, i, j)) for (i, j), w in weights.items())
+
+
+def steepest_product_change(weights, olds, news, relation: str):
+    """The largest :func:`product_change` that one record can make."""
+    if relation == ADD_REMOVE:
+        return max(product_change(weights, record, None) for record in {*olds, *news})
+    return max(product_change(weights, old, new) for old in olds for new in news)
+
+
+def given_positive(law) -> dict:
+    """The law of what is drawn again until every coordinate is positive; coordinates are at least 0."""
+    kept = {out: p for out, p in law.items() if min(out) > 0}
+    return {out: p / sum(kept.values()) for out, p in kept.items()}
+
+
+def noise_variance(sensitivities, counts, shares) -> Fraction:
+    """Summed variance, up to the factor 2 / epsilon ** 2, of Laplace noise on parts that share a budget."""
+    return sum(m * (delta / share) ** 2 for delta, m, share in zip(sensitivities, counts, shares, strict=True))
+
+
+def splits_of_one(parts: int, steps: int):
+    """Every way to cut one into that many positive parts, each a whole number of steps."""
+    for cuts in combinations(range(1, steps), parts - 1):
+        yield [Fraction(b - a, steps) for a, b in pairwise((0, *cuts, steps))]

@@ -1,9 +1,9 @@
 """Speed and memory, measured in one run: ``python -m dpforest.bench``.
 
-Every time is also given as a ratio, to scikit-learn's ExtraTrees and to one *bincount pass*: one ``np.bincount``
-per column over the binned table.  Ratios within a run travel between machines; seconds do not.  Repetitions of the
-things compared are interleaved, so that a disturbance of the machine falls on all of them, and medians are given
-with their range.
+Every time is also given as a ratio, to scikit-learn's ExtraTrees of the same kind and to one *bincount pass*: one
+``np.bincount`` per column over the binned table.  Ratios within a run travel between machines; seconds do not.
+Repetitions of the things compared are interleaved, so that a disturbance of the machine falls on all of them, and
+medians are given with their range.
 """
 
 from __future__ import annotations
@@ -25,24 +25,29 @@ import numba
 import numpy as np
 import sklearn
 from scipy.special import ndtri
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
 from dpforest import scores
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
+from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.edprf import EDPRFClassifier
-from dpforest.papers.random_trees import RandomTreesClassifier
+from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.privacy import Ledger, UnprovenPrivacyWarning
 from dpforest.schema import Schema
 from dpforest.tree import Growth, grow_binary
 
-__all__ = ["Table", "greedy_forest", "main", "measure", "report", "synthetic"]
+__all__ = ["Table", "baseline", "greedy_forest", "main", "measure", "report", "synthetic"]
 
 THREADS = 2
 TREES, DEPTH, BINS = 100, 6, 32
 LEVELS = (5, 7, 9, 12, 16, 20, 30, 40)
-GREEDY, CUTS, RANDOM, EDPRF = "greedy forest", "greedy forest, ordered cuts", "RandomTreesClassifier", "EDPRFClassifier"
-EXTRA, PASS, ENCODE = "ExtraTreesClassifier", "bincount pass", "encode"
+NUMERIC = "synthetic, numeric target"
+TARGET = (-4, 6)  # public range of the numeric target
+LONG = 30.0  # seconds; what takes longer is measured once, and hardly varies
+PASS, ENCODE, GREEDY, CUTS = "bincount pass", "encode", "greedy forest", "greedy forest, ordered cuts"
+RANDOM, EDPRF, PETS, EXTRA = "RandomTreesClassifier", "EDPRFClassifier", "DiffPETsClassifier", "ExtraTreesClassifier"
+RANDOM_R, PETS_R, EXTRA_R = "RandomTreesRegressor", "DiffPETsRegressor", "ExtraTreesRegressor"
 
 
 # -- what is measured ------------------------------------------------------------------------------------------------
@@ -53,7 +58,8 @@ class Table:
 
     def __init__(self, X, y, schema: Schema):
         self.X, self.y, self.schema = X, np.asarray(y), schema
-        self.codes, self.labels = schema.encode(X, BINS).codes, schema.encode_labels(y)
+        self.codes, self.regression = schema.encode(X, BINS).codes, schema.target is not None
+        self.labels = schema.encode_target(y)[0] if self.regression else schema.encode_labels(y)
         # scikit-learn takes numbers only: an array as it is, a data frame as its codes
         self.numbers = X if isinstance(X, np.ndarray) else np.ascontiguousarray(self.codes.T, dtype=np.float32)
 
@@ -62,8 +68,11 @@ class Table:
         return Table(self.X[:n_rows], self.y[:n_rows], self.schema)
 
 
-def synthetic(n_rows: int, seed: int = 7) -> Table:
-    """Eight categorical columns with 5 to 40 levels and six numeric ones; about 32 % of the labels are positive."""
+def synthetic(n_rows: int, seed: int = 7, *, regression: bool = False) -> Table:
+    """Eight categorical columns with 5 to 40 levels and six numeric ones; about 32 % of the labels are positive.
+
+    For ``regression``, the target is the number that the labels are a threshold of, clipped to a public range.
+    """
     chance = Seeded(seed)
 
     def uniform():
@@ -79,12 +88,14 @@ def synthetic(n_rows: int, seed: int = 7) -> Table:
     score = (
         np.sin(columns["c12"]) + (columns["c5"] == 2) + columns["normal"] * (columns["c7"] > 3) + 2 * columns["skewed"]
     )
-    y = (score + 0.8 * ndtri(uniform()) > 1.35).astype(np.int64)
+    score += 0.8 * ndtri(uniform())
+    y = np.clip(score, *TARGET) if regression else (score > 1.35).astype(np.int64)
     bounds = [(0, 1), (-4, 4), (0, 8), (0, 1), (0, 1), (0, 99)]
     schema = Schema(
         numeric=dict(zip(list(columns)[len(LEVELS) :], bounds, strict=True)),
         categorical={f"c{levels}": list(range(levels)) for levels in LEVELS},
-        classes=[0, 1],
+        classes=None if regression else [0, 1],
+        target=TARGET if regression else None,
         columns=list(columns),
     )
     return Table(np.column_stack(list(columns.values())).astype(np.float32), y, schema)
@@ -95,55 +106,75 @@ def greedy_forest(table: Table, ordered_cuts: bool = False, epsilon: float = 1.0
 
     Each node takes one of four random candidates by permute-and-flip on count-weighted Gini; leaves hold noisy
     counts. A candidate cuts a category's levels into two random sets, or with ``ordered_cuts`` at a random place of
-    their order.
+    their order.  For a numeric target, the score is ``between`` and leaves hold noisy masses.
     """
     schema, chance, ledger = table.schema, Seeded(0), Ledger("add-remove")
     sizes = schema.cardinalities(BINS)
     curator = Curator(table.codes, table.labels, schema.n_classes, sizes, chance=chance, ledger=ledger, n_jobs=THREADS)
-    growth = Growth(TREES, schema.n_features, schema.n_classes, ledger, "sequential")
+    n_values, score, ask = schema.n_classes, scores.gini, curator.count_classes
+    if table.regression:
+        n_values, score, ask = 2, scores.between, curator.sum_masses
+    growth = Growth(TREES, schema.n_features, n_values, ledger, "sequential")
     ordered = np.array([ordered_cuts or name in schema.numeric for name in schema.columns])
     share = epsilon / TREES / (DEPTH + 1)
     leaves = grow_binary(
-        growth, curator, chance, ordered, depth=DEPTH, n_candidates=4, score=scores.gini, epsilons=[share] * DEPTH
+        growth, curator, chance, ordered, depth=DEPTH, n_candidates=4, score=score, epsilons=[share] * DEPTH
     )
-    growth.settle(leaves, curator.count_classes(growth, leaves.nodes, leaves.scopes, share))
+    growth.settle(leaves, ask(growth, leaves.nodes, leaves.scopes, share))
     return growth.release()
 
 
 def _fits(table: Table) -> dict[str, Callable]:
     """What to time, by name; each returns what :func:`_predictions` needs."""
-    common = {"schema": table.schema, "random_state": 0, "n_jobs": THREADS}
-    return {
+    private = {"schema": table.schema, "random_state": 0, "n_jobs": THREADS}
+    forest = {"n_estimators": TREES, "max_depth": DEPTH, "n_jobs": THREADS, "random_state": 0}
+    trees = {**private, **forest}
+    fits = {
         PASS: lambda: [np.bincount(column) for column in table.codes] and None,
         ENCODE: lambda: table.schema.encode(table.X, BINS) and None,
         GREEDY: lambda: greedy_forest(table),
+    }
+    if table.regression:
+        return fits | {
+            RANDOM_R: lambda: RandomTreesRegressor(**trees).fit(table.X, table.y),
+            PETS_R: lambda: DiffPETsRegressor(**trees).fit(table.X, table.y),
+            EXTRA_R: lambda: ExtraTreesRegressor(**forest).fit(table.numbers, table.y),
+        }
+    return fits | {
         CUTS: lambda: greedy_forest(table, ordered_cuts=True),
-        RANDOM: lambda: RandomTreesClassifier(n_estimators=TREES, max_depth=DEPTH, **common).fit(table.X, table.y),
-        EDPRF: lambda: EDPRFClassifier(n_estimators=10, **common).fit(table.X, table.y),
-        EXTRA: lambda: ExtraTreesClassifier(TREES, max_depth=DEPTH, n_jobs=THREADS, random_state=0).fit(
-            table.numbers, table.y
-        ),
+        RANDOM: lambda: RandomTreesClassifier(**trees).fit(table.X, table.y),
+        EDPRF: lambda: EDPRFClassifier(n_estimators=10, **private).fit(table.X, table.y),
+        PETS: lambda: DiffPETsClassifier(**trees).fit(table.X, table.y),
+        EXTRA: lambda: ExtraTreesClassifier(**forest).fit(table.numbers, table.y),
     }
 
 
 def _predictions(table: Table, fitted: dict) -> dict[str, Callable]:
-    return {
-        GREEDY: lambda: fitted[GREEDY].sum_leaves(table.codes, THREADS).argmax(axis=1),
-        RANDOM: lambda: fitted[RANDOM].predict(table.X),
-        EDPRF: lambda: fitted[EDPRF].predict(table.X),
-        EXTRA: lambda: fitted[EXTRA].predict(table.numbers),
-    }
+    """What to time of those fitted; the greedy forest is no estimator, so its class is looked up by hand."""
+    predictions: dict[str, Callable] = {}
+    for name, model in fitted.items():
+        if name == GREEDY and not table.regression:
+            predictions[name] = lambda: fitted[GREEDY].sum_leaves(table.codes, THREADS).argmax(axis=1)
+        elif hasattr(model, "predict"):
+            numbers = table.numbers if name in (EXTRA, EXTRA_R) else table.X
+            predictions[name] = lambda model=model, numbers=numbers: model.predict(numbers)
+    return predictions
 
 
 # -- measuring -------------------------------------------------------------------------------------------------------
 
 
 def _interleaved(todo: dict[str, Callable], rounds: int) -> tuple[dict[str, dict], dict]:
-    """Wall and processor seconds of each thing, up to five times a round if it is quick; and what each returned."""
+    """Wall and processor seconds of each thing, and what each returned.
+
+    Up to five times a round if it is quick; once for all if it takes very long.
+    """
     times: dict[str, dict] = {name: {"wall": [], "cpu": []} for name in todo}
     results = {}
     for _ in range(rounds):
         for name, do in todo.items():
+            if max(times[name]["wall"], default=0) > LONG:
+                continue
             begin = time.perf_counter()
             for _ in range(5):
                 wall, cpu = time.perf_counter(), time.process_time()
@@ -169,7 +200,7 @@ def _peak_bytes() -> int:
 def _child(task: str, folder: str, name: str) -> dict:
     """What a fresh process measures: the peak memory of one fit and prediction, or the time of the first ones."""
     X, y = (np.load(Path(folder) / f"{part}.npy") for part in ("X", "y"))
-    table = Table(X, y, synthetic(1).schema)
+    table = Table(X, y, synthetic(1, regression=y.dtype.kind == "f").schema)
     base = _peak_bytes()
     fits, predictions = [], []
     for _ in range(1 if task == "memory" else 2):
@@ -191,7 +222,10 @@ def _in_a_fresh_process(task: str, table: Table, name: str) -> dict:
         return json.loads(done.stdout)
 
 
-def measure(n_rows: int = 1_000_000, rounds: int = 3, *, adult: bool = True, processes: bool = True) -> dict:
+def measure(
+    n_rows: int = 1_000_000, rounds: int = 3, *,
+    regression_rows: int | None = None, adult: bool = True, processes: bool = True,
+) -> dict:  # fmt: skip
     """Measure everything; the answer holds numbers and text only.
 
     Parameters
@@ -199,6 +233,9 @@ def measure(n_rows: int = 1_000_000, rounds: int = 3, *, adult: bool = True, pro
     n_rows : int
         Of the synthetic table.
     rounds : int
+    regression_rows : int, optional
+        Of the synthetic table with a numeric target, by default ``n_rows``.  scikit-learn's regressor tries all columns
+        at each node: at a million rows, it takes more time than everything else together.
     adult : bool
         Also the census set, where it can be had.
     processes : bool
@@ -207,20 +244,25 @@ def measure(n_rows: int = 1_000_000, rounds: int = 3, *, adult: bool = True, pro
     load = _load()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnprovenPrivacyWarning)
-        table = synthetic(n_rows)
-        small = table.head(min(n_rows, 50_000))
-        _one_table(small, 1)  # compiles, outside all timing
-        answer: dict = {"rows": n_rows, "rounds": rounds, "tables": {"synthetic": _one_table(table, rounds)}}
-        growth = {}
+        tables = {"synthetic": synthetic(n_rows), NUMERIC: synthetic(regression_rows or n_rows, regression=True)}
+        small = {name: table.head(min(n_rows, 50_000)) for name, table in tables.items()}
+        for table in small.values():
+            _one_table(table, 1)  # compiles, outside all timing
+        measured = {name: _one_table(table, rounds) for name, table in tables.items()}
+        answer: dict = {"rows": n_rows, "rounds": rounds, "tables": measured}
+        table, growth = tables["synthetic"], {}
         for n in sorted({n_rows // 10, 3 * n_rows // 10, n_rows}):
             part = table.head(n)
             few = {name: _fits(part)[name] for name in (PASS, GREEDY, CUTS, RANDOM)}
             growth[n] = _interleaved(few, rounds)[0]
         answer["growth"] = growth
         if processes:
-            kinds = (GREEDY, RANDOM, EDPRF, EXTRA)
-            answer["memory"] = {name: _in_a_fresh_process("memory", table, name) for name in kinds}
-            answer["compile"] = {name: _in_a_fresh_process("compile", small, name) for name in kinds[:3]}
+            kinds = dict.fromkeys((GREEDY, RANDOM, EDPRF, EXTRA), "synthetic") | {PETS_R: NUMERIC}
+            answer["memory"] = {name: _in_a_fresh_process("memory", tables[kind], name) for name, kind in kinds.items()}
+            del kinds[EXTRA]
+            answer["compile"] = {
+                name: _in_a_fresh_process("compile", small[kind], name) for name, kind in kinds.items()
+            }
         if adult:
             answer["tables"]["adult"] = _adult(rounds)
     packages = {package.__name__: package.__version__ for package in (np, numba, sklearn)}
@@ -238,6 +280,12 @@ def _one_table(table: Table, rounds: int) -> dict:
     fit, fitted = _interleaved(_fits(table), rounds)
     predict, _ = _interleaved(_predictions(table, fitted), rounds)
     return {"rows": int(table.codes.shape[1]), "columns": len(table.codes), "fit": fit, "predict": predict}
+
+
+def baseline(steps) -> str:
+    """The step of scikit-learn among those of a table."""
+    (name,) = {EXTRA, EXTRA_R} & set(steps)
+    return name
 
 
 def _adult(rounds: int) -> dict:
@@ -267,7 +315,7 @@ def report(answer: dict) -> str:
         unit = table["fit"][PASS]
         for what in ("fit", "predict"):
             lines += ["", f"{name}, {table['rows']:,} x {table['columns']}: {what}", _HEADER]
-            slow = table[what][EXTRA]
+            slow = table[what][baseline(table[what])]
             lines += [_line(step, times, unit, slow) for step, times in table[what].items()]
     lines += ["", "growth with the rows: nanoseconds of wall time per row"]
     for name in next(iter(answer["growth"].values())):
@@ -301,6 +349,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m dpforest.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="50 000 rows, no fresh processes")
     parser.add_argument("--rows", type=int, help="rows of the synthetic table (default 1 000 000)")
+    parser.add_argument("--regression-rows", type=int, help="rows of the one with a numeric target (default as many)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the measurements to this file")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
@@ -309,7 +358,9 @@ def main(arguments: list[str] | None = None) -> None:
         print(json.dumps(_child(*options.child)))
         return
     n_rows = options.rows or (50_000 if options.quick else 1_000_000)
-    answer = measure(n_rows, options.rounds, processes=not options.quick)
+    answer = measure(
+        n_rows, options.rounds, regression_rows=options.regression_rows, processes=not options.quick
+    )  # fmt: skip
     if options.json:
         options.json.write_text(json.dumps(answer, indent=1))
     print(report(answer))

@@ -6,27 +6,45 @@ import numpy as np
 import pytest
 
 from dpforest import bench
+from dpforest.schema import TARGET_LEVELS
 
 
 @pytest.fixture(scope="module")
 def answer():
-    return bench.measure(3_000, rounds=1, adult=False, processes=False)
+    return bench.measure(3_000, rounds=1, regression_rows=2_000, adult=False, processes=False)
 
 
 def test_everything_is_measured_and_fits_in_a_json_file(answer):
-    table = json.loads(json.dumps(answer))["tables"]["synthetic"]
-    assert {bench.PASS, bench.GREEDY, bench.CUTS, bench.RANDOM, bench.EDPRF, bench.EXTRA} <= table["fit"].keys()
-    assert table["fit"].keys() > table["predict"].keys() >= {bench.GREEDY, bench.EXTRA}
-    assert all(seconds > 0 for step in (*table["fit"].values(), *table["predict"].values()) for seconds in step["wall"])
+    tables = json.loads(json.dumps(answer))["tables"]
+    assert tables.keys() == {"synthetic", bench.NUMERIC}
+    estimators = {bench.RANDOM, bench.EDPRF, bench.PETS, bench.EXTRA}, {bench.RANDOM_R, bench.PETS_R, bench.EXTRA_R}
+    greedy = {bench.GREEDY, bench.CUTS}, {bench.GREEDY}
+    predicting = {bench.GREEDY}, set()
+    for table, names, forests, ours in zip(tables.values(), estimators, greedy, predicting, strict=True):
+        assert table["fit"].keys() == {bench.PASS, bench.ENCODE} | forests | names
+        assert table["predict"].keys() == ours | names
+        steps = *table["fit"].values(), *table["predict"].values()
+        assert all(seconds > 0 for step in steps for seconds in step["wall"])
+    assert [table["rows"] for table in tables.values()] == [3000, 2000]
     assert sorted(answer["growth"]) == [300, 900, 3000]
 
 
-def test_the_report_names_every_step_and_the_unit_is_one(answer):
+def test_the_report_names_every_step_and_the_units_are_one(answer):
     text = bench.report(answer)
-    for step in answer["tables"]["synthetic"]["fit"]:
-        assert step in text
-    (unit,) = (line for line in text.split("predict")[0].splitlines() if line.strip().startswith(bench.PASS))
-    assert " 1.00 " in unit
+    for name, table in answer["tables"].items():
+        part = text.split(f"{name}, {table['rows']:,} x 14: fit\n")[1].split("\n\n")[0]
+        lines = {
+            step: next(line for line in part.splitlines() if line.startswith(f"  {step}  ")) for step in table["fit"]
+        }
+        assert " 1.00 " in lines[bench.PASS]
+        assert lines[bench.baseline(table["fit"])].split()[-2:] == ["1.0", "1.0"]
+
+
+def test_what_takes_very_long_runs_once(monkeypatch):
+    monkeypatch.setattr(bench, "LONG", 0.0)
+    times, results = bench._interleaved({"step": lambda: 7}, rounds=3)
+    assert len(times["step"]["wall"]) == 5  # of the first round
+    assert results == {"step": 7}
 
 
 def test_the_table_is_what_it_says():
@@ -37,9 +55,26 @@ def test_the_table_is_what_it_says():
     np.testing.assert_array_equal(table.X, bench.synthetic(20_000).X)
 
 
+def test_the_numeric_target_is_what_the_labels_are_a_threshold_of():
+    labels, numbers = bench.synthetic(20_000), bench.synthetic(20_000, regression=True)
+    np.testing.assert_array_equal(labels.X, numbers.X)
+    np.testing.assert_array_equal(labels.y == 1, numbers.y > 1.35)
+    assert numbers.schema.target == bench.TARGET
+    assert np.isin(numbers.y, bench.TARGET).mean() < 0.01  # clipped
+
+
 def test_the_greedy_forest_sees_every_record_in_every_tree():
     table = bench.synthetic(20_000)
     forest = bench.greedy_forest(table, epsilon=1e6)
     assert (forest.n_trees, forest.depth) == (bench.TREES, bench.DEPTH)
     leaves = forest.values[forest.feature < 0].reshape(bench.TREES, -1, 2)
     np.testing.assert_allclose(leaves.sum(axis=(1, 2)), 20_000, atol=20)  # almost no noise at this epsilon
+
+
+def test_the_greedy_regression_forest_sees_every_record_in_every_tree():
+    table = bench.synthetic(20_000, regression=True)
+    forest = bench.greedy_forest(table, epsilon=1e6)
+    masses = forest.values[forest.feature < 0].reshape(bench.TREES, -1, 2).sum(axis=1)
+    total = table.labels.sum(dtype=int)
+    expected = [total, TARGET_LEVELS * 20_000 - total]
+    np.testing.assert_allclose(masses, np.tile(expected, (bench.TREES, 1)), atol=20 * TARGET_LEVELS)

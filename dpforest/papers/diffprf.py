@@ -256,5 +256,5 @@ PROVED = {
     "sampling": "all", "selection": "permute-and-flip", "criterion": "gini", "budget": "aligned-uniform",
     "calibration": "range", "vote": "counts", "stop": "candidate",
 }  # fmt: skip
-#: What the letter of the paper fixes.
-LETTER = ("sampling", "selection", "budget", "calibration", "vote", "stop")
+#: What the letter of the paper fixes; a vote is read off the noisy counts, and either may be released.
+LETTER = ("sampling", "selection", "budget", "calibration", "stop")

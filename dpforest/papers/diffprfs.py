@@ -218,7 +218,7 @@ class DiffPRFsClassifier(PrivateForestClassifier):
         if not isinstance(self.stop_margin, Real) or not abs(float(self.stop_margin)) <= 1e6:
             raise ValueError(f"stop_margin must be a finite number of at most a million, not {self.stop_margin!r}")
         if self.variant == "published":
-            asked = {name: getattr(self, name) for name in PUBLISHED if getattr(self, name) != "auto"}
+            asked = {name: getattr(self, name) for name in LETTER if getattr(self, name) != "auto"}
             if self.criterion != "gini":
                 asked["criterion"] = self.criterion
             if not self.two_stage:
@@ -303,3 +303,5 @@ PROVED = {
     "sampling": "all", "selection": "permute-and-flip", "budget": "aligned-uniform", "calibration": "range",
     "vote": "counts", "stop": "candidate",
 }  # fmt: skip
+#: What the letter of the paper fixes; a vote is read off the noisy counts, and either may be released.
+LETTER = ("sampling", "selection", "budget", "calibration", "stop")

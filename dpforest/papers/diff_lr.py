@@ -153,7 +153,8 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
         counts = [int((design.matrix(part) > 0).sum()) for part in parts]
         each = shares(sensitivities, counts, self._split())
         return [
-            part.scaled(epsilon * share / delta) for part, share, delta in zip(parts, each, sensitivities, strict=True)
+            part.scaled(epsilon * share / delta) if delta else part  # a part without sums costs nothing
+            for part, share, delta in zip(parts, each, sensitivities, strict=True)
         ]
 
     def _as_published(self, noisy, design, second, curator):

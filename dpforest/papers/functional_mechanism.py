@@ -83,6 +83,9 @@ class _FunctionalMechanism(PrivateEstimator):
     @claim("thm-functional-mechanism")
     def _centred(self, curator, design, schema, epsilon):
         """Slopes about the means, for which a share of the budget is kept apart."""
+        if not design.n_features:
+            means = self._margin(curator, schema, epsilon)[1]
+            return np.zeros((len(means), 0)), self._steepness * means
         count, means = self._margin(curator, schema, self.mean_share * epsilon)
         noisy, weights = self._moments(curator, design, (1 - self.mean_share) * epsilon)
         sums, cross = noisy[0, design.features], noisy[design.features, design.targets]

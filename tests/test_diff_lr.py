@@ -1,0 +1,212 @@
+"""Diff-LR: the published split is the functional mechanism's noise; the best split; the estimator."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import oracle
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from dpforest import OutOfSchemaWarning, Schema, load
+from dpforest.curator import Curator
+from dpforest.moments import Design
+from dpforest.papers.diff_lr import DiffLRRegressor, published_sensitivities, shares
+from dpforest.papers.functional_mechanism import FunctionalMechanismRegressor, published_sensitivity
+from dpforest.privacy import RELATIONS, REPLACE_ONE
+
+SCHEMA = Schema(numeric={"age": (0, 100), "pay": (0, 10)}, categorical={"city": ["a", "b", "c"]}, target=(0, 50))
+
+
+def people(n: int = 400, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    X = np.empty((n, 3), dtype=object)
+    X[:, 0], X[:, 1], X[:, 2] = rng.integers(0, 101, n), rng.uniform(0, 10, n), rng.choice(list("abc"), n)
+    y = 10 + 0.1 * X[:, 0].astype(float) + 2 * X[:, 1].astype(float) + 5 * (X[:, 2] == "b")
+    return X, y + rng.normal(size=n)
+
+
+def rates(model, schema) -> np.ndarray:
+    """The rate of the noise of every product, by pair of coordinates, added up over the queries; one record."""
+    total = []
+
+    class Looking(Curator):
+        def sum_products(self, design, weights, scope=0, **options):
+            total.append(design.matrix(weights) / np.outer(design.units, design.units))
+            return super().sum_products(design, weights, scope, **options)
+
+    class Silent:
+        def two_sided_geometric(self, rate, size):
+            return np.zeros(size, dtype=np.int64)
+
+    codes = np.zeros((schema.n_features, 1), dtype=np.uint8)
+    model._learn(codes, np.zeros(1, dtype=np.uint8), schema, model.epsilon, Silent(), Looking)
+    assert all(np.count_nonzero(part) for part in total)
+    assert np.count_nonzero(sum(total)) == sum(map(np.count_nonzero, total))  # each product is asked for once
+    return sum(total)
+
+
+@pytest.mark.claim(
+    "pub-diff-lr", verdict="refuted", evidence="symbolic",
+    constant="every part gets noise of scale 2 (d + 1)² / ε, the functional mechanism's",
+)  # fmt: skip
+def test_the_proportional_split_is_the_functional_mechanism():
+    for d in range(1, 30):
+        parts = [Fraction(delta) for delta in published_sensitivities(d)]
+        assert sum(parts) == published_sensitivity(d, logistic=False) == 2 * (d + 1) ** 2
+        for epsilon in (Fraction(1, 10), Fraction(3)):
+            each = [epsilon * share for share in shares(parts, [1, d, d * d], "proportional")]
+            assert sum(each) == epsilon
+            assert {delta / budget for delta, budget in zip(parts, each, strict=True)} == {2 * (d + 1) ** 2 / epsilon}
+
+
+@pytest.mark.claim("pub-diff-lr")
+@pytest.mark.parametrize("fit_intercept", ["auto", True])
+@pytest.mark.parametrize("schema", [SCHEMA, Schema(numeric={f"x{i}": (0, 1) for i in range(11)}, target=(0, 1))])
+def test_both_published_estimators_draw_the_same_noise(schema, fit_intercept):
+    options = {"epsilon": 0.7, "variant": "published", "schema": schema, "fit_intercept": fit_intercept}
+    ours = rates(DiffLRRegressor(**options), schema)
+    theirs = rates(FunctionalMechanismRegressor(**options), schema)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.claim(
+    "thm-diff-lr-split", verdict="proved", evidence="exhaustive",
+    constant="shares proportional to (m Δ²)^(1/3); summed variance 2 (Σ (m Δ²)^(1/3))³ / ε²",
+)  # fmt: skip
+def test_the_optimal_split_has_the_least_summed_variance():
+    """Where the cube roots are whole numbers, against every split into sixtieths (two parts) and twelfths (three)."""
+    cases = [((1, 2), (1, 2), 60), ((1, 3), (1, 3), 60), ((2, 1), (2, 8), 60), ((1, 2, 3), (1, 2, 3), 12)]
+    for sensitivities, counts, steps in cases:
+        roots = [round(math.cbrt(m * delta**2)) for m, delta in zip(counts, sensitivities, strict=True)]
+        assert [root**3 for root in roots] == [m * delta**2 for m, delta in zip(counts, sensitivities, strict=True)]
+        best = [Fraction(root, sum(roots)) for root in roots]
+        assert shares(sensitivities, counts, "optimal") == pytest.approx([float(share) for share in best], rel=1e-12)
+        least = oracle.noise_variance(sensitivities, counts, best)
+        assert least == sum(roots) ** 3
+        found = {
+            tuple(s): oracle.noise_variance(sensitivities, counts, s) for s in oracle.splits_of_one(len(best), steps)
+        }
+        assert min(found.values()) == least == found[tuple(best)]
+        assert sum(value == least for value in found.values()) == 1
+
+
+@pytest.mark.claim("thm-diff-lr-split")
+def test_where_every_coefficient_is_as_sensitive_the_proportional_split_is_the_best():
+    for counts in ([1, 2], [3, 10, 4]):
+        sensitivities = [2 * m for m in counts]
+        np.testing.assert_allclose(
+            shares(sensitivities, counts, "optimal"), [float(s) for s in shares(sensitivities, counts, "proportional")]
+        )
+    # never worse than proportional
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        sensitivities, counts = rng.uniform(0.1, 9, 3).tolist(), rng.integers(1, 50, 3).tolist()
+        best, usual = (
+            oracle.noise_variance(sensitivities, counts, shares(sensitivities, counts, split))
+            for split in ("optimal", "proportional")
+        )
+        assert best <= usual
+
+
+@pytest.mark.claim("thm-diff-lr-split")
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_parts_are_charged_exactly(relation, fit_intercept):
+    """Two parts, each calibrated to its own sharp sensitivity; together they spend ε."""
+    model = DiffLRRegressor(epsilon=0.6, schema=SCHEMA, relation=relation, fit_intercept=fit_intercept, random_state=0)
+    X, y = people()
+    model.fit(X, y)
+    assert model.ledger_.leaks == []
+    spent = [float(charge.costs[relation][0]) for charge in model.ledger_._charges]
+    assert len(spent) == 2
+    assert sum(spent) == pytest.approx(0.6, rel=1e-12)
+    assert model.ledger_.total(relation) == pytest.approx(0.6, rel=1e-12)
+    # the shares are the optimal ones for the paper's coordinates: 2 / sqrt(d) and 1 / d per product
+    design = Design.of(SCHEMA, 255, "centred" if fit_intercept else "unit", fit_intercept)
+    d = design.n_features + fit_intercept
+    parts = model._rates(design, 0.6)
+    counts = [np.count_nonzero(design.matrix(part)) for part in parts]
+    units = [2 / math.sqrt(d) / parts[0].cross, 1 / d / parts[1].product]
+    sensitivities = [design.loss(part, relation) * unit for part, unit in zip(parts, units, strict=True)]
+    expected = [0.6 * share for share in shares(sensitivities, counts, "optimal")]
+    assert spent == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.claim("thm-diff-lr-split")
+def test_one_record_moves_both_parts_at_once():
+    """Under add-remove the sum of the two losses is attained, so composition gives nothing away."""
+    schema = Schema(numeric={"x": (0, 1), "y": (0, 1)}, target=(0, 1))
+    model = DiffLRRegressor(epsilon=0.6, schema=schema, n_bins=3)
+    weights = rates(model, schema)
+    design = Design.of(schema, 3, "centred", True)
+    corner = np.array([1, *design.units[1:]])
+    assert float((weights * np.abs(np.outer(corner, corner))).sum()) == pytest.approx(0.6, rel=1e-12)
+
+
+def test_without_noise_it_is_least_squares():
+    X, y = people()
+    flat = np.column_stack([X[:, 0].astype(float), X[:, 1].astype(float), X[:, 2] == "a", X[:, 2] == "b"])
+    reference = LinearRegression().fit(flat, y).predict(flat)
+    for options in ({}, {"relation": REPLACE_ONE}, {"variant": "published", "fit_intercept": True}):
+        model = DiffLRRegressor(epsilon="non-private", schema=SCHEMA, **options).fit(X, y)
+        assert np.abs(model.predict(X) - reference).max() < 0.15  # the grid's rounding
+    for variant in ("proved", "published"):  # through zero
+        model = DiffLRRegressor(epsilon="non-private", schema=SCHEMA, variant=variant, fit_intercept=False).fit(X, y)
+        assert np.abs(model.predict(X) - reference).max() < 0.15  # three indicators add up to an intercept
+
+
+@pytest.mark.parametrize("variant", ["proved", "published"])
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("fit_intercept", ["auto", True, False])
+def test_a_model_comes_back_from_json(tmp_path, variant, relation, fit_intercept):
+    X, y = people()
+    options = {"schema": SCHEMA, "variant": variant, "relation": relation, "fit_intercept": fit_intercept}
+    model = DiffLRRegressor(**options, random_state=3).fit(X, y)
+    model.save(tmp_path / "model.json")
+    back = load(tmp_path / "model.json")
+    np.testing.assert_array_equal(back.predict(X), model.predict(X))
+    assert back.to_dict() == model.to_dict() == DiffLRRegressor(**options, random_state=3).fit(X, y).to_dict()
+    assert model.ledger_.total(relation) <= 1 + 1e-9
+    assert model.guarantee_.epsilon == 1.0
+
+
+def test_bad_parameters_are_named():
+    X, y = people()
+    bad = [
+        ({"split": "equal"}, "split must be one of"), ({"split": "optimal", "variant": "published"}, "to the letter"),
+        ({"repair": "redraw"}, "repair must be one of"), ({"ridge": -1}, "ridge must be"), ({"clip": 3}, "clip must"),
+        ({"ridge": "x"}, "ridge must"), ({"fit_intercept": None}, "fit_intercept must"), ({"schema": None}, "needs schema"),
+    ]  # fmt: skip
+    for options, message in bad:
+        with pytest.raises(ValueError, match=message):
+            DiffLRRegressor(**{"schema": SCHEMA, **options}).fit(X, y)
+    y[0] = 1e9
+    with pytest.warns(OutOfSchemaWarning, match="y: 1"):
+        DiffLRRegressor(schema=SCHEMA, random_state=0).fit(X, y)
+
+
+def test_degenerate_tables_give_an_answer():
+    rows = np.array([[50, 5, "a"]] * 3, dtype=object)
+    alone = Schema(categorical={"one": ["only"]}, target=(0, 10))
+    for options in ({}, {"relation": REPLACE_ONE}, {"variant": "published"}, {"fit_intercept": False}):
+        for epsilon in ("non-private", 1.0):
+            model = DiffLRRegressor(epsilon=epsilon, schema=SCHEMA, random_state=0, **options).fit(rows, [4.0] * 3)
+            assert np.isfinite(model.predict(rows)).all()
+            single = np.array([["only"]] * 3, dtype=object)
+            model = DiffLRRegressor(epsilon=epsilon, schema=alone, random_state=0, **options).fit(single, [4.0] * 3)
+            assert np.isfinite(model.predict(single)).all()
+
+
+def test_ridge_and_repair_are_passed_on():
+    X, y = people()
+    base = {"epsilon": 2.0, "schema": SCHEMA, "random_state": 0}
+    models = [
+        DiffLRRegressor(**base, repair=repair, ridge=ridge).fit(X, y).linear_.coefficients.tolist()
+        for repair in ("shrink", "ridge", "spectral", "none") for ridge in (0.0, 5.0)
+    ]  # fmt: skip
+    assert models[6] == models[7]  # "none" has no use for a ridge
+    assert models[0] == models[2] == models[4]  # without a ridge they only leave out what is not positive
+    assert len({str(models[k]) for k in (0, 1, 3)}) == 3

@@ -26,12 +26,30 @@ def grid(**axes: Sequence) -> list[dict]:
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
-def evaluate(model, X, y) -> dict[str, float]:
-    """Accuracy, balanced accuracy, and the area under the ROC curve (one against the rest, averaged over classes).
+def evaluate(model, X, y, target: tuple[float, float] | None = None) -> dict[str, float]:
+    """How well a fitted model answers.
 
-    Both averages are over the classes that ``y`` has.  The area is not a number where ``y`` has one class only.
+    Parameters
+    ----------
+    model : classifier or regressor
+    X, y : the records, and the truth
+    target : tuple of two floats, or None
+        The declared range of a regressor's target; None for a classifier.
+
+    Returns
+    -------
+    dict
+        Of a classifier ``accuracy``, ``balanced_accuracy``, and ``auc``, the area under the ROC curve (one against the
+        rest, averaged over classes).  Both averages are over the classes that ``y`` has; the area is not a number
+        where it has one class only.
+
+        Of a regressor ``mse``, the mean squared error in squared units of the target; ``scaled_mse``, the same where
+        the declared range is [0, 1]; and ``r2``, the share of the variance of ``y`` that is explained, negative where
+        the mean of ``y`` would have been better, and not a number where ``y`` is constant.
     """
     y = np.asarray(y)
+    if target is not None:
+        return _errors(y, np.asarray(model.predict(X)), target)
     hits = np.asarray(model.predict(X)) == y
     code, _ = pd.factorize(y)
     recall = np.bincount(code, weights=hits) / np.bincount(code)
@@ -65,7 +83,7 @@ def sweep(
     -------
     DataFrame
         One row per setting and seed: the setting's ``name`` if it has one, its values, ``seed``, the measures of
-        :func:`evaluate`, the proved ``loss`` of the fit, and ``nodes`` of its forest.
+        :func:`evaluate`, the proved ``loss`` of the fit, and ``nodes`` of its forest, not a number for a linear model.
     """
     if isinstance(settings, Mapping):
         labelled = [({"name": name}, dict(setting)) for name, setting in settings.items()]
@@ -82,8 +100,9 @@ def sweep(
                     warnings.simplefilter("ignore", UnprovenPrivacyWarning)
                     warnings.simplefilter("ignore", OutOfSchemaWarning)
                     model.fit(part.X, part.y)
-                measured = evaluate(model, part.X_test, part.y_test)
-                cost = {"loss": model.guarantee_.epsilon, "nodes": model.forest_.n_nodes}
+                measured = evaluate(model, part.X_test, part.y_test, part.schema.target)
+                forest = getattr(model, "forest_", None)
+                cost = {"loss": model.guarantee_.epsilon, "nodes": np.nan if forest is None else forest.n_nodes}
                 rows.append({**name, **setting, "seed": seed, **measured, **cost})
                 bar.update()
     return pd.DataFrame(rows)
@@ -123,30 +142,47 @@ def differences(
 
 
 def floor(data: Dataset, seeds: Iterable[int], test_size: float = 0.3) -> dict[str, float]:
-    """What always saying the commonest training label scores, averaged over seeds: the floor of every plot."""
+    """What always saying the commonest training label, or the training mean, scores, averaged over seeds.
+
+    The floor of every plot; it is not private.
+    """
     scores = []
     for _, part in _parts(data, list(seeds), test_size):
-        common, truth = part.y.value_counts().idxmax(), np.asarray(part.y_test)
-        scores.append(((truth == common).mean(), 1 / len(pd.unique(truth))))
-    accuracy, balanced = np.mean(scores, axis=0)
-    return {"accuracy": float(accuracy), "balanced_accuracy": float(balanced), "auc": 0.5}
+        truth = np.asarray(part.y_test)
+        if part.schema.target is not None:
+            scores.append(_errors(truth, np.full(len(truth), np.mean(part.y)), part.schema.target))
+        else:
+            accuracy = (truth == part.y.value_counts().idxmax()).mean()
+            scores.append({"accuracy": accuracy, "balanced_accuracy": 1 / len(pd.unique(truth)), "auc": 0.5})
+    return _average(scores)
 
 
 def ceiling(model, data: Dataset, seeds: Iterable[int], n_bins: int, test_size: float = 0.3) -> dict[str, float]:
-    """What a non-private scikit-learn classifier scores on the same public codes, averaged over seeds."""
+    """What a non-private scikit-learn learner scores on the same public codes, averaged over seeds."""
     from sklearn.base import clone
 
     measured = []
     for seed, part in _parts(data, list(seeds), test_size):
         codes = [part.schema.encode(X, n_bins).codes.T for X in (part.X, part.X_test)]
         fitted = clone(model).set_params(random_state=seed).fit(codes[0], part.y)
-        measured.append(evaluate(fitted, codes[1], part.y_test))
-    return {name: float(np.mean([m[name] for m in measured])) for name in measured[0]}
+        measured.append(evaluate(fitted, codes[1], part.y_test, part.schema.target))
+    return _average(measured)
 
 
 def _parts(data: Dataset, seeds: list[int], test_size: float) -> Iterator[tuple[int, Dataset]]:
     for seed in seeds:
         yield seed, data if data.X_test is not None else data.split(test_size=test_size, random_state=seed)
+
+
+def _average(measured: list[dict[str, float]]) -> dict[str, float]:
+    return {name: float(np.mean([m[name] for m in measured])) for name in measured[0]}
+
+
+def _errors(y, predicted, target) -> dict[str, float]:
+    low, high = target
+    mse, spread = np.mean((y - predicted) ** 2), np.var(y)
+    r2 = 1 - mse / spread if spread else np.nan
+    return {"mse": float(mse), "scaled_mse": float(mse / (high - low) ** 2), "r2": float(r2)}
 
 
 def _auc(y, probabilities, classes) -> float:

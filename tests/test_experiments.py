@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error, r2_score, roc_auc_score
 
 from dpforest import EDPRFClassifier, datasets, experiments
-from dpforest.papers.random_trees import RandomTreesClassifier
+from dpforest.papers.diffpets import DiffPETsRegressor
+from dpforest.papers.functional_mechanism import FunctionalMechanismRegressor
+from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 
 
 class Said:
@@ -29,6 +31,11 @@ class Said:
 @pytest.fixture(scope="module")
 def cancer() -> datasets.Dataset:
     return datasets.load("breast-cancer")
+
+
+@pytest.fixture(scope="module")
+def diabetes() -> datasets.Dataset:
+    return datasets.load("diabetes")
 
 
 def random_answers(labels: str, seed: int) -> tuple[Said, np.ndarray]:
@@ -62,6 +69,52 @@ def test_classes_that_the_truth_lacks_do_not_count() -> None:
     assert measured["balanced_accuracy"] == pytest.approx(np.mean(recalls))
     alone = experiments.evaluate(Said(list("abc"), model.predict_proba(None)[y[kept] == "a"]), None, y[y == "a"])
     assert np.isnan(alone["auc"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_measures_of_a_regressor_are_scikit_learns(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    y, predicted = generator.uniform(-5, 20, (2, 40))
+
+    class Model:
+        def predict(self, X):
+            return predicted
+
+    mse = mean_squared_error(y, predicted)
+    measured = experiments.evaluate(Model(), None, pd.Series(y), target=(-5, 20))
+    assert measured == pytest.approx({"mse": mse, "scaled_mse": mse / 625, "r2": r2_score(y, predicted)})
+    assert np.isnan(experiments.evaluate(Model(), None, np.ones(40), target=(-5, 20))["r2"])
+
+
+@pytest.mark.filterwarnings("ignore::dpforest.privacy.OutOfSchemaWarning")
+def test_sweep_measures_regressors(diabetes: datasets.Dataset) -> None:
+    """Forests and linear models; what the published variant costs is said, and no warning escapes."""
+    forest = {"n_estimators": 2, "max_depth": 2}
+    settings = {"proved": forest, "published": {**forest, "variant": "published"}}
+    rows = experiments.sweep(DiffPETsRegressor, diabetes, settings, seeds=[0, 1])
+    assert rows["loss"].tolist() == [1.0, np.inf, 1.0, np.inf]
+    part = diabetes.split(test_size=0.3, random_state=1)
+    model = DiffPETsRegressor(**forest, schema=part.schema, random_state=1).fit(part.X, part.y)
+    assert rows["mse"][2] == mean_squared_error(part.y_test, model.predict(part.X_test))
+    assert rows["nodes"][2] == model.forest_.n_nodes
+    linear = experiments.sweep(FunctionalMechanismRegressor, diabetes, [{"epsilon": 0.5}], seeds=[0])
+    assert linear["loss"].tolist() == [0.5]
+    assert linear["nodes"].isna().all()
+
+
+@pytest.mark.filterwarnings("ignore::dpforest.privacy.OutOfSchemaWarning")
+def test_floor_and_ceiling_of_a_regression(diabetes: datasets.Dataset) -> None:
+    part = diabetes.split(test_size=0.3, random_state=4)
+    mse = np.mean((part.y_test - part.y.mean()) ** 2)
+    assert experiments.floor(diabetes, [4])["mse"] == pytest.approx(mse)
+    # a single leaf says the mean, on the target's public grid
+    one = RandomTreesRegressor(n_estimators=1, max_depth=0, epsilon="non-private", schema=part.schema)
+    measured = experiments.evaluate(one.fit(part.X, part.y), part.X_test, part.y_test, part.schema.target)
+    assert measured["mse"] == pytest.approx(mse, rel=1e-3)
+    codes = [diabetes.schema.encode(X, 6).codes.T for X in (part.X, part.X_test)]
+    model = ExtraTreesRegressor(5, random_state=4).fit(codes[0], part.y)
+    measured = experiments.ceiling(ExtraTreesRegressor(5), diabetes, [4], n_bins=6)
+    assert measured["r2"] == pytest.approx(model.score(codes[1], part.y_test))
 
 
 def test_sweep_is_a_function_of_its_seeds(cancer: datasets.Dataset) -> None:

@@ -178,7 +178,7 @@ def test_bad_parameters_are_named():
     bad = [
         ({"split": "equal"}, "split must be one of"), ({"split": "optimal", "variant": "published"}, "to the letter"),
         ({"repair": "redraw"}, "repair must be one of"), ({"ridge": -1}, "ridge must be"), ({"clip": 3}, "clip must"),
-        ({"ridge": "x"}, "ridge must"), ({"fit_intercept": 2}, "fit_intercept must"), ({"schema": None}, "needs schema"),
+        ({"fit_intercept": 2}, "fit_intercept must"), ({"schema": None}, "needs schema"),
     ]  # fmt: skip
     for options, message in bad:
         with pytest.raises(ValueError, match=message):

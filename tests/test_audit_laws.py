@@ -12,7 +12,8 @@ import pytest
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms
 from dpforest.audit import exact_audit, law_of, path_audit
-from dpforest.audit.exact.laws import check_counts_unused, geometric_log_ratio, law_of_shapes
+from dpforest.audit.exact.laws import check_counts_unused, law_of_shapes
+from dpforest.audit.exact.noisy import geometric_log_ratio, mixture_log_ratio
 from dpforest.chance import NotEnumerableError
 from dpforest.curator import Curator
 from dpforest.estimators import PrivateForestClassifier
@@ -236,10 +237,49 @@ def test_noise_on_noise_is_refused(monkeypatch):
         path_audit(EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, leaf="counts"), n_max=1)
 
 
-def test_hidden_coins_make_a_mixture_that_is_refused():
-    model = EDPRFClassifier(schema=ONE, n_estimators=2, max_depth=1, leaf="counts")
-    with pytest.raises(NotEnumerableError, match="audit one tree, n_estimators=1"):
-        exact_audit(model, n_max=1)
+def test_mixtures_of_noisy_counts_are_extreme_where_a_count_is():
+    """Against every output of a window wider than all counts, in fractions."""
+    rng = np.random.default_rng(4)
+    alphas = [Fraction(1, 2), Fraction(2, 3)]
+    window = list(product(range(-6, 12), repeat=2))
+    for _ in range(20):
+        sides = []
+        for m in rng.integers(1, 4, size=2):
+            weights = [Fraction(int(w), 10) for w in rng.integers(1, 9, size=m)]
+            sides.append((rng.integers(0, 5, size=(m, 2)), weights))
+
+        def law(output, side):
+            noise = [
+                [oracle.two_sided_geometric(x - int(c), a) for x, c, a in zip(output, counts, alphas, strict=True)]
+                for counts in side[0]
+            ]
+            return sum(weight * math.prod(cells) for weight, cells in zip(side[1], noise, strict=True))
+
+        expected = max(law(output, sides[0]) / law(output, sides[1]) for output in window)
+        (one, p), (other, q) = ((counts, np.array(weights, dtype=float)) for counts, weights in sides)
+        found = mixture_log_ratio(one, p, other, q, np.array([-math.log(a) for a in alphas]))
+        assert found == pytest.approx(math.log(expected), rel=1e-12, abs=1e-12)
+
+
+def test_mixtures_of_counts_without_noise():
+    one, other = np.array([[0, 1], [2, 1]]), np.array([[0, 1], [1, 1]])
+    half = np.array([0.5, 0.5])
+    assert mixture_log_ratio(one, half, other, half, np.array([np.inf, 1.0])) == math.inf
+    assert mixture_log_ratio(one[:1], half[:1], other, half, np.array([np.inf, 1.0])) == 0.0
+    with pytest.raises(ValueError, match="take [0-9,]* comparisons: fewer records"):
+        far = np.arange(40)[:, None] * np.ones(6, dtype=int)
+        mixture_log_ratio(far, np.ones(40) / 40, far + 1, np.ones(40) / 40, np.ones(6))
+
+
+@relations
+def test_hidden_coins_lose_no_more_than_one_tree(relation):
+    """thm-assignment: which tree a record went to is not released, and the trees together lose what one loses."""
+    trees = [
+        EDPRFClassifier(schema=ONE, n_estimators=n, max_depth=1, leaf="counts", stop_margin=0.5, relation=relation)
+        for n in (1, 2)
+    ]
+    alone, both = (exact_audit(model, n_max=2) for model in trees)
+    assert 0.2 < both.epsilon <= alone.epsilon + 1e-12 <= 1 + 1e-9
 
 
 def test_a_view_of_noisy_counts_is_refused():
@@ -269,7 +309,7 @@ class Peeker(PrivateForestClassifier):
 
 
 def test_noisy_counts_that_steer_are_refused():
-    with pytest.raises(NotEnumerableError, match="for more than its leaves"):
+    with pytest.raises(NotEnumerableError, match="for more than what it releases"):
         check_counts_unused(Peeker(), ONE, ((0, 0),))
     with pytest.raises(NotEnumerableError):
         exact_audit(Peeker(), n_max=1)
@@ -278,6 +318,6 @@ def test_noisy_counts_that_steer_are_refused():
 def test_counts_beneath_the_noise_are_the_records():
     model = EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, stop="never", leaf="counts", budget="uniform")
     [shape] = law_of_shapes(model, ONE, ((0, 0), (0, 0), (1, 1))).values()
-    assert shape.counts.tolist() == [2, 0, 0, 1]
+    assert shape.counts.tolist() == [[2, 0, 0, 1]]
     assert shape.probability == 1
     np.testing.assert_allclose(shape.rates, 0.5)

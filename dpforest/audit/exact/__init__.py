@@ -1,6 +1,7 @@
 """Exact losses: whole laws by replay, or one path of a tree at a time."""
 
-from dpforest.audit.exact.laws import geometric_log_ratio, law_of, law_of_shapes, released
+from dpforest.audit.exact.laws import law_of, law_of_shapes, released
+from dpforest.audit.exact.noisy import geometric_log_ratio
 from dpforest.audit.exact.paths import path_audit
 from dpforest.audit.exact.replay import ExactAudit, datasets, exact_audit, neighbours
 

@@ -1,14 +1,14 @@
 """The exact output law of a learner on one data set, by replay of the code that ships.
 
-Noisy counts have infinitely many values.  Where they are released as they are, the law of the forest's shape and the
-exact counts beneath the noise say all: what the noise adds to the loss is known (lem-geometric-leaves).
+Noisy answers have infinitely many values.  Where they are released as they are, the law of the model's shape and the
+exact numbers beneath the noise say all; :mod:`~dpforest.audit.exact.noisy` tells what the noise adds to the loss.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import partial
@@ -16,39 +16,78 @@ from typing import Any
 
 import numpy as np
 
+from dpforest.audit.exact.noisy import Noisy, Silent, counts_and_rates
 from dpforest.chance import NotEnumerableError, Replay, outcomes
 from dpforest.curator import Curator
-from dpforest.estimators import PrivateForestClassifier
-from dpforest.privacy import check_epsilon, claim
-from dpforest.schema import Schema
+from dpforest.estimators import PrivateEstimator
+from dpforest.privacy import check_epsilon
+from dpforest.schema import TARGET_LEVELS, Schema
 from dpforest.tree import Forest
 
 __all__ = [
-    "Dataset", "Law", "Record", "Shape", "Silent", "check_counts_unused", "counts_and_rates", "describe",
-    "encode", "geometric_log_ratio", "law_of", "law_of_shapes", "released",
+    "TARGETS", "Dataset", "Law", "Record", "Shape", "answers", "check_counts_unused", "describe", "encode", "law_of",
+    "law_of_shapes", "released",
 ]  # fmt: skip
 
-Record = tuple[int, ...]  # feature codes, then the class code
+Record = tuple[int, ...]  # feature codes, then the code of the class or of the target
 Dataset = tuple[Record, ...]  # sorted
 Law = dict[Hashable, Any]  # output -> probability
+
+#: Target codes that stand for all: the ends of the range, where one record moves a sum most.
+TARGETS = (0, TARGET_LEVELS)
+
+_BRANCHES = 200_000  # of the fit on one data set
 
 
 @dataclass
 class Shape:
-    """How probable a forest's shape is, and what its noisy counts hide: exact counts, and the rate of each."""
+    """How probable a model's shape is, and what its noisy answers hide.
 
-    probability: float
+    Attributes
+    ----------
+    counts : ndarray of int, shape (m, cells)
+        The exact numbers that may lie beneath the noise: several, where coins decide that are not released.
+    weights : ndarray of float, shape (m,)
+        Probability of the shape together with each of them.
+    rates : ndarray of float, shape (cells,)
+        Of the noise of each cell; infinite for none.
+    """
+
     counts: np.ndarray
+    weights: np.ndarray
     rates: np.ndarray
 
+    @property
+    def probability(self) -> float:
+        return float(self.weights.sum())
 
-def released(forest: Forest) -> Hashable:
-    """What tells one released forest from another: all its arrays, as byte strings in the order of its fields."""
-    return tuple(np.asarray(getattr(forest, column.name)).tobytes() for column in fields(forest))
+
+def answers(schema: Schema, targets=None) -> list[int]:
+    """The codes that a record's last entry may have: of all classes, or ``targets``, steps of a regression's grid.
+
+    Parameters
+    ----------
+    schema : Schema
+    targets : iterable of int, optional
+        At least two different steps, from 0 to ``TARGET_LEVELS``; None takes the two ends of the range.
+    """
+    if schema.classes is not None:
+        if targets is not None:
+            raise ValueError("targets are for regressors: this schema declares classes, which are all enumerated")
+        return list(range(schema.n_classes))
+    chosen = sorted(set(TARGETS if targets is None else targets))
+    if len(chosen) < 2 or not all(isinstance(t, int) and 0 <= t <= TARGET_LEVELS for t in chosen):
+        raise ValueError(f"targets must be at least two different whole numbers, 0 to {TARGET_LEVELS}, not {targets!r}")
+    return chosen
+
+
+def released(model) -> Hashable:
+    """What tells one released model from another: all its arrays, as byte strings in the order of its fields."""
+    return tuple(np.asarray(getattr(model, column.name)).tobytes() for column in fields(model))
 
 
 def law_of(
-    estimator: PrivateForestClassifier, schema: Schema, dataset: Dataset,
+    estimator: PrivateEstimator, schema: Schema, dataset: Dataset,
     view: Callable[[Forest], Hashable] = released, base=None,
 ) -> Law:  # fmt: skip
     """The exact law of what an observer sees of the estimator's fit on ``dataset``: output -> probability.
@@ -57,7 +96,8 @@ def law_of(
     probabilities are fractions, see :func:`~dpforest.audit.exact.replay.exact_audit`.
     """
     law: Law = defaultdict(float if base is None else Fraction)
-    for forest, probability in outcomes(_fit(estimator, schema, dataset), None if base is None else _Rational(base)):
+    program, replay = _fit(estimator, schema, dataset), None if base is None else _Rational(base)
+    for forest, probability in _branches(program, dataset, replay):
         law[view(forest)] += probability
     return dict(law)
 
@@ -68,7 +108,7 @@ def encode(records, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
 
 
-def _fit(estimator, schema: Schema, dataset: Dataset, door=None) -> Callable[[Any], Forest]:
+def _fit(estimator, schema: Schema, dataset: Dataset, door=None) -> Callable[[Any], Any]:
     """The estimator's fit on ``dataset``, as a program of chance alone."""
     codes, labels = encode(dataset, schema.n_features)
     epsilon = check_epsilon(estimator.epsilon)
@@ -76,11 +116,24 @@ def _fit(estimator, schema: Schema, dataset: Dataset, door=None) -> Callable[[An
 
 
 def describe(estimator, schema: Schema, dataset: Dataset, output: Hashable) -> str:
-    """The released forest ``output`` in words."""
-    for forest, _ in outcomes(_fit(estimator, schema, dataset, _Quiet), _Silent()):
-        if released(forest) == output:
-            return "\n".join(forest.describe(schema.columns, tree) for tree in range(forest.n_trees))
+    """The released model ``output`` in words."""
+    for model, _ in _branches(_fit(estimator, schema, dataset, _Quiet), dataset, _Silent()):
+        if released(model) == output:
+            if not isinstance(model, Forest):
+                return f"{model}, made of noisy sums beyond both"
+            return "\n".join(model.describe(schema.columns, tree) for tree in range(model.n_trees))
     return ""
+
+
+def _branches(program, dataset: Dataset, replay: Replay | None) -> Iterator[tuple[Any, Any]]:
+    """:func:`~dpforest.chance.outcomes`, as long as they are not too many."""
+    for number, found in enumerate(outcomes(program, replay)):
+        if number == _BRANCHES:
+            raise ValueError(
+                f"a data set of {len(dataset)} records has more than {_BRANCHES:,} branches of coins and answers: ask "
+                "for fewer records, trees or features, or leave the exact layer out"
+            )
+        yield found
 
 
 # -- fractions -----------------------------------------------------------------------------------------------------
@@ -134,34 +187,7 @@ def _permute_and_flip(weights: list[Fraction]) -> list[Fraction]:
     return law
 
 
-# -- noisy counts --------------------------------------------------------------------------------------------------
-
-
-class Silent:
-    """A source of chance that leaves geometric noise out, and keeps its rates: what it adds to the loss is known."""
-
-    def __init__(self):
-        super().__init__()
-        self.asked: list[np.ndarray] = []  # the rates of each draw since they were last looked at
-
-    def two_sided_geometric(self, rate, size):
-        self.asked.append(np.broadcast_to(np.asarray(rate, float), size))
-        return np.zeros(size, dtype=np.int64)
-
-
-def counts_and_rates(chance: Silent, ask: Callable[[], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The exact counts beneath the noisy ones that ``ask()`` returns, and the rate that the noise of each is drawn at.
-
-    It is the rate that reaches ``chance``, whatever was asked for and charged; counts that get no noise have an
-    infinite one.
-    """
-    chance.asked.clear()
-    counts = ask()
-    if len(chance.asked) > 1:
-        raise NotEnumerableError(
-            f"the noise of {len(chance.asked)} draws on the same counts has a law that no lemma covers: sample it"
-        )
-    return counts, chance.asked[0] if chance.asked else np.full(counts.shape, np.inf)
+# -- noisy answers -------------------------------------------------------------------------------------------------
 
 
 class _Silent(Silent, Replay):
@@ -169,80 +195,101 @@ class _Silent(Silent, Replay):
 
 
 class _Quiet(Curator):
-    """Answers ``said`` to every question for noisy counts, and keeps the exact counts for the auditor."""
+    """Answers every question for noisy numbers with numbers not yet drawn, and keeps those that are released."""
 
     said = 0
 
     def __init__(self, *table, **doors):
         super().__init__(*table, **doors)
-        self.kept: list[tuple[np.ndarray, np.ndarray]] = []  # counts and rates
+        self.kept: list[tuple[np.ndarray, np.ndarray]] = []  # exact numbers and rates
 
-    def count_classes(self, splits, nodes, scopes, epsilon):
-        ask = partial(super().count_classes, splits, nodes, scopes, epsilon)
+    def _keep(self, counts, rates) -> None:
+        self.kept.append((np.ravel(counts), np.ravel(rates)))
+
+    def _noisy(self, ask: Callable[[], np.ndarray]) -> Any:
         counts, rates = counts_and_rates(self._chance, ask)  # type: ignore[arg-type]
-        self.kept.append((counts.ravel(), rates.ravel()))
-        return np.full_like(counts, self.said)
+        return Noisy(counts, rates, self._chance, self._keep, self.said)  # type: ignore[arg-type]
+
+    def count_classes(self, *asked, **options):
+        return self._noisy(partial(super().count_classes, *asked, **options))
+
+    def count_records(self, *asked, **options):
+        return self._noisy(partial(super().count_records, *asked, **options))
+
+    def sum_masses(self, *asked, **options):
+        return self._noisy(partial(super().sum_masses, *asked, **options))
+
+    def sum_targets(self, *asked, **options):
+        return self._noisy(partial(super().sum_targets, *asked, **options))
+
+    def sum_products(self, design, weights, scope=0, *, until=None, **options):
+        if until is not None:
+            raise NotEnumerableError("noise that is drawn again until a test is passed has a law that no lemma covers")
+        sums, rates = counts_and_rates(  # type: ignore[type-var]
+            self._chance, partial(super().sum_products, design, weights, scope, **options)  # type: ignore[arg-type]
+        )  # fmt: skip
+        cells = np.nonzero(design.matrix(weights))
+        self._keep(sums[cells], rates)
+        said = np.zeros_like(sums)
+        said[cells] = said[cells[::-1]] = self.said
+        return said
 
 
 def law_of_shapes(
-    estimator: PrivateForestClassifier, schema: Schema, dataset: Dataset, view: Callable[[Forest], Hashable] = released
+    estimator: PrivateEstimator, schema: Schema, dataset: Dataset, view: Callable[[Any], Hashable] = released
 ) -> dict[Hashable, Shape]:
-    """The exact law of the shape of a forest whose leaves hold noisy counts, and the counts beneath the noise.
+    """The exact law of the shape of a model that holds noisy numbers, and what lies beneath the noise.
 
     Raises
     ------
     NotEnumerableError
-        If a shape may hide different counts, by coins that are not released.
+        If a shape may have noise at different rates, by coins that are not released.
     """
-    law: dict[Hashable, Shape] = {}
+    found: dict[Hashable, dict[bytes, list]] = defaultdict(dict)
+    rates_of: dict[Hashable, np.ndarray] = {}
     doors: list[_Quiet] = []
 
     def door(*table, **options):
         doors.append(_Quiet(*table, **options))
         return doors[-1]
 
-    for forest, probability in outcomes(_fit(estimator, schema, dataset, door), _Silent()):
-        kept = doors.pop().kept or [(np.empty(0), np.empty(0))]
+    for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, _Silent()):
+        seen = view(model)
+        kept = doors.pop().kept or [(np.empty(0, dtype=np.int64), np.empty(0))]
         counts, rates = (np.concatenate(column) for column in zip(*kept, strict=True))
-        seen = law.setdefault(view(forest), Shape(0.0, counts, rates))
-        if not (np.array_equal(seen.counts, counts) and np.array_equal(seen.rates, rates)):
+        if not np.array_equal(rates_of.setdefault(seen, rates), rates):
             raise NotEnumerableError(
-                "the counts of a forest depend on coins that are not released, so its law is a mixture that no lemma "
-                "covers: audit one tree, n_estimators=1"
+                "the rates of the noise depend on coins that are not released, so that the law is a mixture that no "
+                "lemma covers: audit one tree, n_estimators=1"
             )
-        seen.probability += probability
+        found[seen].setdefault(counts.tobytes(), [counts, 0.0])[1] += probability
+    law = {}
+    for seen, mixture in found.items():
+        every, weights = zip(*mixture.values(), strict=True)
+        law[seen] = Shape(np.array(every), np.array(weights), rates_of[seen])
     return law
 
 
-@claim("lem-geometric-leaves")
-def geometric_log_ratio(shift, rate, other) -> np.ndarray:
-    """Largest log ratio of two-sided geometric noise at ``rate`` to the same at rate ``other``, ``shift`` apart.
-
-    ``rate * shift`` where the rates agree; infinite where the first has the heavier tail.  An infinite rate is no
-    noise.
-
-    Guarantee
-    ---------
-    Sharp: :prf:ref:`lem-geometric-leaves`.
-    """
-    shift, rate, other = np.abs(np.asarray(shift, float)), np.asarray(rate, float), np.asarray(other, float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        lighter = np.log(np.tanh(rate / 2) / np.tanh(other / 2)) + other * shift
-        equal = np.where(shift == 0, 0.0, rate * shift)
-    return np.where(rate == other, equal, np.where(rate < other, np.inf, lighter))
-
-
 def check_counts_unused(estimator, schema: Schema, dataset: Dataset) -> None:
-    """Raise unless the shape of the forest has the same law whatever the noisy counts say."""
+    """Raise unless the shape of the model has the same law, and later answers have, whatever the noisy ones say."""
     laws = []
     for said in (0, 1000):
-        door = type("_Said", (_Quiet,), {"said": said})
         law: Law = defaultdict(float)
-        for forest, probability in outcomes(_fit(estimator, schema, dataset, door), _Silent()):
-            law[forest.feature.tobytes(), forest.mask.tobytes(), forest.first_child.tobytes()] += probability
+        doors: list[_Quiet] = []
+
+        def door(*table, doors=doors, said=said, **options):
+            doors.append(_Quiet(*table, **options))
+            doors[-1].said = said
+            return doors[-1]
+
+        for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, _Silent()):
+            forest = isinstance(model, Forest)
+            shape = (model.feature, model.mask, model.first_child) if forest else ()
+            kept = tuple(part.tobytes() for answer in doors.pop().kept for part in answer)
+            law[tuple(array.tobytes() for array in shape), kept] += probability
         laws.append(law)
     same = laws[0].keys() == laws[1].keys() and all(math.isclose(p, laws[1][shape]) for shape, p in laws[0].items())
     if not same:
         raise NotEnumerableError(
-            "the learner uses its noisy counts for more than its leaves, which no lemma covers: sample it"
+            "the learner uses its noisy answers for more than what it releases, which no lemma covers: sample it"
         )

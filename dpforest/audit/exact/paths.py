@@ -18,7 +18,7 @@ from tqdm import tqdm
 from dpforest.audit.exact.multisets import check_size
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.exact.states import Node, explore, log_ratio
-from dpforest.estimators import PrivateForestClassifier, check_count
+from dpforest.estimators import PrivateEstimator, check_count
 from dpforest.privacy import ADD_REMOVE, NON_PRIVATE, check_epsilon, claim
 
 __all__ = ["path_audit"]
@@ -26,13 +26,13 @@ __all__ = ["path_audit"]
 
 @claim("thm-worst-path")
 def path_audit(
-    estimator: PrivateForestClassifier, *, n_max: int, max_states: int = 20_000_000, progress: bool = False
+    estimator: PrivateEstimator, *, n_max: int, max_states: int = 20_000_000, progress: bool = False
 ) -> ExactAudit:
     """The true loss of a one-tree ``estimator`` over all neighbours with at most ``n_max`` records, path by path.
 
     Parameters
     ----------
-    estimator : PrivateForestClassifier
+    estimator : PrivateEstimator
         Configured, not fitted, with ``n_estimators=1``.  Its splits are multiway and its leaves say a label or noisy
         counts.  What happens in a node may depend on the path's features and on the node's own records only, as it
         does in :class:`~dpforest.papers.edprf.EDPRFClassifier`.
@@ -76,7 +76,7 @@ def path_audit(
 class _Universe:
     """All states of all nodes, their laws, and the losses that follow from them."""
 
-    def __init__(self, estimator: PrivateForestClassifier, n_max: int, max_states: int):
+    def __init__(self, estimator: PrivateEstimator, n_max: int, max_states: int):
         if getattr(estimator, "n_estimators", 1) != 1:
             raise ValueError(
                 "path by path is for one tree: set n_estimators=1, since trees that share no record lose together "
@@ -86,6 +86,8 @@ class _Universe:
         if math.isinf(self.epsilon):
             raise ValueError(f"epsilon={NON_PRIVATE!r} promises nothing, so there is nothing to audit")
         self.schema = estimator._public_schema(None, None)
+        if self.schema.classes is None:
+            raise ValueError("path by path is for classifiers: replay a regressor with exact_audit")
         estimator._check_parameters()
         self.estimator, self.n_max, self.relation = estimator, n_max, estimator.relation
         self.cardinalities = self.schema.cardinalities(estimator.n_bins)

@@ -3,7 +3,7 @@
 A fit is replayed on every branch of its randomness (:mod:`dpforest.chance`), which gives its exact output law on a
 data set.  Comparing the laws of all neighbours gives the true loss, the pair where it is met, and the output that
 shows it.  Data sets are multisets of records: no learner here looks at the order of the rows other than through
-its own coins.  Noisy counts have infinitely many values; what they add to the loss is known (lem-geometric-leaves).
+its own coins.  Noisy answers have infinitely many values; what they add to the loss is known (lem-geometric-leaves).
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ from functools import partial
 from itertools import combinations_with_replacement, product
 from typing import Any
 
+import numpy as np
 from tqdm import tqdm
 
 from dpforest.audit.exact.laws import (
     Dataset,
     Law,
     Shape,
+    answers,
     check_counts_unused,
     describe,
-    geometric_log_ratio,
     law_of,
     law_of_shapes,
     released,
 )  # fmt: skip
 from dpforest.audit.exact.multisets import check_size
+from dpforest.audit.exact.noisy import geometric_log_ratio, mixture_log_ratio
 from dpforest.audit.plain import plain
 from dpforest.chance import NotEnumerableError
-from dpforest.estimators import PrivateForestClassifier, check_count
+from dpforest.estimators import PrivateEstimator, check_count
 from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation, claim
 from dpforest.schema import Schema
-from dpforest.tree import Forest
 
 __all__ = ["ExactAudit", "audit_pairs", "datasets", "exact_audit", "neighbours", "worst_output"]
 
@@ -111,9 +112,13 @@ class ExactAudit:
         }
 
 
-def datasets(cardinalities: Iterable[int], n_classes: int, n_max: int) -> Iterator[Dataset]:
-    """All multisets of at most ``n_max`` records over the given codes and classes, the empty one included."""
-    records = list(product(*map(range, cardinalities), range(n_classes)))
+def datasets(cardinalities: Iterable[int], n_classes: int | Iterable[int], n_max: int) -> Iterator[Dataset]:
+    """All multisets of at most ``n_max`` records over the given codes and classes, the empty one included.
+
+    ``n_classes`` may be the codes of the last entry themselves, such as ``(0, 240)`` for the ends of a target's range.
+    """
+    last = range(n_classes) if isinstance(n_classes, int) else n_classes
+    records = list(product(*map(range, cardinalities), last))
     for size in range(n_max + 1):
         yield from combinations_with_replacement(records, size)
 
@@ -137,17 +142,21 @@ def neighbours(every: Iterable[Dataset], relation: str) -> Iterator[tuple[Datase
 
 @claim("thm-replay")
 def exact_audit(
-    estimator: PrivateForestClassifier, *, n_max: int, law: Callable[..., Law] = law_of, max_datasets: int = 20_000,
-    view: Callable[[Forest], Hashable] = released, base=None, progress: bool = False,
+    estimator: PrivateEstimator, *, n_max: int, targets: Iterable[int] | None = None,
+    law: Callable[..., Law] = law_of, max_datasets: int = 20_000, view: Callable[[Any], Hashable] = released,
+    base=None, progress: bool = False,
 ) -> ExactAudit:  # fmt: skip
     """The true loss of ``estimator`` over all neighbouring data sets with at most ``n_max`` records.
 
     Parameters
     ----------
-    estimator : PrivateForestClassifier
+    estimator : PrivateEstimator
         Configured, not fitted.  Its schema is the universe: every combination of codes and classes.
     n_max : int
         Largest number of records.
+    targets : iterable of int, optional
+        For a regressor, the steps of the target's grid that records may have; None takes the two ends, 0 and
+        ``TARGET_LEVELS``.
     law : callable
         ``law(estimator, schema, dataset, view)`` gives the output law; the default,
         :func:`~dpforest.audit.exact.laws.law_of`, replays the estimator's fit.
@@ -170,24 +179,27 @@ def exact_audit(
     ValueError
         If the universe is too large to enumerate, or ``n_max`` is not a whole number from 1 on.
     NotEnumerableError
-        If the learner adds geometric noise and does not release the noisy counts as they are.
+        If the learner draws what has infinitely many values and is not covered: Poisson numbers, or a noisy answer
+        that is neither released as it is, nor compared with numbers, nor asked for its largest entries.
 
     Notes
     -----
-    A learner that adds geometric noise must not use the noisy counts for anything but its leaves; that the shape of the
-    forest does not depend on them is checked on the data sets of the worst pair.
+    Noisy answers that are compared, or asked for their largest entries alone, are replayed by what comes of it.  Those
+    that are released must not be used for anything else; that nothing else depends on them is checked on the data sets
+    of the worst pair.  Of a linear model the noisy sums are taken to be released, from which it is computed: what is
+    found is the loss of the sums, and the model loses no more.
     """
     check_count(n_max, "n_max")
     schema = estimator._public_schema(None, None)
     estimator._check_parameters()
-    every = _every(schema, estimator.n_bins, n_max, max_datasets)
+    every = _every(schema, estimator.n_bins, n_max, max_datasets, targets)
     pairs = list(neighbours(every, estimator.relation))
     return audit_pairs(estimator, every, pairs, law=law, view=view, base=base, progress=progress)
 
 
 def audit_pairs(
-    estimator: PrivateForestClassifier, every: Iterable[Dataset], pairs: Iterable[tuple[Dataset, Dataset]], *,
-    law: Callable[..., Law] = law_of, view: Callable[[Forest], Hashable] = released, base=None, progress: bool = False,
+    estimator: PrivateEstimator, every: Iterable[Dataset], pairs: Iterable[tuple[Dataset, Dataset]], *,
+    law: Callable[..., Law] = law_of, view: Callable[[Any], Hashable] = released, base=None, progress: bool = False,
 ) -> ExactAudit:  # fmt: skip
     """The true loss of ``estimator`` over the given pairs alone; the other parameters as in :func:`exact_audit`.
 
@@ -228,11 +240,11 @@ def audit_pairs(
     )  # fmt: skip
 
 
-def _every(schema: Schema, n_bins: int, n_max: int, most: int) -> list[Dataset]:
-    cardinalities = schema.cardinalities(n_bins)
-    kinds = math.prod(cardinalities.tolist()) * schema.n_classes
+def _every(schema: Schema, n_bins: int, n_max: int, most: int, targets) -> list[Dataset]:
+    cardinalities, last = schema.cardinalities(n_bins), answers(schema, targets)
+    kinds = math.prod(cardinalities.tolist()) * len(last)
     check_size(kinds, n_max, most, "max_datasets", "raise max_datasets, or audit path by path (path_audit)")
-    return list(datasets(cardinalities, schema.n_classes, n_max))
+    return list(datasets(cardinalities, last, n_max))
 
 
 def worst_output(law: Mapping[Hashable, Any], other: Mapping[Hashable, Any]) -> tuple[float, Hashable, tuple]:
@@ -259,8 +271,12 @@ def _worst_shape(p: dict[Hashable, Shape], q: dict[Hashable, Shape]) -> tuple[fl
         if output not in q:
             return math.inf
         mine, theirs = p[output], q[output]
-        noise = geometric_log_ratio(mine.counts - theirs.counts, mine.rates, theirs.rates).sum()
-        return math.log(mine.probability / theirs.probability) + noise
+        if len(mine.counts) == len(theirs.counts) == 1 and mine.rates.shape == theirs.rates.shape:
+            noise = geometric_log_ratio(mine.counts[0] - theirs.counts[0], mine.rates, theirs.rates).sum()
+            return math.log(mine.probability / theirs.probability) + noise
+        if not np.array_equal(mine.rates, theirs.rates):
+            raise NotEnumerableError("the rates of the noise depend on coins and on records, which no lemma covers")
+        return mixture_log_ratio(mine.counts, mine.weights, theirs.counts, theirs.weights, mine.rates)
 
     output = max(p, key=loss)
     below = q[output].probability if output in q else 0.0

@@ -15,10 +15,11 @@ from itertools import product
 import numpy as np
 from sklearn.base import clone
 
-from dpforest.audit.exact.laws import Silent, counts_and_rates, encode, geometric_log_ratio
+from dpforest.audit.exact.laws import encode
 from dpforest.audit.exact.multisets import Multisets
+from dpforest.audit.exact.noisy import Silent, counts_and_rates, geometric_log_ratio
 from dpforest.curator import Curator
-from dpforest.estimators import PrivateForestClassifier
+from dpforest.estimators import PrivateEstimator
 from dpforest.schema import Schema
 
 __all__ = ["Node", "Path", "explore", "log_ratio"]
@@ -109,7 +110,7 @@ def log_ratio(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def explore(
-    estimator: PrivateForestClassifier, schema: Schema, epsilon: float, n_max: int, progress: Callable[[int], object]
+    estimator: PrivateEstimator, schema: Schema, epsilon: float, n_max: int, progress: Callable[[int], object]
 ) -> dict[Path, Node]:
     """Run the learner on every state of the root, and of every node that it may grow.
 
@@ -136,7 +137,7 @@ def explore(
     return nodes
 
 
-def _run(estimator: PrivateForestClassifier, schema: Schema, epsilon: float, node: Node, batch: slice) -> None:
+def _run(estimator: PrivateEstimator, schema: Schema, epsilon: float, node: Node, batch: slice) -> None:
     """Run the learner on the states of ``batch``, each as the one tree of its own data set."""
     rows = node.rows[batch]
     n_trees, width = len(rows), schema.n_features + 1
@@ -197,8 +198,10 @@ class _Spy(Curator):
     def size(self, **reason):
         raise ValueError(f"this learner asks for the number of records: {_ELSEWHERE}")
 
-    def choose_candidate(self, *args, **kwargs):
-        raise ValueError(f"this learner draws its cuts at random: {_ELSEWHERE}")
+    def _another(self, *args, **kwargs):
+        raise ValueError(f"this learner asks for more than features, labels and class counts: {_ELSEWHERE}")
+
+    choose_candidate = choose_cut = count_records = bootstrap = poisson_bootstrap = _another
 
     def choose_feature(self, splits, nodes, scopes, allowed, epsilon, **options):
         level, path = self._level, self._node.path
@@ -235,6 +238,8 @@ class _Spy(Curator):
 
     def _mine(self, splits, nodes):
         """Trees whose node at the end of the path is among ``nodes``, and where it stands there."""
+        if self._assignment is not self._owner:
+            raise ValueError(f"the trees of this learner read the same records, so no tree is alone: {_ELSEWHERE}")
         at = np.array(splits.roots)
         for feature in self._node.path:
             grown = (at >= 0) & (splits.feature[at] == feature)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 
-from dpforest.audit.exact.replay import geometric_log_ratio
+from dpforest.audit.exact.noisy import geometric_log_ratio
 from dpforest.audit.grey.frozen import Draw, Step, Watch
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
@@ -105,25 +106,31 @@ class Comparison:
     def _weigh(self, step: Step, twin: Step) -> np.ndarray:
         """Hold each answer against its charge; returns the sums of what was lost: there, back, by what was said."""
         draws = [(d, e) for d, e in zip(step.draws, twin.draws, strict=True) if _reads(d) or _reads(e)]
-        rows = [_weight(*pair) for pair in draws]
+        paid = [len(charge.scopes) for charge in step.charges]
+        rows = [_weight(*pair, size) for pair, size in zip_longest(draws, paid[: len(draws)])]
         lost = np.zeros(3)
         for weight in rows:
             self.answers += len(weight.there)
             lost += weight.there.sum(), weight.back.sum(), weight.own.sum()
         sizes = [len(weight.there) for weight in rows]
-        if sizes == [len(charge.scopes) for charge in step.charges]:
+        if sizes == paid:
             for weight, charge in zip(rows, step.charges, strict=True):
                 self._hold(weight, charge)
         elif draws:
             # answers and charges that no order matches: all that was lost against all that was charged
-            allowed = float(sum(charge.costs[self._paying].sum() for charge in step.charges))
+            allowed = float(sum(self._allowed(charge).sum() for charge in step.charges))
             if exceeds(max(lost[:2]), allowed):
                 text = "loses more than was charged" if step.charges else "answers from the records, and is not charged"
                 self._find("loss", f"{step.query}, {draws[0][0].mechanism}", text, max(lost[:2]), allowed)
         return lost
 
+    def _allowed(self, charge) -> np.ndarray:
+        """What an answer may lose: where a replaced record comes or goes, what adding or removing one costs."""
+        costs = charge.costs[self._paying]
+        return costs if self._paying == ADD_REMOVE else np.maximum(costs, charge.costs[ADD_REMOVE])
+
     def _hold(self, weight: _Weight, charge) -> None:
-        where, allowed = f"{charge.query}, {charge.mechanism}", charge.costs[self._paying]
+        where, allowed = f"{charge.query}, {charge.mechanism}", self._allowed(charge)
         with np.errstate(divide="ignore", invalid="ignore"):
             declared = allowed / weight.rate  # not a number, and never exceeded, without a single finite rate
         lost = np.maximum(weight.there, weight.back)
@@ -140,9 +147,10 @@ class Comparison:
 # -- laws of one answer on two data sets -------------------------------------------------------------------------
 
 
-def _weight(draw: Draw, other: Draw) -> _Weight:
+def _weight(draw: Draw, other: Draw, size: int | None) -> _Weight:
+    """Weigh an answer, to so many scopes if it was charged for."""
     if draw.law is None:
-        return _weight_of_counts(draw, other)
+        return _weight_of_counts(draw, other, size)
     p, q, scores, others = _log_law(draw), _log_law(other), draw.exact, other.exact
     with np.errstate(invalid="ignore"):
         gap = np.where(p == q, 0.0, p - q)  # impossible on both: equal
@@ -153,10 +161,11 @@ def _weight(draw: Draw, other: Draw) -> _Weight:
     return _Weight(gap.max(axis=1), (-gap).max(axis=1), own, spread, np.broadcast_to(draw.rate, len(gap)))
 
 
-def _weight_of_counts(draw: Draw, other: Draw) -> _Weight:
+def _weight_of_counts(draw: Draw, other: Draw, size: int | None) -> _Weight:
+    # a list of numbers is one answer for each scope, or all of it is one answer
+    rows = len(draw.answer) if draw.answer.ndim > 1 or draw.answer.shape == (size,) else 1
     said, counts, others, rate, its_rate = (
-        values.reshape(1, -1) if values.ndim < 2 else values.reshape(len(values), -1)
-        for values in (draw.answer, draw.exact, other.exact, draw.rate, other.rate)
+        values.reshape(rows, -1) for values in (draw.answer, draw.exact, other.exact, draw.rate, other.rate)
     )
     shift = np.abs(others - counts)
     same = (shift == 0) & (rate == its_rate)

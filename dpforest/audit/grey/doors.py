@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Hashable
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,7 @@ def watching(door: Any) -> type[Curator]:
 
     names = [name for name in dir(door) if not name.startswith("_") and inspect.isfunction(getattr(door, name))]
     body: dict[str, Any] = {name: watched(name, getattr(door, name)) for name in names}
-    body |= {"__init__": init, "_codes": records("_codes"), "_labels": records("_labels")}
+    body |= {"__init__": init} | {name: records(name) for name in ("_codes", "_labels", "_size")}
     return type(f"Watched{door.__name__}", (door,), body)
 
 
@@ -86,4 +86,8 @@ def _frozen_value(value) -> Hashable:
         return tuple(map(_frozen_value, value))
     if callable(value):  # made anew in each run, it is the same question; what it says is seen in the scores
         return type(value).__name__, getattr(value, "name", getattr(value, "__qualname__", ""))
+    if type(value).__eq__ is object.__eq__ and hasattr(value, "__dict__"):  # such as the design of a linear model
+        kind = type(value)
+        public = (name for name in sorted(vars(value)) if not isinstance(vars(kind).get(name), cached_property))
+        return kind.__name__, tuple((name, _frozen_value(vars(value)[name])) for name in public)
     return value if isinstance(value, Hashable) else repr(value)

@@ -21,7 +21,9 @@ __all__ = ["LEARNER", "Draw", "Found", "Step", "Watch"]
 #: The name of a step in which no method of the curator is at work: the learner acts by itself.
 LEARNER = "the learner itself"
 #: Methods of the curator that look at the number of records, draw, and answer nothing.
-SILENT = ("assign", "split_equally")
+SILENT = ("assign", "split_equally", "bootstrap", "poisson_bootstrap")
+#: Those of them after which a record may stand in a tree several times.
+RESAMPLING = SILENT[2:]
 
 
 class Found(Exception):
@@ -91,18 +93,21 @@ class Watch:
         A finished run whose answers and coins are given again.
     match : sequence of int, optional
         For each record its place in the frozen run's file, -1 for a new one.
-    replaced : int, optional
-        Which record stands for another one, whose coin it has.
+    differs : int, optional
+        Which record the other data set does not have; where another one stands for it there, they share a coin.  In a
+        bootstrap it comes once to each tree.
     """
 
     def __init__(
-        self, source: Chance, frozen: Watch | None = None, match: Sequence[int] = (), replaced: int | None = None
+        self, source: Chance, frozen: Watch | None = None, match: Sequence[int] = (), differs: int | None = None
     ):
         self.steps: list[Step] = []
         self.ledger: Ledger | None = None
         self.match = np.array(match, dtype=np.int64)
         self.shared = self.match >= 0
-        self.shared[[] if replaced is None else [replaced]] = False
+        if frozen is not None:
+            self.shared[[] if differs is None else [differs]] = False
+        self.differs = differs
         self.n_records = 0
         self.tampered = False
         self._source, self._frozen = source, frozen
@@ -140,7 +145,8 @@ class Watch:
         """It is over."""
         self._inside -= 1
         if self._inside == 0:
-            self.steps[-1].assignment = assignment
+            resampled = any(step.query in RESAMPLING for step in self.steps)  # then it speaks of other records
+            self.steps[-1].assignment = None if resampled else assignment
 
     def touch(self) -> None:
         """The records are read."""
@@ -173,13 +179,20 @@ class Watch:
     def permutation(self, n: int) -> np.ndarray:
         return self._coin("permutation", (int(n),))
 
+    def poisson(self, size: int) -> np.ndarray:
+        return self._coin("poisson", (int(size),))
+
     def _coin(self, verb: str, args: tuple[int, ...]) -> np.ndarray:
         step = self._now()
         if self._frozen is None:
             value = getattr(self._source, verb)(*args)
+            if step.query in RESAMPLING and self.differs is not None:
+                value = self._once(verb, value)
         else:
             expected = self._expected(step, "coins", f"draws {verb}{args}")
-            if step.query in SILENT:
+            if step.query in RESAMPLING:
+                value = self._resample(verb, args, expected)
+            elif step.query in SILENT:
                 value = self._share_out(verb, args, expected)
             elif expected[:2] != (verb, args):
                 raise Found("control-flow", step.query, f"draws {verb}{args}, not {expected[0]}{expected[1]}")
@@ -215,6 +228,37 @@ class Watch:
         if expected[:2] == (verb, args):
             return expected[2].copy()
         raise Found("control-flow", self.steps[-1].query, f"draws {verb}{args}, not {expected[0]}{expected[1]}")
+
+    def _once(self, verb: str, value: np.ndarray) -> np.ndarray:
+        """Coins of a bootstrap by which the record that differs comes once to each tree."""
+        if verb == "poisson":  # copies of each record, tree by tree
+            value[self.differs :: self.n_records] = 1
+            return value
+        trees = value.reshape(-1, self.n_records)
+        for draws in trees if verb == "integers" else ():
+            others = self._source.integers(max(1, self.n_records - 1), self.n_records)
+            draws[:] = np.where(draws == self.differs, others + (others >= self.differs), draws)
+            draws[self._source.integers(self.n_records, 1)] = self.differs
+        return trees.ravel()
+
+    def _resample(self, verb: str, args: tuple[int, ...], expected) -> np.ndarray:
+        """Coins of a bootstrap: a record that both data sets hold comes as often as it did, the other one once."""
+        before, now = self._frozen.n_records, self.n_records  # type: ignore[union-attr]
+        trees = expected[1][-1] // before if before else args[-1] // now
+        sizes = {"poisson": lambda n: (trees * n,), "integers": lambda n: (n, trees * n)}
+        if verb not in sizes:
+            raise Found("control-flow", self.steps[-1].query, f"draws {verb}{args} for a bootstrap")
+        if (expected[0], *args) != (verb, *sizes[verb](now)):
+            raise Found("control-flow", self.steps[-1].query, f"draws {verb}{args}, not {expected[0]}{expected[1]}")
+        old = expected[2].reshape(-1, before) if before else np.zeros((trees, 0), dtype=np.int64)
+        if verb == "poisson":
+            copies = np.ones((trees, now), dtype=np.int64)
+            copies[:, self.match >= 0] = old[:, self.match[self.match >= 0]]
+            return copies.ravel()
+        place = {there: here for here, there in enumerate(self.match.tolist())}  # in the frozen file -> in this one
+        new = np.flatnonzero(self.match < 0).tolist()
+        drawn = [[place[there] for there in row if there in place] + new for row in old.tolist()]
+        return np.array(drawn, dtype=np.int64).ravel()
 
     # -- chance: answers -----------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from itertools import count
 import numpy as np
 from tqdm import tqdm
 
-from dpforest.audit.exact.replay import released
+from dpforest.audit.exact.laws import answers, released
 from dpforest.audit.grey.compare import Comparison, exceeds
 from dpforest.audit.grey.doors import Roaming, watching
 from dpforest.audit.grey.frozen import LEARNER, Found, Watch
@@ -26,7 +26,7 @@ from dpforest.audit.search.pairs import Pair, Table, prepare
 from dpforest.audit.search.traps import some_pairs, table_traps, traps
 from dpforest.chance import Chance, NotEnumerableError, Replay, Seeded
 from dpforest.curator import Curator
-from dpforest.estimators import PrivateForestClassifier, check_count
+from dpforest.estimators import PrivateEstimator, check_count
 from dpforest.privacy import NON_PRIVATE, REPLACE_ONE, Ledger, check_epsilon, check_relation, claim
 
 __all__ = ["KINDS", "Finding", "GreyBoxAudit", "greybox"]
@@ -164,14 +164,14 @@ class GreyBoxAudit:
 
 @claim("thm-frozen-replay", "cex-budget-twice")
 def greybox(
-    estimator: PrivateForestClassifier, pairs=None, *, n_max: int = 6, runs: int | str = 20, max_pairs: int = 100,
+    estimator: PrivateEstimator, pairs=None, *, n_max: int = 6, runs: int | str = 20, max_pairs: int = 100,
     door: type[Curator] = Curator, random_state=None, progress: bool = False,
 ) -> GreyBoxAudit:  # fmt: skip
     """Run a learner on neighbours with the answers of one frozen on the other, and check its accounts.
 
     Parameters
     ----------
-    estimator : PrivateForestClassifier
+    estimator : PrivateEstimator
         Configured, not fitted.
     pairs : sequence, optional
         What to run it on: :class:`~dpforest.audit.search.pairs.Pair` objects, ``(one, other)`` or
@@ -213,6 +213,11 @@ def greybox(
     not proof; a finding is a fact, and can be replayed.  It need not be a violation of differential privacy: budget
     that is spent twice is found here although the exact loss may still be within the claim
     (:prf:ref:`cex-budget-twice`).
+
+    Notes
+    -----
+    Where trees learn from bootstraps, runs are looked at in which the record that differs comes once to each tree.
+    What more copies cost is for the ledger's composition to say (:prf:ref:`thm-bootstrap`).
     """
     if not hasattr(estimator, "_learn"):
         raise TypeError(f"the grey box runs an estimator of this library, not a {type(estimator).__name__}")
@@ -240,7 +245,7 @@ def _usual_pairs(estimator, n_max: int, max_pairs: int, rng: np.random.Generator
     """The traps, in codes and in tables, and pairs in bulk, encoded; none larger than the learner's own public cap."""
     estimator._check_parameters()
     schema, cap = estimator._public_schema(None, None), getattr(estimator, "n_max", math.inf)
-    universe = schema.cardinalities(estimator.n_bins).tolist(), schema.n_classes, estimator.relation
+    universe = schema.cardinalities(estimator.n_bins).tolist(), answers(schema), estimator.relation
 
     def encoded(pairs):
         small = [
@@ -299,7 +304,7 @@ class _Audit:
         self._runs += 1
         table, source = first
         try:
-            run, forest, ledger = self._run(table, Watch(source))
+            run, forest, ledger = self._run(table, Watch(source, differs=_differing(table, second)))
         except Found as found:
             return self.find(pair, found.kind, found.where, found.text)
         except NotEnumerableError:
@@ -329,12 +334,9 @@ class _Audit:
         return watch, forest, watch.finish()
 
     def _replay(self, run: Watch, table: Table, second: Table):
-        match = second.match(table)
-        replaced = [
-            here for here, there in enumerate(match) if there >= 0 and second.records[here] != table.records[there]
-        ]
+        match, replaced = second.match(table), _differing(second, table)
         try:
-            return self._run(second, Watch(Seeded(self._rng), run, match, *replaced))
+            return self._run(second, Watch(Seeded(self._rng), run, match, replaced))
         except Found:
             raise
         except Exception as error:
@@ -382,6 +384,13 @@ class _Audit:
             self._promise, self._relation, findings, self._paid, self._measured, self._loss, list(self._leaks), n_pairs,
             self._runs, self._queries, complete,
         )  # fmt: skip
+
+
+def _differing(table: Table, other: Table) -> int | None:
+    """Which record of ``table`` is new to ``other``, or stands for another one there; None if none is."""
+    match = table.match(other)
+    new = (here for here, there in enumerate(match) if there < 0 or table.records[here] != other.records[there])
+    return next(new, None)
 
 
 def _number(value):

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from dpforest.audit.exact.laws import Dataset, Law, encode, law_of
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
-from dpforest.estimators import PrivateForestClassifier
+from dpforest.estimators import PrivateEstimator
 from dpforest.privacy import check_epsilon
 from dpforest.schema import Schema
 from dpforest.tree import Forest
@@ -46,7 +46,7 @@ class Fits:
 
     Parameters
     ----------
-    estimator : PrivateForestClassifier
+    estimator : PrivateEstimator
         Configured, not fitted; its schema is a small universe.
     depth : int
         Splits on the longest path that a tree may have.
@@ -62,9 +62,7 @@ class Fits:
     :func:`signatures`.
     """
 
-    def __init__(
-        self, estimator: PrivateForestClassifier, depth: int, sharing: str | None = None, labels: bool = False
-    ):
+    def __init__(self, estimator: PrivateEstimator, depth: int, sharing: str | None = None, labels: bool = False):
         if sharing is not None and sharing not in SHARING:
             raise ValueError(f"sharing must be one of {SHARING} or None, not {sharing!r}")
         self.estimator, self.sharing, self.labels = estimator, sharing, labels

@@ -14,7 +14,7 @@ from dpforest.audit.report.batches import Fits
 from dpforest.audit.report.subjects import LAYERS, Scale, Subject
 from dpforest.audit.search.pairs import Pair
 from dpforest.chance import NotEnumerableError
-from dpforest.estimators import PrivateForestClassifier, check_count
+from dpforest.estimators import PrivateEstimator, check_count
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, check_epsilon, check_relation
@@ -44,10 +44,10 @@ class Learner:
         Numbers of records at which something may change that is computed from their number.
     """
 
-    estimator: type[PrivateForestClassifier]
+    estimator: type[PrivateEstimator]
     sharing: str | None
     by_paths: bool
-    labels: Callable[[PrivateForestClassifier], bool]
+    labels: Callable[[PrivateEstimator], bool]
     broken: Mapping[str, str]
     settings: tuple[tuple[dict[str, Any], int, int | None], ...] = field(repr=False)
     sizes: tuple[int, ...] = ()
@@ -160,7 +160,7 @@ def learner(
 class _Universe:
     """The data sets on which one estimator is audited."""
 
-    def __init__(self, kind: Learner, estimator: PrivateForestClassifier):
+    def __init__(self, kind: Learner, estimator: PrivateEstimator):
         self.kind, self.estimator = kind, estimator
         self.schema = estimator._public_schema(None, None)
         self.cardinalities = self.schema.cardinalities(estimator.n_bins).tolist()
@@ -231,13 +231,13 @@ def telling_pairs(cardinalities: Iterable[int], n_classes: int, relation: str, s
     return [pair for pair in sort if pair.one != pair.other]
 
 
-def pair_audit(estimator: PrivateForestClassifier, pairs: Iterable[Pair]) -> ExactAudit:
+def pair_audit(estimator: PrivateEstimator, pairs: Iterable[Pair]) -> ExactAudit:
     """The exact loss over the given pairs alone, by replay; noisy counts by lemma, as in :func:`exact_audit`."""
     both = [(pair.one, pair.other) for pair in pairs]
     return audit_pairs(estimator, dict.fromkeys(data for pair in both for data in pair), both)
 
 
-def _longest(estimator: PrivateForestClassifier, features: int) -> int:
+def _longest(estimator: PrivateEstimator, features: int) -> int:
     """Splits on the longest path; where the estimator computes it itself, at most half of the features."""
     depth = getattr(estimator, "max_depth", None)
     return max(1, features // 2) if depth is None else int(depth)

@@ -14,7 +14,7 @@ from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.sampling.bounds import wilson
 from dpforest.audit.sampling.events import KINDS
 from dpforest.audit.search.pairs import Pair
-from dpforest.estimators import PrivateForestClassifier
+from dpforest.estimators import PrivateEstimator
 
 __all__ = [
     "EXACT",
@@ -112,7 +112,7 @@ class Subject:
         ``law(dataset)``: the exact law of what is sampled, where it is finite and quick.
     features : callable or None
         ``features(outputs)``: numbers that the auditor may look at, for outputs that are words.
-    estimator : PrivateForestClassifier or None
+    estimator : PrivateEstimator or None
         For the grey box; a mechanism by itself keeps no accounts.
     expected : frozenset of str
         Layers that must find a violation; no other layer may.
@@ -135,7 +135,7 @@ class Subject:
     sample: Callable[[Dataset, int, np.random.Generator], Any]
     law: Callable[[Dataset], Law] | None = None
     features: Callable[[Any], np.ndarray] | None = None
-    estimator: PrivateForestClassifier | None = None
+    estimator: PrivateEstimator | None = None
     expected: frozenset[str] = frozenset()
     why: str = ""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -30,7 +30,7 @@ _SIDEWAYS = 30  # moves of a climb that gain nothing: objectives have ledges
 
 
 def climb(
-    objective: Objective, cardinalities: Iterable[int], n_classes: int, relation: str, *, n_max: int,
+    objective: Objective, cardinalities: Iterable[int], n_classes: int | Sequence[int], relation: str, *, n_max: int,
     restarts: int = 10, random_state=None, start: Iterable = (), progress: bool = False,
 ) -> tuple[float, tuple[Dataset, Dataset]]:  # fmt: skip
     """The neighbours on which an objective is largest, as far as hill climbing finds them.
@@ -45,7 +45,8 @@ def climb(
         ``objective(one, other)`` is a number, the larger the better, infinity included; data sets are sorted tuples of
         records ``(code_1, ..., code_m, class)``.  It is asked once for each pair.
     cardinalities : iterable of int
-    n_classes : int
+    n_classes : int or sequence of int
+        Or the codes of the records' last entries, such as ``(0, 240)`` for the ends of a target's range.
     relation : {"add-remove", "replace-one"}
     n_max : int
         Largest number of records of a data set.
@@ -71,11 +72,11 @@ def climb(
         If there is nowhere to start, if a start is not a pair of neighbours of the universe, or if the objective is
         not a number.
     """
-    world = _Tables(check_universe(cardinalities, n_classes), n_classes, relation, n_max)
+    world = _Tables(*check_universe(cardinalities, n_classes), relation, n_max)
     check_count(restarts, "restarts", least=0)
     rng = np.random.default_rng(random_state)
     starts = [world.checked(pair) for pair in start]
-    bulk = some_pairs(world.sizes, n_classes, relation, n_max=n_max, max_pairs=restarts, rng=rng)
+    bulk = some_pairs(world.sizes, world.last, relation, n_max=n_max, max_pairs=restarts, rng=rng)
     starts += [_sorted_pair(pair[1:]) for pair in bulk[:restarts]]
     if not starts:
         raise ValueError("nowhere to start: ask for restarts, or give start pairs")
@@ -121,9 +122,9 @@ def _climb(value: Objective, world: _Tables, pair, rng: np.random.Generator):
 class _Tables:
     """Pairs of neighbours of one universe, and the moves between them."""
 
-    def __init__(self, sizes: list[int], n_classes: int, relation: str, n_max: int):
-        self.sizes, self.n_max = sizes, check_count(n_max, "n_max")
-        self.kinds = kinds_of(sizes, n_classes)
+    def __init__(self, sizes: list[int], last: list[int], relation: str, n_max: int):
+        self.sizes, self.last, self.n_max = sizes, last, check_count(n_max, "n_max")
+        self.kinds = kinds_of(sizes, last)
         self._known = set(self.kinds)
         self._grows = check_relation(relation) == ADD_REMOVE
         self._relation = relation

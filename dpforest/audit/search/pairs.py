@@ -13,7 +13,7 @@ import pandas as pd
 
 from dpforest.audit.exact.laws import encode
 from dpforest.privacy import ADD_REMOVE, OutOfSchemaWarning, check_relation
-from dpforest.schema import Schema
+from dpforest.schema import TARGET_LEVELS, Schema
 
 __all__ = ["Pair", "Table", "are_neighbours", "as_pair", "match_records", "prepare", "rows_of"]
 
@@ -92,7 +92,7 @@ def prepare(estimator, pairs: Iterable, *, found: Callable[..., None] | None = N
 
     Parameters
     ----------
-    estimator : PrivateForestClassifier
+    estimator : PrivateEstimator
     pairs : iterable of Pair, of (one, other) or of (name, one, other)
     found : callable, optional
         Told, ``found(pair, kind, where, text)``, of tables that are neighbours before they are encoded and not after.
@@ -140,7 +140,8 @@ def _encode(estimator, name: str, data) -> tuple[Table, list[tuple]]:
     if not isinstance(data, tuple) or any(hasattr(part, "shape") for part in data):
         return _encode_table(estimator, name, data)
     schema = estimator._public_schema(None, None)
-    limits = [*schema.cardinalities(estimator.n_bins).tolist(), schema.n_classes]
+    last = schema.n_classes or TARGET_LEVELS + 1
+    limits = [*schema.cardinalities(estimator.n_bins).tolist(), last]
     records = []
     for record in data:
         try:
@@ -150,8 +151,8 @@ def _encode(estimator, name: str, data) -> tuple[Table, list[tuple]]:
             fits = False
         if not fits or not all(0 <= code < limit for code, limit in zip(whole, limits, strict=True)):
             raise ValueError(
-                f"{name!r} holds {record!r}: a record is a tuple of {len(limits) - 1} codes and a class, each below "
-                f"{limits}; a table is a pair (X, y) of arrays or frames"
+                f"{name!r} holds {record!r}: a record is a tuple of {len(limits) - 1} codes and a class or target, "
+                f"each below {limits}; a table is a pair (X, y) of arrays or frames"
             )
         records.append(whole)
     return Table.of(records, schema), records

@@ -27,15 +27,15 @@ Record = tuple[int, ...]
 _SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 10, 15, 16)
 
 
-def traps(cardinalities: Iterable[int], n_classes: int, relation: str) -> list[Pair]:
+def traps(cardinalities: Iterable[int], n_classes: int | Sequence[int], relation: str) -> list[Pair]:
     """The classical traps in codes, for one relation.
 
     Parameters
     ----------
     cardinalities : iterable of int
         Codes of each feature, from 1 to 256.
-    n_classes : int
-        At least 2.
+    n_classes : int or sequence of int
+        At least 2; or the codes of the records' last entries, such as ``(0, 240)`` for the ends of a target's range.
     relation : {"add-remove", "replace-one"}
 
     Returns
@@ -45,8 +45,7 @@ def traps(cardinalities: Iterable[int], n_classes: int, relation: str) -> list[P
         records.  Every pair is different, and one of neighbours; a universe too poor for a trap does without it.  Traps
         for one feature are set for the first and the last, and for those with the fewest and the most codes.
     """
-    sizes = check_universe(cardinalities, n_classes)
-    world = _World(sizes, n_classes)
+    world = _World(*check_universe(cardinalities, n_classes))
     found: dict[tuple, Pair] = {}
     for name, common, old, new in _changes(world):
         for where, place in (("first", 0), ("last", len(common))):
@@ -63,14 +62,14 @@ def traps(cardinalities: Iterable[int], n_classes: int, relation: str) -> list[P
 class _World:
     """Records by what they stand for."""
 
-    def __init__(self, sizes: Sequence[int], n_classes: int):
-        self.sizes, self.classes = tuple(sizes), n_classes
+    def __init__(self, sizes: Sequence[int], last: Sequence[int]):
+        self.sizes, self.last, self.classes = tuple(sizes), tuple(last), len(last)
         self.low, self.high = tuple(0 for _ in sizes), tuple(size - 1 for size in sizes)
         by_size = sorted(range(len(sizes)), key=lambda feature: sizes[feature])
         self.telling = sorted({0, len(sizes) - 1, by_size[0], by_size[-1]})
 
     def record(self, codes, label: int) -> Record:
-        return (*(min(code, size - 1) for code, size in zip(codes, self.sizes, strict=True)), label)
+        return (*(min(code, size - 1) for code, size in zip(codes, self.sizes, strict=True)), self.last[label])
 
     def only(self, feature: int, code: int, label: int) -> Record:
         """The lowest codes, but for one feature."""
@@ -157,6 +156,9 @@ def table_traps(schema: Schema, relation: str) -> list[Pair]:
     answers = schema.classes.tolist() if schema.classes is not None else list(schema.target)  # type: ignore[arg-type]
     mixed = [(dict(base), answers[i % 2]) for i in range(4)]
     news: list[tuple[str, list, dict, object]] = [("a new answer", [mixed[0]] * 4, base, answers[-1])]
+    if schema.target is not None:
+        beyond = (("above", schema.target[1] + 1e6), ("below", schema.target[0] - 1))
+        news += [(f"a target {where} the range", mixed, base, answer) for where, answer in beyond]
     for name in schema.columns:
         strange = ((what, {**base, name: value}) for what, value in _unusual(schema, name))
         news += [(f"{what} in {name!r}", mixed, record, answers[1]) for what, record in strange]
@@ -206,42 +208,50 @@ def _table(schema: Schema, rows) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def some_pairs(
-    cardinalities: Iterable[int], n_classes: int, relation: str, *, n_max: int, max_pairs: int, rng: np.random.Generator
-) -> list[Pair]:
+    cardinalities: Iterable[int], n_classes: int | Sequence[int], relation: str, *, n_max: int, max_pairs: int,
+    rng: np.random.Generator,
+) -> list[Pair]:  # fmt: skip
     """All pairs of at most ``n_max`` records if there are at most ``max_pairs`` of them, else so many random ones.
 
     Random data sets hold few kinds of records, so that ties and pure nodes are common, in a random order.
     """
-    sizes = check_universe(cardinalities, n_classes)
+    sizes, last = check_universe(cardinalities, n_classes)
     check_count(n_max, "n_max")
-    kinds = math.prod(sizes) * n_classes
+    kinds = math.prod(sizes) * len(last)
     smaller = math.comb(kinds + n_max - 1, n_max - 1)  # what is left when the record that differs is taken out
     number = smaller * (kinds if check_relation(relation) == ADD_REMOVE else kinds * (kinds - 1) // 2)
     if number <= max_pairs:
-        every = neighbours(list(datasets(sizes, n_classes, n_max)), relation)
+        every = neighbours(list(datasets(sizes, last, n_max)), relation)
         return [Pair(f"pair {index}", *pair) for index, pair in enumerate(every)]
-    return [Pair(f"random pair {i}", *_random_pair(sizes, n_classes, relation, n_max, rng)) for i in range(max_pairs)]
+    return [Pair(f"random pair {i}", *_random_pair(sizes, last, relation, n_max, rng)) for i in range(max_pairs)]
 
 
-def _random_pair(sizes, n_classes, relation, n_max, rng):
-    palette = [tuple(int(rng.integers(size)) for size in (*sizes, n_classes)) for _ in range(int(rng.integers(2, 6)))]
+def _random_pair(sizes, last, relation, n_max, rng):
+    def some():
+        *codes, label = (int(rng.integers(size)) for size in (*sizes, len(last)))
+        return (*codes, last[label])
+
+    palette = [some() for _ in range(int(rng.integers(2, 6)))]
     common = tuple(palette[i] for i in rng.integers(len(palette), size=int(rng.integers(n_max))))
-    new = tuple(int(rng.integers(size)) for size in (*sizes, n_classes))
-    old = palette[0]
+    new, old = some(), palette[0]
     if old == new:
-        new = (*new[:-1], (new[-1] + 1) % n_classes)
+        new = (*new[:-1], last[(last.index(new[-1]) + 1) % len(last)])
     return _change(common, old, new, int(rng.integers(len(common) + 1)), relation)
 
 
-def check_universe(cardinalities: Iterable[int], n_classes: int) -> list[int]:
-    """The cardinalities as a list; refuses what is no universe."""
+def check_universe(cardinalities: Iterable[int], n_classes: int | Sequence[int]) -> tuple[list[int], list[int]]:
+    """The cardinalities, and the codes of classes or targets, as lists; refuses what is no universe."""
     sizes = [check_count(size, "each cardinality", most=MAX_CODES) for size in cardinalities]
     if not sizes:
         raise ValueError("a universe needs at least one feature: cardinalities=[2]")
-    check_count(n_classes, "n_classes", least=2, most=MAX_CODES)
-    return sizes
+    if isinstance(n_classes, Sequence):
+        last = [check_count(code, "each target", least=0, most=MAX_CODES - 1) for code in n_classes]
+        if len(set(last)) < max(2, len(last)):
+            raise ValueError(f"targets must be at least two different codes, such as (0, 240), not {n_classes!r}")
+        return sizes, last
+    return sizes, list(range(check_count(n_classes, "n_classes", least=2, most=MAX_CODES)))
 
 
-def kinds_of(sizes: Sequence[int], n_classes: int) -> list[Record]:
+def kinds_of(sizes: Sequence[int], last: Sequence[int]) -> list[Record]:
     """Every record of a universe."""
-    return list(product(*map(range, sizes), range(n_classes)))
+    return list(product(*map(range, sizes), last))

@@ -28,7 +28,10 @@ MODULES = {
     "mechanisms": ["tests/test_mechanisms.py"],
     "scores": ["tests/test_scores.py"],
     "budgets": ["tests/test_budgets.py"],
-    "curator": ["tests/test_curator.py"],
+    "curator.choices": ["tests/test_curator.py", "tests/test_curator_targets.py"],
+    "curator.sums": ["tests/test_curator.py", "tests/test_curator_targets.py"],
+    "curator.records": ["tests/test_curator.py", "tests/test_curator_targets.py"],
+    "curator.peeks": ["tests/test_curator.py", "tests/test_curator_targets.py"],
 }
 # Left out: operators that no slip of the pen produces (a shift for a product), those that a type annotation alone
 # would meet (`X | None`), the seals on claims, which test_claims.py watches, and doubles of others.
@@ -62,7 +65,7 @@ def configuration(module: str, timeout: float) -> str:
     return "\n".join(
         [
             "[cosmic-ray]",
-            f'module-path = "dpforest/{module}.py"',
+            f'module-path = "dpforest/{module.replace(".", "/")}.py"',
             f"timeout = {timeout:.0f}",
             "excluded-modules = []",
             f"test-command = {json.dumps(shlex.join(command))}",

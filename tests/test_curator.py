@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpforest import curator as curator_module
 from dpforest import scores
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import CALIBRATIONS, STOP, Curator
+from dpforest.curator import records as records_module
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
 from dpforest.tree import Growth, random_masks
 
@@ -133,15 +133,15 @@ ORACLES = {"gini": oracle.gini, "normalised-gini": oracle.normalised_gini, "majo
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from(sorted(ORACLES)), st.sampled_from(["one", "few", "many"]))
 def test_features_are_chosen_by_a_recount(seed, assigned, name, cells):
     world = World(seed, assigned=assigned)
-    whole = curator_module._CELLS
-    curator_module._CELLS = {"one": 1, "few": 60, "many": whole}[cells]  # nodes are counted some at a time
+    whole = records_module._CELLS
+    records_module._CELLS = {"one": 1, "few": 60, "many": whole}[cells]  # nodes are counted some at a time
     try:
         choice = world.curator.choose_feature(
             world.growth, world.nodes, world.scopes, world.allowed, 0.5,
             score=scores.CLASSIFICATION[name], mechanism="exponential",
         )  # fmt: skip
     finally:
-        curator_module._CELLS = whole
+        records_module._CELLS = whole
     [(kind, utility, _)] = world.chance.asked
     assert kind == "exponential"
     assert (utility[:, 0] == -np.inf).all()  # no stop was asked for

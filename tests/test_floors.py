@@ -216,10 +216,10 @@ def touches(module: Module) -> list[str]:
     return broken
 
 
-def uncharged(module: Module) -> list[str]:
-    """Public methods of the curator that read the records and write nothing to the ledger."""
-    (curator,) = (node for node in module.tree.body if isinstance(node, ast.ClassDef) and node.name == "Curator")
-    methods = {node.name: node for node in curator.body if isinstance(node, ast.FunctionDef)}
+def uncharged(room: list[Module]) -> list[str]:
+    """Public methods of the curator, in whichever of its modules, that read the records and charge nothing."""
+    classes = [node for module in room for node in module.tree.body if isinstance(node, ast.ClassDef)]
+    methods = {node.name: node for each in classes for node in each.body if isinstance(node, ast.FunctionDef)}
 
     def mentions(name, attributes, seen=()):
         """Whether a method uses one of these attributes of self, or calls a method of self that does."""
@@ -230,7 +230,7 @@ def uncharged(module: Module) -> list[str]:
         return bool(used & attributes) or any(mentions(other, attributes, (name, *seen)) for other in called)
 
     return [
-        f"{module.name}: {name} reads without a charge"
+        f"curator: {name} reads without a charge"
         for name in methods
         if (not name.startswith("_") or name == "__init__") and name not in UNCHARGED
         if mentions(name, {"_codes", "_labels", "_assignment"}) and not mentions(name, {"_ledger"})
@@ -268,7 +268,8 @@ def test_learners_see_no_record(module):
 
 
 def test_the_curator_charges_for_what_it_reads():
-    (curator,) = (module for module in MODULES if module.name == "curator")
+    curator = [module for module in MODULES if module.room == "curator"]
+    assert len(curator) > 1
     assert uncharged(curator) == []
 
 
@@ -277,8 +278,8 @@ def test_exceptions_are_needed():
     assert all(any(draws(module) for module in found) for found in by_room.values())
     edges = {(m.room, target.split(".")[0]) for m in MODULES for _, target in inside(m)}
     assert edges >= SAME_FLOOR.keys()
-    (curator,) = (module for module in MODULES if module.name == "curator")
-    assert all(f"def {name}(" in ast.unparse(curator.tree) for name in UNCHARGED)
+    curator = "\n".join(ast.unparse(module.tree) for module in MODULES if module.room == "curator")
+    assert all(f"def {name}(" in curator for name in UNCHARGED)
     for room, names in TABLE_FUNCTIONS.items():
         (base,) = (module for module in MODULES if module.name == room)
         assert all(f"def {name}(" in ast.unparse(base.tree) for name in names)
@@ -397,5 +398,5 @@ class Curator:
     def _deeper(self): return self._codes
     def _pay(self): self._ledger.charge()
 """
-    broken = uncharged(planted("curator", source))
+    broken = uncharged([planted("curator", source)])
     assert [place.split()[1] for place in broken] == ["direct", "hidden"]

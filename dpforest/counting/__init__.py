@@ -20,6 +20,7 @@ columns of many rows.  ``labels`` is uint8, shape (n_rows,), each below ``n_clas
 nowhere); None lets every tree see every record.  Arrays may be read-only; none is written to.
 """
 
+from dpforest.counting.products import products
 from dpforest.counting.queries import (
     apply,
     candidate_counts,
@@ -43,5 +44,6 @@ __all__ = [
     "histogram_bytes",
     "node_class_counts",
     "node_sums",
+    "products",
     "sum_values",
 ]

@@ -1,0 +1,168 @@
+"""The records and their exact answers, which no public method returns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpforest import counting
+from dpforest.chance import Chance
+from dpforest.moments import Design
+from dpforest.privacy import Ledger, claim
+from dpforest.schema import TARGET_LEVELS
+
+__all__ = ["Records"]
+
+_POWERS = np.arange(256)[:, None] ** np.arange(3)  # of the target's codes
+_UNITS = np.array([1.0, TARGET_LEVELS, TARGET_LEVELS**2])
+_CELLS = 1 << 22  # histogram cells counted at a time: 32 MB of int64
+
+
+class Records:
+    """The table, who sees which record of it, and what the counting kernels say about it.
+
+    Parameters are those of :class:`~dpforest.curator.Curator`.
+    """
+
+    def __init__(self, codes, labels, n_classes, cardinalities, *, chance: Chance, ledger: Ledger, n_jobs: int = 1):
+        self._codes = np.ascontiguousarray(codes)
+        self._labels = np.ascontiguousarray(labels)
+        self._size = len(labels)
+        self._assignment: np.ndarray | None = None
+        self.n_classes = int(n_classes)
+        self.cardinalities = np.asarray(cardinalities, dtype=np.int64)
+        self._offsets = np.concatenate([[0], np.cumsum(self.cardinalities)])
+        self._chance = chance
+        self._ledger = ledger
+        self._n_jobs = n_jobs
+
+    # -- who sees which record -------------------------------------------------------------------------------
+
+    @claim("thm-assignment")
+    def assign(self, n_trees: int) -> None:
+        """Give each record to one tree, by a coin of its own that looks at nothing else.
+
+        Guarantee
+        ---------
+        Trees that each cost ε then cost ε together, under both relations: :prf:ref:`thm-assignment`.
+        """
+        if n_trees > 1:
+            self._assignment = self._chance.integers(n_trees, self._labels.size).astype(np.int32)
+
+    @claim("cex-equal-size", "pub-parallel-trees")
+    def split_equally(self, n_trees: int) -> None:
+        """Give each tree a random subset, all of one size or one less, as published.
+
+        Adding one record may move another, so the trees together cost more than ε: :prf:ref:`thm-equal-split`.
+        """
+        if n_trees > 1:
+            self._assignment = np.empty(self._labels.size, dtype=np.int32)
+            self._assignment[self._chance.permutation(self._labels.size)] = np.arange(self._labels.size) % n_trees
+
+    @claim("pub-bootstrap", "cex-bootstrap", "thm-bootstrap-size")
+    def bootstrap(self, n_trees: int) -> None:
+        """Give each tree n draws with replacement from the n records, as published.
+
+        A record may come to a tree several times: trees that each cost ε cost more, :prf:ref:`thm-bootstrap-size`.
+        """
+        size = self._size
+        self._resample(self._chance.integers(size, n_trees * size), size, n_trees)
+
+    @claim("thm-bootstrap")
+    def poisson_bootstrap(self, n_trees: int) -> None:
+        """Give each tree each record as often as a Poisson number of mean 1 says, drawn for that record alone.
+
+        Guarantee
+        ---------
+        A tree of loss ε under add-remove costs ``e^ε - 1`` there, ``2 sinh ε`` under replace-one
+        (:prf:ref:`thm-bootstrap`).
+        """
+        copies = self._chance.poisson(n_trees * self._size)
+        rows = np.repeat(np.tile(np.arange(self._size), n_trees), copies)
+        self._resample(rows, copies.reshape(n_trees, -1).sum(axis=1), n_trees)
+
+    def _resample(self, rows, per_tree, n_trees: int) -> None:
+        """Keep the records ``rows``, repetitions included; each tree has the next ``per_tree`` of them."""
+        self._codes = np.ascontiguousarray(self._codes[:, rows])
+        self._labels = self._labels[rows]
+        self._assignment = np.repeat(np.arange(n_trees, dtype=np.int32), per_tree)
+
+    # -- exact answers ---------------------------------------------------------------------------------------
+
+    def _n_records(self) -> int:
+        return self._size
+
+    def _class_counts(self, splits, nodes) -> np.ndarray:
+        return counting.node_class_counts(
+            self._codes, self._labels, self.n_classes, splits, _slots(splits, nodes),
+            assignment=self._assignment, n_jobs=self._n_jobs,
+        )  # fmt: skip
+
+    def _sizes(self, splits, nodes) -> np.ndarray:
+        return self._moments(splits, nodes, 1)[:, 0]
+
+    def _moments(self, splits, nodes, n_moments: int) -> np.ndarray:
+        return counting.node_sums(
+            self._codes, self._labels, _POWERS[:, :n_moments], splits, _slots(splits, nodes),
+            assignment=self._assignment, n_jobs=self._n_jobs,
+        )  # fmt: skip
+
+    def _candidate_counts(self, splits, nodes, features, masks, n_moments: int) -> np.ndarray:
+        """Class counts, or moments of the target in [0, 1], of both children of each candidate."""
+        where = splits, _slots(splits, nodes), features, masks
+        how = {"assignment": self._assignment, "n_jobs": self._n_jobs}
+        if not n_moments:
+            return counting.candidate_counts(self._codes, self._labels, self.n_classes, *where, **how)
+        powers = _POWERS[:, :n_moments]
+        return counting.candidate_sums(self._codes, self._labels, powers, *where, **how) / _UNITS[:n_moments]
+
+    def _histograms(self, splits, nodes, allowed) -> np.ndarray:
+        return counting.feature_histograms(
+            self._codes, self._labels, self.n_classes, self.cardinalities, splits, _slots(splits, nodes),
+            features=allowed, assignment=self._assignment, n_jobs=self._n_jobs,
+        )  # fmt: skip
+
+    def _occurring(self, splits, nodes) -> np.ndarray:
+        """Which codes of each feature occur in each node, bool, shape (n_nodes, sum of the cardinalities)."""
+        occur = np.zeros((len(nodes), int(self._offsets[-1])), dtype=bool)
+        nobody = np.zeros_like(self._labels)
+        for part in self._parts(len(nodes), int(self._offsets[-1])):
+            histograms = counting.feature_histograms(
+                self._codes, nobody, 1, self.cardinalities, splits, _slots(splits, nodes[part]),
+                assignment=self._assignment, n_jobs=self._n_jobs,
+            )  # fmt: skip
+            occur[part] = histograms[..., 0] > 0
+        return occur
+
+    def _feature_scores(self, histograms, allowed, score) -> np.ndarray:
+        """Score of the multiway split of each node on each allowed feature, -inf elsewhere."""
+        utility = np.full(allowed.shape, -np.inf)
+        for feature in np.flatnonzero(allowed.any(axis=0)):
+            counts = histograms[:, self._offsets[feature] : self._offsets[feature + 1]]
+            utility[:, feature] = np.where(allowed[:, feature], score(counts), -np.inf)
+        return utility
+
+    def _cut_scores(self, histograms, features, score) -> np.ndarray:
+        """Score of the cuts of the ``features``, and in a feature's last column of its split with a child per code."""
+        utility = np.full(histograms.shape[:2], -np.inf)
+        for feature in np.flatnonzero(features.any(axis=0)):
+            first, last = self._offsets[feature], self._offsets[feature + 1]
+            counts = histograms[:, first:last]
+            below = counts.cumsum(axis=1)[:, :-1]
+            above = counts.sum(axis=1, keepdims=True) - below
+            utility[:, first : last - 1] = score(np.stack([below, above], axis=2))
+            utility[:, last - 1] = score(counts)
+        return utility
+
+    def _products(self, design: Design) -> np.ndarray:
+        """Exact sums of the products of two coordinates, int64."""
+        return counting.products(self._codes, self._labels, design.columns, design.answer, design.intercept)
+
+    def _parts(self, n_nodes: int, cells: int):
+        step = max(1, _CELLS // max(cells, 1))
+        return [slice(start, start + step) for start in range(0, n_nodes, step)]
+
+
+def _slots(splits, nodes) -> np.ndarray:
+    slots = np.full(len(splits.feature), -1, dtype=np.int32)
+    slots[nodes] = np.arange(len(nodes), dtype=np.int32)
+    return slots

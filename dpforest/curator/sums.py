@@ -1,0 +1,128 @@
+"""Noisy sums: class counts, numbers of records, sums of targets and of products, each paid for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpforest import mechanisms
+from dpforest.curator.records import Records
+from dpforest.moments import Design, Weights
+from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
+from dpforest.schema import TARGET_LEVELS
+
+__all__ = ["Sums"]
+
+
+class Sums(Records):
+    """The queries that count and add."""
+
+    def count_classes(self, splits, nodes, scopes, epsilon) -> np.ndarray:
+        """Noisy class counts of each leaf, int64, shape (n_nodes, n_classes); they may be negative.
+
+        Guarantee
+        ---------
+        ``epsilon`` per leaf under the ledger's relation: a histogram has L1 sensitivity 1 under add-remove and 2 under
+        replace-one (:prf:ref:`thm-geometric`).
+        """
+        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
+        rate = epsilon / {ADD_REMOVE: 1, REPLACE_ONE: 2}[self._ledger.relation]
+        counts = mechanisms.two_sided_geometric(self._class_counts(splits, nodes), rate[:, None], self._chance)
+        self._ledger.charge(scopes, rate, 2 * rate, "count the classes of a leaf", "two-sided geometric")
+        return counts
+
+    def count_records(self, splits, nodes, scopes, epsilon) -> np.ndarray:
+        """Noisy number of records of each node, int64, shape (n_nodes,); it may be negative.
+
+        Guarantee
+        ---------
+        Under add-remove ``epsilon`` per node.  Under replace-one ``epsilon / 2`` where a record comes or goes, and
+        nothing where it stays, so that the two nodes that a replaced record may touch cost ``epsilon`` together
+        (:prf:ref:`thm-geometric`, :prf:ref:`thm-parallel`).
+        """
+        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
+        rate = epsilon / {ADD_REMOVE: 1, REPLACE_ONE: 2}[self._ledger.relation]
+        counts = mechanisms.two_sided_geometric(self._sizes(splits, nodes), rate, self._chance)
+        self._ledger.charge(scopes, rate, 0.0, "count the records of a node", "two-sided geometric")
+        return counts
+
+    @claim("thm-masses")
+    def sum_masses(self, splits, nodes, scopes, epsilon) -> np.ndarray:
+        """Noisy masses of the target in each leaf: how far it lies above the lower bound, and below the upper.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_nodes, 2)
+            Sums over the leaf's records of ``t`` and of ``TARGET_LEVELS - t``, t being the target's code; they may be
+            negative.  Together they are ``TARGET_LEVELS`` times a noisy number of records; the share of the first is
+            the noisy mean.
+
+        Guarantee
+        ---------
+        ``epsilon`` per leaf under the ledger's relation: a record adds ``TARGET_LEVELS`` to one leaf, however it is
+        divided, so the L1 sensitivity is that under add-remove and twice that under replace-one
+        (:prf:ref:`thm-masses`).
+        """
+        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
+        rate = epsilon / {ADD_REMOVE: 1, REPLACE_ONE: 2}[self._ledger.relation]
+        count, total = self._moments(splits, nodes, 2).T
+        masses = np.stack([total, TARGET_LEVELS * count - total], axis=1)
+        noisy = mechanisms.two_sided_geometric(masses, rate[:, None] / TARGET_LEVELS, self._chance)
+        self._ledger.charge(scopes, rate, 2 * rate, "sum the masses of a leaf", "two-sided geometric")
+        return noisy
+
+    def sum_targets(self, splits, nodes, scopes, epsilon) -> np.ndarray:
+        """Noisy sum of the target's codes in each leaf, int64, shape (n_nodes,).
+
+        Guarantee
+        ---------
+        ``epsilon`` per leaf under both relations: a record adds at most ``TARGET_LEVELS`` to one leaf
+        (:prf:ref:`thm-geometric`).
+        """
+        rate = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
+        noisy = mechanisms.two_sided_geometric(
+            self._moments(splits, nodes, 2)[:, 1], rate / TARGET_LEVELS, self._chance
+        )
+        self._ledger.charge(scopes, rate, rate, "sum the targets of a leaf", "two-sided geometric")
+        return noisy
+
+    @claim("pub-functional-redraw")
+    def sum_products(self, design: Design, weights: Weights, scope=0, *, until=None, attempts=100_000) -> np.ndarray:
+        """Noisy sums over all records of the products of two coordinates of the design.
+
+        Parameters
+        ----------
+        design : Design
+            How codes become whole-number coordinates.
+        weights : Weights
+            What each kind of sum may lose; the sums of a kind of weight 0 are not read.
+        scope : int
+            Ledger scope.
+        until : callable or None
+            Draw the noise again until this public test of the noisy sums says True, and charge twice
+            (:prf:ref:`pub-functional-redraw`).
+        attempts : int
+            Draws after which nothing is released: ``RuntimeError``, which is for the curator's eyes.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_coordinates, n_coordinates)
+            Symmetric; 0 where nothing was read.
+
+        Guarantee
+        ---------
+        :meth:`~dpforest.moments.Design.loss` of the weights, under either relation.
+        """
+        cells = design.matrix(weights)
+        i, j = np.nonzero(cells)
+        rate = cells[i, j] / (design.units[i] * design.units[j])
+        exact = self._products(design)[i, j]
+        times = 1 if until is None else 2
+        add_remove, replace_one = (times * design.loss(weights, relation) for relation in (ADD_REMOVE, REPLACE_ONE))
+        query = "sum the products of the columns"
+        self._ledger.charge(scope, add_remove, replace_one, query, "two-sided geometric")
+        for _ in range(attempts):
+            noisy = np.zeros(cells.shape, dtype=np.int64)
+            noisy[i, j] = noisy[j, i] = mechanisms.two_sided_geometric(exact, rate, self._chance)
+            if until is None or until(noisy):
+                return noisy
+        raise RuntimeError(f"no draw out of {attempts} passed the test: nothing is released")

@@ -1,8 +1,13 @@
 """Differentially private decision trees and forests: published, refuted or proved, repaired and audited."""
 
 from dpforest import budgets, datasets, mechanisms, scores
+from dpforest.papers.diff_lr import DiffLRRegressor
+from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
+from dpforest.papers.diffprf import DiffPRFClassifier
+from dpforest.papers.diffprfs import DiffPRFsClassifier
 from dpforest.papers.edprf import EDPRFClassifier
-from dpforest.papers.random_trees import RandomTreesClassifier
+from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
+from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.privacy import Guarantee, Ledger, OutOfSchemaWarning, UnprovenPrivacyWarning
 from dpforest.release import ReleasedForest, load
 from dpforest.schema import Schema
@@ -10,6 +15,8 @@ from dpforest.schema import Schema
 __version__ = "0.1.0"
 
 __all__ = [
-    "EDPRFClassifier", "Guarantee", "Ledger", "OutOfSchemaWarning", "RandomTreesClassifier", "ReleasedForest", "Schema",
+    "DiffLRRegressor", "DiffPETsClassifier", "DiffPETsRegressor", "DiffPRFClassifier", "DiffPRFsClassifier",
+    "EDPRFClassifier", "FunctionalMechanismClassifier", "FunctionalMechanismRegressor", "Guarantee", "Ledger",
+    "OutOfSchemaWarning", "RandomTreesClassifier", "RandomTreesRegressor", "ReleasedForest", "Schema",
     "UnprovenPrivacyWarning", "budgets", "datasets", "load", "mechanisms", "scores",
 ]  # fmt: skip

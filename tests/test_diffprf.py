@@ -548,6 +548,15 @@ def test_more_records_than_the_cap_promised():
     assert model.set_params(n_max=50).fit(X, y).ledger_.epsilon == pytest.approx(1, rel=1e-12)
 
 
+def test_the_published_forest_of_a_single_record():
+    """Information gain has nothing to tell apart there, and its published constant is that of two records."""
+    model = DiffPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, variant="published", relation=REPLACE_ONE)
+    for data in [(), ((0, 0),)]:
+        assert sum(law_of_trees(model, ONE, data).values()) == pytest.approx(1)
+    with pytest.warns(UnprovenPrivacyWarning):
+        assert model.fit([[0]], [0]).guarantee_.epsilon > 1
+
+
 def test_fewer_records_than_trees():
     X, y = table(2)
     for sampling in ("all", "assignment", "poisson"):

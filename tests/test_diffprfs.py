@@ -339,11 +339,11 @@ def test_the_published_tree_is_the_papers(relation, depth, n):
 
 OPTIONS: list[dict] = [
     {},
-    {"two_stage": False},
-    {"stop": "never"},
-    {"stop": "never", "two_stage": False, "selection": "exponential"},
-    {"stop_margin": 0.0, "selection": "exponential"},
-    {"stop": "never", "calibration": "sensitivity", "budget": "uniform"},
+    {"two_stage": True},
+    {"stop": "never", "two_stage": True},
+    {"stop": "never", "selection": "exponential"},
+    {"stop_margin": 0.0, "selection": "exponential", "two_stage": True},
+    {"stop": "never", "calibration": "sensitivity", "budget": "uniform", "two_stage": True},
 ]
 
 
@@ -358,14 +358,15 @@ def test_the_proved_tree_is_the_repaired_algorithm(relation, options):
         narrow = relation == ADD_REMOVE and model._option("calibration") == "range"
         paper = Paper(
             depth + 1, 0.8, 1 / 2 if narrow else 1 / 4, "never" if model.stop == "never" else float(model.stop_margin),
-            model._option("selection"), model.two_stage, model._option("budget") == "aligned-uniform", half=False,
+            model._option("selection"), model._option("two_stage"), model._option("budget") == "aligned-uniform",
+            half=False,
         )  # fmt: skip
         data = draw(n, n)
         agree(law_of_trees(model, MIXED, data), paper.tree(data))
 
 
 def test_without_numeric_features_it_is_the_other_forest():
-    """One stage is left, and it is DiffPRF's selection: the same forest for the same seed."""
+    """What is left is DiffPRF's selection: the same forest for the same seed."""
     rng = np.random.default_rng(0)
     X, y = rng.integers(2, size=(300, 2)), rng.integers(2, size=300)
     options = {"schema": PLAIN, "n_estimators": 4, "max_depth": 2, "random_state": 1, "epsilon": 3.0}
@@ -481,8 +482,8 @@ def test_the_parts_of_a_level():
         return [round(float(entry.costs[REPLACE_ONE][0]), 9) for entry in root]
 
     proved = {"relation": REPLACE_ONE, "stop": "never"}
-    assert costs(**proved) == [10, 10, 10]
-    assert costs(**proved, two_stage=False) == [30]
+    assert costs(**proved) == [30]
+    assert costs(**proved, two_stage=True) == [10, 10, 10]
     with pytest.warns(UnprovenPrivacyWarning):
         assert costs(relation=REPLACE_ONE, variant="published") == [0, 5, 5, 5]  # the count of a record that stays
 
@@ -497,9 +498,15 @@ def test_the_parts_of_a_level():
 @pytest.mark.parametrize(
     ("relation", "schema", "depth", "options", "exact"),
     [
-        (ADD_REMOVE, CUT, 1, {"two_stage": False}, Fraction(1)),
-        (ADD_REMOVE, MIXED, 1, {"two_stage": False}, Fraction(1)),
-        (ADD_REMOVE, CUT, 1, {}, Fraction(3, 4)),  # of the first stage nobody sees what the second rejects
+        (ADD_REMOVE, CUT, 1, {}, Fraction(1)),
+        (ADD_REMOVE, MIXED, 1, {}, Fraction(1)),
+        (
+            ADD_REMOVE,
+            CUT,
+            1,
+            {"two_stage": True},
+            Fraction(3, 4),
+        ),  # of the first stage nobody sees what the second rejects
         (ADD_REMOVE, CUT, 0, {}, Fraction(1)),
         (REPLACE_ONE, CUT, 0, {}, Fraction(1)),
     ],
@@ -517,7 +524,7 @@ def test_the_exact_loss_of_the_repaired_tree(relation, schema, depth, options, e
 
 @pytest.mark.claim("thm-diffprfs")
 @relations
-@pytest.mark.parametrize("options", [{"stop": "never"}, {"stop": "never", "two_stage": False}, {}], ids=str)
+@pytest.mark.parametrize("options", [{"stop": "never"}, {"stop": "never", "two_stage": True}, {}], ids=str)
 def test_the_loss_never_exceeds_the_claim(relation, options):
     model = DiffPRFsClassifier(
         schema=CUT, n_estimators=1, max_depth=1, max_features="all", n_bins=4, relation=relation, **options
@@ -580,7 +587,7 @@ def test_it_is_an_estimator(tmp_path):
     np.testing.assert_array_equal(copy.predict(X), model.predict(X))
     model.save(tmp_path / "m.json")
     np.testing.assert_array_equal(load(tmp_path / "m.json").predict(X), model.predict(X))
-    other = clone(model).set_params(epsilon=0.1, two_stage=False).fit(X, y)
+    other = clone(model).set_params(epsilon=0.1, two_stage=True).fit(X, y)
     assert other.guarantee_.epsilon == 0.1
     votes = clone(model).set_params(vote="majority").fit(X, y).forest_
     assert (votes.values[votes.feature < 0].sum(axis=1) == 1).all()

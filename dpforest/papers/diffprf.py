@@ -183,7 +183,7 @@ class DiffPRFClassifier(PrivateForestClassifier):
         score, n_max = scores.CLASSIFICATION[self._option("criterion")], self._cap()
         if self.variant == "published" and score.needs_cap:
             what, where = SIZE
-            n_max = float(max(1, curator.size(what=what, where=where)))
+            n_max = float(max(2, curator.size(what=what, where=where)))  # nothing to choose by in a single record
             # the paper's bound log2(n + 1) + 1 / ln 2 in place of the exact constant
             epsilon = epsilon * score.sensitivity(self.relation, n_max) / (math.log2(n_max + 1) + 1 / math.log(2))
         return curator.choose_feature(

@@ -56,9 +56,10 @@ class DiffPRFsClassifier(PrivateForestClassifier):
         fails.
     sampling : {"auto", "all", "assignment", "poisson", "bootstrap"}
         As in :class:`~dpforest.papers.diffprf.DiffPRFClassifier`.
-    two_stage : bool
-        True: a cut for each numeric feature first, then a feature, each selection with an equal part of the node's
-        share.  False: one selection among all cuts of all features, with the whole share.
+    two_stage : {"auto", True, False}
+        True (auto as published): a cut for each numeric feature first, then a feature, each selection with an equal
+        part of the node's share.  False (auto if proved): one selection among all cuts of all features, with the whole
+        share.
     selection : {"auto", "exponential", "permute-and-flip"}
         Mechanism of cuts and features; auto is exponential as published, permute-and-flip if proved.
     criterion : {"gini", "gini-gain", "majority", "normalised-gini"}
@@ -101,7 +102,7 @@ class DiffPRFsClassifier(PrivateForestClassifier):
 
     def __init__(
         self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=5, max_features="sqrt", n_bins=32,
-        relation="add-remove", variant="proved", sampling="auto", two_stage=True, selection="auto", criterion="gini",
+        relation="add-remove", variant="proved", sampling="auto", two_stage="auto", selection="auto", criterion="gini",
         budget="auto", calibration="auto", vote="auto", stop="auto", stop_margin=HEAD_START, max_nodes=MAX_NODES,
         source="seeded", random_state=None, n_jobs=None,
     ):  # fmt: skip
@@ -172,7 +173,7 @@ class DiffPRFsClassifier(PrivateForestClassifier):
             "score": scores.CLASSIFICATION[self.criterion], "mechanism": self._option("selection"),
             "calibration": self._option("calibration"),
         }  # fmt: skip
-        if self.two_stage:
+        if self._option("two_stage"):
             numeric = splits.owners(columns) & splits.ordered
             # as published a part for every numeric feature there is; proved, for those that the node considers
             n_cuts = splits.ordered.sum() if self.variant == "published" else numeric.sum(axis=1)
@@ -195,7 +196,7 @@ class DiffPRFsClassifier(PrivateForestClassifier):
             counts = np.eye(curator.n_classes, dtype=np.int64)[counts.argmax(axis=1)]
         growth.settle(leaves, counts)
 
-    def _option(self, name: str) -> str:
+    def _option(self, name: str):
         value = getattr(self, name)
         if value != "auto":
             return value
@@ -208,7 +209,7 @@ class DiffPRFsClassifier(PrivateForestClassifier):
         check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
         n_candidates(self.max_features, 1)
         check_choice(self.sampling, "sampling", ("auto", *SAMPLINGS))
-        check_choice(self.two_stage, "two_stage", (True, False))
+        check_choice(self.two_stage, "two_stage", ("auto", True, False))
         check_choice(self.selection, "selection", ("auto", *SELECTIONS))
         check_choice(self.criterion, "criterion", CRITERIA)
         check_choice(self.budget, "budget", ("auto", *budgets.PLANS))
@@ -221,8 +222,6 @@ class DiffPRFsClassifier(PrivateForestClassifier):
             asked = {name: getattr(self, name) for name in LETTER if getattr(self, name) != "auto"}
             if self.criterion != "gini":
                 asked["criterion"] = self.criterion
-            if not self.two_stage:
-                asked["two_stage"] = False
             if asked:
                 raise ValueError(f"variant='published' is the paper to the letter, so not with {asked}: use 'proved'")
             return
@@ -265,8 +264,8 @@ class Splits:
         last = self.code == sizes[self.owner] - 1
         self.cut = ordered[self.owner] & ~last
         self.arity = np.where(self.cut, 2, sizes[self.owner])
-        codes = np.arange(256)
-        above = (codes > self.code[:, None]) & (codes < sizes[self.owner][:, None])
+        every = np.arange(256)
+        above = (every > self.code[:, None]) & (every < sizes[self.owner][:, None])
         self.mask = np.packbits(above, axis=1, bitorder="little").view(np.uint64)
         self._whole = ~ordered[self.owner] & last & (sizes[self.owner] > 1)
 
@@ -296,12 +295,12 @@ class Splits:
 
 #: What ``"auto"`` stands for, by variant.
 PUBLISHED = {
-    "sampling": "bootstrap", "selection": "exponential", "budget": "uniform", "calibration": "sensitivity",
-    "vote": "majority", "stop": "purity",
+    "sampling": "bootstrap", "two_stage": True, "selection": "exponential", "budget": "uniform",
+    "calibration": "sensitivity", "vote": "majority", "stop": "purity",
 }  # fmt: skip
 PROVED = {
-    "sampling": "all", "selection": "permute-and-flip", "budget": "aligned-uniform", "calibration": "range",
-    "vote": "counts", "stop": "candidate",
+    "sampling": "all", "two_stage": False, "selection": "permute-and-flip", "budget": "aligned-uniform",
+    "calibration": "range", "vote": "counts", "stop": "candidate",
 }  # fmt: skip
 #: What the letter of the paper fixes; a vote is read off the noisy counts, and either may be released.
-LETTER = ("sampling", "selection", "budget", "calibration", "stop")
+LETTER = ("sampling", "two_stage", "selection", "budget", "calibration", "stop")

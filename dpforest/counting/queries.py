@@ -282,6 +282,7 @@ def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jo
     row_cost = rows.cost(path, n_rows, n_candidates, cells)
     plan = _program(engine, row_cost, splits, order, slots, len(codes), features, masks, n_rows, planes, assigned)
     threads = check_threads(n_jobs)
+    weights: np.ndarray | None
     if plan:
         weights, padded = planes.weights, n_candidates + -n_candidates % 4
         records = codes, labels, planes.runs, planes.member, assignment
@@ -299,8 +300,8 @@ def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jo
         features, masks = frozen(features), frozen(masks)
 
         def work(pieces):
-            whole = np.zeros((n_slots, len(weights)), np.int64)
-            ones = np.zeros((n_slots, n_candidates, len(weights)), np.int64)
+            whole = np.zeros((n_slots, cells.n_cells), np.int64)
+            ones = np.zeros((n_slots, n_candidates, cells.n_cells), np.int64)
             room = np.empty(rows.BLOCK, np.int64), rows.patterns(path, n_candidates, cells, width)
             for first, last in pieces:
                 rows.count(*records, first, last, *path, features, masks, width, *room, whole, ones)

@@ -50,11 +50,10 @@ def walk(splits: Splits, order: Visit, slots, assigned: bool) -> Walk:
     return Walk(nodes, splits.mask, splits.roots, height, before[start], slots[order.node[wanted]])
 
 
-def pattern_width(path: Walk, n_candidates: int, cells: Cells | None) -> int:
+def pattern_width(path: Walk, n_candidates: int, cells: Cells) -> int:
     """How many candidates share a pattern: as many as keep the table of a unit's patterns small, at most 6."""
     most, width = int(np.diff(path.start).max(initial=1)), min(n_candidates, 6)
-    size = _cell_bytes(cells)
-    while width > 1 and most * -(-n_candidates // width) * (1 << width) * size > _PATTERN_BYTES:
+    while width > 1 and most * -(-n_candidates // width) * (1 << width) * cells.nbytes > _PATTERN_BYTES:
         width -= 1
     return max(width, 1)
 
@@ -62,7 +61,7 @@ def pattern_width(path: Walk, n_candidates: int, cells: Cells | None) -> int:
 def patterns(path: Walk, n_candidates: int, cells: Cells, width: int) -> np.ndarray:
     """Workspace of one thread: the cells of one unit, by node, group of candidates and pattern."""
     most = int(np.diff(path.start).max(initial=0))
-    return np.empty((most, max(1, -(-n_candidates // width)), 1 << width, len(cells.weights)), dtype=cells.dtype)
+    return np.empty((most, max(1, -(-n_candidates // width)), 1 << width, cells.n_cells), dtype=cells.dtype)
 
 
 def cost(path: Walk, n_rows: int, n_candidates: int, cells: Cells | None) -> float:
@@ -70,19 +69,12 @@ def cost(path: Walk, n_rows: int, n_candidates: int, cells: Cells | None) -> flo
 
     ``cells`` is None where values are added instead of counts.
     """
-    n_wanted = int(np.diff(path.start).max(initial=0))
-    width = pattern_width(path, n_candidates, cells)
-    n_groups = max(1, -(-n_candidates // width))
-    table_bytes = n_wanted * (96 + 36 * n_candidates + _cell_bytes(cells) * n_groups * (1 << width))  # read at random
+    n_wanted, cell_bytes = int(np.diff(path.start).max(initial=0)), cells.nbytes if cells else 0
+    table_bytes = n_wanted * (96 + 36 * n_candidates + cell_bytes * (1 << min(n_candidates, 6)))  # read at random
     heights = path.height[path.height >= 0]
-    adding = 0.0 if cells is None else 0.3 * cells.amount.shape[1] * n_groups
+    adding = 0.3 * cells.amount.shape[1] * max(1, -(-n_candidates // 6)) if cells else 0.0
     per_row = float((1.6 + 1.5 * n_candidates + 1.5 * heights + adding).sum())
     return n_rows * per_row * (1 + min(table_bytes / (1 << 22), 4))
-
-
-def _cell_bytes(cells: Cells | None) -> int:
-    """Size of the cells of one pattern."""
-    return 0 if cells is None else len(cells.weights) * np.dtype(cells.dtype).itemsize
 
 
 def sorting_room(path: Walk, n_rows: int) -> tuple[np.ndarray, ...]:

@@ -50,7 +50,13 @@ class Cells(NamedTuple):
 
     group: np.ndarray  # uint8 (256,): group of each label
     amount: np.ndarray  # int64 (n_codes, Q): what a record of each label adds to the sums; no columns for a histogram
-    weights: np.ndarray  # int64 (n_cells, Q): sums = cells @ weights
+    weights: np.ndarray | None  # int64 (n_cells, Q): sums = cells @ weights; None where the cells are the sums
+    n_cells: int
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the cells of one pattern."""
+        return self.n_cells * (8 if self.amount.size else 4)
 
     @property
     def dtype(self) -> type:
@@ -83,9 +89,11 @@ def _plan(table):
     group_of = np.zeros(256, dtype=np.uint8)
     group_of[: len(group)] = group
     if len(rows) <= max(1, _SPARSE * table.shape[1]):
-        cells = Cells(frozen(group_of), frozen(np.zeros((len(table), 0), dtype=np.int64)), rows)
+        nothing = frozen(np.zeros((len(table), 0), dtype=np.int64))
+        counts = np.array_equal(rows, np.eye(len(rows)))
+        cells = Cells(frozen(group_of), nothing, None if counts else rows, len(rows))
     else:
-        cells = Cells(frozen(group_of), frozen(table), np.eye(table.shape[1], dtype=np.int64))
+        cells = Cells(frozen(group_of), frozen(table), None, table.shape[1])
     runs, member = _packing(planes)
     return Planes(runs, member, weights), cells
 
@@ -124,8 +132,10 @@ def _packing(planes):
     return frozen(runs.reshape(-1, 2)), frozen(member)
 
 
-def combine(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def combine(counts: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """``counts @ weights``, without the counts beyond the weights and without the many products that are zero."""
+    if weights is None:
+        return counts
     sums = np.zeros((*counts.shape[:-1], weights.shape[1]), dtype=np.int64)
     for count, weight in zip(np.moveaxis(counts, -1, 0), weights, strict=False):
         at = np.flatnonzero(weight)

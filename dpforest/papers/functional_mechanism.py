@@ -155,6 +155,7 @@ class _FunctionalMechanism(PrivateEstimator):
             raise ValueError(f"mean_share must lie between 0 and 1, not {self.mean_share!r}")
 
 
+@claim("alg-functional-mechanism")
 class FunctionalMechanismRegressor(_FunctionalMechanism, LinearRegressor):
     """Linear regression by the functional mechanism.
 

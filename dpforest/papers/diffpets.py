@@ -99,8 +99,10 @@ class _DiffPETs(PrivateEstimator):
         return features, masks
 
     def _height(self, schema) -> int:
+        if self.max_depth is not None:
+            return self.max_depth
         half = max(1, schema.n_features // 2)  # h = k / 2
-        return min(half, TALL) if self.max_depth is None else self.max_depth
+        return half if self.variant == "published" else min(half, TALL)
 
     def _half_weight(self, epsilon: float) -> float:
         """Public constant of the released forest: ``shrinkage`` times the scale of the noise in a leaf."""

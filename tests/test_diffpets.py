@@ -1,0 +1,432 @@
+"""DiffPETs as an estimator for classes: its options, its ledger, what grows, and bad input.
+
+That the trees are the paper's, and what they lose, is tested in ``test_diffpets_claims.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from collections import defaultdict
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from test_estimators import INFINITY, _SchemaFromData
+
+from dpforest import OutOfSchemaWarning, Schema, UnprovenPrivacyWarning, load, privacy
+from dpforest.chance import Seeded, outcomes
+from dpforest.papers.diffpets import DiffPETsClassifier, _cuts_at_values
+from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
+
+relations = pytest.mark.parametrize("relation", RELATIONS)
+MIXED = Schema(
+    numeric={"age": (0, 1), "dose": (0, 10)}, categorical={"city": ["a", "b", "c"]}, classes=["no", "maybe", "yes"]
+)  # fmt: skip
+BITS = Schema(categorical={f"x{i}": [0, 1] for i in range(4)}, classes=[0, 1])
+UNPAID = "the paper claims 1"
+
+
+def table(n: int, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    age, dose, city = rng.random(n), 10 * rng.random(n), rng.choice(list("abc"), n)
+    X = np.array([[a, d, c] for a, d, c in zip(age, dose, city, strict=True)], dtype=object).reshape(-1, 3)
+    return X, np.where(age > 0.6, "yes", np.where(city == "c", "maybe", "no"))
+
+
+def bits(n: int, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(2, size=(n, 4))
+    return X, X[:, 0] & X[:, 1]
+
+
+def model(**parameters):
+    return DiffPETsClassifier(**{"schema": MIXED, "n_estimators": 3, "max_depth": 3, "random_state": 0} | parameters)
+
+
+def published(**parameters):
+    return model(variant="published", **parameters)
+
+
+# -- scikit-learn's own checks ---------------------------------------------------------------------------------------
+
+
+class SchemaFree(_SchemaFromData, DiffPETsClassifier):
+    pass
+
+
+CHECKED = [
+    SchemaFree(epsilon=1000.0, n_estimators=5, max_depth=4, max_features="all", cuts_per_feature=4, random_state=0),
+    SchemaFree(epsilon=1000.0, n_estimators=5, max_depth=4, leaf="label", sampling="poisson", random_state=0),
+]
+
+
+@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
+@parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: INFINITY)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# -- the ledger ------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_every_fit_spends_exactly_its_epsilon(data):
+    """All options, both relations, random tables, whatever grows."""
+    pick = lambda *choices: data.draw(st.sampled_from(choices))  # noqa: E731
+    criterion = pick("gini", "gini-gain", "majority", "normalised-gini")
+    epsilon, relation = pick(0.01, 0.5, 1.0, 7.0), pick(*RELATIONS)
+    estimator = model(
+        epsilon=epsilon, relation=relation, criterion=criterion, n_estimators=pick(1, 3), max_depth=pick(0, 1, 2, 5),
+        max_features=pick("sqrt", "all", 1), cuts_per_feature=pick(1, 3), n_bins=pick(2, 9),
+        sampling=pick("all", "assignment", "poisson"), selection=pick("permute-and-flip", "exponential"),
+        stop="never" if criterion == "normalised-gini" else pick("candidate", "never"),
+        stop_margin=pick(-2.0, 0.0, 6.0), leaf=pick("counts", "label"), leaf_share=pick(0.1, 0.5, 0.9),
+        shrinkage=pick(0.0, 3.0), max_nodes=pick(3, 9, 10_000), random_state=data.draw(st.integers(0, 1000)),
+    )  # fmt: skip
+    estimator.fit(*table(pick(1, 20, 300), seed=data.draw(st.integers(0, 100))))
+    assert estimator.ledger_.leaks == []
+    assert estimator.ledger_.total(relation) == pytest.approx(epsilon, rel=1e-12)
+    assert estimator.guarantee_.epsilon == epsilon
+    assert estimator.guarantee_.claimed is None
+    # what it costs under the other relation is known too
+    add_remove, replace_one = (estimator.ledger_.total(other) for other in RELATIONS)
+    assert add_remove < replace_one
+    if estimator.sampling != "poisson":
+        assert replace_one <= 2 * add_remove * (1 + 1e-12)
+
+
+def spendings(ledger, relation) -> dict:
+    """(level, query) -> the budgets that its nodes were charged."""
+    parents = np.concatenate(ledger._parents)
+    names = np.repeat(ledger._labels, [len(block) for block in ledger._parents])
+    assert len(parents) == len(names)
+    found = defaultdict(set)
+    for entry in ledger._charges:
+        for scope, cost in zip(entry.scopes.tolist(), entry.costs[relation].tolist(), strict=True):
+            found[str(names[scope]), entry.query].add(Fraction(cost).limit_denominator(10_000))
+    return dict(found)
+
+
+COUNT, CHOOSE = "count the classes of a leaf", "choose a cut by gini"
+
+
+@relations
+def test_the_levels_share_what_the_leaves_leave(relation):
+    """Two trees at 1/2 each; a quarter of that for the leaves, the rest for three levels; a stop passes it on."""
+    options = {"n_estimators": 2, "leaf_share": 0.25, "relation": relation}
+    full = model(**options, stop="never").fit(*table(200))
+    branches = {(f"level {level}", CHOOSE): {Fraction(1, 8)} for level in (1, 2, 3)}
+    assert spendings(full.ledger_, relation) == branches | {("level 4", COUNT): {Fraction(1, 8)}}
+    stops = model(**options, stop_margin=1e6).fit(*table(200))
+    assert spendings(stops.ledger_, relation) == {
+        ("level 1", CHOOSE): {Fraction(1, 8)}, ("level 1", COUNT): {Fraction(3, 8)},
+    }  # fmt: skip
+    single = model(**options, max_depth=0).fit(*table(200))
+    assert spendings(single.ledger_, relation) == {("level 1", COUNT): {Fraction(1, 2)}}
+
+
+@relations
+def test_a_poisson_bootstrap_leaves_each_tree_a_little_less(relation):
+    fitted = model(n_estimators=2, max_depth=0, sampling="poisson", epsilon=2.0, relation=relation).fit(*table(100))
+    each = {ADD_REMOVE: math.log(2), REPLACE_ONE: 2 * math.asinh(1 / 2)}[relation]
+    [entry] = fitted.ledger_._charges
+    assert entry.costs[relation] == pytest.approx([each] * 2, rel=1e-12)
+    assert "poisson-bootstrap" in str(fitted.ledger_)
+
+
+LEAKS = {
+    ("which nodes hold a single class", "DiffPETs algorithm 2, termination"),
+    ("which values of each feature occur in a node", "DiffPETs algorithm 2, line 5"),
+    ("the commonest class of each leaf", "DiffPETs algorithm 2, line 2"),
+}
+
+
+@relations
+def test_the_published_forest_lists_what_it_reads_unpaid(relation):
+    with pytest.warns(UnprovenPrivacyWarning, match=UNPAID):
+        fitted = published(relation=relation).fit(*table(300))
+    assert {(leak.what, leak.where) for leak in fitted.ledger_.leaks} == LEAKS
+    assert fitted.guarantee_.epsilon == math.inf
+    assert fitted.guarantee_.claimed == 1.0
+    assert {leak.where for leak in fitted.guarantee_.leaks} == {where for _, where in LEAKS}
+    # what it does pay: half of the exponents' budget, and the bootstrap on top
+    share = 1 / 3 / 8
+    charged = spendings(fitted.ledger_, ADD_REMOVE)
+    half, whole = ({Fraction(x).limit_denominator(10_000)} for x in (share / 2, share))
+    if relation == ADD_REMOVE:
+        assert charged["level 1", CHOOSE] == half
+        assert charged["level 4", "count the records of a node"] == whole
+    single = published(relation=relation, max_depth=0, n_estimators=1)
+    with pytest.warns(UnprovenPrivacyWarning):
+        single.fit(*table(300))
+    assert {(leak.what, leak.where) for leak in single.ledger_.leaks} == {
+        ("which nodes hold a single class", "DiffPETs algorithm 2, termination"),
+        ("the commonest class of each leaf", "DiffPETs algorithm 2, line 2"),
+    }
+    assert single.ledger_.paid(ADD_REMOVE) == pytest.approx(
+        privacy.bootstrap({ADD_REMOVE: 0.5, REPLACE_ONE: 0.25}[relation], 0.0, ADD_REMOVE), rel=1e-12
+    )  # the count of records, through a bootstrap
+
+
+# -- what grows ------------------------------------------------------------------------------------------------------
+
+
+def test_it_learns():
+    X, y = table(5000)
+    for sampling in ("all", "assignment", "poisson"):
+        fitted = model(n_estimators=5, max_features="all", cuts_per_feature=4, epsilon=4.0, sampling=sampling).fit(X, y)
+        assert (fitted.predict(X) == y).mean() > 0.85
+    with pytest.warns(UnprovenPrivacyWarning):
+        assert (published(n_estimators=9, epsilon=4.0).fit(X, y).predict(X) == y).mean() > 0.8
+
+
+def test_without_noise_the_tree_is_the_greedy_one():
+    X, y = bits(500)
+    fitted = model(schema=BITS, epsilon="non-private", n_estimators=1, max_depth=3, max_features="all").fit(X, y)
+    assert fitted.score(X, y) == 1
+    first, *_ = fitted.forest_.feature
+    assert first in {0, 1}  # either halves the impurity, and nothing else lowers it
+    assert fitted.guarantee_.epsilon == math.inf
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(0, 5), st.sampled_from([1, 3]), st.integers(3, 60))
+def test_trees_keep_to_their_height_and_their_room(seed, height, trees, room):
+    fitted = model(
+        n_estimators=trees, max_depth=height, stop_margin=2.0, max_nodes=room, leaf="label", random_state=seed
+    ).fit(*table(150, seed=seed % 50))
+    forest = fitted.forest_
+    assert (forest.n_trees, forest.depth <= height, forest.n_nodes <= room) == (trees, True, True)
+    assert not forest.multiway.any()
+    assert set(forest.arity.tolist()) <= {0, 2}
+    leaves = forest.feature < 0
+    assert (forest.values[leaves].sum(axis=1) == 1).all()  # one vote each
+    assert not forest.values[~leaves].any()
+
+
+def test_the_default_height_is_half_the_features_and_has_a_public_cap():
+    for features, variant, height in ((1, "proved", 1), (8, "proved", 4), (40, "proved", 10), (40, "published", 20)):
+        schema = Schema(categorical={f"f{i}": [0, 1] for i in range(features)}, classes=[0, 1])
+        assert model(schema=schema, max_depth=None, variant=variant)._height(schema) == height
+        assert model(schema=schema, max_depth=25, variant=variant)._height(schema) == 25
+
+
+def test_the_published_forest_ends_where_a_node_is_pure():
+    """Two features decide, at a budget that finds them: three splits at most, where four levels were allowed."""
+    X, y = bits(400)
+    with pytest.warns(UnprovenPrivacyWarning):
+        fitted = published(schema=BITS, max_depth=4, max_features="all", epsilon=1e6).fit(X, y)
+    assert fitted.score(X, y) == 1
+    assert fitted.forest_.depth == 2
+    assert fitted.forest_.n_nodes == 3 * 5
+    never = model(schema=BITS, max_depth=4, max_features="all", epsilon=1e6, stop="never").fit(X, y)
+    assert never.forest_.n_nodes == 3 * 31
+
+
+def test_shrinkage_is_a_constant_of_the_released_forest():
+    """In units of a leaf's noise, 1 / ε for counts; votes have none."""
+    X, y = table(200)
+    for relation, unit in ((ADD_REMOVE, 1), (REPLACE_ONE, 2)):
+        fitted = model(shrinkage=3.0, relation=relation, leaf_share=0.5).fit(X, y)
+        assert fitted.forest_.shrinkage == pytest.approx(3 * unit / (1 / 3 / 2), rel=1e-12)
+        shares = fitted.forest_.sum_leaves(fitted.schema_.encode(X, 32).codes, values=fitted.forest_.shares()) / 3
+        np.testing.assert_allclose(fitted.predict_proba(X), shares, atol=1e-12)
+    assert model(shrinkage=3.0, leaf="label").fit(X, y).forest_.shrinkage == 0
+    assert model(shrinkage=3.0, epsilon="non-private").fit(X, y).forest_.shrinkage == 0
+
+
+# -- cuts at values of a node ----------------------------------------------------------------------------------------
+
+
+def cut_law(occur, features, cardinalities) -> dict:
+    """Law of the codes that go right, one tuple per candidate."""
+    law: dict = defaultdict(float)
+
+    def right(mask):
+        return tuple(code for code in range(256) if int(mask[code // 64]) >> code % 64 & 1)
+
+    cardinalities, features = np.array(cardinalities), np.array(features, dtype=np.int32)
+    for masks, p in outcomes(lambda chance: _cuts_at_values(chance, np.array(occur), features, cardinalities)):
+        assert masks.shape == (*features.shape, 4)
+        law[tuple(right(mask) for mask in masks.reshape(-1, 4))] += p
+    return dict(law)
+
+
+def test_a_node_is_cut_at_a_value_that_occurs_in_it():
+    """Features of 4 and 3 codes: which occur in a node, then the cuts it may draw, each equally likely."""
+    cases = [
+        ([1, 1, 1, 1], [(1, 2, 3), (2, 3), (3,)]),
+        ([0, 1, 0, 1], [(2, 3)]),  # cut at 1: the only one below the largest
+        ([1, 0, 1, 1], [(1, 2, 3), (3,)]),
+        ([0, 0, 1, 0], [(3,)]),  # a single value: all of the node's records go left
+        ([0, 0, 0, 1], [()]),
+        ([0, 0, 0, 0], [(1, 2, 3)]),  # nobody there
+    ]
+    for occur, cuts in cases:
+        assert cut_law([[*occur, 0, 1, 1]], [[0]], [4, 3]) == pytest.approx({(cut,): 1 / len(cuts) for cut in cuts})
+        # the other feature has its own codes, of its own node alone
+        law = cut_law([[*occur, 0, 1, 1], [1, 0, 0, 1, 1, 0, 1]], [[1, 0], [0, 1]], [4, 3])
+        assert law == pytest.approx({((2,), cut, (1, 2, 3), (1, 2)): 1 / len(cuts) for cut in cuts})
+
+
+def test_wide_features_are_cut_at_their_values():
+    cardinalities = np.array([256, 2, 1])
+    occur = np.zeros((1, 259), dtype=bool)
+    occur[0, [0, 100, 255, 256, 257, 258]] = True
+    wide = [tuple(range(1, 256)), tuple(range(101, 256))]
+    assert cut_law(occur, [[0, 1, 2]], cardinalities) == pytest.approx({(cut, (1,), ()): 1 / 2 for cut in wide})
+
+
+def test_the_cuts_of_a_node_are_drawn_by_its_chance():
+    occur = np.ones((300, 8), dtype=bool)
+    masks = _cuts_at_values(Seeded(0), occur, np.zeros((300, 1), dtype=np.int32), np.array([8]))
+    lowest = np.array([(int(mask[0, 0]) & -int(mask[0, 0])).bit_length() - 1 for mask in masks])
+    counts = np.bincount(lowest, minlength=8)
+    assert counts[0] == 0
+    assert (abs(counts[1:] - 300 / 7) < 5 * math.sqrt(300 / 7)).all()
+
+
+# -- bad input -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variant", ["proved", "published"])
+@pytest.mark.filterwarnings("ignore::dpforest.UnprovenPrivacyWarning")
+def test_poor_tables_are_no_error(variant):
+    """Fewer records than trees, one record, a single class, features of one value or one category, equal records."""
+    X, y = table(40)
+    one_value = Schema(numeric={"a": (0, 1)}, categorical={"b": ["only"], "c": ["u", "v"]}, classes=["no", "yes"])
+    flat = np.array([[0.5, "only", "u"]] * 12, dtype=object)
+    cases = [
+        (MIXED, X[:4], y[:4], 10), (MIXED, X[:1], y[:1], 1), (MIXED, X[y == "no"], y[y == "no"], 3),
+        (one_value, flat, ["no", "yes"] * 6, 3), (one_value, flat, ["yes"] * 12, 2),
+        (Schema(categorical={"b": ["only"]}, classes=[0, 1]), [["only"]] * 5, [0, 1, 1, 1, 1], 2),
+    ]  # fmt: skip
+    for (schema, records, labels, trees), sampling in product(cases, ("all", "assignment", "poisson")):
+        fitted = model(
+            schema=schema, n_estimators=trees, variant=variant, max_features="all", stop="never", sampling=sampling
+        ).fit(records, labels)
+        assert fitted.classes_.tolist() == list(schema.classes)
+        proba = fitted.predict_proba(records)
+        np.testing.assert_allclose(proba.sum(axis=1), 1)
+        assert fitted.forest_.n_trees == trees
+        if variant == "proved":
+            assert fitted.ledger_.epsilon == pytest.approx(1, rel=1e-12)
+
+
+def test_values_outside_the_schema_are_clipped_and_counted():
+    X, y = table(50)
+    X[3, 0] = 7.0
+    with pytest.warns(OutOfSchemaWarning, match="age: 1"):
+        clipped = model().fit(X, y)
+    X[3, 0] = 1.0
+    assert json.dumps(clipped.to_dict()) == json.dumps(model().fit(X, y).to_dict())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"epsilon": 0}, "epsilon must be positive"),
+        ({"epsilon": math.inf}, "non-private"),
+        ({"n_estimators": 0}, "n_estimators must be a whole number, at least 1"),
+        ({"max_depth": -1}, "max_depth must be a whole number, at least 0"),
+        ({"max_depth": 1.5}, "max_depth must be a whole number"),
+        ({"max_features": 0}, "max_features must be 'sqrt', 'all' or a whole number"),
+        ({"max_features": "log2"}, "max_features must be 'sqrt', 'all' or a whole number"),
+        ({"cuts_per_feature": 0}, "cuts_per_feature must be a whole number, at least 1"),
+        ({"n_bins": 1}, "n_bins"),
+        ({"n_bins": 256}, "n_bins"),
+        ({"relation": "bounded"}, "relation must be one of"),
+        ({"variant": "paper"}, "variant must be one of"),
+        ({"sampling": "bootstrap"}, "sampling must be one of .*all.*assignment.*poisson"),
+        ({"selection": "argmax"}, "selection must be one of"),
+        ({"criterion": "information-gain"}, "criterion must be one of"),
+        ({"criterion": "sse"}, "criterion must be one of"),
+        ({"criterion": "normalised-gini"}, "use stop='never'"),
+        ({"leaf": "mean"}, "leaf must be one of"),
+        ({"leaf_share": 0}, "leaf_share must lie strictly between 0 and 1"),
+        ({"leaf_share": 1.0}, "leaf_share must lie strictly between 0 and 1"),
+        ({"leaf_share": "half"}, "leaf_share must be a number from 0 to 1"),
+        ({"stop": "purity"}, "stop must be one of"),
+        ({"stop_margin": math.nan}, "stop_margin must be a number"),
+        ({"stop_margin": True}, "stop_margin must be a number"),
+        ({"shrinkage": -1}, "shrinkage must be a number from 0"),
+        ({"max_nodes": 2}, "max_nodes must be a whole number, at least 3"),
+        ({"source": "quantum"}, "source must be 'seeded' or 'secure'"),
+        ({"schema": None}, "needs schema="),
+        ({"schema": Schema(numeric={"age": (0, 1)}, target=(0, 1))}, "this is a classifier"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_say_what_to_do_and_change_nothing(parameters, says):
+    X, y = table(20)
+    estimator = model(**parameters)
+    with pytest.raises(ValueError, match=says):
+        estimator.fit(X, y)
+    assert not hasattr(estimator, "forest_")
+
+
+def test_bad_tables_are_refused():
+    X, y = table(20)
+    for records, labels, says in (
+        (X[:0], y[:0], "minimum of 1 is required"),
+        (X, y[:-1], "inconsistent"),
+        (X[:, :2], y, "columns|features"),
+        (X, np.where(y == "no", "never", y), "never"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            model().fit(records, labels)
+
+
+# -- the estimator ---------------------------------------------------------------------------------------------------
+
+
+def test_a_fit_changes_no_parameter_and_a_seed_decides_every_byte(tmp_path):
+    X, y = table(300)
+    for options in ({}, {"sampling": "poisson", "leaf": "label"}, {"sampling": "assignment", "shrinkage": 2.0}):
+        one = model(**options)
+        before = one.get_params()
+        one.fit(X, y)
+        assert one.get_params() == before
+        twin = clone(one).set_params(n_jobs=2).fit(X, y)
+        assert json.dumps(twin.to_dict()) == json.dumps(one.to_dict())
+        other = clone(one).set_params(random_state=1).fit(X, y)
+        assert json.dumps(other.to_dict()) != json.dumps(one.to_dict())
+        copy = pickle.loads(pickle.dumps(one))
+        assert copy.random_state is None
+        one.save(tmp_path / "model.json")
+        for again in (copy, load(tmp_path / "model.json")):
+            np.testing.assert_array_equal(again.predict_proba(X), one.predict_proba(X))
+            assert again.guarantee_ == one.guarantee_
+
+
+def test_a_published_model_comes_back_with_its_warning(tmp_path):
+    X, y = table(100)
+    with pytest.warns(UnprovenPrivacyWarning):
+        fitted = published().fit(X, y)
+    fitted.save(tmp_path / "model.json")
+    again = load(tmp_path / "model.json")
+    assert again.guarantee_ == fitted.guarantee_
+    assert again.guarantee_.epsilon == math.inf
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+
+
+@pytest.mark.parametrize("sampling", ["all", "assignment", "poisson"])
+def test_a_release_on_entropy(sampling):
+    pytest.importorskip("opendp")
+    X, y = table(60)
+    options = {"source": "secure", "random_state": None, "n_estimators": 2, "max_depth": 2, "sampling": sampling}
+    fitted = model(**options).fit(X, y)
+    assert fitted.ledger_.epsilon == pytest.approx(1, rel=1e-12)
+    assert json.dumps(model(**options).fit(X, y).to_dict()) != json.dumps(fitted.to_dict())
+    with pytest.raises(ValueError, match="takes no seed"):
+        model(source="secure").fit(X, y)
+    with pytest.warns(UnprovenPrivacyWarning):
+        published(source="secure", random_state=None, n_estimators=2, max_depth=1).fit(X, y)

@@ -160,7 +160,7 @@ class Released(Predictor):
 class _ReleasedTrees(Released):
     def _read(self, description) -> None:
         self.forest_ = Forest.from_dict(description)
-        _check_fits(self.forest_, self.schema_, self.n_bins)
+        check_fits(self.forest_, self.schema_, self.n_bins)
 
 
 class ReleasedForest(_ReleasedTrees, ForestClassifier):
@@ -171,7 +171,7 @@ class ReleasedForestRegressor(_ReleasedTrees, ForestRegressor):
     """A released forest of a regressor: see :class:`Released`."""
 
 
-def _check_fits(forest: Forest, schema: Schema, n_bins: int) -> None:
+def check_fits(forest: Forest, schema: Schema, n_bins: int) -> None:
     """Raise ValueError unless every table that the schema allows can be predicted."""
     if forest.values.shape[1] != (schema.n_classes or 2):
         raise ValueError("not a released forest: its leaves and its schema disagree on what is predicted")

@@ -6,18 +6,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from dpforest import counting
+from dpforest.budgets import Shares
 from dpforest.chance import Chance
-from dpforest.curator import Curator
+from dpforest.curator import STOP, Curator
 from dpforest.privacy import Ledger, claim
 from dpforest.scores import Score
 
-__all__ = ["Forest", "Frontier", "Growth", "grow_binary", "random_cuts", "random_masks"]
+__all__ = ["Forest", "Frontier", "Growth", "grow_binary", "grow_chosen", "random_cuts", "random_masks"]
+
+Candidates = tuple[np.ndarray, np.ndarray]
+Draw = Callable[["Frontier"], Candidates]
+Settle = Callable[["Frontier", float], None]
+Finished = Callable[["Frontier"], np.ndarray]
 
 #: No forest grows beyond this many nodes unless its estimator is told so: 16 million nodes are about a gigabyte.
 MAX_NODES = 1 << 24
@@ -132,6 +138,25 @@ class Forest:
         if not 0 <= forest.shrinkage < np.inf:
             raise ValueError(f"not a forest: shrinkage must be a number from 0 on, not {forest.shrinkage!r}")
         return forest
+
+    def tree(self, number: int) -> Forest:
+        """The forest of one tree of this one; its table of nodes is shared."""
+        return replace(self, **_reachable(self, self.roots[number : number + 1]))
+
+    @classmethod
+    def join(cls, forests: Iterable[Forest]) -> Forest:
+        """The trees of several forests, one after the other."""
+        forests = list(forests)
+        before = np.cumsum([0, *(forest.n_nodes for forest in forests[:-1])]).astype(np.int32)
+        columns = {name: np.concatenate([getattr(forest, name) for forest in forests]) for name in _DTYPES}
+        columns["first_child"] = np.concatenate(
+            [
+                np.where(forest.feature >= 0, forest.first_child + start, 0)
+                for forest, start in zip(forests, before, strict=True)
+            ]
+        )
+        columns["roots"] = np.concatenate([forest.roots + start for forest, start in zip(forests, before, strict=True)])
+        return cls(**columns, shrinkage=forests[0].shrinkage)
 
     def describe(self, columns, tree: int = 0, max_lines: int = 40) -> str:
         """One tree as indented text, for reading: ``columns`` names the features."""
@@ -311,6 +336,49 @@ def grow_binary(
     return growth.frontier
 
 
+def grow_chosen(
+    growth: Growth, curator: Curator, shares: Shares, draw: Draw, settle: Settle, *, score: Score, mechanism: str,
+    calibration: str = "range", stop_margin: float | None = None, finished: Finished | None = None,
+) -> None:  # fmt: skip
+    """Grow binary trees level by level: a node draws its candidates, and the curator chooses one of them, or *stop*.
+
+    Parameters
+    ----------
+    shares : Shares
+        What a selection on each level costs, and what is left for a leaf there.
+    draw : callable
+        ``draw(frontier)``: features (n_nodes, K) and masks (n_nodes, K, 4) of the candidates of these nodes.
+    settle : callable
+        ``settle(leaves, epsilon)``: ask for what these leaves say, at that budget.
+    finished : callable or None
+        ``finished(frontier)``: which nodes a published algorithm makes leaves by what it reads in them.
+    """
+    for level in range(1, shares.depth + 1):
+        frontier = growth.frontier
+        done = np.full(len(frontier), level == shares.depth)
+        if finished is not None:
+            done |= finished(frontier)
+        if done.any():
+            settle(frontier[done], shares.leaf(level, stopped=False))
+        inner = frontier[~done]
+        if not len(inner):
+            break
+        features, masks = draw(inner)
+        choice = curator.choose_candidate(
+            growth, inner.nodes, inner.scopes, features, masks, shares.branch(level), score=score, mechanism=mechanism,
+            calibration=calibration, stop_margin=stop_margin,
+        )  # fmt: skip
+        grows = (choice != STOP) & growth.room(np.where(choice == STOP, 0, 2))
+        if not grows.all():
+            # a node that stops has paid for its selection: thm-stop-budget
+            settle(inner[~grows], shares.leaf(level, stopped=True))
+        rows = np.flatnonzero(grows)
+        growth.branch(
+            inner[grows], features[rows, choice[rows]], np.full(len(rows), 2), masks=masks[rows, choice[rows]],
+            reuse=True,
+        )  # fmt: skip
+
+
 def random_cuts(chance: Chance, cardinalities, ordered, n_nodes: int, size: int, each: int = 1):
     """Random candidates: ``size`` different features of each node, each with ``each`` random binary splits.
 
@@ -352,6 +420,20 @@ def _proper_subsets(chance: Chance, n: int, size: int) -> np.ndarray:
         word = chance.integers((1 << width) - at_least, size) + at_least
         bits[:, start : start + width] = (word[:, None] >> np.arange(width)) & 1
     return bits
+
+
+def _reachable(forest: Forest, roots: np.ndarray) -> dict[str, np.ndarray]:
+    """The arrays of the nodes below these roots, in their order, with their own numbers."""
+    kept, nodes = [roots], roots
+    while (inner := nodes[forest.feature[nodes] >= 0]).size:
+        nodes = _ranges(forest.first_child[inner], forest.arity[inner])
+        kept.append(nodes)
+    nodes = np.sort(np.concatenate(kept))
+    number = np.zeros(forest.n_nodes, dtype=np.int32)
+    number[nodes] = np.arange(len(nodes), dtype=np.int32)
+    columns = {name: getattr(forest, name)[nodes] for name in _DTYPES if name != "roots"}
+    columns["first_child"] = np.where(columns["feature"] >= 0, number[columns["first_child"]], 0).astype(np.int32)
+    return {**columns, "roots": number[roots]}
 
 
 def _weight(size: np.ndarray, half: np.ndarray) -> np.ndarray:

@@ -57,7 +57,7 @@ class Choices(Records):
         n_max = _cap(score, n_max, stop_margin)
         rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
         utility = np.full((len(nodes), len(self.cardinalities) + 1), -np.inf)
-        counts = self._class_counts(splits, nodes)
+        counts = self._weights(splits, nodes)
         # an empty node scores the same on every feature; most nodes of a private tree are empty
         utility[:, 1:][allowed] = score(np.zeros((1, self.n_classes)))
         occupied = np.flatnonzero(counts.any(axis=1))
@@ -104,7 +104,7 @@ class Choices(Records):
             utility = np.full((len(scored), width + 1), -np.inf)
             utility[:, 1:] = np.take_along_axis(np.where(allowed[part], scored, -np.inf), columns[part], axis=1)
             if stop_margin is not None:
-                counts = self._class_counts(splits, nodes[part])
+                counts = self._weights(splits, nodes[part])
                 utility[:, 0] = score.rest(counts) + _head_start(stop_margin, rate[part])
             query = f"choose a cut by {score.name}"
             choice[part] = self._select(scopes[part], utility, rate[part], score, n_max, query, mechanism)
@@ -150,7 +150,7 @@ class Choices(Records):
         add-remove and 2 under replace-one (:prf:ref:`thm-majority`).
         """
         rate = self._rate(scores.majority, epsilon, calibration, np.inf, len(nodes))
-        counts = self._class_counts(splits, nodes).astype(float)
+        counts = self._weights(splits, nodes).astype(float)
         return self._select(scopes, counts, rate, scores.majority, np.inf, "choose the label of a leaf", mechanism)
 
     def _rate(self, score, epsilon, calibration, n_max, size) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from dpforest import counting
@@ -34,6 +36,10 @@ class Records:
         self._chance = chance
         self._ledger = ledger
         self._n_jobs = n_jobs
+        #: Weight of a record of full weight in every count: counts are in steps of ``1 / unit``.
+        self.unit = 1
+        self._said = 0.0  # by the released trees, of each record: (n_rows, n_classes)
+        self._weighted: np.ndarray | None = None  # class and weight of each record in one code
 
     # -- who sees which record -------------------------------------------------------------------------------
 
@@ -86,16 +92,61 @@ class Records:
         self._labels = self._labels[rows]
         self._assignment = np.repeat(np.arange(n_trees, dtype=np.int32), per_tree)
 
+    @claim("thm-own-weights")
+    def weigh(self, forest, values: np.ndarray, class_weights=None, rule: str = "capped") -> None:
+        """Give each record a weight, by its own label and by what released trees say of it, and by nothing else.
+
+        Parameters
+        ----------
+        forest : Forest
+            Released trees; what they say is added to what earlier ones said.
+        values : ndarray of float64, shape (n_nodes, n_classes)
+            What each leaf says for each class, public.
+        class_weights : ndarray of float, shape (n_classes,), or None
+            Public weights of the classes, at most 1.
+        rule : {"capped", "logistic"}
+            With m the margin of the record's class over the best other one, ``min(1, exp(-m / 2))`` or
+            ``min(1, 2 / (1 + exp(m)))``.
+
+        Guarantee
+        ---------
+        Answers nothing, and costs nothing.  From here on a record counts for at most 1, in steps of ``1 / unit``, so
+        that every query costs what it cost without weights (:prf:ref:`thm-own-weights`).
+        """
+        self._said = self._said + counting.sum_values(self._codes, forest, values, n_jobs=self._n_jobs)
+        rows = np.arange(len(self._labels))
+        own = self._said[rows, self._labels]
+        others = self._said.copy()
+        others[rows, self._labels] = -np.inf
+        margin = own - others.max(axis=1)
+        weight = np.exp(-np.maximum(margin, 0) / 2) if rule == "capped" else 2 / (1 + np.exp(np.maximum(margin, 0)))
+        if class_weights is not None:
+            weight = weight * np.asarray(class_weights)[self._labels]
+        self.unit = weight_levels(self.n_classes)
+        codes = self._labels * np.int64(self.unit + 1) + np.rint(weight * self.unit).astype(np.int64)
+        self._weighted = codes.astype(np.uint8)
+
     # -- exact answers ---------------------------------------------------------------------------------------
 
     def _n_records(self) -> int:
         return self._size
 
     def _class_counts(self, splits, nodes) -> np.ndarray:
+        """Class counts, each record by its weight, in steps of ``1 / unit``."""
+        if self._weighted is not None:
+            return counting.node_sums(
+                self._codes, self._weighted, weight_table(self.n_classes), splits, _slots(splits, nodes),
+                assignment=self._assignment, n_jobs=self._n_jobs,
+            )  # fmt: skip
         return counting.node_class_counts(
             self._codes, self._labels, self.n_classes, splits, _slots(splits, nodes),
             assignment=self._assignment, n_jobs=self._n_jobs,
         )  # fmt: skip
+
+    def _weights(self, splits, nodes) -> np.ndarray:
+        """Class counts, each record by its weight from 0 to 1."""
+        counts = self._class_counts(splits, nodes)
+        return counts if self.unit == 1 else counts / self.unit
 
     def _sizes(self, splits, nodes) -> np.ndarray:
         return self._moments(splits, nodes, 1)[:, 0]
@@ -110,12 +161,22 @@ class Records:
         """Class counts, or moments of the target in [0, 1], of both children of each candidate."""
         where = splits, _slots(splits, nodes), features, masks
         how = {"assignment": self._assignment, "n_jobs": self._n_jobs}
+        if self._weighted is not None:
+            table = weight_table(self.n_classes)
+            return counting.candidate_sums(self._codes, self._weighted, table, *where, **how) / self.unit
         if not n_moments:
             return counting.candidate_counts(self._codes, self._labels, self.n_classes, *where, **how)
         powers = _POWERS[:, :n_moments]
         return counting.candidate_sums(self._codes, self._labels, powers, *where, **how) / _UNITS[:n_moments]
 
     def _histograms(self, splits, nodes, allowed) -> np.ndarray:
+        if self._weighted is not None:
+            table = weight_table(self.n_classes)
+            found = counting.feature_histograms(
+                self._codes, self._weighted, len(table), self.cardinalities, splits, _slots(splits, nodes),
+                features=allowed, assignment=self._assignment, n_jobs=self._n_jobs,
+            )  # fmt: skip
+            return found @ table / self.unit
         return counting.feature_histograms(
             self._codes, self._labels, self.n_classes, self.cardinalities, splits, _slots(splits, nodes),
             features=allowed, assignment=self._assignment, n_jobs=self._n_jobs,
@@ -160,6 +221,21 @@ class Records:
     def _parts(self, n_nodes: int, cells: int):
         step = max(1, _CELLS // max(cells, 1))
         return [slice(start, start + step) for start in range(0, n_nodes, step)]
+
+
+def weight_levels(n_classes: int) -> int:
+    """Steps of a weight from 0 to 1: as many as leave room for the class in one code of 256."""
+    levels = min(127, 256 // n_classes - 1)
+    if levels < 1:
+        raise ValueError(f"weights leave room for at most 128 classes, not {n_classes}")
+    return levels
+
+
+@lru_cache(maxsize=8)
+def weight_table(n_classes: int) -> np.ndarray:
+    """What a record of each class and weight adds to the counts of the classes, in steps."""
+    levels = weight_levels(n_classes)
+    return np.kron(np.eye(n_classes, dtype=np.int64), np.arange(levels + 1)[:, None])
 
 
 def _slots(splits, nodes) -> np.ndarray:

@@ -26,7 +26,9 @@ class Sums(Records):
         """
         epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
         rate = epsilon / {ADD_REMOVE: 1, REPLACE_ONE: 2}[self._ledger.relation]
-        counts = mechanisms.two_sided_geometric(self._class_counts(splits, nodes), rate[:, None], self._chance)
+        counts = mechanisms.two_sided_geometric(
+            self._class_counts(splits, nodes), rate[:, None] / self.unit, self._chance
+        )
         self._ledger.charge(scopes, rate, 2 * rate, "count the classes of a leaf", "two-sided geometric")
         return counts
 

@@ -1,20 +1,38 @@
-"""The released boosted model: trees whose leaves hold votes, added up to a score for each class."""
+"""Boosted trees: the released model, whose leaves hold votes, and the rounds of the private learners.
+
+A round's tree learns from records that count for little where the trees before it are right.  What it says, and how
+loudly, is computed from the noisy counts of its leaves, which are paid for.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 
+from dpforest.bagging import share_out
+from dpforest.curator import WEIGHTS, Curator
+from dpforest.estimators import PrivateEstimator, check_choice, check_count
+from dpforest.privacy import ADD_REMOVE, REPLACE_ONE
 from dpforest.release import READERS, Predictor, Released, check_fits
-from dpforest.tree import Forest
+from dpforest.tree import Forest, Frontier, Growth
 
-__all__ = ["BoostedClassifier", "BoostedForest", "ReleasedBoosted"]
+__all__ = [
+    "NOISE", "BoostedClassifier", "BoostedForest", "PrivateBoostedClassifier", "ReleasedBoosted", "Round",
+    "check_number", "class_shares", "discrete_votes", "real_votes", "whole_votes",
+]  # fmt: skip
 
 SCALE = 1 << 20  # votes are whole numbers of this share
+NOISE = {ADD_REMOVE: 1.0, REPLACE_ONE: 2.0}  # scale of the noise of a leaf at epsilon 1, in records
+LOUDEST = 100.0  # vote that may be asked for
+
+
+# -- the released model ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +84,7 @@ class BoostedClassifier(ClassifierMixin, Predictor):
     _RELEASED = "boosted"
 
     def decision_function(self, X) -> np.ndarray:
-        """Scores of the classes, shape (n_rows, n_classes); with two classes, how far the second is ahead, (n_rows,)."""
+        """Scores of the classes, shape (n_rows, n_classes); of two classes how far the second is ahead, (n_rows,)."""
         return _decision(self._scores(X))
 
     def predict_proba(self, X) -> np.ndarray:
@@ -109,3 +127,188 @@ READERS["boosted", True] = ReleasedBoosted
 
 def _decision(scores: np.ndarray) -> np.ndarray:
     return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+
+# -- votes -----------------------------------------------------------------------------------------------------------
+
+
+def real_votes(counts: np.ndarray, noise: np.ndarray, *, smoothing: float, alpha_max: float) -> np.ndarray:
+    """Real AdaBoost's votes: the log shares of the classes in each leaf, less their mean.
+
+    Parameters
+    ----------
+    counts : ndarray of float, shape (n_leaves, n_classes)
+        Noisy weighted counts of a round's leaves; what is negative is taken as 0.
+    noise : ndarray of float, shape (n_leaves,)
+        Scale of their noise.
+    smoothing : float
+        So many times the noise are added to each leaf, in the proportions of the whole round.
+    alpha_max : float
+        The largest vote, for a class or against it.
+
+    Returns
+    -------
+    ndarray of float, shape (n_leaves, n_classes)
+        Zero throughout where all counts are 0 or less.
+    """
+    whole = np.maximum(counts.sum(axis=0), 0)
+    shares = whole / whole.sum() if whole.any() else np.full(len(whole), 1 / len(whole))
+    counts = np.maximum(counts, 0) + smoothing * noise[:, None] * shares
+    size = counts.sum(axis=1, keepdims=True)
+    shares = np.where(size > 0, counts / np.where(size > 0, size, 1), shares)
+    # a class that is not there says as much as one of share exp(-2 alpha_max)
+    said = np.log(np.maximum(shares, math.exp(-2 * alpha_max)))
+    return np.clip(said - said.mean(axis=1, keepdims=True), -alpha_max, alpha_max)
+
+
+def discrete_votes(counts: np.ndarray, *, alpha_max: float) -> np.ndarray:
+    """AdaBoost's votes: each leaf for its commonest class, all of a round as loudly as the round is right.
+
+    With tau the share of the round's counts that is not of its leaf's commonest class, that is SAMME's
+    ``alpha = ln((1 - tau) / tau) + ln(n_classes - 1)``, at least 0 and at most ``alpha_max``; with two classes, twice
+    AdaBoost's.  Parameters and returns are those of :func:`real_votes`.
+    """
+    best = np.eye(counts.shape[1])[counts.argmax(axis=1)]
+    counts = np.maximum(counts, 0)
+    right, wrong = (counts * best).sum(), (counts * (1 - best)).sum()
+    if not right:
+        return 0 * best
+    alpha = math.log(right * (counts.shape[1] - 1) / wrong) if wrong else math.inf
+    return min(max(alpha, 0.0), alpha_max) * best
+
+
+def whole_votes(votes: np.ndarray) -> np.ndarray:
+    """Votes as the whole numbers that are released."""
+    return np.rint(votes * SCALE).astype(np.int64)
+
+
+# -- the learners ----------------------------------------------------------------------------------------------------
+
+
+class Round:
+    """The leaves of the round that grows now, and what was paid for them.
+
+    Parameters
+    ----------
+    growth : Growth
+    curator : Curator
+    relation : {"add-remove", "replace-one"}
+    """
+
+    def __init__(self, growth: Growth, curator: Curator, relation: str):
+        self._growth, self._curator, self._unit = growth, curator, NOISE[relation]
+        self._leaves: list[Frontier] = []
+        self._counts: list[np.ndarray] = []
+        self._noise: list[np.ndarray] = []
+
+    def settle(self, leaves: Frontier, epsilon: float) -> None:
+        """Ask for the weighted class counts of these leaves, at that budget."""
+        counts = self._curator.count_classes(self._growth, leaves.nodes, leaves.scopes, epsilon)
+        self._leaves.append(leaves)
+        self._counts.append(counts / self._curator.unit)
+        self._noise.append(np.full(len(leaves), self._unit / epsilon))
+
+    def answers(self) -> tuple[np.ndarray, np.ndarray]:
+        """Noisy weighted counts of all leaves, shape (n_leaves, n_classes), and the scale of their noise."""
+        return np.concatenate(self._counts), np.concatenate(self._noise)
+
+    def vote(self, votes: np.ndarray) -> None:
+        """Say what the leaves answer: float64, shape (n_leaves, n_classes)."""
+        ends = np.cumsum([len(leaves) for leaves in self._leaves])[:-1]
+        for leaves, said in zip(self._leaves, np.split(whole_votes(votes), ends), strict=True):
+            self._growth.settle(leaves, said)
+
+
+class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
+    """Base of the private boosted classifiers: a paper's module adds its parameters and what it grows in a round.
+
+    A subclass has the parameters of :class:`~dpforest.estimators.PrivateEstimator` and ``n_estimators``, ``votes``,
+    ``weights``, ``learning_rate``, ``alpha_max``, ``smoothing``, ``class_weight``, ``sampling`` and ``max_nodes``; it
+    grows with ``_grow_round``, and as published with ``_grow_published``.
+    """
+
+    def _grow(self, curator, chance, schema, ledger, epsilon) -> BoostedForest:
+        if self.variant == "published":
+            return self._grow_published(curator, chance, schema, ledger, epsilon)
+        public = class_shares(self.class_weight, schema.classes)
+        each, sharing = share_out(self.sampling, curator, epsilon, self.n_estimators, self.relation)
+        growth = Growth(
+            self.n_estimators, schema.n_features, schema.n_classes, ledger, sharing, self.max_nodes
+        )  # fmt: skip
+        if public is not None:
+            curator.weigh(class_weights=public, rule=self.weights)
+        trees: list[Forest] = []
+        for number in range(self.n_estimators):
+            growth.begin(number)
+            grown = Round(growth, curator, self.relation)
+            self._grow_round(growth, curator, chance, schema, each, grown)
+            grown.vote(self.learning_rate * self._say(*grown.answers()))
+            trees.append(growth.release().tree(number))
+            if number + 1 < self.n_estimators:
+                said = BoostedForest(trees[-1]).votes()
+                curator.weigh(trees[-1], said, class_weights=public, rule=self.weights)
+        return BoostedForest(Forest.join(trees))
+
+    def _grow_round(self, growth, curator, chance, schema, epsilon: float, grown: Round) -> None:
+        """Grow the tree whose root is the frontier, and settle its leaves with ``grown``."""
+        raise NotImplementedError
+
+    def _grow_published(self, curator, chance, schema, ledger, epsilon) -> BoostedForest:
+        raise NotImplementedError
+
+    def _say(self, counts: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        if self.votes == "real":
+            return real_votes(counts, noise, smoothing=self.smoothing, alpha_max=self.alpha_max)
+        return discrete_votes(counts, alpha_max=self.alpha_max)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count(self.n_estimators, "n_estimators")
+        check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
+        check_choice(self.votes, "votes", ("real", "discrete"))
+        check_choice(self.weights, "weights", WEIGHTS)
+        check_choice(self.sampling, "sampling", ("all", "assignment"))
+        check_number(self.learning_rate, "learning_rate", 1e-6, 10)
+        check_number(self.alpha_max, "alpha_max", 1e-6, LOUDEST)
+        check_number(self.smoothing, "smoothing", 0, 1e6)
+
+    def _check_letter(self, schema, *names: str) -> None:
+        """As published: two classes, and none of the options that only the proved variant has."""
+        if schema.n_classes != 2:
+            raise ValueError(
+                f"variant='published' tells two classes apart, as in the paper, not {schema.n_classes}: use 'proved'"
+            )
+        every = ("votes", "weights", "learning_rate", "alpha_max", "smoothing", "class_weight", "sampling", *names)
+        default = type(self)().get_params()
+        if asked := {name: getattr(self, name) for name in every if getattr(self, name) != default[name]}:
+            raise ValueError(f"variant='published' is the paper to the letter, so not with {asked}: use 'proved'")
+
+
+def class_shares(class_weight, classes) -> np.ndarray | None:
+    """The public weight of each class, the largest being 1; None for no weights.
+
+    Parameters
+    ----------
+    class_weight : mapping or None
+        From classes to positive numbers; a class that is not in it has weight 1.
+    classes : ndarray
+    """
+    if class_weight is None:
+        return None
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            "class_weight must be None or map classes to positive numbers that are public, such as {'no': 1, 'yes': 3};"
+            f" weights like 'balanced' would be read off the records; got {class_weight!r}"
+        )
+    known = classes.tolist()
+    if unknown := [label for label in class_weight if label not in known]:
+        raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes {known}")
+    shares = [check_number(class_weight.get(label, 1), f"class_weight of {label!r}", 1e-9, 1e9) for label in known]
+    return np.array(shares) / max(shares)
+
+
+def check_number(value, name: str, least: float, most: float) -> float:
+    """A number from ``least`` to ``most``, else an error that names the parameter."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not least <= float(value) <= most:
+        raise ValueError(f"{name} must be a number from {least:g} to {most:g}, not {value!r}")
+    return float(value)

@@ -39,6 +39,9 @@ class Chance(Protocol):
     def poisson(self, size: int) -> np.ndarray:
         """``size`` independent whole numbers with Poisson's law of mean 1."""
 
+    def weighted(self, weights: np.ndarray, size: int) -> np.ndarray:
+        """``size`` independent indices of ``weights``, each with a probability in proportion to its weight."""
+
     def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
         """One index per row of ``scores`` (m, K), drawn from ``law(scores, rate)``; ``kind`` names the mechanism."""
 
@@ -74,6 +77,9 @@ class Seeded:
 
     def poisson(self, size: int) -> np.ndarray:
         return self._rng.poisson(1.0, size)
+
+    def weighted(self, weights: np.ndarray, size: int) -> np.ndarray:
+        return _landings(weights, self._rng.random(size))
 
     def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
         heap = np.cumsum(law(scores, rate), axis=1)
@@ -143,6 +149,10 @@ class Replay:
 
     def poisson(self, size: int) -> np.ndarray:
         raise NotEnumerableError("a Poisson number has infinitely many values, so replay cannot visit them")
+
+    def weighted(self, weights: np.ndarray, size: int) -> np.ndarray:
+        law = (np.asarray(weights) / np.sum(weights)).tolist()
+        return np.array([self._choose(law) for _ in range(size)], dtype=np.int64)
 
     def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
         return np.array([self._choose(row) for row in law(scores, rate)], dtype=np.int64)
@@ -222,6 +232,9 @@ class Secure:
             active, n = np.sort(np.concatenate([up, down])), n + 1
         return found
 
+    def weighted(self, weights: np.ndarray, size: int) -> np.ndarray:
+        return _landings(weights, self.integers(1 << 53, size) / (1 << 53))
+
     def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
         rates = np.broadcast_to(rate, len(scores))
         return np.array([self._select_one(kind, s, r) for s, r in zip(scores, rates, strict=True)], dtype=np.int64)
@@ -251,6 +264,14 @@ class Secure:
             laplace = dp.m.make_laplace(*space, scale=1.0 / float(value))
             noise[cells] = laplace([0] * int(cells.sum()))
         return noise
+
+
+def _landings(weights, shares: np.ndarray) -> np.ndarray:
+    """Which weight each share of their sum, in [0, 1), lands on."""
+    heap = np.cumsum(weights)
+    # a rounding error in the product must not fall off the end, nor on a weight of 0
+    last = np.searchsorted(heap, heap[-1])
+    return np.minimum(np.searchsorted(heap, shares * heap[-1], side="right"), last)
 
 
 def _next_possible(law, start: int) -> int | None:

@@ -143,6 +143,15 @@ class Forest:
         """The forest of one tree of this one; its table of nodes is shared."""
         return replace(self, **_reachable(self, self.roots[number : number + 1]))
 
+    def prune(self, nodes: np.ndarray) -> tuple[Forest, np.ndarray]:
+        """The forest in which these inner nodes are leaves that say nothing, and which of the nodes are still there."""
+        columns = {name: getattr(self, name).copy() for name in ("feature", "first_child", "arity", "multiway", "mask")}
+        columns["feature"][nodes] = -1
+        for name in ("first_child", "arity", "multiway", "mask"):
+            columns[name][nodes] = 0
+        pruned = replace(self, **columns)
+        return replace(pruned, **_reachable(pruned, self.roots)), _below(pruned, self.roots)
+
     @classmethod
     def join(cls, forests: Iterable[Forest]) -> Forest:
         """The trees of several forests, one after the other."""
@@ -238,11 +247,17 @@ class Growth:
         self._level = 1
         forest = ledger.open("forest", [0], kind=sharing)
         scopes = ledger.open("level 1", np.repeat(forest, n_trees))
-        self.frontier = Frontier(self.roots.copy(), scopes, np.ones((n_trees, n_features), dtype=bool))
+        self.frontier = self._starts = Frontier(self.roots.copy(), scopes, np.ones((n_trees, n_features), dtype=bool))
 
     @property
     def n_nodes(self) -> int:
         return len(self.feature)
+
+    def begin(self, tree: int) -> Frontier:
+        """Make the root of one tree the frontier, where trees grow one after the other."""
+        self._level = 1
+        self.frontier = self._starts[tree : tree + 1]
+        return self.frontier
 
     def room(self, arities: np.ndarray) -> np.ndarray:
         """Which of the nodes, in their order, may get that many children within ``max_nodes``."""
@@ -424,16 +439,21 @@ def _proper_subsets(chance: Chance, n: int, size: int) -> np.ndarray:
 
 def _reachable(forest: Forest, roots: np.ndarray) -> dict[str, np.ndarray]:
     """The arrays of the nodes below these roots, in their order, with their own numbers."""
-    kept, nodes = [roots], roots
-    while (inner := nodes[forest.feature[nodes] >= 0]).size:
-        nodes = _ranges(forest.first_child[inner], forest.arity[inner])
-        kept.append(nodes)
-    nodes = np.sort(np.concatenate(kept))
+    nodes = _below(forest, roots)
     number = np.zeros(forest.n_nodes, dtype=np.int32)
     number[nodes] = np.arange(len(nodes), dtype=np.int32)
     columns = {name: getattr(forest, name)[nodes] for name in _DTYPES if name != "roots"}
     columns["first_child"] = np.where(columns["feature"] >= 0, number[columns["first_child"]], 0).astype(np.int32)
     return {**columns, "roots": number[roots]}
+
+
+def _below(forest: Forest, roots: np.ndarray) -> np.ndarray:
+    """These roots and all nodes below them, in order."""
+    kept, nodes = [roots], roots
+    while (inner := nodes[forest.feature[nodes] >= 0]).size:
+        nodes = _ranges(forest.first_child[inner], forest.arity[inner])
+        kept.append(nodes)
+    return np.sort(np.concatenate(kept))
 
 
 def _weight(size: np.ndarray, half: np.ndarray) -> np.ndarray:

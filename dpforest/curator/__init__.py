@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from dpforest.curator.choices import CALIBRATIONS, STOP, Choices
 from dpforest.curator.peeks import Peeks
+from dpforest.curator.records import WEIGHTS
 from dpforest.curator.sums import Sums
 from dpforest.privacy import claim
 
-__all__ = ["CALIBRATIONS", "STOP", "Curator"]
+__all__ = ["CALIBRATIONS", "STOP", "WEIGHTS", "Curator"]
 
 
 @claim("def-two-doors")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -12,7 +13,14 @@ from dpforest.moments import Design
 from dpforest.privacy import Ledger, claim
 from dpforest.schema import TARGET_LEVELS
 
-__all__ = ["Records"]
+__all__ = ["WEIGHTS", "Records"]
+
+#: Weights by the margin m of a record's class, cut off below at 0: ``exp(-m / 2)`` as in AdaBoost but never above 1
+#: (MadaBoost's cap), or the logistic loss's ``2 / (1 + exp(m))``.
+WEIGHTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "capped": lambda margin: np.exp(-margin / 2),
+    "logistic": lambda margin: 2 / (1 + np.exp(np.minimum(margin, 700))),
+}
 
 _POWERS = np.arange(256)[:, None] ** np.arange(3)  # of the target's codes
 _UNITS = np.array([1.0, TARGET_LEVELS, TARGET_LEVELS**2])
@@ -38,8 +46,9 @@ class Records:
         self._n_jobs = n_jobs
         #: Weight of a record of full weight in every count: counts are in steps of ``1 / unit``.
         self.unit = 1
-        self._said = 0.0  # by the released trees, of each record: (n_rows, n_classes)
+        self._said: np.ndarray | None = None  # by the released trees, of each record: (n_rows, n_classes)
         self._weighted: np.ndarray | None = None  # class and weight of each record in one code
+        self._held = self._codes[:, :0], self._labels[:0]  # codes and labels that were put aside
 
     # -- who sees which record -------------------------------------------------------------------------------
 
@@ -92,36 +101,45 @@ class Records:
         self._labels = self._labels[rows]
         self._assignment = np.repeat(np.arange(n_trees, dtype=np.int32), per_tree)
 
-    @claim("thm-own-weights")
-    def weigh(self, forest, values: np.ndarray, class_weights=None, rule: str = "capped") -> None:
+    @claim("thm-own-weights", "lem-weighted-sse")
+    def weigh(self, forest=None, values=None, *, class_weights=None, rule: str = "capped") -> None:
         """Give each record a weight, by its own label and by what released trees say of it, and by nothing else.
 
         Parameters
         ----------
-        forest : Forest
+        forest : Forest or None
             Released trees; what they say is added to what earlier ones said.
         values : ndarray of float64, shape (n_nodes, n_classes)
             What each leaf says for each class, public.
         class_weights : ndarray of float, shape (n_classes,), or None
-            Public weights of the classes, at most 1.
+            Public weights of the classes, from 0 to 1.
         rule : {"capped", "logistic"}
-            With m the margin of the record's class over the best other one, ``min(1, exp(-m / 2))`` or
-            ``min(1, 2 / (1 + exp(m)))``.
+            How the margin of the record's class over the best other one makes a weight: one of ``WEIGHTS``.
 
         Guarantee
         ---------
         Answers nothing, and costs nothing.  From here on a record counts for at most 1, in steps of ``1 / unit``, so
-        that every query costs what it cost without weights (:prf:ref:`thm-own-weights`).
+        that every query costs what it cost without weights (:prf:ref:`thm-own-weights`).  Of the scores this holds for
+        sums over the children, such as ``gini``, and not for shares of the node, such as ``normalised_gini``.
+
+        Notes
+        -----
+        A weight below half a step is 0: the record no longer counts.
         """
-        self._said = self._said + counting.sum_values(self._codes, forest, values, n_jobs=self._n_jobs)
         rows = np.arange(len(self._labels))
-        own = self._said[rows, self._labels]
+        if self._said is None:
+            self._said = np.zeros((len(rows), self.n_classes))
+        if forest is not None:
+            self._said += counting.sum_values(self._codes, forest, values, n_jobs=self._n_jobs)
         others = self._said.copy()
         others[rows, self._labels] = -np.inf
-        margin = own - others.max(axis=1)
-        weight = np.exp(-np.maximum(margin, 0) / 2) if rule == "capped" else 2 / (1 + np.exp(np.maximum(margin, 0)))
+        weight = WEIGHTS[rule](np.maximum(self._said[rows, self._labels] - others.max(axis=1), 0))
         if class_weights is not None:
             weight = weight * np.asarray(class_weights)[self._labels]
+        self._count_by(weight)
+
+    def _count_by(self, weight: np.ndarray) -> None:
+        """Let each record count for its weight, from 0 to 1, in steps of ``1 / unit``."""
         self.unit = weight_levels(self.n_classes)
         codes = self._labels * np.int64(self.unit + 1) + np.rint(weight * self.unit).astype(np.int64)
         self._weighted = codes.astype(np.uint8)
@@ -142,6 +160,18 @@ class Records:
             self._codes, self._labels, self.n_classes, splits, _slots(splits, nodes),
             assignment=self._assignment, n_jobs=self._n_jobs,
         )  # fmt: skip
+
+    def _held_counts(self, splits, nodes) -> np.ndarray:
+        """Class counts of the records that were put aside."""
+        codes, labels = self._held
+        return counting.node_class_counts(
+            codes, labels, self.n_classes, splits, _slots(splits, nodes), n_jobs=self._n_jobs
+        )  # fmt: skip
+
+    def _hits(self, tree, codes, labels) -> np.ndarray:
+        """For which of these records the votes of a tree's leaf are for their own class, bool."""
+        votes = counting.sum_values(codes, tree, tree.values.astype(float), n_jobs=self._n_jobs)
+        return votes.argmax(axis=1) == labels
 
     def _weights(self, splits, nodes) -> np.ndarray:
         """Class counts, each record by its weight from 0 to 1."""

@@ -1,0 +1,170 @@
+"""CART as published papers grow and prune it, from exact counts that the curator lets them peek at.
+
+Cuts of numeric features are given; among them and all two-way divisions of the categories a node takes the split of
+least Gini impurity, and the grown tree is pruned by its weakest links.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpforest import scores
+from dpforest.tree import Forest
+
+__all__ = ["Cuts", "best_splits", "weakest_links"]
+
+
+class Cuts:
+    """The cuts of numeric features, in the columns of :meth:`~dpforest.curator.Curator.choose_cut`.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (n_features,)
+        Codes of each feature.
+    ordered : ndarray of bool, shape (n_features,)
+        Which features are numeric.
+    n_nodes : int
+        Nodes that begin with the whole range of every feature.
+    """
+
+    def __init__(self, sizes: np.ndarray, ordered: np.ndarray, n_nodes: int = 1):
+        self.owner = np.repeat(np.arange(len(sizes)), sizes)
+        self.code = np.concatenate([np.arange(size) for size in sizes])
+        self._cut = ordered[self.owner]
+        self._starts = np.cumsum(sizes) - sizes
+        #: First and last code that a node's records may have, shape (n_nodes, 2, n_features).
+        self.ranges = np.tile([np.zeros_like(sizes), sizes - 1], (n_nodes, 1, 1))
+
+    def columns(self, nodes) -> np.ndarray:
+        """The cuts inside the ranges of these nodes: bool, shape (n_nodes, n_columns)."""
+        low, high = self.ranges[nodes][:, :, self.owner].transpose(1, 0, 2)
+        return self._cut & (low <= self.code) & (self.code < high)
+
+    def owners(self, columns: np.ndarray) -> np.ndarray:
+        """Which features have one of the ``columns`` (n_nodes, n_columns): bool (n_nodes, n_features)."""
+        return np.logical_or.reduceat(columns, self._starts, axis=1)
+
+    def divide(self, nodes, features: np.ndarray, ends: np.ndarray) -> None:
+        """Go on to the children, two by two, of these nodes, cut after code ``ends``; -1 for divided categories."""
+        ranges = np.repeat(self.ranges[nodes], 2, axis=0)
+        cut = np.flatnonzero(ends >= 0)
+        ranges[2 * cut, 1, features[cut]] = ends[cut]
+        ranges[2 * cut + 1, 0, features[cut]] = ends[cut] + 1
+        self.ranges = ranges
+
+
+def best_splits(
+    histograms: np.ndarray, cuts: np.ndarray, features: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The binary split of each node that leaves the least Gini impurity; the first feature in a tie.
+
+    Parameters
+    ----------
+    histograms : ndarray, shape (n_nodes, sum of the sizes, 2)
+        Class counts of each code of each feature.
+    cuts : ndarray of int, shape (n_nodes, n_features)
+        The last code below the cut of a numeric feature; -1 for a categorical one, whose codes are divided at will.
+    features : ndarray of bool, shape (n_nodes, n_features)
+        Which ones each node considers; at least one.
+    sizes : ndarray of int, shape (n_features,)
+
+    Returns
+    -------
+    feature : ndarray of int, shape (n_nodes,)
+    code : ndarray of int, shape (n_nodes,)
+        The last code below the cut; -1 where categories were divided.
+    mask : ndarray of uint64, shape (n_nodes, 4)
+        Which codes go to the second child.
+
+    Notes
+    -----
+    Of the ``(2^v - 2) / 2`` divisions of v categories one of least impurity puts those with the smaller shares of the
+    second class on one side (Breiman, Friedman, Olshen and Stone, 1984, theorem 4.5), so ``v - 1`` are compared.
+    """
+    n_nodes, starts = len(histograms), np.cumsum(sizes) - sizes
+    best = np.full(n_nodes, -np.inf)
+    feature, code = np.zeros(n_nodes, dtype=np.int32), np.full(n_nodes, -1)
+    right = np.zeros((n_nodes, 256), dtype=bool)
+    for column in np.flatnonzero(features.any(axis=0)):
+        counts = histograms[:, starts[column] : starts[column] + sizes[column]]
+        total = counts.sum(axis=2)
+        share = np.divide(counts[..., 1], total, out=np.full(total.shape, -1.0), where=total > 0)
+        numeric = cuts[:, column] >= 0
+        order = np.where(numeric[:, None], np.arange(sizes[column]), np.argsort(share, axis=1, kind="stable"))
+        below = np.take_along_axis(counts, order[..., None], axis=1).cumsum(axis=1)
+        children = np.stack([below, counts.sum(axis=1, keepdims=True) - below], axis=2)
+        quality = scores.gini(children)
+        quality[:, -1] = -np.inf  # nothing is left for the second child
+        places = np.arange(sizes[column])
+        quality[numeric[:, None] & (places != cuts[:, column, None])] = -np.inf
+        place = quality.argmax(axis=1)
+        quality = np.take_along_axis(quality, place[:, None], axis=1)[:, 0]
+        better = features[:, column] & (quality > best)
+        best[better], feature[better] = quality[better], column
+        code[better] = cuts[better, column]
+        rank = np.argsort(order, axis=1)
+        right[better] = False
+        right[better, : sizes[column]] = rank[better] > place[better, None]
+    return feature, code, np.packbits(right, axis=1, bitorder="little").view(np.uint64)
+
+
+def weakest_links(
+    tree: Forest, leaves: np.ndarray, counts: np.ndarray, held: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which inner nodes of a tree CART's cost-complexity pruning makes leaves.
+
+    Time after time the inner nodes whose subtrees save the fewest errors per leaf become leaves; of the trees on the
+    way, that with the fewest errors on the held-out records is kept, and of several the smallest.
+
+    Parameters
+    ----------
+    tree : Forest
+        Of one tree, each node after its parent.
+    leaves : ndarray of int, shape (n_leaves,)
+    counts, held : ndarray, shape (n_leaves, n_classes)
+        Class counts of the leaves on the records that the tree was grown on, and on those held out.
+
+    Returns
+    -------
+    pruned : ndarray of int
+        The roots of the pruned subtrees.
+    height : ndarray of int
+        Levels below them.
+    """
+    n_nodes = tree.n_nodes
+    grown, aside = (np.zeros((n_nodes, counts.shape[1]), dtype=np.int64) for _ in range(2))
+    grown[leaves], aside[leaves] = counts, held
+    height = np.zeros(n_nodes, dtype=np.int64)
+    children: dict[int, list[int]] = {}
+    for node in reversed(np.flatnonzero(tree.arity).tolist()):
+        below = children[node] = list(range(tree.first_child[node], tree.first_child[node] + tree.arity[node]))
+        grown[node], aside[node] = grown[below].sum(axis=0), aside[below].sum(axis=0)
+        height[node] = 1 + height[below].max()
+    said = grown.argmax(axis=1)
+    cost = grown.sum(axis=1) - grown.max(axis=1)
+    errors = aside.sum(axis=1) - aside[np.arange(n_nodes), said]
+    kept, fewest = children, np.inf
+    while True:
+        size, saved, wrong = np.ones(n_nodes), cost.copy(), errors.copy()
+        for at in sorted(children, reverse=True):
+            size[at], saved[at], wrong[at] = (part[children[at]].sum() for part in (size, saved, wrong))
+        if wrong[0] <= fewest:
+            kept, fewest = children, wrong[0]
+        if not children:
+            break
+        inner = np.array(sorted(children))
+        strength = (cost[inner] - saved[inner]) / (size[inner] - 1)
+        children = _without(children, set(inner[strength <= strength.min()].tolist()))
+    reached = {0, *(child for below in kept.values() for child in below)}
+    pruned = np.array(sorted(at for at in reached if height[at] and at not in kept), dtype=np.int64)
+    return pruned, height[pruned]
+
+
+def _without(children: dict[int, list[int]], cut: set[int]) -> dict[int, list[int]]:
+    """The inner nodes that a tree still has once those of ``cut`` are leaves."""
+    left, reached = {}, [0]
+    for at in reached:
+        if at in children and at not in cut:
+            left[at] = children[at]
+            reached += children[at]
+    return left

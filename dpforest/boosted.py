@@ -7,8 +7,8 @@ loudly, is computed from the noisy counts of its leaves, which are paid for.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
@@ -24,7 +24,7 @@ from dpforest.tree import Forest, Frontier, Growth
 
 __all__ = [
     "NOISE", "BoostedClassifier", "BoostedForest", "PrivateBoostedClassifier", "ReleasedBoosted", "Round",
-    "check_number", "class_shares", "discrete_votes", "real_votes", "whole_votes",
+    "adaboost", "check_number", "class_shares", "discrete_votes", "one_vote", "peek", "real_votes", "whole_votes",
 ]  # fmt: skip
 
 SCALE = 1 << 20  # votes are whole numbers of this share
@@ -168,7 +168,7 @@ def discrete_votes(counts: np.ndarray, *, alpha_max: float) -> np.ndarray:
     ``alpha = ln((1 - tau) / tau) + ln(n_classes - 1)``, at least 0 and at most ``alpha_max``; with two classes, twice
     AdaBoost's.  Parameters and returns are those of :func:`real_votes`.
     """
-    best = np.eye(counts.shape[1])[counts.argmax(axis=1)]
+    best = one_vote(counts).astype(float)
     counts = np.maximum(counts, 0)
     right, wrong = (counts * best).sum(), (counts * (1 - best)).sum()
     if not right:
@@ -282,6 +282,56 @@ class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
         default = type(self)().get_params()
         if asked := {name: getattr(self, name) for name in every if getattr(self, name) != default[name]}:
             raise ValueError(f"variant='published' is the paper to the letter, so not with {asked}: use 'proved'")
+
+
+def adaboost(
+    curator: Curator, n_rounds: int, grow: Callable[[int, float], Forest], error: tuple[str, str],
+    update: tuple[str, str],
+) -> BoostedForest:  # fmt: skip
+    """AdaBoost's rounds as published papers run them, on exact errors and on weights that add up to 1.
+
+    Parameters
+    ----------
+    curator : Curator
+    n_rounds : int
+    grow : callable
+        ``grow(number, alpha)``: the tree of that round, with one vote in each leaf; ``alpha`` is that of the round
+        before, 1 at first.
+    error, update : pairs of str
+        What is read unpaid for a tree's error and for the new weights, and where the paper does it.
+
+    Notes
+    -----
+    An error tau above 1/2 ends the rounds, without that round unless it is the first, whose tree then has no vote.  A
+    tree without errors has an infinite ``alpha = ln((1 - tau) / tau) / 2``: it outvotes all before it, and no round
+    follows.  A leaf votes alpha for its class and against the other.
+    """
+    trees: list[Forest] = []
+    alphas: list[float] = []
+    for number in range(n_rounds):
+        tree = grow(number, alphas[-1] if alphas else 1.0)
+        tau = peek(curator.peek_error, error, tree)
+        if tau > 0.5:
+            trees = trees or [replace(tree, values=np.zeros_like(tree.values))]
+            break
+        alphas.append(math.log((1 - tau) / tau) / 2 if tau else 1 + math.fsum(alphas))
+        against = (tree.feature < 0)[:, None] - tree.values
+        trees.append(replace(tree, values=whole_votes(alphas[-1] * (tree.values - against))))
+        if not tau:
+            break
+        peek(curator.peek_boost, update, tree, alphas[-1])
+    return BoostedForest(Forest.join(trees))
+
+
+def peek(query: Callable, leak: tuple[str, str], *arguments):
+    """The unpaid answer to a query of the curator; ``leak`` is what is read, and where the paper reads it."""
+    what, where = leak
+    return query(*arguments, what=what, where=where)
+
+
+def one_vote(counts: np.ndarray) -> np.ndarray:
+    """One vote of each leaf for its commonest class: int64, shape (n_leaves, n_classes)."""
+    return np.eye(counts.shape[1], dtype=np.int64)[counts.argmax(axis=1)]
 
 
 def class_shares(class_weight, classes) -> np.ndarray | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -145,9 +146,10 @@ class Forest:
 
     def prune(self, nodes: np.ndarray) -> tuple[Forest, np.ndarray]:
         """The forest in which these inner nodes are leaves that say nothing, and which of the nodes are still there."""
-        columns = {name: getattr(self, name).copy() for name in ("feature", "first_child", "arity", "multiway", "mask")}
+        cut = ("feature", "first_child", "arity", "multiway", "mask")
+        columns: dict[str, Any] = {name: getattr(self, name).copy() for name in cut}
         columns["feature"][nodes] = -1
-        for name in ("first_child", "arity", "multiway", "mask"):
+        for name in cut[1:]:
             columns[name][nodes] = 0
         pruned = replace(self, **columns)
         return replace(pruned, **_reachable(pruned, self.roots)), _below(pruned, self.roots)
@@ -437,7 +439,7 @@ def _proper_subsets(chance: Chance, n: int, size: int) -> np.ndarray:
     return bits
 
 
-def _reachable(forest: Forest, roots: np.ndarray) -> dict[str, np.ndarray]:
+def _reachable(forest: Forest, roots: np.ndarray) -> dict[str, Any]:
     """The arrays of the nodes below these roots, in their order, with their own numbers."""
     nodes = _below(forest, roots)
     number = np.zeros(forest.n_nodes, dtype=np.int32)

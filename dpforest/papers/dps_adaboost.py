@@ -13,7 +13,15 @@ import numpy as np
 
 from dpforest import budgets, scores
 from dpforest.bagging import n_candidates, random_features
-from dpforest.boosted import NOISE, BoostedForest, PrivateBoostedClassifier, check_number, whole_votes
+from dpforest.boosted import (
+    NOISE,
+    BoostedForest,
+    PrivateBoostedClassifier,
+    adaboost,
+    check_number,
+    one_vote,
+    peek,
+)  # fmt: skip
 from dpforest.cart import Cuts, best_splits, weakest_links
 from dpforest.estimators import MAX_DEPTH, check_choice, check_count
 from dpforest.mechanisms import SELECTIONS
@@ -202,28 +210,18 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             self.n_estimators, schema.n_features, schema.n_classes, ledger, "sequential", self.max_nodes
         )  # fmt: skip
         curator.hold_out(HELD_OUT)
-        trees: list[Forest] = []
-        alphas: list[float] = []
-        for number in range(self.n_estimators):
-            each = _round_budget(epsilon / self.n_estimators, alphas[-1] if alphas else 1.0)
-            _peek(curator.draw_by_weight, DRAW)
-            tree = self._grow_letter(growth, number, curator, chance, ordered, each / (self.max_depth + 1))
-            tau = _peek(curator.peek_error, ERROR, tree)
-            if tau > 0.5:
-                trees = trees or [replace(tree, values=np.zeros_like(tree.values))]
-                break
-            alphas.append(math.log((1 - tau) / tau) / 2 if tau else 1 + math.fsum(alphas))
-            against = (tree.feature < 0)[:, None] - tree.values
-            trees.append(replace(tree, values=whole_votes(alphas[-1] * (tree.values - against))))
-            if not tau:
-                break
-            _peek(curator.peek_boost, UPDATE, tree, alphas[-1])
-        return BoostedForest(Forest.join(trees))
+
+        def grow(number: int, alpha: float) -> Forest:
+            budget = _round_budget(epsilon / self.n_estimators, alpha)
+            peek(curator.draw_by_weight, DRAW)
+            return self._grow_letter(growth, number, curator, chance, ordered, budget / (self.max_depth + 1))
+
+        return adaboost(curator, self.n_estimators, grow, ERROR, UPDATE)
 
     def _grow_letter(self, growth, number, curator, chance, ordered, epsilon: float) -> Forest:
         """Algorithm 1, pruned: a tree with one vote in each leaf.  ``epsilon`` is the share of a level."""
         # the largest weight is taken for the sensitivity of a count of records: the curator would use 1, or 2
-        louder = NOISE[self.relation] / _peek(curator.peek_largest_weight, WEIGHTS)
+        louder = NOISE[self.relation] / peek(curator.peek_largest_weight, WEIGHTS)
         size = n_candidates(self.max_features, len(ordered))
         cuts = Cuts(curator.cardinalities, ordered)
         growth.begin(number)
@@ -236,18 +234,18 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             columns = cuts.columns(np.arange(len(frontier)))
             usable = cuts.owners(columns) | (~ordered & (curator.cardinalities > 1))
             inner = usable.any(axis=1) & (level < self.max_depth)
-            inner &= (_peek(curator.peek, PURITY, growth, frontier.nodes) > 0).sum(axis=1) > 1
+            inner &= (peek(curator.peek, PURITY, growth, frontier.nodes) > 0).sum(axis=1) > 1
             inner[inner] = growth.room(np.full(inner.sum(), 2))
             leaves = frontier[~inner]
             if len(leaves):
                 counts = curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon / 2 * louder)
-                growth.settle(leaves, _votes(counts))
+                growth.settle(leaves, one_vote(counts))
                 counted.append((leaves.nodes, counts))
             if not inner.any():
                 break
             parents, features = frontier[inner], random_features(chance, usable[inner], size)
             found = self._cut(curator, growth, parents, columns[inner], cuts, features & ordered, epsilon)
-            histograms = _peek(curator.peek_histograms, GINI, growth, parents.nodes, features)
+            histograms = peek(curator.peek_histograms, GINI, growth, parents.nodes, features)
             chosen, ends, masks = best_splits(histograms, found, features, curator.cardinalities)
             cuts.divide(np.flatnonzero(inner), chosen, ends)
             growth.branch(parents, chosen, np.full(len(parents), 2), masks=masks, reuse=True)
@@ -275,14 +273,14 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     @claim("cex-refund")
     def _prune(self, curator, tree: Forest, scopes, ends, counts, budget: float) -> Forest:
         """Prune by the records put aside, and hand the budget of what was pruned to the node above it."""
-        held = _peek(curator.peek_held_out, PRUNE, tree, ends)
+        held = peek(curator.peek_held_out, PRUNE, tree, ends)
         cut, height = weakest_links(tree, ends, counts, held)
         pruned, left = tree.prune(cut)
         if not len(cut):
             return pruned
         nodes = np.searchsorted(left, cut)
         values = pruned.values.copy()
-        values[nodes] = _votes(curator.count_classes(pruned, nodes, scopes[cut], height * budget))
+        values[nodes] = one_vote(curator.count_classes(pruned, nodes, scopes[cut], height * budget))
         return replace(pruned, values=values)
 
     def _check_parameters(self) -> None:
@@ -308,13 +306,3 @@ def _round_budget(share: float, alpha: float) -> float:
             "(CART-DPsAdaBoost algorithm 3, line 3): the paper has no algorithm here; use variant='proved'"
         )
     return budget
-
-
-def _votes(counts: np.ndarray) -> np.ndarray:
-    """One vote for the commonest class."""
-    return np.eye(counts.shape[1], dtype=np.int64)[counts.argmax(axis=1)]
-
-
-def _peek(query, leak: tuple[str, str], *arguments):
-    what, where = leak
-    return query(*arguments, what=what, where=where)

@@ -31,7 +31,12 @@ from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.privacy import REPLACE_ONE
 
 COLUMNS = {"numeric": {"a": (0, 1)}, "categorical": {"b": ["x", "y", "z"], "c": ["u", "v"]}}
-SCHEMAS = {"classifier": Schema(**COLUMNS, classes=[0, 1, 2]), "regressor": Schema(**COLUMNS, target=(0, 2))}
+SCHEMAS = {
+    "classifier": Schema(**COLUMNS, classes=[0, 1, 2]), "regressor": Schema(**COLUMNS, target=(0, 2)),
+    "of two": Schema(**COLUMNS, classes=[0, 1]),
+}  # fmt: skip
+#: Whose published form tells two classes apart.
+OF_TWO = {"DPAdaBoostClassifier", "DPsAdaBoostClassifier"}
 #: Whose published form reads nothing unpaid.
 WITHOUT_LEAKS = {"DiffLRRegressor", "FunctionalMechanismClassifier", "FunctionalMechanismRegressor"}
 COUNTING = ["node_class_counts", "node_sums", "feature_histograms", "candidate_counts", "candidate_sums", "products"]
@@ -46,7 +51,7 @@ def learners() -> list[type]:
 
 
 def schema_of(kind) -> Schema:
-    return SCHEMAS[get_tags(kind()).estimator_type]
+    return SCHEMAS["of two" if kind.__name__ in OF_TWO else get_tags(kind()).estimator_type]
 
 
 def configured(kind, **parameters):
@@ -61,6 +66,8 @@ def settings(kind) -> list[dict]:
     """Enough options that every query of the curator is asked."""
     every: list[dict] = [{}, {"relation": "replace-one"}, {"variant": "published"}]
     more = {"leaf": "counts", "stop": "never", "selection": "exponential", "sampling": "poisson"}
+    if kind.__name__ in OF_TWO:
+        more["sampling"] = "assignment"
     if kind.__name__.startswith("RandomTrees"):
         more["split"] = "multiway"
     return every + [{name: value} for name, value in more.items() if name in inspect.signature(kind).parameters]
@@ -70,18 +77,19 @@ CASES = [(kind, options) for kind in learners() for options in settings(kind)]
 cases = pytest.mark.parametrize(("kind", "options"), CASES, ids=str)
 
 
-def table(seed: int, n: int = 900):
+def table(kind, seed: int, n: int = 900):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"a": rng.random(n), "b": rng.choice(list("xyz"), n), "c": rng.choice(list("uv"), n)})
     y = (X.a > 0.5).astype(int) + (X.b == "x")
-    return X, 2 - y if seed % 2 else y
+    y = 2 - y if seed % 2 else y
+    return X, np.minimum(y, 1) if kind.__name__ in OF_TWO else y
 
 
 def fit(kind, options, seed: int = 0) -> str:
     """All that a fit lets out: the model, and its ledger."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnprovenPrivacyWarning)
-        model = configured(kind, **options).fit(*table(seed))
+        model = configured(kind, **options).fit(*table(kind, seed))
     return json.dumps(model.to_dict()) + str(model.ledger_)
 
 
@@ -113,6 +121,9 @@ class FixedAnswers:
     def node_sums(self, codes, labels, table, splits, slots, **_):
         return self._answer(int(slots.max(initial=-1)) + 1, table.shape[1])
 
+    def sum_values(self, codes, splits, values, **_):
+        return np.zeros((codes.shape[1], values.shape[1]))
+
     def products(self, codes, labels, columns, answer, intercept):
         size = int(intercept) + sum(table.shape[1] for table in (*columns, answer))
         half = self._answer(size, size)
@@ -127,6 +138,7 @@ def test_a_learner_knows_what_the_curator_answers_and_nothing_else(kind, options
     """With answers that do not depend on the records, nothing that is let out does."""
     honest = fit(kind, options, seed=0), fit(kind, options, seed=1)
     assert honest[0] != honest[1]
+    monkeypatch.setattr(records.Records, "_hits", lambda self, tree, codes, labels: np.arange(len(labels)) % 5 > 0)
     monkeypatch.setattr(records, "counting", FixedAnswers(1))
     assert fit(kind, options, seed=0) == fit(kind, options, seed=1)
     first = fit(kind, options)
@@ -163,7 +175,7 @@ def test_the_curator_is_gone_when_the_fit_is_done(kind, options, monkeypatch):
     monkeypatch.setattr(estimators, "Curator", Watched)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnprovenPrivacyWarning)
-        model = configured(kind, **options).fit(*table(0))
+        model = configured(kind, **options).fit(*table(kind, 0))
     gc.collect()
     assert len(made) == 3
     assert [reference() for reference in made] == [None] * 3
@@ -210,7 +222,7 @@ def test_every_count_is_asked_for_by_the_curator_and_charged(kind, options, monk
 
 @pytest.mark.parametrize("kind", learners(), ids=lambda kind: kind.__name__)
 def test_leaks_are_in_the_ledger_of_the_published_variant_and_of_no_proved_one(kind):
-    X, y = table(0)
+    X, y = table(kind, 0)
     for options in settings(kind):
         model = configured(kind, **options)
         with warnings.catch_warnings(record=True) as caught:
@@ -240,7 +252,7 @@ def test_a_learner_that_peeks_is_found_out():
             return forest
 
     with pytest.raises(AssertionError, match="nothing is released"):
-        configured(Cheat).fit(*table(0))
+        configured(Cheat).fit(*table(kind, 0))
 
 
 # -- the chance ------------------------------------------------------------------------------------------------------
@@ -269,6 +281,9 @@ class Recorder(Seeded):
     def poisson(self, size):
         return self._keep(super().poisson(size))
 
+    def weighted(self, weights, size):
+        return self._keep(super().weighted(weights, size))
+
     def select(self, kind, law, scores, rate):
         return self._keep(super().select(kind, law, scores, rate))
 
@@ -292,6 +307,9 @@ class Tape(Recorder):
         return self.left.pop(0)
 
     def poisson(self, size):
+        return self.left.pop(0)
+
+    def weighted(self, weights, size):
         return self.left.pop(0)
 
     def select(self, kind, law, scores, rate):
@@ -321,7 +339,7 @@ def test_the_draws_decide_the_model(kind, options):
 
 
 def encoded(model, schema, seed):
-    X, y = table(seed)
+    X, y = table(type(model), seed)
     labels = schema.encode_target(y)[0] if schema.classes is None else schema.encode_labels(y)
     return schema.encode(X, model.n_bins).codes, labels
 
@@ -341,7 +359,7 @@ def test_nobody_elses_randomness_is_used(kind, options):
 @pytest.mark.parametrize("kind", learners(), ids=lambda kind: kind.__name__)
 def test_a_model_from_the_secure_source(kind):
     pytest.importorskip("opendp", reason="the release extra is not installed")
-    X, y = table(0)
+    X, y = table(kind, 0)
     models = [configured(kind, epsilon=0.1, source="secure", random_state=None).fit(X, y) for _ in range(3)]
     assert len({json.dumps(model.to_dict()) for model in models}) > 1  # no seed: a fit cannot be repeated
     for model in models:

@@ -22,7 +22,7 @@ FLOORS = {
     "grid": 0, "schema": 0, "privacy": 0, "chance": 0,
     "mechanisms": 1, "scores": 1, "budgets": 1, "moments": 1,
     "counting": 2, "curator": 2,
-    "tree": 3, "release": 3, "estimators": 3, "bagging": 3, "linear": 3,
+    "tree": 3, "release": 3, "estimators": 3, "bagging": 3, "linear": 3, "boosted": 3, "cart": 3,
     "papers": 4,
     "audit": 5,
 }  # fmt: skip
@@ -37,6 +37,11 @@ SAME_FLOOR = {
     ("release", "tree"): "what is released is a forest",
     ("estimators", "release"): "a fitted estimator is a released model too",
     ("linear", "release"): "a linear model is released like a forest",
+    ("boosted", "release"): "boosted trees are released like a forest",
+    ("boosted", "tree"): "boosted trees are trees",
+    ("boosted", "bagging"): "rounds share the records like the trees of a forest",
+    ("boosted", "estimators"): "the rounds are what two papers' estimators share",
+    ("cart", "tree"): "what is pruned is a tree",
     ("audit", "plots"): "what an audit found can be looked at",
 }
 
@@ -60,6 +65,18 @@ TABLE_FUNCTIONS = {
     "release": {"predict", "predict_proba", "_codes", "_leaf_sums"},
     "tree": {"sum_leaves"},
     "linear": {"predict", "predict_proba", "_scores", "scores"},
+    "boosted": {
+        "decision_function",
+        "predict",
+        "predict_proba",
+        "staged_predict",
+        "staged_predict_proba",
+        "staged_decision_function",
+        "scores",
+        "staged_scores",
+        "_scores",
+        "_staged",
+    },
 }
 #: Public methods of the curator that need not charge, and why.
 UNCHARGED = {
@@ -68,6 +85,8 @@ UNCHARGED = {
     "split_equally": "draws a random order of the records, and answers nothing",
     "bootstrap": "draws records with replacement, and answers nothing",
     "poisson_bootstrap": "draws a number for each record, and answers nothing",
+    "weigh": "weighs each record by itself and by what is released, and answers nothing",
+    "hold_out": "draws a random order of the records, and answers nothing",
 }
 
 

@@ -74,14 +74,6 @@ class Peeks(Records):
 
     # -- AdaBoost as published: weights that are shares of all records ------------------------------------------
 
-    def hold_out(self, share: float) -> None:
-        """Put a random share of the records aside, but never all of them: for :meth:`peek_held_out` alone."""
-        order = self._chance.permutation(self._size)
-        self._size -= min(round(share * self._size), max(self._size - 1, 0))
-        kept, held = order[: self._size], order[self._size :]
-        self._held = np.ascontiguousarray(self._codes[:, held]), self._labels[held]
-        self._codes, self._labels = np.ascontiguousarray(self._codes[:, kept]), self._labels[kept]
-
     @claim("cex-holdout-pruning")
     def peek_held_out(self, splits, nodes, *, what: str, where: str) -> np.ndarray:
         """The *exact* class counts of each node among the records that were put aside; a leak."""

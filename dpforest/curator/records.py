@@ -95,6 +95,14 @@ class Records:
         rows = np.repeat(np.tile(np.arange(self._size), n_trees), copies)
         self._resample(rows, copies.reshape(n_trees, -1).sum(axis=1), n_trees)
 
+    def hold_out(self, share: float) -> None:
+        """Put a random share of the records aside, but never all of them: for ``peek_held_out`` alone."""
+        order = self._chance.permutation(self._size)
+        self._size -= min(round(share * self._size), max(self._size - 1, 0))
+        kept, held = order[: self._size], order[self._size :]
+        self._held = np.ascontiguousarray(self._codes[:, held]), self._labels[held]
+        self._codes, self._labels = np.ascontiguousarray(self._codes[:, kept]), self._labels[kept]
+
     def _resample(self, rows, per_tree, n_trees: int) -> None:
         """Keep the records ``rows``, repetitions included; each tree has the next ``per_tree`` of them."""
         self._codes = np.ascontiguousarray(self._codes[:, rows])

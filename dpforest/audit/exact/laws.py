@@ -83,7 +83,13 @@ def answers(schema: Schema, targets=None) -> list[int]:
 
 def released(model) -> Hashable:
     """What tells one released model from another: all its arrays, as byte strings in the order of its fields."""
+    model = _trees(model)
     return tuple(np.asarray(getattr(model, column.name)).tobytes() for column in fields(model))
+
+
+def _trees(model):
+    """The forest inside a model that is one but for how it predicts."""
+    return getattr(model, "forest", model)
 
 
 def law_of(
@@ -119,6 +125,7 @@ def describe(estimator, schema: Schema, dataset: Dataset, output: Hashable) -> s
     """The released model ``output`` in words."""
     for model, _ in _branches(_fit(estimator, schema, dataset, _Quiet), dataset, _Silent()):
         if released(model) == output:
+            model = _trees(model)
             if not isinstance(model, Forest):
                 return f"{model}, made of noisy sums beyond both"
             return "\n".join(model.describe(schema.columns, tree) for tree in range(model.n_trees))
@@ -283,6 +290,7 @@ def check_counts_unused(estimator, schema: Schema, dataset: Dataset) -> None:
             return doors[-1]
 
         for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, _Silent()):
+            model = _trees(model)
             forest = isinstance(model, Forest)
             shape = (model.feature, model.mask, model.first_child) if forest else ()
             kept = tuple(part.tobytes() for answer in doors.pop().kept for part in answer)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 
 from dpforest import scores
-from dpforest.audit.report.learners import LEARNERS, learner
+from dpforest.audit.report.learners import learner
 from dpforest.audit.report.primitives import Counts, Selection, TextbookLaplace
+from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, STATISTICAL, Subject
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import ADD_REMOVE, RELATIONS, check_epsilon

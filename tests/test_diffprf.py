@@ -21,6 +21,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from test_estimators import INFINITY, _SchemaFromData
 
 from dpforest import Schema, UnprovenPrivacyWarning, load
 from dpforest.audit import exact_audit
@@ -488,6 +490,22 @@ def test_the_full_table_of_nodes_ends_branches():
 
 
 # -- the estimator ---------------------------------------------------------------------------------------------------
+
+
+class SchemaFree(_SchemaFromData, DiffPRFClassifier):
+    pass
+
+
+CHECKED = [
+    SchemaFree(epsilon=1000.0, n_estimators=5, max_depth=2, max_features="all", random_state=0),
+    SchemaFree(epsilon=1000.0, n_estimators=1, max_depth=2, stop="never", sampling="assignment", random_state=0),
+]
+
+
+@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
+@parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: INFINITY)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
 
 
 def test_it_is_an_estimator(tmp_path):

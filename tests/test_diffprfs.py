@@ -21,6 +21,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from test_estimators import INFINITY, _SchemaFromData
 
 from dpforest import Schema, UnprovenPrivacyWarning, load, scores
 from dpforest.audit import exact_audit
@@ -571,6 +573,22 @@ def test_the_published_ledger_has_the_leak(relation):
 
 
 # -- the estimator ---------------------------------------------------------------------------------------------------
+
+
+class SchemaFree(_SchemaFromData, DiffPRFsClassifier):
+    pass
+
+
+CHECKED = [
+    SchemaFree(epsilon=1000.0, n_estimators=5, max_depth=4, max_features="all", random_state=0),
+    SchemaFree(epsilon=2000.0, n_estimators=5, max_depth=4, two_stage=True, sampling="poisson", random_state=0),
+]
+
+
+@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
+@parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: INFINITY)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
 
 
 def test_it_is_an_estimator(tmp_path):

@@ -121,7 +121,7 @@ COUNT, CHOOSE = "count the classes of a leaf", "choose a cut by gini"
 @relations
 def test_the_levels_share_what_the_leaves_leave(relation):
     """Two trees at 1/2 each; a quarter of that for the leaves, the rest for three levels; a stop passes it on."""
-    options = {"n_estimators": 2, "leaf_share": 0.25, "relation": relation}
+    options = {"n_estimators": 2, "leaf_share": 0.25, "level_ratio": 1, "relation": relation}
     full = model(**options, stop="never").fit(*table(200))
     branches = {(f"level {level}", CHOOSE): {Fraction(1, 8)} for level in (1, 2, 3)}
     assert spendings(full.ledger_, relation) == branches | {("level 4", COUNT): {Fraction(1, 8)}}
@@ -131,6 +131,10 @@ def test_the_levels_share_what_the_leaves_leave(relation):
     }  # fmt: skip
     single = model(**options, max_depth=0).fit(*table(200))
     assert spendings(single.ledger_, relation) == {("level 1", COUNT): {Fraction(1, 2)}}
+    # each level half of the level above: 4, 2 and 1 parts of 7
+    halves = model(**options | {"level_ratio": 0.5, "leaf_share": 1 / 8}, stop="never").fit(*table(200))
+    branches = {(f"level {level}", CHOOSE): {Fraction(2 ** (3 - level), 16)} for level in (1, 2, 3)}
+    assert spendings(halves.ledger_, relation) == branches | {("level 4", COUNT): {Fraction(1, 16)}}
 
 
 @relations

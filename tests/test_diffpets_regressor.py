@@ -217,7 +217,9 @@ def test_the_ledger_is_epsilon_exactly(relation):
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_what_a_leaf_gets(relation, share):
     """Alignment: a leaf at the bottom has the leaves' share, one that stopped has all that is left on its path."""
-    common = {"n_estimators": 1, "max_depth": 4, "leaf_share": share, "relation": relation, "epsilon": 2.0}
+    common = {
+        "n_estimators": 1, "max_depth": 4, "leaf_share": share, "level_ratio": 1, "relation": relation, "epsilon": 2.0,
+    }  # fmt: skip
     for margin, leaves in ((-1e6, {2.0 * share}), (1e6, {2.0 * (1 - (1 - share) / 4)})):
         estimator = model(stop_margin=margin, **common).fit(X, Y)
         told = str(estimator.ledger_)

@@ -189,12 +189,12 @@ def test_tables_and_targets_of_any_type():
 
 # -- what is spent ---------------------------------------------------------------------------------------------------
 
-NAMES = ("epsilon", "sampling", "selection", "criterion", "stop", "max_depth", "cuts_per_feature")
+NAMES = ("epsilon", "sampling", "selection", "criterion", "stop", "max_depth", "cuts_per_feature", "level_ratio")
 GRID = [
     dict(zip(NAMES, values, strict=True))
     for values in product(
         (0.01, 1.0, 30.0), ("all", "assignment", "poisson"), ("permute-and-flip", "exponential"),
-        ("between", "sse", "mass-gap", "variance", "weighted-variance"), ("candidate", "never"), (0, 3), (1, 4),
+        ("between", "sse", "mass-gap", "variance", "weighted-variance"), ("candidate", "never"), (0, 3), (1, 4), (0.3, 1.0),
     )
 ]  # fmt: skip
 GRID = [one for one in GRID if one["stop"] == "never" or "variance" not in one["criterion"]]
@@ -203,7 +203,7 @@ GRID = [one for one in GRID if one["stop"] == "never" or "variance" not in one["
 @relations
 def test_the_ledger_is_epsilon_exactly(relation):
     """Every run spends its whole budget and no more; what it costs under the other relation is there too."""
-    for options in GRID[:: 5 if relation == REPLACE_ONE else 3]:
+    for options in GRID[:: 11 if relation == REPLACE_ONE else 7]:
         estimator = model(relation=relation, **options).fit(X, Y)
         assert estimator.ledger_.leaks == []
         assert estimator.ledger_.epsilon == pytest.approx(options["epsilon"], rel=1e-12), options
@@ -313,6 +313,8 @@ BAD = [
     ({"criterion": "variance"}, ValueError, "use stop='never'"),
     ({"leaf_share": 0}, ValueError, "strictly between 0 and 1"),
     ({"leaf_share": 1}, ValueError, "strictly between 0 and 1"),
+    ({"level_ratio": 0}, ValueError, "level_ratio must be positive"),
+    ({"level_ratio": 1.5}, ValueError, "level_ratio must be a number from 0 to 1"),
     ({"leaf_share": math.nan}, ValueError, "leaf_share must be a number from 0 to 1"),
     ({"shrinkage": -1}, ValueError, "shrinkage must be a number from 0"),
     ({"shrinkage": math.inf}, ValueError, "shrinkage must be a number from 0"),
@@ -495,7 +497,7 @@ def by_hand(forest, node: int, above: np.ndarray, half: float) -> dict[int, np.n
 
 @pytest.mark.parametrize("shrinkage", [0.5, 5.0, 50.0])
 def test_shrinkage_is_that_of_the_definition(shrinkage):
-    forest = model(shrinkage=shrinkage, epsilon=3.0).fit(X, Y).forest_
+    forest = model(shrinkage=shrinkage, epsilon=3.0, leaf_share=0.5).fit(X, Y).forest_
     assert forest.shrinkage == pytest.approx(shrinkage * TARGET_LEVELS / (3.0 / 3 * 0.5), rel=1e-12)
     shares = forest.shares()
     for root in forest.roots:

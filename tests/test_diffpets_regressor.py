@@ -194,7 +194,8 @@ GRID = [
     dict(zip(NAMES, values, strict=True))
     for values in product(
         (0.01, 1.0, 30.0), ("all", "assignment", "poisson"), ("permute-and-flip", "exponential"),
-        ("between", "sse", "mass-gap", "variance", "weighted-variance"), ("candidate", "never"), (0, 3), (1, 4), (0.3, 1.0),
+        ("between", "sse", "mass-gap", "variance", "weighted-variance"), ("candidate", "never"), (0, 3), (1, 4),
+        (0.3, 1.0),
     )
 ]  # fmt: skip
 GRID = [one for one in GRID if one["stop"] == "never" or "variance" not in one["criterion"]]

@@ -181,7 +181,8 @@ def look(
     if layer == STATISTICAL:
         return empirical(
             subject.sample, pairs, subject.claim, n=scale.n, confidence=confidence, random_state=rng,
-            relation=subject.relation, law=subject.law, features=subject.features, events=scale.events,
+            relation=subject.relation, law=subject.law, features=subject.features,
+            events=[kind for kind in scale.events if kind in subject.events],
             progress=progress,
         )  # fmt: skip
     estimator = subject.estimator

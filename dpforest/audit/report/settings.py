@@ -54,6 +54,9 @@ class Learner:
         Whether the features of the universe are numeric ones; else they are categories.
     masks : bool
         Whether its trees may differ in nothing but where they cut a feature of two codes.
+    sparing : bool
+        Whether the report samples only what tells more than the other layers: the first setting, what is refuted, and
+        what cannot be replayed.
     """
 
     estimator: type[PrivateEstimator]
@@ -65,6 +68,7 @@ class Learner:
     sizes: tuple[int, ...] = ()
     numeric: bool = False
     masks: bool = False
+    sparing: bool = True
 
     def most_replayed(self, model) -> float:
         """Records of the largest telling pair that is replayed: a bootstrap of n has n^n branches."""
@@ -82,11 +86,11 @@ class Learner:
 
 def _sampling(model) -> str:
     """Which records a tree sees, by name."""
-    if hasattr(model, "_option"):
-        return model._option("sampling")
     if not hasattr(model, "sampling"):
         return "all"
-    return "bootstrap" if model.variant == "published" else model.sampling
+    if model.variant == "published":
+        return "bootstrap"
+    return "all" if model.sampling == "auto" else model.sampling
 
 
 def _sharing(model) -> str:
@@ -178,12 +182,12 @@ _LIFTED = {"variant": "published", "fit_intercept": True}
 LEARNERS = {
     "edprf": Learner(
         EDPRFClassifier, _EDPRF, lambda model: "parallel", lambda model: True, lambda model: model.leaf == "label",
-        {ADD_REMOVE: _PURITY, REPLACE_ONE: _PURITY},
+        {ADD_REMOVE: _PURITY, REPLACE_ONE: _PURITY}, sparing=False,
     ),
     "random-trees": Learner(
         RandomTreesClassifier,
         (({}, 2, 1), ({"split": "multiway"}, 2, 1), ({"n_estimators": 2}, 2, 1), ({"variant": "published"}, 4, None)),
-        _sharing, broken={ADD_REMOVE: _HEIGHT}, sizes=(8,),
+        _sharing, broken={ADD_REMOVE: _HEIGHT}, sizes=(8,), sparing=False,
     ),
     "random-trees-regressor": Learner(
         RandomTreesRegressor,

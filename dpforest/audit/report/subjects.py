@@ -119,7 +119,9 @@ class Subject:
     why : str
         Why they must.
     lacking : mapping
-        Layers that cannot look at it, and why.
+        Layers that do not look at it, and why.
+    events : tuple of str
+        Kinds of events that the statistical layer may try, as far as the scale has them.
     """
 
     name: str
@@ -141,6 +143,7 @@ class Subject:
     expected: frozenset[str] = frozenset()
     why: str = ""
     lacking: Mapping[str, str] = field(default_factory=dict)
+    events: tuple[str, ...] = KINDS
 
     @property
     def key(self) -> str:

@@ -258,8 +258,10 @@ def resampled(paper: Paper, data) -> dict:
     return {tree: (p, ()) for tree, p in law.items()}
 
 
-#: Options apart from the defaults: one cut of each of the paper's K features, half of the budget for the leaves.
-PLAIN = {"max_features": "sqrt", "cuts_per_feature": 1, "leaf_share": 0.5, "level_ratio": 1.0}
+#: Options apart from the defaults: Gini, one cut of each of the paper's K features, half of the budget for the leaves.
+PLAIN = {
+    "criterion": "gini", "max_features": "sqrt", "cuts_per_feature": 1, "leaf_share": 0.5, "level_ratio": 1.0,
+}  # fmt: skip
 
 
 def plain(**options) -> DiffPETsClassifier:

@@ -198,7 +198,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     selection : {"permute-and-flip", "exponential"}
         Mechanism of the cuts, and of label leaves.
     criterion : {"gini", "gini-gain", "majority", "normalised-gini"}
-        Split utility.
+        Split utility if proved; the published one is Gini.
     leaf : {"counts", "label"}
         A leaf says noisy class counts, which the forest adds up, or one label.
     leaf_share : float
@@ -281,6 +281,9 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         self.source = source
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def _score(self):
+        return scores.gini if self.variant == "published" else super()._score()
 
     def _finished(self, curator, growth, frontier):
         what, where = PURITY

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from numbers import Integral
 
 from dpforest.privacy import claim
 
-__all__ = ["PLANS", "SPLITS", "Shares", "aligned_leaf", "harmonic", "leaf_budget", "uniform"]
+__all__ = ["PLANS", "SPLITS", "Shares", "aligned_leaf", "geometric", "harmonic", "leaf_budget", "uniform"]
 
 
 @claim("def-uniform-budget")
@@ -46,6 +47,28 @@ def harmonic(epsilon, depth: int) -> list:
     [Fraction(2, 11), Fraction(3, 11), Fraction(6, 11)]
     """
     weights = [Fraction(1, levels_left) for levels_left in range(_check_depth(depth), 0, -1)]
+    return [epsilon * share for share in _shares(weights, epsilon)]
+
+
+def geometric(epsilon, depth: int, ratio) -> list:
+    """Shares of ``depth`` levels, each ``ratio`` times that of the level above; their sum is ``epsilon``.
+
+    Parameters
+    ----------
+    epsilon, depth
+        As in :func:`harmonic`.
+    ratio : float or Fraction
+        Positive; below 1 the root gets most, 1 is :func:`uniform`.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> geometric(Fraction(1), 3, Fraction(1, 2))
+    [Fraction(4, 7), Fraction(2, 7), Fraction(1, 7)]
+    """
+    if not 0 < ratio < math.inf:
+        raise ValueError(f"ratio must be a positive number, not {ratio!r}")
+    weights = [Fraction(ratio) ** level for level in range(_check_depth(depth))]
     return [epsilon * share for share in _shares(weights, epsilon)]
 
 
@@ -110,6 +133,8 @@ class Shares:
     leaf : float or None
         Share of the whole, between 0 and 1, that is kept for the last level, where only leaves are; the plan divides
         the rest over the levels above.  None: the plan divides the whole over all levels.
+    ratio : float or None
+        The levels above get shares by :func:`geometric` in the place of the plan's.
 
     Guarantee
     ---------
@@ -117,11 +142,13 @@ class Shares:
     (:prf:ref:`thm-aligned`, :prf:ref:`thm-stop-budget`).
     """
 
-    def __init__(self, plan: str, epsilon: float, depth: int, leaf: float | None = None):
+    def __init__(self, plan: str, epsilon: float, depth: int, leaf: float | None = None, ratio: float | None = None):
         self.depth = _check_depth(depth)
         self._epsilon = epsilon
         self._aligned = plan.startswith("aligned")
         split = SPLITS["uniform" if plan.endswith("uniform") else "harmonic"]
+        if ratio is not None:
+            split = partial(geometric, ratio=ratio)
         if math.isinf(epsilon):
             self._levels = [epsilon] * depth
         elif leaf is None or depth == 1:

@@ -18,8 +18,9 @@ from typing import Any
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit
 from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
-from dpforest.audit.report.learners import LEARNERS, default_universe, learner
+from dpforest.audit.report.learners import default_universe, learner
 from dpforest.audit.report.report import Report, look, plain, run, spell, versions
+from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, LAYERS, SCALES, Scale, Subject
 from dpforest.chance import NotEnumerableError
 from dpforest.mechanisms import SELECTIONS
@@ -126,10 +127,11 @@ def _audit(asked: argparse.Namespace) -> int:
 
 
 def _list() -> int:
+    wide = max(map(len, NAMES))
     for name in LEARNERS:
-        print(f"{name:<18} estimator; --option takes its parameters")
+        print(f"{name:<{wide}} estimator; --option takes its parameters")
     for name in MECHANISMS:
-        print(f"{name:<18} mechanism" + ("; --option score=NAME" if name in SELECTIONS else ""))
+        print(f"{name:<{wide}} mechanism" + ("; --option score=NAME" if name in SELECTIONS else ""))
     print(f"scores: {', '.join(SCORES)}")
     return 0
 
@@ -141,7 +143,7 @@ def _one(asked: argparse.Namespace, epsilon: float) -> int:
     subject = _subject(asked, epsilon)
     layers = [layer for layer in LAYERS if layer in (asked.layers or subject.layers)]
     if lacking := [layer for layer in layers if layer not in subject.layers]:
-        raise _RefusedError(f"{subject.name} is a mechanism and keeps no accounts: leave out --layers {lacking[0]}")
+        raise _RefusedError(f"{subject.refusal(lacking[0])}: leave out --layers {lacking[0]}")
     scale = _scale(asked, subject, layers)
     bars = not asked.quiet and sys.stderr.isatty()
     if not asked.quiet:
@@ -154,6 +156,9 @@ def _one(asked: argparse.Namespace, epsilon: float) -> int:
             raise _RefusedError(f"{layer}: {error}") from None
         if not asked.quiet:
             print(f"{layer:<12} {found[layer]}", *_details(found[layer]), sep=f"\n{'':<13}")
+    if not asked.quiet and not asked.layers:
+        for layer, why in subject.lacking.items():
+            print(f"{layer:<12} not looked at: {why}")
     broken = [layer for layer in layers if found[layer].violated]
     said = f"VIOLATED, by {', '.join(broken)}" if broken else f"no violation found, by {', '.join(layers)}"
     print(f"{'verdict':<12} {said}" + (f"\n{'':<13}to be expected: {subject.why}" if subject.why else ""))

@@ -116,7 +116,7 @@ def two_sided_geometric(counts, rate, chance: Chance) -> np.ndarray:
     counts : array-like of int
     rate : float or array broadcastable to ``counts``
         ``epsilon / L1``, where L1 is the L1 sensitivity of ``counts``: 1 for a whole histogram under add-remove,
-        2 under replace-one.  At least 1e-12, for fainter rates make noise that does not fit an integer; ``inf``
+        2 under replace-one.  At least 1e-15, for fainter rates make noise that does not fit an integer; ``inf``
         turns the noise off.
     chance : Chance
 
@@ -136,8 +136,8 @@ def two_sided_geometric(counts, rate, chance: Chance) -> np.ndarray:
     if counts.dtype.kind not in "iu":
         raise TypeError("geometric noise is for integer counts; a real number would leak through its fraction")
     rate = np.asarray(rate, dtype=float)
-    if not (rate >= 1e-12).all():  # also refuses NaN, which a source would take for "no noise"
-        raise ValueError(f"rate must be at least 1e-12 and not NaN, got {rate.min()}")
+    if not (rate >= 1e-15).all():  # also refuses NaN, which a source would take for "no noise"
+        raise ValueError(f"rate must be at least 1e-15 and not NaN, got {rate.min()}: ask with a larger epsilon")
     return counts.astype(np.int64) + chance.two_sided_geometric(rate, counts.shape)
 
 

@@ -875,7 +875,7 @@ def test_runs_are_a_number_or_all():
         ((((0, 0, 0),), ((0, 0, 0),)), "no pair of neighbours under add-remove"),
         (((), ((0, 0, 0), (0, 0, 1))), "no pair of neighbours"),
         ((((0, 0, 0),), ((0, 0, 1),)), "which one of them lacks"),
-        (((), ((0, 0, 2),)), r"a record is a tuple of 2 codes and a class, each below \[2, 2, 2\]"),
+        (((), ((0, 0, 2),)), r"a record is a tuple of 2 codes and a class or target, each below \[2, 2, 2\]"),
         (((), ((0, 0),)), "holds .0, 0."),
         (((), ((0, 0, 0.5),)), "holds .0, 0, 0.5."),
         (((), ("abc",)), "holds 'abc'"),

@@ -347,7 +347,7 @@ def test_moves_reach_every_pair_and_no_other(relation):
     every = set()
     for pair in neighbours(list(datasets([2], 2, 3)), relation):
         every |= {pair, pair[::-1]}
-    world, rng = _Tables([2], 2, relation, 3), np.random.default_rng(0)
+    world, rng = _Tables([2], [0, 1], relation, 3), np.random.default_rng(0)
     start = min(every)
     seen, todo = {start}, [start]
     while todo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import oracle
@@ -210,6 +210,33 @@ def test_uniform_shares():
         assert budgets.uniform(ONE, depth) == [Fraction(1, depth)] * depth
         assert all(math.isclose(share, 0.7 / depth, rel_tol=1e-12) for share in budgets.uniform(0.7, depth))
     assert {"uniform": budgets.uniform, "harmonic": budgets.harmonic} == budgets.SPLITS
+
+
+@pytest.mark.parametrize("ratio", [Fraction(1, 3), Fraction(1, 2), 0.75, 1, 2])
+def test_geometric_shares(ratio):
+    for depth in DEPTHS:
+        shares = budgets.geometric(ONE, depth, ratio)
+        assert sum(shares) == 1
+        assert all(below == above * Fraction(ratio) for above, below in pairwise(shares))
+    assert budgets.geometric(ONE, 4, 1) == budgets.uniform(ONE, 4)
+    assert budgets.geometric(0.7, 3, 0.5) == pytest.approx([0.4, 0.2, 0.1])
+    for bad in (0, -1, math.inf, math.nan):
+        with pytest.raises(ValueError, match="ratio must be a positive number"):
+            budgets.geometric(1.0, 3, bad)
+
+
+@pytest.mark.parametrize("plan", budgets.PLANS)
+@pytest.mark.parametrize("leaf", [None, 0.25])
+@pytest.mark.parametrize("ratio", [None, 0.5, 1])
+def test_no_path_spends_more_than_the_budget(plan, leaf, ratio):
+    """Whether its leaf is at the bottom, has no feature left, or stopped; exactly the budget if aligned."""
+    shares = budgets.Shares(plan, 2.0, 4, leaf, ratio)
+    for level in range(1, 5):
+        for stopped in {False, level < 4}:
+            spent = [shares.branch(above) for above in range(1, level + stopped)]
+            path = sum(spent) + shares.leaf(level, stopped)
+            assert path == pytest.approx(2.0) if plan.startswith("aligned") or level + stopped == 4 else path < 2.0
+    assert budgets.Shares(plan, math.inf, 4, leaf, ratio).leaf(2, True) == math.inf
 
 
 def test_float_budgets_give_floats():

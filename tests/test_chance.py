@@ -63,6 +63,8 @@ def draws(source, n: int) -> dict[str, tuple[list, dict]]:
             geometric_cells(0.7, 6),
         ),
     }
+    one = [math.exp(-1) / math.factorial(k) for k in range(6)]
+    every["poisson"] = source.poisson(n).clip(max=6).tolist(), dict(enumerate([*one, 1 - sum(one)]))
     for kind, law in LAWS.items():
         chosen = source.select(kind, law, table, np.full(n, 0.8)).tolist()
         every[kind] = chosen, dict(enumerate(law(vector, 0.8)))
@@ -263,6 +265,8 @@ def test_replay_refuses_what_it_cannot_enumerate():
     with pytest.raises(NotEnumerableError, match="infinitely many"):
         list(outcomes(lambda chance: mechanisms.two_sided_geometric([1, 2], [1.0, math.inf], chance)))
     assert not Replay().two_sided_geometric(np.array(math.inf), (3,)).any()  # noise turned off
+    with pytest.raises(NotEnumerableError, match="Poisson number has infinitely many values"):
+        Replay().poisson(1)
     with pytest.raises(ValueError, match="without a possible outcome"):
         Replay().select("any", lambda s, r: [[Fraction(0)]], [[0]], None)
 
@@ -271,9 +275,56 @@ def test_replay_refuses_what_it_cannot_enumerate():
 
 
 def test_secure_draws_follow_their_laws():
-    # it cannot be seeded, so the threshold is generous: six tests at 1e-6 fail by chance once in 170 000 runs
+    # it cannot be seeded, so the threshold is generous: seven tests at 1e-6 fail by chance once in 140 000 runs
     for verb, (values, law) in draws(secure(), 3000).items():
         assert fits(values, law) > 1e-6, verb
+
+
+def fixed_points(n: int) -> dict[int, Fraction]:
+    """Law of how many things a random permutation of n leaves in place: ``1/k!`` times a start of the series of 1/e."""
+    inverse = [sum((Fraction((-1) ** j, math.factorial(j)) for j in range(m + 1)), Fraction(0)) for m in range(n + 1)]
+    return {k: p / math.factorial(k) for k, p in enumerate(reversed(inverse)) if p}
+
+
+class Halted(Secure):
+    """The secure source, whose uniform numbers are replayed for ``steps`` draws; then it is made to stop."""
+
+    def __init__(self, replay: Replay, steps: int):
+        self._replay, self._steps = replay, steps
+
+    def integers(self, high, size):
+        if high > self._steps:
+            return np.full(size, -1)  # below every guard: nothing changes, and the loop ends
+        return self._replay.integers(high, size)
+
+
+class Exact(Replay):
+    def _uniform(self, n):
+        return [Fraction(1, n)] * n
+
+
+def test_secure_poisson_numbers_are_exact():
+    """Stopped after n draws, every uniform number enumerated, in fractions: the fixed points of a permutation of n.
+
+    These tend to Poisson's law: the series of 1/e breaks off after n - k terms, so P(k) is off by less than the next.
+    """
+    for n in range(1, 7):
+        law: dict = {}
+        for found, p in outcomes(lambda chance: int(Halted(chance, n).poisson(1)[0]), Exact()):  # noqa: B023
+            law[found] = law.get(found, 0) + p
+        assert law == fixed_points(n)
+        fixed = Counter(sum(i == j for i, j in enumerate(order)) for order in permutations(range(n)))
+        assert law == {k: Fraction(count, math.factorial(n)) for k, count in fixed.items()}
+        assert sum(law.values()) == 1
+        for k in range(n + 1):
+            limit = math.exp(-1) / math.factorial(k)
+            assert abs(float(law.get(k, 0)) - limit) < 1 / math.factorial(k) / math.factorial(n - k + 1)
+    # two at once are independent
+    pairs: dict = {}
+    for found, p in outcomes(lambda chance: tuple(Halted(chance, 4).poisson(2).tolist()), Exact()):
+        pairs[found] = pairs.get(found, 0) + p
+    four = fixed_points(4)
+    assert pairs == {(a, b): four[a] * four[b] for a in four for b in four}
 
 
 def test_secure_integers_are_not_biased_by_the_modulus():
@@ -331,7 +382,7 @@ def test_secure_says_what_to_install(monkeypatch):
 
 def test_every_source_has_every_verb():
     verbs = [name for name, value in vars(door.Chance).items() if callable(value) and not name.startswith("_")]
-    assert {"integers", "subsets", "permutation", "select", "two_sided_geometric"} <= set(verbs)
+    assert {"integers", "subsets", "permutation", "poisson", "select", "two_sided_geometric"} <= set(verbs)
     for source in (Seeded, Replay, Secure):
         for verb in verbs:
             asked, given = (inspect.signature(getattr(c, verb)).parameters for c in (door.Chance, source))
@@ -346,6 +397,9 @@ def test_shapes_of_uniform_draws(make):
     assert source.subsets(3, 3, 2).tolist() == [[0, 1, 2]] * 2
     assert source.subsets(3, 0, 2).shape == (2, 0)
     assert source.subsets(3, 2, 0).shape == (0, 2)
+    if not isinstance(source, Replay):
+        assert source.poisson(0).shape == (0,)
+        assert source.poisson(3).dtype == np.int64
     assert source.permutation(1).tolist() == [0]
     assert sorted(source.permutation(5).tolist()) == list(range(5))
     with pytest.raises((ValueError, ZeroDivisionError)):

@@ -146,6 +146,23 @@ def test_one_record_moves_both_parts_at_once():
     assert float((weights * np.abs(np.outer(corner, corner))).sum()) == pytest.approx(0.6, rel=1e-12)
 
 
+@pytest.mark.claim("thm-diff-lr-split")
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_replaced_record_costs_at_most_epsilon(fit_intercept):
+    """All pairs of records of a number and a choice: the changes of the products times the rates of their noise."""
+    schema = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, target=(0, 1))
+    model = DiffLRRegressor(epsilon=0.6, schema=schema, n_bins=3, relation=REPLACE_ONE, fit_intercept=fit_intercept)
+    weights = rates(model, schema)
+    design = Design.of(schema, 3, "centred" if fit_intercept else "unit", fit_intercept)
+    records = [
+        np.array([*[1] * fit_intercept, *design.columns[0][x], *design.columns[1][c], *design.answer[y]])
+        for x in range(3) for c in range(3) for y in (0, 120, 240)
+    ]  # fmt: skip
+    products = [np.outer(record, record) for record in records]
+    worst = max(float((weights * np.abs(one - other)).sum()) for one in products for other in products)
+    assert 0.5 < worst <= 0.6 * (1 + 1e-12)
+
+
 def test_without_noise_it_is_least_squares():
     X, y = people()
     flat = np.column_stack([X[:, 0].astype(float), X[:, 1].astype(float), X[:, 2] == "a", X[:, 2] == "b"])

@@ -47,7 +47,12 @@ def bits(n: int, seed: int = 0):
 
 
 def model(**parameters):
-    return DiffPETsClassifier(**{"schema": MIXED, "n_estimators": 3, "max_depth": 3, "random_state": 0} | parameters)
+    """Half of the budget for the leaves, the levels above in equal parts, unless ``parameters`` say otherwise."""
+    base = {
+        "schema": MIXED, "n_estimators": 3, "max_depth": 3, "criterion": "gini", "leaf_share": 0.5, "level_ratio": 1.0,
+        "shrinkage": 0.0, "random_state": 0,
+    }  # fmt: skip
+    return DiffPETsClassifier(**base | parameters)
 
 
 def published(**parameters):
@@ -85,10 +90,11 @@ def test_every_fit_spends_exactly_its_epsilon(data):
     epsilon, relation = pick(0.01, 0.5, 1.0, 7.0), pick(*RELATIONS)
     estimator = model(
         epsilon=epsilon, relation=relation, criterion=criterion, n_estimators=pick(1, 3), max_depth=pick(0, 1, 2, 5),
-        max_features=pick("sqrt", "all", 1), cuts_per_feature=pick(1, 3), n_bins=pick(2, 9),
+        max_features=pick("auto", "sqrt", "all", 1), cuts_per_feature=pick("auto", 1, 3), n_bins=pick(2, 9),
         sampling=pick("all", "assignment", "poisson"), selection=pick("permute-and-flip", "exponential"),
         stop="never" if criterion == "normalised-gini" else pick("candidate", "never"),
         stop_margin=pick(-2.0, 0.0, 6.0), leaf=pick("counts", "label"), leaf_share=pick(0.1, 0.5, 0.9),
+        level_ratio=pick(0.3, 1.0),
         shrinkage=pick(0.0, 3.0), max_nodes=pick(3, 9, 10_000), random_state=data.draw(st.integers(0, 1000)),
     )  # fmt: skip
     estimator.fit(*table(pick(1, 20, 300), seed=data.draw(st.integers(0, 100))))
@@ -121,7 +127,7 @@ COUNT, CHOOSE = "count the classes of a leaf", "choose a cut by gini"
 @relations
 def test_the_levels_share_what_the_leaves_leave(relation):
     """Two trees at 1/2 each; a quarter of that for the leaves, the rest for three levels; a stop passes it on."""
-    options = {"n_estimators": 2, "leaf_share": 0.25, "relation": relation}
+    options = {"n_estimators": 2, "leaf_share": 0.25, "level_ratio": 1, "relation": relation}
     full = model(**options, stop="never").fit(*table(200))
     branches = {(f"level {level}", CHOOSE): {Fraction(1, 8)} for level in (1, 2, 3)}
     assert spendings(full.ledger_, relation) == branches | {("level 4", COUNT): {Fraction(1, 8)}}
@@ -129,8 +135,17 @@ def test_the_levels_share_what_the_leaves_leave(relation):
     assert spendings(stops.ledger_, relation) == {
         ("level 1", CHOOSE): {Fraction(1, 8)}, ("level 1", COUNT): {Fraction(3, 8)},
     }  # fmt: skip
+    falling = model(**options | {"level_ratio": 0.5}, stop="never").fit(*table(200))
+    assert spendings(falling.ledger_, relation) == {
+        ("level 1", CHOOSE): {Fraction(3, 14)}, ("level 2", CHOOSE): {Fraction(3, 28)},
+        ("level 3", CHOOSE): {Fraction(3, 56)}, ("level 4", COUNT): {Fraction(1, 8)},
+    }  # fmt: skip
     single = model(**options, max_depth=0).fit(*table(200))
     assert spendings(single.ledger_, relation) == {("level 1", COUNT): {Fraction(1, 2)}}
+    # each level half of the level above: 4, 2 and 1 parts of 7
+    halves = model(**options | {"level_ratio": 0.5, "leaf_share": 1 / 8}, stop="never").fit(*table(200))
+    branches = {(f"level {level}", CHOOSE): {Fraction(2 ** (3 - level), 16)} for level in (1, 2, 3)}
+    assert spendings(halves.ledger_, relation) == branches | {("level 4", COUNT): {Fraction(1, 16)}}
 
 
 @relations
@@ -229,6 +244,18 @@ def test_the_published_forest_ends_where_a_node_is_pure():
     assert fitted.forest_.n_nodes == 3 * 5
     never = model(schema=BITS, max_depth=4, max_features="all", epsilon=1e6, stop="never").fit(X, y)
     assert never.forest_.n_nodes == 3 * 31
+
+
+@pytest.mark.filterwarnings("ignore::dpforest.UnprovenPrivacyWarning")
+def test_auto_is_the_paper_as_published_and_more_candidates_if_proved():
+    for variant, features, cuts in (("published", "sqrt", 1), ("proved", "all", 8)):
+        every = [
+            model(variant=variant, max_features=f, cuts_per_feature=c).fit(*table(200)).to_dict()
+            for f, c in (("auto", "auto"), (features, cuts), ("auto", 2))
+        ]
+        assert json.dumps(every[0]) == json.dumps(every[1]) != json.dumps(every[2])
+    gini, majority = (published(criterion=name).fit(*table(200)) for name in ("gini", "majority"))
+    assert json.dumps(gini.to_dict()) == json.dumps(majority.to_dict())  # the paper's score, whatever is asked for
 
 
 def test_shrinkage_is_a_constant_of_the_released_forest():
@@ -354,6 +381,9 @@ def test_values_outside_the_schema_are_clipped_and_counted():
         ({"leaf_share": 0}, "leaf_share must lie strictly between 0 and 1"),
         ({"leaf_share": 1.0}, "leaf_share must lie strictly between 0 and 1"),
         ({"leaf_share": "half"}, "leaf_share must be a number from 0 to 1"),
+        ({"level_ratio": 0}, "level_ratio must be positive"),
+        ({"level_ratio": 1.5}, "level_ratio must be a number from 0 to 1"),
+        ({"cuts_per_feature": "all"}, "cuts_per_feature must be a whole number"),
         ({"stop": "purity"}, "stop must be one of"),
         ({"stop_margin": math.nan}, "stop_margin must be a number"),
         ({"stop_margin": True}, "stop_margin must be a number"),

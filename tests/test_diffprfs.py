@@ -21,6 +21,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from test_estimators import INFINITY, _SchemaFromData
 
 from dpforest import Schema, UnprovenPrivacyWarning, load, scores
 from dpforest.audit import exact_audit
@@ -83,20 +85,19 @@ def interval_worst(low, high, base, size, relation, law=interval_law) -> Fractio
 
 @pytest.mark.claim(
     "thm-interval-exponential", verdict="proved", evidence="exhaustive",
-    constant="rate × R as the steps of the grid shrink: at two records e^ε G / (e^ε + G - 1) on G steps",
+    constant="rate × R as the steps of the grid shrink: at two records e^loss = (e^ε (G - 1) + 1) / G on G steps",
 )  # fmt: skip
 @pytest.mark.parametrize("base", [2, Fraction(3, 2), 5])
 @pytest.mark.parametrize("steps", [2, 3, 5, 8])
 def test_the_loss_of_a_cut_on_a_public_interval(steps, base):
     """All neighbours of at most two records at whole positions; the majority score has R = 1, so e^ε is ``base``.
 
-    Two records of different classes one step apart raise the score of the cuts between them and of no other.
+    Two records of different classes raise the score of the cuts between them and of no other; where all but one step
+    lie between them, a cut in that step loses most.
     """
     worst = interval_worst(0, steps, base, 2, ADD_REMOVE)
-    between, beyond = Fraction(base) * steps / (base + steps - 1), (Fraction(base) * (steps - 1) + 1) / steps
-    assert worst == max(between, beyond)
-    assert worst < base
-    assert max(Fraction(base) * 10**9 / (base + 10**9 - 1), between) > base - Fraction(base**2, 10**9)
+    assert worst == (Fraction(base) * (steps - 1) + 1) / steps
+    assert Fraction(base) * (1 - Fraction(1, steps)) < worst < base
     # replace-one: R = 2, and the same density costs no more than base squared
     assert 1 < interval_worst(0, steps, base, 2, REPLACE_ONE) <= Fraction(base) ** 2
 
@@ -572,6 +573,22 @@ def test_the_published_ledger_has_the_leak(relation):
 
 
 # -- the estimator ---------------------------------------------------------------------------------------------------
+
+
+class SchemaFree(_SchemaFromData, DiffPRFsClassifier):
+    pass
+
+
+CHECKED = [
+    SchemaFree(epsilon=1000.0, n_estimators=5, max_depth=4, max_features="all", random_state=0),
+    SchemaFree(epsilon=2000.0, n_estimators=5, max_depth=4, two_stage=True, sampling="poisson", random_state=0),
+]
+
+
+@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
+@parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: INFINITY)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
 
 
 def test_it_is_an_estimator(tmp_path):

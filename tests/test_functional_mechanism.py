@@ -356,6 +356,32 @@ def test_a_replaced_record_costs_at_most_epsilon(kind, schema, options):
         assert worst > 0.7
 
 
+@pytest.mark.claim("pub-functional-mechanism")
+@pytest.mark.parametrize(
+    ("kind", "schema", "options"),
+    [
+        (FunctionalMechanismRegressor, numbers(2), {}),
+        (FunctionalMechanismRegressor, Schema(**MIXED, target=(0, 1)), {"fit_intercept": True}),
+        (FunctionalMechanismClassifier, numbers(2, classes=[0, 1]), {}),
+        (FunctionalMechanismClassifier, Schema(**MIXED, classes=[0, 1, 2]), {}),
+    ],
+)
+def test_the_ledger_of_the_published_variant_is_what_its_noise_loses(kind, schema, options):
+    """Add-remove: over all records, changes times rates are at most, and once, the charge; replace-one: at most."""
+    model = kind(epsilon=0.75, schema=schema, n_bins=3, variant="published", **options)
+    labels = range(schema.n_classes) if schema.n_classes else (0, TARGET_LEVELS // 2, TARGET_LEVELS)
+    universe = list(product(*map(range, schema.cardinalities(3).tolist()), labels))
+    answers = [asked(model, [record], schema) for record in universe]
+    nobody, rates = asked(model, [], schema)
+    table = np.array(universe[0], dtype=np.uint8)[:, None]
+    _, ledger = model._learn(table[:-1], table[-1], schema, model.epsilon, Seeded(0))
+    assert not nobody.any()
+    worst = max(float(rates @ np.abs(sums)) for sums, _ in answers)
+    assert worst == pytest.approx(ledger.total(ADD_REMOVE), rel=1e-12)
+    swap = max(float(rates @ np.abs(one - other)) for (one, _), (other, _) in combinations(answers, 2))
+    assert 0.9 * ledger.total(REPLACE_ONE) < swap <= ledger.total(REPLACE_ONE) * (1 + 1e-12)
+
+
 def test_the_sums_are_exact():
     """Against whole numbers of Python, over several blocks of records."""
     rng = np.random.default_rng(3)

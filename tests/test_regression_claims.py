@@ -22,6 +22,7 @@ import sympy
 import z3
 
 from dpforest import Schema, scores
+from dpforest.audit import exact_audit
 from dpforest.audit.exact.laws import Silent, counts_and_rates, encode
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import Curator
@@ -40,7 +41,7 @@ from dpforest.tree import Growth
 F = Fraction
 L = TARGET_LEVELS
 GRID = tuple(F(k, 4) for k in range(5))
-HALF = F(1, 2)
+ONE, HALF = F(1), F(1, 2)
 BITS = (0, 1)
 relations = pytest.mark.parametrize("relation", RELATIONS)
 SQUARE = Schema(categorical={"a": [0, 1], "b": [0, 1]}, target=(0, 1))
@@ -454,15 +455,18 @@ class Repaired:
     relation: str = ADD_REMOVE
     criterion: str = "between"
     leaf_share: Fraction = HALF
+    level_ratio: Fraction = ONE
     stop: float | None = 0.0  # head start; None: never
     mechanism: str = "permute-and-flip"
 
-    def branch_share(self) -> Fraction:
-        return (1 - self.leaf_share) / self.splits
+    def branch_share(self, level: int) -> Fraction:
+        """Of the selection at ``level``, from 0: each level has ``level_ratio`` of what the level above it has."""
+        weights = [self.level_ratio**k for k in range(self.splits)]
+        return (1 - self.leaf_share) * weights[level] / sum(weights)
 
     def leaf_rate(self, selections: int) -> float:
         """Of the noise of one mass, in grid steps, for a leaf below that many selections, its own included."""
-        left = 1 - selections * self.branch_share() if self.splits else F(1)
+        left = 1 - sum(map(self.branch_share, range(selections)))
         return self.epsilon * float(left) / L / self.halved()
 
     def halved(self) -> int:
@@ -478,7 +482,7 @@ class Repaired:
             return self._leaf(records, level)
         utilities: dict = {f: self._utility(records, f) for f in range(self.features)}
         spread = {"between": 1, "sse": 1, "mass-gap": 1}[self.criterion] * self.halved()
-        rate = self.epsilon * float(self.branch_share()) / spread
+        rate = self.epsilon * float(self.branch_share(level)) / spread
         if self.stop is not None:
             fall = {"between": F(3, 4), "sse": F(1), "mass-gap": F(1, 2)}[self.criterion]
             utilities["stop"] = -fall * len(records) + F(self.stop / rate)
@@ -564,7 +568,7 @@ def nested(forest, node: int) -> tuple[tuple, list[int]]:
 def rewritten(model) -> Repaired:
     return Repaired(
         model.schema.n_features, model.max_depth, model.epsilon, model.relation, model.criterion, F(model.leaf_share),
-        None if model.stop == "never" else float(model.stop_margin), model.selection,
+        F(model.level_ratio), None if model.stop == "never" else float(model.stop_margin), model.selection,
     )  # fmt: skip
 
 
@@ -578,14 +582,18 @@ def agree(law: dict, expected: dict) -> None:
 
 
 def regressor(schema=SQUARE, **options) -> DiffPETsRegressor:
-    defaults = {"n_estimators": 1, "max_depth": 1, "max_features": "all", "stop_margin": 0.0}
+    """One tree, its budget spread evenly, every feature at its only cut."""
+    defaults = {
+        "n_estimators": 1, "max_depth": 1, "max_features": "all", "cuts_per_feature": 1, "stop_margin": 0.0,
+        "leaf_share": 0.5, "level_ratio": 1.0,
+    }  # fmt: skip
     return DiffPETsRegressor(schema=schema, **{**defaults, **options})
 
 
 OPTIONS = [
     {},
     {"stop": "never"},
-    {"stop_margin": 6.0, "leaf_share": 0.25},
+    {"stop_margin": 6.0, "leaf_share": 0.25, "level_ratio": 0.5},
     {"stop_margin": -1.5, "selection": "exponential"},
     {"criterion": "sse", "stop_margin": 1.0},
     {"criterion": "mass-gap", "stop_margin": 1.0},
@@ -617,7 +625,7 @@ EXACT = [
     (1, 4, ADD_REMOVE, {"stop": "never"}, F(7, 8)),
     (1, 4, ADD_REMOVE, {"stop": "never", "leaf_share": 0.25}, F(13, 16)),
     (1, 4, ADD_REMOVE, {"stop": "never", "criterion": "sse"}, F(7, 8)),
-    (2, 3, ADD_REMOVE, {"stop": "never"}, F(5, 6)),
+    (2, 3, ADD_REMOVE, {"stop": "never", "level_ratio": 0.5}, F(5, 6)),
     (1, 1, ADD_REMOVE, {}, F(1)),
     (1, 3, ADD_REMOVE, {}, F(1)),
     (1, 3, ADD_REMOVE, {"criterion": "mass-gap"}, F(1)),
@@ -649,6 +657,9 @@ def test_the_shipped_code_over_every_data_set(relation):
         worst = max(loss(laws[a], laws[b]) for a, b in oracle.pairs(TYPES, 2, relation))
         assert worst == pytest.approx(rewritten(model).loss(2), rel=1e-10)
         assert worst <= 1 + 1e-9
+        audit = exact_audit(model, n_max=2, targets=(0, L // 2, L))
+        assert audit.epsilon == pytest.approx(worst, rel=1e-10)
+        assert (audit.violated, audit.n_datasets) == (False, 91)
         if relation == ADD_REMOVE:
             assert worst == pytest.approx(1 if not options else 3 / 4, rel=1e-10)
 
@@ -715,7 +726,7 @@ class Greedy(DiffPETsRegressor):
 
 
 def test_five_percent_too_much_is_found():
-    greedy = Greedy(schema=SQUARE, n_estimators=1, max_depth=1, max_features="all", stop_margin=0.0)
+    greedy = Greedy(**regressor().get_params())
     found = [loss(shipped(model, ()), shipped(model, ((0, 0, L),))) for model in (greedy, regressor())]
     assert found == pytest.approx([0.5 + 0.5 * 1.05, 1.0], rel=1e-9)
 
@@ -734,7 +745,7 @@ def structures(model, data, view=lambda forest: bool(forest.feature[0] >= 0)) ->
 
 
 def published(schema=LINE, **options) -> DiffPETsRegressor:
-    return regressor(schema, variant="published", **{"stop_margin": 6.0, **options})
+    return DiffPETsRegressor(schema=schema, n_estimators=1, max_depth=1, variant="published", **options)
 
 
 @pytest.mark.claim(
@@ -749,6 +760,8 @@ def test_the_error_threshold_gives_a_record_away(relation, threshold):
     # no smaller pair: on one record or none the root is a leaf, whatever the record
     for data in oracle.datasets(list(product(BITS, (0, L // 2, L))), 1):
         assert structures(model, data) == {False: 1.0}
+    assert exact_audit(model, n_max=1).epsilon < 1
+    assert exact_audit(model, n_max=2).epsilon == math.inf
     one, two = ((0, 0),), ((0, 0), (0, L))
     before = one if relation == ADD_REMOVE else ((0, 0), (0, 0))
     assert structures(model, before) == {False: 1.0}

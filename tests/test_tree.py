@@ -7,6 +7,7 @@ import math
 from collections import Counter, defaultdict
 from dataclasses import FrozenInstanceError, fields
 from fractions import Fraction
+from itertools import combinations, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,7 +22,7 @@ from dpforest.chance import Seeded, outcomes
 from dpforest.counting import Splits
 from dpforest.curator import Curator
 from dpforest.privacy import RELATIONS, Ledger
-from dpforest.tree import Forest, Growth, grow_binary, random_masks
+from dpforest.tree import Forest, Growth, grow_binary, random_cuts, random_masks
 
 CLASSES = 3
 
@@ -108,6 +109,63 @@ def test_records_reach_the_leaves_that_the_definition_says(seed):
             assert len(set(path)) == len(path)  # a feature used on a path is not used again below
     np.testing.assert_array_equal(forest.sum_leaves(codes), expected)
     assert longest <= forest.depth <= 4
+
+
+def recursive_shares(forest: Forest, shrinkage: Fraction) -> dict[int, list[Fraction]]:
+    """The definition of :meth:`Forest.shares`, node by node, in fractions."""
+    found = {}
+
+    def leaves(node):
+        if forest.feature[node] < 0:
+            return [node]
+        return [leaf for child in forest.first_child[node] + range(int(forest.arity[node])) for leaf in leaves(child)]
+
+    def descend(node, above):
+        below = leaves(node)
+        total = [sum(int(forest.values[leaf, c]) for leaf in below) for c in range(forest.values.shape[1])]
+        size, positive = max(sum(total), 0), [max(v, 0) for v in total]
+        weight = Fraction(size**2) / (size**2 + len(below) * shrinkage**2) if size else Fraction(0)
+        known = [Fraction(v, sum(positive)) if sum(positive) else Fraction(0) for v in positive]
+        found[node] = [weight * k + (1 - weight) * a for k, a in zip(known, above, strict=True)]
+        if forest.feature[node] >= 0:
+            for child in forest.first_child[node] + range(int(forest.arity[node])):
+                descend(child, found[node])
+
+    for root in forest.roots.tolist():
+        descend(root, [Fraction(1, forest.values.shape[1])] * forest.values.shape[1])
+    return found
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(0, 4), st.integers(1, 3), st.sampled_from([0, 1, Fraction(7, 2), 40]))
+def test_shares_are_drawn_towards_the_node_above(seed, levels, trees, shrinkage):
+    forest = grow(seed, levels=levels, trees=trees).release(float(shrinkage))
+    shares = forest.shares()
+    expected = recursive_shares(forest, Fraction(shrinkage))
+    assert sorted(expected) == list(range(forest.n_nodes))
+    np.testing.assert_allclose(
+        shares, [[float(v) for v in expected[node]] for node in range(forest.n_nodes)], atol=1e-12
+    )
+    np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-12)
+    assert (shares >= 0).all()
+    assert not forest.values[forest.feature >= 0].any()  # the forest is as it was
+
+
+def test_shares_by_hand():
+    """Leaves that say (3, 1) and (0, 4): at shrinkage 4 each counts as much as the root above it."""
+    growth = Growth(1, 1, 2, Ledger(), "sequential")
+    root = growth.frontier
+    leaves = growth.branch(root, [0], [2], masks=np.zeros((1, 4), np.uint64))
+    growth.settle(leaves, np.array([[3, 1], [0, 4]]))
+    np.testing.assert_allclose(growth.release(0.0).shares(), [[3 / 8, 5 / 8], [3 / 4, 1 / 4], [0, 1]])
+    shares = growth.release(4.0).shares()
+    top = 64 / (64 + 2 * 16)  # eight records, the noise of two leaves
+    first = top * 3 / 8 + (1 - top) / 2
+    np.testing.assert_allclose(shares[:, 0], [first, (3 / 4 + first) / 2, first / 2])
+    # without records a node knows nothing, and says what the node above says
+    empty = Growth(1, 1, 2, Ledger(), "sequential")
+    empty.settle(empty.frontier, np.array([[5, -9]]))
+    np.testing.assert_allclose(empty.release(1.0).shares(), [[0.5, 0.5]])
 
 
 @settings(max_examples=30, deadline=None)
@@ -279,6 +337,36 @@ def test_a_mixture_of_ranges_keeps_its_order():
     masks = random_masks(Fixed(True), [3, 1, 2, 3, 2], np.array([True, True, False, False, True]))
     assert [codes_of(mask) for mask in masks] == [(2,), (), (1,), (1, 2), (1,)]
     assert random_masks(Fixed(True), [], np.array([], dtype=bool)).shape == (0, 4)
+
+
+@pytest.mark.parametrize(("size", "each"), [(1, 1), (2, 1), (1, 2), (3, 1)])
+def test_random_candidates_are_different_features_each_with_cuts_of_its_own(size, each):
+    """Every subset of features, every cut of each, equally likely; whatever the node, and nothing read."""
+    cardinalities, ordered = np.array([3, 4, 1]), np.array([True, False, True])
+    ways = [[(1, 2), (2,)], [c for k in (1, 2, 3) for c in combinations((1, 2, 3), k)], [()]]
+    law = defaultdict(float)
+    for (features, masks), p in outcomes(lambda chance: random_cuts(chance, cardinalities, ordered, 1, size, each)):
+        assert (features.shape, features.dtype, masks.shape) == ((1, size * each), np.int32, (1, size * each, 4))
+        law[tuple(features[0].tolist()), tuple(map(codes_of, masks[0]))] += p
+    subsets = list(combinations(range(3), size))
+    expected = {}
+    for subset in subsets:
+        features = tuple(f for f in subset for _ in range(each))
+        cuts = list(product(*(ways[f] for f in features)))
+        expected |= {(features, cut): 1 / len(subsets) / len(cuts) for cut in cuts}
+    assert law == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_candidates_of_the_nodes_are_independent():
+    law = defaultdict(float)
+    for (features, masks), p in outcomes(
+        lambda chance: random_cuts(chance, np.array([3, 2]), np.array([True, True]), 2, 1)
+    ):
+        law[tuple((int(f), codes_of(m)) for f, m in zip(features[:, 0], masks[:, 0], strict=True))] += p
+    one = {(0, (1, 2)): 1 / 4, (0, (2,)): 1 / 4, (1, (1,)): 1 / 2}
+    assert law == pytest.approx({(a, b): one[a] * one[b] for a in one for b in one})
+    features, masks = random_cuts(Seeded(0), np.array([3, 2]), np.array([True, True]), 0, 2, 3)
+    assert (features.shape, masks.shape) == ((0, 6), (0, 6, 4))
 
 
 # -- binary trees ----------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ HEAD_START = 6.0  # of *stop*
 NOISE = {ADD_REMOVE: 1.0, REPLACE_ONE: 2.0}  # scale of the noise of a leaf at epsilon 1, in records
 TALL = 10  # height beyond which the default would make more leaves than a table has records
 LEAVES = ("counts", "label")
+LETTER = {"max_features": "sqrt", "cuts_per_feature": 1}  # what "auto" stands for as published
 SOURCE = "DiffPETs algorithm 2"
 PURITY = "which nodes hold a single class", f"{SOURCE}, termination"
 ERROR = "which nodes have an error below the threshold", f"{SOURCE}, termination"
@@ -46,6 +47,7 @@ class _DiffPETs(PrivateEstimator):
     """What the classifier and the regressor share."""
 
     _SCORES: ClassVar[Mapping[str, scores.Score]]
+    _REPAIRED: ClassVar[Mapping[str, str | int]]  # what "auto" stands for if proved
 
     def _grow(self, curator, chance, schema, ledger, epsilon):
         published = self.variant == "published"
@@ -58,7 +60,7 @@ class _DiffPETs(PrivateEstimator):
         if published:  # eps_2 = eps_1 / (2 (h + 1)); the other half is never spent
             shares = budgets.Shares("uniform", share / 2, depth)
         else:
-            shares = budgets.Shares("aligned-uniform", share, depth, self.leaf_share)
+            shares = budgets.Shares("aligned-uniform", share, depth, self.leaf_share, self.level_ratio)
         ordered = np.array([published or name in schema.numeric for name in schema.columns])
         for level in range(1, depth + 1):
             frontier = growth.frontier
@@ -88,9 +90,9 @@ class _DiffPETs(PrivateEstimator):
 
     def _candidates(self, curator, chance, growth, inner: Frontier, ordered):
         """Binary candidates of each node: random features, each at a random cut."""
-        size = n_candidates(self.max_features, len(ordered))
+        size = n_candidates(self._option("max_features"), len(ordered))
         features, masks = random_cuts(
-            chance, curator.cardinalities, ordered, len(inner), size, self.cuts_per_feature
+            chance, curator.cardinalities, ordered, len(inner), size, self._option("cuts_per_feature")
         )  # fmt: skip
         if self.variant == "published":
             what, where = VALUES
@@ -111,23 +113,37 @@ class _DiffPETs(PrivateEstimator):
     def _score(self) -> scores.Score:
         return self._SCORES[self.criterion]
 
+    def _option(self, name: str):
+        """A parameter, ``"auto"`` replaced by what the paper has, or by the default of the proved variant."""
+        value = getattr(self, name)
+        if isinstance(value, str) and value == "auto":
+            return LETTER[name] if self.variant == "published" else self._REPAIRED[name]
+        return value
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count(self.n_estimators, "n_estimators")
-        check_count(self.cuts_per_feature, "cuts_per_feature")
+        check_count(self._option("cuts_per_feature"), "cuts_per_feature")
         check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
         if self.max_depth is not None:
             check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
-        n_candidates(self.max_features, 1)  # refuses what it does not know
+        n_candidates(self._option("max_features"), 1)  # refuses what it does not know
         check_choice(self.sampling, "sampling", [name for name in SAMPLINGS if name != "bootstrap"])
         check_choice(self.selection, "selection", SELECTIONS)
         check_choice(self.stop, "stop", ("candidate", "never"))
-        for name, least, most in (("stop_margin", -1e6, 1e6), ("shrinkage", 0, 1e6), ("leaf_share", 0, 1)):
+        for name, least, most in (
+            ("stop_margin", -1e6, 1e6),
+            ("shrinkage", 0, 1e6),
+            ("leaf_share", 0, 1),
+            ("level_ratio", 0, 1),
+        ):
             value = getattr(self, name)
             if not isinstance(value, Real) or isinstance(value, bool) or not least <= float(value) <= most:
                 raise ValueError(f"{name} must be a number from {least:g} to {most:g}, not {value!r}")
         if not 0 < self.leaf_share < 1:
             raise ValueError(f"leaf_share must lie strictly between 0 and 1, not {self.leaf_share!r}")
+        if not self.level_ratio > 0:
+            raise ValueError(f"level_ratio must be positive, not {self.level_ratio!r}")
         check_choice(self.criterion, "criterion", self._SCORES)
         if self.variant == "proved" and self.stop == "candidate" and self._score().rest is None:
             raise ValueError(f"criterion={self.criterion!r} has no stop candidate in its range: use stop='never'")
@@ -162,10 +178,11 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     max_depth : int or None
         Splits on the longest path, the paper's height h; 0 makes every tree a single leaf.  None takes half the number
         of features, as in the paper, and if proved at most 10.
-    max_features : int, "sqrt" or "all"
-        The paper's K: different random features among which a node chooses.
-    cuts_per_feature : int
-        Random cuts of each of them; the paper has 1.
+    max_features : {"auto", "sqrt", "all"} or int
+        The paper's K: different random features among which a node chooses.  Auto is "sqrt" as published, "all" if
+        proved: a selection costs the same however many candidates it has.
+    cuts_per_feature : {"auto"} or int
+        Random cuts of each of them.  Auto is 1 as published, 8 if proved.
     n_bins : int
         Public bins of each numeric feature, between 2 and 255; cuts fall on their edges.
     relation : {"add-remove", "replace-one"}
@@ -181,12 +198,14 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     selection : {"permute-and-flip", "exponential"}
         Mechanism of the cuts, and of label leaves.
     criterion : {"gini", "gini-gain", "majority", "normalised-gini"}
-        Split utility.
+        Split utility if proved; the published one is Gini.
     leaf : {"counts", "label"}
         A leaf says noisy class counts, which the forest adds up, or one label.
     leaf_share : float
-        Share of a tree's budget that is kept for its leaves, between 0 and 1; the levels above have equal parts of the
-        rest, and a leaf that ends a branch early also gets what the levels below it do not need.
+        Share of a tree's budget that is kept for its leaves, between 0 and 1; the levels above divide the rest, and a
+        leaf that ends a branch early also gets what the levels below it do not need.
+    level_ratio : float
+        What a level gets, relative to the level above it, in (0, 1]; 1 makes all levels equal.
     stop : {"candidate", "never"}
         Whether *stop* stands among the candidates of a node's selection.
     stop_margin : float
@@ -231,12 +250,14 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     _SCORES: ClassVar[Mapping[str, scores.Score]] = {
         name: score for name, score in scores.CLASSIFICATION.items() if not score.needs_cap
     }
+    _REPAIRED: ClassVar[Mapping[str, str | int]] = {"max_features": "all", "cuts_per_feature": 8}
 
     def __init__(
-        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=None, max_features="sqrt", cuts_per_feature=1,
-        n_bins=32, relation="add-remove", variant="proved", sampling="all", selection="permute-and-flip",
-        criterion="gini", leaf="counts", leaf_share=0.5, stop="candidate", stop_margin=HEAD_START, shrinkage=0.0,
-        max_nodes=MAX_NODES, source="seeded", random_state=None, n_jobs=None,
+        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=None, max_features="auto",
+        cuts_per_feature="auto", n_bins=32, relation="add-remove", variant="proved", sampling="all",
+        selection="permute-and-flip", criterion="gini", leaf="counts", leaf_share=0.2, level_ratio=0.6,
+        stop="candidate", stop_margin=HEAD_START, shrinkage=0.5, max_nodes=MAX_NODES, source="seeded",
+        random_state=None, n_jobs=None,
     ):  # fmt: skip
         self.epsilon = epsilon
         self.schema = schema
@@ -252,6 +273,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         self.criterion = criterion
         self.leaf = leaf
         self.leaf_share = leaf_share
+        self.level_ratio = level_ratio
         self.stop = stop
         self.stop_margin = stop_margin
         self.shrinkage = shrinkage
@@ -259,6 +281,9 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         self.source = source
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def _score(self):
+        return scores.gini if self.variant == "published" else super()._score()
 
     def _finished(self, curator, growth, frontier):
         what, where = PURITY
@@ -297,8 +322,12 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
 
     Parameters
     ----------
-    epsilon, n_estimators, max_depth, max_features, cuts_per_feature, n_bins, relation, sampling, selection, leaf_share
+    epsilon, n_estimators, max_depth, n_bins, relation, sampling, selection, leaf_share, level_ratio
         As in :class:`DiffPETsClassifier`.
+    max_features : {"auto", "sqrt", "all"} or int
+        The paper's K: different random features among which a node chooses.  Auto is "sqrt".
+    cuts_per_feature : {"auto"} or int
+        Random cuts of each of them.  Auto is 1.
     stop, stop_margin, max_nodes, source, random_state, n_jobs
         As in :class:`DiffPETsClassifier`.
     schema : Schema
@@ -348,12 +377,14 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
     """
 
     _SCORES: ClassVar[Mapping[str, scores.Score]] = scores.REGRESSION
+    _REPAIRED: ClassVar[Mapping[str, str | int]] = {"max_features": "sqrt", "cuts_per_feature": 1}
 
     def __init__(
-        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=None, max_features="sqrt", cuts_per_feature=1,
-        n_bins=32, relation="add-remove", variant="proved", sampling="all", selection="permute-and-flip",
-        criterion="between", leaf_share=0.5, stop="candidate", stop_margin=HEAD_START, shrinkage=5.0,
-        error_threshold=1e-3, max_nodes=MAX_NODES, source="seeded", random_state=None, n_jobs=None,
+        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=None, max_features="auto",
+        cuts_per_feature="auto", n_bins=32, relation="add-remove", variant="proved", sampling="all",
+        selection="permute-and-flip", criterion="between", leaf_share=0.5, level_ratio=0.6, stop="candidate",
+        stop_margin=HEAD_START, shrinkage=2.0, error_threshold=1e-3, max_nodes=MAX_NODES, source="seeded",
+        random_state=None, n_jobs=None,
     ):  # fmt: skip
         self.epsilon = epsilon
         self.schema = schema
@@ -368,6 +399,7 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
         self.selection = selection
         self.criterion = criterion
         self.leaf_share = leaf_share
+        self.level_ratio = level_ratio
         self.stop = stop
         self.stop_margin = stop_margin
         self.shrinkage = shrinkage

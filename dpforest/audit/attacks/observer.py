@@ -15,6 +15,9 @@ import numpy as np
 from dpforest import scores
 from dpforest.budgets import Shares
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
+from dpforest.papers.diffpets import DiffPETsClassifier
+from dpforest.papers.diffprf import DiffPRFClassifier
+from dpforest.papers.diffprfs import DiffPRFsClassifier
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, check_epsilon
@@ -26,6 +29,9 @@ __all__ = ["LeafNoise", "Observer", "as_records", "leaf_noise", "leaf_of"]
 MAX_RECORDS = 1 << 14
 LAWS = {"exponential": exponential_law, "permute-and-flip": permute_and_flip_law}
 CERTAIN = 1e6  # a rate at which one wrong count decides; it stands for infinity, whose differences have no meaning
+_LEDGERED = (DiffPETsClassifier, DiffPRFClassifier, DiffPRFsClassifier)
+_LEAVES = {"count the classes of a leaf": "counts", "choose the label of a leaf": "label"}  # the curator's queries
+_FIRST_NODE = 2  # scopes of a ledger: the model, the forest, then one for each node
 IMPOSSIBLE = 1e-300  # a label's probability where it underflows
 
 
@@ -215,21 +221,26 @@ def leaf_noise(model) -> LeafNoise:
 
     Parameters
     ----------
-    model : fitted RandomTreesClassifier or EDPRFClassifier
+    model : fitted RandomTreesClassifier or EDPRFClassifier; or DiffPETsClassifier, DiffPRFClassifier or
+        DiffPRFsClassifier, as long as they are proved and keep their ledger
 
     Raises
     ------
     TypeError
         For any other model: say what its leaves are with a :class:`LeafNoise`.
+    ValueError
+        If the records come to a tree several times, or a leaf says the largest of its noisy counts alone.
     """
     forest, schema = _released(model)
     if isinstance(model, RandomTreesClassifier):
         sensitivity = {ADD_REMOVE: 1, REPLACE_ONE: 2}[model.relation]
         return LeafNoise("counts", check_epsilon(model.epsilon) / model.n_estimators / sensitivity)
+    if isinstance(model, _LEDGERED) and model.variant == "proved":
+        return _as_charged(model, forest)
     if not isinstance(model, EDPRFClassifier):
         raise TypeError(
-            f"how {type(model).__name__} makes its leaves noisy is not known here: pass noise=LeafNoise('counts' or "
-            "'label', rate, shared=...)"
+            f"how {type(model).__name__} makes its leaves noisy is not known here, but that of random trees, eDPRF, "
+            "and proved DiffPETs, DiffPRF and DiffPRFs: pass noise=LeafNoise('counts' or 'label', rate, shared=...)"
         )
     shares = Shares(model.budget, check_epsilon(model.epsilon), model.max_depth + 1)
     _, level = _walk(forest)
@@ -245,6 +256,22 @@ def leaf_noise(model) -> LeafNoise:
     if model.leaf == "label" and calibration == "sensitivity":
         unit = 2 * scores.majority.sensitivity(model.relation)
     return LeafNoise(model.leaf, epsilon / unit, shared=model.n_estimators == 1, mechanism=model.selection)
+
+
+def _as_charged(model, forest: Forest) -> LeafNoise:
+    """The noise that the leaves were charged for: budgets and structure are public, and so are these charges."""
+    if model.sampling == "poisson":
+        raise ValueError("a Poisson bootstrap brings a record to a tree several times, which no attack here weighs")
+    if getattr(model, "vote", "counts") == "majority":
+        raise ValueError("a leaf that votes for the largest of its noisy counts is no selection: use vote='counts'")
+    leaf, mechanism = "counts", "permute-and-flip"
+    rate = np.full(forest.n_nodes, np.inf)
+    for charge in model.ledger_._charges:
+        if charge.query in _LEAVES:  # of both, the rate is what adding or removing a record costs
+            leaf = _LEAVES[charge.query]
+            rate[charge.scopes - _FIRST_NODE] = charge.costs[ADD_REMOVE]
+            mechanism = charge.mechanism if leaf == "label" else mechanism
+    return LeafNoise(leaf, rate, shared=model.sampling != "assignment" or model.n_estimators == 1, mechanism=mechanism)
 
 
 def _walk(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
@@ -268,6 +295,11 @@ def _released(model) -> tuple[Forest, Schema]:
         raise TypeError(
             f"{type(model).__name__} is not a released forest: pass a fitted estimator, or what dpforest.release.load "
             "reads"
+        )
+    if schema.classes is None:
+        raise TypeError(
+            f"the leaves of {type(model).__name__} hold masses of a target, and these attacks weigh class counts: they "
+            "are for classifiers"
         )
     if schema.n_classes != forest.values.shape[1] or (forest.feature >= schema.n_features).any():
         raise ValueError("the forest and the schema disagree: its leaves or its splits are of another table")

@@ -232,9 +232,8 @@ class _Quiet(Curator):
     def sum_products(self, design, weights, scope=0, *, until=None, **options):
         if until is not None:
             raise NotEnumerableError("noise that is drawn again until a test is passed has a law that no lemma covers")
-        sums, rates = counts_and_rates(  # type: ignore[type-var]
-            self._chance, partial(super().sum_products, design, weights, scope, **options)  # type: ignore[arg-type]
-        )  # fmt: skip
+        ask = partial(super().sum_products, design, weights, scope, **options)
+        sums, rates = counts_and_rates(self._chance, ask)  # type: ignore[arg-type]
         cells = np.nonzero(design.matrix(weights))
         self._keep(sums[cells], rates)
         said = np.zeros_like(sums)

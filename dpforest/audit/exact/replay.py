@@ -216,8 +216,10 @@ def audit_pairs(
     if base is not None:
         law = partial(law_of, base=base)
 
+    met = set().union(*pairs)
+
     def laws_by(law: Callable[..., dict]) -> dict[Dataset, dict]:
-        bar = tqdm(every, disable=not progress, unit="data set")
+        bar = tqdm([dataset for dataset in every if dataset in met], disable=not progress, unit="data set")
         return {dataset: law(estimator, schema, dataset, view) for dataset in bar}
 
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 
 import numpy as np
 
@@ -107,13 +106,13 @@ class Comparison:
         """Hold each answer against its charge; returns the sums of what was lost: there, back, by what was said."""
         draws = [(d, e) for d, e in zip(step.draws, twin.draws, strict=True) if _reads(d) or _reads(e)]
         paid = [len(charge.scopes) for charge in step.charges]
-        rows = [_weight(*pair, size) for pair, size in zip_longest(draws, paid[: len(draws)])]
+        sizes = [*paid, *[None] * len(draws)][: len(draws)]
+        rows = [_weight(draw, other, size) for (draw, other), size in zip(draws, sizes, strict=True)]
         lost = np.zeros(3)
         for weight in rows:
             self.answers += len(weight.there)
             lost += weight.there.sum(), weight.back.sum(), weight.own.sum()
-        sizes = [len(weight.there) for weight in rows]
-        if sizes == paid:
+        if [len(weight.there) for weight in rows] == paid:
             for weight, charge in zip(rows, step.charges, strict=True):
                 self._hold(weight, charge)
         elif draws:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dpforest.audit.grey import coins
 from dpforest.chance import Chance, Law
 from dpforest.privacy import Ledger
 
@@ -187,78 +188,21 @@ class Watch:
         if self._frozen is None:
             value = getattr(self._source, verb)(*args)
             if step.query in RESAMPLING and self.differs is not None:
-                value = self._once(verb, value)
+                value = coins.once(self._source, verb, value, self.differs, self.n_records)
         else:
             expected = self._expected(step, "coins", f"draws {verb}{args}")
-            if step.query in RESAMPLING:
-                value = self._resample(verb, args, expected)
-            elif step.query in SILENT:
-                value = self._share_out(verb, args, expected)
+            if step.query in SILENT:
+                again = coins.resample if step.query in RESAMPLING else coins.share_out
+                frozen = again(self._source, (verb, *args), expected, self.match, self._frozen.n_records)
+                if frozen is None:
+                    raise Found("control-flow", step.query, f"draws {verb}{args}, not {expected[0]}{expected[1]}")
+                value = frozen
             elif expected[:2] != (verb, args):
                 raise Found("control-flow", step.query, f"draws {verb}{args}, not {expected[0]}{expected[1]}")
             else:
                 value = expected[2].copy()
         step.coins.append((verb, args, value.copy()))
         return value
-
-    def _share_out(self, verb: str, args: tuple[int, ...], expected) -> np.ndarray:
-        """Coins that give records to trees: a record that both data sets hold keeps its coin, or as nearly as can be.
-
-        A random order of the records cannot be kept when one more comes.  The new record takes a random place, and who
-        stood there goes to the end, as in the proof of thm-equal-split: of the others one moves, and no more.
-        """
-        new, one_each = self.match < 0, (self._frozen.n_records, self.n_records)  # type: ignore[union-attr]
-        per_record = verb == expected[0] and (expected[1][-1], args[-1]) == one_each
-        if per_record and verb == "integers" and args[0] == expected[1][0]:
-            coins = self._source.integers(*args)
-            coins[~new] = expected[2][self.match[~new]]
-            return coins
-        if per_record and verb == "permutation":
-            place = {old: here for here, old in enumerate(self.match.tolist())}  # in the frozen file -> in this one
-            order = [place.get(old, -1) for old in expected[2].tolist()]
-            if len(order) > len(new):  # the last one takes the place of the record that left
-                gone, last = order.index(-1), order.pop()
-                if gone < len(order):
-                    order[gone] = last
-            elif len(order) < len(new):
-                order.append(int(np.flatnonzero(new)[0]))
-                here = int(self._source.integers(len(order), 1)[0])
-                order[here], order[-1] = order[-1], order[here]
-            return np.array(order, dtype=np.int64)
-        if expected[:2] == (verb, args):
-            return expected[2].copy()
-        raise Found("control-flow", self.steps[-1].query, f"draws {verb}{args}, not {expected[0]}{expected[1]}")
-
-    def _once(self, verb: str, value: np.ndarray) -> np.ndarray:
-        """Coins of a bootstrap by which the record that differs comes once to each tree."""
-        if verb == "poisson":  # copies of each record, tree by tree
-            value[self.differs :: self.n_records] = 1
-            return value
-        trees = value.reshape(-1, self.n_records)
-        for draws in trees if verb == "integers" else ():
-            others = self._source.integers(max(1, self.n_records - 1), self.n_records)
-            draws[:] = np.where(draws == self.differs, others + (others >= self.differs), draws)
-            draws[self._source.integers(self.n_records, 1)] = self.differs
-        return trees.ravel()
-
-    def _resample(self, verb: str, args: tuple[int, ...], expected) -> np.ndarray:
-        """Coins of a bootstrap: a record that both data sets hold comes as often as it did, the other one once."""
-        before, now = self._frozen.n_records, self.n_records  # type: ignore[union-attr]
-        trees = expected[1][-1] // before if before else args[-1] // now
-        sizes = {"poisson": lambda n: (trees * n,), "integers": lambda n: (n, trees * n)}
-        if verb not in sizes:
-            raise Found("control-flow", self.steps[-1].query, f"draws {verb}{args} for a bootstrap")
-        if (expected[0], *args) != (verb, *sizes[verb](now)):
-            raise Found("control-flow", self.steps[-1].query, f"draws {verb}{args}, not {expected[0]}{expected[1]}")
-        old = expected[2].reshape(-1, before) if before else np.zeros((trees, 0), dtype=np.int64)
-        if verb == "poisson":
-            copies = np.ones((trees, now), dtype=np.int64)
-            copies[:, self.match >= 0] = old[:, self.match[self.match >= 0]]
-            return copies.ravel()
-        place = {there: here for here, there in enumerate(self.match.tolist())}  # in the frozen file -> in this one
-        new = np.flatnonzero(self.match < 0).tolist()
-        drawn = [[place[there] for there in row if there in place] + new for row in old.tolist()]
-        return np.array(drawn, dtype=np.int64).ravel()
 
     # -- chance: answers -----------------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ from functools import partial
 import numpy as np
 from sklearn.base import clone
 
-from dpforest.audit.exact.laws import Dataset, Law, encode, law_of
+from dpforest import mechanisms
+from dpforest.audit.exact.laws import Dataset, Law, encode, law_of, law_of_shapes
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.estimators import PrivateEstimator
@@ -22,7 +23,7 @@ from dpforest.privacy import check_epsilon
 from dpforest.schema import Schema
 from dpforest.tree import Forest
 
-__all__ = ["Fits", "Written", "signatures"]
+__all__ = ["Fits", "Sums", "Written", "signatures"]
 
 #: How the trees of one forest may stand for forests of their own.  "parallel": each tree learns from its own records,
 #: with the whole budget.  "sequential": each reads every record, with an equal share of the budget.
@@ -53,7 +54,9 @@ class Fits:
     sharing : {"parallel", "sequential"} or None
         How its trees share records and budget, if they may be fitted together; None fits one forest at a time.
     labels : bool
-        Whether a leaf says one label; else it says noisy counts.
+        Whether a leaf says one label; else it says noisy numbers.
+    masks : bool
+        Whether to look at where features of two codes are cut.
 
     Notes
     -----
@@ -62,14 +65,20 @@ class Fits:
     :func:`signatures`.
     """
 
-    def __init__(self, estimator: PrivateEstimator, depth: int, sharing: str | None = None, labels: bool = False):
+    def __init__(
+        self, estimator: PrivateEstimator, depth: int, sharing: str | None = None, labels: bool = False,
+        masks: bool = False,
+    ):  # fmt: skip
         if sharing is not None and sharing not in SHARING:
             raise ValueError(f"sharing must be one of {SHARING} or None, not {sharing!r}")
         self.estimator, self.sharing, self.labels = estimator, sharing, labels
         self.schema = estimator._public_schema(None, None)
         self.epsilon = check_epsilon(estimator.epsilon)
         self.n_trees = int(getattr(estimator, "n_estimators", 1))
-        self.rows = partial(signatures, schema=self.schema, n_bins=estimator.n_bins, depth=depth, labels=labels)
+        self.rows = partial(
+            signatures, schema=self.schema, n_bins=estimator.n_bins, depth=depth, labels=labels, masks=masks
+        )
+        self._depth = depth
         self._cardinalities = self.schema.cardinalities(estimator.n_bins).tolist()
         self._rows: dict[Written, np.ndarray] = {}
 
@@ -84,9 +93,10 @@ class Fits:
             found = np.concatenate([self._together(dataset, copies, chance) for copies in sizes])
         return self._said(found) if self.labels else found
 
-    def features(self, outputs: list[Written]) -> np.ndarray:
-        """What stands at each place of the trees, see :func:`signatures`; of forests in words."""
-        return np.array([self._rows[said] for said in outputs])
+    @property
+    def features(self):
+        """Of forests in words: what stands at each place of the trees, see :func:`signatures`."""
+        return (lambda outputs: np.array([self._rows[said] for said in outputs])) if self.labels else None
 
     def law(self, dataset: Dataset) -> Law:
         """The exact law of what is sampled, by replay; for learners that add no noise to counts."""
@@ -108,9 +118,13 @@ class Fits:
         code = row[place]
         if code >= len(self._cardinalities):
             return str(self.schema.classes[code - len(self._cardinalities)])  # type: ignore[index]
-        first = place * max(2, *self._cardinalities) + 1
-        children = [self._tree(row, first + child) for child in range(self._cardinalities[code])]
-        return f"{self.schema.columns[code]}({', '.join(children)})"
+        widest = max(2, *self._cardinalities)
+        places = [place * widest + 1 + child for child in range(self._cardinalities[code])]
+        children = [self._tree(row, below) for below in places if row[below] >= 0]
+        n_places = sum(widest**level for level in range(self._depth + 1))
+        mask = row[n_places + place] if len(row) > n_places else 0
+        cut = f"[{mask:b}]" if mask else ""
+        return f"{self.schema.columns[code]}{cut}({', '.join(children)})"
 
     def _together(self, dataset: Dataset, copies: int, chance: Seeded) -> np.ndarray:
         many = clone(self.estimator).set_params(n_estimators=copies * self.n_trees)
@@ -161,22 +175,41 @@ class _Copies(Curator):
         return self._each
 
 
-def signatures(forest: Forest, *, schema: Schema, n_bins: int, depth: int, labels: bool = False) -> np.ndarray:
+class Sums:
+    """Samples the noisy sums that a linear learner's model is computed from, on one data set.
+
+    Call it with ``(dataset, size, rng)``; it returns rows of integers.  The rates are those that reach the noise in a
+    fit, and the noise is that of :class:`~dpforest.chance.Seeded`.  The model says no more than its sums.
+    """
+
+    def __init__(self, estimator: PrivateEstimator):
+        self.estimator, self.schema = estimator, estimator._public_schema(None, None)
+
+    def __call__(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray:
+        (sums,) = law_of_shapes(self.estimator, self.schema, dataset, lambda model: None).values()
+        exact = np.broadcast_to(sums.counts[0], (size, len(sums.rates)))
+        return mechanisms.two_sided_geometric(exact, sums.rates, Seeded(rng))
+
+
+def signatures(
+    forest: Forest, *, schema: Schema, n_bins: int, depth: int, labels: bool = False, masks: bool = False
+) -> np.ndarray:
     """The trees of a forest as rows of integers, int64, shape (n_trees, width); equal trees have equal rows.
 
     A tree is written place by place, as if it were complete: the feature split on, the number of features for a leaf,
-    -1 where no node is.  Then, where a feature has more than two codes, the codes that go to the second child of a
-    binary node, as bits.  Then what each leaf says, class by class; with ``labels`` its label is added to the number of
-    features instead.
+    -1 where no node is.  Then, with ``masks`` or where a feature has more than two codes, the codes that go to the
+    second child of a binary node, as bits.  Then what each leaf says, class by class; with ``labels`` its label is
+    added to the number of features instead.
     """
     cardinalities = schema.cardinalities(n_bins)
     widest = int(max(2, cardinalities.max()))
     if widest > 62:
         raise ValueError(f"a feature has {widest} codes, and rows are for small universes: at most 62")
     places = sum(widest**level for level in range(depth + 1))
+    masked = masks or widest > 2
     n_trees, n_classes = forest.n_trees, forest.values.shape[1]
     split = np.full((n_trees, places), -1, dtype=np.int64)
-    masks = np.zeros((n_trees, places if widest > 2 else 0), dtype=np.int64)
+    cuts = np.zeros((n_trees, places if masked else 0), dtype=np.int64)
     says = np.zeros((n_trees, places, 0 if labels else n_classes), dtype=np.int64)
     nodes, tree, place = forest.roots, np.arange(n_trees), np.zeros(n_trees, dtype=np.int64)
     while nodes.size:
@@ -187,10 +220,10 @@ def signatures(forest: Forest, *, schema: Schema, n_bins: int, depth: int, label
             split[tree[leaf], place[leaf]] += said.argmax(axis=1)
         else:
             says[tree[leaf], place[leaf]] = said
-        if widest > 2:
-            masks[tree, place] = forest.mask[nodes, 0].astype(np.int64)
+        if masked:
+            cuts[tree, place] = forest.mask[nodes, 0].astype(np.int64)
         inner, arity = nodes[~leaf], forest.arity[nodes[~leaf]]
         code = np.arange(arity.sum()) - np.repeat(np.cumsum(arity) - arity, arity)
         nodes = np.repeat(forest.first_child[inner], arity) + code
         tree, place = np.repeat(tree[~leaf], arity), np.repeat(place[~leaf], arity) * widest + 1 + code
-    return np.concatenate([split, masks, says.reshape(n_trees, -1)], axis=1)
+    return np.concatenate([split, cuts, says.reshape(n_trees, -1)], axis=1)

@@ -3,105 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from dpforest.audit.exact.laws import Dataset, Record
+from sklearn.base import is_regressor
+
+from dpforest.audit.exact.laws import Dataset, Record, answers
 from dpforest.audit.exact.paths import path_audit
 from dpforest.audit.exact.replay import ExactAudit, audit_pairs, exact_audit
-from dpforest.audit.report.batches import Fits
-from dpforest.audit.report.subjects import LAYERS, Scale, Subject
+from dpforest.audit.report.batches import Fits, Sums
+from dpforest.audit.report.settings import LEARNERS, Learner
+from dpforest.audit.report.subjects import Scale, Subject
 from dpforest.audit.search.pairs import Pair
 from dpforest.chance import NotEnumerableError
 from dpforest.estimators import PrivateEstimator, check_count
-from dpforest.papers.edprf import EDPRFClassifier
-from dpforest.papers.random_trees import RandomTreesClassifier
-from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, check_epsilon, check_relation
+from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation
 from dpforest.schema import Schema
 
-__all__ = ["LEARNERS", "Learner", "binary_schema", "default_universe", "learner", "pair_audit", "telling_pairs"]
-
-
-@dataclass(frozen=True)
-class Learner:
-    """How to audit an estimator of the library.
-
-    Attributes
-    ----------
-    estimator : type
-    sharing : {"parallel", "sequential"} or None
-        How fits may be sampled together, see :class:`~dpforest.audit.report.batches.Fits`.
-    by_paths : bool
-        Whether one tree of it can be audited path by path; a forest, and any other learner, is replayed.
-    labels : callable
-        Whether a configured estimator says one label in a leaf; else it says noisy counts.
-    broken : mapping
-        For each relation under which the paper's claim is refuted, why.
-    settings : tuple of (options, features, depth)
-        What the report audits; depth None leaves the estimator's own.
-    sizes : tuple of int
-        Numbers of records at which something may change that is computed from their number.
-    """
-
-    estimator: type[PrivateEstimator]
-    sharing: str | None
-    by_paths: bool
-    labels: Callable[[PrivateEstimator], bool]
-    broken: Mapping[str, str]
-    settings: tuple[tuple[dict[str, Any], int, int | None], ...] = field(repr=False)
-    sizes: tuple[int, ...] = ()
-
+__all__ = ["binary_schema", "default_universe", "learner", "pair_audit", "telling_pairs"]
 
 #: Parameters that an audit sets itself, or that its seeded draws make meaningless.
 _OURS = {"epsilon", "schema", "relation", "source", "random_state", "n_jobs"}
 
-_HALF = {"stop_margin": 0.5}  # a head start that lets a node of few records do either, stop or split
-_PURITY = "the published code reads, unpaid, whether the records of a node share one class (cex-purity-stop)"
-_HEIGHT = "the published height of a tree is computed from the number of records (pub-random-trees)"
 
-#: The estimators by the name that the command line takes.  A new one needs an entry: a test says so.
-LEARNERS = {
-    "edprf": Learner(
-        EDPRFClassifier, "parallel", True, lambda model: model.leaf == "label",
-        {ADD_REMOVE: _PURITY, REPLACE_ONE: _PURITY},
-        (
-            ({}, 2, 2),
-            (_HALF, 2, 2),
-            (_HALF | {"selection": "exponential"}, 2, 2),
-            (_HALF | {"leaf": "counts"}, 2, 2),
-            (_HALF | {"leaf": "counts", "selection": "exponential", "budget": "aligned-uniform"}, 2, 2),
-            (_HALF | {"criterion": "gini-gain"}, 2, 2),
-            (_HALF | {"criterion": "majority"}, 2, 2),
-            (_HALF | {"criterion": "information-gain", "n_max": 16}, 2, 2),
-            (_HALF | {"budget": "harmonic"}, 2, 2),
-            (_HALF | {"budget": "uniform"}, 2, 2),
-            ({"stop": "never"}, 2, 2),
-            ({"stop": "never", "criterion": "normalised-gini"}, 2, 2),
-            ({"stop": "never", "calibration": "sensitivity"}, 2, 2),
-            ({"stop": "never", "n_estimators": 2}, 1, 1),
-            ({"variant": "published"}, 2, 2),
-            ({"variant": "published", "criterion": "normalised-gini"}, 2, 2),
-            ({"variant": "published", "n_estimators": 2}, 1, 1),
-        ),
-    ),
-    "random-trees": Learner(
-        RandomTreesClassifier, "sequential", False, lambda model: False, {ADD_REMOVE: _HEIGHT},
-        (
-            ({}, 2, 1),
-            ({"split": "multiway"}, 2, 1),
-            ({"n_estimators": 2}, 2, 1),
-            ({"variant": "published"}, 4, None),
-        ),
-        (8,),
-    ),
-}  # fmt: skip
+def binary_schema(features: int, *, numeric: bool = False, regression: bool = False) -> Schema:
+    """Features f0, f1, ..., two classes or a target in [0, 1]: the universe of these audits.
 
-
-def binary_schema(features: int) -> Schema:
-    """Binary features f0, f1, ... and two classes: the universe of these audits."""
+    The features are binary, or with ``numeric`` as fine as an estimator's ``n_bins`` says.
+    """
     check_count(features, "features")
-    return Schema(categorical={f"f{at}": [0, 1] for at in range(features)}, classes=[0, 1])
+    names = [f"f{at}" for at in range(features)]
+    columns: dict = {"numeric" if numeric else "categorical": {name: [0, 1] for name in names}}
+    answer: dict = {"target": (0, 1)} if regression else {"classes": [0, 1]}
+    return Schema(**columns, **answer)
 
 
 def default_universe(name: str, variant: str) -> tuple[int, int | None]:
@@ -135,26 +69,41 @@ def learner(
     ValueError, TypeError
         If the estimator does not take the options, or not together.
     """
-    kind, schema = LEARNERS[name], binary_schema(features)
-    epsilon, given = check_epsilon(epsilon), {"n_estimators": 1} | options
+    kind = LEARNERS[name]
+    known = set(kind.estimator().get_params()) - _OURS
+    usual = {"n_estimators": 1} | ({"n_bins": 2} if kind.numeric else {})
+    given = {key: value for key, value in usual.items() if key in known} | options
+    epsilon = check_epsilon(epsilon)
     check_relation(relation)
     if depth is not None:
         given["max_depth"] = depth
-    known = set(kind.estimator().get_params()) - _OURS
     if unknown := sorted(set(given) - known):
         raise ValueError(f"{name} has no option {unknown[0]!r}; it has: {', '.join(sorted(known))}")
+    schema = binary_schema(features, numeric=kind.numeric, regression=is_regressor(kind.estimator()))
     estimator = kind.estimator(epsilon=epsilon, schema=schema, relation=relation, **given)
     estimator._check_parameters()
-    why = kind.broken.get(relation, "") if estimator.variant == "published" else ""
+    broken = kind.broken.get(relation) if estimator.variant == "published" else None
     said = [f"{key}={value}" for key, value in options.items() if key != "variant"]
     universe = _Universe(kind, estimator)
-    fits = Fits(estimator, _longest(estimator, features), kind.sharing, kind.labels(estimator))
+    sample: Fits | Sums = Sums(estimator)
+    if "n_estimators" in known:
+        sample = Fits(
+            estimator, _longest(estimator, features), kind.sharing(estimator), kind.labels(estimator), kind.masks
+        )  # fmt: skip
     return Subject(
-        name, ", ".join(said), "learner", estimator.variant, relation, epsilon, math.inf if why else epsilon,
+        name, ", ".join(said), "learner", estimator.variant, relation, epsilon, _promise(estimator, epsilon, broken),
         frozenset({f"papers.{kind.estimator.__name__}"}), universe.engine, universe.record_kinds,
-        universe.exact, universe.pairs, fits, None, fits.features if fits.labels else None, estimator,
-        frozenset(LAYERS if why else ()), why,
+        universe.exact, universe.pairs, sample, None, getattr(sample, "features", None), estimator,
+        frozenset(broken.layers if broken else ()), broken.why if broken else "", kind.lacking(estimator),
     )  # fmt: skip
+
+
+def _promise(estimator: PrivateEstimator, epsilon: float, broken) -> float:
+    """What the library promises: where a published claim is refuted by unpaid reads, nothing."""
+    if broken is None:
+        return epsilon
+    own = estimator._promise(epsilon)
+    return own if own > epsilon and estimator.relation != ADD_REMOVE else math.inf
 
 
 class _Universe:
@@ -164,10 +113,13 @@ class _Universe:
         self.kind, self.estimator = kind, estimator
         self.schema = estimator._public_schema(None, None)
         self.cardinalities = self.schema.cardinalities(estimator.n_bins).tolist()
-        self.record_kinds = math.prod(self.cardinalities) * self.schema.n_classes
-        one_tree = estimator.get_params()["n_estimators"] == 1
-        self.engine = "states" if kind.by_paths and one_tree else "replays"
-        self.known = telling_pairs(self.cardinalities, self.schema.n_classes, estimator.relation, kind.sizes)
+        last = answers(self.schema)
+        self.record_kinds = math.prod(self.cardinalities) * len(last)
+        one_tree = estimator.get_params().get("n_estimators") == 1
+        self.engine = "states" if one_tree and kind.by_paths(estimator) else "replays"
+        cap = getattr(estimator, "n_max", math.inf)  # more records than the schema's owner promises are refused
+        known = telling_pairs(self.cardinalities, last, estimator.relation, kind.sizes)
+        self.known = [pair for pair in known if max(map(len, pair[1:])) <= cap]
         self._found: dict[Scale, ExactAudit] = {}
 
     def exact(self, scale: Scale, progress: bool = False) -> ExactAudit:
@@ -181,7 +133,8 @@ class _Universe:
         if self.engine == "states":
             return path_audit(self.estimator, n_max=n_max, progress=progress)
         every = exact_audit(self.estimator, n_max=n_max, progress=progress)
-        found = pair_audit(self.estimator, self.known)
+        most = self.kind.most_replayed(self.estimator)
+        found = pair_audit(self.estimator, [pair for pair in self.known if max(map(len, pair[1:])) <= most])
         worst = max((every, found), key=lambda audit: audit.epsilon)
         counts = {word: getattr(every, word) + getattr(found, word) for word in ("n_datasets", "n_pairs")}
         return replace(worst, **counts)
@@ -195,17 +148,21 @@ class _Universe:
         return worst + self.known
 
 
-def telling_pairs(cardinalities: Iterable[int], n_classes: int, relation: str, sizes: Iterable[int] = ()) -> list[Pair]:
+def telling_pairs(
+    cardinalities: Iterable[int], n_classes: int | Sequence[int], relation: str, sizes: Iterable[int] = ()
+) -> list[Pair]:
     """Neighbours of a few records on which a sound tree shows most of its loss in few draws.
 
     On universes of two binary features they include the best of all neighbours for the settings of eDPRF that were
-    tried.  ``sizes`` asks for pairs of so many records and one less, too.
+    tried.  ``sizes`` asks for pairs of so many records and one less, too.  ``n_classes`` may be the codes of the
+    records' last entries.
     """
     top = tuple(size - 1 for size in cardinalities)
-    here, last = [(*top, label) for label in range(n_classes)], n_classes - 1
+    labels = list(range(n_classes)) if isinstance(n_classes, int) else list(n_classes)
+    here, last = [(*top, label) for label in labels], len(labels) - 1
     # beside: another value of the last feature; across: of the first
-    beside = [(*top[:-1], 0, label) for label in range(n_classes)]
-    across = [(0, *top[1:], label) for label in range(n_classes)]
+    beside = [(*top[:-1], 0, label) for label in labels]
+    across = [(0, *top[1:], label) for label in labels]
     if check_relation(relation) == ADD_REMOVE:
         added: dict[str, tuple[Dataset, Record]] = {
             "the first record": ((), here[0]),
@@ -224,7 +181,7 @@ def telling_pairs(cardinalities: Iterable[int], n_classes: int, relation: str, s
         }
         found = [Pair(name, (*common, old), (*common, new)) for name, (common, old, new) in replaced.items()]
     for size in sizes:
-        many = tuple(here[at % n_classes] for at in range(size))
+        many = tuple(here[at % len(labels)] for at in range(size))
         less = many[:-1] if relation == ADD_REMOVE else (*many[:-1], beside[0])
         found.append(Pair(f"{size} records", less, many))
     sort = [Pair(pair.name, tuple(sorted(pair.one)), tuple(sorted(pair.other))) for pair in found]

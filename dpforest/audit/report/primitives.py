@@ -41,7 +41,7 @@ def universe(score: Score) -> tuple[list[Record], np.ndarray, list[str]]:
     the first one's mirror image, for three classes.  For the mean: groups of records, one child each.
     """
     pair = [(a, b) for a in (0, 1) for b in (0, 1)]
-    moments = np.array([(1, y, y * y) for y in _TARGETS])
+    moments = np.array([(1, y, y * y) for y in _TARGETS])[:, : score.n_moments or None]
     kinds: list[Record]
     if score in (scores.pearson, scores.absolute_pearson):
         kinds = [(a, b, label) for a, b in pair for label in range(3)]

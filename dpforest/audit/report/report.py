@@ -26,6 +26,7 @@ import sklearn
 from tqdm import tqdm
 
 import dpforest
+from dpforest.audit.exact.laws import answers
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit, greybox
 from dpforest.audit.plain import plain
@@ -171,6 +172,8 @@ def look(
     subject: Subject, layer: str, scale: Scale, confidence: float = 0.95, random_state: int = 0, progress: bool = False
 ) -> Audit:
     """Audit one subject by one layer, with a seed that is made from ``random_state``, the subject and the layer."""
+    if (why := subject.refusal(layer)) is not None:
+        raise ValueError(f"{subject.name} cannot be audited by the layer {layer!r}, for {why}")
     rng = np.random.default_rng([random_state, zlib.crc32(f"{subject.key}/{layer}".encode())])
     if layer == EXACT:
         return subject.exact(scale, progress=progress)
@@ -178,15 +181,15 @@ def look(
     if layer == STATISTICAL:
         return empirical(
             subject.sample, pairs, subject.claim, n=scale.n, confidence=confidence, random_state=rng,
-            relation=subject.relation, law=subject.law, features=subject.features, events=scale.events,
+            relation=subject.relation, law=subject.law, features=subject.features,
+            events=[kind for kind in scale.events if kind in subject.events],
             progress=progress,
         )  # fmt: skip
     estimator = subject.estimator
-    if layer != GREY_BOX or estimator is None:
-        raise ValueError(f"{subject.name} cannot be audited by the layer {layer!r}: it has {', '.join(subject.layers)}")
+    assert estimator is not None  # else it was refused
     schema = estimator._public_schema(None, None)
     cap = getattr(estimator, "n_max", math.inf)  # more records than the schema's owner promises are refused
-    known = traps(schema.cardinalities(estimator.n_bins).tolist(), schema.n_classes, subject.relation)
+    known = traps(schema.cardinalities(estimator.n_bins).tolist(), answers(schema), subject.relation)
     known = [pair for pair in known if max(len(pair.one), len(pair.other)) <= cap]
     few = known[:: max(1, math.ceil(len(known) / max(1, scale.traps)))] if scale.traps else []
     return greybox(estimator, pairs + few, runs=scale.runs, random_state=rng, progress=progress)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,7 @@ class Subject:
     claim : float
         What is audited: what the library promises, or what the paper claims.
     promise : float
-        What the library promises: infinite for what is published and refuted.
+        What the library promises: more than the claim for what is published and refuted, mostly infinity.
     covers : frozenset of str
         Names of the library that are audited hereby, such as ``"scores.gini"``.
     engine : {"tables", "states", "replays"}
@@ -118,6 +118,10 @@ class Subject:
         Layers that must find a violation; no other layer may.
     why : str
         Why they must.
+    lacking : mapping
+        Layers that do not look at it, and why.
+    events : tuple of str
+        Kinds of events that the statistical layer may try, as far as the scale has them.
     """
 
     name: str
@@ -138,6 +142,8 @@ class Subject:
     estimator: PrivateEstimator | None = None
     expected: frozenset[str] = frozenset()
     why: str = ""
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    events: tuple[str, ...] = KINDS
 
     @property
     def key(self) -> str:
@@ -148,7 +154,13 @@ class Subject:
     @property
     def layers(self) -> tuple[str, ...]:
         """The layers that it can be audited by."""
-        return tuple(layer for layer in LAYERS if layer != GREY_BOX or self.estimator is not None)
+        return tuple(layer for layer in LAYERS if self.refusal(layer) is None)
+
+    def refusal(self, layer: str) -> str | None:
+        """Why a layer cannot look at it; None if it can."""
+        if layer == GREY_BOX and self.estimator is None:
+            return f"{self.name} is a mechanism and keeps no accounts"
+        return self.lacking.get(layer)
 
 
 def best_bound(p: np.ndarray, q: np.ndarray, n: int) -> np.ndarray:

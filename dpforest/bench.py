@@ -28,6 +28,7 @@ from scipy.special import ndtri
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
 from dpforest import scores
+from dpforest.budgets import Shares
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
@@ -35,7 +36,7 @@ from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.privacy import Ledger, UnprovenPrivacyWarning
 from dpforest.schema import Schema
-from dpforest.tree import Growth, grow_binary
+from dpforest.tree import Growth, grow_chosen, random_cuts
 
 __all__ = ["Table", "baseline", "greedy_forest", "main", "measure", "report", "synthetic"]
 
@@ -116,11 +117,11 @@ def greedy_forest(table: Table, ordered_cuts: bool = False, epsilon: float = 1.0
         n_values, score, ask = 2, scores.between, curator.sum_masses
     growth = Growth(TREES, schema.n_features, n_values, ledger, "sequential")
     ordered = np.array([ordered_cuts or name in schema.numeric for name in schema.columns])
-    share = epsilon / TREES / (DEPTH + 1)
-    leaves = grow_binary(
-        growth, curator, chance, ordered, depth=DEPTH, n_candidates=4, score=score, epsilons=[share] * DEPTH
-    )
-    growth.settle(leaves, ask(growth, leaves.nodes, leaves.scopes, share))
+    grow_chosen(
+        growth, curator, Shares("uniform", epsilon / TREES, DEPTH + 1), score=score, mechanism="permute-and-flip",
+        draw=lambda nodes: random_cuts(chance, sizes, ordered, len(nodes), 4),
+        settle=lambda leaves, share: growth.settle(leaves, ask(growth, leaves.nodes, leaves.scopes, share)),
+    )  # fmt: skip
     return growth.release()
 
 

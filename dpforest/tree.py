@@ -19,7 +19,7 @@ from dpforest.curator import STOP, Curator
 from dpforest.privacy import Ledger, claim
 from dpforest.scores import Score
 
-__all__ = ["Forest", "Frontier", "Growth", "grow_binary", "grow_chosen", "random_cuts", "random_masks"]
+__all__ = ["Forest", "Frontier", "Growth", "grow_chosen", "grow_random", "random_cuts", "random_masks"]
 
 Candidates = tuple[np.ndarray, np.ndarray]
 Draw = Callable[["Frontier"], Candidates]
@@ -313,43 +313,23 @@ class Growth:
         )
 
 
-def grow_binary(
-    growth: Growth, curator: Curator, chance: Chance, ordered, *, depth: int, n_candidates: int = 1,
-    score: Score | None = None, mechanism: str = "permute-and-flip", epsilons=(), calibration: str = "range",
-) -> Frontier:  # fmt: skip
-    """Grow complete binary trees of ``depth`` splits; each node takes one of ``n_candidates`` random cuts.
+def grow_random(growth: Growth, chance: Chance, cardinalities, ordered, depth: int) -> Frontier:
+    """Grow complete binary trees of ``depth`` splits without reading anything; returns their leaves.
 
-    A candidate is a random feature, cut at a random public bin edge, or, for a categorical one, into a random
-    pair of category sets.  With one candidate nothing is read; with more, the curator chooses by ``score`` and
-    level l (from 1) is charged ``epsilons[l - 1]`` per node.
+    A node splits on a random feature: a numeric one at a random public bin edge, a categorical one into a random pair
+    of category sets.
 
     Parameters
     ----------
+    cardinalities : ndarray of int, shape (n_features,)
     ordered : ndarray of bool, shape (n_features,)
         Which features are numeric.
-
-    Returns
-    -------
-    Frontier
-        The leaves.
     """
-    for level in range(depth):
+    for _ in range(depth):
         frontier = growth.frontier
-        shape = (len(frontier), n_candidates)
-        features = chance.integers(len(ordered), len(frontier) * n_candidates).astype(np.int32)
-        masks = random_masks(chance, curator.cardinalities[features], ordered[features]).reshape(*shape, 4)
-        features = features.reshape(shape)
-        if n_candidates == 1:
-            choice = np.zeros(len(frontier), dtype=np.int64)
-        else:
-            choice = curator.choose_candidate(
-                growth, frontier.nodes, frontier.scopes, features, masks, epsilons[level],
-                score=score, mechanism=mechanism, calibration=calibration,
-            )  # fmt: skip
-        rows = np.arange(len(frontier))
-        growth.branch(
-            frontier, features[rows, choice], np.full(len(frontier), 2), masks=masks[rows, choice], reuse=True
-        )
+        features = chance.integers(len(ordered), len(frontier)).astype(np.int32)
+        masks = random_masks(chance, cardinalities[features], ordered[features])
+        growth.branch(frontier, features, np.full(len(frontier), 2), masks=masks, reuse=True)
     return growth.frontier
 
 

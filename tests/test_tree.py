@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from dataclasses import FrozenInstanceError, fields
 from fractions import Fraction
 from itertools import combinations, product
-from types import SimpleNamespace
 
 import numpy as np
 import oracle
@@ -18,11 +17,12 @@ from hypothesis import strategies as st
 
 from dpforest import EDPRFClassifier, Schema, scores
 from dpforest.audit import exact_audit, law_of
+from dpforest.budgets import Shares
 from dpforest.chance import Seeded, outcomes
 from dpforest.counting import Splits
 from dpforest.curator import Curator
 from dpforest.privacy import RELATIONS, Ledger
-from dpforest.tree import Forest, Growth, grow_binary, random_cuts, random_masks
+from dpforest.tree import Forest, Growth, grow_chosen, grow_random, random_cuts, random_masks
 
 CLASSES = 3
 
@@ -372,14 +372,13 @@ def test_the_candidates_of_the_nodes_are_independent():
 # -- binary trees ----------------------------------------------------------------------------------------------------
 
 
-def test_one_candidate_reads_nothing():
-    """A curator without records: it has the public cardinalities and no other attribute."""
-    blind = SimpleNamespace(cardinalities=np.array([3, 2]))
+def test_random_trees_read_nothing():
+    """The law of a split, from public cardinalities alone: there is no curator to ask."""
     law = defaultdict(Fraction)
 
     def run(chance):
         growth = Growth(1, 2, 2, Ledger(), "sequential")
-        leaves = grow_binary(growth, blind, chance, np.array([True, False]), depth=1)
+        leaves = grow_random(growth, chance, np.array([3, 2]), np.array([True, False]), 1)
         assert len(leaves) == 2
         assert growth.ledger._charges == []
         return int(growth.feature[0]), codes_of(growth.mask[0])
@@ -391,7 +390,7 @@ def test_one_candidate_reads_nothing():
 
 def test_binary_trees_are_complete_and_may_use_a_feature_again():
     growth = Growth(5, 2, 2, Ledger(), "sequential")
-    leaves = grow_binary(growth, SimpleNamespace(cardinalities=np.array([9, 9])), Seeded(0), np.ones(2, bool), depth=4)
+    leaves = grow_random(growth, Seeded(0), np.array([9, 9]), np.ones(2, bool), 4)
     assert len(leaves) == 5 * 2**4
     assert growth.n_nodes == 5 * (2**5 - 1)
     forest = growth.release()
@@ -402,6 +401,24 @@ def test_binary_trees_are_complete_and_may_use_a_feature_again():
     assert growth.frontier.unused.all()
 
 
+def grown_by_choice(curator, growth, plan, cuts: int, **options) -> list:
+    """Grow on ordered features; returns what was asked of the leaves: (number of nodes, budget)."""
+    asked = []
+
+    def settle(leaves, left):
+        asked.append((leaves.nodes.tolist(), left))
+        growth.settle(leaves, np.ones((len(leaves), 2), dtype=np.int64))
+
+    def draw(nodes):
+        ordered = np.ones(len(curator.cardinalities), bool)
+        return random_cuts(Seeded(1), curator.cardinalities, ordered, len(nodes), 1, cuts)
+
+    grow_chosen(
+        growth, curator, plan, draw, settle, score=scores.gini, mechanism="permute-and-flip", **options,
+    )  # fmt: skip
+    return asked
+
+
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_several_candidates_are_paid_for_level_by_level(relation):
     rng = np.random.default_rng(0)
@@ -409,13 +426,33 @@ def test_several_candidates_are_paid_for_level_by_level(relation):
     ledger = Ledger(relation)
     curator = Curator(codes, labels, 2, [4, 4], chance=Seeded(1), ledger=ledger)
     growth = Growth(1, 2, 2, ledger, "sequential")
-    grow_binary(
-        growth, curator, Seeded(1), np.ones(2, bool), depth=2, n_candidates=3, score=scores.gini, epsilons=[0.25, 0.5]
-    )
+    asked = grown_by_choice(curator, growth, Shares("uniform", 0.75, 3), 3)
     assert [len(entry.scopes) for entry in ledger._charges] == [1, 2]
     own = [entry.costs[relation].tolist() for entry in ledger._charges]
-    np.testing.assert_allclose(np.concatenate(own), [0.25, 0.5, 0.5])
-    assert ledger.total(relation) == pytest.approx(0.75, rel=1e-12)
+    np.testing.assert_allclose(np.concatenate(own), 0.25)
+    assert ledger.total(relation) == pytest.approx(0.5, rel=1e-12)
+    assert asked == [([3, 4, 5, 6], pytest.approx(0.25))]
+
+
+def test_a_node_that_stops_leaves_what_the_levels_below_it_do_not_need():
+    """Nothing to gain and a head start without end: the root stops, having paid for its selection alone."""
+    ledger = Ledger()
+    curator = Curator(np.zeros((1, 9), np.uint8), np.zeros(9, np.uint8), 2, [4], chance=Seeded(1), ledger=ledger)
+    growth = Growth(2, 1, 2, ledger, "sequential")
+    asked = grown_by_choice(curator, growth, Shares("aligned-uniform", 0.75, 3), 1, stop_margin=1e6)
+    assert asked == [([0, 1], pytest.approx(0.5))]
+    assert growth.release().n_leaves == 2
+
+
+def test_a_published_stop_is_asked_at_every_level():
+    """Which nodes are finished is the paper's own business; here all those with an even number."""
+    ledger = Ledger()
+    curator = Curator(np.zeros((1, 9), np.uint8), np.zeros(9, np.uint8), 2, [4], chance=Seeded(1), ledger=ledger)
+    growth = Growth(2, 1, 2, ledger, "sequential")
+    asked = grown_by_choice(
+        curator, growth, Shares("uniform", 0.75, 3), 1, finished=lambda frontier: frontier.nodes % 2 == 0
+    )  # fmt: skip
+    assert [nodes for nodes, _ in asked] == [[0], [2], [4, 5]]
 
 
 def test_the_chosen_candidate_is_the_one_that_grows():
@@ -425,10 +462,9 @@ def test_the_chosen_candidate_is_the_one_that_grows():
     ledger = Ledger()
     curator = Curator(codes, labels, 2, [4], chance=Seeded(3), ledger=ledger)
     growth = Growth(1, 1, 2, ledger, "sequential")
-    leaves = grow_binary(
-        growth, curator, Seeded(3), np.ones(1, bool), depth=1, n_candidates=40, score=scores.gini, epsilons=[math.inf]
-    )
+    grown_by_choice(curator, growth, Shares("uniform", math.inf, 2), 40)
     assert codes_of(growth.mask[0]) == (2, 3)
+    leaves = growth.frontier
     assert curator.count_classes(growth, leaves.nodes, leaves.scopes, math.inf).tolist() == [[10, 0], [0, 10]]
 
 

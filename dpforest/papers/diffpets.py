@@ -15,7 +15,6 @@ import numpy as np
 
 from dpforest import budgets, scores
 from dpforest.bagging import SAMPLINGS, n_candidates, share_out
-from dpforest.curator import STOP
 from dpforest.estimators import (
     MAX_DEPTH,
     PrivateEstimator,
@@ -27,7 +26,7 @@ from dpforest.estimators import (
 from dpforest.mechanisms import SELECTIONS, exponential
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
 from dpforest.schema import TARGET_LEVELS
-from dpforest.tree import MAX_NODES, Frontier, Growth, random_cuts
+from dpforest.tree import MAX_NODES, Frontier, Growth, grow_chosen, random_cuts
 
 __all__ = ["DiffPETsClassifier", "DiffPETsRegressor"]
 
@@ -62,30 +61,15 @@ class _DiffPETs(PrivateEstimator):
         else:
             shares = budgets.Shares("aligned-uniform", share, depth, self.leaf_share, self.level_ratio)
         ordered = np.array([published or name in schema.numeric for name in schema.columns])
-        for level in range(1, depth + 1):
-            frontier = growth.frontier
-            done = np.full(len(frontier), level == depth)
-            if published:
-                done |= self._finished(curator, growth, frontier)
-            self._settle(growth, curator, frontier[done], shares.leaf(level, stopped=False))
-            inner = frontier[~done]
-            if not len(inner):
-                break
-            features, masks = self._candidates(curator, chance, growth, inner, ordered)
-            choice = curator.choose_candidate(
-                growth, inner.nodes, inner.scopes, features, masks, shares.branch(level),
-                score=self._score(), mechanism="exponential" if published else self.selection,
-                calibration="sensitivity" if published else "range",
-                stop_margin=self.stop_margin if self.stop == "candidate" and not published else None,
-            )  # fmt: skip
-            grows = (choice != STOP) & growth.room(np.where(choice == STOP, 0, 2))
-            # a node that stops has paid for its selection: thm-stop-budget
-            self._settle(growth, curator, inner[~grows], shares.leaf(level, stopped=True))
-            rows = np.flatnonzero(grows)
-            growth.branch(
-                inner[grows], features[rows, choice[rows]], np.full(len(rows), 2), masks=masks[rows, choice[rows]],
-                reuse=True,
-            )  # fmt: skip
+        grow_chosen(
+            growth, curator, shares,
+            draw=lambda inner: self._candidates(curator, chance, growth, inner, ordered),
+            settle=lambda leaves, left: self._settle(growth, curator, leaves, left),
+            finished=(lambda frontier: self._finished(curator, growth, frontier)) if published else None,
+            score=self._score(), mechanism="exponential" if published else self.selection,
+            calibration="sensitivity" if published else "range",
+            stop_margin=self.stop_margin if self.stop == "candidate" and not published else None,
+        )  # fmt: skip
         return growth.release(self._half_weight(shares.leaf(depth, stopped=False)))
 
     def _candidates(self, curator, chance, growth, inner: Frontier, ordered):
@@ -290,8 +274,6 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         return (curator.peek(growth, frontier.nodes, what=what, where=where) > 0).sum(axis=1) <= 1
 
     def _settle(self, growth, curator, leaves, epsilon) -> None:
-        if not len(leaves):
-            return
         votes = np.eye(curator.n_classes, dtype=np.int64)
         if self.variant == "published":
             curator.count_records(growth, leaves.nodes, leaves.scopes, epsilon)  # the paper pays for this alone
@@ -419,8 +401,6 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
         return count * squares - total**2 <= self.error_threshold * (count * TARGET_LEVELS) ** 2
 
     def _settle(self, growth, curator, leaves, epsilon) -> None:
-        if not len(leaves):
-            return
         asked = growth, leaves.nodes, leaves.scopes
         if self.variant == "published":  # sum and count, with noise for a sensitivity of 2 on each
             total = curator.sum_targets(*asked, epsilon / 2)

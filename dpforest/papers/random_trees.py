@@ -17,7 +17,7 @@ from dpforest.estimators import (
 )
 from dpforest.mechanisms import exponential
 from dpforest.privacy import claim
-from dpforest.tree import MAX_NODES, Growth, grow_binary, random_masks
+from dpforest.tree import MAX_NODES, Growth, grow_random, random_masks
 
 __all__ = ["RandomTreesClassifier", "RandomTreesRegressor"]
 
@@ -54,7 +54,7 @@ class _RandomTrees(PrivateEstimator):
             least = self.n_estimators * (2 ** (depth + 1) - 1)
             if least > self.max_nodes:
                 raise ValueError(_too_deep(depth, least, self.max_nodes))
-            leaves = [grow_binary(growth, curator, chance, ordered, depth=depth)]
+            leaves = [grow_random(growth, chance, curator.cardinalities, ordered, depth)]
         else:
             leaves = self._grow_multiway(growth, curator, chance, ordered, depth)
         for part in leaves:

@@ -31,6 +31,7 @@ from dpforest.tree import MAX_NODES, Forest, Frontier, Growth, grow_chosen, rand
 __all__ = ["DPsAdaBoostClassifier"]
 
 HELD_OUT = 0.3
+SUBSPACE = {"published": 5, "proved": 10}  # features of a node where max_features is "auto"
 #: Utilities that stay within their sensitivity where records have weights: sums over the children, not shares.
 CRITERIA = ("gini", "gini-gain", "majority")
 DELTA = 2.0  # the paper's sensitivity of the Gini index
@@ -61,8 +62,8 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         Rounds.
     max_depth : int
         Splits on the longest path; 0 makes every tree a single leaf.
-    max_features : int, "sqrt" or "all"
-        Different random features among which a node chooses, the paper's k = 5.
+    max_features : {"auto", "sqrt", "all"} or int
+        Different random features among which a node chooses; ``"auto"`` is the paper's k = 5 as published, else 10.
     cuts_per_feature : int
         Random splits of each of them.
     n_bins : int
@@ -158,10 +159,10 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     """
 
     def __init__(
-        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=3, max_features=5, cuts_per_feature=4, n_bins=32,
-        relation="add-remove", variant="proved", votes="real", weights="capped", learning_rate=1.0, alpha_max=2.0,
+        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=3, max_features="auto", cuts_per_feature=4,
+        n_bins=32, relation="add-remove", variant="proved", votes="real", weights="capped", learning_rate=1.0, alpha_max=2.0,
         smoothing=1.0, class_weight=None, sampling="all", selection="permute-and-flip", criterion="gini",
-        leaf_share=0.5, stop="candidate", stop_margin=6.0, max_nodes=MAX_NODES, source="seeded", random_state=None,
+        leaf_share=0.6, stop="never", stop_margin=1.0, max_nodes=MAX_NODES, source="seeded", random_state=None,
         n_jobs=None,
     ):  # fmt: skip
         self.epsilon = epsilon
@@ -193,7 +194,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     def _grow_round(self, growth, curator, chance, schema, epsilon, grown):
         shares = budgets.Shares("aligned-uniform", epsilon, self.max_depth + 1, self.leaf_share)
         ordered = np.array([name in schema.numeric for name in schema.columns])
-        size = n_candidates(self.max_features, schema.n_features)
+        size = n_candidates(self._subspace(), schema.n_features)
 
         def draw(frontier: Frontier):
             return random_cuts(chance, curator.cardinalities, ordered, len(frontier), size, self.cuts_per_feature)
@@ -222,7 +223,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         """Algorithm 1, pruned: a tree with one vote in each leaf.  ``epsilon`` is the share of a level."""
         # the largest weight is taken for the sensitivity of a count of records: the curator would use 1, or 2
         louder = NOISE[self.relation] / peek(curator.peek_largest_weight, WEIGHTS)
-        size = n_candidates(self.max_features, len(ordered))
+        size = n_candidates(self._subspace(), len(ordered))
         cuts = Cuts(curator.cardinalities, ordered)
         growth.begin(number)
         levels: list[Frontier] = []
@@ -283,11 +284,16 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         values[nodes] = one_vote(curator.count_classes(pruned, nodes, scopes[cut], height * budget))
         return replace(pruned, values=values)
 
+    def _subspace(self):
+        """``max_features``, with what ``"auto"`` stands for."""
+        automatic = isinstance(self.max_features, str) and self.max_features == "auto"
+        return SUBSPACE[self.variant] if automatic else self.max_features
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
         check_count(self.cuts_per_feature, "cuts_per_feature")
-        n_candidates(self.max_features, 1)  # refuses what it does not know
+        n_candidates(self._subspace(), 1)  # refuses what it does not know
         check_choice(self.selection, "selection", SELECTIONS)
         check_choice(self.criterion, "criterion", CRITERIA)
         check_choice(self.stop, "stop", ("candidate", "never"))

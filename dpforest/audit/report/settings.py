@@ -57,8 +57,8 @@ class Learner:
     masks : bool
         Whether its trees may differ in nothing but where they cut a feature of two codes.
     sparing : bool
-        Whether the report samples only what tells more than the other layers: the first setting, what is refuted, and
-        what cannot be replayed.
+        Whether the report looks at less of each setting, and samples only what tells more than the other layers: the
+        first setting, what is refuted, and what cannot be replayed.
     """
 
     estimator: type[PrivateEstimator]
@@ -147,7 +147,7 @@ _DIFFPETS: Settings = (
     (_HALF, 2, 1),
     ({}, 2, 1),
     (_HALF | {"max_features": 1, "leaf": "label", "selection": "exponential"}, 2, 1),
-    (_HALF | {"criterion": "majority", "leaf": "label"}, 1, 2),
+    (_HALF | {"criterion": "majority"}, 1, 2),
     (_HALF | {"criterion": "gini-gain", "n_estimators": 2}, 1, 1),
     ({"stop": "never", "criterion": "normalised-gini", "cuts_per_feature": 2}, 2, 1),
     (_HALF | {"sampling": "assignment", "n_estimators": 2}, 1, 1),

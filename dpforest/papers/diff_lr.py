@@ -74,7 +74,8 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
     schema : Schema
         What is public.  Required.
     split : {"auto", "proportional", "optimal"}
-        How the budget is divided, see :func:`~dpforest.papers.diff_lr.shares`.  Auto is by variant; ``"published"`` has proportional only.
+        How the budget is divided, see :func:`~dpforest.papers.diff_lr.shares`.  Auto is by variant; ``"published"`` has
+        proportional only.
     fit_intercept : {"auto", True, False}
         Auto is by variant: the paper's model has none.
     repair : {"auto", "shrink", "ridge", "spectral", "none"}

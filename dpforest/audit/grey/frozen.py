@@ -17,7 +17,7 @@ from dpforest.audit.grey import coins
 from dpforest.chance import Chance, Law
 from dpforest.privacy import Ledger
 
-__all__ = ["LEARNER", "Draw", "Found", "Step", "Watch"]
+__all__ = ["LEARNER", "RESAMPLING", "Draw", "Found", "Step", "Watch"]
 
 #: The name of a step in which no method of the curator is at work: the learner acts by itself.
 LEARNER = "the learner itself"

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from dpforest.audit.exact.laws import answers, released
 from dpforest.audit.grey.compare import Comparison, exceeds
 from dpforest.audit.grey.doors import Roaming, watching
-from dpforest.audit.grey.frozen import LEARNER, Found, Watch
+from dpforest.audit.grey.frozen import LEARNER, RESAMPLING, Found, Watch
 from dpforest.audit.plain import plain
 from dpforest.audit.search.pairs import Pair, Table, prepare
 from dpforest.audit.search.traps import some_pairs, table_traps, traps
@@ -356,6 +356,10 @@ class _Audit:
             late = step.query != LEARNER and after is not None and after.query == LEARNER and after.charges
             if not step.settled and not late and step.query not in free:
                 self.find(pair, "unpaid", step.query, "reads the records, and writes neither a charge nor a leak")
+        for step in steps:
+            if step.query in RESAMPLING and (kind := step.query.replace("_", "-")) not in ledger._kinds:
+                text = f"composes no scope by {kind}, although records may come to a tree several times"
+                self.find(pair, "composition", "the ledger", text)
         if run.tampered:
             self.find(pair, "ledger", LEARNER, "took entries of the ledger back")
         paid = ledger.paid(self._relation)

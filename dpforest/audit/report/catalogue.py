@@ -86,8 +86,8 @@ def subjects(epsilon: float = 1.0) -> list[Subject]:
         for number, (options, features, depth) in enumerate(kind.settings):
             for relation in RELATIONS:
                 made = learner(name, epsilon=epsilon, relation=relation, features=features, depth=depth, **options)
-                if kind.sparing:  # a classifier's events take longer than all the rest
-                    made = replace(made, events=("atoms", "thresholds", "sets"))
+                if kind.sparing:
+                    made = replace(made, spare=True)
                 found.append(_spared(made) if number and kind.sparing else made)
     for name in MECHANISMS:
         each = [{"score": score} for score in SCORES] if name in SELECTIONS else [{}]

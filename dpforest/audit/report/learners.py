@@ -71,8 +71,7 @@ def learner(
     """
     kind = LEARNERS[name]
     known = set(kind.estimator().get_params()) - _OURS
-    usual = {"n_estimators": 1} | ({"n_bins": 2} if kind.numeric else {})
-    given = {key: value for key, value in usual.items() if key in known} | options
+    given = {**kind.usual, **options}
     epsilon = check_epsilon(epsilon)
     check_relation(relation)
     if depth is not None:

@@ -174,6 +174,7 @@ def look(
     """Audit one subject by one layer, with a seed that is made from ``random_state``, the subject and the layer."""
     if (why := subject.refusal(layer)) is not None:
         raise ValueError(f"{subject.name} cannot be audited by the layer {layer!r}, for {why}")
+    scale = subject.scaled(scale)
     rng = np.random.default_rng([random_state, zlib.crc32(f"{subject.key}/{layer}".encode())])
     if layer == EXACT:
         return subject.exact(scale, progress=progress)
@@ -182,8 +183,7 @@ def look(
         return empirical(
             subject.sample, pairs, subject.claim, n=scale.n, confidence=confidence, random_state=rng,
             relation=subject.relation, law=subject.law, features=subject.features,
-            events=[kind for kind in scale.events if kind in subject.events],
-            progress=progress,
+            events=scale.events, progress=progress,
         )  # fmt: skip
     estimator = subject.estimator
     assert estimator is not None  # else it was refused

@@ -52,11 +52,13 @@ class Learner:
         Numbers of records at which something may change that is computed from their number.
     numeric : bool
         Whether the features of the universe are numeric ones; else they are categories.
+    usual : mapping
+        Options that an audit gives unless told otherwise: a small universe can do without the estimator's own.
     masks : bool
         Whether its trees may differ in nothing but where they cut a feature of two codes.
     sparing : bool
-        Whether the report samples only what tells more than the other layers: the first setting, what is refuted, and
-        what cannot be replayed.
+        Whether the report looks at less of each setting, and samples only what tells more than the other layers: the
+        first setting, what is refuted, and what cannot be replayed.
     """
 
     estimator: type[PrivateEstimator]
@@ -67,6 +69,7 @@ class Learner:
     broken: Mapping[str, Broken] = field(default_factory=dict)
     sizes: tuple[int, ...] = ()
     numeric: bool = False
+    usual: Mapping[str, Any] = field(default_factory=lambda: {"n_estimators": 1})
     masks: bool = False
     sparing: bool = True
 
@@ -107,6 +110,7 @@ def _alone(model) -> bool:
     )  # fmt: skip
 
 
+_CUT_ONCE = {"n_estimators": 1, "cuts_per_feature": 1}  # a feature of two codes has a single cut
 _HALF = {"stop_margin": 0.5}  # a head start that lets a node of few records do either, stop or split
 _PURITY = Broken("the published code reads, unpaid, whether the records of a node share one class (cex-purity-stop)")
 _HEIGHT = Broken("the published height of a tree is computed from the number of records (pub-random-trees)")
@@ -143,9 +147,9 @@ _DIFFPETS: Settings = (
     (_HALF, 2, 1),
     ({}, 2, 1),
     (_HALF | {"max_features": 1, "leaf": "label", "selection": "exponential"}, 2, 1),
-    (_HALF | {"criterion": "majority", "leaf": "label"}, 1, 2),
+    (_HALF | {"criterion": "majority"}, 1, 2),
     (_HALF | {"criterion": "gini-gain", "n_estimators": 2}, 1, 1),
-    ({"stop": "never", "criterion": "normalised-gini"}, 2, 1),
+    ({"stop": "never", "criterion": "normalised-gini", "cuts_per_feature": 2}, 2, 1),
     (_HALF | {"sampling": "assignment", "n_estimators": 2}, 1, 1),
     (_HALF | {"sampling": "poisson"}, 1, 1),
     ({"variant": "published"}, 1, 1),
@@ -170,7 +174,7 @@ _DIFFPRF: Settings = (
 )
 _DIFFPRFS: Settings = (
     (_HALF | {"n_bins": 3}, 1, 1),
-    (_HALF | {"two_stage": False, "n_bins": 3, "vote": "majority"}, 1, 1),
+    (_HALF | {"two_stage": True, "n_bins": 3, "vote": "majority"}, 1, 1),
     (_HALF | {"sampling": "assignment", "n_estimators": 2}, 1, 1),
     (_HALF | {"sampling": "poisson"}, 2, 1),
     ({"variant": "published", "n_bins": 3}, 1, 1),
@@ -197,11 +201,11 @@ LEARNERS = {
     "diffpets": Learner(
         DiffPETsClassifier, _DIFFPETS, _sharing,
         labels=lambda model: model.leaf == "label" or model.variant == "published",
-        broken={ADD_REMOVE: _PETS, REPLACE_ONE: _PETS}, masks=True,
+        broken={ADD_REMOVE: _PETS, REPLACE_ONE: _PETS}, usual=_CUT_ONCE, masks=True,
     ),
     "diffpets-regressor": Learner(
         DiffPETsRegressor, _DIFFPETS_REGRESSOR, _sharing,
-        broken={ADD_REMOVE: _PETS_REGRESSION, REPLACE_ONE: _PETS_REGRESSION}, masks=True,
+        broken={ADD_REMOVE: _PETS_REGRESSION, REPLACE_ONE: _PETS_REGRESSION}, usual=_CUT_ONCE, masks=True,
     ),
     "diffprf": Learner(
         DiffPRFClassifier, _DIFFPRF, _sharing, _alone, lambda model: model._option("vote") == "majority",
@@ -213,17 +217,18 @@ LEARNERS = {
     ),
     "diffprfs": Learner(
         DiffPRFsClassifier, _DIFFPRFS, _sharing, labels=lambda model: model._option("vote") == "majority",
-        broken={ADD_REMOVE: _PRFS, REPLACE_ONE: _PRFS}, numeric=True,
+        broken={ADD_REMOVE: _PRFS, REPLACE_ONE: _PRFS}, numeric=True, usual={"n_estimators": 1, "n_bins": 2},
     ),
     "functional-mechanism": Learner(
-        FunctionalMechanismRegressor,
-        (({}, 2, None), ({"fit_intercept": False}, 2, None), ({"variant": "published"}, 2, None)),
+        FunctionalMechanismRegressor, usual={},
+        settings=(({}, 2, None), ({"fit_intercept": False}, 2, None), ({"variant": "published"}, 2, None)),
     ),
     "functional-mechanism-classifier": Learner(
-        FunctionalMechanismClassifier,
-        (({}, 2, None), ({"variant": "published"}, 2, None), (_LIFTED, 1, None)),
+        FunctionalMechanismClassifier, usual={},
+        settings=(({}, 2, None), ({"variant": "published"}, 2, None), (_LIFTED, 1, None)),
     ),
     "diff-lr": Learner(
-        DiffLRRegressor, (({}, 2, None), ({"split": "proportional"}, 2, None), ({"variant": "published"}, 2, None)),
+        DiffLRRegressor, usual={},
+        settings=(({}, 2, None), ({"split": "proportional"}, 2, None), ({"variant": "published"}, 2, None)),
     ),
 }  # fmt: skip

@@ -120,8 +120,8 @@ class Subject:
         Why they must.
     lacking : mapping
         Layers that do not look at it, and why.
-    events : tuple of str
-        Kinds of events that the statistical layer may try, as far as the scale has them.
+    spare : bool
+        Whether to look at less of it than a scale says, see :meth:`scaled`.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Subject:
     expected: frozenset[str] = frozenset()
     why: str = ""
     lacking: Mapping[str, str] = field(default_factory=dict)
-    events: tuple[str, ...] = KINDS
+    spare: bool = False
 
     @property
     def key(self) -> str:
@@ -155,6 +155,13 @@ class Subject:
     def layers(self) -> tuple[str, ...]:
         """The layers that it can be audited by."""
         return tuple(layer for layer in LAYERS if self.refusal(layer) is None)
+
+    def scaled(self, scale: Scale) -> Scale:
+        """How much is looked at: where much else of its kind is audited, fewer runs and data sets, and no classifier."""
+        if not self.spare:
+            return scale
+        events = tuple(kind for kind in scale.events if kind != "classifier")
+        return scale.but(replays=scale.replays // 3, runs=2, traps=scale.traps // 3, events=events)
 
     def refusal(self, layer: str) -> str | None:
         """Why a layer cannot look at it; None if it can."""

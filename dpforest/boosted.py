@@ -93,7 +93,8 @@ class BoostedClassifier(ClassifierMixin, Predictor):
 
     def predict(self, X) -> np.ndarray:
         """The class with the largest score; the first of ``classes_`` in a tie."""
-        return self.classes_[self._scores(X).argmax(axis=1)]
+        best = self._scores(X).argmax(axis=1)
+        return self.classes_[best]
 
     def staged_predict(self, X) -> Iterator[np.ndarray]:
         """The predictions after each round."""
@@ -310,7 +311,7 @@ def adaboost(
     alphas: list[float] = []
     for number in range(n_rounds):
         tree = grow(number, alphas[-1] if alphas else 1.0)
-        tau = peek(curator.peek_error, error, tree)
+        tau = round(peek(curator.peek_error, error, tree), 12)  # the last tree again has 1/2, but for rounding
         if tau > 0.5:
             trees = trees or [replace(tree, values=np.zeros_like(tree.values))]
             break

@@ -188,6 +188,14 @@ def test_a_share_of_the_node_is_no_such_score():
     spread = (pure[1] - pure[0]) - (mixed[1] - mixed[0])
     assert spread == Fraction(1, 3) + Fraction(1, 4)
     assert spread > Fraction(scores.normalised_gini.range(ADD_REMOVE))
+    curator = curator_of([(0, 0)])
+    curator.weigh()
+    growth = Growth(1, 1, 2, curator._ledger, "sequential")
+    with pytest.raises(ValueError, match="no proved range where records have weights"):
+        curator.choose_feature(
+            growth, growth.roots, growth.frontier.scopes, np.ones((1, 1), dtype=bool), 1.0,
+            score=scores.normalised_gini, mechanism="exponential",
+        )  # fmt: skip
 
 
 @pytest.mark.claim("thm-own-weights")

@@ -213,7 +213,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         curator.hold_out(HELD_OUT)
 
         def grow(number: int, alpha: float) -> Forest:
-            budget = _round_budget(epsilon / self.n_estimators, alpha)
+            budget = round_budget(epsilon / self.n_estimators, alpha)
             peek(curator.draw_by_weight, DRAW)
             return self._grow_letter(growth, number, curator, chance, ordered, budget / (self.max_depth + 1))
 
@@ -303,7 +303,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
 
 
 @claim("pub-log-alpha-budget")
-def _round_budget(share: float, alpha: float) -> float:
+def round_budget(share: float, alpha: float) -> float:
     """Algorithm 3, line 3: ``epsilon_p / T - log(alpha)``."""
     budget = share - math.log(alpha) if alpha else math.inf
     if not budget > 0:

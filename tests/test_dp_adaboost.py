@@ -1,0 +1,271 @@
+"""DP-AdaBoost: the stumps as described, written again, the exact loss of the repair, and the estimator."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from test_estimators import INFINITY, _SchemaFromData
+
+from dpforest import Schema, UnprovenPrivacyWarning, load
+from dpforest.audit import exact_audit
+from dpforest.chance import Seeded
+from dpforest.papers import dp_adaboost
+from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
+from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
+
+relations = pytest.mark.parametrize("relation", RELATIONS)
+PAIR = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
+MIXED = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, classes=["no", "yes"])
+THREE = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, classes=["a", "b", "z"])
+
+
+def table(n: int = 400, seed: int = 0, classes: int = 2):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"x": rng.random(n), "c": rng.choice(list("uvw"), n)})
+    if classes == 3:
+        return X, np.where(X.x > 0.6, "z", np.where(X.c == "u", "a", "b"))
+    noisy = rng.random(n) < 0.1
+    return X, np.where(((X.x > 0.4) & (X.c != "v")) ^ noisy, "yes", "no")
+
+
+def model(**parameters) -> DPAdaBoostClassifier:
+    return DPAdaBoostClassifier(
+        **{"epsilon": 4.0, "schema": MIXED, "n_estimators": 3, "n_bins": 4, "random_state": 0, **parameters}
+    )
+
+
+class SchemaFree(_SchemaFromData, DPAdaBoostClassifier):
+    pass
+
+
+@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
+@parametrize_with_checks(
+    [SchemaFree(epsilon=1000.0, n_estimators=5, n_bins=4, random_state=0)],
+    expected_failed_checks=lambda estimator: INFINITY,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# -- the repair ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.claim("thm-dp-adaboost")
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_every_fit_spends_exactly_epsilon(data):
+    pick = lambda *choices: data.draw(st.sampled_from(choices))  # noqa: E731
+    epsilon, relation, classes = pick(0.01, 1.0, 50.0), pick(*RELATIONS), pick(2, 3)
+    schema = MIXED if classes == 2 else THREE
+    fitted = model(
+        epsilon=epsilon, schema=schema, n_estimators=pick(1, 4), relation=relation, n_bins=pick(2, 5, 40),
+        votes=pick("real", "discrete"), weights=pick("capped", "logistic"), learning_rate=pick(0.1, 1.0),
+        alpha_max=pick(0.1, 2.0, 100.0), smoothing=pick(0, 1.0), sampling=pick("all", "assignment"),
+        class_weight=pick(None, {schema.classes[0]: 5.0}), selection=pick("permute-and-flip", "exponential"),
+        criterion=pick("gini", "gini-gain", "majority"), leaf_share=pick(0.1, 0.9),
+        random_state=data.draw(st.integers(0, 1000)),
+    )  # fmt: skip
+    X, y = table(pick(1, 20, 300), seed=data.draw(st.integers(0, 100)), classes=classes)
+    fitted.fit(X, y)
+    assert fitted.ledger_.leaks == []
+    assert fitted.ledger_.total(relation) == pytest.approx(epsilon, rel=1e-12)
+    assert fitted.guarantee_.epsilon == epsilon
+    assert np.isfinite(fitted.predict_proba(X)).all()
+
+
+@pytest.mark.claim("thm-dp-adaboost")
+@pytest.mark.parametrize(
+    ("relation", "n_max", "options"),
+    [
+        (ADD_REMOVE, 3, {}),
+        (ADD_REMOVE, 3, {"criterion": "majority"}),
+        (ADD_REMOVE, 2, {"votes": "discrete", "class_weight": {1: 2}}),
+        (REPLACE_ONE, 2, {}),
+        (REPLACE_ONE, 2, {"selection": "exponential", "leaf_share": 0.3}),
+    ],
+    ids=str,
+)
+def test_the_exact_loss_of_a_stump(relation, n_max, options):
+    found = exact_audit(
+        DPAdaBoostClassifier(schema=PAIR, n_estimators=1, relation=relation, **options), n_max=n_max
+    )  # fmt: skip
+    assert 0.4 < found.epsilon <= 1 + 1e-9
+    # half for the leaves, which the record that comes pays in full; half for the feature
+    if relation == ADD_REMOVE and not options:
+        assert found.epsilon == pytest.approx(1 / 2 + (1 / 2) * (2 / 3))
+
+
+def test_it_learns():
+    X, y = table(3000)
+    fitted = model(epsilon=5.0, n_estimators=6, n_bins=10).fit(X, y)
+    assert fitted.score(X, y) > 0.85
+    X, y = table(3000, classes=3)
+    fitted = model(schema=THREE, epsilon=5.0, n_estimators=6, n_bins=10).fit(X, y)
+    assert fitted.score(X, y) > 0.85
+    assert len(list(fitted.staged_predict(X))) == 6
+    assert (fitted.boosted_.forest.feature[fitted.boosted_.forest.roots] >= 0).all()
+
+
+# -- as described ----------------------------------------------------------------------------------------------------
+
+
+class Drawn(Seeded):
+    """A seeded chance that keeps the rates and the noise; nothing else may be drawn."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.log: list[tuple] = []
+
+    def two_sided_geometric(self, rate, size):
+        self.log.append((np.array(np.broadcast_to(rate, size)), drawn := super().two_sided_geometric(rate, size)))
+        return drawn
+
+    def integers(self, high, size):
+        raise AssertionError("nothing is drawn but noise")
+
+    select = permutation = weighted = subsets = integers
+
+
+def entropy(rows, weights) -> float:
+    total = math.fsum(weights)
+    shares = [math.fsum(w for r, w in zip(rows, weights, strict=True) if r[-1] == c) / total for c in (0, 1)]
+    return -sum(p * math.log2(p) for p in shares if p > 0)
+
+
+def as_described(records, sizes, log, *, rounds, rate):
+    """Stumps and their alphas: exact gains of weighted counts, noise of scale max w over the budget, raw errors."""
+    weights, found = [1 / len(records)] * len(records), []
+    for rates, noise in log:
+        # weights in steps of 1/127 of the largest, and noise in those steps
+        steps = [round(127 * w / max(weights)) for w in weights]
+        best, chosen = -math.inf, None
+        for feature, size in enumerate(sizes):
+            gain = entropy(records, steps)
+            for code in range(size):
+                part = [at for at, row in enumerate(records) if row[feature] == code]
+                mine = [steps[at] for at in part]
+                if sum(mine):
+                    gain -= sum(mine) / sum(steps) * entropy([records[at] for at in part], mine)
+            if gain > best + 1e-12:
+                best, chosen = gain, feature
+        assert rates.shape == (sizes[chosen], 2)
+        np.testing.assert_allclose(rates, rate / 127, rtol=1e-12)
+        labels = []
+        for code in range(sizes[chosen]):
+            counts = [
+                sum(s for row, s in zip(records, steps, strict=True) if (row[chosen], row[-1]) == (code, c))
+                + noise[code, c]
+                for c in (0, 1)
+            ]
+            labels.append(int(counts[1] > counts[0]))
+        wrong = [labels[row[chosen]] != row[-1] for row in records]
+        tau = round(math.fsum(w for w, miss in zip(weights, wrong, strict=True) if miss), 12)
+        if tau > 0.5:
+            break
+        alpha = math.log((1 - tau) / tau) / 2 if tau else 1 + sum(a for a, *_ in found)
+        found.append((alpha, chosen, labels))
+        weights = [w * math.exp(alpha if miss else -alpha) for w, miss in zip(weights, wrong, strict=True)]
+        weights = [w / math.fsum(weights) for w in weights]
+    assert len(found) <= rounds
+    return found
+
+
+@pytest.mark.claim("alg-dp-adaboost", "pub-dp-adaboost")
+@relations
+@pytest.mark.parametrize("seed", range(6))
+def test_the_published_variant_is_the_description(relation, seed):
+    X, y = table(80, seed=seed)
+    published = model(variant="published", relation=relation, epsilon=3.0, n_estimators=5)
+    codes, labels = MIXED.encode(X, 4).codes, MIXED.encode_labels(y)
+    chance = Drawn(seed)
+    boosted, ledger = published._learn(codes, labels, MIXED, 3.0, chance)
+    records = [tuple(map(int, row)) for row in np.vstack([codes, labels]).T]
+    stumps = as_described(records, [4, 3], chance.log, rounds=5, rate=3.0 / 5)
+    assert boosted.n_trees == len(stumps)
+    expected = [2 * sum(a * (2 * said[row[f]] - 1) for a, f, said in stumps) for row in records]
+    scores = boosted.scores(codes)
+    np.testing.assert_allclose(scores[:, 1] - scores[:, 0], expected, atol=1e-4)
+    # the ledger believes the noise, and knows what was read besides
+    paid = 3.0 / 5 * len(chance.log)
+    assert ledger.paid(ADD_REMOVE) == pytest.approx(paid)
+    assert ledger.paid(REPLACE_ONE) == pytest.approx(2 * paid)
+    leaks = {dp_adaboost.SCALE, dp_adaboost.GAIN, dp_adaboost.ERROR, dp_adaboost.UPDATE}
+    assert {(leak.what, leak.where) for leak in ledger.leaks} == leaks
+
+
+# -- the estimator ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variant", ["proved", "published"])
+def test_it_is_an_estimator(tmp_path, variant):
+    X, y = table(300)
+    estimator = model(variant=variant)
+    before = estimator.get_params()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnprovenPrivacyWarning)
+        estimator.fit(X, y)
+        twin = clone(estimator).set_params(n_jobs=2).fit(X, y)
+    assert estimator.get_params() == before
+    assert json.dumps(twin.to_dict()) == json.dumps(estimator.to_dict())
+    copy = pickle.loads(pickle.dumps(estimator))
+    assert copy.random_state is None
+    estimator.save(tmp_path / "m.json")
+    for back in (copy, load(tmp_path / "m.json")):
+        np.testing.assert_array_equal(back.predict_proba(X), estimator.predict_proba(X))
+        assert back.guarantee_ == estimator.guarantee_
+
+
+@pytest.mark.parametrize("variant", ["proved", "published"])
+def test_a_single_class_in_the_data_is_fine(variant):
+    X, _ = table(100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnprovenPrivacyWarning)
+        fitted = model(variant=variant, epsilon=20.0).fit(X, ["yes"] * 100)
+    assert set(fitted.predict(X)) == {"yes"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"epsilon": -1}, "epsilon must be positive"),
+        ({"n_estimators": 0}, "n_estimators must be a whole number"),
+        ({"alpha_max": 0}, "alpha_max must be a number from 1e-06 to 100"),
+        ({"votes": "soft"}, "votes must be one of"),
+        ({"criterion": "information-gain"}, "criterion must be one of"),
+        ({"selection": "argmax"}, "selection must be one of"),
+        ({"leaf_share": 0}, "strictly between 0 and 1"),
+        ({"class_weight": "balanced"}, "read off the records"),
+        ({"schema": THREE, "variant": "published"}, "tells two classes apart, as in the paper, not 3"),
+        ({"variant": "published", "criterion": "majority"}, "to the letter.*criterion"),
+        ({"variant": "published", "sampling": "assignment"}, "to the letter.*sampling"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_say_what_to_do(parameters, says):
+    X, y = table(60, classes=3 if parameters.get("schema") is THREE else 2)
+    with pytest.raises(ValueError, match=says):
+        model(**parameters).fit(X, y)
+
+
+def test_labels_that_are_not_declared_are_refused():
+    X, y = table(60)
+    with pytest.raises(ValueError, match="perhaps"):
+        model().fit(X, np.where(y == "yes", "perhaps", y))
+
+
+def test_many_small_columns():
+    """Columns of one category are candidates too: a stump on one is a single leaf's worth of votes."""
+    alone = Schema(categorical={f"c{i}": ["x"] for i in range(3)}, classes=[0, 1])
+    fitted = model(schema=alone).fit([["x"] * 3] * 9, [0, 1, 1] * 3)
+    assert fitted.boosted_.forest.n_leaves == 3
+    assert fitted.ledger_.epsilon == pytest.approx(4)

@@ -260,8 +260,8 @@ def test_weighted_counts_cost_what_counts_cost(relation):
 def test_the_rounds_that_ship_lose_epsilon_and_no_more(rounds, depth, size, relation, exact):
     """Every branch of the fit: a record that is got wrong keeps its full weight, and pays in full each round."""
     model = DPsAdaBoostClassifier(
-        schema=ONE, n_estimators=rounds, max_depth=depth, max_features=1, cuts_per_feature=1, stop="candidate",
-        stop_margin=0.0, relation=relation,
+        schema=ONE, n_estimators=rounds, max_depth=depth, max_features=1, cuts_per_feature=1, criterion="gini",
+        stop="candidate", stop_margin=0.0, relation=relation,
     )  # fmt: skip
     found = worst_loss(model, size, Coarse if rounds * depth < 2 else Shy)
     assert found <= 1 + 1e-12

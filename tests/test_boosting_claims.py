@@ -247,7 +247,7 @@ def test_weighted_counts_cost_what_counts_cost(relation):
 
 @pytest.mark.claim(
     "thm-dps-adaboost", verdict="repaired", evidence="exhaustive",
-    constant="ε, attained under add-remove by one record, in rounds of stumps with a stop candidate",
+    constant="ε, attained: add-remove by one record, rounds with a stop candidate; replace-one by large classes",
 )  # fmt: skip
 @pytest.mark.parametrize(
     ("rounds", "depth", "size", "relation", "exact"),
@@ -267,6 +267,41 @@ def test_the_rounds_that_ship_lose_epsilon_and_no_more(rounds, depth, size, rela
     assert found <= 1 + 1e-12
     if exact is not None:
         assert found == pytest.approx(exact, rel=1e-12)
+
+
+class Scripted(Curator):
+    """Answers what the script says, and adds up how improbable that is: log-probabilities, up to a constant."""
+
+    def count_classes(self, splits, nodes, scopes, epsilon):
+        exact = super().count_classes(splits, nodes, scopes, epsilon)
+        chance, number = self._chance, len(self._chance.said)
+        chance.said.append(chance.script[number] if chance.script else exact)
+        chance.improbable += float((chance.rates * abs(chance.said[-1] - exact)).sum())
+        return chance.said[-1]
+
+
+def improbability(model, data, script=None):
+    """Answers of a fit without splits, and minus their log-probability up to a constant."""
+    chance = Quiet()
+    chance.script, chance.said, chance.improbable = script, [], 0.0
+    model._learn(*encode(data, model.schema), model.schema, model.epsilon, chance, Scripted)
+    return chance.said, chance.improbable
+
+
+@pytest.mark.claim("thm-dps-adaboost")
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+def test_replace_one_attains_the_claim_among_many_records(rounds):
+    """Where both classes are large a true answer leaves the votes near 0, so both records keep their full weight."""
+    model = DPsAdaBoostClassifier(schema=ONE, n_estimators=rounds, max_depth=0, relation=REPLACE_ONE)
+
+    def loss(m):
+        many = ((0, 0), (0, 1)) * m
+        said, before = improbability(model, (*many, (0, 0)))
+        _, after = improbability(model, (*many, (0, 1)), said)
+        return after - before
+
+    assert loss(1000) == pytest.approx(1, rel=1e-12)
+    assert loss(1) <= 1 + 1e-12
 
 
 def loss_between(model, pair, door=Coarse) -> float:
@@ -554,3 +589,13 @@ def test_the_published_stumps_are_not_private(relation):
     with pytest.warns(UnprovenPrivacyWarning):
         fit = published(DPAdaBoostClassifier, TWO, n_estimators=2, random_state=0).fit(X, X[:, 0] & X[:, 1])
     assert math.isinf(fit.ledger_.epsilon)
+
+
+@pytest.mark.claim("pub-dps-adaboost")
+def test_a_bootstrap_by_weight_loses_more_the_more_records_there_are():
+    """A record with half of the weight, n draws, a noisy count of its copies at e^rate = u: ((1 + u) / 2)^n."""
+    u = 3
+    for n in (1, 2, 5, 9):
+        copies = [Fraction(math.comb(n, k), 2**n) for k in range(n + 1)]
+        law = oracle.mixture((p, oracle.noisy_count(k, u, n)) for k, p in enumerate(copies))
+        assert oracle.worst_ratio(law, oracle.noisy_count(0, u, n)) == Fraction(1 + u, 2) ** n

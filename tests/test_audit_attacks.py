@@ -23,10 +23,15 @@ from dpforest.audit.attacks.adversaries import (
     membership_attack,
 )
 from dpforest.audit.attacks.observer import LeafNoise, Observer, as_records, leaf_noise, leaf_of
+from dpforest.audit.attacks.onerun import one_run
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.mechanisms import exponential_law, permute_and_flip_law, two_sided_geometric_law
-from dpforest.privacy import RELATIONS
+from dpforest.papers.diffpets import DiffPETsClassifier
+from dpforest.papers.diffprf import DiffPRFClassifier
+from dpforest.papers.diffprfs import DiffPRFsClassifier
+from dpforest.papers.random_trees import RandomTreesRegressor
+from dpforest.privacy import ADD_REMOVE, RELATIONS
 from dpforest.release import ReleasedForest
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
@@ -551,3 +556,73 @@ def test_a_forest_without_splits_has_its_roots_for_leaves():
         EDPRFClassifier(schema=TWO, n_estimators=3, max_depth=1, max_nodes=3, random_state=0), table(TWO, 9, 9)
     )
     assert leaf_of(model.forest_, np.zeros((4, 2))).tolist() == [[0, 1, 2]] * 4
+
+
+# -- leaves of other learners ----------------------------------------------------------------------------------------
+
+
+@relations
+@pytest.mark.parametrize(
+    ("cls", "options"),
+    [
+        (DiffPETsClassifier, {"max_depth": 2}),
+        (DiffPETsClassifier, {"max_depth": 1, "leaf": "label", "selection": "exponential"}),
+        (DiffPETsClassifier, {"max_depth": 2, "sampling": "assignment"}),
+        (DiffPRFClassifier, {"max_depth": 2}),
+        (DiffPRFsClassifier, {"max_depth": 1}),
+    ],
+    ids=str,
+)
+def test_leaf_noise_is_the_noise_that_is_drawn(cls, options, relation, monkeypatch):
+    """Against the rates that reach the mechanisms in the fit."""
+    schema = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (300, 2)), rng.integers(0, 2, 300)
+    drawn: dict[int, float] = {}
+    count, choose = Curator.count_classes, Curator.choose_label
+
+    def noting(query):
+        def ask(self, splits, nodes, scopes, epsilon, **how):
+            drawn.update(zip(nodes.tolist(), np.broadcast_to(epsilon, len(nodes)).tolist(), strict=True))
+            return query(self, splits, nodes, scopes, epsilon, **how)
+
+        return ask
+
+    monkeypatch.setattr(Curator, "count_classes", noting(count))
+    monkeypatch.setattr(Curator, "choose_label", noting(choose))
+    model = cls(schema=schema, n_estimators=2, relation=relation, random_state=0, **options).fit(X, y)
+    noise = leaf_noise(model)
+    unit = 1 if relation == ADD_REMOVE else 2
+    leaves = np.flatnonzero(model.forest_.feature < 0)
+    np.testing.assert_allclose(noise.rate[leaves], [drawn[leaf] / unit for leaf in leaves.tolist()])
+    assert noise.leaf == options.get("leaf", "counts")
+    assert noise.mechanism == options.get("selection", "permute-and-flip")
+    assert noise.shared == (options.get("sampling") != "assignment")
+    if noise.shared:
+        assert evidence(model, np.column_stack([X, y])[:-1]).shape == (8,)
+
+
+def test_leaves_that_no_attack_weighs_are_refused():
+    schema = Schema(categorical={"a": [0, 1]}, classes=[0, 1])
+    X, y = np.array([[0], [1], [1]]), [0, 1, 1]
+
+    def fitted(cls, **options):
+        return cls(schema=schema, n_estimators=1, max_depth=1, random_state=0, **options).fit(X, y)
+
+    with pytest.raises(ValueError, match="a Poisson bootstrap brings a record to a tree several times"):
+        leaf_noise(fitted(DiffPETsClassifier, sampling="poisson"))
+    with pytest.raises(ValueError, match="use vote='counts'"):
+        leaf_noise(fitted(DiffPRFClassifier, vote="majority"))
+    with (
+        pytest.warns(UnprovenPrivacyWarning),
+        pytest.raises(TypeError, match="random trees, eDPRF, and proved DiffPETs"),
+    ):
+        leaf_noise(fitted(DiffPETsClassifier, variant="published"))
+    target = Schema(categorical={"a": [0, 1]}, target=(0, 1))
+    regressor = RandomTreesRegressor(schema=target, n_estimators=1, max_depth=1, random_state=0).fit(X, y)
+    with pytest.raises(TypeError, match="masses of a target, and these attacks weigh class counts"):
+        leaf_noise(regressor)
+    with pytest.raises(TypeError, match="masses of a target"):
+        evidence(regressor, [[0, 0]])
+    with pytest.raises(TypeError, match="one_run fits a private forest classifier"):
+        one_run(regressor, n_canaries=2)

@@ -266,8 +266,8 @@ def test_mixtures_of_counts_without_noise():
     half = np.array([0.5, 0.5])
     assert mixture_log_ratio(one, half, other, half, np.array([np.inf, 1.0])) == math.inf
     assert mixture_log_ratio(one[:1], half[:1], other, half, np.array([np.inf, 1.0])) == 0.0
-    with pytest.raises(ValueError, match="take [0-9,]* comparisons: fewer records"):
-        far = np.arange(40)[:, None] * np.ones(6, dtype=int)
+    far = np.arange(40)[:, None] * np.ones(6, dtype=int)
+    with pytest.raises(ValueError, match="comparisons: fewer records"):
         mixture_log_ratio(far, np.ones(40) / 40, far + 1, np.ones(40) / 40, np.ones(6))
 
 

@@ -69,6 +69,27 @@ def test_a_published_learner_whose_claim_holds_under_one_relation(capsys):
     assert lines(capsys, *published, "--relation", "add-remove", *SMALL)[0] == 1
 
 
+def test_learners_of_every_kind(capsys):
+    """Those that cannot be replayed say so; regressors and linear models are audited like the rest."""
+    for name, first in (("diffpets", "stop_margin=0.5"), ("diffpets-regressor", "stop_margin=0.5"), ("diff-lr", "")):
+        option = ("--option", first) if first else ()
+        code, said = lines(
+            capsys, name, "--epsilon", "1", "--relation", "add-remove", "--records", "1", *option, *SMALL
+        )
+        assert code == 0
+        assert said[0] == ", ".join(part for part in (name, first, "proved", "add-remove", "epsilon = 1") if part)
+        assert "exact loss 1 " in said[1]
+        assert said[-1] == "verdict      no violation found, by exact, greybox, statistical"
+    poisson = ("diffpets", "--option", "sampling=poisson", "--features", "1", *SMALL)
+    code, said = lines(capsys, *poisson)
+    assert code == 0
+    assert said[3].startswith("exact        not looked at: a Poisson number of copies")
+    assert "leave out --layers exact" in refused(capsys, *poisson, "--layers", "exact")
+    code, said = lines(capsys, "diffpets", "--variant", "published", "--layers", "exact", *SMALL)
+    assert code == 1
+    assert "pub-diffpets" in said[-1]
+
+
 def test_mechanisms(capsys):
     code, said = lines(capsys, "permute-and-flip", "--option", "score=majority", "--epsilon", "0.5", *SMALL)
     assert code == 0
@@ -150,7 +171,7 @@ def test_an_unknown_name_lists_the_names(capsys):
         (["edprf", "--option", "max-depth=3"], "max_depth is no --option: use --depth"),
         (["random-trees", "--variant", "published", "--depth", "2"], "takes its height from the data"),
         (["edprf", "--json", "no/such/folder/x.json"], "there is no such folder"),
-        (["geometric", "--depth", "2"], "--depth is for estimators (edprf, random-trees); geometric is a mechanism"),
+        (["geometric", "--depth", "2"], "--depth is for estimators (edprf, random-trees, random-trees-regressor, "),
         (["geometric", "--layers", "greybox"], "keeps no accounts: leave out --layers greybox"),
         (["geometric", "--option", "score=gini"], "geometric has no option 'score'"),
         (["exponential", "--option", "score=ginny"], "there is no score 'ginny'; there are: gini"),

@@ -157,7 +157,7 @@ class Subject:
         return tuple(layer for layer in LAYERS if self.refusal(layer) is None)
 
     def scaled(self, scale: Scale) -> Scale:
-        """How much is looked at: where much else of its kind is audited, fewer runs and data sets, and no classifier."""
+        """How much is looked at: where much else of its kind is, fewer runs and data sets, and no classifier."""
         if not self.spare:
             return scale
         events = tuple(kind for kind in scale.events if kind != "classifier")

@@ -5,6 +5,8 @@ from dpforest.papers.diff_lr import DiffLRRegressor
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
+from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
+from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
@@ -15,7 +17,7 @@ from dpforest.schema import Schema
 __version__ = "0.1.0"
 
 __all__ = [
-    "DiffLRRegressor", "DiffPETsClassifier", "DiffPETsRegressor", "DiffPRFClassifier", "DiffPRFsClassifier",
+    "DPAdaBoostClassifier", "DPsAdaBoostClassifier", "DiffLRRegressor", "DiffPETsClassifier", "DiffPETsRegressor", "DiffPRFClassifier", "DiffPRFsClassifier",
     "EDPRFClassifier", "FunctionalMechanismClassifier", "FunctionalMechanismRegressor", "Guarantee", "Ledger",
     "OutOfSchemaWarning", "RandomTreesClassifier", "RandomTreesRegressor", "ReleasedForest", "Schema",
     "UnprovenPrivacyWarning", "budgets", "datasets", "load", "mechanisms", "scores",

@@ -161,9 +161,9 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     def __init__(
         self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=3, max_features="auto", cuts_per_feature=4,
         n_bins=32, relation="add-remove", variant="proved", votes="real", weights="capped", learning_rate=1.0,
-        alpha_max=2.0, smoothing=1.0, class_weight=None, sampling="all", selection="permute-and-flip", criterion="gini",
-        leaf_share=0.6, stop="never", stop_margin=1.0, max_nodes=MAX_NODES, source="seeded", random_state=None,
-        n_jobs=None,
+        alpha_max=2.0, smoothing=1.0, class_weight=None, sampling="all", selection="permute-and-flip",
+        criterion="majority", leaf_share=0.6, stop="never", stop_margin=1.0, max_nodes=MAX_NODES, source="seeded",
+        random_state=None, n_jobs=None,
     ):  # fmt: skip
         self.epsilon = epsilon
         self.schema = schema

@@ -48,7 +48,7 @@ class Records:
         self.unit = 1
         self._said: np.ndarray | None = None  # by the released trees, of each record: (n_rows, n_classes)
         self._weighted: np.ndarray | None = None  # class and weight of each record in one code
-        self._held = self._codes[:, :0], self._labels[:0]  # codes and labels that were put aside
+        self._held = np.empty((len(codes), 0), np.uint8), np.empty(0, np.uint8)  # codes and labels put aside
 
     # -- who sees which record -------------------------------------------------------------------------------
 

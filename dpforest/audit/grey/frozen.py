@@ -21,10 +21,10 @@ __all__ = ["LEARNER", "RESAMPLING", "Draw", "Found", "Step", "Watch"]
 
 #: The name of a step in which no method of the curator is at work: the learner acts by itself.
 LEARNER = "the learner itself"
-#: Methods of the curator that look at the number of records, draw, and answer nothing.
-SILENT = ("assign", "split_equally", "bootstrap", "poisson_bootstrap")
-#: Those of them after which a record may stand in a tree several times.
-RESAMPLING = SILENT[2:]
+#: Methods of the curator after which a record may stand in a tree several times.
+RESAMPLING = ("bootstrap", "poisson_bootstrap")
+#: Methods that look at records or at their number, and answer nothing; all but the last draw.
+SILENT = ("assign", "split_equally", *RESAMPLING, "hold_out", "weigh")
 
 
 class Found(Exception):
@@ -70,7 +70,7 @@ class Step:
 
     query: str
     asked: dict[str, Hashable]
-    coins: list[tuple[str, tuple[int, ...], np.ndarray]] = field(default_factory=list)
+    coins: list[tuple[str, tuple, np.ndarray]] = field(default_factory=list)
     draws: list[Draw] = field(default_factory=list)
     charges: list[Any] = field(default_factory=list)
     leaks: int = 0
@@ -183,7 +183,10 @@ class Watch:
     def poisson(self, size: int) -> np.ndarray:
         return self._coin("poisson", (int(size),))
 
-    def _coin(self, verb: str, args: tuple[int, ...]) -> np.ndarray:
+    def weighted(self, weights: np.ndarray, size: int) -> np.ndarray:
+        return self._coin("weighted", (tuple(np.asarray(weights).tolist()), int(size)))
+
+    def _coin(self, verb: str, args: tuple) -> np.ndarray:
         step = self._now()
         if self._frozen is None:
             value = getattr(self._source, verb)(*args)

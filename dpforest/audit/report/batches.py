@@ -201,6 +201,7 @@ def signatures(
     second child of a binary node, as bits.  Then what each leaf says, class by class; with ``labels`` its label is
     added to the number of features instead.
     """
+    forest = getattr(forest, "forest", forest)  # of boosted trees
     cardinalities = schema.cardinalities(n_bins)
     widest = int(max(2, cardinalities.max()))
     if widest > 62:

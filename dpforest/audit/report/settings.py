@@ -13,6 +13,8 @@ from dpforest.papers.diff_lr import DiffLRRegressor
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
+from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
+from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
@@ -81,6 +83,8 @@ class Learner:
         """Layers that cannot look at a configured estimator, and why."""
         if _sampling(model) == "poisson":
             return {EXACT: "a Poisson number of copies has infinitely many values, so that replay cannot visit them"}
+        if hasattr(model, "alpha_max") and (model.n_estimators > 1 or model.variant == "published"):
+            return {EXACT: "noisy counts make votes, and votes the weights of the next round, which no lemma covers"}
         if getattr(model, "repair", "") == "redraw":
             why = "noise that is drawn again until a test is passed is not released, but looked at"
             return {EXACT: why, GREY_BOX: why}
@@ -123,6 +127,14 @@ _PETS_REGRESSION = Broken(
 )
 _BOOTSTRAP = "a bootstrap costs more than the paper charges (pub-diffprf)"
 _PRFS = Broken("the published code reads, unpaid, whether the records of a node share one class (pub-diffprfs)")
+
+_BOOSTED = Broken(
+    "the published code reads, unpaid, the weights, the errors, the best splits and the held-out records "
+    "(pub-dps-adaboost)", (GREY_BOX,)
+)  # fmt: skip
+_STUMP = Broken(
+    "the published code reads, unpaid, the weights, the errors and the best splits (pub-dp-adaboost)", (GREY_BOX,)
+)  # fmt: skip
 
 _EDPRF: Settings = (
     ({}, 2, 2),
@@ -180,6 +192,22 @@ _DIFFPRFS: Settings = (
     ({"variant": "published", "n_bins": 3}, 1, 1),
 )
 
+_DPS: Settings = (
+    ({}, 2, 1),
+    (_HALF | {"stop": "candidate", "criterion": "majority", "selection": "exponential"}, 2, 1),
+    ({"class_weight": {0: 1, 1: 3}, "criterion": "gini-gain"}, 1, 1),
+    ({"n_estimators": 2}, 1, 1),
+    ({"n_estimators": 2, "votes": "discrete", "weights": "logistic", "sampling": "assignment"}, 1, 1),
+    ({"variant": "published"}, 2, 1),
+)
+_STUMPS: Settings = (
+    ({}, 2, None),
+    ({"class_weight": {0: 1, 1: 3}, "criterion": "majority", "selection": "exponential"}, 2, None),
+    ({"n_estimators": 2, "criterion": "gini-gain"}, 1, None),
+    ({"n_estimators": 2, "votes": "discrete", "weights": "logistic", "sampling": "assignment"}, 1, None),
+    ({"variant": "published"}, 2, None),
+)
+
 _LIFTED = {"variant": "published", "fit_intercept": True}
 
 #: The estimators by the name that the command line takes.  A new one needs an entry: a test says so.
@@ -218,6 +246,12 @@ LEARNERS = {
     "diffprfs": Learner(
         DiffPRFsClassifier, _DIFFPRFS, _sharing, labels=lambda model: model._option("vote") == "majority",
         broken={ADD_REMOVE: _PRFS, REPLACE_ONE: _PRFS}, numeric=True, usual={"n_estimators": 1, "n_bins": 2},
+    ),
+    "dps-adaboost": Learner(
+        DPsAdaBoostClassifier, _DPS, broken={ADD_REMOVE: _BOOSTED, REPLACE_ONE: _BOOSTED}, masks=True,
+    ),
+    "dp-adaboost": Learner(
+        DPAdaBoostClassifier, _STUMPS, broken={ADD_REMOVE: _STUMP, REPLACE_ONE: _STUMP},
     ),
     "functional-mechanism": Learner(
         FunctionalMechanismRegressor, usual={},

@@ -98,9 +98,9 @@ class Peeks(Records):
 
     @claim("cex-max-weight")
     def peek_largest_weight(self, *, what: str, where: str) -> float:
-        """The largest weight of a record, all of them adding up to 1; a leak."""
+        """The largest weight of a record, all of them adding up to 1, and 1 where there is none; a leak."""
         self._ledger.leak(what, where)
-        return float(self._weight_shares().max(initial=0.0))
+        return float(self._weight_shares().max()) if self._size else 1.0
 
     @claim("cex-raw-alpha")
     def peek_error(self, tree, *, what: str, where: str) -> float:

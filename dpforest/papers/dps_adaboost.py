@@ -65,7 +65,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     max_features : {"auto", "sqrt", "all"} or int
         Different random features among which a node chooses; ``"auto"`` is the paper's k = 5 as published, else 10.
     cuts_per_feature : int
-        Random splits of each of them.
+        Random splits of each of them; as published they are not random, and it has no effect.
     n_bins : int
         Public bins of each numeric feature, between 2 and 255; cuts fall on their edges.
     relation : {"add-remove", "replace-one"}
@@ -205,7 +205,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         )  # fmt: skip
 
     def _grow_published(self, curator, chance, schema, ledger, epsilon) -> BoostedForest:
-        self._check_letter(schema, "cuts_per_feature", "selection", "criterion", "leaf_share", "stop", "stop_margin")
+        self._check_letter(schema, "selection", "criterion", "leaf_share", "stop", "stop_margin")
         ordered = np.array([name in schema.numeric for name in schema.columns])
         growth = Growth(
             self.n_estimators, schema.n_features, schema.n_classes, ledger, "sequential", self.max_nodes

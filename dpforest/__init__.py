@@ -17,8 +17,9 @@ from dpforest.schema import Schema
 __version__ = "0.1.0"
 
 __all__ = [
-    "DPAdaBoostClassifier", "DPsAdaBoostClassifier", "DiffLRRegressor", "DiffPETsClassifier", "DiffPETsRegressor", "DiffPRFClassifier", "DiffPRFsClassifier",
-    "EDPRFClassifier", "FunctionalMechanismClassifier", "FunctionalMechanismRegressor", "Guarantee", "Ledger",
-    "OutOfSchemaWarning", "RandomTreesClassifier", "RandomTreesRegressor", "ReleasedForest", "Schema",
-    "UnprovenPrivacyWarning", "budgets", "datasets", "load", "mechanisms", "scores",
+    "DPAdaBoostClassifier", "DPsAdaBoostClassifier", "DiffLRRegressor", "DiffPETsClassifier", "DiffPETsRegressor",
+    "DiffPRFClassifier", "DiffPRFsClassifier", "EDPRFClassifier", "FunctionalMechanismClassifier",
+    "FunctionalMechanismRegressor", "Guarantee", "Ledger", "OutOfSchemaWarning", "RandomTreesClassifier",
+    "RandomTreesRegressor", "ReleasedForest", "Schema", "UnprovenPrivacyWarning", "budgets", "datasets", "load",
+    "mechanisms", "scores",
 ]  # fmt: skip

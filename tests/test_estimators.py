@@ -262,7 +262,8 @@ def test_read_only_arrays_and_column_vectors():
 
 # -- bad parameters ------------------------------------------------------------------------------------------------
 
-WHOLE = [(name, value) for name in ("n_estimators", "max_depth", "max_nodes") for value in (0, -2, 2.5, True, "3")]
+WHOLE = [(name, value) for name in ("n_estimators", "max_nodes") for value in (0, -2, 2.5, True, "3")]
+WHOLE += [("max_depth", value) for value in (-2, 2.5, True, "3")]  # 0 makes a random tree a single leaf
 OTHER = {"budget": "uniform", "leaf": "counts", "selection": "exponential", "stop": "never", "calibration": "range"}
 BAD = [
     ({"epsilon": 0}, ValueError, "epsilon must be positive"),
@@ -287,6 +288,7 @@ BAD = [
     *(({name: value}, ValueError, f"{name} must be a whole number") for name, value in WHOLE),
 ]
 BAD_EDPRF = [
+    ({"max_depth": 0}, ValueError, "max_depth must be a whole number"),
     ({"max_depth": None}, ValueError, "max_depth must be a whole number"),
     *(
         ({name: "no such"}, ValueError, f"{name} must be one of")

@@ -83,7 +83,7 @@ def learner(
     estimator._check_parameters()
     broken = kind.broken.get(relation) if estimator.variant == "published" else None
     said = [f"{key}={value}" for key, value in options.items() if key != "variant"]
-    universe = _Universe(kind, estimator)
+    universe, lacking = _Universe(kind, estimator), kind.lacking(estimator)
     sample: Fits | Sums = Sums(estimator)
     if "n_estimators" in known:
         sample = Fits(
@@ -93,7 +93,8 @@ def learner(
         name, ", ".join(said), "learner", estimator.variant, relation, epsilon, _promise(estimator, epsilon, broken),
         frozenset({f"papers.{kind.estimator.__name__}"}), universe.engine, universe.record_kinds,
         universe.exact, universe.pairs, sample, None, getattr(sample, "features", None), estimator,
-        frozenset(broken.layers if broken else ()), broken.why if broken else "", kind.lacking(estimator),
+        frozenset(broken.layers if broken else ()) - lacking.keys(), broken.why if broken else "", lacking,
+        slow=getattr(sample, "sharing", "all") is None,
     )  # fmt: skip
 
 

@@ -77,6 +77,7 @@ SMALL = Scale(2_000, 3, 200, 200, 10, (0, 20), 2, 4, ("atoms", "thresholds", "se
 #: For the book and ``make audit``.
 FULL = Scale(20_000, 6, 1300, 5000, 50, (0, 20, 60), 4, 24, KINDS)
 SCALES = {"small": SMALL, "full": FULL}
+_LEAST = 240  # draws per side, of what is slow to draw
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,8 @@ class Subject:
         Layers that do not look at it, and why.
     spare : bool
         Whether to look at less of it than a scale says, see :meth:`scaled`.
+    slow : bool
+        Whether it is sampled one fit at a time, a millisecond each, and therefore less often.
     """
 
     name: str
@@ -144,6 +147,7 @@ class Subject:
     why: str = ""
     lacking: Mapping[str, str] = field(default_factory=dict)
     spare: bool = False
+    slow: bool = False
 
     @property
     def key(self) -> str:
@@ -158,6 +162,8 @@ class Subject:
 
     def scaled(self, scale: Scale) -> Scale:
         """How much is looked at: where much else of its kind is, fewer runs and data sets, and no classifier."""
+        if self.slow:
+            scale = scale.but(n=max(min(scale.n, _LEAST), scale.n // 10))
         if not self.spare:
             return scale
         events = tuple(kind for kind in scale.events if kind != "classifier")

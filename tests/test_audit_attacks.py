@@ -30,6 +30,7 @@ from dpforest.mechanisms import exponential_law, permute_and_flip_law, two_sided
 from dpforest.papers.diffpets import DiffPETsClassifier
 from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
+from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
 from dpforest.papers.random_trees import RandomTreesRegressor
 from dpforest.privacy import ADD_REMOVE, RELATIONS
 from dpforest.release import ReleasedForest
@@ -618,6 +619,8 @@ def test_leaves_that_no_attack_weighs_are_refused():
         pytest.raises(TypeError, match="random trees, eDPRF, and proved DiffPETs"),
     ):
         leaf_noise(fitted(DiffPETsClassifier, variant="published"))
+    with pytest.raises(TypeError, match="the leaves of DPAdaBoostClassifier hold votes"):
+        leaf_noise(DPAdaBoostClassifier(schema=schema, n_estimators=1, random_state=0).fit(X, y))
     target = Schema(categorical={"a": [0, 1]}, target=(0, 1))
     regressor = RandomTreesRegressor(schema=target, n_estimators=1, max_depth=1, random_state=0).fit(X, y)
     with pytest.raises(TypeError, match="masses of a target, and these attacks weigh class counts"):

@@ -291,6 +291,11 @@ def _walk(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
 
 def _released(model) -> tuple[Forest, Schema]:
     forest, schema = getattr(model, "forest_", None), getattr(model, "schema_", None)
+    if hasattr(model, "boosted_"):
+        raise TypeError(
+            f"the leaves of {type(model).__name__} hold votes, and these attacks weigh class counts: audit boosted "
+            "trees with greybox or empirical"
+        )
     if not isinstance(forest, Forest) or not isinstance(schema, Schema):
         raise TypeError(
             f"{type(model).__name__} is not a released forest: pass a fitted estimator, or what dpforest.release.load "

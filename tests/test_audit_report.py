@@ -427,7 +427,7 @@ def test_the_height_that_reads_the_number_of_records_is_caught():
 # -- boosted trees -------------------------------------------------------------------------------------------------
 
 BOOSTED = {"dps-adaboost": 1, "dp-adaboost": None}  # and their depth
-HEAVY = {"class_weight": {0: 3, 1: 1}}
+HEAVY = {"class_weight": {1: 0.25}}
 LEAVES_DEAR = {"leaf_share": 0.9}
 
 

@@ -163,7 +163,7 @@ class Subject:
     def scaled(self, scale: Scale) -> Scale:
         """How much is looked at: where much else of its kind is, fewer runs and data sets, and no classifier."""
         if self.slow:
-            scale = scale.but(n=max(min(scale.n, _LEAST), scale.n // 10))
+            scale = scale.but(n=min(scale.n, _LEAST))
         if not self.spare:
             return scale
         events = tuple(kind for kind in scale.events if kind != "classifier")

@@ -44,7 +44,7 @@ class Records:
         self._chance = chance
         self._ledger = ledger
         self._n_jobs = n_jobs
-        #: Weight of a record of full weight in every count: counts are in steps of ``1 / unit``.
+        #: Steps in which a record of full weight counts; 1 while all records count alike.
         self.unit = 1
         self._said: np.ndarray | None = None  # by the released trees, of each record: (n_rows, n_classes)
         self._weighted: np.ndarray | None = None  # class and weight of each record in one code

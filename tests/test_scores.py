@@ -1151,7 +1151,7 @@ def test_numbers_that_one_can_check_by_hand():
 def test_registry_and_seals():
     assert list(scores.CLASSIFICATION) == ["gini", "normalised-gini", "gini-gain", "information-gain", "majority"]
     assert {score.name for score in ALL} >= set(scores.CLASSIFICATION)
-    assert len({score.name for score in ALL}) == len(ALL) == 12
+    assert len({score.name for score in ALL}) == len(ALL) == 13
     for score in ALL:
         assert score.__claims__ == score.claims
         assert score.__doc__ == score.description

@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 PORT ?= 8000
+LOCKED = --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --quiet
 # Whatever a page of the book is made from.
 PAGES = book notebooks/rendered dpforest _config.yml _toc.yml
 NOTEBOOKS = $(filter-out %.failed.ipynb %.part.ipynb,$(wildcard notebooks/*.ipynb))
@@ -51,9 +52,13 @@ $(VENV)/.package: pyproject.toml $(VENV)/.lock
 	$(PY) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
+spark: env ## add Spark to the environment (half a gigabyte; it runs on Java 17)
+	$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-spark.txt
+
 lock: ## make requirements.txt again from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
-	  --no-annotate --no-header --no-emit-index-url --quiet --output-file requirements.txt
+	uv pip compile pyproject.toml --extra release --extra parquet --extra dask --extra book --extra dev $(LOCKED) \
+	  --output-file requirements.txt
+	echo 'pyspark>=4,<5' | uv pip compile - $(LOCKED) --output-file requirements-spark.txt
 
 # --- the rest --------------------------------------------------------------------------------------------------------
 serve: ## show the built book at http://localhost:8000 (another port: PORT=8080)
@@ -104,4 +109,4 @@ clean: ## remove what was built, but not the environment
 	rm -rf _build notebooks/rendered dist mutants
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-.PHONY: help book test env lock serve bench lint format store record audit audit-peers claims mutate clean
+.PHONY: help book test env spark lock serve bench lint format store record audit audit-peers claims mutate clean

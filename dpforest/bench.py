@@ -38,11 +38,22 @@ from dpforest.privacy import Ledger, UnprovenPrivacyWarning
 from dpforest.schema import Schema
 from dpforest.tree import Growth, grow_chosen, random_cuts
 
-__all__ = ["Table", "baseline", "greedy_forest", "main", "measure", "report", "synthetic"]
+__all__ = [
+    "Table",
+    "baseline",
+    "greedy_forest",
+    "main",
+    "measure",
+    "report",
+    "synthetic",
+    "synthetic_schema",
+    "write_parquet",
+]
 
 THREADS = 2
 TREES, DEPTH, BINS = 100, 6, 32
 LEVELS = (5, 7, 9, 12, 16, 20, 30, 40)
+SHAPES = ("uniform", "normal", "exponential", "uniform2", "skewed", "integer")
 NUMERIC = "synthetic, numeric target"
 TARGET = (-4, 6)  # public range of the numeric target
 LONG = 30.0  # seconds; what takes longer is measured once, and hardly varies
@@ -74,7 +85,69 @@ def synthetic(n_rows: int, seed: int = 7, *, regression: bool = False) -> Table:
 
     For ``regression``, the target is the number that the labels are a threshold of, clipped to a public range.
     """
-    chance = Seeded(seed)
+    columns, y = _draw(n_rows, Seeded(seed), regression)
+    return Table(np.column_stack(list(columns.values())).astype(np.float32), y, synthetic_schema(regression=regression))
+
+
+def synthetic_schema(*, regression: bool = False) -> Schema:
+    """The schema of :func:`synthetic` and :func:`write_parquet`."""
+    bounds = [(0, 1), (-4, 4), (0, 8), (0, 1), (0, 1), (0, 99)]
+    categorical = {f"c{levels}": list(range(levels)) for levels in LEVELS}
+    return Schema(
+        numeric=dict(zip(SHAPES, bounds, strict=True)),
+        categorical=categorical,
+        classes=None if regression else [0, 1],
+        target=TARGET if regression else None,
+        columns=[*categorical, *SHAPES],
+    )
+
+
+def write_parquet(
+    folder: str | os.PathLike, n_rows: int, seed: int = 7, *,
+    files: int = 1, group: int = 1 << 20, regression: bool = False,
+) -> list[Path]:  # fmt: skip
+    """Write a table like that of :func:`synthetic`, of any size: it is drawn and written a row group at a time.
+
+    The columns are those of :func:`synthetic` in single precision, and the labels, or the numeric target, in ``y``.
+    The rows are drawn anew for each row group: the table depends on all parameters but ``files``.  It takes about
+    30 bytes of disk per row, 1.1 s per million rows, and 0.5 GB of memory for row groups of the default size.
+
+    Parameters
+    ----------
+    folder : path
+        Is made where it does not exist.  Other files in it stay.
+    n_rows : int
+    seed : int
+    files : int
+        Among which the row groups are shared, in their order.
+    group : int
+        Rows of a row group.
+    regression : bool
+
+    Returns
+    -------
+    list of Path
+        The files: ``part-0000.parquet`` and so on.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    types = {**dict.fromkeys(synthetic_schema().columns, "float32"), "y": "float32" if regression else "int8"}
+    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in types.items()])
+    paths = [folder / f"part-{number:04d}.parquet" for number in range(files)]
+    for path, groups in zip(paths, np.array_split(np.arange(-(-n_rows // group)), files), strict=True):
+        with pq.ParquetWriter(path, schema) as writer:
+            for number in groups.tolist():
+                columns, y = _draw(min(group, n_rows - number * group), Seeded([seed, number]), regression)
+                arrays = [values.astype(types[name]) for name, values in {**columns, "y": y}.items()]
+                writer.write_table(pa.table(arrays, schema=schema), row_group_size=group)
+    return paths
+
+
+def _draw(n_rows: int, chance: Seeded, regression: bool) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The columns of the synthetic table, and its labels or numeric target."""
 
     def uniform():
         return (chance.integers(1 << 52, n_rows) + 0.5) / (1 << 52)
@@ -90,16 +163,7 @@ def synthetic(n_rows: int, seed: int = 7, *, regression: bool = False) -> Table:
         np.sin(columns["c12"]) + (columns["c5"] == 2) + columns["normal"] * (columns["c7"] > 3) + 2 * columns["skewed"]
     )
     score += 0.8 * ndtri(uniform())
-    y = np.clip(score, *TARGET) if regression else (score > 1.35).astype(np.int64)
-    bounds = [(0, 1), (-4, 4), (0, 8), (0, 1), (0, 1), (0, 99)]
-    schema = Schema(
-        numeric=dict(zip(list(columns)[len(LEVELS) :], bounds, strict=True)),
-        categorical={f"c{levels}": list(range(levels)) for levels in LEVELS},
-        classes=None if regression else [0, 1],
-        target=TARGET if regression else None,
-        columns=list(columns),
-    )
-    return Table(np.column_stack(list(columns.values())).astype(np.float32), y, schema)
+    return columns, np.clip(score, *TARGET) if regression else (score > 1.35).astype(np.int64)
 
 
 def greedy_forest(table: Table, ordered_cuts: bool = False, epsilon: float = 1.0):

@@ -78,3 +78,20 @@ def test_the_greedy_regression_forest_sees_every_record_in_every_tree():
     total = table.labels.sum(dtype=int)
     expected = [total, TARGET_LEVELS * 20_000 - total]
     np.testing.assert_allclose(masses, np.tile(expected, (bench.TREES, 1)), atol=20 * TARGET_LEVELS)
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_a_table_of_any_size_is_written_row_group_by_row_group(tmp_path, regression):
+    pq = pytest.importorskip("pyarrow.parquet")
+    paths = bench.write_parquet(tmp_path, 25_000, files=2, group=10_000, regression=regression)
+    assert [pq.ParquetFile(path).metadata.num_row_groups for path in paths] == [2, 1]
+    frame = pq.read_table(paths).to_pandas()
+    schema = bench.synthetic_schema(regression=regression)
+    assert frame.columns.tolist() == [*schema.columns, "y"]
+    encoded, like = schema.encode(frame[schema.columns], bench.BINS), bench.synthetic(25_000, regression=regression)
+    assert not encoded.clipped
+    np.testing.assert_allclose(encoded.codes.mean(axis=1), like.codes.mean(axis=1), rtol=0.03)
+    assert frame["y"].mean() == pytest.approx(np.mean(like.y), rel=0.03)
+    assert frame["uniform"].nunique() > 24_000  # each group is drawn anew
+    (one,) = bench.write_parquet(tmp_path / "one", 25_000, group=10_000, regression=regression)
+    assert pq.read_table(one).to_pandas().equals(frame)

@@ -1,0 +1,256 @@
+"""A table that is read in blocks, wherever it lies: what all engines share.
+
+A *pass* reads every record once.  It hands each block, encoded, to a task and adds up the whole numbers that come
+back; the sum does not depend on how the table is cut into blocks, nor on where or in which order they are read.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from dpforest import keyed
+from dpforest.schema import Schema
+
+__all__ = ["Block", "EngineError", "Found", "Pass", "Reader", "Table", "TableError", "merge"]
+
+Answers = tuple[np.ndarray, ...]
+Task = Callable[["Block"], Answers]
+
+
+class TableError(ValueError):
+    """The table cannot be read as asked; the message names the file or partition, and says what to do."""
+
+
+class EngineError(RuntimeError):
+    """The engine that reads the table failed; nothing was released, and a new fit starts from nothing."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some records of a table, encoded.
+
+    Attributes
+    ----------
+    codes : ndarray of uint8, shape (n_features, n_rows), C-contiguous
+    labels : ndarray of uint8, shape (n_rows,)
+        Class codes, or the target's codes on its public grid.
+    numbers : ndarray of uint64, shape (n_rows,), or None
+        What tells the records apart (:attr:`ids`); None where the engine keeps no order and no key was named.
+    strays : ndarray of int64, shape (n_features + 1,)
+        Values clipped or sent to ``other``, by column, and in the target.
+    """
+
+    codes: np.ndarray
+    labels: np.ndarray
+    numbers: np.ndarray | None
+    strays: np.ndarray
+
+    @property
+    def ids(self) -> np.ndarray:
+        """The number of each record: of its key, or of its place in the table."""
+        if self.numbers is None:
+            raise TableError(
+                "the trees share the records, and this engine keeps no order by which a record could be told: name a "
+                "column that identifies it, fit(X, y, key='id')"
+            )
+        return self.numbers
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How rows become a :class:`Block`: public, and small enough to travel to every worker.
+
+    Parameters
+    ----------
+    schema : Schema
+    n_bins : int
+    target : str
+        Column of the labels or of the numeric target.
+    key : str or None
+        Column that identifies a record.
+    """
+
+    schema: Schema
+    n_bins: int
+    target: str
+    key: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns to read."""
+        return list(dict.fromkeys([*self.schema.columns, self.target, *([self.key] if self.key else [])]))
+
+    def read(self, frame: pd.DataFrame, first: int | None = None) -> Block:
+        """Encode rows of which the first is record ``first`` of the table, or None where there is no order."""
+        encoded = self.schema.encode(frame[self.schema.columns], self.n_bins)
+        strays = {**encoded.clipped, **encoded.other}
+        if self.schema.classes is None:
+            labels, outside = self.schema.encode_target(frame[self.target])
+        else:
+            labels, outside = self.schema.encode_labels(frame[self.target]), 0
+        numbers = None
+        if self.key is not None:
+            numbers = keyed.identify(frame[self.key])
+        elif first is not None:
+            numbers = np.arange(first, first + len(frame), dtype=np.uint64)
+        counts = [*(strays.get(name, 0) for name in self.schema.columns), outside]
+        return Block(encoded.codes, labels, numbers, np.array(counts, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a pass over some rows found: how many they are, their strays, and the task's sums (none without a task)."""
+
+    n_rows: int
+    strays: np.ndarray
+    answers: Answers | None = None
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The work of one pass, called on the rows of a piece of the table; it travels to the workers.
+
+    Parameters
+    ----------
+    reader : Reader
+    task : callable or None
+        ``task(block)``: a tuple of integer arrays, whose shapes are the same for every block.  None only looks whether
+        the rows can be read.
+    """
+
+    reader: Reader
+    task: Task | None = None
+
+    def __call__(self, frames: Iterable[pd.DataFrame], first: int | None = None) -> Found:
+        """Read rows, frame by frame; ``first`` is the number of the first one in the table."""
+        found = []
+        for frame in frames:
+            block = self.reader.read(frame, first)
+            found.append(Found(len(block.labels), block.strays, self.task(block) if self.task else None))
+            first = None if first is None else first + len(block.labels)
+        return merge(found, self.reader)
+
+
+def merge(found: Iterable[Found], reader: Reader | None = None) -> Found:
+    """Add up what several pieces found; a piece without rows has no answers, and adds nothing.
+
+    ``reader`` is needed only where nothing at all may have been found.
+    """
+    n_rows, strays, answers = 0, None, None
+    for piece in found:
+        n_rows += piece.n_rows
+        strays = piece.strays if strays is None else strays + piece.strays
+        if answers is None:
+            answers = piece.answers
+        elif piece.answers is not None:
+            answers = tuple(mine + more for mine, more in zip(answers, piece.answers, strict=True))
+    if strays is None:
+        strays = np.zeros(reader.schema.n_features + 1 if reader else 0, dtype=np.int64)
+    return Found(n_rows, strays, answers)
+
+
+class Table(ABC):
+    """A table that some engine reads.  A subclass says how its pieces are found and worked on.
+
+    Parameters
+    ----------
+    progress : bool or None
+        Whether each pass shows a progress bar; None shows it where standard error is a terminal.
+
+    Attributes
+    ----------
+    n_rows : int
+    strays : dict of str to int
+        Values outside the schema, by column: for the curator's eyes.
+    passes : int
+        How often the table has been read, the first look included.
+    """
+
+    #: What the engine is called in messages.
+    engine: str
+    reader: Reader
+    n_jobs: int = 1
+    n_rows: int = 0
+    strays: dict[str, int]
+    passes: int = 0
+
+    def __init__(self, *, progress: bool | None = None):
+        self.progress = progress
+
+    def open(self, reader: Reader, n_jobs: int = 1) -> Self:
+        """The table with this reader, looked through once: every value can be encoded, and the records are counted.
+
+        Raises
+        ------
+        TableError
+            Where the table cannot be read, or does not conform to the schema.
+        """
+        opened = copy.copy(self)
+        opened.reader, opened.n_jobs, opened.passes = reader, n_jobs, 0
+        opened._prepare()
+        found = merge(opened._look(Pass(reader)), reader)
+        opened.passes += 1
+        opened.n_rows = found.n_rows
+        names = [*reader.schema.columns, reader.target]
+        opened.strays = {name: int(n) for name, n in zip(names, found.strays, strict=True) if n}
+        return opened
+
+    def total(self, task: Task) -> Answers:
+        """One pass: the sums over all blocks of what ``task`` answers.
+
+        Raises
+        ------
+        EngineError
+            Where the engine failed, or where the table has changed since it was opened.
+        """
+        found = merge(self._run(Pass(self.reader, task)), self.reader)
+        self.passes += 1
+        if found.n_rows != self.n_rows:
+            raise EngineError(
+                f"the table had {self.n_rows} rows when it was opened and has {found.n_rows} now: it must not change "
+                "while it is read; write it down (Parquet) or persist it, and fit again"
+            )
+        assert found.answers is not None  # a table without records is refused when it is opened
+        return found.answers
+
+    def _look(self, job: Pass) -> Iterable[Found]:
+        """The first pass; an engine that wants to know more of the pieces has its own."""
+        return self._run(job)
+
+    # -- for the engines -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Check that the engine is there and that the table has the reader's columns, all of one type."""
+
+    @abstractmethod
+    def _run(self, job: Pass) -> Iterable[Found]:
+        """Do the job on every piece of the table, each exactly once; the answers, in any order or added up."""
+
+    @abstractmethod
+    def rows(self, answer: Callable[[pd.DataFrame], np.ndarray], columns: list[str], name: str) -> Any:
+        """``answer`` to all rows (of a table not yet opened), in the form that the engine's users expect.
+
+        Parameters
+        ----------
+        answer : callable
+            From a frame with ``columns`` to an array of as many rows, of one or two dimensions.
+        columns : list of str
+        name : str
+            What the answer is, for an engine that puts it into a column.
+        """
+
+
+def missing_columns(wanted: Iterable[str], there: Iterable[str], where: str) -> None:
+    """Raise unless all columns are there."""
+    there = list(there)
+    absent = [name for name in wanted if name not in there]
+    if absent:
+        raise TableError(f"{where} has no column {', '.join(map(repr, absent))}; it has {there}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
 
 import numpy as np
 from scipy.special import softmax
@@ -17,14 +16,14 @@ from sklearn.base import ClassifierMixin
 
 from dpforest.bagging import share_out
 from dpforest.curator import WEIGHTS, Curator
-from dpforest.estimators import PrivateEstimator, check_choice, check_count
+from dpforest.estimators import PrivateEstimator, check_choice, check_count, check_number
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE
 from dpforest.release import READERS, Predictor, Released, check_fits
 from dpforest.tree import Forest, Frontier, Growth
 
 __all__ = [
     "NOISE", "BoostedClassifier", "BoostedForest", "PrivateBoostedClassifier", "ReleasedBoosted", "Round",
-    "adaboost", "check_number", "class_shares", "discrete_votes", "one_vote", "peek", "real_votes", "whole_votes",
+    "adaboost", "class_shares", "discrete_votes", "one_vote", "peek", "real_votes", "whole_votes",
 ]  # fmt: skip
 
 SCALE = 1 << 20  # votes are whole numbers of this share
@@ -356,10 +355,3 @@ def class_shares(class_weight, classes) -> np.ndarray | None:
         raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes {known}")
     shares = [check_number(class_weight.get(label, 1), f"class_weight of {label!r}", 1e-9, 1e9) for label in known]
     return np.array(shares) / max(shares)
-
-
-def check_number(value, name: str, least: float, most: float) -> float:
-    """A number from ``least`` to ``most``, else an error that names the parameter."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not least <= float(value) <= most:
-        raise ValueError(f"{name} must be a number from {least:g} to {most:g}, not {value!r}")
-    return float(value)

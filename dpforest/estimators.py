@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ from dpforest.schema import Schema
 __all__ = ["PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor"]
 
 MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for
+# for check_number: what may be asked for as the head start of *stop*, and as a cap on the number of records
+MARGIN = -1e6, 1e6, "a finite number of at most a million"
+CAP = 2, math.inf, "a public cap of at least 2 records"
 
 
 class PrivateEstimator(Predictor):
@@ -204,6 +207,20 @@ def check_count(value, name: str, least: int = 1, most: float = math.inf) -> int
         upper = "" if math.isinf(most) else f" and at most {most}"
         raise ValueError(f"{name} must be a whole number, at least {least}{upper}, not {value!r}")
     return int(value)
+
+
+def check_number(value, name: str, least: float, most: float, wanted: str = "") -> float:
+    """A number from ``least`` to ``most``, else an error that names the parameter and says what is ``wanted``."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not least <= float(value) <= most:
+        raise ValueError(f"{name} must be {wanted or f'a number from {least:g} to {most:g}'}, not {value!r}")
+    return float(value)
+
+
+def check_share(value, name: str) -> float:
+    """A number strictly between 0 and 1, else an error that names the parameter."""
+    if not 0 < check_number(value, name, 0, 1) < 1:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, not {value!r}")
+    return float(value)
 
 
 def check_choice(value, name: str, choices) -> None:

@@ -8,7 +8,6 @@ published proof fails and why the repair holds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +21,8 @@ from dpforest.estimators import (
     PrivateForestRegressor,
     check_choice,
     check_count,
+    check_number,
+    check_share,
 )
 from dpforest.mechanisms import SELECTIONS, exponential
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
@@ -115,18 +116,10 @@ class _DiffPETs(PrivateEstimator):
         check_choice(self.sampling, "sampling", [name for name in SAMPLINGS if name != "bootstrap"])
         check_choice(self.selection, "selection", SELECTIONS)
         check_choice(self.stop, "stop", ("candidate", "never"))
-        for name, least, most in (
-            ("stop_margin", -1e6, 1e6),
-            ("shrinkage", 0, 1e6),
-            ("leaf_share", 0, 1),
-            ("level_ratio", 0, 1),
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not least <= float(value) <= most:
-                raise ValueError(f"{name} must be a number from {least:g} to {most:g}, not {value!r}")
-        if not 0 < self.leaf_share < 1:
-            raise ValueError(f"leaf_share must lie strictly between 0 and 1, not {self.leaf_share!r}")
-        if not self.level_ratio > 0:
+        check_number(self.stop_margin, "stop_margin", -1e6, 1e6)
+        check_number(self.shrinkage, "shrinkage", 0, 1e6)
+        check_share(self.leaf_share, "leaf_share")
+        if not check_number(self.level_ratio, "level_ratio", 0, 1) > 0:
             raise ValueError(f"level_ratio must be positive, not {self.level_ratio!r}")
         check_choice(self.criterion, "criterion", self._SCORES)
         if self.variant == "proved" and self.stop == "candidate" and self._score().rest is None:
@@ -418,5 +411,4 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not isinstance(self.error_threshold, Real) or not 0 <= float(self.error_threshold) <= 1:
-            raise ValueError(f"error_threshold must be a number from 0 to 1, not {self.error_threshold!r}")
+        check_number(self.error_threshold, "error_threshold", 0, 1)

@@ -8,14 +8,21 @@ where the published budget falls short and what the repair gains.
 from __future__ import annotations
 
 import math
-from numbers import Real
 
 import numpy as np
 
 from dpforest import budgets, scores
 from dpforest.bagging import SAMPLINGS, n_candidates, random_features, share_out
 from dpforest.curator import CALIBRATIONS, STOP
-from dpforest.estimators import MAX_DEPTH, PrivateForestClassifier, check_choice, check_count
+from dpforest.estimators import (
+    CAP,
+    MARGIN,
+    MAX_DEPTH,
+    PrivateForestClassifier,
+    check_choice,
+    check_count,
+    check_number,
+)
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import bootstrap, claim
 from dpforest.tree import MAX_NODES, Growth
@@ -223,10 +230,8 @@ class DiffPRFClassifier(PrivateForestClassifier):
         check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
         check_choice(self.vote, "vote", ("auto", *VOTES))
         check_choice(self.stop, "stop", ("auto", "candidate", "count", "never"))
-        if not isinstance(self.stop_margin, Real) or not abs(float(self.stop_margin)) <= 1e6:
-            raise ValueError(f"stop_margin must be a finite number of at most a million, not {self.stop_margin!r}")
-        if not isinstance(self.n_max, Real) or not float(self.n_max) >= 2:
-            raise ValueError(f"n_max must be a public cap of at least 2 records, not {self.n_max!r}")
+        check_number(self.stop_margin, "stop_margin", *MARGIN)
+        check_number(self.n_max, "n_max", *CAP)
         score = scores.CLASSIFICATION[self._option("criterion")]
         if self.variant == "published":
             asked = {name: getattr(self, name) for name in LETTER if getattr(self, name) != "auto"}

@@ -7,14 +7,19 @@ intervals are equally long.  The chapter *Rivals* has the claims.
 
 from __future__ import annotations
 
-from numbers import Real
-
 import numpy as np
 
 from dpforest import budgets, scores
 from dpforest.bagging import SAMPLINGS, n_candidates, random_features, share_out
 from dpforest.curator import CALIBRATIONS, STOP
-from dpforest.estimators import MAX_DEPTH, PrivateForestClassifier, check_choice, check_count
+from dpforest.estimators import (
+    MARGIN,
+    MAX_DEPTH,
+    PrivateForestClassifier,
+    check_choice,
+    check_count,
+    check_number,
+)
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import claim
 from dpforest.tree import MAX_NODES, Growth
@@ -216,8 +221,7 @@ class DiffPRFsClassifier(PrivateForestClassifier):
         check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
         check_choice(self.vote, "vote", ("auto", *VOTES))
         check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
-        if not isinstance(self.stop_margin, Real) or not abs(float(self.stop_margin)) <= 1e6:
-            raise ValueError(f"stop_margin must be a finite number of at most a million, not {self.stop_margin!r}")
+        check_number(self.stop_margin, "stop_margin", *MARGIN)
         if self.variant == "published":
             asked = {name: getattr(self, name) for name in LETTER if getattr(self, name) != "auto"}
             if self.criterion != "gini":

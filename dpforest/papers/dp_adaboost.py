@@ -14,11 +14,10 @@ from dpforest.boosted import (
     BoostedForest,
     PrivateBoostedClassifier,
     adaboost,
-    check_number,
     one_vote,
     peek,
 )  # fmt: skip
-from dpforest.estimators import check_choice
+from dpforest.estimators import check_choice, check_share
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import claim
 from dpforest.tree import MAX_NODES, Forest, Growth
@@ -161,5 +160,4 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
         super()._check_parameters()
         check_choice(self.selection, "selection", SELECTIONS)
         check_choice(self.criterion, "criterion", CRITERIA)
-        if not 0 < check_number(self.leaf_share, "leaf_share", 0, 1) < 1:
-            raise ValueError(f"leaf_share must lie strictly between 0 and 1, not {self.leaf_share!r}")
+        check_share(self.leaf_share, "leaf_share")

@@ -18,12 +18,11 @@ from dpforest.boosted import (
     BoostedForest,
     PrivateBoostedClassifier,
     adaboost,
-    check_number,
     one_vote,
     peek,
 )  # fmt: skip
 from dpforest.cart import Cuts, best_splits, weakest_links
-from dpforest.estimators import MAX_DEPTH, check_choice, check_count
+from dpforest.estimators import MAX_DEPTH, check_choice, check_count, check_number, check_share
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import claim
 from dpforest.tree import MAX_NODES, Forest, Frontier, Growth, grow_chosen, random_cuts
@@ -298,8 +297,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         check_choice(self.criterion, "criterion", CRITERIA)
         check_choice(self.stop, "stop", ("candidate", "never"))
         check_number(self.stop_margin, "stop_margin", -1e6, 1e6)
-        if not 0 < check_number(self.leaf_share, "leaf_share", 0, 1) < 1:
-            raise ValueError(f"leaf_share must lie strictly between 0 and 1, not {self.leaf_share!r}")
+        check_share(self.leaf_share, "leaf_share")
 
 
 @claim("pub-log-alpha-budget")

@@ -8,13 +8,19 @@ repair holds.
 
 from __future__ import annotations
 
-from numbers import Real
-
 import numpy as np
 
 from dpforest import budgets, scores
 from dpforest.curator import CALIBRATIONS, STOP
-from dpforest.estimators import MAX_DEPTH, PrivateForestClassifier, check_choice, check_count
+from dpforest.estimators import (
+    CAP,
+    MARGIN,
+    MAX_DEPTH,
+    PrivateForestClassifier,
+    check_choice,
+    check_count,
+    check_number,
+)
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import claim
 from dpforest.tree import MAX_NODES, Growth
@@ -188,10 +194,8 @@ class EDPRFClassifier(PrivateForestClassifier):
         check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
         check_choice(self.leaf, "leaf", LEAVES)
         check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
-        if not isinstance(self.stop_margin, Real) or not abs(float(self.stop_margin)) <= 1e6:
-            raise ValueError(f"stop_margin must be a finite number of at most a million, not {self.stop_margin!r}")
-        if not isinstance(self.n_max, Real) or not float(self.n_max) >= 2:
-            raise ValueError(f"n_max must be a public cap of at least 2 records, not {self.n_max!r}")
+        check_number(self.stop_margin, "stop_margin", *MARGIN)
+        check_number(self.n_max, "n_max", *CAP)
         scores.CLASSIFICATION[self.criterion].range(self.relation, float(self.n_max))  # refuses a missing cap
         if self.variant == "published":
             letter = {"budget": "aligned", "leaf": "label", "selection": "permute-and-flip", "stop_margin": HEAD_START}

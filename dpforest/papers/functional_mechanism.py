@@ -12,7 +12,7 @@ from numbers import Real
 
 import numpy as np
 
-from dpforest.estimators import PrivateEstimator, check_choice
+from dpforest.estimators import PrivateEstimator, check_choice, check_share
 from dpforest.linear import (
     REPAIRS,
     LinearClassifier,
@@ -151,8 +151,7 @@ class _FunctionalMechanism(PrivateEstimator):
         check_choice(self.repair, "repair", ("auto", *REPAIRS, *(["redraw"] if published else [])))
         if self.ridge != "auto" and not (_is_number(self.ridge) and 0 <= self.ridge < math.inf):
             raise ValueError(f"ridge must be 'auto' or a number, at least 0, of noise deviations, not {self.ridge!r}")
-        if not (_is_number(self.mean_share) and 0 < self.mean_share < 1):
-            raise ValueError(f"mean_share must lie between 0 and 1, not {self.mean_share!r}")
+        check_share(self.mean_share, "mean_share")
 
 
 @claim("alg-functional-mechanism")

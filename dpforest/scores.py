@@ -16,14 +16,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import numpy as np
 
 from dpforest.privacy import ADD_REMOVE, check_relation, claim
 
 __all__ = [
-    "CLASSIFICATION", "REGRESSION", "Score", "absolute_pearson", "between", "gini", "gini_gain", "information_gain",
-    "majority", "mass_gap", "mean", "normalised_gini", "pearson", "sse", "variance", "weighted_variance",
+    "CLASSIFICATION", "REGRESSION", "Score", "absolute_pearson", "averaged", "between", "gini", "gini_gain",
+    "information_gain", "majority", "mass_gap", "mean", "normalised_gini", "pearson", "sse", "variance",
+    "weighted_variance",
 ]  # fmt: skip
 
 Constants = Callable[[float], tuple[float, float]]  # n -> (under add-remove, under replace-one)
@@ -50,6 +52,9 @@ class Score:
         The claims of the book that prove the constants.
     n_moments : int
         Of the counts' last axis for a regression score; 0 for a score of class counts.
+    parts : int
+        Parts of the records whose class counts stand one after the other on the counts' last axis, which then has
+        ``parts`` times as many entries as there are classes: see :func:`averaged`.
     rest : callable or None
         Score of *not splitting*, from the counts of the node (..., classes), up to a public constant.  Adding a
         record moves it within the interval in which the candidates move, so a selection that has it as one more
@@ -67,6 +72,7 @@ class Score:
     sharp: bool = True
     needs_cap: bool = False
     n_moments: int = 0
+    parts: int = 1
     rest: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
 
     def __post_init__(self):
@@ -205,6 +211,11 @@ def _pearson(counts):
 def _rest_of_gini(counts):
     """Falls by 2 with every record, as fast as any candidate may."""
     return -2 * counts.sum(axis=-1)
+
+
+def _uncorrelated(counts):
+    """An undivided node has the correlation 0, whatever its records; a change of 0 is within every interval with 0."""
+    return np.zeros(counts.shape[:-1])
 
 
 def _entropy_step(n: float) -> float:
@@ -377,6 +388,7 @@ pearson = Score(
     Not monotone; Δ = 1 + 1/sqrt(2) under add-remove, approached as records and classes grow, and 2 under replace-one.
     More records do not help.  R = 2 Δ, since a cut and its mirror image move against each other.
     """,
+    rest=_uncorrelated,
 )  # fmt: skip
 
 absolute_pearson = Score(
@@ -388,7 +400,72 @@ absolute_pearson = Score(
     add-remove is approached as the classes grow).  To publish the data value where it is largest, as the patent on
     MapReduce trees does, is not private at all (:prf:ref:`cex-pearson-cut`).
     """,
+    rest=_uncorrelated,
 )  # fmt: skip
+
+
+@claim("lem-parts")
+def averaged(score: Score, parts: int) -> Score:
+    """Mean over the parts of the records of the score of each part.
+
+    Parameters
+    ----------
+    score : Score
+        Of class counts.
+    parts : int
+        At least 1, public; with 1 the score is returned as it is.
+
+    Returns
+    -------
+    Score
+        On counts of shape (..., children, parts * classes): the classes of the first part, then those of the second,
+        and so on; its ``rest`` on counts (..., parts * classes).  Its Δ and R are those of ``score`` over ``parts``;
+        it is monotone where ``score`` is.
+
+    Guarantee
+    ---------
+    A record counts in one part, so one term of the mean changes, *provided that* nothing but a coin of its own says
+    which part a record is in: under replace-one the record that comes takes the coin of the one that goes
+    (:prf:ref:`lem-parts`).  A part without records counts as any other: a mean over the parts in which the score is
+    defined would divide by a number that depends on the records.
+
+    Examples
+    --------
+    >>> halves = averaged(absolute_pearson, 2)
+    >>> float(halves([[3, 0, 1, 1], [0, 3, 1, 1]]))  # the first part is cut well, the second is not
+    0.5
+    >>> halves.sensitivity("add-remove"), halves.range("add-remove")
+    (0.5, 1.0)
+    """
+    if not isinstance(parts, Integral) or isinstance(parts, bool) or parts < 1:
+        raise ValueError(f"parts must be a whole number, at least 1, not {parts!r}")
+    if score.n_moments or score.parts > 1:
+        raise ValueError(f"the mean over parts is that of a score of class counts, which {score.name} is not")
+    if parts == 1:
+        return score
+    parts = int(parts)
+
+    def mean_of_parts(counts: np.ndarray) -> np.ndarray:
+        return np.mean(score.function(np.moveaxis(_by_part(counts, parts), -2, 0)), axis=0)
+
+    def mean_of_rests(counts: np.ndarray) -> np.ndarray:
+        return np.mean(score.rest(_by_part(np.asarray(counts), parts)), axis=-1)
+
+    def share(constants: Constants) -> Constants:
+        return lambda n: (constants(n)[0] / parts, constants(n)[1] / parts)
+
+    return Score(
+        f"{score.name}-of-{parts}-parts", mean_of_parts, share(score._sensitivity), share(score._range), score.monotone,
+        ("lem-parts",), f"Mean over {parts} parts of the records of: {score.description}", score.sharp,
+        score.needs_cap, parts=parts, rest=None if score.rest is None else mean_of_rests,
+    )  # fmt: skip
+
+
+def _by_part(counts: np.ndarray, parts: int) -> np.ndarray:
+    """Counts (..., parts * classes) as (..., parts, classes)."""
+    if counts.shape[-1] % parts:
+        raise ValueError(f"counts of {parts} parts have {parts} times as many columns as classes, not {counts.shape}")
+    return counts.reshape(*counts.shape[:-1], parts, counts.shape[-1] // parts)
 
 
 #: The scores that a classification tree may take, by name.

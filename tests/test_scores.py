@@ -954,6 +954,107 @@ def test_a_published_cut_point_shows_the_record(absolute):
     assert np.argmax(scores.absolute_pearson(tables)) == np.argmax(scores.pearson(tables)) == 1
 
 
+# ---- a mean over parts -----------------------------------------------------------------------------------------
+
+
+def over_parts(exact, parts: int, feature: int):
+    """The mean over the parts of the score of the split on a feature of records (part, x_0, x_1, class)."""
+    [split] = oracle.split_on(exact, 1 + feature)
+
+    def of(data):
+        return sum(map(split, oracle.split_by_value(data, parts, lambda record: record[0])), F(0)) / parts
+
+    return of
+
+
+@pytest.mark.claim("lem-parts")
+@pytest.mark.parametrize("parts", [2, 3])
+@pytest.mark.parametrize(("score", "exact"), [(scores.gini, oracle.gini), (scores.majority, oracle.majority)])
+def test_the_mean_over_parts_divides_the_constants(score, exact, parts):
+    """A record counts in its part alone, and one that is replaced stays there."""
+    mean = scores.averaged(score, parts)
+    records = tuple(product(range(parts), *[BITS] * 3))
+    candidates = [over_parts(exact, parts, feature) for feature in (0, 1)]
+    whole = over_candidates(oracle.split_on(exact, 0, 1), RECORDS)
+    for n in range(1, 4 if parts == 2 else 3):
+        added = oracle.constants(oracle.changes_over_candidates(candidates, records, n, ADD_REMOVE))
+        plain = oracle.constants(whole(n, ADD_REMOVE))
+        assert added == (plain[0] / parts, plain[1] / parts, plain[2])
+        changes = []
+        for others in oracle.datasets(records, n - 1, least=n - 1):
+            values = {x: [candidate(tuple(sorted((*others, x)))) for candidate in candidates] for x in records}
+            for old, new in product(records, repeat=2):
+                if old[0] == new[0]:  # the coin stays
+                    steps = [b - a for a, b in zip(values[old], values[new], strict=True)]
+                    changes.append((max(steps), min(steps)))
+        alone = oracle.constants(whole(n, REPLACE_ONE))
+        assert oracle.constants(changes)[:2] == (alone[0] / parts, alone[1] / parts)
+    for relation, n in product(RELATIONS, (1, 5, math.inf)):
+        assert mean.sensitivity(relation, n) == score.sensitivity(relation, n) / parts
+        assert mean.range(relation, n) == score.range(relation, n) / parts
+
+
+@pytest.mark.claim("lem-parts")
+def test_the_mean_of_correlations_over_parts():
+    """One part falls from 1 to 0 whatever the other parts hold: 1/m is attained; R by the cut that singles out x."""
+    for m, k in product((2, 5), (1, 20)):
+        mean = scores.averaged(scores.absolute_pearson, m)
+        idle = np.random.default_rng(k).integers(0, 9, (2, 3 * (m - 1)))
+        before, after = (
+            np.hstack([np.array(table), idle]) for table in ([[0, k, 0], [1, 0, 0]], [[0, k, 0], [1, 0, 1]])
+        )
+        assert mean(before) - mean(after) == pytest.approx(1 / m, rel=1e-12)
+        assert [mean.sensitivity(relation) for relation in RELATIONS] == [1 / m] * 2
+        assert [mean.range(relation) for relation in RELATIONS] == [2 / m] * 2
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7])
+def test_averaged_is_the_mean_of_the_parts(parts):
+    counts = np.random.default_rng(parts).integers(0, 9, (5, 4, 2, parts, 3))
+    for score in (*scores.CLASSIFICATION.values(), *CORRELATIONS):
+        mean = scores.averaged(score, parts)
+        assert mean.parts == parts
+        assert (mean.monotone, mean.sharp, mean.needs_cap) == (score.monotone, score.sharp, score.needs_cap)
+        every = [score(counts[..., part, :]) for part in range(parts)]
+        np.testing.assert_allclose(mean(counts.reshape(5, 4, 2, -1)), np.mean(every, axis=0), rtol=1e-12, atol=1e-12)
+        assert float(mean(np.zeros((2, 3 * parts)))) == 0
+        if score.rest is None:
+            assert mean.rest is None
+            continue
+        nodes = counts.sum(axis=2)
+        rests = np.mean([score.rest(nodes[..., part, :]) for part in range(parts)], axis=0)
+        np.testing.assert_allclose(mean.rest(nodes.reshape(5, 4, -1)), rests, rtol=1e-12)
+    assert scores.averaged(scores.gini, 1) is scores.gini
+
+
+def test_averaged_refuses():
+    for parts in (0, -1, 2.0, True, "2", None):
+        with pytest.raises(ValueError, match="parts must be a whole number"):
+            scores.averaged(scores.gini, parts)
+    for score in (scores.sse, scores.averaged(scores.gini, 2)):
+        with pytest.raises(ValueError, match="a score of class counts"):
+            scores.averaged(score, 2)
+    halves = scores.averaged(scores.gini, 2)
+    assert repr(halves) == "<score gini-of-2-parts>"
+    assert halves.__claims__ == ("lem-parts",)
+    with pytest.raises(ValueError, match="2 times as many columns"):
+        halves(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="public cap"):
+        scores.averaged(scores.information_gain, 2).range(ADD_REMOVE)
+
+
+@pytest.mark.claim("lem-stop-candidate")
+@pytest.mark.parametrize("score", CORRELATIONS, ids=lambda score: score.name)
+def test_not_splitting_correlates_with_nothing(score):
+    """Its score is 0 and never moves, and the changes of the candidates reach to both sides of 0: R stays."""
+    counts = np.random.default_rng(8).integers(0, 9, (4, 6, 3))
+    assert (score.rest(counts) == 0).all()
+    assert score.rest(counts).shape == (4, 6)
+    np.testing.assert_array_equal(score(np.stack([counts, np.zeros_like(counts)], axis=-2)), score.rest(counts))
+    for relation in RELATIONS:
+        assert score.range(relation) == 2 * score.sensitivity(relation)  # both ends of [-Δ, Δ]
+
+
 # ---- what holds of every score ---------------------------------------------------------------------------------
 
 

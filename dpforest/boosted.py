@@ -17,17 +17,16 @@ from sklearn.base import ClassifierMixin
 from dpforest.bagging import share_out
 from dpforest.curator import WEIGHTS, Curator
 from dpforest.estimators import PrivateEstimator, check_choice, check_count, check_number
-from dpforest.privacy import ADD_REMOVE, REPLACE_ONE
-from dpforest.release import READERS, Predictor, Released, check_fits
+from dpforest.privacy import HISTOGRAM_SENSITIVITY
+from dpforest.release import READERS, Predictor, Released, anywhere, check_fits
 from dpforest.tree import Forest, Frontier, Growth
 
 __all__ = [
-    "NOISE", "BoostedClassifier", "BoostedForest", "PrivateBoostedClassifier", "ReleasedBoosted", "Round",
-    "adaboost", "class_shares", "discrete_votes", "one_vote", "peek", "real_votes", "whole_votes",
+    "BoostedClassifier", "BoostedForest", "PrivateBoostedClassifier", "ReleasedBoosted", "Round", "adaboost",
+    "class_shares", "discrete_votes", "one_vote", "peek", "real_votes", "whole_votes",
 ]  # fmt: skip
 
 SCALE = 1 << 20  # votes are whole numbers of this share
-NOISE = {ADD_REMOVE: 1.0, REPLACE_ONE: 2.0}  # scale of the noise of a leaf at epsilon 1, in records
 LOUDEST = 100.0  # vote that may be asked for
 
 
@@ -82,14 +81,17 @@ class BoostedClassifier(ClassifierMixin, Predictor):
 
     _RELEASED = "boosted"
 
+    @anywhere
     def decision_function(self, X) -> np.ndarray:
         """Scores of the classes, shape (n_rows, n_classes); of two classes how far the second is ahead, (n_rows,)."""
         return _decision(self._scores(X))
 
+    @anywhere
     def predict_proba(self, X) -> np.ndarray:
         """Class probabilities, shape (n_rows, n_classes): the logistic link on the scores."""
         return softmax(self._scores(X), axis=1)
 
+    @anywhere
     def predict(self, X) -> np.ndarray:
         """The class with the largest score; the first of ``classes_`` in a tie."""
         best = self._scores(X).argmax(axis=1)
@@ -196,7 +198,7 @@ class Round:
     """
 
     def __init__(self, growth: Growth, curator: Curator, relation: str):
-        self._growth, self._curator, self._unit = growth, curator, NOISE[relation]
+        self._growth, self._curator, self._unit = growth, curator, HISTOGRAM_SENSITIVITY[relation]
         self._leaves: list[Frontier] = []
         self._counts: list[np.ndarray] = []
         self._noise: list[np.ndarray] = []

@@ -15,6 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dpforest import keyed
+
 __all__ = ["Chance", "NotEnumerableError", "Replay", "Secure", "Seeded", "outcomes"]
 
 Law = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -36,8 +38,14 @@ class Chance(Protocol):
     def permutation(self, n: int) -> np.ndarray:
         """A uniform permutation of ``range(n)``."""
 
-    def poisson(self, size: int) -> np.ndarray:
-        """``size`` independent whole numbers with Poisson's law of mean 1."""
+    def coins(self, high: int, ids: np.ndarray) -> np.ndarray:
+        """An independent uniform integer in ``[0, high)`` for each record; ``ids`` (uint64) tells them apart."""
+
+    def copies(self, n_trees: int, ids: np.ndarray) -> np.ndarray:
+        """Independent whole numbers with Poisson's law of mean 1, for each tree and record: (n_trees, n_records)."""
+
+    def key(self) -> keyed.Key:
+        """A key under which :mod:`~dpforest.keyed` computes the coins of records that are read more than once."""
 
     def weighted(self, weights: np.ndarray, size: int) -> np.ndarray:
         """``size`` independent indices of ``weights``, each with a probability in proportion to its weight."""
@@ -75,8 +83,18 @@ class Seeded:
     def permutation(self, n: int) -> np.ndarray:
         return self._rng.permutation(n)
 
-    def poisson(self, size: int) -> np.ndarray:
-        return self._rng.poisson(1.0, size)
+    def coins(self, high: int, ids: np.ndarray) -> np.ndarray:
+        return keyed.coins(self.key(), ids, high)
+
+    def copies(self, n_trees: int, ids: np.ndarray) -> np.ndarray:
+        found = np.empty((n_trees, len(ids)), dtype=np.int64)
+        for tree in found:
+            tree[:] = keyed.copies(self.key(), ids)
+        return found
+
+    def key(self) -> keyed.Key:
+        first, second = self._rng.integers(1 << 64, size=2, dtype=np.uint64)
+        return int(first), int(second)
 
     def weighted(self, weights: np.ndarray, size: int) -> np.ndarray:
         return _landings(weights, self._rng.random(size))
@@ -147,8 +165,14 @@ class Replay:
             order.append(left.pop(self._choose(self._uniform(len(left)))))
         return np.array(order, dtype=np.int64)
 
-    def poisson(self, size: int) -> np.ndarray:
+    def coins(self, high: int, ids: np.ndarray) -> np.ndarray:
+        return self.integers(high, len(ids))
+
+    def copies(self, n_trees: int, ids: np.ndarray) -> np.ndarray:
         raise NotEnumerableError("a Poisson number has infinitely many values, so replay cannot visit them")
+
+    def key(self) -> keyed.Key:
+        raise NotEnumerableError("replay visits the coins of each record, not the keys that would give them")
 
     def weighted(self, weights: np.ndarray, size: int) -> np.ndarray:
         law = (np.asarray(weights) / np.sum(weights)).tolist()
@@ -219,7 +243,16 @@ class Secure:
             order[[last, swap]] = order[[swap, last]]
         return order
 
-    def poisson(self, size: int) -> np.ndarray:
+    def coins(self, high: int, ids: np.ndarray) -> np.ndarray:
+        return self.integers(high, len(ids))
+
+    def copies(self, n_trees: int, ids: np.ndarray) -> np.ndarray:
+        return self._poisson(n_trees * len(ids)).reshape(n_trees, len(ids))
+
+    def key(self) -> keyed.Key:
+        return secrets.randbits(64), secrets.randbits(64)
+
+    def _poisson(self, size: int) -> np.ndarray:
         # exact, from uniform whole numbers alone (Duchon and Duvignau, 2016, on the cycles of a growing permutation)
         found, guard = np.ones(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
         active, n = np.arange(size), 1

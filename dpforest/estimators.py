@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
+from dpforest import keyed
 from dpforest.chance import Chance, Secure, Seeded
 from dpforest.curator import Curator
+from dpforest.curator.scattered import Scattered
+from dpforest.engines import Reader, Table, is_elsewhere, table_of
 from dpforest.privacy import (
     Guarantee,
     Ledger,
@@ -42,15 +48,21 @@ class PrivateEstimator(Predictor):
     ``random_state`` and ``n_jobs``.
     """
 
-    def fit(self, X, y):
+    def fit(self, X, y, *, key=None):
         """Learn from the records.
 
         Parameters
         ----------
-        X : DataFrame or array-like, shape (n_rows, n_features)
-            Columns as in the schema.
-        y : array-like, shape (n_rows,)
-            Labels among ``schema.classes``, or numbers in ``schema.target``; numbers outside are clipped.
+        X : DataFrame or array-like, shape (n_rows, n_features); or a table that an engine reads
+            Columns as in the schema.  A path or glob of Parquet files, a list of them, a Dask or Spark DataFrame, or a
+            :class:`~dpforest.engines.Table` is read where it lies, once per level of the trees, and gives the same
+            model to the last bit.
+        y : array-like, shape (n_rows,); or str
+            Labels among ``schema.classes``, or numbers in ``schema.target``; numbers outside are clipped.  The name of
+            a column of ``X``, which then may have other columns too: the only form for a table that an engine reads.
+        key : str or None
+            Column of ``X`` that identifies a record.  Where each record belongs to one tree, its coin is a keyed hash
+            of that, and of its place in the table if None (:prf:ref:`thm-keyed-assignment`).
 
         Returns
         -------
@@ -58,6 +70,8 @@ class PrivateEstimator(Predictor):
 
         Raises
         ------
+        EngineError
+            When the engine that reads a table fails; the estimator is as before.
         ValueError, TypeError
             On bad parameters, on a table without records, or on records that the schema does not allow.  That a
             fit was refused, and why, may depend on a record: it is for the curator's eyes, like the table itself.
@@ -74,8 +88,16 @@ class PrivateEstimator(Predictor):
         self._check_parameters()
         chance = self._chance()
         schema = self._public_schema(X, y)
-        encoded, labels = self._read(schema, X, y)
-        model, ledger = self._learn(encoded.codes, labels, schema, epsilon, chance)
+        if is_elsewhere(X):
+            ledger = Ledger(self.relation)
+            sizes, table = schema.cardinalities(self.n_bins), self._open(schema, X, y, key)
+            curator = Scattered(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
+            model = self._grow(curator, chance, schema, ledger, epsilon)
+        else:
+            X, y, ids = _columns(schema, X, y, key)
+            encoded, labels = self._read(schema, X, y)
+            door = None if ids is None else partial(Curator, ids=ids)
+            model, ledger = self._learn(encoded.codes, labels, schema, epsilon, chance, door)
         claimed = epsilon if self.variant == "published" else None
         # what is proved of every run; the ledger knows what this run spent, which must not exceed it
         promised = self._promise(epsilon)
@@ -89,7 +111,7 @@ class PrivateEstimator(Predictor):
         self.schema_, self.n_features_in_ = schema, schema.n_features
         if schema.classes is not None:
             self.classes_ = schema.classes
-        if all(isinstance(name, str) for name in getattr(X, "columns", [None])):
+        if is_elsewhere(X) or all(isinstance(name, str) for name in getattr(X, "columns", [None])):
             self.feature_names_in_ = np.array(schema.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -98,7 +120,7 @@ class PrivateEstimator(Predictor):
         return self
 
     def _learn(
-        self, codes, labels, schema: Schema, epsilon: float, chance: Chance, door: type[Curator] | None = None
+        self, codes, labels, schema: Schema, epsilon: float, chance: Chance, door: Callable[..., Curator] | None = None
     ) -> tuple[Any, Ledger]:
         """Learn from encoded records; the seam at which the auditor replays the code that ships.
 
@@ -156,18 +178,29 @@ class PrivateEstimator(Predictor):
         labels, beyond = self._read_target(schema, column_or_1d(y, warn=True))
         if len(labels) != encoded.n_rows:
             raise ValueError(f"X has {encoded.n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
-        if not len(labels):
+        self._look_at(encoded.n_rows, {**encoded.clipped, **encoded.other, **beyond})
+        return encoded, labels
+
+    def _open(self, schema, X, y, key) -> Table:
+        """The table that an engine reads, looked through once."""
+        if not isinstance(y, str):
+            raise TypeError(f"y must be the name of the column of labels where X is read by an engine, not {y!r}")
+        table = table_of(X).open(Reader(schema, self.n_bins, y, key), self._n_threads())
+        self._look_at(table.n_rows, table.strays)
+        return table
+
+    def _look_at(self, n_rows: int, strays: dict[str, int]) -> None:
+        """Refuse a table without records; warn of values outside the schema."""
+        if not n_rows:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: nothing to learn from")
-        strays = {**encoded.clipped, **encoded.other, **beyond}
         if strays:
             text = ", ".join(f"{name}: {count}" for name, count in strays.items())
             warnings.warn(
-                f"values outside the schema were clipped or sent to 'other' ({text} of {encoded.n_rows} rows); "
+                f"values outside the schema were clipped or sent to 'other' ({text} of {n_rows} rows); "
                 "these counts are exact, do not release them",
                 OutOfSchemaWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return encoded, labels
 
     def _read_target(self, schema, y) -> tuple[np.ndarray, dict[str, int]]:
         """Codes of the labels or of the target, and how many values of the target were clipped."""
@@ -191,6 +224,19 @@ class PrivateEstimator(Predictor):
         state = super().__getstate__()
         # a fitted model that leaves this process carries no seed: with it, anyone could subtract the noise
         return {**state, "random_state": None} if f"{self._RELEASED}_" in state else state
+
+
+def _columns(schema: Schema, X, y, key):
+    """The features and the labels, which may be named as a column of X, and the numbers of the records, or None."""
+    if key is None and not isinstance(y, str):
+        return X, y, None
+    if not isinstance(X, pd.DataFrame):
+        raise TypeError("y or key names a column of X, so X must be a DataFrame or a table that an engine reads")
+    for name, what in ((y, "labels"), (key, "record keys")):
+        if isinstance(name, str) and name not in X.columns:
+            raise ValueError(f"X has no column {name!r} of {what}; it has {list(X.columns)}")
+    features = X[[name for name in X.columns if name in schema.columns]]
+    return features, X[y] if isinstance(y, str) else y, None if key is None else keyed.identify(X[key])
 
 
 class PrivateForestClassifier(PrivateEstimator, ForestClassifier):

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from dpforest.moments import CODINGS, Design, Weights
 from dpforest.privacy import claim
-from dpforest.release import READERS, Predictor, Released
+from dpforest.release import READERS, Predictor, Released, anywhere
 
 __all__ = [
     "LINKS", "REPAIRS", "LinearClassifier", "LinearModel", "LinearRegressor", "ReleasedLinearClassifier",
@@ -94,6 +94,7 @@ class _Linear(Predictor):
 class LinearRegressor(RegressorMixin, _Linear):
     """Regression by ``linear_``, whose score is the target on the scale where its declared range is [-1, 1]."""
 
+    @anywhere
     def predict(self, X) -> np.ndarray:
         """The predicted target, float64, shape (n_rows,); within the declared range if the model says ``clip``."""
         share = (self._scores(X)[:, 0] + 1) / 2
@@ -103,6 +104,7 @@ class LinearRegressor(RegressorMixin, _Linear):
 class LinearClassifier(ClassifierMixin, _Linear):
     """Classification by ``linear_``, whose scores are logarithms of odds: one against the rest."""
 
+    @anywhere
     def predict_proba(self, X) -> np.ndarray:
         """Class probabilities, shape (n_rows, n_classes), in the order of ``classes_``.
 
@@ -113,6 +115,7 @@ class LinearClassifier(ClassifierMixin, _Linear):
             return np.concatenate([1 - chances, chances], axis=1)
         return chances / chances.sum(axis=1, keepdims=True)  # a sigmoid of a finite score clipped to 700 is positive
 
+    @anywhere
     def predict(self, X) -> np.ndarray:
         """The class of the largest score; the first of ``classes_`` in a tie."""
         scores = self._scores(X)

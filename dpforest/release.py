@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,47 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import NotFittedError
 
+from dpforest.engines import is_elsewhere, table_of
 from dpforest.privacy import Guarantee, Leak
 from dpforest.schema import Schema
 from dpforest.tree import Forest
 
 __all__ = [
-    "READERS", "ForestClassifier", "ForestRegressor", "Predictor", "Released", "ReleasedForest",
-    "ReleasedForestRegressor", "load",
+    "READERS", "Answer", "ForestClassifier", "ForestRegressor", "Predictor", "Released", "ReleasedForest",
+    "ReleasedForestRegressor", "anywhere", "load", "released",
 ]  # fmt: skip
 
 FORMAT = 1  # of the JSON
+
+
+class Answer:
+    """What a released model answers to the rows of a frame, as a function that can travel to the rows.
+
+    Parameters
+    ----------
+    model : Released
+    name : str
+        The method that answers.
+    """
+
+    def __init__(self, model: Released, name: str):
+        self._model, self._name = model, name
+
+    def __call__(self, frame) -> np.ndarray:
+        return getattr(self._model, self._name)(frame)
+
+
+def anywhere(method):
+    """Let a method that answers row by row do so where the rows lie, if an engine reads them."""
+
+    @wraps(method)
+    def answer(self, X):
+        if not is_elsewhere(X):
+            return method(self, X)
+        model, name = released(self.to_dict()), method.__name__
+        return table_of(X).rows(Answer(model, name), model.schema_.columns, name)
+
+    return answer
 
 
 class Predictor(BaseEstimator):
@@ -76,6 +108,7 @@ class Predictor(BaseEstimator):
 class ForestClassifier(ClassifierMixin, Predictor):
     """Classification by ``forest_``, whose leaves hold one vote or noisy class counts."""
 
+    @anywhere
     def predict_proba(self, X) -> np.ndarray:
         """Class probabilities, shape (n_rows, n_classes), in the order of ``classes_``.
 
@@ -87,6 +120,7 @@ class ForestClassifier(ClassifierMixin, Predictor):
         total = values.sum(axis=1, keepdims=True)
         return np.where(total > 0, values / np.where(total > 0, total, 1), 1 / values.shape[1])
 
+    @anywhere
     def predict(self, X) -> np.ndarray:
         """The class with the largest summed leaf value; the first of ``classes_`` in a tie."""
         best = np.argmax(self._leaf_sums(X), axis=1)
@@ -101,6 +135,7 @@ class ForestClassifier(ClassifierMixin, Predictor):
 class ForestRegressor(RegressorMixin, Predictor):
     """Regression by ``forest_``, whose leaves hold two noisy masses: above the lower bound, and below the upper."""
 
+    @anywhere
     def predict(self, X) -> np.ndarray:
         """The mean over the trees of the leaf means, float64, shape (n_rows,), within the declared target range.
 
@@ -191,7 +226,11 @@ READERS: dict[tuple[str, bool], type[Released]] = {
 
 def load(path) -> Released:
     """Read a model that ``save`` wrote.  JSON runs no code, unlike a pickle."""
-    description = json.loads(Path(path).read_text())
+    return released(json.loads(Path(path).read_text()))
+
+
+def released(description: dict) -> Released:
+    """The model that ``to_dict`` described, read back."""
     for (key, classifies), reader in READERS.items():
         if key in description and classifies == bool((description.get("schema") or {}).get("classes")):
             return reader(description)

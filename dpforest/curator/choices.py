@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpforest import mechanisms, scores
+from dpforest.curator.known import Split
 from dpforest.curator.records import Records
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
 
@@ -57,17 +58,23 @@ class Choices(Records):
         n_max = _cap(score, n_max, stop_margin)
         rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
         utility = np.full((len(nodes), len(self.cardinalities) + 1), -np.inf)
-        counts = self._weights(splits, nodes)
         # an empty node scores the same on every feature; most nodes of a private tree are empty
         utility[:, 1:][allowed] = score(np.zeros((1, self.n_classes)))
-        occupied = np.flatnonzero(counts.any(axis=1))
-        for part in self._parts(len(occupied), int(self._offsets[-1]) * self.n_classes):
-            few = occupied[part]
+        counts, parts = self._occupied(splits, nodes)
+        histograms = None
+        for few in parts:
             histograms = self._histograms(splits, nodes[few], allowed[few])
-            utility[few, 1:] = self._feature_scores(histograms, allowed[few], score)
+            counts[few] = self._of_nodes(histograms, allowed[few])
+            utility[few, 1:] = self._feature_scores(self._in_units(histograms), allowed[few], score)
         if stop_margin is not None:
-            utility[:, 0] = score.rest(counts) + _head_start(stop_margin, rate)
-        return STOP + self._select(scopes, utility, rate, score, n_max, f"choose a feature by {score.name}", mechanism)
+            utility[:, 0] = score.rest(self._in_units(counts)) + _head_start(stop_margin, rate)
+        query = f"choose a feature by {score.name}"
+        choice = STOP + self._select(scopes, utility, rate, score, n_max, query, mechanism)
+        split = None
+        if len(parts) == 1:  # the histograms of several parts would take too much memory
+            split = Split.by_code(len(nodes), parts[0], histograms, self._offsets, choice)
+        self._known.note(splits, nodes, counts, split)
+        return choice
 
     @claim("thm-interval-exponential")
     def choose_cut(
@@ -99,17 +106,23 @@ class Choices(Records):
         width = int(allowed.sum(axis=1).max(initial=0))
         columns = np.argsort(~allowed, axis=1, kind="stable")[:, :width]  # each node's candidates come first
         choice = np.empty(len(nodes), dtype=np.int64)
-        for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes):
-            scored = self._cut_scores(self._histograms(splits, nodes[part], features[part]), features[part], score)
+        counts = np.zeros((len(nodes), self.n_classes), dtype=np.int64)
+        query, found = f"choose a cut by {score.name}", []
+        for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes * score.parts):
+            histograms = self._histograms(splits, nodes[part], features[part], score.parts > 1)
+            scored = self._cut_scores(self._in_units(histograms), features[part], score)
+            histograms = histograms.reshape(*histograms.shape[:2], -1, self.n_classes).sum(axis=2)
+            counts[part] = self._of_nodes(histograms, features[part])
             utility = np.full((len(scored), width + 1), -np.inf)
             utility[:, 1:] = np.take_along_axis(np.where(allowed[part], scored, -np.inf), columns[part], axis=1)
             if stop_margin is not None:
-                counts = self._weights(splits, nodes[part])
-                utility[:, 0] = score.rest(counts) + _head_start(stop_margin, rate[part])
-            query = f"choose a cut by {score.name}"
-            choice[part] = self._select(scopes[part], utility, rate[part], score, n_max, query, mechanism)
-        columns = np.concatenate([np.full((len(nodes), 1), STOP), columns], axis=1)
-        return columns[np.arange(len(nodes)), choice]
+                utility[:, 0] = score.rest(self._in_units(counts[part])) + _head_start(stop_margin, rate[part])
+            taken = self._select(scopes[part], utility, rate[part], score, n_max, query, mechanism)
+            each = np.arange(len(taken))
+            choice[part] = np.where(taken > 0, columns[part][each, np.maximum(taken, 1) - 1], STOP)
+            found.append(Split.by_column(histograms, self._offsets, choice[part]))
+        self._known.note(splits, nodes, counts, Split.join(found))
+        return choice
 
     def choose_candidate(
         self, splits, nodes, scopes, features, masks, epsilon, *, score, mechanism, calibration="range",
@@ -136,10 +149,21 @@ class Choices(Records):
         rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
         counts = self._candidate_counts(splits, nodes, features, masks, score.n_moments)
         utility = np.full((len(nodes), features.shape[1] + 1), -np.inf)
-        utility[:, 1:] = score(counts)
+        own = counts[:, 0].sum(axis=1)
+        utility[:, 1:] = score(self._in_units(counts, score.n_moments))
         if stop_margin is not None:
-            utility[:, 0] = score.rest(counts[:, 0].sum(axis=1)) + _head_start(stop_margin, rate)
-        return STOP + self._select(scopes, utility, rate, score, n_max, f"choose a cut by {score.name}", mechanism)
+            utility[:, 0] = score.rest(self._in_units(own, score.n_moments)) + _head_start(stop_margin, rate)
+        query = f"choose a cut by {score.name}"
+        choice = STOP + self._select(scopes, utility, rate, score, n_max, query, mechanism)
+        rows, taken = np.arange(len(nodes)), np.maximum(choice, 0)
+        self._known.note(
+            splits, nodes, own,
+            Split(
+                np.where(choice == STOP, -1, features[rows, taken]), masks[rows, taken],
+                np.full(len(nodes), 2), counts[rows, taken].reshape(-1, own.shape[1]),
+            ),
+        )  # fmt: skip
+        return choice
 
     def choose_label(self, splits, nodes, scopes, epsilon, *, mechanism, calibration="range") -> np.ndarray:
         """Choose the label of each leaf, with its class counts as scores.  Returns class codes.
@@ -152,6 +176,25 @@ class Choices(Records):
         rate = self._rate(scores.majority, epsilon, calibration, np.inf, len(nodes))
         counts = self._weights(splits, nodes).astype(float)
         return self._select(scopes, counts, rate, scores.majority, np.inf, "choose the label of a leaf", mechanism)
+
+    def _occupied(self, splits, nodes) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Class counts of the nodes, 0 where they are not known yet, and which nodes to look at, some at a time."""
+        cells = int(self._offsets[-1]) * self.n_classes
+        counts = self._known.recall(splits, nodes, self.n_classes)
+        if counts is None and len(nodes) * cells <= self._cells:  # then one look will tell
+            return np.zeros((len(nodes), self.n_classes), dtype=np.int64), [np.arange(len(nodes))]
+        if counts is None:
+            counts = self._count_nodes(splits, nodes)
+        few = np.flatnonzero(counts.any(axis=1))
+        return counts, [few[part] for part in self._parts(len(few), cells)]
+
+    def _of_nodes(self, histograms, allowed) -> np.ndarray:
+        """Class counts of the nodes, from the histogram of one feature of each."""
+        counts, first = np.zeros((len(histograms), self.n_classes), dtype=np.int64), allowed.argmax(axis=1)
+        for feature in np.unique(first):
+            rows = first == feature
+            counts[rows] = histograms[rows, self._offsets[feature] : self._offsets[feature + 1]].sum(axis=1)
+        return counts
 
     def _rate(self, score, epsilon, calibration, n_max, size) -> np.ndarray:
         if calibration not in CALIBRATIONS:

@@ -56,21 +56,24 @@ class Peeks(Records):
         return self._n_records()
 
     @claim("cex-exact-gini")
-    def peek_histograms(self, splits, nodes, features, *, what: str, where: str) -> np.ndarray:
+    def peek_histograms(self, splits, nodes, features, *, what: str, where: str, parts: bool = False) -> np.ndarray:
         """The *exact* counts of each class at each code of each node's ``features``; a leak.
 
         Parameters
         ----------
         features : ndarray of bool, shape (n_nodes, n_features)
+        parts : bool
+            Whether each part of the records is counted by itself.
 
         Returns
         -------
-        ndarray, shape (n_nodes, sum of the cardinalities, n_classes)
+        ndarray, shape (n_nodes, sum of the cardinalities, n_classes), or (..., n_parts, n_classes)
             Records count by their weight.  The codes of feature f begin at the sum of the cardinalities before it;
             what was not asked for is 0.
         """
         self._ledger.leak(what, where)
-        return self._histograms(splits, nodes, features)
+        counts = self._in_units(self._histograms(splits, nodes, features, parts))
+        return counts.reshape(*counts.shape[:2], self.n_parts, self.n_classes) if parts else counts
 
     # -- AdaBoost as published: weights that are shares of all records ------------------------------------------
 
@@ -89,6 +92,7 @@ class Peeks(Records):
         codes, labels = self._records()
         rows = self._chance.weighted(self._weight_shares(), self._size) if self._size else np.arange(0)
         self._codes, self._labels = np.ascontiguousarray(codes[:, rows]), labels[rows]
+        self._known.forget()
 
     def count_by_share(self, *, what: str, where: str) -> None:
         """Let each record count for its weight over the largest one, in steps of ``1 / unit``; a leak."""

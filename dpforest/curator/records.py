@@ -9,6 +9,7 @@ import numpy as np
 
 from dpforest import counting
 from dpforest.chance import Chance
+from dpforest.curator.known import Known
 from dpforest.moments import Design
 from dpforest.privacy import Ledger, claim
 from dpforest.schema import TARGET_LEVELS
@@ -24,7 +25,6 @@ WEIGHTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 _POWERS = np.arange(256)[:, None] ** np.arange(3)  # of the target's codes
 _UNITS = np.array([1.0, TARGET_LEVELS, TARGET_LEVELS**2])
-_CELLS = 1 << 22  # histogram cells counted at a time: 32 MB of int64
 
 
 class Records:
@@ -33,7 +33,11 @@ class Records:
     Parameters are those of :class:`~dpforest.curator.Curator`.
     """
 
-    def __init__(self, codes, labels, n_classes, cardinalities, *, chance: Chance, ledger: Ledger, n_jobs: int = 1):
+    _cells = 1 << 22  # histogram cells counted at a time: 32 MB of int64
+
+    def __init__(
+        self, codes, labels, n_classes, cardinalities, *, chance: Chance, ledger: Ledger, n_jobs: int = 1, ids=None
+    ):  # fmt: skip
         self._codes = np.ascontiguousarray(codes)
         self._labels = np.ascontiguousarray(labels)
         self._size = len(labels)
@@ -49,19 +53,38 @@ class Records:
         self._said: np.ndarray | None = None  # by the released trees, of each record: (n_rows, n_classes)
         self._weighted: np.ndarray | None = None  # class and weight of each record in one code
         self._held = np.empty((len(codes), 0), np.uint8), np.empty(0, np.uint8)  # codes and labels put aside
+        self._ids = ids  # uint64 for each record; None for its place in the table
+        #: Parts of the records, see :meth:`divide`.
+        self.n_parts = 1
+        self._part_of: np.ndarray | None = None
+        self._known = Known()
 
     # -- who sees which record -------------------------------------------------------------------------------
 
-    @claim("thm-assignment")
+    @claim("thm-assignment", "thm-keyed-assignment")
     def assign(self, n_trees: int) -> None:
         """Give each record to one tree, by a coin of its own that looks at nothing else.
 
         Guarantee
         ---------
-        Trees that each cost ε then cost ε together, under both relations: :prf:ref:`thm-assignment`.
+        Trees that each cost ε then cost ε together, under both relations: :prf:ref:`thm-assignment`, and
+        :prf:ref:`thm-keyed-assignment` where the coin is computed from a key of the record or from its place.
         """
         if n_trees > 1:
-            self._assignment = self._chance.integers(n_trees, self._labels.size).astype(np.int32)
+            self._assign_by(self._chance.coins(n_trees, self._numbers()))
+
+    @claim("lem-parts")
+    def divide(self, n_parts: int) -> None:
+        """Give each record to one of ``n_parts`` parts, by a coin of its own, for scores that are means over parts.
+
+        Raises
+        ------
+        ValueError
+            Where a part and a class do not fit into one code of 256.
+        """
+        self._check_parts(n_parts)
+        if n_parts > 1:
+            self._divide_by(self._chance.coins(n_parts, self._numbers()), n_parts)
 
     @claim("cex-equal-size", "pub-parallel-trees")
     def split_equally(self, n_trees: int) -> None:
@@ -70,8 +93,9 @@ class Records:
         Adding one record may move another, so the trees together cost more than ε: :prf:ref:`thm-equal-split`.
         """
         if n_trees > 1:
-            self._assignment = np.empty(self._labels.size, dtype=np.int32)
-            self._assignment[self._chance.permutation(self._labels.size)] = np.arange(self._labels.size) % n_trees
+            assignment = np.empty(self._labels.size, dtype=np.int32)
+            assignment[self._chance.permutation(self._labels.size)] = np.arange(self._labels.size) % n_trees
+            self._assign_by(assignment)
 
     @claim("pub-bootstrap", "cex-bootstrap", "thm-bootstrap-size")
     def bootstrap(self, n_trees: int) -> None:
@@ -91,9 +115,7 @@ class Records:
         A tree of loss ε under add-remove costs ``e^ε - 1`` there, ``2 sinh ε`` under replace-one
         (:prf:ref:`thm-bootstrap`).
         """
-        copies = self._chance.poisson(n_trees * self._size)
-        rows = np.repeat(np.tile(np.arange(self._size), n_trees), copies)
-        self._resample(rows, copies.reshape(n_trees, -1).sum(axis=1), n_trees)
+        self._repeat(self._chance.copies(n_trees, self._numbers()))
 
     def hold_out(self, share: float) -> None:
         """Put a random share of the records aside, but never all of them: for ``peek_held_out`` alone."""
@@ -102,11 +124,37 @@ class Records:
         kept, held = order[: self._size], order[self._size :]
         self._held = np.ascontiguousarray(self._codes[:, held]), self._labels[held]
         self._codes, self._labels = np.ascontiguousarray(self._codes[:, kept]), self._labels[kept]
+        self._ids = None if self._ids is None else self._ids[kept]
+        self._known.forget()
+
+    def _check_parts(self, n_parts: int) -> None:
+        if n_parts * self.n_classes > 256:
+            raise ValueError(
+                f"{n_parts} parts of {self.n_classes} classes are more than 256 counts: at most "
+                f"{256 // self.n_classes} parts"
+            )
+
+    def _numbers(self) -> np.ndarray:
+        """What tells the records apart, uint64: their keys, or their places in the table."""
+        return np.arange(self._size, dtype=np.uint64) if self._ids is None else self._ids
+
+    def _assign_by(self, assignment: np.ndarray) -> None:
+        self._assignment = assignment.astype(np.int32)
+        self._known.forget()
+
+    def _divide_by(self, part_of: np.ndarray, n_parts: int) -> None:
+        self._part_of, self.n_parts = part_of.astype(np.uint8), n_parts
+
+    def _repeat(self, copies: np.ndarray) -> None:
+        """Give each tree so many copies of each record: (n_trees, n_records)."""
+        rows = np.repeat(np.tile(np.arange(copies.shape[1]), len(copies)), copies.ravel())
+        self._resample(rows, copies.sum(axis=1), len(copies))
 
     def _resample(self, rows, per_tree, n_trees: int) -> None:
         """Keep the records ``rows``, repetitions included; each tree has the next ``per_tree`` of them."""
         self._codes = np.ascontiguousarray(self._codes[:, rows])
         self._labels = self._labels[rows]
+        self._known.forget()
         self._assignment = np.repeat(np.arange(n_trees, dtype=np.int32), per_tree)
 
     @claim("thm-own-weights", "lem-weighted-sse")
@@ -134,14 +182,22 @@ class Records:
         -----
         A weight below half a step is 0: the record no longer counts.
         """
-        rows = np.arange(len(self._labels))
-        if self._said is None:
-            self._said = np.zeros((len(rows), self.n_classes))
         if forest is not None:
-            self._said += counting.sum_values(self._codes, forest, values, n_jobs=self._n_jobs)
-        others = self._said.copy()
+            self._hear(forest, values)
+        self._reweigh(class_weights, rule)
+
+    def _hear(self, forest, values) -> None:
+        """Add what released trees say of each record to what earlier ones said."""
+        said = counting.sum_values(self._codes, forest, values, n_jobs=self._n_jobs)
+        self._said = said if self._said is None else self._said + said
+
+    def _reweigh(self, class_weights, rule: str) -> None:
+        """Let each record count for its weight under what the trees have said of it so far."""
+        rows = np.arange(len(self._labels))
+        said = np.zeros((len(rows), self.n_classes)) if self._said is None else self._said
+        others = said.copy()
         others[rows, self._labels] = -np.inf
-        weight = WEIGHTS[rule](np.maximum(self._said[rows, self._labels] - others.max(axis=1), 0))
+        weight = WEIGHTS[rule](np.maximum(said[rows, self._labels] - others.max(axis=1), 0))
         if class_weights is not None:
             weight = weight * np.asarray(class_weights)[self._labels]
         self._count_by(weight)
@@ -151,14 +207,26 @@ class Records:
         self.unit = weight_levels(self.n_classes)
         codes = self._labels * np.int64(self.unit + 1) + np.rint(weight * self.unit).astype(np.int64)
         self._weighted = codes.astype(np.uint8)
+        self._known.forget()
 
     # -- exact answers ---------------------------------------------------------------------------------------
+
+    # Whole numbers all of them, so that the answers for the parts of a table add up to the answer for all of it.
 
     def _n_records(self) -> int:
         return self._size
 
     def _class_counts(self, splits, nodes) -> np.ndarray:
-        """Class counts, each record by its weight, in steps of ``1 / unit``."""
+        """Class counts, each record by its weight, in steps of ``1 / unit``; from memory where they are known."""
+        known = self._known.recall(splits, nodes, self.n_classes)
+        return self._count_nodes(splits, nodes) if known is None else known
+
+    def _moments(self, splits, nodes, n_moments: int) -> np.ndarray:
+        """Number, sum and sum of squares of the target's codes; from memory where they are known."""
+        known = self._known.recall(splits, nodes, n_moments)
+        return self._sum_nodes(splits, nodes, n_moments) if known is None else known
+
+    def _count_nodes(self, splits, nodes) -> np.ndarray:
         if self._weighted is not None:
             return counting.node_sums(
                 self._codes, self._weighted, weight_table(self.n_classes), splits, _slots(splits, nodes),
@@ -166,6 +234,12 @@ class Records:
             )  # fmt: skip
         return counting.node_class_counts(
             self._codes, self._labels, self.n_classes, splits, _slots(splits, nodes),
+            assignment=self._assignment, n_jobs=self._n_jobs,
+        )  # fmt: skip
+
+    def _sum_nodes(self, splits, nodes, n_moments: int) -> np.ndarray:
+        return counting.node_sums(
+            self._codes, self._labels, _POWERS[:, :n_moments], splits, _slots(splits, nodes),
             assignment=self._assignment, n_jobs=self._n_jobs,
         )  # fmt: skip
 
@@ -183,53 +257,64 @@ class Records:
 
     def _weights(self, splits, nodes) -> np.ndarray:
         """Class counts, each record by its weight from 0 to 1."""
-        counts = self._class_counts(splits, nodes)
-        return counts if self.unit == 1 else counts / self.unit
+        return self._in_units(self._class_counts(splits, nodes))
 
     def _sizes(self, splits, nodes) -> np.ndarray:
-        return self._moments(splits, nodes, 1)[:, 0]
-
-    def _moments(self, splits, nodes, n_moments: int) -> np.ndarray:
-        return counting.node_sums(
-            self._codes, self._labels, _POWERS[:, :n_moments], splits, _slots(splits, nodes),
-            assignment=self._assignment, n_jobs=self._n_jobs,
-        )  # fmt: skip
+        return self._sum_nodes(splits, nodes, 1)[:, 0]
 
     def _candidate_counts(self, splits, nodes, features, masks, n_moments: int) -> np.ndarray:
-        """Class counts, or moments of the target in [0, 1], of both children of each candidate."""
+        """Class counts in steps of ``1 / unit``, or moments of the target's codes, of both children of a candidate."""
         where = splits, _slots(splits, nodes), features, masks
         how = {"assignment": self._assignment, "n_jobs": self._n_jobs}
         if self._weighted is not None:
-            table = weight_table(self.n_classes)
-            return counting.candidate_sums(self._codes, self._weighted, table, *where, **how) / self.unit
+            return counting.candidate_sums(
+                self._codes, self._weighted, weight_table(self.n_classes), *where, **how
+            )  # fmt: skip
         if not n_moments:
             return counting.candidate_counts(self._codes, self._labels, self.n_classes, *where, **how)
-        powers = _POWERS[:, :n_moments]
-        return counting.candidate_sums(self._codes, self._labels, powers, *where, **how) / _UNITS[:n_moments]
+        return counting.candidate_sums(self._codes, self._labels, _POWERS[:, :n_moments], *where, **how)
 
-    def _histograms(self, splits, nodes, allowed) -> np.ndarray:
-        if self._weighted is not None:
+    def _histograms(self, splits, nodes, allowed, by_part: bool = False) -> np.ndarray:
+        """Class counts of each code, in steps of ``1 / unit``: (n_nodes, n_columns, n_classes).
+
+        With ``by_part``, (n_nodes, n_columns, n_parts * n_classes), part by part.
+        """
+        labels, n_codes, table = self._labels, self.n_classes, None
+        if by_part and self._part_of is not None:
+            labels, n_codes = self._labels + self._part_of * np.uint8(self.n_classes), self.n_parts * self.n_classes
+        elif self._weighted is not None:
             table = weight_table(self.n_classes)
-            found = counting.feature_histograms(
-                self._codes, self._weighted, len(table), self.cardinalities, splits, _slots(splits, nodes),
-                features=allowed, assignment=self._assignment, n_jobs=self._n_jobs,
-            )  # fmt: skip
-            return found @ table / self.unit
-        return counting.feature_histograms(
-            self._codes, self._labels, self.n_classes, self.cardinalities, splits, _slots(splits, nodes),
+            labels, n_codes = self._weighted, len(table)
+        found = counting.feature_histograms(
+            self._codes, labels, n_codes, self.cardinalities, splits, _slots(splits, nodes),
             features=allowed, assignment=self._assignment, n_jobs=self._n_jobs,
         )  # fmt: skip
+        return found if table is None else found @ table
+
+    def _code_counts(self, splits, nodes) -> np.ndarray:
+        """Number of records with each code of each feature, (n_nodes, sum of the cardinalities)."""
+        return counting.feature_histograms(
+            self._codes, np.zeros_like(self._labels), 1, self.cardinalities, splits, _slots(splits, nodes),
+            assignment=self._assignment, n_jobs=self._n_jobs,
+        )[..., 0]  # fmt: skip
+
+    def _products(self, design: Design) -> np.ndarray:
+        """Exact sums of the products of two coordinates, int64."""
+        return counting.products(self._codes, self._labels, design.columns, design.answer, design.intercept)
+
+    # -- what follows from them ------------------------------------------------------------------------------
+
+    def _in_units(self, counts: np.ndarray, n_moments: int = 0) -> np.ndarray:
+        """Counts of records by their weight from 0 to 1, or moments of the target in [0, 1]."""
+        if n_moments:
+            return counts / _UNITS[:n_moments]
+        return counts if self.unit == 1 else counts / self.unit
 
     def _occurring(self, splits, nodes) -> np.ndarray:
         """Which codes of each feature occur in each node, bool, shape (n_nodes, sum of the cardinalities)."""
         occur = np.zeros((len(nodes), int(self._offsets[-1])), dtype=bool)
-        nobody = np.zeros_like(self._labels)
         for part in self._parts(len(nodes), int(self._offsets[-1])):
-            histograms = counting.feature_histograms(
-                self._codes, nobody, 1, self.cardinalities, splits, _slots(splits, nodes[part]),
-                assignment=self._assignment, n_jobs=self._n_jobs,
-            )  # fmt: skip
-            occur[part] = histograms[..., 0] > 0
+            occur[part] = self._code_counts(splits, nodes[part]) > 0
         return occur
 
     def _feature_scores(self, histograms, allowed, score) -> np.ndarray:
@@ -252,12 +337,8 @@ class Records:
             utility[:, last - 1] = score(counts)
         return utility
 
-    def _products(self, design: Design) -> np.ndarray:
-        """Exact sums of the products of two coordinates, int64."""
-        return counting.products(self._codes, self._labels, design.columns, design.answer, design.intercept)
-
     def _parts(self, n_nodes: int, cells: int):
-        step = max(1, _CELLS // max(cells, 1))
+        step = max(1, self._cells // max(cells, 1))
         return [slice(start, start + step) for start in range(0, n_nodes, step)]
 
 

@@ -7,10 +7,11 @@ back; the sum does not depend on how the table is cut into blocks, nor on where 
 from __future__ import annotations
 
 import copy
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ import pandas as pd
 from dpforest import keyed
 from dpforest.schema import Schema
 
-__all__ = ["Block", "EngineError", "Found", "Pass", "Reader", "Table", "TableError", "merge"]
+__all__ = ["Block", "EngineError", "Found", "Pass", "Read", "Reader", "Table", "TableError", "merge"]
 
 Answers = tuple[np.ndarray, ...]
 Task = Callable[["Block"], Answers]
@@ -156,6 +157,15 @@ def merge(found: Iterable[Found], reader: Reader | None = None) -> Found:
     return Found(n_rows, strays, answers)
 
 
+class Read(NamedTuple):
+    """One pass over a table: what was asked, the rows read, the bytes of the sum, and the seconds it took."""
+
+    what: str
+    n_rows: int
+    n_bytes: int
+    seconds: float
+
+
 class Table(ABC):
     """A table that some engine reads.  A subclass says how its pieces are found and worked on.
 
@@ -169,8 +179,8 @@ class Table(ABC):
     n_rows : int
     strays : dict of str to int
         Values outside the schema, by column: for the curator's eyes.
-    passes : int
-        How often the table has been read, the first look included.
+    log : list of Read
+        What each pass took, the first look included; shared with the table that was opened.
     """
 
     #: What the engine is called in messages.
@@ -179,10 +189,10 @@ class Table(ABC):
     n_jobs: int = 1
     n_rows: int = 0
     strays: dict[str, int]
-    passes: int = 0
 
     def __init__(self, *, progress: bool | None = None):
         self.progress = progress
+        self.log: list[Read] = []
 
     def open(self, reader: Reader, n_jobs: int = 1) -> Self:
         """The table with this reader, looked through once: every value can be encoded, and the records are counted.
@@ -193,10 +203,9 @@ class Table(ABC):
             Where the table cannot be read, or does not conform to the schema.
         """
         opened = copy.copy(self)
-        opened.reader, opened.n_jobs, opened.passes = reader, n_jobs, 0
+        opened.reader, opened.n_jobs = reader, n_jobs
         opened._prepare()
-        found = merge(opened._look(Pass(reader)), reader)
-        opened.passes += 1
+        found = opened._timed("look", lambda: opened._look(Pass(reader)))
         opened.n_rows = found.n_rows
         names = [*reader.schema.columns, reader.target]
         opened.strays = {name: int(n) for name, n in zip(names, found.strays, strict=True) if n}
@@ -210,8 +219,7 @@ class Table(ABC):
         EngineError
             Where the engine failed, or where the table has changed since it was opened.
         """
-        found = merge(self._run(Pass(self.reader, task)), self.reader)
-        self.passes += 1
+        found = self._timed(getattr(task, "name", "count"), lambda: self._run(Pass(self.reader, task)))
         if found.n_rows != self.n_rows:
             raise EngineError(
                 f"the table had {self.n_rows} rows when it was opened and has {found.n_rows} now: it must not change "
@@ -219,6 +227,13 @@ class Table(ABC):
             )
         assert found.answers is not None  # a table without records is refused when it is opened
         return found.answers
+
+    def _timed(self, what: str, work: Callable[[], Iterable[Found]]) -> Found:
+        start = time.perf_counter()
+        found = merge(work(), self.reader)
+        size = sum(answer.nbytes for answer in found.answers or ())
+        self.log.append(Read(what, found.n_rows, size, time.perf_counter() - start))
+        return found
 
     def _look(self, job: Pass) -> Iterable[Found]:
         """The first pass; an engine that wants to know more of the pieces has its own."""

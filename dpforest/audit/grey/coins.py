@@ -37,7 +37,7 @@ def share_out(source: Chance, asked: tuple, before: Coins, match: np.ndarray, n_
     verb, *args = asked
     new = match < 0
     per_record = verb == before[0] and (before[1][-1], args[-1]) == (n_before, len(match))
-    if per_record and verb == "integers" and args[0] == before[1][0]:
+    if per_record and verb == "coins" and args[0] == before[1][0]:
         coins = source.integers(*args)
         coins[~new] = before[2][match[~new]]
         return coins
@@ -58,8 +58,8 @@ def share_out(source: Chance, asked: tuple, before: Coins, match: np.ndarray, n_
 
 def once(source: Chance, verb: str, drawn: np.ndarray, record: int, n_records: int) -> np.ndarray:
     """The coins of a bootstrap, changed so that one record comes once to each tree."""
-    if verb == "poisson":  # copies of each record, tree by tree
-        drawn[record::n_records] = 1
+    if verb == "copies":  # (n_trees, n_records)
+        drawn[:, record] = 1
         return drawn
     trees = drawn.reshape(-1, n_records)
     for draws in trees:
@@ -75,16 +75,19 @@ def resample(source: Chance, asked: tuple, before: Coins, match: np.ndarray, n_b
     Parameters and the answer as in :func:`share_out`.
     """
     (verb, *args), now = asked, len(match)
-    trees = before[1][-1] // n_before if n_before else args[-1] // now
-    shape = {"poisson": [trees * now], "integers": [now, trees * now]}
-    if verb != before[0] or args != shape.get(verb):
+    if verb != before[0]:
         return None
-    old = before[2].reshape(trees, n_before)
-    if verb == "poisson":
-        copies = np.ones((trees, now), dtype=np.int64)
-        copies[:, match >= 0] = old[:, match[match >= 0]]
-        return copies.ravel()
+    if verb == "copies":  # (n_trees, n_records)
+        if args != [before[1][0], now]:
+            return None
+        copies = np.ones((args[0], now), dtype=np.int64)
+        copies[:, match >= 0] = before[2][:, match[match >= 0]]
+        return copies
+    trees = before[1][-1] // n_before if n_before else args[-1] // now
+    if args != [now, trees * now]:
+        return None
     place = {there: here for here, there in enumerate(match.tolist())}  # in the frozen file -> in this one
     new = np.flatnonzero(match < 0).tolist()
-    drawn = [[place[there] for there in row if there in place] + new for row in old.tolist()]
+    old = before[2].reshape(trees, n_before).tolist()
+    drawn = [[place[there] for there in row if there in place] + new for row in old]
     return np.array(drawn, dtype=np.int64).ravel()

@@ -7,7 +7,7 @@ question gets the answer it got before, and every record that the two data sets 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ LEARNER = "the learner itself"
 #: Methods of the curator after which a record may stand in a tree several times.
 RESAMPLING = ("bootstrap", "poisson_bootstrap")
 #: Methods that look at records or at their number, and answer nothing; all but the last draw.
-SILENT = ("assign", "split_equally", *RESAMPLING, "hold_out", "weigh")
+SILENT = ("assign", "divide", "split_equally", *RESAMPLING, "hold_out", "weigh")
 
 
 class Found(Exception):
@@ -180,16 +180,22 @@ class Watch:
     def permutation(self, n: int) -> np.ndarray:
         return self._coin("permutation", (int(n),))
 
-    def poisson(self, size: int) -> np.ndarray:
-        return self._coin("poisson", (int(size),))
+    def coins(self, high: int, ids: np.ndarray) -> np.ndarray:
+        return self._coin("coins", (int(high), len(ids)), lambda: self._source.coins(high, ids))
+
+    def copies(self, n_trees: int, ids: np.ndarray) -> np.ndarray:
+        return self._coin("copies", (int(n_trees), len(ids)), lambda: self._source.copies(n_trees, ids))
+
+    def key(self) -> tuple[int, int]:
+        raise ValueError("the auditor follows a table in memory, where no record is read twice and no key is drawn")
 
     def weighted(self, weights: np.ndarray, size: int) -> np.ndarray:
         return self._coin("weighted", (tuple(np.asarray(weights).tolist()), int(size)))
 
-    def _coin(self, verb: str, args: tuple) -> np.ndarray:
+    def _coin(self, verb: str, args: tuple, draw: Callable[[], np.ndarray] | None = None) -> np.ndarray:
         step = self._now()
         if self._frozen is None:
-            value = getattr(self._source, verb)(*args)
+            value = draw() if draw else getattr(self._source, verb)(*args)
             if step.query in RESAMPLING and self.differs is not None:
                 value = coins.once(self._source, verb, value, self.differs, self.n_records)
         else:

@@ -1,0 +1,121 @@
+"""Exact counts that the curator has found already, so that it need not read the table again for them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Known", "Split"]
+
+
+class Split(NamedTuple):
+    """What a selection chose for some nodes, and the counts of the children that each will have if it splits so.
+
+    Attributes
+    ----------
+    feature : ndarray of int, shape (n_nodes,)
+        -1 for a node that stops.
+    mask : ndarray of uint64, shape (n_nodes, 4)
+        Of a binary split; 0 where there is a child per code.
+    arity : ndarray of int, shape (n_nodes,)
+        Children of each node.
+    counts : ndarray of int64, shape (sum of the arities, n_sums)
+        Of all children, node by node.
+    """
+
+    feature: np.ndarray
+    mask: np.ndarray
+    arity: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def by_code(cls, n_nodes: int, few: np.ndarray, histograms, offsets: np.ndarray, choice: np.ndarray) -> Split:
+        """Of splits with a child per code: the chosen feature of each node, and the histograms of a ``few`` of them.
+
+        The other nodes have no records.
+        """
+        arity = np.where(choice >= 0, np.diff(offsets)[choice], 0)
+        counts = np.zeros((int(arity.sum()), histograms.shape[2]), dtype=np.int64)
+        starts = np.cumsum(arity) - arity
+        to, source = ranges(starts[few], arity[few]), ranges(offsets[choice[few]], arity[few])
+        counts[to] = histograms[np.repeat(np.arange(len(few)), arity[few]), source]
+        return cls(choice, np.zeros((n_nodes, 4), dtype=np.uint64), arity, counts)
+
+    @classmethod
+    def by_column(cls, histograms, offsets: np.ndarray, column: np.ndarray) -> Split:
+        """Of cuts: the chosen column of each node, and the histograms; a feature's last column has a child per code."""
+        n_nodes = len(histograms)
+        feature = np.where(column >= 0, np.searchsorted(offsets, column, side="right") - 1, -1)
+        low, high = offsets[feature], offsets[feature + 1]
+        wide, cut = (column >= 0) & (column == high - 1), (column >= 0) & (column < high - 1)
+        arity = np.where(wide, high - low, 2 * cut)
+        codes = np.arange(256)
+        above = cut[:, None] & (codes > (column - low)[:, None]) & (codes < (high - low)[:, None])
+        counts = np.zeros((int(arity.sum()), histograms.shape[2]), dtype=np.int64)
+        starts = np.cumsum(arity) - arity
+        rows = np.flatnonzero(wide)
+        source = ranges(low[rows], arity[rows])
+        counts[ranges(starts[rows], arity[rows])] = histograms[np.repeat(rows, arity[rows]), source]
+        for node in np.flatnonzero(cut):
+            own = histograms[node, low[node] : high[node]]
+            below = own[: column[node] - low[node] + 1].sum(axis=0)
+            counts[starts[node]], counts[starts[node] + 1] = below, own.sum(axis=0) - below
+        masks = np.packbits(above, axis=1, bitorder="little").view(np.uint64)
+        return cls(feature, masks.reshape(n_nodes, 4), arity, counts)
+
+    @classmethod
+    def join(cls, splits: list[Split]) -> Split | None:
+        """Of several groups of nodes, one after the other."""
+        return cls(*map(np.concatenate, zip(*splits, strict=True))) if splits else None
+
+
+class Known:
+    """The counts of the nodes of one growing forest that the last selection looked at, and of their children.
+
+    A node that the selection stopped has its own counts; one that was split as chosen has those of its children.
+    """
+
+    def __init__(self):
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all, since from now on the records count otherwise."""
+        self._splits, self._nodes, self._own = None, np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int64)
+        self._split: Split | None = None
+
+    def note(self, splits, nodes: np.ndarray, own: np.ndarray, split: Split | None = None) -> None:
+        """Remember the counts of these nodes, (n_nodes, n_sums), and what was chosen for them."""
+        self._splits, self._nodes, self._own, self._split = splits, np.asarray(nodes), own, split
+
+    def recall(self, splits, nodes: np.ndarray, n_sums: int) -> np.ndarray | None:
+        """The first ``n_sums`` counts of each node, int64; None unless all of them are known."""
+        if self._splits is not splits or self._own.shape[1] < n_sums or not len(nodes):
+            return None
+        ids, rows = self._nodes, self._own
+        if self._split is not None:
+            child_ids, child_rows = self._children(splits)
+            ids, rows = np.concatenate([ids, child_ids]), np.concatenate([rows, child_rows])
+        order = np.argsort(ids, kind="stable")
+        at = np.searchsorted(ids, nodes, sorter=order)
+        found = order[np.minimum(at, len(ids) - 1)]
+        if (ids[found] != nodes).any():
+            return None
+        return rows[found, :n_sums]
+
+    def _children(self, splits) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers and counts of the children, where a node was split as it was chosen to be."""
+        split, nodes = self._split, self._nodes
+        assert split is not None
+        done = (split.feature >= 0) & (splits.feature[nodes] == split.feature) & (splits.arity[nodes] == split.arity)
+        same = (splits.mask[nodes] == split.mask).all(axis=1) & ~splits.multiway[nodes]
+        done &= same | (splits.multiway[nodes] & ~split.mask.any(axis=1))
+        kept = np.repeat(done, split.arity)
+        return ranges(splits.first_child[nodes], split.arity)[kept], split.counts[kept]
+
+
+def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The integers of all half-open ranges [start, start + length), one range after the other."""
+    ends = np.cumsum(lengths)
+    inside = np.arange(ends[-1] if ends.size else 0) - np.repeat(ends - lengths, lengths)
+    return np.repeat(starts, lengths) + inside

@@ -298,6 +298,7 @@ BAD_EDPRF = [
     ({"stop_margin": math.nan}, ValueError, "stop_margin must be a finite number"),
     ({"stop_margin": math.inf}, ValueError, "stop_margin must be a finite number"),
     ({"stop_margin": "4"}, ValueError, "stop_margin must be a finite number"),
+    ({"stop_margin": True}, ValueError, "stop_margin must be a finite number"),
     ({"n_max": 0}, ValueError, "public cap"),
     ({"n_max": 10.5}, ValueError, "public cap"),
     ({"n_max": math.nan}, ValueError, "public cap"),

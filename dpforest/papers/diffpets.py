@@ -25,14 +25,13 @@ from dpforest.estimators import (
     check_share,
 )
 from dpforest.mechanisms import SELECTIONS, exponential
-from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
+from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
 from dpforest.schema import TARGET_LEVELS
 from dpforest.tree import MAX_NODES, Frontier, Growth, grow_chosen, random_cuts
 
 __all__ = ["DiffPETsClassifier", "DiffPETsRegressor"]
 
 HEAD_START = 6.0  # of *stop*
-NOISE = {ADD_REMOVE: 1.0, REPLACE_ONE: 2.0}  # scale of the noise of a leaf at epsilon 1, in records
 TALL = 10  # height beyond which the default would make more leaves than a table has records
 LEAVES = ("counts", "label")
 LETTER = {"max_features": "sqrt", "cuts_per_feature": 1}  # what "auto" stands for as published
@@ -284,7 +283,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     def _unit(self) -> float:
         """Noise of a leaf's values at epsilon 1; one vote has none."""
         noisy = self.leaf == "counts" and self.variant == "proved"
-        return NOISE[self.relation] if noisy else 0.0
+        return HISTOGRAM_SENSITIVITY[self.relation] if noisy else 0.0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -407,7 +406,7 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
 
     def _unit(self) -> float:
         """Noise of a leaf's masses at epsilon 1."""
-        return 0.0 if self.variant == "published" else TARGET_LEVELS * NOISE[self.relation]
+        return 0.0 if self.variant == "published" else TARGET_LEVELS * HISTOGRAM_SENSITIVITY[self.relation]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

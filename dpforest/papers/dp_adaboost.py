@@ -9,17 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from dpforest import budgets, scores
-from dpforest.boosted import (
-    NOISE,
-    BoostedForest,
-    PrivateBoostedClassifier,
-    adaboost,
-    one_vote,
-    peek,
-)  # fmt: skip
+from dpforest.boosted import BoostedForest, PrivateBoostedClassifier, adaboost, one_vote, peek
 from dpforest.estimators import check_choice, check_share
 from dpforest.mechanisms import SELECTIONS
-from dpforest.privacy import claim
+from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
 from dpforest.tree import MAX_NODES, Forest, Growth
 
 __all__ = ["DPAdaBoostClassifier"]
@@ -141,7 +134,7 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
         self._check_letter(schema, "selection", "criterion", "leaf_share")
         growth = Growth(self.n_estimators, schema.n_features, 2, ledger, "sequential", self.max_nodes)
         first = np.cumsum(curator.cardinalities) - curator.cardinalities
-        budget = epsilon / self.n_estimators * NOISE[self.relation]
+        budget = epsilon / self.n_estimators * HISTOGRAM_SENSITIVITY[self.relation]
 
         def grow(number: int, alpha: float) -> Forest:
             root = growth.begin(number)

@@ -13,18 +13,11 @@ import numpy as np
 
 from dpforest import budgets, scores
 from dpforest.bagging import n_candidates, random_features
-from dpforest.boosted import (
-    NOISE,
-    BoostedForest,
-    PrivateBoostedClassifier,
-    adaboost,
-    one_vote,
-    peek,
-)  # fmt: skip
+from dpforest.boosted import BoostedForest, PrivateBoostedClassifier, adaboost, one_vote, peek
 from dpforest.cart import Cuts, best_splits, weakest_links
 from dpforest.estimators import MAX_DEPTH, check_choice, check_count, check_number, check_share
 from dpforest.mechanisms import SELECTIONS
-from dpforest.privacy import claim
+from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
 from dpforest.tree import MAX_NODES, Forest, Frontier, Growth, grow_chosen, random_cuts
 
 __all__ = ["DPsAdaBoostClassifier"]
@@ -221,7 +214,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     def _grow_letter(self, growth, number, curator, chance, ordered, epsilon: float) -> Forest:
         """Algorithm 1, pruned: a tree with one vote in each leaf.  ``epsilon`` is the share of a level."""
         # the largest weight is taken for the sensitivity of a count of records: the curator would use 1, or 2
-        louder = NOISE[self.relation] / peek(curator.peek_largest_weight, WEIGHTS)
+        louder = HISTOGRAM_SENSITIVITY[self.relation] / peek(curator.peek_largest_weight, WEIGHTS)
         size = n_candidates(self._subspace(), len(ordered))
         cuts = Cuts(curator.cardinalities, ordered)
         growth.begin(number)

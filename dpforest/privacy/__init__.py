@@ -7,6 +7,7 @@ from dpforest.privacy.composition import bootstrap, equal_split, parallel, poiss
 from dpforest.privacy.ledger import KINDS, Ledger
 from dpforest.privacy.vocabulary import (
     ADD_REMOVE,
+    HISTOGRAM_SENSITIVITY,
     NON_PRIVATE,
     RELATIONS,
     REPLACE_ONE,
@@ -20,7 +21,7 @@ from dpforest.privacy.vocabulary import (
 )
 
 __all__ = [
-    "ADD_REMOVE", "KINDS", "NON_PRIVATE", "RELATIONS", "REPLACE_ONE", "Guarantee", "Leak", "Ledger",
-    "OutOfSchemaWarning", "UnprovenPrivacyWarning", "bootstrap", "check_epsilon", "check_relation", "claim",
+    "ADD_REMOVE", "HISTOGRAM_SENSITIVITY", "KINDS", "NON_PRIVATE", "RELATIONS", "REPLACE_ONE", "Guarantee", "Leak",
+    "Ledger", "OutOfSchemaWarning", "UnprovenPrivacyWarning", "bootstrap", "check_epsilon", "check_relation", "claim",
     "equal_split", "parallel", "poisson_bootstrap", "sequential",
 ]  # fmt: skip

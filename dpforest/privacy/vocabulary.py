@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from numbers import Real
 
 __all__ = [
-    "ADD_REMOVE", "NON_PRIVATE", "RELATIONS", "REPLACE_ONE", "Guarantee", "Leak", "OutOfSchemaWarning",
-    "UnprovenPrivacyWarning", "check_epsilon", "check_relation", "claim",
+    "ADD_REMOVE", "HISTOGRAM_SENSITIVITY", "NON_PRIVATE", "RELATIONS", "REPLACE_ONE", "Guarantee", "Leak",
+    "OutOfSchemaWarning", "UnprovenPrivacyWarning", "check_epsilon", "check_relation", "claim",
 ]  # fmt: skip
 
 ADD_REMOVE = "add-remove"
 REPLACE_ONE = "replace-one"
 RELATIONS = (ADD_REMOVE, REPLACE_ONE)
+#: L1 sensitivity of a histogram, by relation: a record that comes or goes changes one count by 1, a replaced one two.
+#: It is the scale of the noise of a count at epsilon 1, and, times a record's worth, that of two masses of a target.
+HISTOGRAM_SENSITIVITY = {ADD_REMOVE: 1, REPLACE_ONE: 2}
 NON_PRIVATE = "non-private"
 
 

@@ -20,7 +20,7 @@ from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier
-from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, check_epsilon
+from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, check_epsilon
 from dpforest.schema import Schema
 from dpforest.tree import Forest
 
@@ -233,7 +233,7 @@ def leaf_noise(model) -> LeafNoise:
     """
     forest, schema = _released(model)
     if isinstance(model, RandomTreesClassifier):
-        sensitivity = {ADD_REMOVE: 1, REPLACE_ONE: 2}[model.relation]
+        sensitivity = HISTOGRAM_SENSITIVITY[model.relation]
         return LeafNoise("counts", check_epsilon(model.epsilon) / model.n_estimators / sensitivity)
     if isinstance(model, _LEDGERED) and model.variant == "proved":
         return _as_charged(model, forest)
@@ -249,7 +249,7 @@ def leaf_noise(model) -> LeafNoise:
     stopped = (level < shares.depth) & (level <= schema.n_features) & (model.variant != "published")
     budget = {(at, by): shares.leaf(at, by) for at, by in set(zip(level.tolist(), stopped.tolist(), strict=True))}
     epsilon = np.array([budget[pair] for pair in zip(level.tolist(), stopped.tolist(), strict=True)])
-    unit: float = {ADD_REMOVE: 1, REPLACE_ONE: 2}[model.relation]
+    unit: float = HISTOGRAM_SENSITIVITY[model.relation]
     calibration = {"auto": "sensitivity" if model.variant == "published" else "range"}.get(
         model.calibration, model.calibration
     )

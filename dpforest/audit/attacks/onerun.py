@@ -21,7 +21,7 @@ from dpforest.audit.sampling.bounds import check_confidence
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.estimators import PrivateForestClassifier, check_count
-from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, check_epsilon, check_relation, claim
+from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, check_epsilon, check_relation, claim
 from dpforest.tree import Forest
 
 __all__ = ["OneRunAudit", "one_run", "one_run_bound"]
@@ -242,7 +242,7 @@ def _noting() -> tuple[type[Curator], _Notes]:
             super().split_equally(n_trees)
 
         def count_classes(self, splits, nodes, scopes, epsilon):
-            unit = {ADD_REMOVE: 1, REPLACE_ONE: 2}[self._ledger.relation]
+            unit = HISTOGRAM_SENSITIVITY[self._ledger.relation]
             rate = np.broadcast_to(np.asarray(epsilon, dtype=float) / unit, len(nodes))
             notes.leaves.append((nodes, LeafNoise("counts", rate)))
             return super().count_classes(splits, nodes, scopes, epsilon)

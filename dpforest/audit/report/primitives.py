@@ -21,7 +21,7 @@ from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.report.subjects import Scale, best_bound
 from dpforest.audit.search.pairs import Pair
 from dpforest.chance import Seeded
-from dpforest.privacy import ADD_REMOVE, RELATIONS, check_relation
+from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, check_relation
 from dpforest.scores import Score
 
 __all__ = ["CAP", "Counts", "Selection", "TextbookLaplace", "universe"]
@@ -177,7 +177,7 @@ class Counts:
 
     def __init__(self, relation: str, epsilon: float):
         self.relation, self.epsilon = check_relation(relation), epsilon
-        self.rate = epsilon / (1 if relation == ADD_REMOVE else 2)
+        self.rate = epsilon / HISTOGRAM_SENSITIVITY[relation]
 
     def sample(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray:
         """Noisy counts, shape (size, 2)."""

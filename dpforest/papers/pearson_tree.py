@@ -1,0 +1,347 @@
+"""The MapReduce tree by Pearson correlation (patent application of Guangxi Normal University, filed 2020).
+
+The records are dealt out to parts, one for each mapper; a split is good if the index of the child correlates with the
+class code in every part.  The chapter *MapReduce trees* tells where the published algorithm fails and why the repair
+holds.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+
+from dpforest import budgets, mechanisms, scores
+from dpforest.cart import Cuts
+from dpforest.curator import CALIBRATIONS, STOP
+from dpforest.estimators import MAX_DEPTH, PrivateForestClassifier, check_choice, check_count, check_number, check_share
+from dpforest.mechanisms import SELECTIONS
+from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, claim
+from dpforest.tree import MAX_NODES, Growth
+
+__all__ = ["PearsonTreeClassifier"]
+
+CODES = 256  # a record's part and class stand in one code of so many
+#: Parts where ``n_parts`` is "auto", as far as there are codes for them: for correlations as published, and as proved.
+PARTS = {"published": 4, "proved": 32}
+#: Utilities of a cut, by name: those of one table of class counts for each part.
+CRITERIA = {
+    "pearson": scores.absolute_pearson, "signed-pearson": scores.pearson,
+    **{name: score for name, score in scores.CLASSIFICATION.items() if not score.needs_cap},
+}  # fmt: skip
+CORRELATIONS = ("pearson", "signed-pearson")
+PURITY = "which nodes hold a single class", "Pearson tree patent, step 6"
+CUT = "the best cut of each part, and their mean", "Pearson tree patent, steps 3 and 4"
+ARGMAX = "the feature with the largest mean correlation", "Pearson tree patent, step 5"
+
+
+@claim("alg-pearson-tree", "thm-pearson-tree", "pub-pearson-tree")
+class PearsonTreeClassifier(PrivateForestClassifier):
+    """Private decision tree whose cuts are judged in many parts of the records, and averaged.
+
+    Each record belongs to one part, by a coin of its own.  A node chooses one among all public cuts of all features by
+    a private selection; the score of a cut is its mean over the parts, and one record moves one part only.  Categories
+    are cut by the order of their codes, as in the patent.  Leaves vote by noisy class counts.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget of the tree, positive; ``"non-private"`` turns the noise off.
+    schema : Schema
+        What is public: bounds, categories, classes.  Required.  Correlations take the classes for numbers, in their
+        order.
+    max_depth : int
+        Splits on the longest path; 0 makes the tree a single leaf.
+    n_parts : int or "auto"
+        Parts of the records, at most ``256 // n_classes``.  ``"auto"``: 4 as published; if proved, 32 for correlations,
+        as far as the classes leave room, and 1 for scores of counts, which lose by parts.
+    n_bins : int
+        Public bins of each numeric feature, equally wide over its bounds; cuts fall on their edges.
+    criterion : {"gini", "gini-gain", "majority", "normalised-gini", "pearson", "signed-pearson"}
+        Score of a cut in a part: ``"pearson"`` is the absolute value of the correlation.  As published one of the
+        correlations.
+    relation : {"add-remove", "replace-one"}
+        Which data sets are neighbours.
+    variant : {"proved", "published"}
+        ``"published"`` is the patent to the letter; see Notes.  It warns, for it is not private.
+    selection : {"auto", "argmax", "exponential", "permute-and-flip"}
+        Mechanism of the splits; auto is permute-and-flip if proved.  Published only: ``"argmax"`` (auto), the feature
+        of the largest probability, or ``"exponential"``, which draws it.
+    budget : {"auto", "aligned", "aligned-uniform", "harmonic", "uniform"}
+        How the share of the splits is divided over the levels, and whether a leaf also gets what is left below it; auto
+        is aligned-uniform if proved.  As published each level has all of it.
+    leaf_share : float
+        Share of the budget that is kept for the leaves, between 0 and 1; as published, epsilon_2 over epsilon.
+    calibration : {"auto", "range", "sensitivity"}
+        Whether a selection's rate comes from the score's range (auto if proved) or from twice its sensitivity.
+    stop : {"auto", "candidate", "never", "purity"}
+        What may end a branch early.  ``"candidate"`` (auto if proved): *stop* is one of the candidates.  ``"purity"``
+        (published only): the node's records share one class, read without paying.
+    stop_margin : float
+        Head start of the *stop* candidate, in units of the selection's noise.
+    reuse : {"auto", True, False}
+        Whether a feature may be cut again below (auto if proved).
+    max_nodes : int
+        The tree does not grow beyond this; branches that would are leaves.
+    source, random_state, n_jobs
+        As in :class:`~dpforest.papers.edprf.EDPRFClassifier`.
+
+    Attributes
+    ----------
+    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_
+
+    Guarantee
+    ---------
+    ``variant="proved"``: ``epsilon``-differential privacy of the released tree under ``relation``
+    (:prf:ref:`thm-pearson-tree`).  ``variant="published"``: none for any finite epsilon (:prf:ref:`pub-pearson-tree`).
+
+    Raises
+    ------
+    ValueError
+        Besides bad parameters: when ``n_parts`` times the number of classes is more than 256.
+
+    Source
+    ------
+    Patent application of Guangxi Normal University: Wang Jinyan, Yan Qi, Li Xianxian, filed on 15 January 2020, read
+    through its published text, which lacks the formulas.
+
+    Notes
+    -----
+    What ``variant="published"`` does, and how it reads the patent where it can be read in several ways.  Records are
+    dealt out to the parts once, by coins, and stay in them.  In each part and for each feature the cut of the largest
+    correlation is found among the codes of the public grid, the first in a tie; a correlation of 0/0 is 0.  The
+    feature's cut is the mean of these codes, rounded down, over the parts in which some cut correlates at all; its
+    quality is the mean of these correlations over all parts.  Correlations are absolute values, for the patent calls
+    larger ones stronger; ``criterion="signed-pearson"`` is its formula as it stands.  The feature of the largest
+    quality splits the node (*the attribute with the largest output probability*), and is not used again on the path:
+    the patent takes it from one set that all nodes share, so that the order of the nodes would matter.  With
+    ``selection="exponential"`` it is drawn with weights ``exp(epsilon_1 q / (2 Delta))``, Delta being the sensitivity
+    of the quality, ``1 / n_parts`` for absolute values, which the patent names and does not give.  Every level has all
+    of epsilon_1, and the leaves have epsilon_2, so that a path costs ``max_depth epsilon_1 + epsilon_2``
+    (:prf:ref:`cex-level-budget`); an argmax costs nothing and is a leak.  Pure nodes are leaves, empty ones too.  Class
+    counts have two-sided geometric noise in place of Laplace noise, of scale ``1 / epsilon_2`` under both relations.
+
+    Examples
+    --------
+    >>> from dpforest import Schema
+    >>> from dpforest.papers.pearson_tree import PearsonTreeClassifier
+    >>> schema = Schema(numeric={"x": (0, 1)}, classes=["no", "yes"])
+    >>> X = [[i / 200] for i in range(200)]
+    >>> y = ["no"] * 100 + ["yes"] * 100
+    >>> model = PearsonTreeClassifier(epsilon=4.0, schema=schema, max_depth=1, n_parts=8, random_state=0).fit(X, y)
+    >>> model.predict([[0.1], [0.9]]).tolist()
+    ['no', 'yes']
+    """
+
+    def __init__(
+        self, *, epsilon=1.0, schema=None, max_depth=5, n_parts="auto", n_bins=32, criterion="pearson",
+        relation="add-remove", variant="proved", selection="auto", budget="auto", leaf_share=0.5, calibration="auto",
+        stop="auto", stop_margin=1.0, reuse="auto", max_nodes=MAX_NODES, source="seeded", random_state=None,
+        n_jobs=None,
+    ):  # fmt: skip
+        self.epsilon = epsilon
+        self.schema = schema
+        self.max_depth = max_depth
+        self.n_parts = n_parts
+        self.n_bins = n_bins
+        self.criterion = criterion
+        self.relation = relation
+        self.variant = variant
+        self.selection = selection
+        self.budget = budget
+        self.leaf_share = leaf_share
+        self.calibration = calibration
+        self.stop = stop
+        self.stop_margin = stop_margin
+        self.reuse = reuse
+        self.max_nodes = max_nodes
+        self.source = source
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _grow(self, curator, chance, schema, ledger, epsilon):
+        parts = self._parts(schema)
+        curator.divide(parts)
+        growth = Growth(1, schema.n_features, schema.n_classes, ledger, "sequential", self.max_nodes)
+        score = scores.averaged(CRITERIA[self.criterion], parts)
+        if self.variant == "published":
+            self._grow_letter(growth, curator, chance, ledger, score, epsilon)
+        else:
+            self._grow_proved(growth, curator, score, epsilon)
+        return growth.release()
+
+    def _grow_proved(self, growth, curator, score, epsilon) -> None:
+        cuts = Cuts(curator.cardinalities, np.full(len(curator.cardinalities), True))
+        shares = budgets.Shares(self._option("budget"), epsilon, self.max_depth + 1, self.leaf_share)
+        margin = self.stop_margin if self._option("stop") == "candidate" else None
+        for level in range(1, shares.depth + 1):
+            frontier = growth.frontier
+            columns = cuts.columns(np.arange(len(frontier))) & frontier.unused[:, cuts.owner]
+            splittable = columns.any(axis=1) & (level < shares.depth)
+            self._settle(growth, curator, frontier[~splittable], shares.leaf(level, stopped=False))
+            inner = frontier[splittable]
+            if not len(inner):
+                break
+            choice = curator.choose_cut(
+                growth, inner.nodes, inner.scopes, columns[splittable], shares.branch(level), score=score,
+                mechanism=self._option("selection"), calibration=self._option("calibration"), stop_margin=margin,
+            )  # fmt: skip
+            grows = (choice != STOP) & growth.room(np.where(choice == STOP, 0, 2))
+            self._settle(growth, curator, inner[~grows], shares.leaf(level, stopped=True))
+            feature, end = cuts.owner[choice[grows]], cuts.code[choice[grows]]
+            cuts.divide(np.flatnonzero(splittable)[grows], feature, end)
+            growth.branch(
+                inner[grows], feature, np.full(len(feature), 2), masks=above(end, curator.cardinalities[feature]),
+                reuse=self._option("reuse"),
+            )  # fmt: skip
+
+    def _grow_letter(self, growth, curator, chance, ledger, score, epsilon) -> None:
+        first, second = (1 - self.leaf_share) * epsilon, self.leaf_share * epsilon
+        second *= HISTOGRAM_SENSITIVITY[self.relation]  # the curator would divide by it, and the patent does not
+        divisible = curator.cardinalities > 1
+        for level in range(self.max_depth + 1):
+            frontier = growth.frontier
+            inner = (frontier.unused & divisible).any(axis=1) & (level < self.max_depth)
+            if inner.any():
+                counts = curator.peek(growth, frontier.nodes[inner], what=PURITY[0], where=PURITY[1])
+                inner[inner] = (counts > 0).sum(axis=1) > 1
+            inner[inner] = growth.room(np.full(inner.sum(), 2))
+            self._settle(growth, curator, frontier[~inner], second)
+            if not inner.any():
+                break
+            parents = frontier[inner]
+            allowed = parents.unused & divisible
+            histograms = curator.peek_histograms(
+                growth, parents.nodes, allowed, parts=True, what=CUT[0], where=CUT[1]
+            )  # fmt: skip
+            quality, ends = best_of_parts(histograms, allowed, curator.cardinalities, CRITERIA[self.criterion])
+            if self._option("selection") == "argmax":
+                ledger.leak(*ARGMAX)
+                feature = quality.argmax(axis=1)
+            else:
+                feature = self._draw(chance, ledger, parents.scopes, quality, score, first)
+            end = ends[np.arange(len(parents)), feature]
+            growth.branch(
+                parents, feature, np.full(len(parents), 2), masks=above(end, curator.cardinalities[feature])
+            )  # fmt: skip
+
+    @claim("cex-level-budget")
+    def _draw(self, chance, ledger, scopes, quality, score, epsilon) -> np.ndarray:
+        """The patent's exponential mechanism over the features, with all of epsilon_1 at every node."""
+        rate = np.full(len(quality), epsilon / (2 * score.sensitivity(self.relation)))
+        feature = mechanisms.select("exponential", quality, rate, chance)
+        add_remove, replace_one = (rate * score.range(relation) for relation in RELATIONS)
+        ledger.charge(scopes, add_remove, replace_one, "choose a feature by its best cuts", "exponential")
+        return feature
+
+    def _settle(self, growth, curator, leaves, epsilon) -> None:
+        if len(leaves):
+            growth.settle(leaves, curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon))
+
+    def _parts(self, schema) -> int:
+        """``n_parts``, with what ``"auto"`` stands for."""
+        most = CODES // schema.n_classes
+        if self.n_parts == "auto":
+            return min(PARTS[self.variant], most) if self.criterion in CORRELATIONS else 1
+        if self.n_parts > most:
+            raise ValueError(
+                f"n_parts={self.n_parts} parts of {schema.n_classes} classes need {self.n_parts * schema.n_classes} "
+                f"codes, and a record's part and class have {CODES}: use n_parts={most} or fewer"
+            )
+        return int(self.n_parts)
+
+    def _option(self, name: str):
+        value = getattr(self, name)
+        if not isinstance(value, str) or value != "auto":
+            return value
+        return (PUBLISHED if self.variant == "published" else PROVED)[name]
+
+    def _public_schema(self, X, y):
+        schema = super()._public_schema(X, y)
+        self._parts(schema)  # refuses more than there are codes for
+        return schema
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
+        check_count(self.max_nodes, "max_nodes")
+        if isinstance(self.n_parts, Integral) or self.n_parts != "auto":
+            check_count(self.n_parts, "n_parts", most=CODES)
+        check_choice(self.criterion, "criterion", CRITERIA)
+        check_choice(self.selection, "selection", ("auto", "argmax", *SELECTIONS))
+        check_choice(self.budget, "budget", ("auto", *budgets.PLANS))
+        check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
+        check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
+        check_choice(self.reuse, "reuse", ("auto", True, False))
+        check_number(self.stop_margin, "stop_margin", -1e6, 1e6)
+        check_share(self.leaf_share, "leaf_share")
+        if self.variant == "published":
+            self._check_letter()
+        elif self.selection == "argmax" or self.stop == "purity":
+            raise ValueError(
+                "selection='argmax' and stop='purity' read the data unpaid, so no proof covers them; use "
+                "variant='published'"
+            )
+        elif self._option("stop") == "candidate" and CRITERIA[self.criterion].rest is None:
+            raise ValueError(f"criterion={self.criterion!r} has no stop candidate in its range: use stop='never'")
+
+    def _check_letter(self) -> None:
+        asked = {name: getattr(self, name) for name in LETTER if getattr(self, name) != "auto"}
+        if self.criterion not in CORRELATIONS:
+            asked["criterion"] = self.criterion
+        if self.selection == "permute-and-flip":
+            asked["selection"] = self.selection
+        if asked:
+            raise ValueError(f"variant='published' is the patent to the letter, so not with {asked}: use 'proved'")
+
+
+@claim("cex-pearson-argmax")
+def best_of_parts(histograms, features, sizes, score) -> tuple[np.ndarray, np.ndarray]:
+    """What the patent's mappers find in their parts, and the means that its reducer makes of it.
+
+    Parameters
+    ----------
+    histograms : ndarray of int, shape (n_nodes, sum of the sizes, n_parts, n_classes)
+        Exact class counts of each code of each feature.
+    features : ndarray of bool, shape (n_nodes, n_features)
+        Which ones each node considers.
+    sizes : ndarray of int, shape (n_features,)
+    score : Score
+        Of the two children of a cut.
+
+    Returns
+    -------
+    quality : ndarray of float, shape (n_nodes, n_features)
+        Mean over all parts of the largest score; -inf where a feature is not considered.
+    ends : ndarray of int, shape (n_nodes, n_features)
+        Mean of the best cuts' codes over the parts in which a cut has a score other than 0, rounded down.
+    """
+    starts = np.cumsum(sizes) - sizes
+    quality, ends = np.full(features.shape, -np.inf), np.zeros(features.shape, dtype=np.int64)
+    for feature in np.flatnonzero(features.any(axis=0)):
+        rows = np.flatnonzero(features[:, feature])
+        counts = histograms[rows, starts[feature] : starts[feature] + sizes[feature]]
+        below = counts.cumsum(axis=1)
+        children = np.stack([below, below[:, -1:] - below], axis=-2)[:, :-1]
+        found = np.round(score(children), 12)  # (node, cut, part); equal ones shall tie
+        quality[rows, feature] = np.round(found.max(axis=1).mean(axis=1), 12)
+        says = (found != 0).any(axis=1)
+        ends[rows, feature] = (found.argmax(axis=1) * says).sum(axis=1) // np.maximum(says.sum(axis=1), 1)
+    return quality, ends
+
+
+def above(ends: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """The codes after ``ends``, as bits: uint64, shape (n_cuts, 4); ``sizes`` are the numbers of codes."""
+    codes = np.arange(CODES)
+    bits = (codes > ends[:, None]) & (codes < sizes[:, None])
+    return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
+
+
+#: What ``"auto"`` stands for, by variant.
+PUBLISHED = {"selection": "argmax", "calibration": "sensitivity", "stop": "purity", "reuse": False}
+PROVED = {
+    "selection": "permute-and-flip", "budget": "aligned-uniform", "calibration": "range", "stop": "candidate",
+    "reuse": True,
+}  # fmt: skip
+#: What the letter of the patent fixes; besides, it draws the feature or takes the most probable one.
+LETTER = ("budget", "calibration", "stop", "reuse")

@@ -19,11 +19,11 @@ from dpforest.curator import WEIGHTS, Curator
 from dpforest.estimators import PrivateEstimator, check_choice, check_count, check_number
 from dpforest.privacy import HISTOGRAM_SENSITIVITY
 from dpforest.release import READERS, Predictor, Released, anywhere, check_fits
-from dpforest.tree import Forest, Frontier, Growth
+from dpforest.tree import Forest, Frontier, Growth, one_vote
 
 __all__ = [
     "BoostedClassifier", "BoostedForest", "PrivateBoostedClassifier", "ReleasedBoosted", "Round", "adaboost",
-    "class_shares", "discrete_votes", "one_vote", "peek", "real_votes", "whole_votes",
+    "class_shares", "discrete_votes", "peek", "real_votes", "whole_votes",
 ]  # fmt: skip
 
 SCALE = 1 << 20  # votes are whole numbers of this share
@@ -329,11 +329,6 @@ def peek(query: Callable, leak: tuple[str, str], *arguments):
     """The unpaid answer to a query of the curator; ``leak`` is what is read, and where the paper reads it."""
     what, where = leak
     return query(*arguments, what=what, where=where)
-
-
-def one_vote(counts: np.ndarray) -> np.ndarray:
-    """One vote of each leaf for its commonest class: int64, shape (n_leaves, n_classes)."""
-    return np.eye(counts.shape[1], dtype=np.int64)[counts.argmax(axis=1)]
 
 
 def class_shares(class_weight, classes) -> np.ndarray | None:

@@ -16,10 +16,13 @@ from dpforest import counting
 from dpforest.budgets import Shares
 from dpforest.chance import Chance
 from dpforest.curator import STOP, Curator
+from dpforest.curator.known import ranges
 from dpforest.privacy import Ledger, claim
 from dpforest.scores import Score
 
-__all__ = ["Forest", "Frontier", "Growth", "grow_chosen", "grow_random", "random_cuts", "random_masks"]
+__all__ = [
+    "Forest", "Frontier", "Growth", "grow_chosen", "grow_random", "one_vote", "random_cuts", "random_masks", "votes",
+]  # fmt: skip
 
 Candidates = tuple[np.ndarray, np.ndarray]
 Draw = Callable[["Frontier"], Candidates]
@@ -189,7 +192,7 @@ class Forest:
         """Level by level, the nodes below the roots, each with its parent: (parents, children)."""
         nodes = self.roots
         while (inner := nodes[self.feature[nodes] >= 0]).size:
-            nodes = _ranges(self.first_child[inner], self.arity[inner])
+            nodes = ranges(self.first_child[inner], self.arity[inner])
             yield np.repeat(inner, self.arity[inner]), nodes
 
 
@@ -408,6 +411,16 @@ def random_masks(chance: Chance, cardinalities, ordered) -> np.ndarray:
     return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
 
 
+def votes(labels: np.ndarray, n_classes: int) -> np.ndarray:
+    """One vote of each leaf for its label: int64, shape (n_leaves, n_classes)."""
+    return np.eye(n_classes, dtype=np.int64)[labels]
+
+
+def one_vote(counts: np.ndarray) -> np.ndarray:
+    """One vote of each leaf for its commonest class: int64, in the shape of ``counts``, (n_leaves, n_classes)."""
+    return votes(counts.argmax(axis=1), counts.shape[1])
+
+
 def _proper_subsets(chance: Chance, n: int, size: int) -> np.ndarray:
     """``size`` uniform non-empty subsets of n items, as booleans; beyond 62 items emptiness has probability < 2^-62."""
     bits = np.zeros((size, n), dtype=bool)
@@ -433,7 +446,7 @@ def _below(forest: Forest, roots: np.ndarray) -> np.ndarray:
     """These roots and all nodes below them, in order."""
     kept, nodes = [roots], roots
     while (inner := nodes[forest.feature[nodes] >= 0]).size:
-        nodes = _ranges(forest.first_child[inner], forest.arity[inner])
+        nodes = ranges(forest.first_child[inner], forest.arity[inner])
         kept.append(nodes)
     return np.sort(np.concatenate(kept))
 
@@ -441,10 +454,3 @@ def _below(forest: Forest, roots: np.ndarray) -> np.ndarray:
 def _weight(size: np.ndarray, half: np.ndarray) -> np.ndarray:
     """``size^2 / (size^2 + half^2)``; without size, 0."""
     return np.divide(size**2, size**2 + half**2, out=np.zeros(len(size)), where=size > 0)
-
-
-def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The integers of all half-open ranges [start, start + length), one range after the other."""
-    ends = np.cumsum(lengths)
-    inside = np.arange(ends[-1] if ends.size else 0) - np.repeat(ends - lengths, lengths)
-    return np.repeat(starts, lengths) + inside

@@ -27,7 +27,7 @@ from dpforest.estimators import (
 from dpforest.mechanisms import SELECTIONS, exponential
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
 from dpforest.schema import TARGET_LEVELS
-from dpforest.tree import MAX_NODES, Frontier, Growth, grow_chosen, random_cuts
+from dpforest.tree import MAX_NODES, Frontier, Growth, grow_chosen, one_vote, random_cuts, votes
 
 __all__ = ["DiffPETsClassifier", "DiffPETsRegressor"]
 
@@ -266,13 +266,13 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         return (curator.peek(growth, frontier.nodes, what=what, where=where) > 0).sum(axis=1) <= 1
 
     def _settle(self, growth, curator, leaves, epsilon) -> None:
-        votes = np.eye(curator.n_classes, dtype=np.int64)
         if self.variant == "published":
             curator.count_records(growth, leaves.nodes, leaves.scopes, epsilon)  # the paper pays for this alone
             what, where = LABEL
-            values = votes[curator.peek(growth, leaves.nodes, what=what, where=where).argmax(axis=1)]
+            values = one_vote(curator.peek(growth, leaves.nodes, what=what, where=where))
         elif self.leaf == "label":
-            values = votes[curator.choose_label(growth, leaves.nodes, leaves.scopes, epsilon, mechanism=self.selection)]
+            label = curator.choose_label(growth, leaves.nodes, leaves.scopes, epsilon, mechanism=self.selection)
+            values = votes(label, curator.n_classes)
         else:
             values = curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon)
         growth.settle(leaves, values)

@@ -22,7 +22,7 @@ from dpforest.estimators import (
 )
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import claim
-from dpforest.tree import MAX_NODES, Growth
+from dpforest.tree import MAX_NODES, Growth, one_vote
 
 __all__ = ["DiffPRFsClassifier"]
 
@@ -198,7 +198,7 @@ class DiffPRFsClassifier(PrivateForestClassifier):
             return
         counts = curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon)
         if self._option("vote") == "majority":
-            counts = np.eye(curator.n_classes, dtype=np.int64)[counts.argmax(axis=1)]
+            counts = one_vote(counts)
         growth.settle(leaves, counts)
 
     def _option(self, name: str):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from dpforest import budgets, scores
-from dpforest.boosted import BoostedForest, PrivateBoostedClassifier, adaboost, one_vote, peek
+from dpforest.boosted import BoostedForest, PrivateBoostedClassifier, adaboost, peek
 from dpforest.estimators import check_choice, check_share
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
-from dpforest.tree import MAX_NODES, Forest, Growth
+from dpforest.tree import MAX_NODES, Forest, Growth, one_vote
 
 __all__ = ["DPAdaBoostClassifier"]
 

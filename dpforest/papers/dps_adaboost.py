@@ -13,12 +13,12 @@ import numpy as np
 
 from dpforest import budgets, scores
 from dpforest.bagging import n_candidates, random_features
-from dpforest.boosted import BoostedForest, PrivateBoostedClassifier, adaboost, one_vote, peek
+from dpforest.boosted import BoostedForest, PrivateBoostedClassifier, adaboost, peek
 from dpforest.cart import Cuts, best_splits, weakest_links
 from dpforest.estimators import MAX_DEPTH, check_choice, check_count, check_number, check_share
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
-from dpforest.tree import MAX_NODES, Forest, Frontier, Growth, grow_chosen, random_cuts
+from dpforest.tree import MAX_NODES, Forest, Frontier, Growth, grow_chosen, one_vote, random_cuts
 
 __all__ = ["DPsAdaBoostClassifier"]
 

@@ -23,7 +23,7 @@ from dpforest.estimators import (
 )
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import claim
-from dpforest.tree import MAX_NODES, Growth
+from dpforest.tree import MAX_NODES, Growth, votes
 
 __all__ = ["EDPRFClassifier"]
 
@@ -181,7 +181,7 @@ class EDPRFClassifier(PrivateForestClassifier):
             label = curator.choose_label(
                 growth, leaves.nodes, leaves.scopes, epsilon, mechanism=self.selection, calibration=calibration
             )
-            growth.settle(leaves, np.eye(curator.n_classes, dtype=np.int64)[label])
+            growth.settle(leaves, votes(label, curator.n_classes))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -21,7 +21,8 @@ from dpforest.privacy import Ledger, claim
 from dpforest.scores import Score
 
 __all__ = [
-    "Forest", "Frontier", "Growth", "grow_chosen", "grow_random", "one_vote", "random_cuts", "random_masks", "votes",
+    "Forest", "Frontier", "Growth", "grow_chosen", "grow_random", "one_vote", "pure", "random_cuts", "random_masks",
+    "votes",
 ]  # fmt: skip
 
 Candidates = tuple[np.ndarray, np.ndarray]
@@ -419,6 +420,11 @@ def votes(labels: np.ndarray, n_classes: int) -> np.ndarray:
 def one_vote(counts: np.ndarray) -> np.ndarray:
     """One vote of each leaf for its commonest class: int64, in the shape of ``counts``, (n_leaves, n_classes)."""
     return votes(counts.argmax(axis=1), counts.shape[1])
+
+
+def pure(counts: np.ndarray) -> np.ndarray:
+    """Which nodes hold one class at most: bool, shape (n_nodes,), from their class counts (n_nodes, n_classes)."""
+    return (counts > 0).sum(axis=1) <= 1
 
 
 def _proper_subsets(chance: Chance, n: int, size: int) -> np.ndarray:

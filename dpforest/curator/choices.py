@@ -110,17 +110,17 @@ class Choices(Records):
         query, found = f"choose a cut by {score.name}", []
         for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes * score.parts):
             histograms = self._histograms(splits, nodes[part], features[part], score.parts > 1)
-            scored = self._cut_scores(self._in_units(histograms), features[part], score)
-            histograms = histograms.reshape(*histograms.shape[:2], -1, self.n_classes).sum(axis=2)
-            counts[part] = self._of_nodes(histograms, features[part])
+            scored = self._cut_scores(self._in_units(histograms), allowed[part], score)
+            own = self._of_nodes(histograms, features[part])
+            counts[part] = self._of_all_parts(own)
             utility = np.full((len(scored), width + 1), -np.inf)
-            utility[:, 1:] = np.take_along_axis(np.where(allowed[part], scored, -np.inf), columns[part], axis=1)
+            utility[:, 1:] = np.take_along_axis(scored, columns[part], axis=1)
             if stop_margin is not None:
-                utility[:, 0] = score.rest(self._in_units(counts[part])) + _head_start(stop_margin, rate[part])
+                utility[:, 0] = score.rest(self._in_units(own)) + _head_start(stop_margin, rate[part])
             taken = self._select(scopes[part], utility, rate[part], score, n_max, query, mechanism)
             each = np.arange(len(taken))
             choice[part] = np.where(taken > 0, columns[part][each, np.maximum(taken, 1) - 1], STOP)
-            found.append(Split.by_column(histograms, self._offsets, choice[part]))
+            found.append(Split.by_column(self._of_all_parts(histograms), self._offsets, choice[part]))
         self._known.note(splits, nodes, counts, Split.join(found))
         return choice
 
@@ -189,12 +189,16 @@ class Choices(Records):
         return counts, [few[part] for part in self._parts(len(few), cells)]
 
     def _of_nodes(self, histograms, allowed) -> np.ndarray:
-        """Class counts of the nodes, from the histogram of one feature of each."""
-        counts, first = np.zeros((len(histograms), self.n_classes), dtype=np.int64), allowed.argmax(axis=1)
+        """Counts of the nodes, from the histogram of one feature of each."""
+        counts, first = np.zeros((len(histograms), histograms.shape[2]), dtype=np.int64), allowed.argmax(axis=1)
         for feature in np.unique(first):
             rows = first == feature
             counts[rows] = histograms[rows, self._offsets[feature] : self._offsets[feature + 1]].sum(axis=1)
         return counts
+
+    def _of_all_parts(self, counts) -> np.ndarray:
+        """Class counts, from those of each part side by side."""
+        return counts.reshape(*counts.shape[:-1], -1, self.n_classes).sum(axis=-2)
 
     def _rate(self, score, epsilon, calibration, n_max, size) -> np.ndarray:
         if calibration not in CALIBRATIONS:
@@ -205,6 +209,9 @@ class Choices(Records):
             raise ValueError(f"there are more records than the public cap n_max = {n_max} promised")
         if calibration == "range":
             unit = score.range(self._ledger.relation, n_max)
+            if self._ledger.relation == REPLACE_ONE:
+                # below a split that parts two replaced records, one tree pays twice what it costs that a record comes
+                unit = max(unit, 2 * score.range(ADD_REMOVE, n_max))
         else:
             unit = 2 * score.sensitivity(self._ledger.relation, n_max)
         return np.broadcast_to(np.asarray(epsilon, dtype=float) / unit, size)

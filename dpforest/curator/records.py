@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -325,17 +326,20 @@ class Records:
             utility[:, feature] = np.where(allowed[:, feature], score(counts), -np.inf)
         return utility
 
-    def _cut_scores(self, histograms, features, score) -> np.ndarray:
-        """Score of the cuts of the ``features``, and in a feature's last column of its split with a child per code."""
-        utility = np.full(histograms.shape[:2], -np.inf)
-        for feature in np.flatnonzero(features.any(axis=0)):
-            first, last = self._offsets[feature], self._offsets[feature + 1]
+    def _cut_scores(self, histograms, allowed, score) -> np.ndarray:
+        """Score of the allowed columns, -inf elsewhere: cuts, and last of a feature its split with a child per code."""
+        utility = np.full(allowed.shape, -np.inf)
+        for first, last in pairwise(self._offsets):
+            mine = allowed[:, first:last]
+            if not mine.any():
+                continue
             counts = histograms[:, first:last]
             below = counts.cumsum(axis=1)[:, :-1]
             above = counts.sum(axis=1, keepdims=True) - below
             utility[:, first : last - 1] = score(np.stack([below, above], axis=2))
-            utility[:, last - 1] = score(counts)
-        return utility
+            if mine[:, -1].any():
+                utility[:, last - 1] = score(counts)
+        return np.where(allowed, utility, -np.inf)
 
     def _parts(self, n_nodes: int, cells: int):
         step = max(1, self._cells // max(cells, 1))

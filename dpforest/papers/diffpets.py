@@ -27,7 +27,7 @@ from dpforest.estimators import (
 from dpforest.mechanisms import SELECTIONS, exponential
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
 from dpforest.schema import TARGET_LEVELS
-from dpforest.tree import MAX_NODES, Frontier, Growth, grow_chosen, one_vote, random_cuts, votes
+from dpforest.tree import MAX_NODES, Frontier, Growth, grow_chosen, one_vote, pure, random_cuts, votes
 
 __all__ = ["DiffPETsClassifier", "DiffPETsRegressor"]
 
@@ -263,7 +263,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
 
     def _finished(self, curator, growth, frontier):
         what, where = PURITY
-        return (curator.peek(growth, frontier.nodes, what=what, where=where) > 0).sum(axis=1) <= 1
+        return pure(curator.peek(growth, frontier.nodes, what=what, where=where))
 
     def _settle(self, growth, curator, leaves, epsilon) -> None:
         if self.variant == "published":

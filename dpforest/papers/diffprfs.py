@@ -22,7 +22,7 @@ from dpforest.estimators import (
 )
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import claim
-from dpforest.tree import MAX_NODES, Growth, one_vote
+from dpforest.tree import MAX_NODES, Growth, one_vote, pure
 
 __all__ = ["DiffPRFsClassifier"]
 
@@ -151,8 +151,7 @@ class DiffPRFsClassifier(PrivateForestClassifier):
             splittable = usable.any(axis=1) & (level < shares.depth)
             if stop == "purity":
                 what, where = PURITY
-                counts = curator.peek(growth, frontier.nodes, what=what, where=where)
-                splittable &= (counts > 0).sum(axis=1) > 1
+                splittable &= ~pure(curator.peek(growth, frontier.nodes, what=what, where=where))
             if published:
                 curator.count_records(growth, frontier.nodes, frontier.scopes, shares.branch(level) / half)
             self._settle(growth, curator, frontier[~splittable], shares.leaf(level, stopped=False) / half)

@@ -18,7 +18,7 @@ from dpforest.cart import Cuts, best_splits, weakest_links
 from dpforest.estimators import MAX_DEPTH, check_choice, check_count, check_number, check_share
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
-from dpforest.tree import MAX_NODES, Forest, Frontier, Growth, grow_chosen, one_vote, random_cuts
+from dpforest.tree import MAX_NODES, Forest, Frontier, Growth, grow_chosen, one_vote, pure, random_cuts
 
 __all__ = ["DPsAdaBoostClassifier"]
 
@@ -227,7 +227,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             columns = cuts.columns(np.arange(len(frontier)))
             usable = cuts.owners(columns) | (~ordered & (curator.cardinalities > 1))
             inner = usable.any(axis=1) & (level < self.max_depth)
-            inner &= (peek(curator.peek, PURITY, growth, frontier.nodes) > 0).sum(axis=1) > 1
+            inner &= ~pure(peek(curator.peek, PURITY, growth, frontier.nodes))
             inner[inner] = growth.room(np.full(inner.sum(), 2))
             leaves = frontier[~inner]
             if len(leaves):

@@ -23,7 +23,7 @@ from dpforest.estimators import (
 )
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import claim
-from dpforest.tree import MAX_NODES, Growth, votes
+from dpforest.tree import MAX_NODES, Growth, pure, votes
 
 __all__ = ["EDPRFClassifier"]
 
@@ -155,7 +155,7 @@ class EDPRFClassifier(PrivateForestClassifier):
             splittable = frontier.unused.any(axis=1) & (level < shares.depth)
             if stop == "purity":
                 what, where = PURITY
-                splittable &= ~_pure(curator.peek(growth, frontier.nodes, what=what, where=where))
+                splittable &= ~pure(curator.peek(growth, frontier.nodes, what=what, where=where))
             self._settle(growth, curator, frontier[~splittable], shares.leaf(level, stopped=False), calibration)
             inner = frontier[splittable]
             if not len(inner):
@@ -209,7 +209,3 @@ class EDPRFClassifier(PrivateForestClassifier):
             raise ValueError(f"criterion={self.criterion!r} has no stop candidate in its range: use stop='never'")
         elif self.stop == "purity":
             raise ValueError("stop='purity' reads the data unpaid, so no proof covers it; use variant='published'")
-
-
-def _pure(counts: np.ndarray) -> np.ndarray:
-    return (counts > 0).sum(axis=1) <= 1

@@ -209,11 +209,11 @@ class Choices(Records):
             raise ValueError(f"there are more records than the public cap n_max = {n_max} promised")
         if calibration == "range":
             unit = score.range(self._ledger.relation, n_max)
-            if self._ledger.relation == REPLACE_ONE:
-                # below a split that parts two replaced records, one tree pays twice what it costs that a record comes
-                unit = max(unit, 2 * score.range(ADD_REMOVE, n_max))
         else:
             unit = 2 * score.sensitivity(self._ledger.relation, n_max)
+        if self._ledger.relation == REPLACE_ONE:
+            # below a split that parts two replaced records, one tree pays twice what it costs that a record comes
+            unit = max(unit, 2 * score.range(ADD_REMOVE, n_max))
         return np.broadcast_to(np.asarray(epsilon, dtype=float) / unit, size)
 
     def _select(self, scopes, utility, rate, score: scores.Score, n_max, query, mechanism) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 from dpforest import mechanisms
 from dpforest.curator.records import Records
 from dpforest.moments import Design, Weights
-from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
+from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
 from dpforest.schema import TARGET_LEVELS
 
 __all__ = ["Sums"]
@@ -25,7 +25,7 @@ class Sums(Records):
         replace-one (:prf:ref:`thm-geometric`).
         """
         epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
-        rate = epsilon / {ADD_REMOVE: 1, REPLACE_ONE: 2}[self._ledger.relation]
+        rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
         counts = mechanisms.two_sided_geometric(
             self._class_counts(splits, nodes), rate[:, None] / self.unit, self._chance
         )
@@ -42,7 +42,7 @@ class Sums(Records):
         (:prf:ref:`thm-geometric`, :prf:ref:`thm-parallel`).
         """
         epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
-        rate = epsilon / {ADD_REMOVE: 1, REPLACE_ONE: 2}[self._ledger.relation]
+        rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
         counts = mechanisms.two_sided_geometric(self._sizes(splits, nodes), rate, self._chance)
         self._ledger.charge(scopes, rate, 0.0, "count the records of a node", "two-sided geometric")
         return counts
@@ -65,7 +65,7 @@ class Sums(Records):
         (:prf:ref:`thm-masses`).
         """
         epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
-        rate = epsilon / {ADD_REMOVE: 1, REPLACE_ONE: 2}[self._ledger.relation]
+        rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
         count, total = self._moments(splits, nodes, 2).T
         masses = np.stack([total, TARGET_LEVELS * count - total], axis=1)
         noisy = mechanisms.two_sided_geometric(masses, rate[:, None] / TARGET_LEVELS, self._chance)

@@ -41,8 +41,10 @@ def test_a_record_comes_once_to_each_tree(record, seed):
     assert ((drawn == record).sum(axis=1) == 1).all()
     assert drawn.min() >= 0
     assert drawn.max() < 7
-    copies = coins.once(source, "poisson", source.poisson(3 * 7), record, 7).reshape(3, 7)
+    before = source.copies(3, np.arange(7, dtype=np.uint64))
+    copies = coins.once(source, "copies", before.copy(), record, 7)
     assert (copies[:, record] == 1).all()
+    np.testing.assert_array_equal(np.delete(copies, record, axis=1), np.delete(before, record, axis=1))
     assert coins.once(source, "integers", np.zeros(2, dtype=np.int64), 0, 1).tolist() == [0, 0]
 
 
@@ -61,20 +63,21 @@ def test_records_that_both_data_sets_hold_come_as_often(match, n_before):
     """In the frozen run the record that leaves comes once; here the one that is new does."""
     source, trees, match = Seeded(3), 2, np.array(match, dtype=np.int64)
     now, gone = len(match), sorted(set(range(n_before)) - set(match.tolist()))
-    for verb, sizes in (("poisson", lambda n: (trees * n,)), ("integers", lambda n: (n, trees * n))):
-        drawn = getattr(source, verb)(*sizes(n_before))
+    for verb, sizes in (("copies", lambda n: (trees, n)), ("integers", lambda n: (n, trees * n))):
+        draw = source.integers if verb == "integers" else lambda k, n: source.copies(k, np.arange(n, dtype=np.uint64))
+        drawn = draw(*sizes(n_before))
         for record in gone:
             drawn = coins.once(source, verb, drawn, record, n_before)
         again = coins.resample(source, (verb, *sizes(now)), (verb, sizes(n_before), drawn), match, n_before)
-        assert again.shape == (trees * now,)
+        assert again.shape == ((trees * now,) if verb == "integers" else (trees, now))
         old, new = (_copies(verb, what, trees, n) for what, n in ((drawn, n_before), (again, now)))
         for here, there in enumerate(match.tolist()):
             np.testing.assert_array_equal(new[:, here], 1 if there < 0 else old[:, there])
 
 
 def _copies(verb, drawn, trees, n):
-    if verb == "poisson":
-        return drawn.reshape(trees, n)
+    if verb == "copies":
+        return drawn
     return np.array([np.bincount(row, minlength=n) for row in drawn.reshape(trees, n)]).reshape(trees, n)
 
 
@@ -83,7 +86,12 @@ def test_other_coins_are_not_the_same_bootstrap():
     assert coins.resample(Seeded(0), ("integers", 3, 6), before, match, 2).tolist() == [0, 1, 2, 1, 1, 2]
     assert coins.resample(Seeded(0), ("integers", 3, 3), before, match, 2) is None
     assert coins.resample(Seeded(0), ("integers", 2, 6), before, match, 2) is None
-    assert coins.resample(Seeded(0), ("poisson", 6), before, match, 2) is None
+    assert coins.resample(Seeded(0), ("copies", 2, 3), before, match, 2) is None
+    copies = ("copies", (2, 2), np.array([[0, 1], [3, 1]]))
+    assert coins.resample(Seeded(0), ("copies", 2, 3), copies, match, 2).tolist() == [[0, 1, 1], [3, 1, 1]]
+    assert coins.resample(Seeded(0), ("copies", 3, 3), copies, match, 2) is None
+    assert coins.resample(Seeded(0), ("copies", 2, 2), copies, match, 2) is None
+    assert coins.resample(Seeded(0), ("integers", 3, 6), copies, match, 2) is None
     assert coins.resample(Seeded(0), ("permutation", 3), ("permutation", (2,), np.arange(2)), match, 2) is None
 
 

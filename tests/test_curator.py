@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from dpforest import scores
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import CALIBRATIONS, STOP, Curator
-from dpforest.curator import records as records_module
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
 from dpforest.tree import Growth, random_masks
 
@@ -33,6 +32,10 @@ class Watched:
     def integers(self, high, size):
         self.asked.append(("integers", high, size))
         return np.resize(self._assignment if self._assignment is not None else np.arange(high), size)
+
+    def coins(self, high, ids):
+        self.asked.append(("coins", high, ids.tolist()))
+        return np.resize(self._assignment if self._assignment is not None else np.arange(high), len(ids))
 
     def permutation(self, n):
         self.asked.append(("permutation", n))
@@ -133,15 +136,11 @@ ORACLES = {"gini": oracle.gini, "normalised-gini": oracle.normalised_gini, "majo
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from(sorted(ORACLES)), st.sampled_from(["one", "few", "many"]))
 def test_features_are_chosen_by_a_recount(seed, assigned, name, cells):
     world = World(seed, assigned=assigned)
-    whole = records_module._CELLS
-    records_module._CELLS = {"one": 1, "few": 60, "many": whole}[cells]  # nodes are counted some at a time
-    try:
-        choice = world.curator.choose_feature(
-            world.growth, world.nodes, world.scopes, world.allowed, 0.5,
-            score=scores.CLASSIFICATION[name], mechanism="exponential",
-        )  # fmt: skip
-    finally:
-        records_module._CELLS = whole
+    world.curator._cells = {"one": 1, "few": 60, "many": Curator._cells}[cells]  # nodes are counted some at a time
+    choice = world.curator.choose_feature(
+        world.growth, world.nodes, world.scopes, world.allowed, 0.5,
+        score=scores.CLASSIFICATION[name], mechanism="exponential",
+    )  # fmt: skip
     [(kind, utility, _)] = world.chance.asked
     assert kind == "exponential"
     assert (utility[:, 0] == -np.inf).all()  # no stop was asked for

@@ -133,13 +133,13 @@ def test_a_bootstrap_draws_n_of_n_for_each_tree():
 
 def test_a_poisson_bootstrap_copies_each_record_by_a_number_of_its_own():
     class Numbers(Watched):
-        def poisson(self, size):
-            self.asked.append(("poisson", size))
-            return np.array([0, 3, 1, 2, 0, 0])
+        def copies(self, n_trees, ids):
+            self.asked.append(("copies", n_trees, ids.tolist()))
+            return np.array([[0, 3, 1], [2, 0, 0]])
 
     curator, growth = small(3, 2, Numbers())
     curator.poisson_bootstrap(2)
-    assert curator._chance.asked == [("poisson", 6)]
+    assert curator._chance.asked == [("copies", 2, [0, 1, 2])]
     found = curator.count_classes(growth, growth.roots, growth.frontier.scopes, 1.0)
     assert found.tolist() == [[0, 3, 1], [2, 0, 0]]
 

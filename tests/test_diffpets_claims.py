@@ -621,9 +621,10 @@ class Copies(Quiet):
 
     most = 30
 
-    def poisson(self, size):
+    def copies(self, n_trees, ids):
         weights = [1 / math.factorial(k) for k in range(self.most)]
-        return np.array([self._choose(weights) for _ in range(size)], dtype=np.int64)
+        drawn = [self._choose(weights) for _ in range(n_trees * len(ids))]
+        return np.array(drawn, dtype=np.int64).reshape(n_trees, len(ids))
 
 
 @pytest.mark.claim("thm-bootstrap")

@@ -278,8 +278,11 @@ class Recorder(Seeded):
     def subsets(self, n, k, size):
         return self._keep(super().subsets(n, k, size))
 
-    def poisson(self, size):
-        return self._keep(super().poisson(size))
+    def coins(self, high, ids):
+        return self._keep(super().coins(high, ids))
+
+    def copies(self, n_trees, ids):
+        return self._keep(super().copies(n_trees, ids))
 
     def weighted(self, weights, size):
         return self._keep(super().weighted(weights, size))
@@ -306,7 +309,10 @@ class Tape(Recorder):
     def subsets(self, n, k, size):
         return self.left.pop(0)
 
-    def poisson(self, size):
+    def coins(self, high, ids):
+        return self.left.pop(0)
+
+    def copies(self, n_trees, ids):
         return self.left.pop(0)
 
     def weighted(self, weights, size):

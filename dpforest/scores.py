@@ -195,17 +195,12 @@ def _mass_gap(moments):
 def _pearson(counts):
     if counts.shape[-2] > 2:
         raise ValueError(f"the correlation is that of a cut, which has two children, not {counts.shape[-2]}")
-    children = np.arange(counts.shape[-2], dtype=float)[:, None]
     classes = np.arange(counts.shape[-1], dtype=float)
-    size = counts.sum(axis=(-1, -2))
-
-    def moment(weight):
-        return (counts * weight).sum(axis=(-1, -2))
-
-    sx, sy = moment(children), moment(classes)
-    covariance = size * moment(children * classes) - sx * sy
-    spread = (size * moment(children**2) - sx**2) * (size * moment(classes**2) - sy**2)
-    return _ratio(covariance, np.sqrt(np.maximum(spread, 0)))
+    size, total = counts.sum(axis=-1), counts @ classes
+    n, sy = size.sum(axis=-1), total.sum(axis=-1)
+    sx, sxy = size[..., 1:].sum(axis=-1), total[..., 1:].sum(axis=-1)  # x is 0 in the first child, 1 in the second
+    spread = (n * sx - sx**2) * (n * (counts @ classes**2).sum(axis=-1) - sy**2)
+    return _ratio(n * sxy - sx * sy, np.sqrt(np.maximum(spread, 0)))
 
 
 def _rest_of_gini(counts):
@@ -446,7 +441,7 @@ def averaged(score: Score, parts: int) -> Score:
     parts = int(parts)
 
     def mean_of_parts(counts: np.ndarray) -> np.ndarray:
-        return np.mean(score.function(np.moveaxis(_by_part(counts, parts), -2, 0)), axis=0)
+        return np.mean(score.function(np.swapaxes(_by_part(counts, parts), -3, -2)), axis=-1)
 
     def mean_of_rests(counts: np.ndarray) -> np.ndarray:
         return np.mean(score.rest(_by_part(np.asarray(counts), parts)), axis=-1)

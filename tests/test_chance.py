@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from dpforest import chance as door
-from dpforest import mechanisms
+from dpforest import keyed, mechanisms
 from dpforest.chance import NotEnumerableError, Replay, Secure, Seeded, outcomes
 
 LAWS = {"exponential": mechanisms.exponential_law, "permute-and-flip": mechanisms.permute_and_flip_law}
@@ -35,6 +35,11 @@ def fits(values, expected: dict) -> float:
     support = [value for value, p in expected.items() if p > 0]
     wanted = [len(values) * float(expected[value]) for value in support]
     return stats.chisquare([counted[value] for value in support], wanted).pvalue
+
+
+def numbers(n: int) -> np.ndarray:
+    """What tells n records of a table apart."""
+    return np.arange(n, dtype=np.uint64)
 
 
 def geometric_cells(rate: float, tail: int) -> dict:
@@ -64,7 +69,17 @@ def draws(source, n: int) -> dict[str, tuple[list, dict]]:
         ),
     }
     one = [math.exp(-1) / math.factorial(k) for k in range(6)]
-    every["poisson"] = source.poisson(n).clip(max=6).tolist(), dict(enumerate([*one, 1 - sum(one)]))
+    pairs = source.copies(2, numbers(n)).clip(max=6).T.tolist()  # of a record in two trees
+    cells = dict(enumerate([*one, 1 - sum(one)]))
+    every["copies"] = [copies for pair in pairs for copies in pair], cells
+    grouped = [(min(a, 2), min(b, 2)) for a, b in pairs]
+    three = [one[0], one[1], 1 - one[0] - one[1]]
+    every["copies in two trees"] = grouped, {(a, b): three[a] * three[b] for a in range(3) for b in range(3)}
+    every["coins"] = source.coins(5, numbers(n)).tolist(), dict.fromkeys(range(5), 1 / 5)
+    twice = zip(source.coins(3, numbers(n)).tolist(), source.coins(3, numbers(n)).tolist(), strict=True)
+    every["two coins of a record"] = list(twice), dict.fromkeys(product(range(3), repeat=2), 1 / 9)
+    pairs = source.coins(3, numbers(2 * n)).reshape(n, 2).tolist()
+    every["coins of two records"] = list(map(tuple, pairs)), dict.fromkeys(product(range(3), repeat=2), 1 / 9)
     for kind, law in LAWS.items():
         chosen = source.select(kind, law, table, np.full(n, 0.8)).tolist()
         every[kind] = chosen, dict(enumerate(law(vector, 0.8)))
@@ -161,6 +176,27 @@ def test_seeded_noise_is_off_at_infinite_rate_only():
     assert noise.dtype == np.int64
 
 
+def test_seeded_coins_are_those_of_one_key_whoever_asks():
+    """What makes a model from blocks the model from memory: a key, and then nothing but the record's own number."""
+    ids = np.array([5, 2**64 - 1, 0, 5, 17], dtype=np.uint64)
+    coins, copies = Seeded(3).coins(1000, ids), Seeded(3).copies(4, ids)
+    source = Seeded(3)
+    np.testing.assert_array_equal(coins, keyed.coins(source.key(), ids, 1000))
+    source = Seeded(3)
+    np.testing.assert_array_equal(copies, [keyed.copies(source.key(), ids) for _ in range(4)])
+    assert coins[0] == coins[3]
+    assert copies[:, 0].tolist() == copies[:, 3].tolist()
+    # the draws that follow do not depend on the records
+    for few, many in ((ids[:0], ids), (ids[:2], ids)):
+        for ask in (lambda source, who: source.coins(7, who), lambda source, who: source.copies(3, who)):
+            after = []
+            for who in (few, many):
+                source = Seeded(5)
+                ask(source, who)
+                after.append(source.integers(1 << 60, 3).tolist())
+            assert after[0] == after[1]
+
+
 # -- replay ------------------------------------------------------------------------------------------------------
 
 
@@ -224,6 +260,7 @@ def test_replay_enumerates_the_uniform_draws():
         (lambda c: tuple(map(tuple, c.subsets(4, 2, 1).tolist())), [(s,) for s in combinations(range(4), 2)]),
         (lambda c: tuple(c.permutation(4).tolist()), list(permutations(range(4)))),
         (lambda c: tuple(c.integers(4, 0).tolist()), [()]),
+        (lambda c: tuple(c.coins(3, numbers(2)).tolist()), list(product(range(3), repeat=2))),
         (lambda c: "no draw", ["no draw"]),
     ):
         branches = list(outcomes(program))
@@ -266,7 +303,9 @@ def test_replay_refuses_what_it_cannot_enumerate():
         list(outcomes(lambda chance: mechanisms.two_sided_geometric([1, 2], [1.0, math.inf], chance)))
     assert not Replay().two_sided_geometric(np.array(math.inf), (3,)).any()  # noise turned off
     with pytest.raises(NotEnumerableError, match="Poisson number has infinitely many values"):
-        Replay().poisson(1)
+        Replay().copies(2, numbers(3))
+    with pytest.raises(NotEnumerableError, match="not the keys"):
+        Replay().key()
     with pytest.raises(ValueError, match="without a possible outcome"):
         Replay().select("any", lambda s, r: [[Fraction(0)]], [[0]], None)
 
@@ -275,7 +314,7 @@ def test_replay_refuses_what_it_cannot_enumerate():
 
 
 def test_secure_draws_follow_their_laws():
-    # it cannot be seeded, so the threshold is generous: seven tests at 1e-6 fail by chance once in 140 000 runs
+    # it cannot be seeded, so the threshold is generous: eleven tests at 1e-6 fail by chance once in 90 000 runs
     for verb, (values, law) in draws(secure(), 3000).items():
         assert fits(values, law) > 1e-6, verb
 
@@ -310,7 +349,7 @@ def test_secure_poisson_numbers_are_exact():
     """
     for n in range(1, 7):
         law: dict = {}
-        for found, p in outcomes(lambda chance: int(Halted(chance, n).poisson(1)[0]), Exact()):  # noqa: B023
+        for found, p in outcomes(lambda chance: int(Halted(chance, n).copies(1, numbers(1))[0, 0]), Exact()):  # noqa: B023
             law[found] = law.get(found, 0) + p
         assert law == fixed_points(n)
         fixed = Counter(sum(i == j for i, j in enumerate(order)) for order in permutations(range(n)))
@@ -321,10 +360,12 @@ def test_secure_poisson_numbers_are_exact():
             assert abs(float(law.get(k, 0)) - limit) < 1 / math.factorial(k) / math.factorial(n - k + 1)
     # two at once are independent
     pairs: dict = {}
-    for found, p in outcomes(lambda chance: tuple(Halted(chance, 4).poisson(2).tolist()), Exact()):
-        pairs[found] = pairs.get(found, 0) + p
     four = fixed_points(4)
-    assert pairs == {(a, b): four[a] * four[b] for a in four for b in four}
+    for trees, records in ((1, 2), (2, 1)):
+        pairs.clear()
+        for found, p in outcomes(lambda c: tuple(Halted(c, 4).copies(trees, numbers(records)).flat), Exact()):  # noqa: B023
+            pairs[found] = pairs.get(found, 0) + p
+        assert pairs == {(a, b): four[a] * four[b] for a in four for b in four}
 
 
 def test_secure_integers_are_not_biased_by_the_modulus():
@@ -382,7 +423,8 @@ def test_secure_says_what_to_install(monkeypatch):
 
 def test_every_source_has_every_verb():
     verbs = [name for name, value in vars(door.Chance).items() if callable(value) and not name.startswith("_")]
-    assert {"integers", "subsets", "permutation", "poisson", "select", "two_sided_geometric"} <= set(verbs)
+    wanted = "integers", "subsets", "permutation", "coins", "copies", "key", "weighted", "select", "two_sided_geometric"
+    assert set(verbs) == set(wanted)
     for source in (Seeded, Replay, Secure):
         for verb in verbs:
             asked, given = (inspect.signature(getattr(c, verb)).parameters for c in (door.Chance, source))
@@ -397,9 +439,16 @@ def test_shapes_of_uniform_draws(make):
     assert source.subsets(3, 3, 2).tolist() == [[0, 1, 2]] * 2
     assert source.subsets(3, 0, 2).shape == (2, 0)
     assert source.subsets(3, 2, 0).shape == (0, 2)
+    assert source.coins(1, numbers(3)).tolist() == [0, 0, 0]
+    assert source.coins(4, numbers(0)).shape == (0,)
+    assert source.coins(4, numbers(3)).dtype == np.int64
     if not isinstance(source, Replay):
-        assert source.poisson(0).shape == (0,)
-        assert source.poisson(3).dtype == np.int64
+        assert source.copies(2, numbers(0)).shape == (2, 0)
+        assert source.copies(0, numbers(2)).shape == (0, 2)
+        assert source.copies(2, numbers(3)).shape == (2, 3)
+        assert source.copies(2, numbers(3)).dtype == np.int64
+        assert all(0 <= word < 1 << 64 for word in source.key())
+        assert source.key() != source.key()
     assert source.permutation(1).tolist() == [0]
     assert sorted(source.permutation(5).tolist()) == list(range(5))
     with pytest.raises((ValueError, ZeroDivisionError)):

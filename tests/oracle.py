@@ -675,3 +675,65 @@ def splits_of_one(parts: int, steps: int):
     """Every way to cut one into that many positive parts, each a whole number of steps."""
     for cuts in combinations(range(1, steps), parts - 1):
         yield [Fraction(b - a, steps) for a, b in pairwise((0, *cuts, steps))]
+
+
+# ---- the MapReduce tree by correlation -------------------------------------------------------------------------
+
+
+def signed_square(table) -> Fraction:
+    """:func:`pearson` of a table (sides, classes) of counts, by whole numbers alone."""
+    cells = [(side, code, n) for side, row in enumerate(table) for code, n in enumerate(row)]
+
+    def total(*powers) -> int:
+        return sum(n * side ** powers[0] * code ** powers[1] for side, code, n in cells)
+
+    size = total(0, 0)
+    covariance = size * total(1, 1) - total(1, 0) * total(0, 1)
+    spread = (size * total(2, 0) - total(1, 0) ** 2) * (size * total(0, 2) - total(0, 1) ** 2)
+    return Fraction(covariance * abs(covariance), spread) if spread else Fraction(0)
+
+
+def side(square, other, gap) -> int:
+    """Sign of ``root(other) - root(square) - gap``, exactly; a square carries its root's sign, and ``gap >= 0``.
+
+    ``gap + root(square)`` is negative iff ``square < -gap^2``, and its square is ``gap^2 + |square| + 2 gap
+    root(square)``: so the question is whether a fraction exceeds a multiple of one root.
+    """
+    sign = 1 if square >= -(gap**2) else -1
+    rest, multiple = other - sign * (gap**2 + abs(square)), sign * (2 * gap) ** 2 * square
+    return (rest * abs(rest) > multiple) - (rest * abs(rest) < multiple)
+
+
+def slots(records, parts: int) -> list[tuple]:
+    """Record number i of a list in part ``i mod parts``: dealt out like cards."""
+    return [tuple(records[first::parts]) for first in range(parts)]
+
+
+def best_attributes(data, features: int) -> set[int]:
+    """The binary features of (features..., class) records whose correlation with the class is largest in size."""
+    found = [abs(pearson(tuple((record[k], record[-1]) for record in data))) for k in range(features)]
+    return {k for k, value in enumerate(found) if value == max(found)}
+
+
+def smallest_argmax_flip(features: int, relation: str, size: int):
+    """The first neighbours whose best attributes are two different single ones, both with two classes, or None."""
+    for one, other in pairs(list(product((0, 1), repeat=features + 1)), size, relation):
+        if min(len({record[-1] for record in data}) for data in (one, other)) > 1:
+            best = [best_attributes(data, features) for data in (one, other)]
+            if max(map(len, best)) == 1 and best[0] != best[1]:
+                return one, other
+    return None
+
+
+def chosen_path(features: int, height: int, agreeing: int, base, leaf):
+    """P(the agreeing features are chosen, level by level, and the leaf counts no more than there were) of D over D'.
+
+    D is the record (0, ..., 0; 0).  D' has one more, of class 1, with 0 in the ``agreeing`` features and 1 in the
+    others.  A feature has weight ``base`` to the power of |correlation|, which is 0 on D, and on D' 1 for the others;
+    it is used once on a path.  The count of class 1 is below its new mean with probability ``1 / leaf`` of the old.
+    """
+    ratio = leaf
+    for level in range(height):
+        left = agreeing - level
+        ratio *= (left + (features - agreeing) * base) / (features - level)
+    return ratio

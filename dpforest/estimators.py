@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -47,6 +47,9 @@ class PrivateEstimator(Predictor):
     has the parameters ``epsilon``, ``schema``, ``n_bins``, ``relation``, ``variant``, ``source``,
     ``random_state`` and ``n_jobs``.
     """
+
+    #: What ``"auto"`` stands for, by variant and parameter.
+    _AUTO: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     def fit(self, X, y, *, key=None):
         """Learn from the records.
@@ -141,6 +144,11 @@ class PrivateEstimator(Predictor):
     def _promise(self, epsilon: float) -> float:
         """What is proved of every run: ``epsilon``, unless a published algorithm is known to cost more."""
         return epsilon
+
+    def _option(self, name: str):
+        """A parameter; in place of ``"auto"`` what that stands for in this variant."""
+        value = getattr(self, name)
+        return self._AUTO[self.variant][name] if isinstance(value, str) and value == "auto" else value
 
     def _check_parameters(self) -> None:
         check_choice(self.variant, "variant", ("proved", "published"))

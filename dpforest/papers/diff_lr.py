@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 
@@ -105,6 +106,11 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
     Zheng and Zou, 2016; only a description could be read, see the module.
     """
 
+    _AUTO: ClassVar = {
+        "published": {"split": "proportional", "fit_intercept": False, "clip": False},
+        "proved": {"split": "optimal", "fit_intercept": True, "clip": True},
+    }
+
     def __init__(
         self, *, epsilon=1.0, schema=None, split="auto", fit_intercept="auto", repair="auto", ridge="auto",
         clip="auto", n_bins=255, relation="add-remove", variant="proved", source="seeded", random_state=None,
@@ -126,7 +132,7 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
 
     def _grow(self, curator, chance, schema, ledger, epsilon):
         published = self.variant == "published"
-        intercept = not published if self.fit_intercept == "auto" else self.fit_intercept
+        intercept = self._option("fit_intercept")
         coding = "centred" if intercept and not published else "unit"
         design = Design.of(schema, self.n_bins, coding, intercept)
         rates = self._rates(design, epsilon)
@@ -134,8 +140,7 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
         second = rates[-1].product  # the weight of all second-degree sums of two columns
         solved = self._as_published if published else self._centred if intercept else self._through_zero
         slopes, height = solved(noisy, design, second, curator)
-        clip = not published if self.clip == "auto" else self.clip
-        return LinearModel(coding, "identity", clip, np.array([height]), slopes[None])
+        return LinearModel(coding, "identity", self._option("clip"), np.array([height]), slopes[None])
 
     @claim("pub-diff-lr", "thm-diff-lr-split")
     def _rates(self, design: Design, epsilon: float) -> list[Weights]:
@@ -152,7 +157,7 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
             parts = [replace(terms, within=0.0, **known).only(*kinds) for kinds in PARTS[1:]]
             sensitivities = [design.loss(part, self.relation) for part in parts]
         counts = [int((design.matrix(part) > 0).sum()) for part in parts]
-        each = shares(sensitivities, counts, self._split())
+        each = shares(sensitivities, counts, self._option("split"))
         return [
             part.scaled(epsilon * share / delta) if delta else part  # a part without sums costs nothing
             for part, share, delta in zip(parts, each, sensitivities, strict=True)
@@ -188,11 +193,6 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
             "ridge": ridge if self.ridge == "auto" else float(self.ridge) * noise_sd(second),
             "repair": "shrink" if self.repair == "auto" else self.repair,
         }
-
-    def _split(self) -> str:
-        if self.split == "auto":
-            return "proportional" if self.variant == "published" else "optimal"
-        return self.split
 
     def _ridge(self, default: float) -> float:
         return default if self.ridge == "auto" else float(self.ridge)

@@ -34,7 +34,7 @@ __all__ = ["DiffPETsClassifier", "DiffPETsRegressor"]
 HEAD_START = 6.0  # of *stop*
 TALL = 10  # height beyond which the default would make more leaves than a table has records
 LEAVES = ("counts", "label")
-LETTER = {"max_features": "sqrt", "cuts_per_feature": 1}  # what "auto" stands for as published
+LETTER = {"max_features": "sqrt", "cuts_per_feature": 1}  # the paper's candidates, which the regressor keeps
 SOURCE = "DiffPETs algorithm 2"
 PURITY = "which nodes hold a single class", f"{SOURCE}, termination"
 ERROR = "which nodes have an error below the threshold", f"{SOURCE}, termination"
@@ -46,7 +46,6 @@ class _DiffPETs(PrivateEstimator):
     """What the classifier and the regressor share."""
 
     _SCORES: ClassVar[Mapping[str, scores.Score]]
-    _REPAIRED: ClassVar[Mapping[str, str | int]]  # what "auto" stands for if proved
 
     def _grow(self, curator, chance, schema, ledger, epsilon):
         published = self.variant == "published"
@@ -96,13 +95,6 @@ class _DiffPETs(PrivateEstimator):
 
     def _score(self) -> scores.Score:
         return self._SCORES[self.criterion]
-
-    def _option(self, name: str):
-        """A parameter, ``"auto"`` replaced by what the paper has, or by the default of the proved variant."""
-        value = getattr(self, name)
-        if isinstance(value, str) and value == "auto":
-            return LETTER[name] if self.variant == "published" else self._REPAIRED[name]
-        return value
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -226,7 +218,9 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     _SCORES: ClassVar[Mapping[str, scores.Score]] = {
         name: score for name, score in scores.CLASSIFICATION.items() if not score.needs_cap
     }
-    _REPAIRED: ClassVar[Mapping[str, str | int]] = {"max_features": "all", "cuts_per_feature": 8}
+    _AUTO: ClassVar = {
+        "published": LETTER, "proved": {"max_features": "all", "cuts_per_feature": 8}
+    }  # fmt: skip
 
     def __init__(
         self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=None, max_features="auto",
@@ -351,7 +345,7 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
     """
 
     _SCORES: ClassVar[Mapping[str, scores.Score]] = scores.REGRESSION
-    _REPAIRED: ClassVar[Mapping[str, str | int]] = {"max_features": "sqrt", "cuts_per_feature": 1}
+    _AUTO: ClassVar = {"published": LETTER, "proved": LETTER}
 
     def __init__(
         self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=None, max_features="auto",

@@ -8,6 +8,7 @@ where the published budget falls short and what the repair gains.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,6 +32,8 @@ __all__ = ["DiffPRFClassifier"]
 
 VOTES = ("counts", "majority")
 HEAD_START = 6.0  # of *stop*, as in eDPRF
+#: What the letter of the paper fixes; a vote is read off the noisy counts, and either may be released.
+LETTER = ("sampling", "selection", "budget", "calibration", "stop")
 SIZE = "the number of records", "DiffPRF, the sensitivity of information gain"
 
 
@@ -114,6 +117,17 @@ class DiffPRFClassifier(PrivateForestClassifier):
     >>> model.predict([[0.1], [0.9]]).tolist()
     ['no', 'yes']
     """
+
+    _AUTO: ClassVar = {
+        "published": {
+            "sampling": "bootstrap", "selection": "exponential", "criterion": "information-gain", "budget": "uniform",
+            "calibration": "sensitivity", "vote": "majority", "stop": "count",
+        },
+        "proved": {
+            "sampling": "all", "selection": "permute-and-flip", "criterion": "gini", "budget": "aligned-uniform",
+            "calibration": "range", "vote": "counts", "stop": "candidate",
+        },
+    }  # fmt: skip
 
     def __init__(
         self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=5, max_features="sqrt", n_bins=10,
@@ -211,12 +225,6 @@ class DiffPRFClassifier(PrivateForestClassifier):
         """The public cap, where a tree sees no record twice."""
         return math.inf if self._option("sampling") == "poisson" else float(self.n_max)
 
-    def _option(self, name: str) -> str:
-        value = getattr(self, name)
-        if value != "auto":
-            return value
-        return (PUBLISHED if self.variant == "published" else PROVED)[name]
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count(self.n_estimators, "n_estimators")
@@ -250,16 +258,3 @@ class DiffPRFClassifier(PrivateForestClassifier):
         score.range(self.relation, self._cap())  # refuses a missing cap
         if self._option("stop") == "candidate" and score.rest is None:
             raise ValueError(f"criterion={score.name!r} has no stop candidate in its range: use stop='never'")
-
-
-#: What ``"auto"`` stands for, by variant.
-PUBLISHED = {
-    "sampling": "bootstrap", "selection": "exponential", "criterion": "information-gain", "budget": "uniform",
-    "calibration": "sensitivity", "vote": "majority", "stop": "count",
-}  # fmt: skip
-PROVED = {
-    "sampling": "all", "selection": "permute-and-flip", "criterion": "gini", "budget": "aligned-uniform",
-    "calibration": "range", "vote": "counts", "stop": "candidate",
-}  # fmt: skip
-#: What the letter of the paper fixes; a vote is read off the noisy counts, and either may be released.
-LETTER = ("sampling", "selection", "budget", "calibration", "stop")

@@ -7,6 +7,8 @@ intervals are equally long.  The chapter *Rivals* has the claims.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from dpforest import budgets, scores
@@ -28,6 +30,8 @@ __all__ = ["DiffPRFsClassifier"]
 
 VOTES = ("counts", "majority")
 HEAD_START = 6.0  # of *stop*, as in eDPRF
+#: What the letter of the paper fixes; a vote is read off the noisy counts, and either may be released.
+LETTER = ("sampling", "two_stage", "selection", "budget", "calibration", "stop")
 PURITY = "which nodes hold a single class", "DiffPRFs, the condition that ends a branch"
 CRITERIA = tuple(name for name, score in scores.CLASSIFICATION.items() if not score.needs_cap)
 
@@ -104,6 +108,17 @@ class DiffPRFsClassifier(PrivateForestClassifier):
     >>> model.predict([[0.1], [0.9]]).tolist()
     ['no', 'yes']
     """
+
+    _AUTO: ClassVar = {
+        "published": {
+            "sampling": "bootstrap", "two_stage": True, "selection": "exponential", "budget": "uniform",
+            "calibration": "sensitivity", "vote": "majority", "stop": "purity",
+        },
+        "proved": {
+            "sampling": "all", "two_stage": False, "selection": "permute-and-flip", "budget": "aligned-uniform",
+            "calibration": "range", "vote": "counts", "stop": "candidate",
+        },
+    }  # fmt: skip
 
     def __init__(
         self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=5, max_features="sqrt", n_bins=32,
@@ -200,12 +215,6 @@ class DiffPRFsClassifier(PrivateForestClassifier):
             counts = one_vote(counts)
         growth.settle(leaves, counts)
 
-    def _option(self, name: str):
-        value = getattr(self, name)
-        if value != "auto":
-            return value
-        return (PUBLISHED if self.variant == "published" else PROVED)[name]
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count(self.n_estimators, "n_estimators")
@@ -294,16 +303,3 @@ class Splits:
         children[first[cut], 1, owner] = code
         children[first[cut] + 1, 0, owner] = code + 1
         return children
-
-
-#: What ``"auto"`` stands for, by variant.
-PUBLISHED = {
-    "sampling": "bootstrap", "two_stage": True, "selection": "exponential", "budget": "uniform",
-    "calibration": "sensitivity", "vote": "majority", "stop": "purity",
-}  # fmt: skip
-PROVED = {
-    "sampling": "all", "two_stage": False, "selection": "permute-and-flip", "budget": "aligned-uniform",
-    "calibration": "range", "vote": "counts", "stop": "candidate",
-}  # fmt: skip
-#: What the letter of the paper fixes; a vote is read off the noisy counts, and either may be released.
-LETTER = ("sampling", "two_stage", "selection", "budget", "calibration", "stop")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from dpforest.tree import MAX_NODES, Forest, Frontier, Growth, grow_chosen, one_
 __all__ = ["DPsAdaBoostClassifier"]
 
 HELD_OUT = 0.3
-SUBSPACE = {"published": 5, "proved": 10}  # features of a node where max_features is "auto"
 #: Utilities that stay within their sensitivity where records have weights: sums over the children, not shares.
 CRITERIA = ("gini", "gini-gain", "majority")
 DELTA = 2.0  # the paper's sensitivity of the Gini index
@@ -150,6 +150,10 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     ['no', 'yes']
     """
 
+    _AUTO: ClassVar = {
+        "published": {"max_features": 5}, "proved": {"max_features": 10}
+    }  # fmt: skip
+
     def __init__(
         self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=3, max_features="auto", cuts_per_feature=4,
         n_bins=32, relation="add-remove", variant="proved", votes="real", weights="capped", learning_rate=1.0,
@@ -186,7 +190,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     def _grow_round(self, growth, curator, chance, schema, epsilon, grown):
         shares = budgets.Shares("aligned-uniform", epsilon, self.max_depth + 1, self.leaf_share)
         ordered = np.array([name in schema.numeric for name in schema.columns])
-        size = n_candidates(self._subspace(), schema.n_features)
+        size = n_candidates(self._option("max_features"), schema.n_features)
 
         def draw(frontier: Frontier):
             return random_cuts(chance, curator.cardinalities, ordered, len(frontier), size, self.cuts_per_feature)
@@ -215,7 +219,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         """Algorithm 1, pruned: a tree with one vote in each leaf.  ``epsilon`` is the share of a level."""
         # the largest weight is taken for the sensitivity of a count of records: the curator would use 1, or 2
         louder = HISTOGRAM_SENSITIVITY[self.relation] / peek(curator.peek_largest_weight, WEIGHTS)
-        size = n_candidates(self._subspace(), len(ordered))
+        size = n_candidates(self._option("max_features"), len(ordered))
         cuts = Cuts(curator.cardinalities, ordered)
         growth.begin(number)
         levels: list[Frontier] = []
@@ -276,16 +280,11 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         values[nodes] = one_vote(curator.count_classes(pruned, nodes, scopes[cut], height * budget))
         return replace(pruned, values=values)
 
-    def _subspace(self):
-        """``max_features``, with what ``"auto"`` stands for."""
-        automatic = isinstance(self.max_features, str) and self.max_features == "auto"
-        return SUBSPACE[self.variant] if automatic else self.max_features
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
         check_count(self.cuts_per_feature, "cuts_per_feature")
-        n_candidates(self._subspace(), 1)  # refuses what it does not know
+        n_candidates(self._option("max_features"), 1)  # refuses what it does not know
         check_choice(self.selection, "selection", SELECTIONS)
         check_choice(self.criterion, "criterion", CRITERIA)
         check_choice(self.stop, "stop", ("candidate", "never"))

@@ -8,6 +8,8 @@ repair holds.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from dpforest import budgets, scores
@@ -111,6 +113,11 @@ class EDPRFClassifier(PrivateForestClassifier):
     []
     """
 
+    _AUTO: ClassVar = {
+        "published": {"calibration": "sensitivity", "stop": "purity"},
+        "proved": {"calibration": "range", "stop": "candidate"},
+    }
+
     def __init__(
         self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=5, n_bins=10, relation="add-remove",
         variant="proved", selection="permute-and-flip", criterion="gini", budget="aligned", calibration="auto",
@@ -139,8 +146,7 @@ class EDPRFClassifier(PrivateForestClassifier):
 
     def _grow(self, curator, chance, schema, ledger, epsilon):
         published = self.variant == "published"
-        stop = {"auto": "purity" if published else "candidate"}.get(self.stop, self.stop)
-        calibration = {"auto": "sensitivity" if published else "range"}.get(self.calibration, self.calibration)
+        stop = self._option("stop")
         growth = Growth(
             self.n_estimators, schema.n_features, schema.n_classes, ledger,
             "equal-split" if published else "assignment", self.max_nodes,
@@ -156,31 +162,33 @@ class EDPRFClassifier(PrivateForestClassifier):
             if stop == "purity":
                 what, where = PURITY
                 splittable &= ~pure(curator.peek(growth, frontier.nodes, what=what, where=where))
-            self._settle(growth, curator, frontier[~splittable], shares.leaf(level, stopped=False), calibration)
+            self._settle(growth, curator, frontier[~splittable], shares.leaf(level, stopped=False))
             inner = frontier[splittable]
             if not len(inner):
                 break
             choice = curator.choose_feature(
                 growth, inner.nodes, inner.scopes, inner.unused, shares.branch(level),
-                score=scores.CLASSIFICATION[self.criterion], mechanism=self.selection, calibration=calibration,
-                stop_margin=self.stop_margin if stop == "candidate" else None, n_max=self.n_max,
+                score=scores.CLASSIFICATION[self.criterion], mechanism=self.selection,
+                calibration=self._option("calibration"), stop_margin=self.stop_margin if stop == "candidate" else None,
+                n_max=self.n_max,
             )  # fmt: skip
             arities = np.where(choice == STOP, 0, curator.cardinalities[choice])
             grows = (choice != STOP) & growth.room(arities)
             # a node that stops has paid for its selection: thm-stop-budget
-            self._settle(growth, curator, inner[~grows], shares.leaf(level, stopped=True), calibration)
+            self._settle(growth, curator, inner[~grows], shares.leaf(level, stopped=True))
             growth.branch(inner[grows], choice[grows], arities[grows])
         return growth.release()
 
-    def _settle(self, growth, curator, leaves, epsilon, calibration) -> None:
+    def _settle(self, growth, curator, leaves, epsilon) -> None:
         if not len(leaves):
             return
         if self.leaf == "counts":
             growth.settle(leaves, curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon))
         else:
             label = curator.choose_label(
-                growth, leaves.nodes, leaves.scopes, epsilon, mechanism=self.selection, calibration=calibration
-            )
+                growth, leaves.nodes, leaves.scopes, epsilon, mechanism=self.selection,
+                calibration=self._option("calibration"),
+            )  # fmt: skip
             growth.settle(leaves, votes(label, curator.n_classes))
 
     def _check_parameters(self) -> None:
@@ -205,7 +213,7 @@ class EDPRFClassifier(PrivateForestClassifier):
                 asked["criterion"] = self.criterion
             if asked:
                 raise ValueError(f"variant='published' is the paper to the letter, so not with {asked}: use 'proved'")
-        elif self.stop in ("auto", "candidate") and scores.CLASSIFICATION[self.criterion].rest is None:
+        elif self._option("stop") == "candidate" and scores.CLASSIFICATION[self.criterion].rest is None:
             raise ValueError(f"criterion={self.criterion!r} has no stop candidate in its range: use stop='never'")
         elif self.stop == "purity":
             raise ValueError("stop='purity' reads the data unpaid, so no proof covers it; use variant='published'")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,10 +41,13 @@ class _FunctionalMechanism(PrivateEstimator):
     """Both estimators: the noisy sums, and what is made of them."""
 
     _LOGISTIC = False
+    _AUTO: ClassVar = {
+        "published": {"fit_intercept": False, "clip": False}, "proved": {"fit_intercept": True, "clip": True}
+    }  # fmt: skip
 
     def _grow(self, curator, chance, schema, ledger, epsilon):
         published = self.variant == "published"
-        intercept = not published if self.fit_intercept == "auto" else self.fit_intercept
+        intercept = self._option("fit_intercept")
         coding = "centred" if intercept and not published else "unit"
         if published:
             # one model for a target or for two classes; else one against the rest, each with a share of the budget
@@ -227,7 +231,7 @@ class FunctionalMechanismRegressor(_FunctionalMechanism, LinearRegressor):
         self.n_jobs = n_jobs
 
     def _clips(self) -> bool:
-        return self.variant == "proved" if self.clip == "auto" else self.clip
+        return self._option("clip")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

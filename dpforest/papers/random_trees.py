@@ -5,6 +5,8 @@ The structure of the trees is drawn without looking at the data; only the leaves
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from dpforest.estimators import (
@@ -29,6 +31,10 @@ TALL = 10
 class _RandomTrees(PrivateEstimator):
     """The random trees of both kinds: a subclass says what a leaf is asked for, and how many numbers that gives."""
 
+    _AUTO: ClassVar = {
+        "published": {"split": "multiway"}, "proved": {"split": "binary"}
+    }  # fmt: skip
+
     def __init__(
         self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=None, split="auto", n_bins=32,
         relation="add-remove", variant="proved", max_nodes=MAX_NODES, source="seeded", random_state=None, n_jobs=None,
@@ -50,7 +56,7 @@ class _RandomTrees(PrivateEstimator):
         depth = self._height(curator, schema)
         growth = Growth(self.n_estimators, schema.n_features, self._width(schema), ledger, "sequential", self.max_nodes)
         ordered = np.array([name in schema.numeric for name in schema.columns])
-        if self.split == "binary" or (self.split == "auto" and self.variant == "proved"):
+        if self._option("split") == "binary":
             least = self.n_estimators * (2 ** (depth + 1) - 1)
             if least > self.max_nodes:
                 raise ValueError(_too_deep(depth, least, self.max_nodes))

@@ -250,10 +250,7 @@ def leaf_noise(model) -> LeafNoise:
     budget = {(at, by): shares.leaf(at, by) for at, by in set(zip(level.tolist(), stopped.tolist(), strict=True))}
     epsilon = np.array([budget[pair] for pair in zip(level.tolist(), stopped.tolist(), strict=True)])
     unit: float = HISTOGRAM_SENSITIVITY[model.relation]
-    calibration = {"auto": "sensitivity" if model.variant == "published" else "range"}.get(
-        model.calibration, model.calibration
-    )
-    if model.leaf == "label" and calibration == "sensitivity":
+    if model.leaf == "label" and model._option("calibration") == "sensitivity":
         unit = 2 * scores.majority.sensitivity(model.relation)
     return LeafNoise(model.leaf, epsilon / unit, shared=model.n_estimators == 1, mechanism=model.selection)
 

@@ -97,9 +97,7 @@ def _sampling(model) -> str:
     """Which records a tree sees, by name."""
     if not hasattr(model, "sampling"):
         return "all"
-    if model.variant == "published":
-        return "bootstrap"
-    return "all" if model.sampling == "auto" else model.sampling
+    return "bootstrap" if model.variant == "published" else model._option("sampling")
 
 
 def _sharing(model) -> str:

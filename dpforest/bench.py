@@ -104,7 +104,7 @@ def synthetic_schema(*, regression: bool = False) -> Schema:
 
 def write_parquet(
     folder: str | os.PathLike, n_rows: int, seed: int = 7, *,
-    files: int = 1, group: int = 1 << 20, regression: bool = False,
+    files: int = 1, group: int = 1 << 20, regression: bool = False, key: bool = False,
 ) -> list[Path]:  # fmt: skip
     """Write a table like that of :func:`synthetic`, of any size: it is drawn and written a row group at a time.
 
@@ -123,6 +123,8 @@ def write_parquet(
     group : int
         Rows of a row group.
     regression : bool
+    key : bool
+        Also write the column ``id``, which holds each row's place in the table.
 
     Returns
     -------
@@ -135,13 +137,15 @@ def write_parquet(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     types = {**dict.fromkeys(synthetic_schema().columns, "float32"), "y": "float32" if regression else "int8"}
+    types |= {"id": "int64"} if key else {}
     schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in types.items()])
     paths = [folder / f"part-{number:04d}.parquet" for number in range(files)]
     for path, groups in zip(paths, np.array_split(np.arange(-(-n_rows // group)), files), strict=True):
         with pq.ParquetWriter(path, schema) as writer:
             for number in groups.tolist():
                 columns, y = _draw(min(group, n_rows - number * group), Seeded([seed, number]), regression)
-                arrays = [values.astype(types[name]) for name, values in {**columns, "y": y}.items()]
+                columns |= {"y": y} | ({"id": number * group + np.arange(len(y))} if key else {})
+                arrays = [columns[name].astype(kind) for name, kind in types.items()]
                 writer.write_table(pa.table(arrays, schema=schema), row_group_size=group)
     return paths
 

@@ -412,9 +412,9 @@ def random_masks(chance: Chance, cardinalities, ordered) -> np.ndarray:
     return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
 
 
-def votes(labels: np.ndarray, n_classes: int) -> np.ndarray:
-    """One vote of each leaf for its label: int64, shape (n_leaves, n_classes)."""
-    return np.eye(n_classes, dtype=np.int64)[labels]
+def votes(said: np.ndarray, n_classes: int) -> np.ndarray:
+    """One vote of each leaf for the class that it says: int64, shape (n_leaves, n_classes)."""
+    return np.eye(n_classes, dtype=np.int64)[said]
 
 
 def one_vote(counts: np.ndarray) -> np.ndarray:

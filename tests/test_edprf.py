@@ -460,7 +460,7 @@ def test_no_pair_of_one_split_beats_the_family():
 class Structure(EDPRFClassifier):
     """Releases the splits alone; its leaves are empty, and cost nothing."""
 
-    def _settle(self, growth, curator, leaves, epsilon, calibration):
+    def _settle(self, growth, curator, leaves, epsilon):
         growth.settle(leaves, np.zeros((len(leaves), curator.n_classes), dtype=np.int64))
 
 

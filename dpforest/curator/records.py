@@ -62,7 +62,7 @@ class Records:
 
     # -- who sees which record -------------------------------------------------------------------------------
 
-    @claim("thm-assignment", "thm-keyed-assignment")
+    @claim("thm-assignment", "thm-keyed-assignment", "cex-position-hash")
     def assign(self, n_trees: int) -> None:
         """Give each record to one tree, by a coin of its own that looks at nothing else.
 

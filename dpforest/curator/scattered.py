@@ -33,8 +33,8 @@ class Question:
     cardinalities : ndarray of int
     steps : tuple of (str, tuple)
         Methods of :class:`~dpforest.curator.records.Records` to call first, with their arguments.
-    name : str
-        The method that answers.
+    method : str
+        The one that answers.
     asked : tuple
         Its arguments.
     """
@@ -42,14 +42,19 @@ class Question:
     n_classes: int
     cardinalities: np.ndarray
     steps: tuple[tuple[str, tuple], ...]
-    name: str
+    method: str
     asked: tuple
+
+    @property
+    def name(self) -> str:
+        """What the pass does, for progress bars."""
+        return self.method.strip("_").replace("_", " ")
 
     def __call__(self, block: Block) -> tuple[np.ndarray]:
         records = _Piece(block, self.n_classes, self.cardinalities)
         for name, arguments in self.steps:
             getattr(records, name)(*arguments)
-        return (np.asarray(getattr(records, self.name)(*self.asked)),)
+        return (np.asarray(getattr(records, self.method)(*self.asked)),)
 
 
 class _Piece(Records):

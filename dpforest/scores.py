@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 
 import numpy as np
@@ -23,8 +23,8 @@ import numpy as np
 from dpforest.privacy import ADD_REMOVE, check_relation, claim
 
 __all__ = [
-    "CLASSIFICATION", "REGRESSION", "Score", "absolute_pearson", "averaged", "between", "gini", "gini_gain",
-    "information_gain", "majority", "mass_gap", "mean", "normalised_gini", "pearson", "sse", "variance",
+    "CLASSIFICATION", "REGRESSION", "Score", "absolute_pearson", "averaged", "between", "for_classes", "gini",
+    "gini_gain", "information_gain", "majority", "mass_gap", "mean", "normalised_gini", "pearson", "sse", "variance",
     "weighted_variance",
 ]  # fmt: skip
 
@@ -378,7 +378,7 @@ pearson = Score(
     "pearson", _pearson,
     lambda n: (1 + 1 / math.sqrt(2), 2.0),
     lambda n: (2 + math.sqrt(2), 4.0),
-    False, ("def-pearson",),
+    False, ("def-pearson", "thm-pearson-sensitivity"),
     """Pearson correlation of a cut's child index with the class code, 0 where it is undefined (:prf:ref:`def-pearson`).
     Not monotone; Δ = 1 + 1/sqrt(2) under add-remove, approached as records and classes grow, and 2 under replace-one.
     More records do not help.  R = 2 Δ, since a cut and its mirror image move against each other.
@@ -390,7 +390,7 @@ absolute_pearson = Score(
     "absolute-pearson", lambda counts: np.abs(_pearson(counts)),
     lambda n: (1.0, 1.0),
     lambda n: (2.0, 2.0),
-    False, ("def-pearson", "pub-pearson-cut", "cex-pearson-cut"),
+    False, ("def-pearson", "thm-pearson-sensitivity", "pub-pearson-cut", "cex-pearson-cut", "cex-pearson-decay"),
     """Absolute value of :data:`pearson`; Δ = 1 and R = 2 under both relations, whatever the number of records (R under
     add-remove is approached as the classes grow).  To publish the data value where it is largest, as the patent on
     MapReduce trees does, is not private at all (:prf:ref:`cex-pearson-cut`).
@@ -399,7 +399,38 @@ absolute_pearson = Score(
 )  # fmt: skip
 
 
-@claim("lem-parts")
+@claim("thm-pearson-sensitivity")
+def for_classes(score: Score, n_classes: int) -> Score:
+    """The score with the constants that hold for so many classes, where they are smaller than for more of them.
+
+    The absolute correlation of two classes has R = 1/2 + 1/sqrt(3) under add-remove, in place of 2
+    (:prf:ref:`thm-pearson-sensitivity`).  Every other score is returned as it is.
+
+    Parameters
+    ----------
+    score : Score
+    n_classes : int
+        Of the public schema.
+
+    Examples
+    --------
+    >>> round(for_classes(absolute_pearson, 2).range("add-remove"), 4)
+    1.0774
+    >>> for_classes(absolute_pearson, 3).range("add-remove")
+    2.0
+    """
+    if score is not absolute_pearson or n_classes != 2:
+        return score
+
+    def of_two_classes(counts: np.ndarray) -> np.ndarray:
+        if counts.shape[-1] > 2:
+            raise ValueError(f"the constants hold for two classes, not for {counts.shape[-1]}")
+        return absolute_pearson.function(counts)
+
+    return replace(score, function=of_two_classes, _range=lambda n: (1 / 2 + 1 / math.sqrt(3), 2.0))
+
+
+@claim("lem-parts", "cex-slot-parts", "cex-defined-parts")
 def averaged(score: Score, parts: int) -> Score:
     """Mean over the parts of the records of the score of each part.
 

@@ -638,3 +638,22 @@ def test_the_ledger_of_the_tree_adds_up(relation, options):
     assert model.guarantee_.epsilon == 1
     assert model.ledger_.epsilon <= 1 + 1e-9
     assert not model.ledger_.leaks
+
+
+@pytest.mark.claim("thm-pearson-sensitivity")
+def test_the_library_knows_the_range_of_two_classes():
+    two = scores.for_classes(scores.absolute_pearson, 2)
+    assert two.range(ADD_REMOVE) == pytest.approx(float(HALF + 1 / sympy.sqrt(3)), rel=1e-15)
+    assert two.range(REPLACE_ONE) == 2
+    assert two([[2, 1], [1, 2]]) == scores.absolute_pearson([[2, 1], [1, 2]])
+    assert scores.for_classes(scores.absolute_pearson, 3) is scores.absolute_pearson
+    assert scores.for_classes(scores.gini, 2) is scores.gini
+    with pytest.raises(ValueError, match="two classes"):
+        two(np.ones((2, 3)))
+    # the tree's selection takes it: the ledger is charged all of the budget, not more
+    X = np.random.default_rng(2).integers(2, size=(100, 2))
+    fit = PearsonTreeClassifier(schema=TWO, max_depth=1, stop="never", random_state=0).fit(X, X[:, 1])
+    assert fit.ledger_.epsilon == pytest.approx(1, rel=1e-9)
+    replaced = PearsonTreeClassifier(schema=TWO, max_depth=1, stop="never", relation=REPLACE_ONE, random_state=0)
+    replaced.fit(X, X[:, 1])
+    assert replaced.ledger_.total(ADD_REMOVE) <= 1 / 2 + 1e-9

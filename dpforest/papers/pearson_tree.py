@@ -163,11 +163,12 @@ class PearsonTreeClassifier(PrivateForestClassifier):
         parts = self._parts(schema)
         curator.divide(parts)
         growth = Growth(1, schema.n_features, schema.n_classes, ledger, "sequential", self.max_nodes)
-        score = scores.averaged(CRITERIA[self.criterion], parts)
+        score = CRITERIA[self.criterion]
         if self.variant == "published":
-            self._grow_letter(growth, curator, chance, ledger, score, epsilon)
+            self._grow_letter(growth, curator, chance, ledger, scores.averaged(score, parts), epsilon)
         else:
-            self._grow_proved(growth, curator, score, epsilon)
+            score = scores.for_classes(score, schema.n_classes)
+            self._grow_proved(growth, curator, scores.averaged(score, parts), epsilon)
         return growth.release()
 
     def _grow_proved(self, growth, curator, score, epsilon) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import queue
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from os import PathLike, fspath
+from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
+from dpforest.engines import parquet
 from dpforest.engines.table import EngineError, Found, Pass, Table, TableError, merge, missing_columns
 
 __all__ = ["Dask"]
@@ -38,13 +40,15 @@ class Dask(Table):
     Parameters
     ----------
     X : dask.dataframe.DataFrame, or path, glob or list of paths of Parquet files
-        Files are read by ``dask.dataframe.read_parquet``, and only the columns that are needed.  Each pass computes the
-        DataFrame anew, so persist what is dear, and what a second computation might change (a sample, random numbers).
-        A DataFrame made from a table in memory travels to a cluster with every pass, unless it is persisted there.
+        Each pass computes the DataFrame anew, so persist what is dear, and what a second computation might change (a
+        sample, random numbers).  One made from a table in memory travels to a cluster with every pass, unless it is
+        persisted there.  Paths name files that every worker can reach: they are read as
+        :class:`~dpforest.engines.parquet.Parquet` reads them, in the same order and with the same checks, some row
+        groups at a time.  Addresses with ``://`` go through ``dask.dataframe.read_parquet``.
     scheduler : optional
         What runs the tasks: None for whatever Dask is set to (a current ``distributed.Client``, else threads); the
         address of a scheduler (``"tcp://10.0.0.1:8786"``); a ``distributed.Client``; a cluster, such as
-        ``LocalCluster``; or the name of one of Dask's own (``"threads"``, ``"processes"``, ``"sync"``).
+        ``LocalCluster``; or the name of one of Dask's own, such as ``"threads"``.
     progress : bool or None
         Whether each pass shows how many partitions are done.  None: where standard error is a terminal.
 
@@ -77,7 +81,7 @@ class Dask(Table):
     # -- passes ----------------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        frame = self._select(self.reader.columns)
+        frame = self._select(self.reader.columns, self.reader.key)
         with _planned():
             frame = frame.optimize()
             self._graph, self._parts = dict(frame.__dask_graph__()), list(frame.__dask_keys__())
@@ -147,7 +151,7 @@ class Dask(Table):
 
     # -- the table and the scheduler -------------------------------------------------------------------------
 
-    def _select(self, columns: list[str]) -> Any:
+    def _select(self, columns: list[str], key: str | None = None) -> Any:
         """The columns of the Dask DataFrame."""
         try:
             import dask.dataframe as dd
@@ -158,8 +162,11 @@ class Dask(Table):
             ) from error
         frame = [self.X] if isinstance(self.X, (str, PathLike)) else self.X
         if isinstance(frame, (list, tuple)):
+            paths = [os.fspath(path) for path in frame]
+            if not any("://" in path for path in paths):
+                return _local(paths, columns, key)
             with _planned():
-                frame = dd.read_parquet([fspath(path) for path in frame])
+                frame = dd.read_parquet(paths)
         if not isinstance(frame, dd.DataFrame):
             raise TypeError(f"Dask reads a dask.dataframe.DataFrame or Parquet files, not {type(frame).__name__}")
         if not all(isinstance(column, str) for column in frame.columns):
@@ -174,7 +181,7 @@ class Dask(Table):
         from dask.base import get_scheduler
 
         where = getattr(self.scheduler, "scheduler_address", self.scheduler)  # a cluster has an address
-        if isinstance(where, str) and where not in ("threads", "processes", "sync"):
+        if isinstance(where, str) and ":" in where:
             with _connected(where) as client:
                 yield client.get, client
             return
@@ -203,6 +210,21 @@ def _connected(address: str) -> Iterator[Any]:
         ) from error
     with client:
         yield client
+
+
+def _local(paths: list[str], columns: list[str], key: str | None) -> Any:
+    """Files in a file system that all workers share: the rows, their order and the checks are those of ``Parquet``."""
+    import dask.dataframe as dd
+    import pyarrow as pa
+
+    table = parquet.Parquet([os.path.abspath(path) for path in paths])
+    table._files = [file for file in table._open_all(columns, key) if file.metadata.num_rows]
+    # a footer may be long, and would travel with every piece
+    pieces = [replace(piece, file=replace(piece.file, metadata=None)) for piece in table._cut()]
+    if not pieces:
+        raise TableError(f"{table!r} has no rows")
+    empty = pa.schema([(name, pieces[0].file.types[name]) for name in columns]).empty_table().to_pandas()
+    return dd.from_map(_load, pieces, names=columns, key=key, meta=empty)
 
 
 @contextmanager
@@ -310,6 +332,8 @@ def _failure(error: BaseException, suspects: list[int]) -> Exception:
     """A sentence for what Dask reports."""
     where = "partition " + " or ".join(map(str, suspects)) if 0 < len(suspects) < 5 else "the Dask DataFrame"
     gist = f"{type(error).__name__}: {error}"
+    if isinstance(error, (TableError, EngineError)):  # of the reader of files
+        return type(error)(f"{where}: {error}")
     if isinstance(error, ImportError) or "deserialization of the task graph" in gist:
         return EngineError(f"{_VERSIONS}: {gist}")
     if type(error).__name__ == "KilledWorker":
@@ -333,6 +357,12 @@ def _accepted(found: list) -> list[Found]:
 
 
 # -- on the workers ------------------------------------------------------------------------------------------
+
+
+def _load(piece: Any, names: list[str], key: str | None) -> pd.DataFrame:
+    """The rows of some row groups of a file."""
+    frames = [frame for _, frame, _ in parquet._frames(piece, names, key, _BLOCK_ROWS)]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=names)
 
 
 @dataclass(frozen=True)

@@ -186,10 +186,13 @@ class Schema:
         """Class codes (uint8) of the labels ``y``; an undeclared label raises and is named."""
         if self.classes is None:
             raise ValueError("this schema declares a regression target; a classifier needs classes=[...]")
-        y = grid.one_dimensional(np.asarray(y))
-        codes = grid.positions(self.classes.tolist(), y, "y")
-        if (codes < 0).any():
-            bad = _plain(y[np.flatnonzero(codes < 0)[0]])
+        y = pd.Series(y) if grid.is_categorical(y) else grid.one_dimensional(np.asarray(y))
+        classes, found = self.classes.tolist(), np.empty(len(y), dtype=np.uint8)
+        if grid.look_up(classes, y, 0, 0, found) == (0, 0):
+            return found
+        codes = grid.positions(classes, y, "y")
+        if codes.min(initial=0) < 0:
+            bad = _plain(np.asarray(y)[np.flatnonzero(codes < 0)[0]])
             raise ValueError(
                 f"Unknown label type: {bad!r} is not among the declared classes {self.classes.tolist()}; "
                 "add it to Schema(classes=...) or drop the record"
@@ -298,11 +301,17 @@ class Schema:
 
     def _encode_categorical(self, name, values, out) -> int:
         categories = self.categorical[name]
+        other = categories.index(self.other[name]) if name in self.other else 0
+        found = grid.look_up(categories, values, len(categories), other, out)
+        if found:
+            n_others, n_missing = found
+            if (name in self.other or not n_others) and (self.missing == "bin" or not n_missing):
+                return n_others
         codes = grid.positions(categories, values, f"column {name!r}")
-        unknown = codes < 0
-        if not unknown.any():
+        if codes.min(initial=0) == 0:
             out[:] = codes
             return 0
+        unknown = codes < 0
         missing = unknown & np.asarray(pd.isna(values))
         if missing.any():
             if self.missing == "error":
@@ -316,7 +325,7 @@ class Schema:
                     f"column {name!r} holds {bad!r}, which is not among its declared categories; add it to the schema, "
                     f"or declare other={{{name!r}: <a declared category>}} to receive undeclared values"
                 )
-            codes = np.where(unknown, categories.index(self.other[name]), codes)
+            codes = np.where(unknown, other, codes)
         out[:] = codes
         return int(unknown.sum())
 

@@ -250,6 +250,23 @@ def test_bounds_that_single_precision_cannot_tell_apart():
     assert found.clipped == {}
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_bins", [2, 7, 32, 100, 255])
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 99), (-4, 4), (1e6, 1e6 + 10), (1e9, 1e9 + 1), (-1e38, 1e38)])
+def test_bins_are_those_of_a_search_among_the_edges(low, high, n_bins, dtype):
+    edges = numeric(low, high).edges("x", n_bins).astype(dtype)
+    above, below = np.nextafter(edges, dtype(np.inf)), np.nextafter(edges, dtype(-np.inf))
+    inside = np.linspace(low, high, 5000).astype(dtype)
+    values = np.concatenate([inside, edges, above, below, np.rint(inside), [np.nan, np.inf, -np.inf]]).astype(dtype)
+    expected = np.searchsorted(edges[1:-1], values, side="right")
+    if n_bins < 255:
+        assert bins(values, n_bins, low, high, missing="bin") == np.where(np.isnan(values), n_bins, expected).tolist()
+    whole = ~np.isnan(values)
+    found = numeric(low, high).encode(values[whole, None], n_bins)
+    assert found.codes[0].tolist() == expected[whole].tolist()
+    assert found.clipped.get("x", 0) == ((values < edges[0]) | (values > edges[-1])).sum()
+
+
 def test_edges_refuse():
     with pytest.raises(ValueError, match="'sex' is not a numeric column"):
         SCHEMA.edges("sex", 4)
@@ -337,6 +354,50 @@ def test_against_a_slow_reference(problem):
         encoded = declared.encode(X, n_bins)
         assert (encoded.codes.tolist(), encoded.clipped, encoded.other) == expected
     assert (encoded.codes.max(axis=1) < declared.cardinalities(n_bins)).all()
+
+
+TYPES = ["?", *(f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)), "f2", "f4", "f8", ">f8", ">i4"]
+WHOLE = st.integers(-4, 6) | st.sampled_from([-(1 << 24), -130, 127, 128, 250, 300, 4090, 1 << 24, (1 << 24) + 1])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@given(st.lists(WHOLE | st.sampled_from([0.5, "1", "a"]), min_size=1, max_size=6, unique=True), st.data())
+@settings(max_examples=30, deadline=None)
+def test_numbers_among_declared_ones(dtype, categories, data):
+    """Of any type, whole or not, many or few: as Python's dictionary finds them."""
+    dtype = np.dtype(dtype)
+    near = WHOLE | st.sampled_from([c for c in categories if not isinstance(c, str)] or [0])
+    if dtype.kind == "f":
+        near |= st.sampled_from([np.nan, np.inf, -np.inf, -0.0, 0.5, 1.5, 2.0**31, 2.0**63, -1e300])
+    with np.errstate(over="ignore"):
+        values = np.array(data.draw(st.lists(near, max_size=9)), dtype="f8" if dtype.kind == "f" else "i8").astype(
+            dtype
+        )
+    known = {value: code for code, value in enumerate(categories)}
+    absent, other = len(categories), data.draw(st.integers(0, len(categories) - 1))
+    expected = [absent if value != value else known.get(value, other) for value in values.tolist()]
+    declared = categorical(categories, missing="bin", other={"x": categories[other]})
+    strided = np.repeat(values, 3)[::3]
+    for column in (values, strided):
+        encoded = declared.encode(pd.DataFrame({"x": column}), 2)
+        assert encoded.codes[0].tolist() == expected
+        n_others = sum(value == value and value not in known for value in values.tolist())
+        assert encoded.other.get("x", 0) == n_others
+    if dtype.kind == "f" and np.isnan(values).any():
+        with pytest.raises(ValueError, match="column 'x' contains NaN"):
+            categorical(categories, other={"x": categories[other]}).encode(values[:, None], 2)
+    elif n_others:
+        with pytest.raises(ValueError, match="which is not among its declared categories"):
+            categorical(categories).encode(values[:, None], 2)
+
+
+def test_long_columns_of_numbers():
+    """More rows than a kernel takes at a time."""
+    values = np.arange(10_000) % 7
+    declared = categorical([6, 5, 4, 3, 2, 1, 0], missing="bin")
+    for column in (values.astype(np.int8), values.astype(np.float32), np.where(values == 3, np.nan, values)):
+        codes = declared.encode(pd.DataFrame({"x": column}), 2).codes[0]
+        np.testing.assert_array_equal(codes, np.where(np.isnan(column), 7, 6 - values))
 
 
 @given(st.floats(-1e30, 1e30), st.floats(1e-3, 1e30), st.integers(2, 255), st.integers(0, 2**32 - 1))
@@ -502,6 +563,8 @@ def test_as_many_categories_as_a_byte_holds():
         (np.array(["b", "a"]), np.array(["a", "b"]), [1, 0]),
         (np.array([2, 7]), pd.Series([7, 2], index=[5, 5]), [1, 0]),
         (["no", "yes"], pd.Categorical(["yes", "no"]), [1, 0]),
+        (["no", "yes"], pd.Series(["yes", "no"], index=[5, 5], dtype="category"), [1, 0]),
+        ([0, 1], pd.Categorical([1, 0], categories=[2, 1, 0]), [1, 0]),
         (["no", "yes"], pd.DataFrame({"y": ["yes", "no"]}), [1, 0]),
         (["no", "yes"], [["yes"], ["no"]], [1, 0]),
     ],
@@ -526,6 +589,8 @@ def test_labels(classes, y, codes):
         ([0, 1], ["0", "1"], "'0'"),
         (["0", "1"], [0, 1], "0"),
         (["no", "yes"], ["no", None], "None"),
+        (["no", "yes"], pd.Categorical(["no", "maybe"]), "'maybe'"),
+        (["no", "yes"], pd.Series(["no", None], dtype="category"), "nan"),
     ],
 )
 def test_unknown_labels_are_named(classes, y, named):

@@ -1,0 +1,412 @@
+"""Parquet files, larger than memory: read row group by row group, in threads."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from threading import Event, Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from dpforest.engines.table import Block, EngineError, Found, Pass, Table, TableError, merge, missing_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Parquet"]
+
+_BATCH = 1 << 18  # rows decoded at a time: few enough for their memory to be used again and again
+_BUFFER = 1 << 20  # bytes read at a time from each column
+_EXACT = 1 << 53  # above it, not every whole number is a double
+
+
+@dataclass(frozen=True)
+class _File:
+    path: str
+    mark: tuple[int, ...]  # changes when the file does
+    metadata: Any = field(repr=False)
+    types: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Some row groups of one file, that follow one another: the work that a thread takes at a time."""
+
+    file: _File
+    groups: list[int]
+    first: int  # number of their first row in the table
+
+
+class Parquet(Table):
+    """A table in Parquet files on this machine, streamed: it may be larger than memory.
+
+    Parameters
+    ----------
+    paths : path, or list of paths
+        Each is a file, a directory, which stands for the ``*.parquet`` in it, or a pattern such as ``data/*.parquet``
+        (``**`` for any number of directories).  The rows of the table are those of the first file, then the second: in
+        the order of the list, and of the names, as text, within a directory or a pattern.
+    rows : int
+        Rows that are counted at a time by each thread.
+    progress : bool or None
+        Whether each pass shows a progress bar; None shows it where standard error is a terminal.
+
+    Attributes
+    ----------
+    scan_bytes : int
+        Compressed bytes of the columns that each pass reads, by the footers: known once the table is open.
+
+    Notes
+    -----
+    ``n_jobs`` threads share the row groups of all files.  So a table in one row group is read by one thread, and row
+    groups of about 10**5 to 10**6 rows are best.
+
+    Memory: each thread holds at most ``min(rows, 2**18)`` decoded rows of the columns that are needed, ``rows`` encoded
+    ones (a byte for each feature, and nine), twice while they are put together, and of each column 1 MB and a page of
+    the file.  With 14 columns in single precision and the default ``rows`` these are about 100 MB per thread,
+    whatever the size of the table, of its files and of their row groups.
+
+    All files must have the columns, of types that say the same: integers of any size and doubles are alike, as are
+    texts, whether or not they are written as dictionaries, and a column of which one file knows no value goes with
+    everything.  Single and double precision differ, for the public edges are rounded to the precision of a column.
+    In the column that identifies a record, integers and doubles differ too.
+
+    Examples
+    --------
+    >>> table = Parquet("census/*.parquet", progress=False)  # doctest: +SKIP
+    >>> EDPRFClassifier(schema=schema, n_jobs=2).fit(table, "income")  # doctest: +SKIP
+    """
+
+    engine = "parquet"
+
+    def __init__(self, paths: str | PathLike | Sequence, *, rows: int = 1 << 20, progress: bool | None = None):
+        super().__init__(progress=progress)
+        if not isinstance(rows, (int, np.integer)) or isinstance(rows, bool) or rows < 1:
+            raise ValueError(f"rows must be a positive whole number, not {rows!r}")
+        self.paths = paths
+        self.rows_at_once = int(rows)
+        self.scan_bytes = 0
+
+    def __repr__(self) -> str:
+        return f"Parquet({self.paths!r})"
+
+    # -- what lies there -------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        reader = self.reader
+        self._files = self._open_all(reader.columns, reader.key)
+        self._pieces = list(self._cut())
+        self.scan_bytes = sum(_compressed(file, reader.columns) for file in self._files)
+
+    def _open_all(self, columns: list[str], key: str | None = None) -> list[_File]:
+        """The files, by their footers."""
+        _pyarrow()
+        files = [_footer(path, columns) for path in _find(self.paths)]
+        for name in columns:
+            _check_types(files, name, name == key)
+        return files
+
+    def _cut(self) -> Iterator[_Piece]:
+        first = 0
+        for file in self._files:
+            start, groups, n_rows = first, [], 0
+            for group in range(file.metadata.num_row_groups):
+                groups.append(group)
+                n_rows += file.metadata.row_group(group).num_rows
+                if n_rows >= self.rows_at_once or group + 1 == file.metadata.num_row_groups:
+                    yield _Piece(file, groups, start)
+                    start, groups, n_rows = start + n_rows, [], 0
+            first = start
+
+    # -- a pass ----------------------------------------------------------------------------------------------
+
+    def _run(self, job: Pass) -> Iterable[Found]:
+        todo, lock, stop = iter(self._pieces), Lock(), Event()
+        n_jobs = max(1, min(_threads(self.n_jobs), len(self._pieces)))
+        n_rows = sum(file.metadata.num_rows for file in self._files)
+        with self._bar(n_rows, getattr(job.task, "name", "count") if job.task else "look") as bar:
+
+            def take() -> _Piece | None:
+                with lock:
+                    return next(todo, None)
+
+            def blocks() -> Iterator[Block]:
+                while not stop.is_set() and (piece := take()):
+                    for where, frame, first in _frames(piece, job.reader.columns, job.reader.key, self._batch):
+                        with _named(where):
+                            block = job.reader.read(frame, first)
+                        yield block
+                        with lock:
+                            bar.update(len(frame))
+                        if stop.is_set():
+                            return
+
+            def work() -> Found:
+                try:
+                    return _count(job, blocks(), self.rows_at_once)
+                except BaseException:
+                    stop.set()
+                    raise
+
+            return [work()] if n_jobs == 1 else _in_threads(work, n_jobs, stop)
+
+    @property
+    def _batch(self) -> int:
+        return min(self.rows_at_once, _BATCH)
+
+    def _bar(self, total: int, what: str) -> tqdm:
+        hidden = None if self.progress is None else not self.progress
+        return tqdm(total=total, desc=what, unit=" rows", unit_scale=True, disable=hidden)
+
+    # -- prediction ------------------------------------------------------------------------------------------
+
+    def rows(self, answer: Callable[[pd.DataFrame], np.ndarray], columns: list[str], name: str) -> np.ndarray:
+        """``answer`` to all rows, in their order: one array."""
+        files = self._open_all(columns)
+        n_rows = sum(file.metadata.num_rows for file in files)
+        out, done = None, 0
+        with self._bar(n_rows, name) as bar:
+            for file in files:
+                piece = _Piece(file, list(range(file.metadata.num_row_groups)), 0)
+                for where, frame, _ in _frames(piece, columns, None, self._batch):
+                    with _named(where):
+                        found = np.asarray(answer(frame[columns]))
+                    if out is None:
+                        out = np.empty((n_rows, *found.shape[1:]), dtype=found.dtype)
+                    out[done : done + len(found)] = found
+                    done += len(found)
+                    bar.update(len(found))
+        if out is None:
+            raise TableError(f"{self!r} has no rows")
+        return out
+
+
+# -- finding files -----------------------------------------------------------------------------------------------
+
+
+def _pyarrow() -> None:
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise ImportError("reading Parquet files needs pyarrow: pip install dpforest[parquet]") from error
+
+
+def _find(paths: str | PathLike | Sequence) -> list[str]:
+    """The files, in order; each exists, and none comes twice."""
+    found: list[str] = []
+    for path in [paths] if isinstance(paths, (str, PathLike)) else paths:
+        found += _expand(os.fspath(path))
+    if not found:
+        raise TableError("there is no Parquet file in an empty list of paths")
+    seen: dict[tuple[int, int], str] = {}
+    for name in found:
+        status = os.stat(name)
+        twin = seen.setdefault((status.st_dev, status.st_ino), name)
+        if twin is not name:
+            raise TableError(f"{name} is {twin} again: its records would count twice; name each file once")
+    return found
+
+
+def _expand(path: str) -> list[str]:
+    if os.path.isdir(path):
+        # other programs leave files of their own there, whose names begin like this
+        names = sorted(p.name for p in Path(path).glob("*.parquet") if not p.name.startswith((".", "_")))
+        found = [os.path.join(path, name) for name in names]
+        hint = f"for the directories in it, write {os.path.join(path, '**', '*.parquet')!r}"
+    elif os.path.exists(path):
+        return [path]
+    else:
+        found = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
+        hint = "files must lie on this machine: for other storage, read it with Dask or Spark" if "://" in path else ""
+    if not found:
+        text = f"no Parquet file matches {path!r}" if not os.path.isdir(path) else f"no *.parquet lies in {path!r}"
+        raise TableError(f"{text}; {hint}" if hint else text)
+    return found
+
+
+def _mark(path: str) -> tuple[int, ...]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _footer(path: str, columns: list[str]) -> _File:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        mark = _mark(path)
+        with pq.ParquetFile(path) as file:
+            metadata, schema = file.metadata, file.schema_arrow
+    except PermissionError as error:
+        raise TableError(f"{path} may not be read: {error}") from error
+    except (OSError, pa.ArrowException) as error:
+        raise TableError(f"{path} is not a Parquet file, or its footer is damaged: {error}") from error
+    missing_columns(columns, schema.names, path)
+    twice = [name for name in columns if schema.names.count(name) > 1]
+    if twice:
+        raise TableError(f"{path} has more than one column {', '.join(map(repr, twice))}")
+    return _File(path, mark, metadata, {name: schema.field(name).type for name in columns})
+
+
+def _check_types(files: list[_File], name: str, identifies: bool) -> None:
+    """Raise where a column's type in one file does not say the same as in another."""
+    kinds = [(_kind(file.types[name], identifies), file) for file in files]
+    known = [(kind, file) for kind, file in kinds if kind != "null"]
+    for kind, file in known:
+        first_kind, first = known[0]
+        if kind != first_kind:
+            text = f"column {name!r} is {first.types[name]} in {first.path} and {file.types[name]} in {file.path}"
+            if {kind, first_kind} == {"float", "number"}:
+                text += "; single precision is binned on edges of single precision"
+            raise TableError(f"{text}: write all files with one type")
+
+
+def _kind(type_: pa.DataType, identifies: bool) -> str:
+    """What a type says, whatever its size and form."""
+    from pyarrow import types
+
+    if types.is_dictionary(type_):
+        return _kind(type_.value_type, identifies)
+    if _is_text(type_):
+        return "text"
+    if types.is_integer(type_):
+        return "integer" if identifies else "number"
+    if types.is_float64(type_) or types.is_float16(type_):
+        return "number"
+    return str(type_)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    from pyarrow import types
+
+    return types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_)
+
+
+def _compressed(file: _File, columns: list[str]) -> int:
+    """Bytes of these columns in the file."""
+    total = 0
+    for group in range(file.metadata.num_row_groups):
+        about = file.metadata.row_group(group)
+        chunks = (about.column(number) for number in range(about.num_columns))
+        total += sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in columns)
+    return total
+
+
+# -- reading them ------------------------------------------------------------------------------------------------
+
+
+def _frames(piece: _Piece, columns: list[str], key: str | None, batch: int) -> Iterator[tuple[str, pd.DataFrame, int]]:
+    """The rows of a piece: where they lie, the rows, and the number of the first one."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file, first = piece.file, piece.first
+    texts = [name for name, type_ in file.types.items() if _is_text(type_) and name != key]
+    _check_same(file)
+    try:
+        # the footer is known; pages are read as they are needed, whatever the size of a row group
+        known: dict = {"metadata": file.metadata, "read_dictionary": texts, "buffer_size": _BUFFER}
+        opened = pq.ParquetFile(file.path, **known, page_checksum_verification=True)
+    except OSError as error:
+        raise EngineError(f"{file.path} cannot be opened any more: {error}") from error
+    with opened:
+        for group in piece.groups:
+            where = f"{file.path}, row group {group}"
+            batches = opened.iter_batches(batch, row_groups=[group], columns=columns, use_threads=False)
+            while True:
+                try:
+                    found = next(batches, None)
+                except (OSError, pa.ArrowException) as error:
+                    _check_same(file)
+                    raise TableError(f"{where} cannot be read, the file is damaged: {error}") from error
+                if found is None:
+                    break
+                with _named(where):
+                    frame = _frame(found)
+                yield where, frame, first
+                first += len(frame)
+    _check_same(file)
+
+
+def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
+    """The rows as pandas has them; large integers beside missing ones stay what they are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for number, column in enumerate(batch.columns):
+        if column.null_count and pa.types.is_integer(column.type) and column.type.bit_width == 64:
+            least, most = pc.min_max(column).values()
+            if (least.as_py() or 0) < -_EXACT or (most.as_py() or 0) > _EXACT:
+                batch = batch.set_column(number, batch.schema.names[number], column.dictionary_encode())
+    return batch.to_pandas(use_threads=False, split_blocks=True, ignore_metadata=True)
+
+
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """Say where the rows lie that something is wrong with."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise TableError(f"{where}: {error}") from error
+
+
+def _check_same(file: _File) -> None:
+    try:
+        same = _mark(file.path) == file.mark
+    except OSError:
+        raise EngineError(f"{file.path} is gone: the files must stay as they are while they are read") from None
+    if not same:
+        raise EngineError(
+            f"{file.path} has changed since it was opened: do not write to it while it is read; fit again"
+        )
+
+
+def _count(job: Pass, blocks: Iterable[Block], rows: int) -> Found:
+    """What the job finds in the blocks, put together to at most ``rows`` rows: each count has a cost of its own."""
+    found, waiting, n_rows = merge([], job.reader), list[Block](), 0
+
+    def done() -> Found:
+        block = _joined(waiting)
+        return merge([found, Found(n_rows, block.strays, job.task(block) if job.task else None)])
+
+    for block in blocks:
+        if waiting and (job.task is None or n_rows + len(block.labels) > rows):
+            found, waiting, n_rows = done(), [], 0
+        waiting.append(block)
+        n_rows += len(block.labels)
+    return done() if waiting else found
+
+
+def _joined(blocks: list[Block]) -> Block:
+    if len(blocks) == 1:
+        return blocks[0]
+    return Block(
+        np.concatenate([block.codes for block in blocks], axis=1),
+        np.concatenate([block.labels for block in blocks]),
+        np.concatenate([block.ids for block in blocks]),  # places and keys are known here
+        np.sum([block.strays for block in blocks], axis=0),
+    )
+
+
+def _threads(n_jobs: int) -> int:
+    return (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
+
+
+def _in_threads(work: Callable[[], Found], n_jobs: int, stop: Event) -> list[Found]:
+    """What each thread found; the first error stops the others."""
+    with ThreadPoolExecutor(n_jobs, thread_name_prefix="parquet") as pool:
+        futures = [pool.submit(work) for _ in range(n_jobs)]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        finally:
+            stop.set()
+    return [future.result() for future in futures]

@@ -8,16 +8,25 @@ holds.
 from __future__ import annotations
 
 from numbers import Integral
+from typing import ClassVar
 
 import numpy as np
 
 from dpforest import budgets, mechanisms, scores
 from dpforest.cart import Cuts
 from dpforest.curator import CALIBRATIONS, STOP
-from dpforest.estimators import MAX_DEPTH, PrivateForestClassifier, check_choice, check_count, check_number, check_share
+from dpforest.estimators import (
+    MARGIN,
+    MAX_DEPTH,
+    PrivateForestClassifier,
+    check_choice,
+    check_count,
+    check_number,
+    check_share,
+)
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, claim
-from dpforest.tree import MAX_NODES, Growth
+from dpforest.tree import MAX_NODES, Growth, pure
 
 __all__ = ["PearsonTreeClassifier"]
 
@@ -30,6 +39,8 @@ CRITERIA = {
     **{name: score for name, score in scores.CLASSIFICATION.items() if not score.needs_cap},
 }  # fmt: skip
 CORRELATIONS = ("pearson", "signed-pearson")
+#: What the letter of the patent fixes; besides, it draws the feature or takes the most probable one.
+LETTER = ("budget", "calibration", "stop", "reuse")
 PURITY = "which nodes hold a single class", "Pearson tree patent, step 6"
 CUT = "the best cut of each part, and their mean", "Pearson tree patent, steps 3 and 4"
 ARGMAX = "the feature with the largest mean correlation", "Pearson tree patent, step 5"
@@ -133,6 +144,14 @@ class PearsonTreeClassifier(PrivateForestClassifier):
     ['no', 'yes']
     """
 
+    _AUTO: ClassVar = {
+        "published": {"selection": "argmax", "stop": "purity", "reuse": False},
+        "proved": {
+            "selection": "permute-and-flip", "budget": "aligned-uniform", "calibration": "range", "stop": "candidate",
+            "reuse": True,
+        },
+    }  # fmt: skip
+
     def __init__(
         self, *, epsilon=1.0, schema=None, max_depth=5, n_parts="auto", n_bins=32, criterion="pearson",
         relation="add-remove", variant="proved", selection="auto", budget="auto", leaf_share=0.5, calibration="auto",
@@ -161,7 +180,8 @@ class PearsonTreeClassifier(PrivateForestClassifier):
 
     def _grow(self, curator, chance, schema, ledger, epsilon):
         parts = self._parts(schema)
-        curator.divide(parts)
+        if self.max_depth:
+            curator.divide(parts)
         growth = Growth(1, schema.n_features, schema.n_classes, ledger, "sequential", self.max_nodes)
         score = CRITERIA[self.criterion]
         if self.variant == "published":
@@ -205,7 +225,7 @@ class PearsonTreeClassifier(PrivateForestClassifier):
             inner = (frontier.unused & divisible).any(axis=1) & (level < self.max_depth)
             if inner.any():
                 counts = curator.peek(growth, frontier.nodes[inner], what=PURITY[0], where=PURITY[1])
-                inner[inner] = (counts > 0).sum(axis=1) > 1
+                inner[inner] = ~pure(counts)
             inner[inner] = growth.room(np.full(inner.sum(), 2))
             self._settle(growth, curator, frontier[~inner], second)
             if not inner.any():
@@ -251,12 +271,6 @@ class PearsonTreeClassifier(PrivateForestClassifier):
             )
         return int(self.n_parts)
 
-    def _option(self, name: str):
-        value = getattr(self, name)
-        if not isinstance(value, str) or value != "auto":
-            return value
-        return (PUBLISHED if self.variant == "published" else PROVED)[name]
-
     def _public_schema(self, X, y):
         schema = super()._public_schema(X, y)
         self._parts(schema)  # refuses more than there are codes for
@@ -274,7 +288,7 @@ class PearsonTreeClassifier(PrivateForestClassifier):
         check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
         check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
         check_choice(self.reuse, "reuse", ("auto", True, False))
-        check_number(self.stop_margin, "stop_margin", -1e6, 1e6)
+        check_number(self.stop_margin, "stop_margin", *MARGIN)
         check_share(self.leaf_share, "leaf_share")
         if self.variant == "published":
             self._check_letter()
@@ -336,13 +350,3 @@ def above(ends: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     codes = np.arange(CODES)
     bits = (codes > ends[:, None]) & (codes < sizes[:, None])
     return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
-
-
-#: What ``"auto"`` stands for, by variant.
-PUBLISHED = {"selection": "argmax", "calibration": "sensitivity", "stop": "purity", "reuse": False}
-PROVED = {
-    "selection": "permute-and-flip", "budget": "aligned-uniform", "calibration": "range", "stop": "candidate",
-    "reuse": True,
-}  # fmt: skip
-#: What the letter of the patent fixes; besides, it draws the feature or takes the most probable one.
-LETTER = ("budget", "calibration", "stop", "reuse")

@@ -14,9 +14,11 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 
+from dpforest import scores
 from dpforest.bagging import share_out
 from dpforest.curator import WEIGHTS, Curator
-from dpforest.estimators import PrivateEstimator, check_choice, check_count, check_number
+from dpforest.estimators import PrivateEstimator, check_choice, check_count, check_number, check_share
+from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import HISTOGRAM_SENSITIVITY
 from dpforest.release import READERS, Predictor, Released, anywhere, check_fits
 from dpforest.tree import Forest, Frontier, Growth, one_vote
@@ -28,6 +30,10 @@ __all__ = [
 
 SCALE = 1 << 20  # votes are whole numbers of this share
 LOUDEST = 100.0  # vote that may be asked for
+#: Utilities that stay within their sensitivity where records have weights, however many there are.
+CRITERIA = tuple(
+    name for name, score in scores.CLASSIFICATION.items() if score.homogeneous and not score.needs_cap
+)  # fmt: skip
 
 
 # -- the released model ----------------------------------------------------------------------------------------------
@@ -225,8 +231,9 @@ class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
     """Base of the private boosted classifiers: a paper's module adds its parameters and what it grows in a round.
 
     A subclass has the parameters of :class:`~dpforest.estimators.PrivateEstimator` and ``n_estimators``, ``votes``,
-    ``weights``, ``learning_rate``, ``alpha_max``, ``smoothing``, ``class_weight``, ``sampling`` and ``max_nodes``; it
-    grows with ``_grow_round``, and as published with ``_grow_published``.
+    ``weights``, ``learning_rate``, ``alpha_max``, ``smoothing``, ``class_weight``, ``sampling``, ``selection``,
+    ``criterion``, ``leaf_share`` and ``max_nodes``; it grows with ``_grow_round``, and as published
+    with ``_grow_published``.
     """
 
     def _grow(self, curator, chance, schema, ledger, epsilon) -> BoostedForest:
@@ -273,6 +280,9 @@ class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
         check_number(self.learning_rate, "learning_rate", 1e-6, 10)
         check_number(self.alpha_max, "alpha_max", 1e-6, LOUDEST)
         check_number(self.smoothing, "smoothing", 0, 1e6)
+        check_choice(self.selection, "selection", SELECTIONS)
+        check_choice(self.criterion, "criterion", CRITERIA)
+        check_share(self.leaf_share, "leaf_share")
 
     def _check_letter(self, schema, *names: str) -> None:
         """As published: two classes, and none of the options that only the proved variant has."""

@@ -55,6 +55,10 @@ class Score:
     parts : int
         Parts of the records whose class counts stand one after the other on the counts' last axis, which then has
         ``parts`` times as many entries as there are classes: see :func:`averaged`.
+    homogeneous : bool
+        Whether ``score(c * counts) == c * score(counts)`` for c > 0: sums over the records, not shares of them.  Such
+        a score keeps its constants where records have weights up to 1, if they hold for all sizes
+        (:prf:ref:`thm-own-weights`); no other may see weights.
     rest : callable or None
         Score of *not splitting*, from the counts of the node (..., classes), up to a public constant.  Adding a
         record moves it within the interval in which the candidates move, so a selection that has it as one more
@@ -73,6 +77,7 @@ class Score:
     needs_cap: bool = False
     n_moments: int = 0
     parts: int = 1
+    homogeneous: bool = False
     rest: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
 
     def __post_init__(self):
@@ -245,6 +250,7 @@ gini = Score(
     Monotone; Δ = 2 under both relations, R = 2 under add-remove and 4 under replace-one; with at most n records
     ``2 (n - 1) / n`` and ``4 (n - 1) / n`` (:prf:ref:`thm-gini`).  DiffPETs formula (5).
     """,
+    homogeneous=True,
     rest=_rest_of_gini,
 )  # fmt: skip
 
@@ -269,6 +275,7 @@ gini_gain = Score(
     """Impurity of the node less that of its children.  The node's own impurity is the same for all candidates, so
     the selection law and R are those of :data:`gini`; Δ is not, and replace-one reaches 4 (:prf:ref:`thm-gini-gain`).
     """,
+    homogeneous=True,
     rest=lambda counts: _child_impurity(counts) + _rest_of_gini(counts),
 )  # fmt: skip
 
@@ -282,6 +289,7 @@ information_gain = Score(
     replace-one (:prf:ref:`thm-information-gain`).
     """,
     needs_cap=True,
+    homogeneous=True,
     rest=lambda counts: _information_gain(counts[..., None, :]),
 )  # fmt: skip
 
@@ -294,6 +302,7 @@ majority = Score(
     add-remove and 2 under replace-one (:prf:ref:`thm-majority`).  On a single child with one class per candidate it
     is the label count of a leaf, with the same constants, which a leaf of one record reaches already.
     """,
+    homogeneous=True,
     rest=lambda counts: np.zeros(counts.shape[:-1]),
 )  # fmt: skip
 
@@ -307,6 +316,7 @@ sse = Score(
     ``2 (n - 1) / n`` (:prf:ref:`thm-sse`).
     """,
     n_moments=3,
+    homogeneous=True,
     rest=lambda moments: -moments[..., 0],
 )  # fmt: skip
 
@@ -321,6 +331,7 @@ between = Score(
     selection and has the same R; it needs no squares of targets.  Not monotone (:prf:ref:`lem-between`).
     """,
     n_moments=2,
+    homogeneous=True,
     rest=lambda moments: -0.75 * moments[..., 0],
 )  # fmt: skip
 
@@ -371,6 +382,7 @@ mass_gap = Score(
     (:prf:ref:`thm-two-masses`).
     """,
     n_moments=2,
+    homogeneous=True,
     rest=lambda moments: -0.5 * moments[..., 0],
 )  # fmt: skip
 
@@ -483,7 +495,8 @@ def averaged(score: Score, parts: int) -> Score:
     return Score(
         f"{score.name}-of-{parts}-parts", mean_of_parts, share(score._sensitivity), share(score._range), score.monotone,
         ("lem-parts",), f"Mean over {parts} parts of the records of: {score.description}", score.sharp,
-        score.needs_cap, parts=parts, rest=None if score.rest is None else mean_of_rests,
+        score.needs_cap, parts=parts, homogeneous=score.homogeneous,
+        rest=None if score.rest is None else mean_of_rests,
     )  # fmt: skip
 
 

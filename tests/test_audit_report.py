@@ -29,13 +29,13 @@ from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, FULL, GREY_BOX, LAYERS, SMALL, STATISTICAL, best_bound
 from dpforest.audit.search.pairs import Pair, are_neighbours
 from dpforest.bagging import SAMPLINGS
+from dpforest.boosted import CRITERIA
 from dpforest.budgets import PLANS
 from dpforest.chance import Seeded
 from dpforest.curator import CALIBRATIONS, WEIGHTS, Curator
 from dpforest.curator.records import Records
 from dpforest.curator.sums import Sums
 from dpforest.estimators import PrivateEstimator
-from dpforest.papers.dps_adaboost import CRITERIA
 from dpforest.papers.edprf import LEAVES
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 

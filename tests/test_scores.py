@@ -31,6 +31,7 @@ BITS = (0, 1)
 RECORDS = tuple(product(BITS, BITS, BITS))  # (x_0, x_1, class)
 ALL = [value for value in vars(scores).values() if isinstance(value, scores.Score)]
 CORRELATIONS = (scores.pearson, scores.absolute_pearson)
+CLASSES = [score for score in ALL if not score.n_moments]
 
 
 def number(exact) -> float:
@@ -1247,6 +1248,22 @@ def test_numbers_that_one_can_check_by_hand():
     assert scores.between(moments) == 0
     assert scores.between([[2, 2], [1, 0.5]]) == 0.5
     assert scores.pearson([[1, 1], [0, 2]]) == pytest.approx(1 / math.sqrt(3))
+
+
+@pytest.mark.claim("thm-own-weights")
+@pytest.mark.parametrize("score", [*ALL, *(scores.averaged(score, 3) for score in CLASSES)], ids=lambda s: s.name)
+def test_homogeneous_is_what_the_label_says(score):
+    """Only such scores may see records with weights.  Whole numbers are scaled by powers of two: nothing is rounded."""
+    tables = np.random.default_rng(29).integers(1, 40, (200, 2, score.n_moments or 2 * score.parts)).astype(float)
+    for factor in (1 / 8, 4):
+        scaled, grown = score(factor * tables), factor * score(tables)
+        if score.homogeneous:
+            assert np.array_equal(scaled, grown)
+        else:
+            assert (scaled != grown).mean() > 0.9
+        if score.homogeneous and score.rest:
+            node = tables.sum(axis=1)
+            assert np.array_equal(score.rest(factor * node), factor * score.rest(node))
 
 
 def test_registry_and_seals():

@@ -10,15 +10,11 @@ import numpy as np
 
 from dpforest import budgets, scores
 from dpforest.boosted import BoostedForest, PrivateBoostedClassifier, adaboost, peek
-from dpforest.estimators import check_choice, check_share
-from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
 from dpforest.tree import MAX_NODES, Forest, Growth, one_vote
 
 __all__ = ["DPAdaBoostClassifier"]
 
-#: Utilities that stay within their sensitivity where records have weights: sums over the children, not shares.
-CRITERIA = ("gini", "gini-gain", "majority")
 SCALE = "the largest weight of a record, as the scale of the noise", "DP-AdaBoost, the counts of a leaf"
 GAIN = "which feature has the largest information gain", "DP-AdaBoost, the split"
 ERROR = "the weighted error of a stump, of which alpha is made", "DP-AdaBoost, the weight of a stump"
@@ -148,9 +144,3 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
             return growth.release().tree(number)
 
         return adaboost(curator, self.n_estimators, grow, ERROR, UPDATE)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice(self.selection, "selection", SELECTIONS)
-        check_choice(self.criterion, "criterion", CRITERIA)
-        check_share(self.leaf_share, "leaf_share")

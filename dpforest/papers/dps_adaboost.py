@@ -16,16 +16,13 @@ from dpforest import budgets, scores
 from dpforest.bagging import n_candidates, random_features
 from dpforest.boosted import BoostedForest, PrivateBoostedClassifier, adaboost, peek
 from dpforest.cart import Cuts, best_splits, weakest_links
-from dpforest.estimators import MAX_DEPTH, check_choice, check_count, check_number, check_share
-from dpforest.mechanisms import SELECTIONS
+from dpforest.estimators import MAX_DEPTH, check_choice, check_count, check_number
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
 from dpforest.tree import MAX_NODES, Forest, Frontier, Growth, grow_chosen, one_vote, pure, random_cuts
 
 __all__ = ["DPsAdaBoostClassifier"]
 
 HELD_OUT = 0.3
-#: Utilities that stay within their sensitivity where records have weights: sums over the children, not shares.
-CRITERIA = ("gini", "gini-gain", "majority")
 DELTA = 2.0  # the paper's sensitivity of the Gini index
 WEIGHTS = "the largest weight of a record, as the scale of the noise", "CART-DPsAdaBoost algorithm 1, lines 4 to 6"
 DRAW = "the records of a round, drawn by weights that depend on all of them", "CART-DPsAdaBoost algorithm 3, line 5"
@@ -285,11 +282,8 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
         check_count(self.cuts_per_feature, "cuts_per_feature")
         n_candidates(self._option("max_features"), 1)  # refuses what it does not know
-        check_choice(self.selection, "selection", SELECTIONS)
-        check_choice(self.criterion, "criterion", CRITERIA)
         check_choice(self.stop, "stop", ("candidate", "never"))
         check_number(self.stop_margin, "stop_margin", -1e6, 1e6)
-        check_share(self.leaf_share, "leaf_share")
 
 
 @claim("pub-log-alpha-budget")

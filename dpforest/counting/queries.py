@@ -118,8 +118,10 @@ def feature_histograms(
     ndarray of int64, shape (n_slots, sum(cardinalities), n_classes)
         The bins of feature f begin at ``sum(cardinalities[:f])``.
 
-    Notes ----- The answer takes :func:`histogram_bytes`; the threads add at most 64 MB to it.  For less, ask for
-    some of the nodes at a time: give the others the slot -1.
+    Notes
+    -----
+    The answer takes :func:`histogram_bytes`; the threads add at most 64 MB to it.  For less, ask for some of the nodes
+    at a time: give the others the slot -1.
     """
     splits, n_classes = Splits.of(splits), check_classes(n_classes)
     codes, labels, assignment = check_records(codes, labels, n_classes, splits, assignment)

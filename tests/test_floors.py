@@ -27,7 +27,7 @@ FLOORS = {
     "audit": 5,
 }  # fmt: skip
 #: Beside the house: may use it, but no floor may use them.
-ANNEX = {"datasets", "experiments", "plots", "bench", "cli"}
+ANNEX = {"datasets", "experiments", "plots", "bench", "scale", "cli"}
 #: What of the annex may use the auditor, and why.
 AUDITORS = {"cli": "the command line offers the audit"}
 #: Imports within a floor or from the annex, and why.
@@ -52,6 +52,11 @@ DRAWS = {
     "datasets": "a seeded split into training and test part, before any learner sees the data",
     "audit": "an audit draws samples and coins of its own, from a stated seed; nothing of them enters a release",
 }
+#: Imports that could draw and do not, and why.
+NAMES = {
+    "engines.dask": {"uuid": "names of the tasks of one pass, which must not meet those of another"},
+    "engines.spark": {"uuid": "the name under which one pass's tasks are watched"},
+}
 RANDOM_MODULES = {"random", "secrets", "uuid", "numpy.random"}
 RANDOM_NAMES = {
     "default_rng", "RandomState", "SystemRandom", "check_random_state", "train_test_split", "resample", "urandom",
@@ -60,10 +65,12 @@ RANDOM_NAMES = {
 
 #: What the tree may use of the counting kernels: sums of released leaf values, and the form of a forest.
 PREDICTION = {"sum_values", "Splits"}
+#: What others than the curator may use of the engines: how a table is named and opened, not what its blocks hold.
+OPENING = {"Reader", "Table", "EngineError", "TableError", "is_elsewhere", "table_of", "Parquet", "Dask", "Spark"}
 #: Functions that a table passes through on its way to the schema, and with it to the curator or to the released trees.
 TABLE_FUNCTIONS = {
-    "estimators": {"fit", "_codes", "_public_schema", "_read", "_read_target"},
-    "release": {"predict", "predict_proba", "_codes", "_leaf_sums"},
+    "estimators": {"fit", "_codes", "_public_schema", "_open", "_columns", "_read", "_read_target"},
+    "release": {"answer", "predict", "predict_proba", "_codes", "_leaf_sums"},
     "tree": {"sum_leaves"},
     "linear": {"predict", "predict_proba", "_scores", "scores"},
     "boosted": {
@@ -83,12 +90,20 @@ TABLE_FUNCTIONS = {
 UNCHARGED = {
     "__init__": "takes the records in",
     "assign": "draws a coin per record, and answers nothing",
+    "divide": "draws a coin per record, and answers nothing",
+    "assign_by_key": "computes the coin of each record of a block, and answers nothing",
+    "divide_by_key": "computes the coin of each record of a block, and answers nothing",
+    "repeat_by_keys": "computes a number for each record of a block, and answers nothing",
     "split_equally": "draws a random order of the records, and answers nothing",
     "bootstrap": "draws records with replacement, and answers nothing",
     "poisson_bootstrap": "draws a number for each record, and answers nothing",
     "weigh": "weighs each record by itself and by what is released, and answers nothing",
     "hold_out": "draws a random order of the records, and answers nothing",
 }
+
+
+#: Classes of the curator that are not asked by anyone but the curator.
+NO_DOORS = {"Known": "what the curator remembers"}
 
 
 @dataclass(frozen=True)
@@ -175,7 +190,7 @@ def draws(module: Module) -> list[str]:
     broken = []
     for line, name in imports(module):
         source = any(name == random or name.startswith(f"{random}.") for random in RANDOM_MODULES)
-        if source or name.rsplit(".", 1)[-1] in RANDOM_NAMES:
+        if name not in NAMES.get(module.name, {}) and (source or name.rsplit(".", 1)[-1] in RANDOM_NAMES):
             broken.append(f"{module.name}:{line} imports {name}")
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Attribute):
@@ -203,6 +218,25 @@ def counts(module: Module) -> list[str]:
         )
         if of_counting and node.attr not in PREDICTION:
             broken.append(f"{module.name}:{node.lineno} counts: {ast.unparse(node)}")
+    return broken
+
+
+def passes(module: Module) -> list[str]:
+    """Places outside the engines and the curator that could see a block of records, or an exact sum over all."""
+    if module.room in ("engines", "curator"):
+        return []
+    broken = []
+    for line, target in inside(module):
+        room, name = target.split(".")[0], target.rsplit(".", 1)[-1]
+        if room == "engines" and name not in OPENING:
+            broken.append(f"{module.name}:{line} imports {target}")
+        if target.startswith("curator.scattered") and (module.name, name) != ("estimators", "Scattered"):
+            broken.append(f"{module.name}:{line} imports {target}")
+    for node in ast.walk(module.tree):
+        asks = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "total"
+        # the total of a Counter is asked for no task, and the floor of the ledger knows no table
+        if asks and (node.args or node.keywords) and FLOORS.get(module.room, 9) > FLOORS["engines"]:
+            broken.append(f"{module.name}:{node.lineno} asks for a pass: {ast.unparse(node)}")
     return broken
 
 
@@ -236,24 +270,35 @@ def touches(module: Module) -> list[str]:
     return broken
 
 
+#: Where the curator's classes keep records, or what only a look at them can tell.
+RECORDS = {"_codes", "_labels", "_assignment", "_said", "_weighted", "_part_of", "_held", "_known", "_block", "_table"}
+
+
 def uncharged(room: list[Module]) -> list[str]:
     """Public methods of the curator, in whichever of its modules, that read the records and charge nothing."""
     classes = [node for module in room for node in module.tree.body if isinstance(node, ast.ClassDef)]
-    methods = {node.name: node for each in classes for node in each.body if isinstance(node, ast.FunctionDef)}
+    methods = [(each.name, node) for each in classes for node in each.body if isinstance(node, ast.FunctionDef)]
+    named: dict[str, list[ast.FunctionDef]] = {}
+    for _, node in methods:
+        named.setdefault(node.name, []).append(node)
 
-    def mentions(name, attributes, seen=()):
-        """Whether a method uses one of these attributes of self, or calls a method of self that does."""
-        used = {
-            n.attr for n in ast.walk(methods[name]) if isinstance(n, ast.Attribute) and ast.unparse(n.value) == "self"
-        }
-        called = (used & methods.keys()) - {name, *seen}
-        return bool(used & attributes) or any(mentions(other, attributes, (name, *seen)) for other in called)
+    def mentions(method, attributes, all_of_them, seen=()):
+        """Whether a method uses one of these attributes of self, or calls a method of self that does.
+
+        Of a method that several classes have, one must do so, or all of them.
+        """
+        used = {n.attr for n in ast.walk(method) if isinstance(n, ast.Attribute) and ast.unparse(n.value) == "self"}
+        called = (used & named.keys()) - {method.name, *seen}
+        each, seen = all if all_of_them else any, (method.name, *seen)
+        return bool(used & attributes) or any(
+            each(mentions(other, attributes, all_of_them, seen) for other in named[name]) for name in sorted(called)
+        )
 
     return [
-        f"curator: {name} reads without a charge"
-        for name in methods
-        if (not name.startswith("_") or name == "__init__") and name not in UNCHARGED
-        if mentions(name, {"_codes", "_labels", "_assignment"}) and not mentions(name, {"_ledger"})
+        f"curator: {owner}.{method.name} reads without a charge"
+        for owner, method in methods
+        if (not method.name.startswith("_") or method.name == "__init__") and method.name not in UNCHARGED
+        if owner not in NO_DOORS and mentions(method, RECORDS, False) and not mentions(method, {"_ledger"}, True)
     ]
 
 
@@ -282,6 +327,11 @@ def test_only_the_curator_counts(module):
     assert counts(module) == []
 
 
+@every_module
+def test_only_the_curator_asks_for_a_pass(module):
+    assert passes(module) == []
+
+
 @pytest.mark.parametrize("module", [m for m in MODULES if FLOORS.get(m.room) in (3, 4)], ids=lambda module: module.name)
 def test_learners_see_no_record(module):
     assert touches(module) == []
@@ -296,10 +346,19 @@ def test_the_curator_charges_for_what_it_reads():
 def test_exceptions_are_needed():
     by_room = {room: [m for m in MODULES if m.room == room] for room in DRAWS}
     assert all(any(draws(module) for module in found) for found in by_room.values())
+    for name, allowed in NAMES.items():
+        (named,) = (module for module in MODULES if module.name == name)
+        assert allowed.keys() <= {target for _, target in imports(named)}
+    opened = {
+        name.rsplit(".", 1)[-1] for m in MODULES if m.room != "engines" for _, name in inside(m) if "engines" in name
+    }
+    assert opened >= OPENING - {"EngineError"}
     edges = {(m.room, target.split(".")[0]) for m in MODULES for _, target in inside(m)}
     assert edges >= SAME_FLOOR.keys()
     curator = "\n".join(ast.unparse(module.tree) for module in MODULES if module.room == "curator")
     assert all(f"def {name}(" in curator for name in UNCHARGED)
+    assert all(f"class {name}:" in curator for name in NO_DOORS)
+    assert all(f"self.{name}" in curator for name in RECORDS)
     for room, names in TABLE_FUNCTIONS.items():
         (base,) = (module for module in MODULES if module.name == room)
         assert all(f"def {name}(" in ast.unparse(base.tree) for name in names)
@@ -322,6 +381,10 @@ def test_exceptions_are_needed():
         ("", "from dpforest.audit import exact_audit"),
         ("estimators", "from dpforest import datasets"),
         ("estimators", "from . import plots"),
+        ("engines.table", "from dpforest.curator import Curator"),
+        ("engines.dask", "from dpforest import tree"),
+        ("chance", "from dpforest.engines import Reader"),
+        ("keyed", "from dpforest import chance"),
         ("chance", "import importlib"),
     ],
 )
@@ -364,6 +427,13 @@ def test_a_draw_elsewhere_is_found(source):
     assert draws(planted("tree", source))
 
 
+def test_a_name_that_is_drawn_is_fine_where_it_is_declared_alone():
+    assert draws(planted("engines.dask", "import uuid")) == []
+    assert draws(planted("engines.dask", "import random"))
+    assert draws(planted("engines.table", "import uuid"))
+    assert draws(planted("engines.dask", "frame.random_split([1])\nnp.random.rand()"))
+
+
 def test_a_seed_that_is_only_passed_on_is_fine():
     source = "def fit(self, random_state):\n    self.random_state = random_state\n    return Seeded(random_state)"
     assert draws(planted("estimators", source)) == []
@@ -377,10 +447,52 @@ def test_a_seed_that_is_only_passed_on_is_fine():
         ("estimators", "import dpforest.counting.rows"),
         ("tree", "from dpforest.counting import rows"),
         ("tree", "from dpforest import counting\ncounting.node_class_counts()"),
+        ("engines.dask", "from dpforest import counting"),
+        ("engines.table", "def f(block):\n    from dpforest.counting import node_class_counts"),
     ],
 )
 def test_counting_elsewhere_is_found(name, source):
     assert len(counts(planted(name, source))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("papers.edprf", "from dpforest.engines import Block"),
+        ("papers.edprf", "from dpforest.engines.table import Pass"),
+        ("papers.edprf", "from dpforest import engines"),
+        ("estimators", "from dpforest.engines import table"),
+        ("estimators", "import dpforest.engines.parquet"),
+        ("estimators", "from dpforest.curator.scattered import Question, Scattered"),
+        ("papers.edprf", "from dpforest.curator.scattered import Scattered"),
+        ("papers.edprf", "from dpforest.curator import scattered"),
+        (
+            "estimators",
+            "class A:\n    def fit(self, X, y):\n        return self._open(X).total(lambda block: (block.codes,))",
+        ),
+        ("audit.exact", "def f(table, task):\n    return table.total(task=task)"),
+        ("bench", "from dpforest.engines import merge"),
+    ],
+)
+def test_a_pass_elsewhere_is_found(name, source):
+    assert len(passes(planted(name, source))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        (
+            "estimators",
+            "from dpforest.curator.scattered import Scattered\nfrom dpforest.engines import Reader, table_of",
+        ),
+        ("scale", "from dpforest.engines.parquet import Parquet\nParquet('a').log"),
+        ("curator.scattered", "from dpforest.engines import Block\ntable.total(1)"),
+        ("engines.dask", "from dpforest.engines.table import Block, Pass"),
+        ("audit.exact", "counter.total()"),
+    ],
+)
+def test_opening_a_table_is_fine(name, source):
+    assert passes(planted(name, source)) == []
 
 
 @pytest.mark.parametrize(
@@ -392,6 +504,9 @@ def test_counting_elsewhere_is_found(name, source):
         ("papers.edprf", "curator = Curator(1, 2)"),
         ("tree", "def grow(growth, labels):\n    return len(labels)"),
         ("estimators", "class A:\n    def _check_parameters(self, y):\n        return len(y)"),
+        ("estimators", "def check(X):\n    return is_elsewhere(X)"),
+        ("papers.edprf", "class A:\n    def _grow(self, curator):\n        return curator._table"),
+        ("release", "def anywhere(X):\n    return X.sum()"),
     ],
 )
 def test_a_look_at_the_records_is_found(name, source):
@@ -410,6 +525,7 @@ def test_an_uncharged_query_is_found():
 class Curator:
     def assign(self): self._labels.size
     def charged(self): self._histograms(); self._pay()
+    def charged_here_alone(self): self._histograms(); self._fee()
     def leaked(self): self._ledger.leak("what", "where"); return self._labels
     def direct(self): return self._codes.sum()
     def hidden(self): return self._histograms()
@@ -417,6 +533,23 @@ class Curator:
     def _histograms(self): return self._deeper()
     def _deeper(self): return self._codes
     def _pay(self): self._ledger.charge()
+    def _fee(self): self._ledger.charge()
 """
-    broken = uncharged([planted("curator", source)])
-    assert [place.split()[1] for place in broken] == ["direct", "hidden"]
+    elsewhere = """
+class Scattered(Curator):
+    def charged(self): return self._total()
+    def a_pass(self): return self._table.total(task)
+    def another(self): return self._histograms()
+    def told(self): return self._known.recall()
+    def ready(self): return self.n_parts
+    def _histograms(self): return self._total()
+    def _total(self): return self._table.total(task)
+    def _fee(self): pass
+class Known:
+    def recall(self): return self._known
+"""
+    broken = uncharged([planted("curator", source), planted("curator.scattered", elsewhere)])
+    assert [place.split()[1] for place in broken] == [
+        "Curator.charged_here_alone", "Curator.direct", "Curator.hidden", "Scattered.charged", "Scattered.a_pass",
+        "Scattered.another", "Scattered.told",
+    ]  # fmt: skip

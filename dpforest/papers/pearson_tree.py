@@ -271,8 +271,8 @@ class PearsonTreeClassifier(PrivateForestClassifier):
             )
         return int(self.n_parts)
 
-    def _public_schema(self, X, y):
-        schema = super()._public_schema(X, y)
+    def _public_schema(self, *table):
+        schema = super()._public_schema(*table)
         self._parts(schema)  # refuses more than there are codes for
         return schema
 
@@ -347,6 +347,6 @@ def best_of_parts(histograms, features, sizes, score) -> tuple[np.ndarray, np.nd
 
 def above(ends: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """The codes after ``ends``, as bits: uint64, shape (n_cuts, 4); ``sizes`` are the numbers of codes."""
-    codes = np.arange(CODES)
-    bits = (codes > ends[:, None]) & (codes < sizes[:, None])
+    every = np.arange(CODES)
+    bits = (every > ends[:, None]) & (every < sizes[:, None])
     return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)

@@ -18,9 +18,11 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
-from dpforest import Schema, counting, keyed
+from dpforest import DiffPETsRegressor, EDPRFClassifier, Schema, counting, keyed
 from dpforest.engines import EngineError, Reader, TableError
+from dpforest.papers.pearson_tree import PearsonTreeClassifier
 
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install dpforest[dask]")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed: pip install dpforest[dask]")
@@ -564,3 +566,71 @@ def test_answers_to_files_and_empty_partitions(folder):
     assert empty.tolist() == ages(TABLE).tolist()
     with pytest.raises(TableError, match="no column 'height'"):
         Dask(folder).rows(ages, ["height"], "label")
+
+
+# -- learners ----------------------------------------------------------------------------------------------------------
+
+REGRESSION = Schema(numeric={"age": (0, 100)}, categorical={"work": ["private", "state", "none"]}, target=(0, 60))
+
+
+LEARNERS = [
+    (EDPRFClassifier(schema=SCHEMA, epsilon=2.0, n_estimators=3, max_depth=3, n_bins=8, random_state=1), "income"),
+    (PearsonTreeClassifier(schema=SCHEMA, epsilon=2.0, max_depth=2, n_bins=8, random_state=2), "income"),
+    (DiffPETsRegressor(schema=REGRESSION, epsilon=2.0, n_estimators=3, max_depth=2, random_state=3), "hours"),
+]
+
+
+def fitted(learner, X, y, key=None) -> tuple:
+    model = clone(learner).fit(X, y, key=key)
+    return model.to_dict(), repr(model.ledger_), repr(model.guarantee_)
+
+
+def columns_of(learner, y) -> pd.DataFrame:
+    return TABLE[[*learner.schema.columns, y]]
+
+
+@pytest.mark.parametrize(("learner", "y"), LEARNERS, ids=["edprf", "pearson", "regression"])
+def test_learners_grow_the_same_trees(learner, y, cluster):
+    wanted = fitted(learner, columns_of(learner, y), y)
+    for sizes in ([997], [0, 500, 0, 497]):
+        assert fitted(learner, Dask(cut(TABLE, sizes), scheduler="threads"), y) == wanted
+    assert fitted(learner, Dask(cut(TABLE, [300, 697]), scheduler=cluster), y) == wanted
+
+
+def test_a_key_outlives_another_order(client):
+    """The trees share the records by their key, so that the order of the rows has no say."""
+    learner, y = LEARNERS[0]
+    shuffled = TABLE.sample(frac=1, random_state=5)
+    wanted = fitted(learner, TABLE, y, "id")
+    assert fitted(learner, cut(shuffled, [0, 500, 497]), y, "id") == wanted
+    assert fitted(learner, cut(shuffled, [0, 500, 497]), y) != wanted
+
+
+def test_a_worker_killed_during_a_fit_changes_nothing(client, tmp_path):
+    """Killed in the third of four passes over ten partitions: the same model, and the same ledger."""
+    learner, y = LEARNERS[0]
+    frame = cut(TABLE, [100] * 9 + [97]).map_partitions(wait_here, str(tmp_path), 26, meta=TABLE.iloc[:0])
+    table = Dask(frame)
+    with a_worker_dies(tmp_path, 26):
+        found = fitted(learner, table, y)
+    assert found == fitted(learner, columns_of(learner, y), y)
+    assert len(list(tmp_path.iterdir())) - 1 > 10 * len(table.log)
+
+
+def test_a_fit_that_fails_leaves_no_model():
+    bad = TABLE.copy()
+    bad.loc[700, "work"] = "navy"
+    learner, y = LEARNERS[0]
+    learner = clone(learner)
+    with pytest.raises(TableError, match="partition 1: column 'work' holds 'navy'"):
+        learner.fit(Dask(cut(bad, [500, 497]), scheduler="sync"), y)
+    assert not [name for name in vars(learner) if name.endswith("_")]
+
+
+def test_predictions_are_those_in_memory():
+    learner, y = LEARNERS[0]
+    model = clone(learner).fit(cut(TABLE, [500, 497]), y)
+    rows = TABLE[SCHEMA.columns]
+    frame = dd.from_pandas(TABLE, npartitions=3)
+    assert model.predict(frame).compute().tolist() == model.predict(rows).tolist()
+    np.testing.assert_array_equal(model.predict_proba(frame).compute(), model.predict_proba(rows))

@@ -7,7 +7,7 @@ import pickle
 import queue
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, CancelledError
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -292,8 +292,9 @@ def _remotely(client: Any, plan: _Plan, bar: Any) -> list[Found]:
             future.add_done_callback(arrived.put)
         while len(found) < len(wanted):
             batch = _next(arrived, client)
-            broken = [future for future in batch if future.status in ("error", "cancelled")]
-            if broken:
+            if any(future.status == "cancelled" for future in batch):
+                raise EngineError(f"the Dask scheduler was lost during a pass, or the pass was cancelled; {_AGAIN}")
+            if broken := [future for future in batch if future.status == "error"]:
                 suspects = [number for number, _ in enumerate(pieces) if futures[number].status == "error"]
                 raise _failure(broken[0].exception(), suspects)
             bar.update(sum(future.key in pieces for future in batch))
@@ -341,8 +342,6 @@ def _failure(error: BaseException, suspects: list[int]) -> Exception:
             f"Dask lost its workers again and again while they computed {where}, as they are where a partition needs "
             f"more memory than they have: make it smaller (repartition) or them larger; {_AGAIN} ({error})"
         )
-    if isinstance(error, CancelledError):
-        return EngineError(f"the Dask scheduler was lost during a pass, or the pass was cancelled; {_AGAIN} ({error})")
     if type(error).__module__.startswith("distributed.") or isinstance(error, (BrokenExecutor, MemoryError)):
         return EngineError(f"Dask failed to compute {where}; {_AGAIN} ({gist})")
     return TableError(f"{where} cannot be computed: {gist}")

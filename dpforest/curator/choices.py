@@ -203,8 +203,8 @@ class Choices(Records):
     def _rate(self, score, epsilon, calibration, n_max, size) -> np.ndarray:
         if calibration not in CALIBRATIONS:
             raise ValueError(f"calibration must be one of {CALIBRATIONS}, not {calibration!r}")
-        if self._weighted is not None and score is scores.normalised_gini:
-            raise ValueError("normalised-gini has no proved range where records have weights: use gini")
+        if self._weighted is not None and not score.homogeneous:
+            raise ValueError(f"{score.name} has no proved range where records have weights: use gini")
         if self._n_records() > n_max:  # a broken promise would cost more than epsilon
             raise ValueError(f"there are more records than the public cap n_max = {n_max} promised")
         if calibration == "range":

@@ -27,7 +27,7 @@ from dpforest.estimators import (
 from dpforest.mechanisms import SELECTIONS, exponential
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
 from dpforest.schema import TARGET_LEVELS
-from dpforest.tree import MAX_NODES, Frontier, Growth, grow_chosen, one_vote, pure, random_cuts, votes
+from dpforest.tree import MAX_NODES, Frontier, Growth, cut_masks, grow_chosen, one_vote, pure, random_cuts, votes
 
 __all__ = ["DiffPETsClassifier", "DiffPETsRegressor"]
 
@@ -128,8 +128,7 @@ def _cuts_at_values(chance, occur, features, cardinalities) -> np.ndarray:
     below = occurs & (every < largest)
     below |= ~below.any(axis=-1, keepdims=True) & (every == np.maximum(largest, 0))
     cut = exponential(np.where(below.reshape(-1, 256), 0.0, -np.inf), 0.0, chance)  # uniform over them
-    above = (every > cut.reshape(*features.shape, 1)) & inside
-    return np.packbits(above, axis=-1, bitorder="little").view(np.uint64)
+    return cut_masks(cut.reshape(features.shape), cardinalities[features])
 
 
 @claim("alg-diffpets", "thm-diffpets", "pub-diffpets", "pub-diffpets-cut", "pub-diffpets-leaf", "pub-diffpets-budget")

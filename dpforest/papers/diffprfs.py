@@ -24,7 +24,7 @@ from dpforest.estimators import (
 )
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import claim
-from dpforest.tree import MAX_NODES, Growth, one_vote, pure
+from dpforest.tree import MAX_NODES, Growth, cut_masks, one_vote, pure
 
 __all__ = ["DiffPRFsClassifier"]
 
@@ -276,9 +276,7 @@ class Splits:
         last = self.code == sizes[self.owner] - 1
         self.cut = ordered[self.owner] & ~last
         self.arity = np.where(self.cut, 2, sizes[self.owner])
-        every = np.arange(256)
-        above = (every > self.code[:, None]) & (every < sizes[self.owner][:, None])
-        self.mask = np.packbits(above, axis=1, bitorder="little").view(np.uint64)
+        self.mask = cut_masks(self.code, sizes[self.owner])
         self._whole = ~ordered[self.owner] & last & (sizes[self.owner] > 1)
 
     def within(self, ranges: np.ndarray, unused: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from dpforest.estimators import (
 )
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, claim
-from dpforest.tree import MAX_NODES, Growth, pure
+from dpforest.tree import MAX_NODES, Growth, cut_masks, pure
 
 __all__ = ["PearsonTreeClassifier"]
 
@@ -212,7 +212,7 @@ class PearsonTreeClassifier(PrivateForestClassifier):
             feature, end = cuts.owner[choice[grows]], cuts.code[choice[grows]]
             cuts.divide(np.flatnonzero(splittable)[grows], feature, end)
             growth.branch(
-                inner[grows], feature, np.full(len(feature), 2), masks=above(end, curator.cardinalities[feature]),
+                inner[grows], feature, np.full(len(feature), 2), masks=cut_masks(end, curator.cardinalities[feature]),
                 reuse=self._option("reuse"),
             )  # fmt: skip
 
@@ -243,7 +243,7 @@ class PearsonTreeClassifier(PrivateForestClassifier):
                 feature = self._draw(chance, ledger, parents.scopes, quality, score, first)
             end = ends[np.arange(len(parents)), feature]
             growth.branch(
-                parents, feature, np.full(len(parents), 2), masks=above(end, curator.cardinalities[feature])
+                parents, feature, np.full(len(parents), 2), masks=cut_masks(end, curator.cardinalities[feature])
             )  # fmt: skip
 
     @claim("cex-level-budget")
@@ -343,10 +343,3 @@ def best_of_parts(histograms, features, sizes, score) -> tuple[np.ndarray, np.nd
         says = (found != 0).any(axis=1)
         ends[rows, feature] = (found.argmax(axis=1) * says).sum(axis=1) // np.maximum(says.sum(axis=1), 1)
     return quality, ends
-
-
-def above(ends: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """The codes after ``ends``, as bits: uint64, shape (n_cuts, 4); ``sizes`` are the numbers of codes."""
-    every = np.arange(CODES)
-    bits = (every > ends[:, None]) & (every < sizes[:, None])
-    return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)

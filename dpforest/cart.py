@@ -25,6 +25,13 @@ class Cuts:
         Which features are numeric.
     n_nodes : int
         Nodes that begin with the whole range of every feature.
+
+    Attributes
+    ----------
+    owner, code : ndarray of int, shape (n_columns,)
+        Feature of each column, and the last code below its cut.
+    ranges : ndarray of int, shape (n_nodes, 2, n_features)
+        First and last code that a node's records may have.
     """
 
     def __init__(self, sizes: np.ndarray, ordered: np.ndarray, n_nodes: int = 1):
@@ -32,7 +39,6 @@ class Cuts:
         self.code = np.concatenate([np.arange(size) for size in sizes])
         self._cut = ordered[self.owner]
         self._starts = np.cumsum(sizes) - sizes
-        #: First and last code that a node's records may have, shape (n_nodes, 2, n_features).
         self.ranges = np.tile([np.zeros_like(sizes), sizes - 1], (n_nodes, 1, 1))
 
     def columns(self, nodes) -> np.ndarray:
@@ -44,12 +50,13 @@ class Cuts:
         """Which features have one of the ``columns`` (n_nodes, n_columns): bool (n_nodes, n_features)."""
         return np.logical_or.reduceat(columns, self._starts, axis=1)
 
-    def divide(self, nodes, features: np.ndarray, ends: np.ndarray) -> None:
-        """Go on to the children, two by two, of these nodes, cut after code ``ends``; -1 for divided categories."""
-        ranges = np.repeat(self.ranges[nodes], 2, axis=0)
+    def divide(self, nodes, features: np.ndarray, ends: np.ndarray, arities: np.ndarray | int = 2) -> None:
+        """Go on to the children, in order, of these nodes, cut after code ``ends``; -1 for divided categories."""
+        ranges = np.repeat(self.ranges[nodes], arities, axis=0)
         cut = np.flatnonzero(ends >= 0)
-        ranges[2 * cut, 1, features[cut]] = ends[cut]
-        ranges[2 * cut + 1, 0, features[cut]] = ends[cut] + 1
+        first = (np.cumsum(np.broadcast_to(arities, len(ends))) - arities)[cut]
+        ranges[first, 1, features[cut]] = ends[cut]
+        ranges[first + 1, 0, features[cut]] = ends[cut] + 1
         self.ranges = ranges
 
 

@@ -389,17 +389,20 @@ def test_the_splits_of_a_schema():
     assert splits.arity.tolist() == [2, 2, 3, 1, 2, 2, 1]
     assert splits.mask[:2, 0].tolist() == [0b110, 0b100]
     start = np.tile([np.zeros(4, int), [2, 0, 1, 0]], (1, 1, 1))
+    assert splits.ranges.tolist() == start.tolist()
     unused = np.ones((1, 4), dtype=bool)
-    columns = splits.within(start, unused)
+    columns = splits.within(unused)
     assert np.flatnonzero(columns).tolist() == [0, 1, 5]  # two cuts, and one child per category of the third feature
     assert splits.owners(columns).tolist() == [[True, False, True, False]]
-    below = splits.divide(start, np.array([0]))
-    assert below[:, :, 0].tolist() == [[0, 0], [1, 2]]
-    assert [np.flatnonzero(row).tolist() for row in splits.within(below, np.repeat(unused, 2, axis=0))] == [[5], [1, 5]]
-    spread = splits.divide(start, np.array([5]))
-    assert spread.tolist() == np.repeat(start, 2, axis=0).tolist()
+    splits.split(np.array([0]), np.array([0]))
+    assert splits.ranges[:, :, 0].tolist() == [[0, 0], [1, 2]]
+    assert [np.flatnonzero(row).tolist() for row in splits.within(np.repeat(unused, 2, axis=0))] == [[5], [1, 5]]
+    splits.ranges = start
+    splits.split(np.array([0]), np.array([5]))
+    assert splits.ranges.tolist() == np.repeat(start, 2, axis=0).tolist()
+    splits.ranges = start
     unused[0, 2] = False
-    assert np.flatnonzero(splits.within(start, unused)).tolist() == [0, 1]
+    assert np.flatnonzero(splits.within(unused)).tolist() == [0, 1]
 
 
 def test_a_numeric_feature_may_be_cut_again_and_a_categorical_one_not():

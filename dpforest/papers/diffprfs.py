@@ -13,6 +13,7 @@ import numpy as np
 
 from dpforest import budgets, scores
 from dpforest.bagging import SAMPLINGS, n_candidates, random_features, share_out
+from dpforest.cart import Cuts
 from dpforest.curator import CALIBRATIONS, STOP
 from dpforest.estimators import (
     MARGIN,
@@ -155,13 +156,13 @@ class DiffPRFsClassifier(PrivateForestClassifier):
             self.n_estimators, schema.n_features, schema.n_classes, ledger, sharing, self.max_nodes
         )  # fmt: skip
         shares = budgets.Shares(self._option("budget"), each, self.max_depth + 1)
-        splits = Splits(curator.cardinalities, np.array([name in schema.numeric for name in schema.columns]))
-        ranges = np.tile([np.zeros_like(splits.sizes), splits.sizes - 1], (self.n_estimators, 1, 1))
+        ordered = np.array([name in schema.numeric for name in schema.columns])
+        splits = Splits(curator.cardinalities, ordered, self.n_estimators)
         size = n_candidates(self.max_features, schema.n_features)
         half = 2 if published else 1  # the published count takes the other half
         for level in range(1, shares.depth + 1):
             frontier = growth.frontier
-            columns = splits.within(ranges, frontier.unused)
+            columns = splits.within(frontier.unused)
             usable = splits.owners(columns)
             splittable = usable.any(axis=1) & (level < shares.depth)
             if stop == "purity":
@@ -179,7 +180,7 @@ class DiffPRFsClassifier(PrivateForestClassifier):
             arities = splits.arity[choice]
             grows = (choice != STOP) & growth.room(np.where(choice == STOP, 0, arities))
             self._settle(growth, curator, inner[~grows], shares.leaf(level, stopped=True))
-            ranges = splits.divide(ranges[splittable][grows], choice[grows])
+            splits.split(np.flatnonzero(splittable)[grows], choice[grows])
             growth.branch(
                 inner[grows], splits.owner[choice[grows]], arities[grows], masks=splits.mask[choice[grows]],
                 binary=splits.cut[choice[grows]], reuse=splits.cut[choice[grows]],
@@ -248,20 +249,18 @@ class DiffPRFsClassifier(PrivateForestClassifier):
             raise ValueError(f"criterion={self.criterion!r} has no stop candidate in its range: use stop='never'")
 
 
-class Splits:
-    """The splits that a schema knows, in the columns of :meth:`~dpforest.curator.Curator.choose_cut`.
+class Splits(Cuts):
+    """The splits that a schema knows: cuts of numeric features, and categorical ones with one child per code.
 
     Parameters
     ----------
-    sizes : ndarray of int, shape (n_features,)
-        Codes of each feature.
-    ordered : ndarray of bool, shape (n_features,)
-        Which features are numeric, and so are cut in two.
+    sizes, ordered, n_nodes
+        As in :class:`~dpforest.cart.Cuts`.
 
     Attributes
     ----------
-    owner, code : ndarray of int, shape (n_columns,)
-        Feature of each column, and the last code below its cut.
+    ordered, owner, code, ranges
+        As there.
     cut : ndarray of bool, shape (n_columns,)
         Which columns are cuts; the others have one child per code.
     arity : ndarray of int, shape (n_columns,)
@@ -269,35 +268,21 @@ class Splits:
         Which codes go to the second child of a cut.
     """
 
-    def __init__(self, sizes: np.ndarray, ordered: np.ndarray):
-        self.sizes, self.ordered = sizes, ordered
-        self.owner = np.repeat(np.arange(len(sizes)), sizes)
-        self.code = np.concatenate([np.arange(size) for size in sizes])
-        last = self.code == sizes[self.owner] - 1
-        self.cut = ordered[self.owner] & ~last
-        self.arity = np.where(self.cut, 2, sizes[self.owner])
-        self.mask = cut_masks(self.code, sizes[self.owner])
-        self._whole = ~ordered[self.owner] & last & (sizes[self.owner] > 1)
+    def __init__(self, sizes: np.ndarray, ordered: np.ndarray, n_nodes: int = 1):
+        super().__init__(sizes, ordered, n_nodes)
+        self.ordered = ordered
+        numeric, size = ordered[self.owner], sizes[self.owner]
+        last = self.code == size - 1
+        self.cut = numeric & ~last
+        self.arity = np.where(self.cut, 2, size)
+        self.mask = cut_masks(self.code, size)
+        self._whole = ~numeric & last & (size > 1)
 
-    def within(self, ranges: np.ndarray, unused: np.ndarray) -> np.ndarray:
-        """The splits of each node, bool (n_nodes, n_columns): cuts inside its ranges, and features not yet used up.
+    def within(self, unused: np.ndarray) -> np.ndarray:
+        """The splits of each node, bool (n_nodes, n_columns): cuts inside its ranges, and features not yet used up."""
+        return self.columns(np.arange(len(unused))) | (self._whole & unused[:, self.owner])
 
-        ``ranges``, of shape (n_nodes, 2, n_features), holds the first and the last code that a node's records may have.
-        """
-        low, high = ranges[:, 0][:, self.owner], ranges[:, 1][:, self.owner]
-        return (self.cut & (low <= self.code) & (self.code < high)) | (self._whole & unused[:, self.owner])
-
-    def owners(self, columns: np.ndarray) -> np.ndarray:
-        """Which features have one of the ``columns`` (n_nodes, n_columns): bool (n_nodes, n_features)."""
-        starts = np.cumsum(self.sizes) - self.sizes
-        return np.logical_or.reduceat(columns, starts, axis=1)
-
-    def divide(self, ranges: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """The ranges of the children, in order, when each node is split by its column."""
-        arity = self.arity[columns]
-        children = np.repeat(ranges, arity, axis=0)
-        first, cut = np.cumsum(arity) - arity, self.cut[columns]
-        owner, code = self.owner[columns[cut]], self.code[columns[cut]]
-        children[first[cut], 1, owner] = code
-        children[first[cut] + 1, 0, owner] = code + 1
-        return children
+    def split(self, nodes, columns: np.ndarray) -> None:
+        """Go on to the children, in order, of these nodes, each split by its column."""
+        ends = np.where(self.cut[columns], self.code[columns], -1)
+        self.divide(nodes, self.owner[columns], ends, self.arity[columns])

@@ -159,8 +159,8 @@ class Choices(Records):
         self._known.note(
             splits, nodes, own,
             Split(
-                np.where(choice == STOP, -1, features[rows, taken]), masks[rows, taken],
-                np.full(len(nodes), 2), counts[rows, taken].reshape(-1, own.shape[1]),
+                np.where(choice == STOP, -1, features[rows, taken]), np.zeros(len(nodes), dtype=bool),
+                masks[rows, taken], np.full(len(nodes), 2), counts[rows, taken].reshape(-1, own.shape[1]),
             ),
         )  # fmt: skip
         return choice

@@ -16,8 +16,10 @@ class Split(NamedTuple):
     ----------
     feature : ndarray of int, shape (n_nodes,)
         -1 for a node that stops.
+    multiway : ndarray of bool, shape (n_nodes,)
+        Where there is a child per code.
     mask : ndarray of uint64, shape (n_nodes, 4)
-        Of a binary split; 0 where there is a child per code.
+        Of a binary split.
     arity : ndarray of int, shape (n_nodes,)
         Children of each node.
     counts : ndarray of int64, shape (sum of the arities, n_sums)
@@ -25,6 +27,7 @@ class Split(NamedTuple):
     """
 
     feature: np.ndarray
+    multiway: np.ndarray
     mask: np.ndarray
     arity: np.ndarray
     counts: np.ndarray
@@ -40,7 +43,7 @@ class Split(NamedTuple):
         starts = np.cumsum(arity) - arity
         to, source = ranges(starts[few], arity[few]), ranges(offsets[choice[few]], arity[few])
         counts[to] = histograms[np.repeat(np.arange(len(few)), arity[few]), source]
-        return cls(choice, np.zeros((n_nodes, 4), dtype=np.uint64), arity, counts)
+        return cls(choice, np.ones(n_nodes, dtype=bool), np.zeros((n_nodes, 4), dtype=np.uint64), arity, counts)
 
     @classmethod
     def by_column(cls, histograms, offsets: np.ndarray, column: np.ndarray) -> Split:
@@ -62,7 +65,7 @@ class Split(NamedTuple):
             below = own[: column[node] - low[node] + 1].sum(axis=0)
             counts[starts[node]], counts[starts[node] + 1] = below, own.sum(axis=0) - below
         masks = np.packbits(above, axis=1, bitorder="little").view(np.uint64)
-        return cls(feature, masks.reshape(n_nodes, 4), arity, counts)
+        return cls(feature, wide, masks.reshape(n_nodes, 4), arity, counts)
 
     @classmethod
     def join(cls, splits: list[Split]) -> Split | None:
@@ -90,7 +93,7 @@ class Known:
 
     def recall(self, splits, nodes: np.ndarray, n_sums: int) -> np.ndarray | None:
         """The first ``n_sums`` counts of each node, int64; None unless all of them are known."""
-        if self._splits is not splits or self._own.shape[1] < n_sums or not len(nodes):
+        if self._splits is not splits or self._own.shape[1] < n_sums or not len(nodes) or not len(self._nodes):
             return None
         ids, rows = self._nodes, self._own
         if self._split is not None:
@@ -108,8 +111,8 @@ class Known:
         split, nodes = self._split, self._nodes
         assert split is not None
         done = (split.feature >= 0) & (splits.feature[nodes] == split.feature) & (splits.arity[nodes] == split.arity)
-        same = (splits.mask[nodes] == split.mask).all(axis=1) & ~splits.multiway[nodes]
-        done &= same | (splits.multiway[nodes] & ~split.mask.any(axis=1))
+        done &= splits.multiway[nodes] == split.multiway
+        done &= split.multiway | (splits.mask[nodes] == split.mask).all(axis=1)
         kept = np.repeat(done, split.arity)
         return ranges(splits.first_child[nodes], split.arity)[kept], split.counts[kept]
 

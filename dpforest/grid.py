@@ -99,9 +99,9 @@ def look_up(declared, values, absent, other, out) -> tuple[int, int] | None:
     it is for numbers whose declared values are whole and near to each other.  :func:`positions` is for everything.
     """
     table = None if is_categorical(values) else _table(tuple(declared))
-    values = np.asarray(values)
-    if table is None or values.dtype not in _NUMBERS:
+    if table is None or getattr(values, "dtype", None) not in _NUMBERS:  # before a column of text becomes an array
         return None
+    values = np.asarray(values)
     low, places = table
     high = low + len(places) - 2
     values = np.ascontiguousarray(values.view(np.uint8) if values.dtype == bool else values)

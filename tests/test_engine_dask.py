@@ -304,60 +304,6 @@ def test_progress_counts_partitions(where, cluster, capsys):
     assert not capsys.readouterr().err
 
 
-# -- a worker dies ----------------------------------------------------------------------------------------------------
-
-
-def wait_here(frame, folder, most):
-    """Leave a file; from the one after ``most`` on, wait until somebody has been killed."""
-    folder = Path(folder)
-    (folder / f"{os.getpid()}-{uuid4().hex}").touch()
-    until(lambda: len(list(folder.iterdir())) <= most or (folder / "killed").exists())
-    return frame
-
-
-@contextmanager
-def a_worker_dies(folder: Path, after: int):
-    """Kill the worker that has begun most partitions, when more than ``after`` have been begun."""
-
-    def kill() -> int:
-        until(lambda: len(list(folder.iterdir())) > after)
-        [(victim, times)] = Counter(path.name.split("-")[0] for path in folder.iterdir()).most_common(1)
-        assert times > 1
-        os.kill(int(victim), signal.SIGKILL)
-        (folder / "killed").touch()
-        return int(victim)
-
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(kill)
-        yield
-        assert future.result() != os.getpid()
-
-
-@pytest.mark.parametrize("after", [7, 16], ids=["look", "count"])
-def test_a_killed_worker_changes_nothing(client, tmp_path, after):
-    """In the first look at ten partitions, or in the pass after it, when some answers lay on the worker."""
-    frame = cut(TABLE, [100] * 9 + [97]).map_partitions(wait_here, str(tmp_path), after, meta=TABLE.iloc[:0])
-    with a_worker_dies(tmp_path, after):
-        table = Dask(frame).open(READER)
-        assert same(table.total(COUNT), in_memory())
-    assert table.n_rows == 997
-    begun = len(list(tmp_path.iterdir())) - 1
-    assert begun > 20  # some partitions were read again
-
-
-def test_a_partition_that_kills_its_worker_is_given_up(client, cluster, monkeypatch):
-    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
-    table = Dask(cut(TABLE, [500, 497]).map_partitions(die, meta=TABLE.iloc[:0]))
-    with pytest.raises(EngineError, match=r"lost its workers again and again while they computed .*repartition"):
-        table.open(READER)
-
-
-def die(frame):
-    if len(frame) == 497:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return frame
-
-
 # -- bad input, and engines that fail ----------------------------------------------------------------------------------
 
 
@@ -606,17 +552,6 @@ def test_a_key_outlives_another_order(client):
     assert fitted(learner, cut(shuffled, [0, 500, 497]), y) != wanted
 
 
-def test_a_worker_killed_during_a_fit_changes_nothing(client, tmp_path):
-    """Killed in the third of four passes over ten partitions: the same model, and the same ledger."""
-    learner, y = LEARNERS[0]
-    frame = cut(TABLE, [100] * 9 + [97]).map_partitions(wait_here, str(tmp_path), 26, meta=TABLE.iloc[:0])
-    table = Dask(frame)
-    with a_worker_dies(tmp_path, 26):
-        found = fitted(learner, table, y)
-    assert found == fitted(learner, columns_of(learner, y), y)
-    assert len(list(tmp_path.iterdir())) - 1 > 10 * len(table.log)
-
-
 def test_a_fit_that_fails_leaves_no_model():
     bad = TABLE.copy()
     bad.loc[700, "work"] = "navy"
@@ -634,3 +569,68 @@ def test_predictions_are_those_in_memory():
     frame = dd.from_pandas(TABLE, npartitions=3)
     assert model.predict(frame).compute().tolist() == model.predict(rows).tolist()
     np.testing.assert_array_equal(model.predict_proba(frame).compute(), model.predict_proba(rows))
+
+
+# -- a worker dies ----------------------------------------------------------------------------------------------------
+
+
+def wait_here(frame, folder, most):
+    """Leave a file; from the one after ``most`` on, wait until somebody has been killed."""
+    folder = Path(folder)
+    (folder / f"{os.getpid()}-{uuid4().hex}").touch()
+    until(lambda: len(list(folder.iterdir())) <= most or (folder / "killed").exists())
+    return frame
+
+
+@contextmanager
+def a_worker_dies(folder: Path, after: int):
+    """Kill the worker that has begun most partitions, when more than ``after`` have been begun."""
+
+    def kill() -> int:
+        until(lambda: len(list(folder.iterdir())) > after)
+        [(victim, times)] = Counter(path.name.split("-")[0] for path in folder.iterdir()).most_common(1)
+        assert times > 1
+        os.kill(int(victim), signal.SIGKILL)
+        (folder / "killed").touch()
+        return int(victim)
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(kill)
+        yield
+        assert future.result() != os.getpid()
+
+
+@pytest.mark.parametrize("after", [7, 16], ids=["look", "count"])
+def test_a_killed_worker_changes_nothing(client, tmp_path, after):
+    """In the first look at ten partitions, or in the pass after it, when some answers lay on the worker."""
+    frame = cut(TABLE, [100] * 9 + [97]).map_partitions(wait_here, str(tmp_path), after, meta=TABLE.iloc[:0])
+    with a_worker_dies(tmp_path, after):
+        table = Dask(frame).open(READER)
+        assert same(table.total(COUNT), in_memory())
+    assert table.n_rows == 997
+    begun = len(list(tmp_path.iterdir())) - 1
+    assert begun > 20  # some partitions were read again
+
+
+def test_a_worker_killed_during_a_fit_changes_nothing(client, tmp_path):
+    """Killed in the third of four passes over ten partitions: the same model, and the same ledger."""
+    learner, y = LEARNERS[0]
+    frame = cut(TABLE, [100] * 9 + [97]).map_partitions(wait_here, str(tmp_path), 26, meta=TABLE.iloc[:0])
+    table = Dask(frame)
+    with a_worker_dies(tmp_path, 26):
+        found = fitted(learner, table, y)
+    assert found == fitted(learner, columns_of(learner, y), y)
+    assert len(list(tmp_path.iterdir())) - 1 > 10 * len(table.log)
+
+
+def test_a_partition_that_kills_its_worker_is_given_up(client, cluster, monkeypatch):
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
+    table = Dask(cut(TABLE, [500, 497]).map_partitions(die, meta=TABLE.iloc[:0]))
+    with pytest.raises(EngineError, match=r"lost its workers again and again while they computed .*repartition"):
+        table.open(READER)
+
+
+def die(frame):
+    if len(frame) == 497:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return frame

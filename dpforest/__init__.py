@@ -9,6 +9,7 @@ from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
+from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.privacy import Guarantee, Ledger, OutOfSchemaWarning, UnprovenPrivacyWarning
 from dpforest.release import ReleasedForest, load
@@ -19,7 +20,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DPAdaBoostClassifier", "DPsAdaBoostClassifier", "DiffLRRegressor", "DiffPETsClassifier", "DiffPETsRegressor",
     "DiffPRFClassifier", "DiffPRFsClassifier", "EDPRFClassifier", "FunctionalMechanismClassifier",
-    "FunctionalMechanismRegressor", "Guarantee", "Ledger", "OutOfSchemaWarning", "RandomTreesClassifier",
-    "RandomTreesRegressor", "ReleasedForest", "Schema", "UnprovenPrivacyWarning", "budgets", "datasets", "load",
-    "mechanisms", "scores",
+    "FunctionalMechanismRegressor", "Guarantee", "Ledger", "OutOfSchemaWarning", "PearsonTreeClassifier",
+    "RandomTreesClassifier", "RandomTreesRegressor", "ReleasedForest", "Schema", "UnprovenPrivacyWarning", "budgets",
+    "datasets", "load", "mechanisms", "scores",
 ]  # fmt: skip

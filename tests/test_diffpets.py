@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
 from collections import defaultdict
 from fractions import Fraction
 from itertools import product
@@ -16,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
+from shared import assert_an_estimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_estimators import INFINITY, _SchemaFromData
 
@@ -421,20 +420,7 @@ def test_bad_tables_are_refused():
 def test_a_fit_changes_no_parameter_and_a_seed_decides_every_byte(tmp_path):
     X, y = table(300)
     for options in ({}, {"sampling": "poisson", "leaf": "label"}, {"sampling": "assignment", "shrinkage": 2.0}):
-        one = model(**options)
-        before = one.get_params()
-        one.fit(X, y)
-        assert one.get_params() == before
-        twin = clone(one).set_params(n_jobs=2).fit(X, y)
-        assert json.dumps(twin.to_dict()) == json.dumps(one.to_dict())
-        other = clone(one).set_params(random_state=1).fit(X, y)
-        assert json.dumps(other.to_dict()) != json.dumps(one.to_dict())
-        copy = pickle.loads(pickle.dumps(one))
-        assert copy.random_state is None
-        one.save(tmp_path / "model.json")
-        for again in (copy, load(tmp_path / "model.json")):
-            np.testing.assert_array_equal(again.predict_proba(X), one.predict_proba(X))
-            assert again.guarantee_ == one.guarantee_
+        assert_an_estimator(model(**options), X, y, tmp_path)
 
 
 def test_a_published_model_comes_back_with_its_warning(tmp_path):

@@ -8,7 +8,6 @@ tuple, ``("leaf", counts, budget)`` or ``("split", feature, cut or None, child, 
 from __future__ import annotations
 
 import math
-import pickle
 from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,11 +19,12 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared import assert_an_estimator
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_estimators import INFINITY, _SchemaFromData
 
-from dpforest import Schema, UnprovenPrivacyWarning, load, scores
+from dpforest import Schema, UnprovenPrivacyWarning, scores
 from dpforest.audit import exact_audit
 from dpforest.budgets import PLANS
 from dpforest.chance import outcomes
@@ -597,16 +597,7 @@ def test_scikit_learn_checks(estimator, check):
 def test_it_is_an_estimator(tmp_path):
     X, y = table(200)
     model = DiffPRFsClassifier(epsilon=2.0, schema=MIXED, n_estimators=3, max_depth=2, random_state=0)
-    before = model.get_params()
-    model.fit(X, y)
-    assert model.get_params() == before
-    twin = clone(model).fit(X, y)
-    np.testing.assert_array_equal(twin.forest_.values, model.forest_.values)
-    copy = pickle.loads(pickle.dumps(model))
-    assert copy.random_state is None
-    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
-    model.save(tmp_path / "m.json")
-    np.testing.assert_array_equal(load(tmp_path / "m.json").predict(X), model.predict(X))
+    assert_an_estimator(model, X, y, tmp_path)
     other = clone(model).set_params(epsilon=0.1, two_stage=True).fit(X, y)
     assert other.guarantee_.epsilon == 0.1
     votes = clone(model).set_params(vote="majority").fit(X, y).forest_

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
-import pickle
-import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
+from shared import MIXED, PAIR, THREE, assert_an_estimator, quietly, table
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_estimators import INFINITY, _SchemaFromData
 
-from dpforest import Schema, UnprovenPrivacyWarning, load
+from dpforest import Schema
 from dpforest.audit import exact_audit
 from dpforest.chance import Seeded
 from dpforest.papers import dp_adaboost
@@ -24,18 +20,6 @@ from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
-PAIR = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
-MIXED = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, classes=["no", "yes"])
-THREE = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, classes=["a", "b", "z"])
-
-
-def table(n: int = 400, seed: int = 0, classes: int = 2):
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame({"x": rng.random(n), "c": rng.choice(list("uvw"), n)})
-    if classes == 3:
-        return X, np.where(X.x > 0.6, "z", np.where(X.c == "u", "a", "b"))
-    noisy = rng.random(n) < 0.1
-    return X, np.where(((X.x > 0.4) & (X.c != "v")) ^ noisy, "yes", "no")
 
 
 def model(**parameters) -> DPAdaBoostClassifier:
@@ -209,28 +193,13 @@ def test_the_published_variant_is_the_description(relation, seed):
 @pytest.mark.parametrize("variant", ["proved", "published"])
 def test_it_is_an_estimator(tmp_path, variant):
     X, y = table(300)
-    estimator = model(variant=variant)
-    before = estimator.get_params()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnprovenPrivacyWarning)
-        estimator.fit(X, y)
-        twin = clone(estimator).set_params(n_jobs=2).fit(X, y)
-    assert estimator.get_params() == before
-    assert json.dumps(twin.to_dict()) == json.dumps(estimator.to_dict())
-    copy = pickle.loads(pickle.dumps(estimator))
-    assert copy.random_state is None
-    estimator.save(tmp_path / "m.json")
-    for back in (copy, load(tmp_path / "m.json")):
-        np.testing.assert_array_equal(back.predict_proba(X), estimator.predict_proba(X))
-        assert back.guarantee_ == estimator.guarantee_
+    assert_an_estimator(model(variant=variant), X, y, tmp_path)
 
 
 @pytest.mark.parametrize("variant", ["proved", "published"])
 def test_a_single_class_in_the_data_is_fine(variant):
     X, _ = table(100)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnprovenPrivacyWarning)
-        fitted = model(variant=variant, epsilon=20.0).fit(X, ["yes"] * 100)
+    fitted = quietly(model(variant=variant, epsilon=20.0), X, ["yes"] * 100)
     assert set(fitted.predict(X)) == {"yes"}
 
 

@@ -7,10 +7,7 @@ noise of a fit as they were drawn, in their order, and checks the law of each dr
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import pickle
-import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -18,11 +15,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
+from shared import MIXED, PAIR, THREE, assert_an_estimator, quietly, table
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_estimators import INFINITY, _SchemaFromData
 
-from dpforest import Schema, UnprovenPrivacyWarning, load
+from dpforest import Schema, UnprovenPrivacyWarning
 from dpforest.audit import exact_audit
 from dpforest.boosted import SCALE
 from dpforest.chance import Seeded
@@ -32,18 +29,6 @@ from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
-PAIR = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
-MIXED = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, classes=["no", "yes"])
-THREE = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, classes=["a", "b", "z"])
-
-
-def table(n: int = 400, seed: int = 0, classes: int = 2):
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame({"x": rng.random(n), "c": rng.choice(list("uvw"), n)})
-    if classes == 3:
-        return X, np.where(X.x > 0.6, "z", np.where(X.c == "u", "a", "b"))
-    noisy = rng.random(n) < 0.1
-    return X, np.where(((X.x > 0.4) & (X.c != "v")) ^ noisy, "yes", "no")
 
 
 def model(**parameters) -> DPsAdaBoostClassifier:
@@ -353,9 +338,7 @@ def test_too_many_classes_for_weights():
 def test_columns_that_cannot_be_split():
     alone = Schema(categorical={"only": ["x"]}, classes=[0, 1])
     for variant in ("proved", "published"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnprovenPrivacyWarning)
-            fitted = model(schema=alone, variant=variant).fit([["x"]] * 9, [0, 0, 1] * 3)
+        fitted = quietly(model(schema=alone, variant=variant), [["x"]] * 9, [0, 0, 1] * 3)
         assert set(fitted.predict([["x"]])) == {0}
 
 
@@ -365,23 +348,7 @@ def test_columns_that_cannot_be_split():
 @pytest.mark.parametrize("variant", ["proved", "published"])
 def test_it_is_an_estimator(tmp_path, variant):
     X, y = table(300)
-    estimator = model(variant=variant)
-    before = estimator.get_params()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnprovenPrivacyWarning)
-        estimator.fit(X, y)
-        assert estimator.get_params() == before
-        twin = clone(estimator).set_params(n_jobs=2).fit(X, y)
-        other = clone(estimator).set_params(random_state=1).fit(X, y)
-    assert json.dumps(twin.to_dict()) == json.dumps(estimator.to_dict())
-    assert str(twin.ledger_) == str(estimator.ledger_)
-    assert other.to_dict() != estimator.to_dict()
-    copy = pickle.loads(pickle.dumps(estimator))
-    assert copy.random_state is None
-    estimator.save(tmp_path / "m.json")
-    for back in (copy, load(tmp_path / "m.json")):
-        np.testing.assert_array_equal(back.predict_proba(X), estimator.predict_proba(X))
-        assert back.guarantee_ == estimator.guarantee_
+    estimator = assert_an_estimator(model(variant=variant), X, y, tmp_path)
     assert len(list(estimator.staged_predict(X))) == estimator.boosted_.n_trees
 
 

@@ -68,6 +68,9 @@ serve: ## show the built book at http://localhost:8000 (another port: PORT=8080)
 bench: env ## measure speed and memory against scikit-learn and one np.bincount pass
 	$(PY) -m dpforest.bench
 
+scale: env ## fit 100 trees to 10^8 rows within 4 GB, and note it in notebooks/record (ten minutes, 4 GB of disk)
+	ulimit -v 4000000 && $(PY) -m dpforest.scale --rows 100000000 --json notebooks/record/scale.json
+
 lint: env ## check style, layout and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -109,4 +112,4 @@ clean: ## remove what was built, but not the environment
 	rm -rf _build notebooks/rendered dist mutants
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-.PHONY: help book test env spark lock serve bench lint format store record audit audit-peers claims mutate clean
+.PHONY: help book test env spark lock serve bench scale lint format store record audit audit-peers claims mutate clean

@@ -32,7 +32,7 @@ from dpforest import bench
 from dpforest.engines.parquet import Parquet
 from dpforest.papers.diffpets import DiffPETsClassifier
 
-__all__ = ["DEPTH", "ENGINES", "constants", "fit", "main", "measure", "on_paper", "report", "scan", "table"]
+__all__ = ["DEPTH", "ENGINES", "constants", "fit", "main", "measure", "on_paper", "plain", "report", "scan", "table"]
 
 TREES, DEPTH, THREADS = 100, 6, 2
 ENGINES = ("memory", "parquet", "dask", "spark")
@@ -234,8 +234,8 @@ def installed(engine: str) -> bool:
 
 
 def measure(
-    sizes: Sequence[int], *, engines: Sequence[str] = (), engine_rows: int = 0, folder: str | os.PathLike,
-    record: str | os.PathLike | None = None, rounds: int = 1, progress: bool | None = None,
+    sizes: Sequence[int], *, memory: Sequence[int] = (), engines: Sequence[str] = (), engine_rows: int = 0,
+    folder: str | os.PathLike, record: str | os.PathLike | None = None, rounds: int = 1, progress: bool | None = None,
 ) -> dict:  # fmt: skip
     """Measure what is asked for and not in the record yet; the answer holds numbers and text only.
 
@@ -243,9 +243,12 @@ def measure(
     ----------
     sizes : sequence of int
         Rows of the tables that are fitted from Parquet files; at the largest, bare scans are timed too.
+    memory : sequence of int
+        Rows of those that are read into memory and fitted there.
     engines : sequence of str
         To compare with one another on ``engine_rows`` rows, those that are installed.
     engine_rows : int
+        Without ``engines``, of no account.
     folder : path
         Where the tables are written, and found again.
     record : path, optional
@@ -261,7 +264,8 @@ def measure(
         for n in sizes
         for scans in ((False, True) if n == max(sizes) else (False,))
     ]
-    if engine_rows:
+    jobs += [(f"memory, {n} rows", n, {"engine": "memory"}) for n in memory]
+    if engines:
         named: dict[str, dict] = {"every tree sees every row": {"engine": "parquet", "sampling": "all"}}
         named |= {engine: {"engine": engine, "key": True} for engine in engines if installed(engine)}
         jobs += [(f"{name}, {engine_rows} rows, compared", engine_rows, options) for name, options in named.items()]
@@ -311,14 +315,26 @@ def _machine() -> dict:
 
         packages.append(pyspark)
     about = {package.__name__: package.__version__ for package in packages}
-    return {"python": platform.python_version(), **about, "cores": os.cpu_count(), "threads": THREADS}
+    found = {"python": platform.python_version(), **about, "cores": os.cpu_count(), "threads": THREADS}
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return found
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return found | ({} if limit == resource.RLIM_INFINITY else {"address space": limit})
 
 
 # -- what follows from it --------------------------------------------------------------------------------------------
 
 
-def _plain(answer: dict) -> list[dict]:
-    return [one for name, fits in answer["fits"].items() for one in fits if name.endswith(" rows")]
+def plain(answer: dict, engine: str = "parquet") -> list[dict]:
+    """The fits of tables of several sizes, without scans."""
+    return [
+        one
+        for name, fits in answer["fits"].items()
+        for one in fits
+        if name.startswith(engine) and name.endswith(" rows")
+    ]
 
 
 def constants(answer: dict) -> dict:
@@ -331,7 +347,7 @@ def constants(answer: dict) -> dict:
         ``fixed``: seconds of a fit outside its passes.  ``passes``, ``bytes_per_row``, ``answers`` (bytes of each
         pass's answer), ``slope`` and ``start`` (seconds per row, and seconds, of the line through all sizes).
     """
-    fits = _plain(answer)
+    fits = plain(answer)
     largest = max(fits, key=lambda one: one["rows"])
     read = sum(entry["n_rows"] for entry in largest["passes"])
     sizes = sorted({one["rows"] for one in fits})
@@ -402,7 +418,7 @@ def report(answer: dict) -> str:
                     for entry in one["passes"]
                 ]
                 lines.append(f"  each pass by a bare scan just before it, wall (CPU): {', '.join(ratios)}")
-    if _plain(answer):
+    if plain(answer):
         found = constants(answer)
         lines.append(
             f"a row in a pass: {1e9 * found['cpu']:.0f} ns of CPU; {found['slope'] * 1e6:.3f} s for a million rows and "
@@ -418,6 +434,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="python -m dpforest.scale", description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000], help="sizes to fit from Parquet files")
+    parser.add_argument("--memory", type=int, nargs="+", default=[], help="sizes to fit in memory")
     parser.add_argument("--engines", nargs="+", default=[], choices=ENGINES, help="to compare with one another")
     parser.add_argument("--engine-rows", type=int, default=1_000_000, help="rows of that comparison")
     parser.add_argument("--rounds", type=int, default=1)
@@ -432,7 +449,7 @@ def main(arguments: list[str] | None = None) -> None:
         Path(answer).write_text(json.dumps(fit(paths=[Path(path) for path in paths], **json.loads(asked))))
         return
     answer = measure(
-        options.rows, engines=options.engines, engine_rows=options.engine_rows if options.engines else 0,
+        options.rows, memory=options.memory, engines=options.engines, engine_rows=options.engine_rows,
         folder=options.folder, record=options.json, rounds=options.rounds,
     )  # fmt: skip
     print(report(answer))

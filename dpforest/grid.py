@@ -159,6 +159,8 @@ def positions(declared, values, where) -> np.ndarray:
     """Position of each value among the declared ones, -1 where it is not there; equal is what Python calls equal."""
     if is_categorical(values):
         found, which = values.cat.categories, values.cat.codes.to_numpy()
+    elif is_text(values):
+        which, found = pd.factorize(values)
     else:
         values = np.asarray(values)
         try:
@@ -173,6 +175,11 @@ def positions(declared, values, where) -> np.ndarray:
 def is_categorical(values) -> bool:
     """Whether a column comes as codes of its distinct values, as pandas keeps a categorical one."""
     return isinstance(getattr(values, "dtype", None), pd.CategoricalDtype)
+
+
+def is_text(values) -> bool:
+    """Whether a column comes as pandas' own text, which it compares without an object for each value."""
+    return isinstance(getattr(values, "dtype", None), pd.StringDtype)
 
 
 def to_float(values, name) -> np.ndarray:

@@ -533,7 +533,7 @@ DOORS = [
     (WrongRange, Plain(), ["sensitivity", "loss"]),
     (FreeCount, Plain(), ["unpaid", "output"]),
     (Chunks, Plain(n_estimators=3), ["moved", "sensitivity", "loss", "composition"]),
-    (Bootstrap, Plain(relation="replace-one"), ["sensitivity", "loss"]),
+    (Bootstrap, Plain(relation="replace-one"), ["sensitivity", "loss", "composition"]),
     (Bootstrap, Plain(), ["control-flow"]),
     (EqualChunks, EqualSplit(n_estimators=3), ["moved", "sensitivity", "loss", "paid"]),
 ]

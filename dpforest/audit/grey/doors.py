@@ -16,6 +16,8 @@ from dpforest.privacy import Ledger
 
 __all__ = ["Roaming", "watching"]
 
+#: Where a curator keeps what only a look at the records can tell, what it remembers of them included.
+_SECRETS = "_codes", "_labels", "_size", "_known"
 _STRAYS = 8  # answers of one draw that stray from their law, about
 
 
@@ -71,7 +73,7 @@ def watching(door: Any) -> type[Curator]:
 
     names = [name for name in dir(door) if not name.startswith("_") and inspect.isfunction(getattr(door, name))]
     body: dict[str, Any] = {name: watched(name, getattr(door, name)) for name in names}
-    body |= {"__init__": init} | {name: records(name) for name in ("_codes", "_labels", "_size")}
+    body |= {"__init__": init} | {name: records(name) for name in _SECRETS}
     return type(f"Watched{door.__name__}", (door,), body)
 
 

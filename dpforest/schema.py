@@ -186,7 +186,7 @@ class Schema:
         """Class codes (uint8) of the labels ``y``; an undeclared label raises and is named."""
         if self.classes is None:
             raise ValueError("this schema declares a regression target; a classifier needs classes=[...]")
-        y = pd.Series(y) if grid.is_categorical(y) else grid.one_dimensional(np.asarray(y))
+        y = pd.Series(y) if grid.is_categorical(y) or grid.is_text(y) else grid.one_dimensional(np.asarray(y))
         classes, found = self.classes.tolist(), np.empty(len(y), dtype=np.uint8)
         if grid.look_up(classes, y, 0, 0, found) == (0, 0):
             return found

@@ -37,6 +37,7 @@ from dpforest.curator.records import Records
 from dpforest.curator.sums import Sums
 from dpforest.estimators import PrivateEstimator
 from dpforest.papers.edprf import LEAVES
+from dpforest.papers.pearson_tree import CRITERIA as PEARSON_CRITERIA
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
@@ -52,6 +53,7 @@ def exported() -> set[str]:
     found = {f"mechanisms.{name}" for name in mechanisms.__all__ if callable(getattr(mechanisms, name))}
     found |= {f"mechanisms.{drawn.__name__}" for drawn in mechanisms.SELECTIONS.values()}
     found |= {f"scores.{name}" for name in scores.__all__ if isinstance(getattr(scores, name), scores.Score)}
+    found |= {f"scores.{made.__name__}" for made in (scores.averaged, scores.for_classes)}
     for page in pkgutil.iter_modules(dpforest.papers.__path__):
         module = importlib.import_module(f"dpforest.papers.{page.name}")
         for name in module.__all__:
@@ -140,6 +142,13 @@ def test_every_choice_of_an_estimator_is_audited():
         light = [s for s in EVERY if s.name == name and s.estimator.class_weight]
         assert {s.estimator.n_estimators for s in light} == {1, 2}
     assert met("dps-adaboost", "stop") == {"candidate", "never"}
+    assert met("pearson-tree", "criterion") == PEARSON_CRITERIA.keys()
+    assert met("pearson-tree", "selection") == {"auto", "exponential"}  # auto: permute-and-flip, or argmax as published
+    assert met("pearson-tree", "budget") == {"auto", "uniform", "harmonic"}
+    assert met("pearson-tree", "calibration") == {"auto", "sensitivity"}
+    assert met("pearson-tree", "reuse") == {"auto", False}
+    assert met("pearson-tree", "stop") >= {"auto", "never"}
+    assert met("pearson-tree", "n_parts") == {1, 2}
     assert met("functional-mechanism", "fit_intercept") == {"auto", False}
     for name, kind in LEARNERS.items():
         assert met(name, "variant") == {"proved", "published"}
@@ -151,7 +160,8 @@ def test_every_choice_of_an_estimator_is_audited():
 def test_every_row_has_a_name_of_its_own():
     assert len({subject.key for subject in EVERY}) == len(EVERY)
     assert {subject.name for subject in EVERY} == set(NAMES)
-    assert SCORES.keys() == {value.name for value in vars(scores).values() if isinstance(value, scores.Score)}
+    own = {value.name for value in vars(scores).values() if isinstance(value, scores.Score)}
+    assert SCORES.keys() == own | {"absolute-pearson-of-2-parts"}
     for subject in EVERY:
         assert subject.claim == 1.0
         assert (subject.promise > 1) == bool(subject.expected) == bool(subject.why)

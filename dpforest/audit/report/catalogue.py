@@ -17,8 +17,11 @@ from dpforest.scores import Score
 
 __all__ = ["MECHANISMS", "NAMES", "SCORES", "mechanism", "subjects"]
 
+#: What a Pearson tree of two classes chooses by, for as few parts as tell them apart.
+_PARTED = scores.averaged(scores.for_classes(scores.absolute_pearson, 2), 2)
+
 #: The scores by name.
-SCORES = {value.name: value for value in vars(scores).values() if isinstance(value, Score)}
+SCORES = {value.name: value for value in vars(scores).values() if isinstance(value, Score)} | {_PARTED.name: _PARTED}
 
 _ROUNDED = "the doubles that the textbook sampler can return depend on the count (cex-float-laplace)"
 
@@ -28,7 +31,8 @@ def _selection(name: str, relation: str, epsilon: float, score: str = "gini") ->
         raise ValueError(f"there is no score {score!r}; there are: {', '.join(SCORES)}")
     selection = Selection(name, SCORES[score], relation, epsilon)
     word = name.replace("-", "_")
-    covers = {f"mechanisms.{word}", f"mechanisms.{word}_law", "mechanisms.select", f"scores.{score.replace('-', '_')}"}
+    made = {"averaged", "for_classes"} if score == _PARTED.name else {score.replace("-", "_")}
+    covers = {f"mechanisms.{word}", f"mechanisms.{word}_law", "mechanisms.select"} | {f"scores.{by}" for by in made}
     return Subject(
         name, f"score={score}", "selection", "proved", relation, epsilon, epsilon, frozenset(covers), selection.engine,
         len(selection.kinds), selection.exact, selection.pairs, selection.sample, selection.law,

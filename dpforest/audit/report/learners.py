@@ -85,7 +85,7 @@ def learner(
     said = [f"{key}={value}" for key, value in options.items() if key != "variant"]
     universe, lacking = _Universe(kind, estimator), kind.lacking(estimator)
     sample: Fits | Sums = Sums(estimator)
-    if "n_estimators" in known:
+    if estimator._RELEASED != "linear":
         sample = Fits(
             estimator, _longest(estimator, features), kind.sharing(estimator), kind.labels(estimator), kind.masks
         )  # fmt: skip

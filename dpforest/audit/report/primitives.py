@@ -38,30 +38,41 @@ def universe(score: Score) -> tuple[list[Record], np.ndarray, list[str]]:
 
     Two binary features and a class, of two, or a target, of three; the candidates are a split on either feature and
     the undivided node.  For correlations, which are of cuts and of classes in an order: a cut by either feature, and
-    the first one's mirror image, for three classes.  For the mean: groups of records, one child each.
+    the first one's mirror image, for three classes, or for two in so many parts; a record's part then stands first.
+    For the mean: groups of records, one child each.
     """
     pair = [(a, b) for a in (0, 1) for b in (0, 1)]
     moments = np.array([(1, y, y * y) for y in _TARGETS])[:, : score.n_moments or None]
     kinds: list[Record]
+    cuts = ["cut by x0", "its mirror image", "cut by x1"]
+    if score.parts > 1:
+        kinds = [(part, a, b, label) for part in range(score.parts) for a, b in pair for label in range(2)]
+        places = [[(0, a), (1, 1 - a), (2, b)] for _, a, b, _ in kinds]
+        return kinds, _tables(places, np.eye(2 * score.parts)[[2 * part + c for part, _, _, c in kinds]], 2), cuts
     if score in (scores.pearson, scores.absolute_pearson):
         kinds = [(a, b, label) for a, b in pair for label in range(3)]
         places = [[(0, a), (1, 1 - a), (2, b)] for a, b, _ in kinds]
-        return kinds, _tables(kinds, places, np.eye(3), 2), ["cut by x0", "its mirror image", "cut by x1"]
+        return kinds, _tables(places, _of(kinds, np.eye(3)), 2), cuts
     if score is scores.mean:
         kinds = [(group, level) for group in range(_GROUPS) for level in range(len(_TARGETS))]
         places = [[(group, 0)] for group, _ in kinds]
-        return kinds, _tables(kinds, places, moments, 1), [f"group {group}" for group in range(_GROUPS)]
+        return kinds, _tables(places, _of(kinds, moments), 1), [f"group {group}" for group in range(_GROUPS)]
     values = np.eye(2) if score.name in scores.CLASSIFICATION else moments
     kinds = [(a, b, value) for a, b in pair for value in range(len(values))]
     places = [[(0, a), (1, b), (2, 0)] for a, b, _ in kinds]
-    return kinds, _tables(kinds, places, values, 2), ["split on x0", "split on x1", "the undivided node"]
+    return kinds, _tables(places, _of(kinds, values), 2), ["split on x0", "split on x1", "the undivided node"]
 
 
-def _tables(kinds, places, values: np.ndarray, children: int) -> np.ndarray:
-    add = np.zeros((len(kinds), 3, children, values.shape[1]))
+def _of(kinds, values: np.ndarray) -> np.ndarray:
+    """What each kind of record adds, by its last entry."""
+    return values[[kind[-1] for kind in kinds]]
+
+
+def _tables(places, rows: np.ndarray, children: int) -> np.ndarray:
+    add = np.zeros((len(rows), 3, children, rows.shape[1]))
     for kind, where in enumerate(places):
         for candidate, child in where:
-            add[kind, candidate, child] = values[kinds[kind][-1]]
+            add[kind, candidate, child] = rows[kind]
     return add
 
 
@@ -156,7 +167,10 @@ class Selection:
         if self.relation == ADD_REMOVE:
             changes = [(up, common, kind, -1) for kind, up in enumerate(larger)]
         else:
-            changes = [(larger[a], larger[b], a, b) for a, b in combinations(range(len(larger)), 2)]
+            pairs = list(combinations(range(len(larger)), 2))
+            if self.score.parts > 1:  # the record that comes has the coin of the one that goes
+                pairs = [(a, b) for a, b in pairs if self.kinds[a][0] == self.kinds[b][0]]
+            changes = [(larger[a], larger[b], a, b) for a, b in pairs]
         one, other, plus, instead = zip(*changes, strict=True)
         repeated = (np.repeat(kinds, len(common)) for kinds in (plus, instead))
         return np.concatenate(one), np.concatenate(other), *repeated

@@ -17,6 +17,7 @@ from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
+from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE
 
@@ -132,6 +133,10 @@ _BOOSTED = Broken(
     "the published code reads, unpaid, the weights, the errors, the best splits and the held-out records "
     "(pub-dps-adaboost)"
 )
+_PEARSON_TREE = Broken(
+    "the published code reads, unpaid, whether a node is pure, the best cuts and the largest correlation "
+    "(pub-pearson-tree)"
+)
 _STUMP = Broken("the published code reads, unpaid, the weights, the errors and the best splits (pub-dp-adaboost)")
 
 _EDPRF: Settings = (
@@ -210,6 +215,17 @@ _STUMPS: Settings = (
     (_OTHER | _CLASSES, 1, None),
     ({"variant": "published"}, 2, None),
 )
+_PEARSON: Settings = (
+    (_HALF | {"stop": "candidate", "n_parts": 2}, 2, 1),
+    ({}, 2, 1),
+    ({"stop": "never", "n_parts": 2, "criterion": "majority", "reuse": False}, 1, 2),
+    (_HALF | {"stop": "candidate", "criterion": "signed-pearson", "selection": "exponential"}, 2, 1),
+    ({"stop": "never", "criterion": "normalised-gini", "calibration": "sensitivity", "n_bins": 3}, 1, 1),
+    ({"criterion": "gini", "budget": "uniform"}, 2, 1),
+    ({"criterion": "gini-gain", "budget": "harmonic"}, 1, 1),
+    ({"variant": "published", "n_bins": 3}, 1, 1),
+    ({"variant": "published", "selection": "exponential", "n_parts": 2}, 2, 1),
+)
 
 _LIFTED = {"variant": "published", "fit_intercept": True}
 
@@ -255,6 +271,10 @@ LEARNERS = {
     ),
     "dp-adaboost": Learner(
         DPAdaBoostClassifier, _STUMPS, broken={ADD_REMOVE: _STUMP, REPLACE_ONE: _STUMP},
+    ),
+    "pearson-tree": Learner(
+        PearsonTreeClassifier, _PEARSON, broken={ADD_REMOVE: _PEARSON_TREE, REPLACE_ONE: _PEARSON_TREE}, numeric=True,
+        usual={"n_parts": 1, "n_bins": 2},
     ),
     "functional-mechanism": Learner(
         FunctionalMechanismRegressor, usual={},

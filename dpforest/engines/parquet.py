@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Parquet"]
 
 _BATCH = 1 << 18  # rows decoded at a time: few enough for their memory to be used again and again
+_PIECE = 1 << 17  # rows worth opening a file for
 _BUFFER = 1 << 20  # bytes read at a time from each column
 _EXACT = 1 << 53  # above it, not every whole number is a double
 
@@ -104,7 +105,7 @@ class Parquet(Table):
     def _prepare(self) -> None:
         reader = self.reader
         self._files = self._open_all(reader.columns, reader.key)
-        self._pieces = list(self._cut())
+        self._pieces = list(self._cut(_PIECE))
         self.scan_bytes = sum(_compressed(file, reader.columns) for file in self._files)
 
     def _open_all(self, columns: list[str], key: str | None = None) -> list[_File]:
@@ -115,14 +116,15 @@ class Parquet(Table):
             _check_types(files, name, name == key)
         return files
 
-    def _cut(self) -> Iterator[_Piece]:
+    def _cut(self, least: int = 1 << 20) -> Iterator[_Piece]:
+        """Pieces of at least so many rows, where a file has them."""
         first = 0
         for file in self._files:
             start, groups, n_rows = first, [], 0
             for group in range(file.metadata.num_row_groups):
                 groups.append(group)
                 n_rows += file.metadata.row_group(group).num_rows
-                if n_rows >= self.rows_at_once or group + 1 == file.metadata.num_row_groups:
+                if n_rows >= least or group + 1 == file.metadata.num_row_groups:
                     yield _Piece(file, groups, start)
                     start, groups, n_rows = start + n_rows, [], 0
             first = start
@@ -185,9 +187,7 @@ class Parquet(Table):
                     out[done : done + len(found)] = found
                     done += len(found)
                     bar.update(len(found))
-        if out is None:
-            raise TableError(f"{self!r} has no rows")
-        return out
+        return answer(pd.DataFrame({name: [] for name in columns})) if out is None else out
 
 
 # -- finding files -----------------------------------------------------------------------------------------------
@@ -210,9 +210,10 @@ def _find(paths: str | PathLike | Sequence) -> list[str]:
     seen: dict[tuple[int, int], str] = {}
     for name in found:
         status = os.stat(name)
-        twin = seen.setdefault((status.st_dev, status.st_ino), name)
-        if twin is not name:
-            raise TableError(f"{name} is {twin} again: its records would count twice; name each file once")
+        place = status.st_dev, status.st_ino
+        if place in seen:
+            raise TableError(f"{name} is {seen[place]} again: its records would count twice; name each file once")
+        seen[place] = name
     return found
 
 
@@ -235,7 +236,7 @@ def _expand(path: str) -> list[str]:
 
 def _mark(path: str) -> tuple[int, ...]:
     status = os.stat(path)
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns  # the same on every machine that sees the file
 
 
 def _footer(path: str, columns: list[str]) -> _File:

@@ -6,25 +6,24 @@ The chapter's claims have their executable proofs in ``tests/test_pearson_claims
 
 from __future__ import annotations
 
-import json
 import math
-import pickle
-import warnings
 from collections import defaultdict
+from functools import partial
 from itertools import product
 
 import numpy as np
 import oracle
 import pandas as pd
 import pytest
+import shared
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
+from shared import MIXED, PAIR, THREE, assert_an_estimator, quietly
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_estimators import INFINITY, _SchemaFromData
 
 import dpforest
-from dpforest import Schema, UnprovenPrivacyWarning, load
+from dpforest import Schema
 from dpforest.audit import exact_audit
 from dpforest.audit.grey.greybox import greybox
 from dpforest.budgets import PLANS
@@ -35,31 +34,14 @@ from dpforest.papers.pearson_tree import CORRELATIONS, CRITERIA, PearsonTreeClas
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
-PAIR = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
 CUT = Schema(numeric={"x": (0, 1)}, classes=[0, 1, 2])
-MIXED = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, classes=["no", "yes"])
-THREE = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, classes=["a", "b", "z"])
-
-
-def table(n: int = 400, seed: int = 0, classes: int = 2):
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame({"x": rng.random(n), "c": rng.choice(list("uvw"), n)})
-    if classes == 3:
-        return X, np.where(X.x > 0.6, "z", np.where(X.c == "u", "a", "b"))
-    noisy = rng.random(n) < 0.1
-    return X, np.where(((X.x > 0.4) & (X.c != "w")) ^ noisy, "yes", "no")
+table = partial(shared.table, no="w")  # the last category, for cuts go by their order
 
 
 def model(**parameters) -> PearsonTreeClassifier:
     return PearsonTreeClassifier(
         **{"epsilon": 4.0, "schema": MIXED, "max_depth": 3, "n_bins": 8, "random_state": 0, **parameters}
     )
-
-
-def quietly(estimator, X, y):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnprovenPrivacyWarning)
-        return estimator.fit(X, y)
 
 
 class SchemaFree(_SchemaFromData, PearsonTreeClassifier):
@@ -472,18 +454,7 @@ def test_parts_buy_rate():
 @pytest.mark.parametrize("variant", ["proved", "published"])
 def test_it_is_an_estimator(tmp_path, variant):
     X, y = table(300)
-    estimator = model(variant=variant)
-    before = estimator.get_params()
-    quietly(estimator, X, y)
-    twin = quietly(clone(estimator).set_params(n_jobs=2), X, y)
-    assert estimator.get_params() == before
-    assert json.dumps(twin.to_dict()) == json.dumps(estimator.to_dict())
-    copy = pickle.loads(pickle.dumps(estimator))
-    assert copy.random_state is None
-    estimator.save(tmp_path / "m.json")
-    for back in (copy, load(tmp_path / "m.json")):
-        np.testing.assert_array_equal(back.predict_proba(X), estimator.predict_proba(X))
-        assert back.guarantee_ == estimator.guarantee_
+    assert_an_estimator(model(variant=variant), X, y, tmp_path)
     assert dpforest.PearsonTreeClassifier is PearsonTreeClassifier
 
 

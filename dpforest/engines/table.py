@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -131,12 +131,18 @@ class Pass:
 
     def __call__(self, frames: Iterable[pd.DataFrame], first: int | None = None) -> Found:
         """Read rows, frame by frame; ``first`` is the number of the first one in the table."""
-        found = []
+        return merge(map(self.count, self.read(frames, first)), self.reader)
+
+    def read(self, frames: Iterable[pd.DataFrame], first: int | None = None) -> Iterator[Block]:
+        """Encode rows, frame by frame."""
         for frame in frames:
             block = self.reader.read(frame, first)
-            found.append(Found(len(block.labels), block.strays, self.task(block) if self.task else None))
+            yield block
             first = None if first is None else first + len(block.labels)
-        return merge(found, self.reader)
+
+    def count(self, block: Block) -> Found:
+        """Do the task on rows that are encoded already."""
+        return Found(len(block.labels), block.strays, self.task(block) if self.task else None)
 
 
 def merge(found: Iterable[Found], reader: Reader | None = None) -> Found:

@@ -574,14 +574,15 @@ def worst_loss(model, size: int) -> float:
 
 @pytest.mark.claim(
     "thm-pearson-tree", verdict="repaired", evidence="exhaustive",
-    constant="ε, attained with a count score by one record and by two; |ρ| under replace-one needs the rate b/(2R)",
+    constant="ε, attained with a count score by two records; |ρ| under replace-one needs the rate b/(2R)",
 )  # fmt: skip
 @pytest.mark.parametrize(
     ("criterion", "parts", "stop", "schema", "size", "relation", "exact"),
     [
         ("gini", 1, "candidate", ONE, 2, ADD_REMOVE, 1.0),
         ("majority", 1, "never", TWO, 2, ADD_REMOVE, 1.0),
-        ("pearson", 1, "never", TWO, 2, ADD_REMOVE, None), ("pearson", 2, "candidate", ONE, 2, ADD_REMOVE, None),
+        ("pearson", 1, "never", TWO, 2, ADD_REMOVE, 2 * math.sqrt(3) - 5 / 2),
+        ("pearson", 2, "candidate", ONE, 2, ADD_REMOVE, None),
         ("gini", 1, "candidate", ONE, 2, REPLACE_ONE, None),
         ("pearson", 1, "candidate", ONE, 2, REPLACE_ONE, None), ("pearson", 2, "candidate", ONE, 1, REPLACE_ONE, None),
     ],

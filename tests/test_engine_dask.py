@@ -167,6 +167,9 @@ def test_a_cluster_is_named_in_four_ways(cluster):
     with distributed.Client(cluster):
         persisted = frame.persist()  # it belongs to the current client, which the address then means
         assert same(Dask(persisted, scheduler=cluster.scheduler_address).open(READER).total(COUNT), in_memory())
+        bad = TABLE.assign(work="navy")
+        with pytest.raises(TableError, match="partition 0: column 'work' holds 'navy'"):
+            Dask(cut(bad, [997]), scheduler=cluster).open(READER)
         with dask.config.set(scheduler="sync"):  # Dask's own setting goes before the client
             table = Dask(frame).open(READER)
             with table._scheduler() as (_, found):

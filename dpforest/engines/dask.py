@@ -65,7 +65,8 @@ class Dask(Table):
     shuffle, a join or a ``set_index`` with repeated values), name a key: ``fit(X, y, key="id")``.
 
     *Workers* need this version of dpforest, and so does the scheduler, which reads the graph.  ``n_jobs`` has no say in
-    how many tasks run at a time: Dask has its own setting.
+    how many tasks run at a time: Dask has its own setting.  A cluster that has lost all workers waits for new ones, for
+    ever unless its ``distributed.scheduler.no-workers-timeout`` says how long.
     """
 
     engine = "Dask"
@@ -180,8 +181,8 @@ class Dask(Table):
         import dask.dataframe as dd
         from dask.base import get_scheduler
 
-        where = getattr(self.scheduler, "scheduler_address", self.scheduler)  # a cluster has an address
-        if isinstance(where, str) and ":" in where:
+        where = self.scheduler
+        if hasattr(where, "scheduler_address") or (isinstance(where, str) and ":" in where):  # a cluster, or an address
             with _connected(where) as client:
                 yield client.get, client
             return
@@ -193,18 +194,20 @@ class Dask(Table):
 
 
 @contextmanager
-def _connected(address: str) -> Iterator[Any]:
-    """A client of the scheduler at ``address``: the current one, to which persisted tables belong, or one for now."""
+def _connected(where: Any) -> Iterator[Any]:
+    """A client of the scheduler: the current one, to which persisted tables belong, or one for now."""
     from distributed import Client
 
+    address = getattr(where, "scheduler_address", where)
     with suppress(ValueError):  # there is none
-        client = Client.current()
-        if client.scheduler is not None and client.scheduler.address == address:
-            yield client
-            return
+        current = Client.current()
+        where = current if current.scheduler is not None and current.scheduler.address == address else where
+    if isinstance(where, Client):
+        yield where
+        return
     try:
-        client = Client(address, timeout=_PATIENCE, set_as_default=False)
-    except (OSError, ValueError) as error:
+        client = Client(where, timeout=_PATIENCE, set_as_default=False)
+    except (OSError, ValueError, RuntimeError) as error:
         raise EngineError(
             f"no Dask scheduler answers at {address!r} ({error}): start one (dask scheduler), or correct the address"
         ) from error
@@ -307,7 +310,7 @@ def _remotely(client: Any, plan: _Plan, bar: Any) -> list[Found]:
     except (TableError, EngineError):
         raise
     except Exception as error:
-        raise _failure(error, []) from error
+        raise EngineError(f"Dask failed during a pass; {_AGAIN} ({type(error).__name__}: {error})") from error
     finally:
         for future in futures:
             future.release()

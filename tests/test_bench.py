@@ -1,11 +1,12 @@
 """The bench runs and reports; no time is asserted."""
 
 import json
+import math
 
 import numpy as np
 import pytest
 
-from dpforest import bench
+from dpforest import bench, scale
 from dpforest.schema import TARGET_LEVELS
 
 
@@ -95,3 +96,92 @@ def test_a_table_of_any_size_is_written_row_group_by_row_group(tmp_path, regress
     assert frame["uniform"].nunique() > 24_000  # each group is drawn anew
     (one,) = bench.write_parquet(tmp_path / "one", 25_000, group=10_000, regression=regression)
     assert pq.read_table(one).to_pandas().equals(frame)
+
+
+def test_a_key_column_holds_the_places_and_changes_nothing_else(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    with_key = pq.read_table(bench.write_parquet(tmp_path / "key", 2_500, files=2, group=1_000, key=True)).to_pandas()
+    assert with_key.pop("id").tolist() == list(range(2_500))
+    (plain,) = bench.write_parquet(tmp_path / "plain", 2_500, group=1_000)
+    assert pq.read_table(plain).to_pandas().equals(with_key)
+
+
+# -- scaling ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Fits in this process, and what was fitted."""
+    pytest.importorskip("pyarrow")
+    asked = []
+
+    def fit(options, paths, progress):
+        asked.append(options)
+        return scale.fit(paths=paths, **options)
+
+    monkeypatch.setattr(scale, "_in_a_fresh_process", fit)
+    return asked
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, here, monkeypatch):
+    record, sizes = tmp_path / "scale.json", [300, 600]
+    options = {"folder": tmp_path, "record": record, "progress": False}
+    scale.measure(sizes[:1], **options)
+    assert here == [{"engine": "parquet", "scans": False}, {"engine": "parquet", "scans": True}]
+    written = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.glob("rows-300/*"))
+    answer = scale.measure(sizes, memory=[600], engines=["memory", "parquet"], engine_rows=300, **options)
+    assert len(here) == 2 + 2 + 1 + 3
+    assert sorted((path, path.stat().st_mtime_ns) for path in tmp_path.glob("rows-300/*")) == written
+    again = scale.measure(sizes, memory=[600], engines=["memory", "parquet"], engine_rows=300, **options)
+    assert len(here) == 8
+    assert again == answer == json.loads(record.read_text())
+    # by place or by key, in memory or from files: the same model; where every tree sees every row, another one
+    models = {name: fits[0]["model"] for name, fits in answer["fits"].items() if "300 rows" in name}
+    other = models.pop("every tree sees every row, 300 rows, compared")
+    assert len(models) == 4
+    assert len(set(models.values())) == 1
+    assert other not in models.values()
+    for name, (one,) in answer["fits"].items():
+        assert len(one["passes"]) == (0 if "memory" in name else scale.DEPTH + 1)
+        assert all(("scan" in entry) == ("scans" in name) for entry in one["passes"])
+        assert all(entry["n_rows"] == one["rows"] for entry in one["passes"])
+        assert min(one["seconds"], one["cpu"]) > 0
+    assert [one["rows"] for one in scale.plain(answer)] == sizes
+    assert scale.constants(answer)["passes"] == scale.DEPTH + 1
+    text = scale.report(answer)
+    assert all(name in text for name in answer["fits"])
+    assert "by a bare scan just before it" in text
+
+
+def test_what_is_on_paper_is_what_the_formula_says():
+    def one(n, seconds):
+        passes = [{"n_rows": n, "n_bytes": size, "seconds": seconds / 4, "cpu": n * 2e-7} for size in (0, 800)]
+        return {"rows": n, "seconds": seconds, "passes": passes, "bytes_per_row": 28.0}
+
+    fits = {"parquet, 1000 rows": [one(1000, 2.0)], "parquet, 3000 rows": [one(3000, 5.0)]}
+    found = scale.constants({"fits": {**fits, "parquet, 3000 rows, scans": [one(3000, 99.0)]}})
+    assert (found["passes"], found["bytes_per_row"], found["answers"]) == (2, 28.0, [0, 800])
+    values = [found[name] for name in ("cpu", "fixed", "slope", "start", "seconds")]
+    assert values == pytest.approx([2e-7, 2.5, 1.5e-3, 0.5, 2.5 / 6000])
+    paper = scale.on_paper(found, n_rows=64e6, workers=8, partition=1e6, network=1e6, task=1e-3, fan_in=8)
+    # 2 reads of 64 blocks by 8 workers; their answers are added up in 2 levels, 8 at a time
+    expected = {
+        "work": 2 * 8 * 1e6 * 2e-7, "tasks": 2 * 64 * 9 / 8 * 1e-3, "travel": 2 * 8 * 800 / 1e6, "fixed": 2.5,
+        "core_hours": 2 * 64e6 * 2e-7 / 3600, "disk": 28 / 2e-7, "terabytes": 64e6 * 28 / 1e12,
+    }  # fmt: skip
+    assert paper == pytest.approx(expected | {"seconds": 3.2 + 0.0128 + 2.5})
+    assert scale.on_paper(found, n_rows=1e6, workers=1, partition=1e6)["travel"] == 0
+    slow = scale.on_paper(found, n_rows=64e6, workers=8, partition=1e6, network=math.inf, task=1.0)
+    assert slow["seconds"] == pytest.approx(144 + 2.5)  # the scheduler is what one waits for
+
+
+def test_a_fit_has_a_process_of_its_own(tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    record = tmp_path / "scale.json"
+    scale.main(["--rows", "300", "--folder", str(tmp_path), "--json", str(record)])
+    assert "parquet, 300 rows, scans" in capsys.readouterr().out
+    for (one,) in json.loads(record.read_text())["fits"].values():
+        assert 0 < one["base"] <= one["peak"]
+        assert one["workers"] == 0
+    with pytest.raises(RuntimeError, match=r"ended with 1 .*TableError: no Parquet file"):
+        scale._in_a_fresh_process({"engine": "parquet"}, [tmp_path / "none.parquet"], False)

@@ -17,7 +17,7 @@ from sklearn.base import ClassifierMixin
 from dpforest import scores
 from dpforest.bagging import share_out
 from dpforest.curator import WEIGHTS, Curator
-from dpforest.estimators import PrivateEstimator, check_choice, check_count, check_number, check_share
+from dpforest.estimators import PrivateEstimator, check_choice, check_count, check_letter, check_number, check_share
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import HISTOGRAM_SENSITIVITY
 from dpforest.release import READERS, Predictor, Released, anywhere, check_fits
@@ -292,8 +292,7 @@ class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
             )
         every = ("votes", "weights", "learning_rate", "alpha_max", "smoothing", "class_weight", "sampling", *names)
         default = type(self)().get_params()
-        if asked := {name: getattr(self, name) for name in every if getattr(self, name) != default[name]}:
-            raise ValueError(f"variant='published' is the paper to the letter, so not with {asked}: use 'proved'")
+        check_letter({name: getattr(self, name) for name in every if getattr(self, name) != default[name]})
 
 
 def adaboost(

@@ -30,6 +30,7 @@ from dpforest.privacy import (
 )  # fmt: skip
 from dpforest.release import ForestClassifier, ForestRegressor, Predictor
 from dpforest.schema import Schema
+from dpforest.scores import Score
 
 __all__ = ["PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor"]
 
@@ -281,3 +282,17 @@ def check_choice(value, name: str, choices) -> None:
     """``value`` must be one of ``choices``, else an error that lists them."""
     if value not in tuple(choices):
         raise ValueError(f"{name} must be one of {sorted(map(str, choices))}, not {value!r}")
+
+
+def check_letter(asked: dict[str, Any], source: str = "paper") -> None:
+    """As published: ``asked``, the parameters that differ from what the source says, must be empty."""
+    if asked:
+        raise ValueError(f"variant='published' is the {source} to the letter, so not with {asked}: use 'proved'")
+
+
+def check_stop(stop: str, score: Score) -> None:
+    """What ends a branch in the proved variant: nothing unpaid, and *stop* beside a score that has one."""
+    if stop == "purity":
+        raise ValueError("stop='purity' reads the data unpaid, so no proof covers it; use variant='published'")
+    if stop == "candidate" and score.rest is None:
+        raise ValueError(f"criterion={score.name!r} has no stop candidate in its range: use stop='never'")

@@ -23,6 +23,7 @@ from dpforest.estimators import (
     check_count,
     check_number,
     check_share,
+    check_stop,
 )
 from dpforest.mechanisms import SELECTIONS, exponential
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
@@ -113,8 +114,8 @@ class _DiffPETs(PrivateEstimator):
         if not check_number(self.level_ratio, "level_ratio", 0, 1) > 0:
             raise ValueError(f"level_ratio must be positive, not {self.level_ratio!r}")
         check_choice(self.criterion, "criterion", self._SCORES)
-        if self.variant == "proved" and self.stop == "candidate" and self._score().rest is None:
-            raise ValueError(f"criterion={self.criterion!r} has no stop candidate in its range: use stop='never'")
+        if self.variant == "proved":
+            check_stop(self.stop, self._score())
 
 
 def _cuts_at_values(chance, occur, features, cardinalities) -> np.ndarray:

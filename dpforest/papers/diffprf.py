@@ -22,7 +22,9 @@ from dpforest.estimators import (
     PrivateForestClassifier,
     check_choice,
     check_count,
+    check_letter,
     check_number,
+    check_stop,
 )
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import bootstrap, claim
@@ -245,8 +247,7 @@ class DiffPRFClassifier(PrivateForestClassifier):
             asked = {name: getattr(self, name) for name in LETTER if getattr(self, name) != "auto"}
             if score.name not in ("information-gain", "gini", "majority"):  # the three that the paper compares
                 asked["criterion"] = self.criterion
-            if asked:
-                raise ValueError(f"variant='published' is the paper to the letter, so not with {asked}: use 'proved'")
+            check_letter(asked)
             return
         if self.sampling == "bootstrap":
             raise ValueError(
@@ -256,5 +257,4 @@ class DiffPRFClassifier(PrivateForestClassifier):
         if score.needs_cap and self.sampling == "poisson":
             raise ValueError(f"criterion={score.name!r} needs a cap on the records of a tree, and copies know none")
         score.range(self.relation, self._cap())  # refuses a missing cap
-        if self._option("stop") == "candidate" and score.rest is None:
-            raise ValueError(f"criterion={score.name!r} has no stop candidate in its range: use stop='never'")
+        check_stop(self._option("stop"), score)

@@ -21,7 +21,9 @@ from dpforest.estimators import (
     PrivateForestClassifier,
     check_choice,
     check_count,
+    check_letter,
     check_number,
+    check_stop,
 )
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import claim
@@ -235,18 +237,14 @@ class DiffPRFsClassifier(PrivateForestClassifier):
             asked = {name: getattr(self, name) for name in LETTER if getattr(self, name) != "auto"}
             if self.criterion != "gini":
                 asked["criterion"] = self.criterion
-            if asked:
-                raise ValueError(f"variant='published' is the paper to the letter, so not with {asked}: use 'proved'")
+            check_letter(asked)
             return
         if self.sampling == "bootstrap":
             raise ValueError(
                 "sampling='bootstrap' costs more than epsilon, so no proof covers it: use 'poisson', or 'all', or "
                 "variant='published'"
             )
-        if self.stop == "purity":
-            raise ValueError("stop='purity' reads the data unpaid, so no proof covers it; use variant='published'")
-        if self._option("stop") == "candidate" and scores.CLASSIFICATION[self.criterion].rest is None:
-            raise ValueError(f"criterion={self.criterion!r} has no stop candidate in its range: use stop='never'")
+        check_stop(self._option("stop"), scores.CLASSIFICATION[self.criterion])
 
 
 class Splits(Cuts):

@@ -21,7 +21,9 @@ from dpforest.estimators import (
     PrivateForestClassifier,
     check_choice,
     check_count,
+    check_letter,
     check_number,
+    check_stop,
 )
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import claim
@@ -211,9 +213,6 @@ class EDPRFClassifier(PrivateForestClassifier):
             asked |= {name: getattr(self, name) for name in ("stop", "calibration") if getattr(self, name) != "auto"}
             if self.criterion not in ("gini", "normalised-gini"):  # the two readings of the paper's score
                 asked["criterion"] = self.criterion
-            if asked:
-                raise ValueError(f"variant='published' is the paper to the letter, so not with {asked}: use 'proved'")
-        elif self._option("stop") == "candidate" and scores.CLASSIFICATION[self.criterion].rest is None:
-            raise ValueError(f"criterion={self.criterion!r} has no stop candidate in its range: use stop='never'")
-        elif self.stop == "purity":
-            raise ValueError("stop='purity' reads the data unpaid, so no proof covers it; use variant='published'")
+            check_letter(asked)
+        else:
+            check_stop(self._option("stop"), scores.CLASSIFICATION[self.criterion])

@@ -21,8 +21,10 @@ from dpforest.estimators import (
     PrivateForestClassifier,
     check_choice,
     check_count,
+    check_letter,
     check_number,
     check_share,
+    check_stop,
 )
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, claim
@@ -31,8 +33,8 @@ from dpforest.tree import MAX_NODES, Growth, cut_masks, pure
 __all__ = ["PearsonTreeClassifier"]
 
 CODES = 256  # a record's part and class stand in one code of so many
-#: Parts where ``n_parts`` is "auto", as far as there are codes for them: for correlations as published, and as proved.
-PARTS = {"published": 4, "proved": 32}
+CELLS = 1 << 22  # of histograms by part that are read at a time: 32 MB
+PUBLISHED_PARTS = 4  # where ``n_parts`` is "auto"; the patent gives no number
 #: Utilities of a cut, by name: those of one table of class counts for each part.
 CRITERIA = {
     "pearson": scores.absolute_pearson, "signed-pearson": scores.pearson,
@@ -64,8 +66,8 @@ class PearsonTreeClassifier(PrivateForestClassifier):
     max_depth : int
         Splits on the longest path; 0 makes the tree a single leaf.
     n_parts : int or "auto"
-        Parts of the records, at most ``256 // n_classes``.  ``"auto"``: 4 as published; if proved, 32 for correlations,
-        as far as the classes leave room, and 1 for scores of counts, which lose by parts.
+        Parts of the records, at most ``256 // n_classes``.  ``"auto"``: 4 as published; if proved, that many for
+        correlations, and 1 for scores of counts, which lose by parts.
     n_bins : int
         Public bins of each numeric feature, equally wide over its bounds; cuts fall on their edges.
     criterion : {"gini", "gini-gain", "majority", "normalised-gini", "pearson", "signed-pearson"}
@@ -86,8 +88,8 @@ class PearsonTreeClassifier(PrivateForestClassifier):
     calibration : {"auto", "range", "sensitivity"}
         Whether a selection's rate comes from the score's range (auto if proved) or from twice its sensitivity.
     stop : {"auto", "candidate", "never", "purity"}
-        What may end a branch early.  ``"candidate"`` (auto if proved): *stop* is one of the candidates.  ``"purity"``
-        (published only): the node's records share one class, read without paying.
+        What may end a branch early: nothing (auto if proved), or ``"candidate"``: *stop* is one of the candidates.
+        ``"purity"`` (published only): the node's records share one class, read without paying.
     stop_margin : float
         Head start of the *stop* candidate, in units of the selection's noise.
     reuse : {"auto", True, False}
@@ -147,14 +149,14 @@ class PearsonTreeClassifier(PrivateForestClassifier):
     _AUTO: ClassVar = {
         "published": {"selection": "argmax", "stop": "purity", "reuse": False},
         "proved": {
-            "selection": "permute-and-flip", "budget": "aligned-uniform", "calibration": "range", "stop": "candidate",
+            "selection": "permute-and-flip", "budget": "aligned-uniform", "calibration": "range", "stop": "never",
             "reuse": True,
         },
     }  # fmt: skip
 
     def __init__(
-        self, *, epsilon=1.0, schema=None, max_depth=5, n_parts="auto", n_bins=32, criterion="pearson",
-        relation="add-remove", variant="proved", selection="auto", budget="auto", leaf_share=0.5, calibration="auto",
+        self, *, epsilon=1.0, schema=None, max_depth=5, n_parts="auto", n_bins=16, criterion="pearson",
+        relation="add-remove", variant="proved", selection="auto", budget="auto", leaf_share=0.4, calibration="auto",
         stop="auto", stop_margin=1.0, reuse="auto", max_nodes=MAX_NODES, source="seeded", random_state=None,
         n_jobs=None,
     ):  # fmt: skip
@@ -231,11 +233,7 @@ class PearsonTreeClassifier(PrivateForestClassifier):
             if not inner.any():
                 break
             parents = frontier[inner]
-            allowed = parents.unused & divisible
-            histograms = curator.peek_histograms(
-                growth, parents.nodes, allowed, parts=True, what=CUT[0], where=CUT[1]
-            )  # fmt: skip
-            quality, ends = best_of_parts(histograms, allowed, curator.cardinalities, CRITERIA[self.criterion])
+            quality, ends = self._map_and_reduce(growth, curator, parents, parents.unused & divisible)
             if self._option("selection") == "argmax":
                 ledger.leak(*ARGMAX)
                 feature = quality.argmax(axis=1)
@@ -245,6 +243,21 @@ class PearsonTreeClassifier(PrivateForestClassifier):
             growth.branch(
                 parents, feature, np.full(len(parents), 2), masks=cut_masks(end, curator.cardinalities[feature])
             )  # fmt: skip
+
+    def _map_and_reduce(self, growth, curator, parents, allowed) -> tuple[np.ndarray, np.ndarray]:
+        """:func:`best_of_parts` of the nodes, some at a time."""
+        cells = int(curator.cardinalities.sum()) * curator.n_parts * curator.n_classes
+        found = []
+        for at in range(0, len(parents), step := max(1, CELLS // cells)):
+            few = slice(at, at + step)
+            histograms = curator.peek_histograms(
+                growth, parents.nodes[few], allowed[few], parts=True, what=CUT[0], where=CUT[1]
+            )  # fmt: skip
+            found.append(
+                best_of_parts(histograms, allowed[few], curator.cardinalities, CRITERIA[self.criterion])
+            )  # fmt: skip
+        quality, ends = map(np.concatenate, zip(*found, strict=True))
+        return quality, ends
 
     @claim("cex-level-budget")
     def _draw(self, chance, ledger, scopes, quality, score, epsilon) -> np.ndarray:
@@ -263,7 +276,9 @@ class PearsonTreeClassifier(PrivateForestClassifier):
         """``n_parts``, with what ``"auto"`` stands for."""
         most = CODES // schema.n_classes
         if self.n_parts == "auto":
-            return min(PARTS[self.variant], most) if self.criterion in CORRELATIONS else 1
+            if self.criterion not in CORRELATIONS:
+                return 1
+            return most if self.variant == "proved" else min(PUBLISHED_PARTS, most)
         if self.n_parts > most:
             raise ValueError(
                 f"n_parts={self.n_parts} parts of {schema.n_classes} classes need {self.n_parts * schema.n_classes} "
@@ -297,8 +312,8 @@ class PearsonTreeClassifier(PrivateForestClassifier):
                 "selection='argmax' and stop='purity' read the data unpaid, so no proof covers them; use "
                 "variant='published'"
             )
-        elif self._option("stop") == "candidate" and CRITERIA[self.criterion].rest is None:
-            raise ValueError(f"criterion={self.criterion!r} has no stop candidate in its range: use stop='never'")
+        else:
+            check_stop(self._option("stop"), CRITERIA[self.criterion])
 
     def _check_letter(self) -> None:
         asked = {name: getattr(self, name) for name in LETTER if getattr(self, name) != "auto"}
@@ -306,8 +321,7 @@ class PearsonTreeClassifier(PrivateForestClassifier):
             asked["criterion"] = self.criterion
         if self.selection == "permute-and-flip":
             asked["selection"] = self.selection
-        if asked:
-            raise ValueError(f"variant='published' is the patent to the letter, so not with {asked}: use 'proved'")
+        check_letter(asked, "patent")
 
 
 @claim("cex-pearson-argmax")

@@ -218,9 +218,9 @@ _STUMPS: Settings = (
 _PEARSON: Settings = (
     (_HALF | {"stop": "candidate", "n_parts": 2}, 2, 1),
     ({}, 2, 1),
-    ({"stop": "never", "n_parts": 2, "criterion": "majority", "reuse": False}, 1, 2),
+    ({"n_parts": 2, "criterion": "majority", "reuse": False}, 1, 2),
     (_HALF | {"stop": "candidate", "criterion": "signed-pearson", "selection": "exponential"}, 2, 1),
-    ({"stop": "never", "criterion": "normalised-gini", "calibration": "sensitivity", "n_bins": 3}, 1, 1),
+    ({"criterion": "normalised-gini", "calibration": "sensitivity", "n_bins": 3}, 1, 1),
     ({"criterion": "gini", "budget": "uniform"}, 2, 1),
     ({"criterion": "gini-gain", "budget": "harmonic"}, 1, 1),
     ({"variant": "published", "n_bins": 3}, 1, 1),

@@ -234,12 +234,12 @@ def unpack(folder):
     return Traced(folder)
 
 
-def test_a_pass_travels_to_each_worker_once(client, tmp_path):
+def test_a_pass_does_not_travel_with_each_partition(client, tmp_path):
+    """It goes to one worker, and from there to the other; Dask may throw a copy away and fetch it again, in seconds."""
     table = Dask(cut(TABLE, PARTITIONINGS["fifty"])).open(READER)
     assert table.total(Traced(str(tmp_path)))[0] == 997
     times = Counter(path.name.split("-")[0] for path in tmp_path.iterdir())
-    assert times
-    assert set(times.values()) == {1}
+    assert 0 < times.total() < 25
     assert str(os.getpid()) not in times
 
 
@@ -578,24 +578,29 @@ def test_predictions_are_those_in_memory():
 
 
 def wait_here(frame, folder, most):
-    """Leave a file; from the one after ``most`` on, wait until somebody has been killed."""
+    """Note that a partition has been begun; after so many of them, wait until somebody has been killed."""
     folder = Path(folder)
-    (folder / f"{os.getpid()}-{uuid4().hex}").touch()
-    until(lambda: len(list(folder.iterdir())) <= most or (folder / "killed").exists())
+    (folder / f"{os.getpid()}-{uuid4().hex}.begun").touch()
+    if begun(folder) > most:
+        (folder / f"{os.getpid()}.waits").touch()
+        until((folder / "killed").exists)
     return frame
 
 
+def begun(folder: Path) -> int:
+    return len(list(folder.glob("*.begun")))
+
+
 @contextmanager
-def a_worker_dies(folder: Path, after: int):
-    """Kill the worker that has begun most partitions, when more than ``after`` have been begun."""
+def a_worker_dies(folder: Path):
+    """Kill the first worker that waits."""
 
     def kill() -> int:
-        until(lambda: len(list(folder.iterdir())) > after)
-        [(victim, times)] = Counter(path.name.split("-")[0] for path in folder.iterdir()).most_common(1)
-        assert times > 1
-        os.kill(int(victim), signal.SIGKILL)
+        until(lambda: list(folder.glob("*.waits")))
+        victim = int(next(folder.glob("*.waits")).stem)
+        os.kill(victim, signal.SIGKILL)
         (folder / "killed").touch()
-        return int(victim)
+        return victim
 
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(kill)
@@ -605,14 +610,13 @@ def a_worker_dies(folder: Path, after: int):
 
 @pytest.mark.parametrize("after", [7, 16], ids=["look", "count"])
 def test_a_killed_worker_changes_nothing(client, tmp_path, after):
-    """In the first look at ten partitions, or in the pass after it, when some answers lay on the worker."""
+    """In the first look at ten partitions, or in the pass after it, when most of them have been begun."""
     frame = cut(TABLE, [100] * 9 + [97]).map_partitions(wait_here, str(tmp_path), after, meta=TABLE.iloc[:0])
-    with a_worker_dies(tmp_path, after):
+    with a_worker_dies(tmp_path):
         table = Dask(frame).open(READER)
         assert same(table.total(COUNT), in_memory())
     assert table.n_rows == 997
-    begun = len(list(tmp_path.iterdir())) - 1
-    assert begun > 20  # some partitions were read again
+    assert begun(tmp_path) > 20  # some partitions were read again
 
 
 def test_a_worker_killed_during_a_fit_changes_nothing(client, tmp_path):
@@ -620,10 +624,10 @@ def test_a_worker_killed_during_a_fit_changes_nothing(client, tmp_path):
     learner, y = LEARNERS[0]
     frame = cut(TABLE, [100] * 9 + [97]).map_partitions(wait_here, str(tmp_path), 26, meta=TABLE.iloc[:0])
     table = Dask(frame)
-    with a_worker_dies(tmp_path, 26):
+    with a_worker_dies(tmp_path):
         found = fitted(learner, table, y)
     assert found == fitted(learner, columns_of(learner, y), y)
-    assert len(list(tmp_path.iterdir())) - 1 > 10 * len(table.log)
+    assert begun(tmp_path) > 10 * len(table.log)
 
 
 def test_a_partition_that_kills_its_worker_is_given_up(client, cluster, monkeypatch):

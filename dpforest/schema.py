@@ -268,7 +268,7 @@ class Schema:
             names = [str(c) for c in X.columns]
             if names != self.columns:
                 raise ValueError(_name_error(names, self.columns))
-            return [X.iloc[:, j] for j in range(X.shape[1])]
+            return [column for _, column in X.items()]
         X = grid.as_table(X)
         if X.ndim != 2:
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -122,9 +123,11 @@ def no_thread_stays():
 @pytest.mark.parametrize("rows", [97, 1 << 20])
 @pytest.mark.parametrize("sizes", [[997], [0, 300, 0, 697, 0], [100] * 9 + [97]], ids=["one", "empty", "ten"])
 @pytest.mark.parametrize("reader", [READER, KEYED], ids=["places", "key"])
-def test_however_the_rows_lie(tmp_path, reader, sizes, rows, n_jobs):
+@pytest.mark.parametrize("cached", [False, True])
+def test_however_the_rows_lie(tmp_path, reader, sizes, rows, n_jobs, cached):
     cut(tmp_path, sizes, group=101)
-    table = Parquet(tmp_path, rows=rows, progress=False).open(reader, n_jobs)
+    cache = tmp_path if cached else None
+    table = Parquet(tmp_path, rows=rows, cache=cache, progress=False).open(reader, n_jobs)
     assert (table.n_rows, table.strays) == (997, {})
     for seed in (0, 1):
         wanted = in_memory(reader=reader, task=forest(seed))
@@ -535,6 +538,49 @@ def test_other_rows_are_noticed_by_their_number(tmp_path):
         table.total(COUNT)
 
 
+# -- the copy of the encoded rows --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_copy_is_written_once_and_goes(tmp_path, n_jobs):
+    files, copies = tmp_path / "files", tmp_path / "copies"
+    files.mkdir()
+    copies.mkdir()
+    cut(files, [500, 497], TABLE.assign(age=TABLE.age * 1.5), group=100)
+    table = Parquet(files, rows=300, cache=copies, progress=False).open(KEYED, n_jobs)
+    (folder,) = copies.iterdir()
+    assert folder.stat().st_mode & 0o077 == 0  # nobody else's business
+    written = {path: path.stat().st_size for path in folder.iterdir()}
+    assert sum(written.values()) == 997 * (4 + 1 + 8)
+    assert len(written) <= 4 + n_jobs
+    assert table.strays == {"age": int((TABLE.age * 1.5 > 100).sum())}
+    for path in files.iterdir():
+        path.unlink()  # nobody needs them any more
+    wanted = in_memory(TABLE.assign(age=TABLE.age * 1.5), KEYED)
+    assert [answer.tolist() for answer in table.total(COUNT)] == wanted
+    assert [read.what for read in table.log] == ["look", "leaves"]
+    with open(min(written), "ab") as file:
+        file.write(b"x")
+    with pytest.raises(EngineError, match="the copy of the encoded rows has changed"):
+        table.total(COUNT)
+    os.unlink(min(written))
+    with pytest.raises(EngineError, match="the copy of the encoded rows cannot be read back"):
+        table.total(COUNT)
+    del table
+    gc.collect()
+    assert not list(copies.iterdir())
+
+
+def test_a_copy_of_a_bad_table_goes(tmp_path):
+    path = write(tmp_path / "a.parquet", TABLE.assign(age=np.nan))
+    with pytest.raises(TableError, match="column 'age' contains NaN"):
+        Parquet(path, cache=tmp_path).open(READER)
+    gc.collect()
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        Parquet(path, cache=tmp_path / "nowhere").open(READER)
+
+
 # -- what is said of a pass --------------------------------------------------------------------------------------------
 
 
@@ -624,7 +670,7 @@ def test_learners_give_the_model_of_memory(tmp_path, learner, target, key):
     cut(tmp_path, [300, 0, 697], group=101)
     learner.set_params(n_jobs=1).fit(TABLE[[*columns, target, "id"]], target, key=key)
     model, paid, answers = learner.to_dict(), str(learner.ledger_), learner.predict(TABLE[columns])
-    for paths in (tmp_path, str(tmp_path / "*.parquet"), Parquet(tmp_path, rows=90)):
+    for paths in (tmp_path, str(tmp_path / "*.parquet"), Parquet(tmp_path, rows=90, cache=tmp_path)):
         learner.set_params(n_jobs=2).fit(paths, target, key=key)
         assert learner.to_dict() == model
         assert str(learner.ledger_) == paid

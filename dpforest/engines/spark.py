@@ -34,6 +34,7 @@ _BLOCK_BYTES = 1 << 26
 
 _COLUMNS = {"predict": "prediction", "predict_proba": "probability"}
 
+_STOPPED = "the Spark session was stopped: start a new one, read the table there and fit again"
 _PYTHON = (
     "every worker needs the driver's Python version with dpforest, pyarrow and pandas in it: set the environment "
     "variable PYSPARK_PYTHON to that Python before the session starts (on one machine: to sys.executable)"
@@ -171,11 +172,13 @@ class Spark(Table):
             # it concerns pandas-on-Spark; what dpforest uses of pandas is tried with both
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
             if not classic:
+                if session.is_stopped:
+                    raise EngineError(_STOPPED)
                 yield session, classic
                 return
             context = session._sc
             if context._jsc is None or context._jsc.sc().isStopped():
-                raise EngineError("the Spark session was stopped: start a new one, read the table there and fit again")
+                raise EngineError(_STOPPED)
             named = context.pythonExec
             if "PYSPARK_PYTHON" not in os.environ and context.master.startswith("local"):
                 context.pythonExec = sys.executable
@@ -387,4 +390,4 @@ def _gist(error: BaseException) -> str:
         lines = text.splitlines()
         last = max(i for i, line in enumerate(lines) if line.startswith("  "))
         text = "\n".join(lines[last + 1 :])
-    return text
+    return re.sub(r"\s+SQLSTATE: \w+$", "", text.strip())

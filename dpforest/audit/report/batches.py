@@ -165,6 +165,7 @@ class _Copies(Curator):
     def _copy(self):
         self._codes = np.ascontiguousarray(np.tile(self._codes, (1, self._copies)))
         self._labels = np.tile(self._labels, self._copies)
+        self._size = self._each * self._copies
 
     def _spread(self, trees: int, own: np.ndarray | None) -> None:
         """Give the trees of each copy numbers of their own."""

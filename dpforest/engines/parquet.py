@@ -79,9 +79,10 @@ class Parquet(Table):
     groups of about 10**5 to 10**6 rows are best.
 
     Memory: each thread holds at most ``min(rows, 2**18)`` decoded rows of the columns that are needed, ``rows`` encoded
-    ones (a byte for each feature, and nine), twice while they are put together, and of each column 1 MB and a page of
-    the file.  With 14 columns in single precision and the default ``rows`` these are about 100 MB per thread,
-    whatever the size of the table, of its files and of their row groups.
+    ones (a byte for each feature, and nine more for each row; at the end twice), of each column 1 MB and a page of the
+    file, and what it has counted, three times while sums are added.  With 14 columns in single precision and the
+    default ``rows``, these are about 100 MB per thread besides the counts, whatever the size of the table, of its files
+    and of their row groups.
 
     All files must have the columns, of types that say the same: integers of any size and doubles are alike, as are
     texts, whether or not they are written as dictionaries, and a column of which one file knows no value goes with
@@ -178,7 +179,7 @@ class Parquet(Table):
 
             def work() -> Found:
                 try:
-                    return _count(job, blocks(), self.rows_at_once)
+                    return _count(job, blocks(), max(1, min(self.rows_at_once, n_rows)))
                 except BaseException:
                     stop.set()
                     raise
@@ -432,30 +433,36 @@ def _check_same(file: _File) -> None:
 
 
 def _count(job: Pass, blocks: Iterable[Block], rows: int) -> Found:
-    """What the job finds in the blocks, put together to at most ``rows`` rows: each count has a cost of its own."""
-    found, waiting, n_rows = merge([], job.reader), list[Block](), 0
+    """What the job finds in the blocks, put together to ``rows`` rows at a time: each count has a cost of its own."""
+    nothing = merge([], job.reader)
+    if job.task is None:
+        return merge([nothing, *(Found(len(block.labels), block.strays) for block in blocks)])
+    found, n_rows, strays = nothing, 0, nothing.strays
+    room: list[np.ndarray] | None = None
 
-    def done() -> Found:
-        block = _joined(waiting)
-        return merge([found, Found(n_rows, block.strays, job.task(block) if job.task else None)])
+    def counted(block: Block) -> Found:
+        assert job.task is not None
+        return merge([found, Found(len(block.labels), block.strays, job.task(block))])
 
     for block in blocks:
-        if waiting and (job.task is None or n_rows + len(block.labels) > rows):
-            found, waiting, n_rows = done(), [], 0
-        waiting.append(block)
-        n_rows += len(block.labels)
-    return done() if waiting else found
-
-
-def _joined(blocks: list[Block]) -> Block:
-    if len(blocks) == 1:
-        return blocks[0]
-    return Block(
-        np.concatenate([block.codes for block in blocks], axis=1),
-        np.concatenate([block.labels for block in blocks]),
-        np.concatenate([block.ids for block in blocks]),  # places and keys are known here
-        np.sum([block.strays for block in blocks], axis=0),
-    )
+        size, start = len(block.labels), 0
+        if size == rows and not n_rows:
+            found = counted(block)
+            continue
+        if room is None:  # its memory is used again and again: a task keeps nothing of a block
+            room = [np.empty((len(block.codes), rows), np.uint8), np.empty(rows, np.uint8), np.empty(rows, np.uint64)]
+        strays = strays + block.strays
+        while start < size:
+            more = min(size - start, rows - n_rows)
+            for part, new in zip(room, [block.codes, block.labels, block.ids], strict=True):
+                part[..., n_rows : n_rows + more] = new[..., start : start + more]
+            start, n_rows = start + more, n_rows + more
+            if n_rows == rows:
+                found, n_rows, strays = counted(Block(room[0], room[1], room[2], strays)), 0, nothing.strays
+    if room is None or not n_rows:
+        return found
+    codes, labels, numbers = (np.ascontiguousarray(part[..., :n_rows]) for part in room)
+    return counted(Block(codes, labels, numbers, strays))
 
 
 def _threads(n_jobs: int) -> int:

@@ -107,7 +107,8 @@ class Choices(Records):
         columns = np.argsort(~allowed, axis=1, kind="stable")[:, :width]  # each node's candidates come first
         choice = np.empty(len(nodes), dtype=np.int64)
         counts = np.zeros((len(nodes), self.n_classes), dtype=np.int64)
-        query, found = f"choose a cut by {score.name}", []
+        self._charge(scopes, rate, score, n_max, f"choose a cut by {score.name}", mechanism)
+        found = []
         for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes * score.parts):
             histograms = self._histograms(splits, nodes[part], features[part], score.parts > 1)
             scored = self._cut_scores(self._in_units(histograms), allowed[part], score)
@@ -117,7 +118,7 @@ class Choices(Records):
             utility[:, 1:] = np.take_along_axis(scored, columns[part], axis=1)
             if stop_margin is not None:
                 utility[:, 0] = score.rest(self._in_units(own)) + _head_start(stop_margin, rate[part])
-            taken = self._select(scopes[part], utility, rate[part], score, n_max, query, mechanism)
+            taken = mechanisms.select(mechanism, utility, rate[part], self._chance)
             each = np.arange(len(taken))
             choice[part] = np.where(taken > 0, columns[part][each, np.maximum(taken, 1) - 1], STOP)
             found.append(Split.by_column(self._of_all_parts(histograms), self._offsets, choice[part]))
@@ -219,9 +220,12 @@ class Choices(Records):
     def _select(self, scopes, utility, rate, score: scores.Score, n_max, query, mechanism) -> np.ndarray:
         """Draw one candidate per row of ``utility`` and charge for it, so that neither happens without the other."""
         choice = mechanisms.select(mechanism, utility, rate, self._chance)
+        self._charge(scopes, rate, score, n_max, query, mechanism)
+        return choice
+
+    def _charge(self, scopes, rate, score: scores.Score, n_max, query, mechanism) -> None:
         add_remove, replace_one = (rate * score.range(relation, n_max) for relation in (ADD_REMOVE, REPLACE_ONE))
         self._ledger.charge(scopes, add_remove, replace_one, query, mechanism)
-        return choice
 
 
 def _cap(score: scores.Score, n_max: float, stop_margin) -> float:

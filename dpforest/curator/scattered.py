@@ -138,22 +138,27 @@ class Scattered(Curator):
     # -- exact answers: one pass each -------------------------------------------------------------------------
 
     def _count_nodes(self, splits, nodes):
-        return self._total("_count_nodes", counting.Splits.of(splits), nodes)
+        return self._of(nodes, "_count_nodes", splits)
 
     def _sum_nodes(self, splits, nodes, n_moments):
-        return self._total("_sum_nodes", counting.Splits.of(splits), nodes, n_moments)
+        return self._of(nodes, "_sum_nodes", splits, n_moments)
 
     def _candidate_counts(self, splits, nodes, features, masks, n_moments):
-        return self._total("_candidate_counts", counting.Splits.of(splits), nodes, features, masks, n_moments)
+        return self._of(nodes, "_candidate_counts", splits, features, masks, n_moments)
 
     def _histograms(self, splits, nodes, allowed, by_part=False):
-        return self._total("_histograms", counting.Splits.of(splits), nodes, allowed, by_part)
+        return self._of(nodes, "_histograms", splits, allowed, by_part)
 
     def _code_counts(self, splits, nodes):
-        return self._total("_code_counts", counting.Splits.of(splits), nodes)
+        return self._of(nodes, "_code_counts", splits)
 
     def _products(self, design):
         return self._total("_products", design)
+
+    def _of(self, nodes, name: str, splits, *more) -> np.ndarray:
+        if not len(nodes):  # nothing to read the table for
+            return getattr(super(), name)(splits, nodes, *more)
+        return self._total(name, counting.Splits.of(splits), nodes, *more)
 
     def _total(self, name: str, *asked) -> np.ndarray:
         steps = tuple(self._sharing + self._weighing)

@@ -75,8 +75,8 @@ def scan(paths: Iterable[str | os.PathLike], columns: Sequence[str], threads: in
 class _Watched(Parquet):
     """Notes the processor seconds of each pass and, if asked to, times a bare scan of its columns just before."""
 
-    def __init__(self, paths: list[Path], scans: bool):
-        super().__init__(paths)
+    def __init__(self, paths: list[Path], scans: bool, cache: bool):
+        super().__init__(paths, cache=paths[0].parent.parent if cache else None)
         self.watched, self.scans, self.costs, self.bytes_per_row = paths, scans, list[dict](), math.nan
 
     def open(self, reader, n_jobs=1):
@@ -97,8 +97,9 @@ class _Watched(Parquet):
 
 
 def fit(
-    engine: str, paths: list[Path], *, scans: bool = False, key: bool = False, sampling: str = "assignment"
-) -> dict:
+    engine: str, paths: list[Path], *,
+    scans: bool = False, cache: bool = False, key: bool = False, sampling: str = "assignment",
+) -> dict:  # fmt: skip
     """Fit the forest in this process, and say what it took.
 
     Parameters
@@ -108,6 +109,8 @@ def fit(
         Of :func:`table`.
     scans : bool
         Whether a bare scan is timed before each pass (``"parquet"`` only); it is no part of the fit's seconds.
+    cache : bool
+        Whether the first look keeps the encoded rows, beside the tables, for the passes (``"parquet"`` only).
     key : bool
         Whether the records are told by the column ``id``; Spark needs it.  The model is the same, since it holds the
         places.
@@ -125,7 +128,7 @@ def fit(
     few = bench.synthetic(1000)
     model.fit(few.X, few.y)  # compiles, outside all timing
     base, begin = bench._peak_bytes(), time.perf_counter()
-    source, stop = _SOURCES[engine](paths, scans)
+    source, stop = _in_files(paths, scans, cache) if engine == "parquet" else _SOURCES[engine](paths)
     start, (_, cpu), begin = time.perf_counter() - begin, _family(), time.perf_counter()
     try:
         with warnings.catch_warnings():
@@ -155,17 +158,17 @@ def digest(model: Any) -> str:
     return hashlib.sha256(json.dumps(model.to_dict(), sort_keys=True).encode()).hexdigest()
 
 
-def _in_memory(paths: list[Path], scans: bool) -> tuple[Any, Callable]:
+def _in_memory(paths: list[Path]) -> tuple[Any, Callable]:
     import pyarrow.parquet as pq
 
     return lambda: pq.read_table(paths).to_pandas(), lambda: None
 
 
-def _in_files(paths: list[Path], scans: bool) -> tuple[Any, Callable]:
-    return _Watched(paths, scans), lambda: None
+def _in_files(paths: list[Path], scans: bool, cache: bool) -> tuple[Any, Callable]:
+    return _Watched(paths, scans, cache), lambda: None
 
 
-def _on_dask(paths: list[Path], scans: bool) -> tuple[Any, Callable]:
+def _on_dask(paths: list[Path]) -> tuple[Any, Callable]:
     from distributed import Client, LocalCluster
 
     from dpforest.engines.dask import Dask
@@ -180,18 +183,19 @@ def _on_dask(paths: list[Path], scans: bool) -> tuple[Any, Callable]:
     return Dask([str(path) for path in paths], scheduler=client), stop
 
 
-def _on_spark(paths: list[Path], scans: bool) -> tuple[Any, Callable]:
+def _on_spark(paths: list[Path]) -> tuple[Any, Callable]:
     from pyspark.sql import SparkSession
 
     from dpforest.engines.spark import Spark
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(f"local[{THREADS}]").config("spark.ui.enabled", False)
+    builder = builder.config("spark.ui.showConsoleProgress", False)
     session = builder.config("spark.driver.host", "127.0.0.1").config("spark.log.level", "ERROR").getOrCreate()
     return Spark(session.read.parquet(*map(str, paths))), session.stop
 
 
-_SOURCES = {"memory": _in_memory, "parquet": _in_files, "dask": _on_dask, "spark": _on_spark}
+_SOURCES = {"memory": _in_memory, "dask": _on_dask, "spark": _on_spark}
 
 
 def _family() -> tuple[int, float]:
@@ -242,7 +246,8 @@ def measure(
     Parameters
     ----------
     sizes : sequence of int
-        Rows of the tables that are fitted from Parquet files; at the largest, bare scans are timed too.
+        Rows of the tables that are fitted from Parquet files; at the largest, bare scans are timed too, with and
+        without a cache of the encoded rows.
     memory : sequence of int
         Rows of those that are read into memory and fitted there.
     engines : sequence of str
@@ -259,11 +264,10 @@ def measure(
     """
     record = Path(record) if record else None
     answer: dict = json.loads(record.read_text()) if record and record.exists() else {"fits": {}}
-    jobs: list[tuple[str, int, dict]] = [
-        (f"parquet, {n} rows{', scans' if scans else ''}", n, {"engine": "parquet", "scans": scans})
-        for n in sizes
-        for scans in ((False, True) if n == max(sizes) else (False,))
-    ]
+    jobs: list[tuple[str, int, dict]] = [(f"parquet, {n} rows", n, {"engine": "parquet"}) for n in sizes]
+    for options in ({"scans": True, "cache": True}, {"scans": True}):
+        name = f"parquet, {max(sizes)} rows, {', '.join(options)}"
+        jobs.append((name, max(sizes), {"engine": "parquet", **options}))
     jobs += [(f"memory, {n} rows", n, {"engine": "memory"}) for n in memory]
     if engines:
         named: dict[str, dict] = {"every tree sees every row": {"engine": "parquet", "sampling": "all"}}

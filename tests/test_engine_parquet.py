@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import sys
@@ -123,10 +122,9 @@ def no_thread_stays():
 @pytest.mark.parametrize("rows", [97, 1 << 20])
 @pytest.mark.parametrize("sizes", [[997], [0, 300, 0, 697, 0], [100] * 9 + [97]], ids=["one", "empty", "ten"])
 @pytest.mark.parametrize("reader", [READER, KEYED], ids=["places", "key"])
-@pytest.mark.parametrize("cached", [False, True])
-def test_however_the_rows_lie(tmp_path, reader, sizes, rows, n_jobs, cached):
+@pytest.mark.parametrize("cache", [0, 5000, 1 << 30], ids=["uncached", "partly", "cached"])
+def test_however_the_rows_lie(tmp_path, reader, sizes, rows, n_jobs, cache):
     cut(tmp_path, sizes, group=101)
-    cache = tmp_path if cached else None
     table = Parquet(tmp_path, rows=rows, cache=cache, progress=False).open(reader, n_jobs)
     assert (table.n_rows, table.strays) == (997, {})
     for seed in (0, 1):
@@ -234,7 +232,7 @@ def test_no_file(tmp_path):
 
 @pytest.mark.parametrize("rows", [0, -1, 1.5, True, "many"])
 def test_numbers_of_rows_that_are_none(rows):
-    with pytest.raises(ValueError, match="rows must be a positive whole number, not"):
+    with pytest.raises(ValueError, match="rows must be a whole number of at least 1, not"):
         Parquet("a.parquet", rows=rows)
 
 
@@ -520,7 +518,7 @@ def test_a_file_changes_between_two_passes(tmp_path, n_jobs):
 
 def test_a_file_changes_while_it_is_read(tmp_path):
     path = write(tmp_path / "a.parquet", group=100)
-    table = Parquet(path, rows=100).open(READER)
+    table = Parquet(path, rows=100, cache=0).open(READER)
 
     def change(block):
         write(path, people(seed=1), group=100)
@@ -538,47 +536,41 @@ def test_other_rows_are_noticed_by_their_number(tmp_path):
         table.total(COUNT)
 
 
-# -- the copy of the encoded rows --------------------------------------------------------------------------------------
+# -- the rows that are kept ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_copy_is_written_once_and_goes(tmp_path, n_jobs):
-    files, copies = tmp_path / "files", tmp_path / "copies"
-    files.mkdir()
-    copies.mkdir()
-    cut(files, [500, 497], TABLE.assign(age=TABLE.age * 1.5), group=100)
-    table = Parquet(files, rows=300, cache=copies, progress=False).open(KEYED, n_jobs)
-    (folder,) = copies.iterdir()
-    assert folder.stat().st_mode & 0o077 == 0  # nobody else's business
-    written = {path: path.stat().st_size for path in folder.iterdir()}
-    assert sum(written.values()) == 997 * (4 + 1 + 8)
-    assert len(written) <= 4 + n_jobs
-    assert table.strays == {"age": int((TABLE.age * 1.5 > 100).sum())}
-    for path in files.iterdir():
-        path.unlink()  # nobody needs them any more
-    wanted = in_memory(TABLE.assign(age=TABLE.age * 1.5), KEYED)
-    assert [answer.tolist() for answer in table.total(COUNT)] == wanted
-    assert [read.what for read in table.log] == ["look", "leaves"]
-    with open(min(written), "ab") as file:
-        file.write(b"x")
-    with pytest.raises(EngineError, match="the copy of the encoded rows has changed"):
-        table.total(COUNT)
-    os.unlink(min(written))
-    with pytest.raises(EngineError, match="the copy of the encoded rows cannot be read back"):
-        table.total(COUNT)
-    del table
-    gc.collect()
-    assert not list(copies.iterdir())
+@pytest.mark.parametrize(("reader", "width"), [(READER, 5), (KEYED, 13)], ids=["places", "key"])
+@pytest.mark.parametrize("kept", [0, 1, 3, 10])
+def test_what_fits_is_read_once(tmp_path, monkeypatch, reader, width, kept, n_jobs):
+    cut(tmp_path, [0, *[100] * 9, 97])
+    reads, frames = [], engine._frames
+
+    def note(piece, *others):
+        reads.append(piece.first)
+        return frames(piece, *others)
+
+    monkeypatch.setattr(engine, "_frames", note)
+    table = Parquet(tmp_path, cache=width * (100 * kept + 99)).open(reader, n_jobs)
+    assert sorted(reads) == [*range(0, 1000, 100)]
+    for _ in range(2):
+        reads.clear()
+        assert [answer.tolist() for answer in table.total(COUNT)] == in_memory(reader=reader)
+        assert sorted(reads) == [*range(100 * kept, 1000, 100)]
+    size = sum(
+        block.codes.nbytes + block.labels.nbytes + (0 if block.numbers is None else block.numbers.nbytes)
+        for blocks in table._kept.values()
+        for block in blocks
+    )
+    assert size == width * min(100 * kept, 997)
+    again = table.open(reader, n_jobs)
+    assert again._kept is not table._kept  # each open table has its own
 
 
-def test_a_copy_of_a_bad_table_goes(tmp_path):
-    path = write(tmp_path / "a.parquet", TABLE.assign(age=np.nan))
-    with pytest.raises(TableError, match="column 'age' contains NaN"):
-        Parquet(path, cache=tmp_path).open(READER)
-    gc.collect()
-    assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        Parquet(path, cache=tmp_path / "nowhere").open(READER)
+@pytest.mark.parametrize("cache", [-1, 0.5, None, True])
+def test_caches_that_are_none(cache):
+    with pytest.raises(ValueError, match="cache must be a whole number of at least 0, not"):
+        Parquet("a.parquet", cache=cache)
 
 
 # -- what is said of a pass --------------------------------------------------------------------------------------------
@@ -670,7 +662,7 @@ def test_learners_give_the_model_of_memory(tmp_path, learner, target, key):
     cut(tmp_path, [300, 0, 697], group=101)
     learner.set_params(n_jobs=1).fit(TABLE[[*columns, target, "id"]], target, key=key)
     model, paid, answers = learner.to_dict(), str(learner.ledger_), learner.predict(TABLE[columns])
-    for paths in (tmp_path, str(tmp_path / "*.parquet"), Parquet(tmp_path, rows=90, cache=tmp_path)):
+    for paths in (tmp_path, str(tmp_path / "*.parquet"), Parquet(tmp_path, rows=90, cache=3000)):
         learner.set_params(n_jobs=2).fit(paths, target, key=key)
         assert learner.to_dict() == model
         assert str(learner.ledger_) == paid

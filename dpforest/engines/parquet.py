@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -49,6 +46,10 @@ class _Piece:
     groups: list[int]
     first: int  # number of their first row in the table
 
+    @property
+    def n_rows(self) -> int:
+        return sum(self.file.metadata.row_group(group).num_rows for group in self.groups)
+
 
 class Parquet(Table):
     """A table in Parquet files on this machine, streamed: it may be larger than memory.
@@ -61,10 +62,10 @@ class Parquet(Table):
         the order of the list, and of the names, as text, within a directory or a pattern.
     rows : int
         Rows that are counted at a time by each thread.
-    cache : path, optional
-        A folder for a temporary copy of the encoded rows, of a byte for each feature and nine more for each row.  The
-        first look writes it and all later passes read it, which is several times faster than decoding the files
-        again.  It lies in a directory of its own that only the present user may read, and goes with the open table.
+    cache : int
+        Bytes of encoded rows that stay in memory between the passes of a fit: a byte for each feature and one more for
+        each row, and eight for a key.  Later passes need not decode those rows again, and only count.  They are those
+        of the first files, as many as fit; the others are read again in each pass.  0 for none.
     progress : bool or None
         Whether each pass shows a progress bar; None shows it where standard error is a terminal.
 
@@ -78,11 +79,11 @@ class Parquet(Table):
     ``n_jobs`` threads share the row groups of all files.  So a table in one row group is read by one thread, and row
     groups of about 10**5 to 10**6 rows are best.
 
-    Memory: each thread holds at most ``min(rows, 2**18)`` decoded rows of the columns that are needed, ``rows`` encoded
-    ones (a byte for each feature, and nine more for each row; at the end twice), of each column 1 MB and a page of the
-    file, and what it has counted, three times while sums are added.  With 14 columns in single precision and the
-    default ``rows``, these are about 100 MB per thread besides the counts, whatever the size of the table, of its files
-    and of their row groups.
+    Memory: the ``cache``, the footers, and for each thread at most ``min(rows, 2**18)`` decoded rows of the columns
+    that are needed, ``rows`` encoded ones (a byte for each feature, and nine more for each row; at the end twice), of
+    each column 1 MB and a page of the file, and what it has counted, three times while sums are added.  With 14 columns
+    in single precision and the default ``rows``, these are about 100 MB per thread besides the counts, whatever the
+    size of the table, of its files and of their row groups.
 
     All files must have the columns, of types that say the same: integers of any size and doubles are alike, as are
     texts, whether or not they are written as dictionaries, and a column of which one file knows no value goes with
@@ -99,14 +100,15 @@ class Parquet(Table):
 
     def __init__(
         self, paths: str | PathLike | Sequence, *,
-        rows: int = 1 << 20, cache: str | PathLike | None = None, progress: bool | None = None,
+        rows: int = 1 << 20, cache: int = 1 << 30, progress: bool | None = None,
     ):  # fmt: skip
         super().__init__(progress=progress)
-        if not isinstance(rows, (int, np.integer)) or isinstance(rows, bool) or rows < 1:
-            raise ValueError(f"rows must be a positive whole number, not {rows!r}")
+        for value, name, least in ((rows, "rows", 1), (cache, "cache", 0)):
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
         self.paths = paths
         self.rows_at_once = int(rows)
-        self.cache = cache
+        self.cache = int(cache)
         self.scan_bytes = 0
 
     def __repr__(self) -> str:
@@ -117,8 +119,9 @@ class Parquet(Table):
     def _prepare(self) -> None:
         reader = self.reader
         self._files = self._open_all(reader.columns, reader.key)
-        self._pieces = list(self._cut(_PIECE))
-        self._kept: _Kept | None = None
+        self._pieces = [piece for piece in self._cut(_PIECE) if piece.n_rows]
+        self._keep = set(self._fitting())
+        self._kept: dict[int, list[Block]] = {}  # by the number of the piece's first row
         self.scan_bytes = sum(_compressed(file, reader.columns) for file in self._files)
 
     def _open_all(self, columns: list[str], key: str | None = None) -> list[_File]:
@@ -145,32 +148,18 @@ class Parquet(Table):
     # -- a pass ----------------------------------------------------------------------------------------------
 
     def _run(self, job: Pass) -> Iterable[Found]:
-        if self._kept is None:
-            return self._share(job, self._pieces, self._from_files)
-        return self._share(job, self._kept.places, self._kept.blocks)
-
-    def _look(self, job: Pass) -> Iterable[Found]:
-        if self.cache is None:
-            return self._share(job, self._pieces, self._from_files)
-        kept = _Kept(tempfile.mkdtemp(prefix="dpforest-", dir=self.cache), self.reader.schema.n_features)
-        found = self._share(replace(job, task=kept), self._pieces, self._from_files)
-        self._kept = kept
-        return found
-
-    def _share(self, job: Pass, pieces: list, blocks_of: Callable[[Any], Iterable[Block]]) -> list[Found]:
-        """What each thread found in its share of the pieces."""
-        todo, lock, stop = iter(pieces), Lock(), Event()
-        n_jobs = max(1, min(_threads(self.n_jobs), len(pieces)))
+        todo, lock, stop = iter(self._pieces), Lock(), Event()
+        n_jobs = max(1, min(_threads(self.n_jobs), len(self._pieces)))
         n_rows = sum(file.metadata.num_rows for file in self._files)
         with self._bar(n_rows, getattr(job.task, "name", "count") if job.task else "look") as bar:
 
-            def take() -> Any:
+            def take() -> _Piece | None:
                 with lock:
                     return next(todo, None)
 
             def blocks() -> Iterator[Block]:
                 while not stop.is_set() and (piece := take()):
-                    for block in blocks_of(piece):
+                    for block in self._blocks(piece):
                         yield block
                         with lock:
                             bar.update(len(block.labels))
@@ -186,11 +175,33 @@ class Parquet(Table):
 
             return [work()] if n_jobs == 1 else _in_threads(work, n_jobs, stop)
 
-    def _from_files(self, piece: _Piece) -> Iterator[Block]:
+    def _blocks(self, piece: _Piece) -> Iterator[Block]:
+        """The encoded rows of a piece, kept from an earlier pass or read now."""
+        if piece.first in self._kept:
+            _check_same(piece.file)
+            first = piece.first
+            for block in self._kept[piece.first]:
+                yield block if block.numbers is not None else replace(block, numbers=_places(first, len(block.labels)))
+                first += len(block.labels)
+            return
+        read = []
         for where, frame, first in _frames(piece, self.reader.columns, self.reader.key, self._batch):
             with _named(where):
                 block = self.reader.read(frame, first)
+            if piece.first in self._keep:
+                read.append(block if self.reader.key else replace(block, numbers=None))
             yield block
+        if piece.first in self._keep:
+            self._kept[piece.first] = read
+
+    def _fitting(self) -> Iterator[int]:
+        """First rows of the pieces that are kept: public, for it depends on the footers alone."""
+        room = self.cache
+        for piece in self._pieces:
+            room -= piece.n_rows * (self.reader.schema.n_features + (9 if self.reader.key else 1))
+            if room < 0:
+                return
+            yield piece.first
 
     @property
     def _batch(self) -> int:
@@ -219,36 +230,6 @@ class Parquet(Table):
                     done += len(found)
                     bar.update(len(found))
         return answer(pd.DataFrame({name: [] for name in columns})) if out is None else out
-
-
-class _Kept:
-    """The encoded rows in files of a temporary directory: a task that writes each block that it is given."""
-
-    name = "look"
-
-    def __init__(self, folder: str, n_features: int):
-        self._folder, self._n_features = folder, n_features
-        self.places: list[tuple[str, int, np.ndarray]] = []
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-
-    def __call__(self, block: Block) -> tuple:
-        number, path = tempfile.mkstemp(dir=self._folder)
-        with os.fdopen(number, "wb") as file:
-            for part in (block.ids, block.codes, block.labels):
-                part.tofile(file)
-        self.places.append((path, len(block.labels), block.strays))
-        return ()
-
-    def blocks(self, place: tuple[str, int, np.ndarray]) -> Iterator[Block]:
-        path, n_rows, strays = place
-        try:
-            content = np.fromfile(path, np.uint8)
-        except OSError as error:
-            raise EngineError(f"the copy of the encoded rows cannot be read back: {error}") from error
-        if len(content) != (self._n_features + 9) * n_rows:
-            raise EngineError(f"the copy of the encoded rows has changed: {path}")
-        numbers, codes, labels = np.split(content, [8 * n_rows, len(content) - n_rows])
-        yield Block(codes.reshape(self._n_features, n_rows), labels, numbers.view(np.uint64), strays)
 
 
 # -- finding files -----------------------------------------------------------------------------------------------
@@ -430,6 +411,10 @@ def _check_same(file: _File) -> None:
         raise EngineError(
             f"{file.path} has changed since it was opened: do not write to it while it is read; fit again"
         )
+
+
+def _places(first: int, n_rows: int) -> np.ndarray:
+    return np.arange(first, first + n_rows, dtype=np.uint64)
 
 
 def _count(job: Pass, blocks: Iterable[Block], rows: int) -> Found:

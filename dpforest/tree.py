@@ -16,7 +16,7 @@ from dpforest import counting
 from dpforest.budgets import Shares
 from dpforest.chance import Chance
 from dpforest.curator import STOP, Curator
-from dpforest.curator.known import ranges
+from dpforest.curator.known import cut_masks, ranges
 from dpforest.privacy import Ledger, claim
 from dpforest.scores import Score
 
@@ -392,13 +392,6 @@ def random_cuts(chance: Chance, cardinalities, ordered, n_nodes: int, size: int,
     features = np.repeat(chance.subsets(len(ordered), size, n_nodes), each, axis=1).astype(np.int32)
     masks = random_masks(chance, cardinalities[features.ravel()], ordered[features.ravel()])
     return features, masks.reshape(*features.shape, 4)
-
-
-def cut_masks(ends, sizes) -> np.ndarray:
-    """Cuts of code ranges: codes after ``ends`` and below ``sizes``, of the same shape (...), as uint64 (..., 4)."""
-    every = np.arange(256)
-    bits = (every > ends[..., None]) & (every < sizes[..., None])
-    return np.packbits(bits, axis=-1, bitorder="little").view(np.uint64)
 
 
 def random_masks(chance: Chance, cardinalities, ordered) -> np.ndarray:

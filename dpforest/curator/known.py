@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Known", "Split"]
+__all__ = ["Known", "Split", "cut_masks", "ranges"]
 
 
 class Split(NamedTuple):
@@ -48,13 +48,10 @@ class Split(NamedTuple):
     @classmethod
     def by_column(cls, histograms, offsets: np.ndarray, column: np.ndarray) -> Split:
         """Of cuts: the chosen column of each node, and the histograms; a feature's last column has a child per code."""
-        n_nodes = len(histograms)
         feature = np.where(column >= 0, np.searchsorted(offsets, column, side="right") - 1, -1)
         low, high = offsets[feature], offsets[feature + 1]
         wide, cut = (column >= 0) & (column == high - 1), (column >= 0) & (column < high - 1)
         arity = np.where(wide, high - low, 2 * cut)
-        codes = np.arange(256)
-        above = cut[:, None] & (codes > (column - low)[:, None]) & (codes < (high - low)[:, None])
         counts = np.zeros((int(arity.sum()), histograms.shape[2]), dtype=np.int64)
         starts = np.cumsum(arity) - arity
         rows = np.flatnonzero(wide)
@@ -64,8 +61,8 @@ class Split(NamedTuple):
             own = histograms[node, low[node] : high[node]]
             below = own[: column[node] - low[node] + 1].sum(axis=0)
             counts[starts[node]], counts[starts[node] + 1] = below, own.sum(axis=0) - below
-        masks = np.packbits(above, axis=1, bitorder="little").view(np.uint64)
-        return cls(feature, wide, masks.reshape(n_nodes, 4), arity, counts)
+        masks = np.where(cut[:, None], cut_masks(column - low, high - low), np.uint64(0))
+        return cls(feature, wide, masks, arity, counts)
 
     @classmethod
     def join(cls, splits: list[Split]) -> Split | None:
@@ -115,6 +112,13 @@ class Known:
         done &= split.multiway | (splits.mask[nodes] == split.mask).all(axis=1)
         kept = np.repeat(done, split.arity)
         return ranges(splits.first_child[nodes], split.arity)[kept], split.counts[kept]
+
+
+def cut_masks(ends, sizes) -> np.ndarray:
+    """Cuts of code ranges: codes after ``ends`` and below ``sizes``, of the same shape (...), as uint64 (..., 4)."""
+    every = np.arange(256)
+    bits = (every > ends[..., None]) & (every < sizes[..., None])
+    return np.packbits(bits, axis=-1, bitorder="little").view(np.uint64)
 
 
 def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:

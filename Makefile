@@ -68,8 +68,8 @@ serve: ## show the built book at http://localhost:8000 (another port: PORT=8080)
 bench: env ## measure speed and memory against scikit-learn and one np.bincount pass
 	$(PY) -m dpforest.bench
 
-scale: env ## fit 100 trees to 10^8 rows within 4 GB, and note it in notebooks/record (ten minutes, 4 GB of disk)
-	ulimit -v 4000000 && $(PY) -m dpforest.scale --rows 100000000 --json notebooks/record/scale.json
+scale: env ## fit 100 trees to 10^8 rows within 4 GB, and note it in notebooks/record (4 GB of disk)
+	ulimit -d 3900000 && $(PY) -m dpforest.scale --rows 100000000 --json notebooks/record/scale.json
 
 lint: env ## check style, layout and types
 	$(BIN)/ruff check .

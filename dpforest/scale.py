@@ -42,6 +42,7 @@ FOREST = {
     "random_state": 0, "n_jobs": THREADS,
 }  # fmt: skip
 FILES = 8
+CACHE = 1_600_000_000  # bytes: 10^8 encoded rows
 
 
 # -- what is measured ------------------------------------------------------------------------------------------------
@@ -75,8 +76,8 @@ def scan(paths: Iterable[str | os.PathLike], columns: Sequence[str], threads: in
 class _Watched(Parquet):
     """Notes the processor seconds of each pass and, if asked to, times a bare scan of its columns just before."""
 
-    def __init__(self, paths: list[Path], scans: bool, cache: bool):
-        super().__init__(paths, cache=paths[0].parent.parent if cache else None)
+    def __init__(self, paths: list[Path], scans: bool, cache: int):
+        super().__init__(paths, cache=cache)
         self.watched, self.scans, self.costs, self.bytes_per_row = paths, scans, list[dict](), math.nan
 
     def open(self, reader, n_jobs=1):
@@ -98,7 +99,7 @@ class _Watched(Parquet):
 
 def fit(
     engine: str, paths: list[Path], *,
-    scans: bool = False, cache: bool = False, key: bool = False, sampling: str = "assignment",
+    scans: bool = False, cache: int = 0, key: bool = False, sampling: str = "assignment",
 ) -> dict:  # fmt: skip
     """Fit the forest in this process, and say what it took.
 
@@ -109,8 +110,8 @@ def fit(
         Of :func:`table`.
     scans : bool
         Whether a bare scan is timed before each pass (``"parquet"`` only); it is no part of the fit's seconds.
-    cache : bool
-        Whether the first look keeps the encoded rows, beside the tables, for the passes (``"parquet"`` only).
+    cache : int
+        Bytes of encoded rows that stay in memory between the passes (``"parquet"`` only).
     key : bool
         Whether the records are told by the column ``id``; Spark needs it.  The model is the same, since it holds the
         places.
@@ -122,7 +123,8 @@ def fit(
     dict
         ``seconds`` and ``cpu`` of the fit (``start`` is what a cluster took to start, ``read`` what part of the fit
         read the table into memory), ``passes``, ``peak`` and ``base`` (bytes, the latter after imports), ``workers``
-        (the peaks of the processes that were started, added up), ``model`` (a digest).
+        (the peaks of the processes that were started, added up), ``model`` (a digest), and
+        ``limit`` (bytes of memory that this process may have).
     """
     model = DiffPETsClassifier(schema=bench.synthetic_schema(), sampling=sampling, **FOREST)
     few = bench.synthetic(1000)
@@ -149,7 +151,7 @@ def fit(
         "engine": engine, "sampling": sampling, "seconds": seconds, "cpu": cpu_then - cpu, "start": start,
         "read": read if engine == "memory" else 0.0, "passes": passes, "base": base, "peak": bench._peak_bytes(),
         "workers": workers, "nodes": int(model.forest_.n_nodes), "model": digest(model),
-        "bytes_per_row": getattr(X, "bytes_per_row", None),
+        "bytes_per_row": getattr(X, "bytes_per_row", None), "limit": _limit(),
     }  # fmt: skip
 
 
@@ -164,7 +166,7 @@ def _in_memory(paths: list[Path]) -> tuple[Any, Callable]:
     return lambda: pq.read_table(paths).to_pandas(), lambda: None
 
 
-def _in_files(paths: list[Path], scans: bool, cache: bool) -> tuple[Any, Callable]:
+def _in_files(paths: list[Path], scans: bool, cache: int) -> tuple[Any, Callable]:
     return _Watched(paths, scans, cache), lambda: None
 
 
@@ -265,12 +267,13 @@ def measure(
     record = Path(record) if record else None
     answer: dict = json.loads(record.read_text()) if record and record.exists() else {"fits": {}}
     jobs: list[tuple[str, int, dict]] = [(f"parquet, {n} rows", n, {"engine": "parquet"}) for n in sizes]
-    for options in ({"scans": True, "cache": True}, {"scans": True}):
+    for options in ({"scans": True, "cache": CACHE}, {"scans": True}):
         name = f"parquet, {max(sizes)} rows, {', '.join(options)}"
         jobs.append((name, max(sizes), {"engine": "parquet", **options}))
     jobs += [(f"memory, {n} rows", n, {"engine": "memory"}) for n in memory]
     if engines:
         named: dict[str, dict] = {"every tree sees every row": {"engine": "parquet", "sampling": "all"}}
+        named |= {"parquet with a cache": {"engine": "parquet", "cache": CACHE, "key": True}}
         named |= {engine: {"engine": engine, "key": True} for engine in engines if installed(engine)}
         jobs += [(f"{name}, {engine_rows} rows, compared", engine_rows, options) for name, options in named.items()]
     todo = [(name, *job) for turn in range(rounds) for name, *job in jobs if len(answer["fits"].get(name, [])) <= turn]
@@ -319,13 +322,17 @@ def _machine() -> dict:
 
         packages.append(pyspark)
     about = {package.__name__: package.__version__ for package in packages}
-    found = {"python": platform.python_version(), **about, "cores": os.cpu_count(), "threads": THREADS}
+    return {"python": platform.python_version(), **about, "cores": os.cpu_count(), "threads": THREADS}
+
+
+def _limit() -> int | None:
+    """Bytes of memory that this process may have, by ``ulimit -v`` and ``ulimit -d``."""
     try:
         import resource
     except ImportError:  # not on this system
-        return found
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return found | ({} if limit == resource.RLIM_INFINITY else {"address space": limit})
+        return None
+    limits = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+    return min((limit for limit in limits if limit != resource.RLIM_INFINITY), default=None)
 
 
 # -- what follows from it --------------------------------------------------------------------------------------------

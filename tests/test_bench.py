@@ -128,18 +128,18 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, here, monkeypatch
     options = {"folder": tmp_path, "record": record, "progress": False}
     scale.measure(sizes[:1], **options)
     scans = {"engine": "parquet", "scans": True}
-    assert here == [{"engine": "parquet"}, scans | {"cache": True}, scans]
+    assert here == [{"engine": "parquet"}, scans | {"cache": scale.CACHE}, scans]
     written = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.glob("rows-300/*"))
     answer = scale.measure(sizes, memory=[600], engines=["memory", "parquet"], engine_rows=300, **options)
-    assert len(here) == 3 + 3 + 1 + 3
+    assert len(here) == 3 + 3 + 1 + 4
     assert sorted((path, path.stat().st_mtime_ns) for path in tmp_path.glob("rows-300/*")) == written
     again = scale.measure(sizes, memory=[600], engines=["memory", "parquet"], engine_rows=300, **options)
-    assert len(here) == 10
+    assert len(here) == 11
     assert again == answer == json.loads(record.read_text())
     # by place or by key, in memory or from files: the same model; where every tree sees every row, another one
     models = {name: fits[0]["model"] for name, fits in answer["fits"].items() if "300 rows" in name}
     other = models.pop("every tree sees every row, 300 rows, compared")
-    assert len(models) == 5
+    assert len(models) == 6
     assert len(set(models.values())) == 1
     assert other not in models.values()
     for name, (one,) in answer["fits"].items():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import threading
+import time
 
 import numpy as np
 import pandas as pd
@@ -334,10 +336,24 @@ def test_progress_counts_tasks(frame, capsys):
     assert not frame.sparkSession.sparkContext.getJobTags()
 
 
-def test_a_stopped_session(frame, session):
-    """The last test of this file: it stops Spark."""
-    table = spark.Spark(frame).open(READER)
-    session.stop()
+def test_a_stopped_session(frame, session, tmp_path):
+    """The last test of this file: it stops Spark, during a pass."""
+
+    def wait():
+        (tmp_path / "begun").touch()
+        time.sleep(60)
+
+    def stop():
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.1)
+        session.stop()
+
+    table = spark.Spark(frame.coalesce(1), progress=True).open(READER)
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    with pytest.raises(EngineError, match="SparkContext was shut down"):
+        table.total(before(wait))
+    stopper.join()
     with pytest.raises(EngineError, match="the Spark session was stopped: start a new one"):
         table.total(count)
     with pytest.raises(EngineError, match="the Spark session was stopped"):

@@ -10,7 +10,7 @@ import threading
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -35,8 +35,15 @@ _BLOCK_BYTES = 1 << 26
 _COLUMNS = {"predict": "prediction", "predict_proba": "probability"}
 
 _STOPPED = "the Spark session was stopped: start a new one, read the table there and fit again"
+_OTHER_PYTHON = (
+    "PYTHON_VERSION_MISMATCH",
+    "ModuleNotFoundError",
+    "ImportError",
+    "Can't get attribute",
+    "Cannot run program",
+)
 _PYTHON = (
-    "every worker needs the driver's Python version with dpforest, pyarrow and pandas in it: set the environment "
+    "every worker needs the driver's Python version with this version of dpforest, pyarrow and pandas in it: set the environment "
     "variable PYSPARK_PYTHON to that Python before the session starts (on one machine: to sys.executable)"
 )
 
@@ -206,7 +213,7 @@ class Spark(Table):
             finally:
                 done.set()
                 watcher.join()
-                context.removeJobTag(tag)
+                _if_alive(context.removeJobTag, tag)
 
 
 # -- on the workers ------------------------------------------------------------------------------------------
@@ -324,8 +331,14 @@ def _sums(pieces: Iterable[dict]) -> tuple[list[np.ndarray], str | None]:
 def _shared(session: Any, packed: bytes, after: ExitStack) -> Callable[[], bytes]:
     """The job as a broadcast variable, which each executor fetches once; it is destroyed afterwards."""
     variable = session._sc.broadcast(packed)
-    after.callback(variable.destroy)
+    after.callback(_if_alive, variable.destroy)
     return lambda: variable.value
+
+
+def _if_alive(cleanup: Callable, *arguments: Any) -> None:
+    """Clean up, unless the session has died meanwhile: that is told by the pass, if it had no answer yet."""
+    with suppress(Exception):
+        cleanup(*arguments)
 
 
 def _watch(context: Any, tag: str, bar: Any, done: threading.Event) -> None:
@@ -358,7 +371,7 @@ def _kind(answer: np.ndarray) -> str:
 @contextmanager
 def _explained() -> Iterator[None]:
     """Turn Spark's failures into a sentence."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import AnalysisException, PySparkException, PySparkImportError
 
     try:
@@ -371,7 +384,9 @@ def _explained() -> Iterator[None]:
         raise TableError(f"Spark cannot read the table: {_gist(error)}") from error
     except (PySparkException, Py4JError, OSError, EOFError) as error:
         gist = _gist(error)
-        if "PYTHON_VERSION_MISMATCH" in gist or "ModuleNotFoundError" in gist or "Cannot run program" in gist:
+        if isinstance(error, (OSError, Py4JNetworkError)):
+            gist = f"its Java process does not answer ({gist})"
+        if any(sign in gist for sign in _OTHER_PYTHON):
             raise EngineError(f"Spark's workers have another Python: {gist}\n{_PYTHON}") from error
         if "FAILED_READ_FILE" in gist:
             raise TableError(f"Spark cannot read the table: {gist}") from error

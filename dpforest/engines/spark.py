@@ -35,15 +35,9 @@ _BLOCK_BYTES = 1 << 26
 _COLUMNS = {"predict": "prediction", "predict_proba": "probability"}
 
 _STOPPED = "the Spark session was stopped: start a new one, read the table there and fit again"
-_OTHER_PYTHON = (
-    "PYTHON_VERSION_MISMATCH",
-    "ModuleNotFoundError",
-    "ImportError",
-    "Can't get attribute",
-    "Cannot run program",
-)
+_OTHER = ("PYTHON_VERSION_MISMATCH", "ModuleNotFoundError", "ImportError", "Can't get attribute", "Cannot run program")
 _PYTHON = (
-    "every worker needs the driver's Python version with this version of dpforest, pyarrow and pandas in it: set the environment "
+    "every worker needs the driver's version of Python and of dpforest, and pyarrow and pandas: set the environment "
     "variable PYSPARK_PYTHON to that Python before the session starts (on one machine: to sys.executable)"
 )
 
@@ -386,7 +380,7 @@ def _explained() -> Iterator[None]:
         gist = _gist(error)
         if isinstance(error, (OSError, Py4JNetworkError)):
             gist = f"its Java process does not answer ({gist})"
-        if any(sign in gist for sign in _OTHER_PYTHON):
+        if any(sign in gist for sign in _OTHER):
             raise EngineError(f"Spark's workers have another Python: {gist}\n{_PYTHON}") from error
         if "FAILED_READ_FILE" in gist:
             raise TableError(f"Spark cannot read the table: {gist}") from error

@@ -282,6 +282,26 @@ def test_a_learner_gives_the_same_model(frame, case):
     assert there.ledger_.epsilon == here.ledger_.epsilon
 
 
+def test_a_worker_killed_during_a_fit_changes_nothing(frame, tmp_path, monkeypatch):
+    def answer_and_die(batches, job, names, key):
+        import dpforest.engines.spark as unpatched  # on the worker
+
+        yield from unpatched._work(batches, job, names, key)
+        if job.task is not None:  # not when the table is opened: when its records are counted
+            try:
+                (tmp_path / "killed").touch(exist_ok=False)
+            except FileExistsError:
+                return
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    learner, key = LEARNERS["a bootstrap"]
+    with monkeypatch.context() as patch:
+        patch.setattr(spark, "_work", answer_and_die)
+        there = clone(learner).fit(frame, "paid", key=key)
+    assert (tmp_path / "killed").exists()
+    assert there.to_dict() == clone(learner).fit(people(), "paid", key=key).to_dict()
+
+
 def test_predictions_become_columns(frame):
     learner = RandomTreesClassifier(schema=WIDE, n_estimators=2, max_depth=2, random_state=1)
     learner.fit(people(), "paid", key="id")

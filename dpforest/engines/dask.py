@@ -98,11 +98,9 @@ class Dask(Table):
 
     def _compute(self, job: Pass, *, add_up: bool) -> list[Found]:
         """The sum of all partitions' answers, or each of them, in order."""
-        what = getattr(job.task, "name", "count") if job.task else "look"
-        hidden = None if self.progress is None else not self.progress
         with self._scheduler() as (get, client):
             plan = self._plan(job, add_up)
-            with tqdm(total=len(plan.pieces), disable=hidden, desc=what, unit="partition") as bar:
+            with tqdm(total=len(plan.pieces), disable=self._hidden, desc=job.name, unit="partition") as bar:
                 return _locally(get, plan, bar) if client is None else _remotely(client, plan, bar)
 
     def _plan(self, job: Pass, add_up: bool) -> _Plan:
@@ -298,7 +296,7 @@ def _remotely(client: Any, plan: _Plan, bar: Any) -> list[Found]:
             if any(future.status == "cancelled" for future in batch):
                 raise EngineError(f"the Dask scheduler was lost during a pass, or the pass was cancelled; {_AGAIN}")
             if broken := [future for future in batch if future.status == "error"]:
-                suspects = [number for number, _ in enumerate(pieces) if futures[number].status == "error"]
+                suspects = [number for number in range(len(pieces)) if futures[number].status == "error"]
                 raise _failure(broken[0].exception(), suspects)
             bar.update(sum(future.key in pieces for future in batch))
             ready = [future for future in batch if future.key in wanted]

@@ -151,7 +151,7 @@ class Parquet(Table):
         todo, lock, stop = iter(self._pieces), Lock(), Event()
         n_jobs = max(1, min(_threads(self.n_jobs), len(self._pieces)))
         n_rows = sum(file.metadata.num_rows for file in self._files)
-        with self._bar(n_rows, getattr(job.task, "name", "count") if job.task else "look") as bar:
+        with self._bar(n_rows, job.name) as bar:
 
             def take() -> _Piece | None:
                 with lock:
@@ -208,8 +208,7 @@ class Parquet(Table):
         return min(self.rows_at_once, _BATCH)
 
     def _bar(self, total: int, what: str) -> tqdm:
-        hidden = None if self.progress is None else not self.progress
-        return tqdm(total=total, desc=what, unit=" rows", unit_scale=True, disable=hidden)
+        return tqdm(total=total, desc=what, unit=" rows", unit_scale=True, disable=self._hidden)
 
     # -- prediction ------------------------------------------------------------------------------------------
 

@@ -99,8 +99,7 @@ class Spark(Table):
             # without a number of partitions: Spark takes more of them where there is more to add up
             pieces = self._select(names).mapInArrow(work, _PIECE).repartition("number", "start")
             if classic:
-                what = "look" if job.task is None else getattr(job.task, "name", "count")
-                after.enter_context(self._watched(session, what))
+                after.enter_context(self._watched(session, job.name))
             rows = pieces.mapInArrow(_add, _PIECE).collect()
         found, error = _sums(row.asDict() for row in rows)
         if error is not None:

@@ -129,6 +129,11 @@ class Pass:
     reader: Reader
     task: Task | None = None
 
+    @property
+    def name(self) -> str:
+        """What the pass does, for logs and progress bars."""
+        return "look" if self.task is None else getattr(self.task, "name", "count")
+
     def __call__(self, frames: Iterable[pd.DataFrame], first: int | None = None) -> Found:
         """Read rows, frame by frame; ``first`` is the number of the first one in the table."""
         return merge(map(self.count, self.read(frames, first)), self.reader)
@@ -211,7 +216,8 @@ class Table(ABC):
         opened = copy.copy(self)
         opened.reader, opened.n_jobs = reader, n_jobs
         opened._prepare()
-        found = opened._timed("look", lambda: opened._look(Pass(reader)))
+        look = Pass(reader)
+        found = opened._timed(look.name, lambda: opened._look(look))
         opened.n_rows = found.n_rows
         names = [*reader.schema.columns, reader.target]
         opened.strays = {name: int(n) for name, n in zip(names, found.strays, strict=True) if n}
@@ -225,7 +231,8 @@ class Table(ABC):
         EngineError
             Where the engine failed, or where the table has changed since it was opened.
         """
-        found = self._timed(getattr(task, "name", "count"), lambda: self._run(Pass(self.reader, task)))
+        job = Pass(self.reader, task)
+        found = self._timed(job.name, lambda: self._run(job))
         if found.n_rows != self.n_rows:
             raise EngineError(
                 f"the table had {self.n_rows} rows when it was opened and has {found.n_rows} now: it must not change "
@@ -233,6 +240,11 @@ class Table(ABC):
             )
         assert found.answers is not None  # a table without records is refused when it is opened
         return found.answers
+
+    @property
+    def _hidden(self) -> bool | None:
+        """Whether progress bars are hidden, as tqdm takes it: None where there is no terminal."""
+        return None if self.progress is None else not self.progress
 
     def _timed(self, what: str, work: Callable[[], Iterable[Found]]) -> Found:
         start = time.perf_counter()

@@ -56,7 +56,7 @@ spark: env ## add Spark to the environment (half a gigabyte; it runs on Java 17)
 	$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-spark.txt
 
 lock: ## make requirements.txt again from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --extra release --extra parquet --extra dask --extra book --extra dev $(LOCKED) \
+	uv pip compile pyproject.toml --extra parquet --extra dask --extra book --extra dev $(LOCKED) \
 	  --output-file requirements.txt
 	echo 'pyspark>=4,<5' | uv pip compile - $(LOCKED) --output-file requirements-spark.txt
 

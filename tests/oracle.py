@@ -28,6 +28,31 @@ def acceptance(scores, base) -> list[Fraction]:
     return [Fraction(0) if s is None else Fraction(base) ** int(s - best) for s in scores]
 
 
+def exp_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
+    """Two numbers with ``exp(-x)`` between them, ``2^-bits`` apart at most: its series at ``x / 2^m``, squared m times.
+
+    All numbers are whole multiples of ``2^-scale``; what is below is rounded down, what is above up.
+    """
+    if x > bits:  # e^-x < 2^-x
+        return Fraction(0), Fraction(1, 1 << bits)
+    halvings = max(0, math.ceil(x).bit_length() + 1)
+    scale = bits + 3 * halvings + 40
+    step, term, partial, sums = x / 2**halvings, Fraction(1), Fraction(0), []
+    for k in range(1, scale):  # the series alternates, and its terms fall: the limit lies between any two sums
+        partial += term
+        sums.append(partial)
+        if abs(term) < Fraction(1, 1 << scale):
+            break
+        term = -term * step / k
+    low, high = (
+        (math.floor(min(sums[-2:]) * 2**scale), math.ceil(max(sums[-2:]) * 2**scale)) if step else (1 << scale,) * 2
+    )
+    for _ in range(halvings):
+        low, high = low * low >> scale, -(-high * high >> scale)
+    assert (high - low) << bits <= 1 << scale
+    return Fraction(low, 1 << scale), Fraction(high, 1 << scale)
+
+
 def exponential(accept) -> list[Fraction]:
     """The exponential mechanism: weights over their sum."""
     return [p / sum(accept) for p in accept]

@@ -436,7 +436,6 @@ def test_a_published_model_comes_back_with_its_warning(tmp_path):
 
 @pytest.mark.parametrize("sampling", ["all", "assignment", "poisson"])
 def test_a_release_on_entropy(sampling):
-    pytest.importorskip("opendp")
     X, y = table(60)
     options = {"source": "secure", "random_state": None, "n_estimators": 2, "max_depth": 2, "sampling": sampling}
     fitted = model(**options).fit(X, y)

@@ -34,6 +34,7 @@ AUDITORS = {"cli": "the command line offers the audit"}
 SAME_FLOOR = {
     ("schema", "grid"): "a schema declares the grid on which columns are read",
     ("chance", "keyed"): "a coin of a record that is read again and again is computed, not kept",
+    ("chance", "privacy"): "a sampler bears the ids of its claims",
     ("curator", "counting"): "the curator is the one that counts",
     ("release", "tree"): "what is released is a forest",
     ("estimators", "release"): "a fitted estimator is a released model too",

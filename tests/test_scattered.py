@@ -471,7 +471,6 @@ def test_an_engine_without_an_order_asks_for_a_key_where_one_is_needed(learner, 
 
 def test_a_secure_source_needs_no_key_of_its_own_kind():
     """The coins of a release are computed too; the key comes from the operating system and is not kept."""
-    pytest.importorskip("opendp", reason="the release extra is not installed")
     frame = frame_of("classifier")
     models = [configured(EDPRFClassifier, source="secure", random_state=None) for _ in range(2)]
     for model in models:

@@ -78,7 +78,7 @@ class EDPRFClassifier(PrivateForestClassifier):
     max_nodes : int
         The forest does not grow beyond this; branches that would are leaves.  At least ``n_estimators``.
     source : {"seeded", "secure"}
-        Reproducible noise for research, or exact samplers on operating-system entropy for a release.
+        Where the bits of the exact samplers come from: a seed, for research, or the system's entropy, for a release.
     random_state : None, int, Generator or RandomState
         Seed of the seeded source.  Whoever knows it can subtract the noise.
     n_jobs : int or None

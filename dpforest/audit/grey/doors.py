@@ -29,13 +29,12 @@ class Roaming(Seeded):
     """
 
     def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        strays = self._rng.random((len(scores), 1)) * len(scores) < _STRAYS
-
-        def stray(scores, rate):
-            likely = law(scores, rate)
-            return np.where(strays, likely > 0, likely)
-
-        return super().select(kind, stray, scores, rate)
+        chosen = super().select(kind, law, scores, rate)
+        strays = np.flatnonzero(self._rng.random(len(scores)) * len(scores) < _STRAYS)
+        possible = np.asarray(law(scores, rate))[strays] > 0
+        place = np.cumsum(possible, axis=1)
+        chosen[strays] = (place <= self._below(place[:, -1].astype(np.uint64))[:, None]).sum(axis=1)
+        return chosen
 
     def two_sided_geometric(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
         return super().two_sided_geometric(np.asarray(rate) / 4, size)

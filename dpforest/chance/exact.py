@@ -1,0 +1,205 @@
+"""Exact samplers on random bits, vectorised: whoever gives the bits, the same bits give the same draw everywhere.
+
+A draw is a function of a uniform real number, which is given 64 bits at a time.  Doubles decide where they can be
+trusted: where the distance to the boundary is far beyond any rounding error of theirs.  Elsewhere
+:mod:`~dpforest.chance.lazy` decides, exactly.  So it does not matter which ``exp`` a processor picks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from dpforest import keyed
+from dpforest.chance.lazy import Uniform, floor_of_exponential, heads, landing
+from dpforest.chance.verbs import Law
+from dpforest.privacy import claim
+
+__all__ = ["Exact"]
+
+_TRUST = 2.0**-36  # relative error that four roundings, an exp and an ln of any make stay far below
+_COARSE = 2.0**-10  # below this rate a geometric number is drawn in two parts
+_SURE = 1 << 44  # a first word below this says too little about its logarithm
+
+
+class Exact:
+    """The verbs of :class:`~dpforest.chance.Chance` on uniform words; a source adds where the words come from."""
+
+    def _words(self, size: int) -> np.ndarray:
+        """``size`` independent uniform words of 64 bits, uint64."""
+        raise NotImplementedError
+
+    # -- uniform draws ---------------------------------------------------------------------------------------
+
+    def integers(self, high: int, size: int) -> np.ndarray:
+        if not 0 < high <= 1 << 63:
+            raise ValueError(f"high must be a whole number from 1 to 2^63, not {high!r}")
+        return self._below(np.full(size, high, dtype=np.uint64))
+
+    def _below(self, high: np.ndarray) -> np.ndarray:
+        """A uniform integer below each of ``high``, uint64, as int64."""
+        words = self._words(len(high))
+        most = ~np.uint64(0) - -high % high  # 2^64 modulo high words at the top would favour small numbers
+        while (bad := words > most).any():
+            words[bad] = self._words(int(bad.sum()))
+        return (words % high).astype(np.int64)
+
+    def subsets(self, n: int, k: int, size: int) -> np.ndarray:
+        if not 0 <= k <= n:
+            raise ValueError(f"there is no subset of {k} among {n}")
+        found = np.empty((size, k), dtype=np.int64)
+        todo = np.arange(size if k else 0)
+        while todo.size:
+            words = self._words(todo.size * n).reshape(-1, n)
+            least = words <= np.partition(words, k - 1, axis=1)[:, k - 1 : k]  # the places of the k smallest
+            clear = least.sum(axis=1) == k  # a tie says nothing about which of two places to take
+            found[todo[clear]] = np.nonzero(least[clear])[1].reshape(-1, k)
+            todo = todo[~clear]
+        return found
+
+    def permutation(self, n: int) -> np.ndarray:
+        while True:
+            words = self._words(n)
+            order = np.argsort(words, kind="stable")
+            if (np.diff(words[order]) > 0).all():  # a tie has no order
+                return order
+
+    def weighted(self, weights: np.ndarray, size: int) -> np.ndarray:
+        heap = np.cumsum(weights)
+        shares = (self._words(size) >> np.uint64(11)) * 2.0**-53
+        # a rounding error in the product must not fall off the end, nor on a weight of 0
+        last = np.searchsorted(heap, heap[-1])
+        return np.minimum(np.searchsorted(heap, shares * heap[-1], side="right"), last)
+
+    # -- records ---------------------------------------------------------------------------------------------
+
+    def key(self) -> keyed.Key:
+        first, second = self._words(2)
+        return int(first), int(second)
+
+    def coins(self, high: int, ids: np.ndarray) -> np.ndarray:
+        return self.integers(high, len(ids))
+
+    def copies(self, n_trees: int, ids: np.ndarray) -> np.ndarray:
+        return self._poisson(n_trees * len(ids)).reshape(n_trees, len(ids))
+
+    def _poisson(self, size: int) -> np.ndarray:
+        # exact, from uniform whole numbers alone (Duchon and Duvignau, 2016, on the cycles of a growing permutation)
+        found, guard = np.ones(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        active, n = np.arange(size), 1
+        while active.size:
+            draw = self.integers(n + 1, active.size) + 1
+            up, down = active[draw > n], active[(draw <= n) & (draw > guard[active])]
+            found[up] += 1
+            found[down] -= 1
+            guard[down] = n + 1
+            active, n = np.sort(np.concatenate([up, down])), n + 1
+        return found
+
+    # -- selections ------------------------------------------------------------------------------------------
+
+    @claim("thm-exact-draws")
+    def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        samplers = {"exponential": self._exponential, "permute-and-flip": self._permute_and_flip}
+        if kind not in samplers:
+            raise ValueError(f"no exact sampler for the mechanism {kind!r}: there are {sorted(samplers)}")
+        scores = np.asarray(scores, dtype=float)
+        if not len(scores):
+            return np.empty(0, dtype=np.int64)
+        return samplers[kind](scores, np.broadcast_to(np.asarray(rate, dtype=float), len(scores)))
+
+    def _permute_and_flip(self, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """Uniform among the candidates whose own coin shows heads: :prf:ref:`thm-permute-and-flip`."""
+        best = scores.max(axis=1)
+        rows, columns = np.nonzero(scores > -np.inf)
+        own = scores[rows, columns]
+
+        def exponent(at: int) -> Fraction:
+            return Fraction(rate[rows[at]]) * (Fraction(best[rows[at]]) - Fraction(own[at]))
+
+        shown = np.zeros(scores.shape, dtype=bool)
+        shown[rows, columns] = self._heads(rate[rows], best[rows] - own, exponent)
+        place = np.cumsum(shown, axis=1)
+        taken = self._below(place[:, -1].astype(np.uint64))
+        return (place <= taken[:, None]).sum(axis=1)
+
+    def _exponential(self, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """Inversion: candidates side by side, each as long as its weight, and where a uniform number lands."""
+        best = scores.max(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore", over="ignore"):  # 0 times infinity is settled by the next line
+            weight = np.exp(-rate[:, None] * (best - scores))
+        weight = np.where(scores == best, 1.0, np.where((rate[:, None] == 0) & (scores > -np.inf), 1.0, weight))
+        heap = np.cumsum(np.where(scores > -np.inf, weight, 0.0), axis=1)
+        words = self._words(len(scores))
+        ball = _share(words)[:, None] * heap[:, -1:]
+        found = (heap <= ball).sum(axis=1)
+        near = np.abs(heap - ball) <= heap[:, -1:] * (_TRUST + scores.shape[1] * 2.0**-52)
+        for row in np.flatnonzero(near.any(axis=1)):
+            own, slope = scores[row], rate[row]
+            able = np.flatnonzero(own == best[row] if np.isinf(slope) else own > -np.inf)
+            above = Fraction(0) if np.isinf(slope) else Fraction(slope)
+            exponents = [above * (Fraction(best[row, 0]) - Fraction(score)) for score in own[able]]
+            found[row] = able[landing(self._uniform(words[row]), exponents)]
+        return found
+
+    def _heads(self, rate: np.ndarray, gap: np.ndarray, exponent: Callable[[int], Fraction]) -> np.ndarray:
+        """A coin for each entry, with heads of probability ``exp(-rate gap)``; ``exponent(at)`` is that, exactly."""
+        words = self._words(len(gap))
+        with np.errstate(invalid="ignore", over="ignore"):  # 0 times infinity: the coin is certain
+            probability, share = np.exp(-rate * gap), _share(words)
+        near = np.abs(share - probability) <= probability * _TRUST + 2.0**-60
+        near &= (gap > 0) & (rate > 0) & (rate < np.inf)
+        shown = (share < probability) | (gap == 0) | (rate == 0)
+        for at in np.flatnonzero(near):
+            shown[at] = heads(self._uniform(words[at]), exponent(at))
+        return shown
+
+    # -- noise -----------------------------------------------------------------------------------------------
+
+    @claim("thm-exact-draws")
+    def two_sided_geometric(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+        rate = np.broadcast_to(np.asarray(rate, dtype=float), size)
+        noise = np.zeros(size, dtype=np.int64)
+        noisy = np.isfinite(rate)
+        noise[noisy] = self._geometric(rate[noisy]) - self._geometric(rate[noisy])
+        return noise
+
+    def _geometric(self, rate: np.ndarray) -> np.ndarray:
+        """Failures before a success, ``P(k)`` in proportion to ``exp(-rate k)``.
+
+        At a low rate as ``2^b V + W``, with V geometric at rate ``2^b rate``, and W below ``2^b`` by rejection: there a
+        double could not tell the floor of a large number.
+        """
+        bits = np.where(rate < _COARSE, -np.frexp(rate)[1], 0)  # then 2^bits rate lies in [1/2, 1)
+        found = self._waiting(np.ldexp(rate, bits)) << bits
+        todo = np.flatnonzero(bits)
+        while todo.size:
+            offset = (self._words(todo.size) >> (64 - bits[todo]).astype(np.uint64)).astype(np.int64)
+
+            def exponent(at: int, todo=todo, offset=offset) -> Fraction:
+                return Fraction(rate[todo[at]]) * int(offset[at])
+
+            kept = self._heads(rate[todo], offset.astype(float), exponent)
+            found[todo[kept]] += offset[kept]
+            todo = todo[~kept]
+        return found
+
+    def _waiting(self, rate: np.ndarray) -> np.ndarray:
+        """``floor(-ln(U) / rate)``: geometric, for it is at least k with probability ``exp(-rate k)``."""
+        words = self._words(len(rate))
+        time = -np.log(_share(words)) / rate
+        found = np.floor(time)
+        near = (words < _SURE) | (np.ceil(time) - time <= 2.0**-30) | ((time - found <= 2.0**-30) & (found > 0))
+        for at in np.flatnonzero(near):
+            found[at] = floor_of_exponential(self._uniform(words[at]), Fraction(rate[at]))
+        return found.astype(np.int64)
+
+    def _uniform(self, word) -> Uniform:
+        return Uniform(int(word), lambda: int(self._words(1)[0]))
+
+
+def _share(words: np.ndarray) -> np.ndarray:
+    """The middle of the numbers in [0, 1) that begin with these 64 bits."""
+    return (words + 0.5) * 2.0**-64

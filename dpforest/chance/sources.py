@@ -1,0 +1,57 @@
+"""Where random bits come from: a seeded generator for research, the operating system for a release."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from dpforest import keyed
+from dpforest.chance.exact import Exact
+
+__all__ = ["Secure", "Seeded"]
+
+
+class Seeded(Exact):
+    """Reproducible randomness from a NumPy generator: for research and tests, not for a release.
+
+    Whoever knows the seed can subtract the noise.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy Generator or RandomState
+        As in scikit-learn; a RandomState is used to draw one seed.
+
+    Notes
+    -----
+    The coins of records are computed by a hash under a drawn key, so that a table that is read in passes has the same
+    ones.
+    """
+
+    def __init__(self, random_state=None):
+        if isinstance(random_state, np.random.RandomState):
+            random_state = int(random_state.randint(np.iinfo(np.int32).max))
+        self._rng = np.random.default_rng(random_state)
+
+    def _words(self, size: int) -> np.ndarray:
+        return self._rng.integers(1 << 64, size=size, dtype=np.uint64)
+
+    def coins(self, high: int, ids: np.ndarray) -> np.ndarray:
+        return keyed.coins(self.key(), ids, high)
+
+    def copies(self, n_trees: int, ids: np.ndarray) -> np.ndarray:
+        found = np.empty((n_trees, len(ids)), dtype=np.int64)
+        for tree in found:
+            tree[:] = keyed.copies(self.key(), ids)
+        return found
+
+
+class Secure(Exact):
+    """Randomness for a real release: the entropy of the operating system, through the samplers of the seeded source.
+
+    It takes no seed and keeps no state, so nothing about the noise can be recovered from it; a fit with it cannot be
+    repeated.
+    """
+
+    def _words(self, size: int) -> np.ndarray:
+        return np.frombuffer(bytearray(os.urandom(8 * size)), dtype=np.uint64)

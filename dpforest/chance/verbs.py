@@ -1,0 +1,45 @@
+"""What may be asked of chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from dpforest import keyed
+
+__all__ = ["Chance", "Law"]
+
+Law = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+class Chance(Protocol):
+    """What a mechanism or a learner may ask of randomness."""
+
+    def integers(self, high: int, size: int) -> np.ndarray:
+        """``size`` independent uniform integers in ``[0, high)``."""
+
+    def subsets(self, n: int, k: int, size: int) -> np.ndarray:
+        """``size`` independent uniform ``k``-subsets of ``range(n)``, shape (size, k)."""
+
+    def permutation(self, n: int) -> np.ndarray:
+        """A uniform permutation of ``range(n)``."""
+
+    def coins(self, high: int, ids: np.ndarray) -> np.ndarray:
+        """An independent uniform integer in ``[0, high)`` for each record; ``ids`` (uint64) tells them apart."""
+
+    def copies(self, n_trees: int, ids: np.ndarray) -> np.ndarray:
+        """Independent whole numbers with Poisson's law of mean 1, for each tree and record: (n_trees, n_records)."""
+
+    def key(self) -> keyed.Key:
+        """A key under which :mod:`~dpforest.keyed` computes the coins of records that are read more than once."""
+
+    def weighted(self, weights: np.ndarray, size: int) -> np.ndarray:
+        """``size`` independent indices of ``weights``, each with a probability in proportion to its weight."""
+
+    def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """One index per row of ``scores`` (m, K), drawn from ``law(scores, rate)``; ``kind`` names the mechanism."""
+
+    def two_sided_geometric(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+        """Integer noise with ``P(k)`` proportional to ``exp(-rate |k|)``; ``rate`` broadcasts to ``size``."""

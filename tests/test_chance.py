@@ -138,7 +138,9 @@ def split(share: Fraction) -> tuple[int, int]:
     return bits >> 64, bits & END
 
 
-@pytest.mark.claim("lem-lazy-uniform", constant="heads exactly below e^(-x), to the last of 128 bits")
+@pytest.mark.claim(
+    "lem-lazy-uniform", verdict="proved", constant="heads below exp(-x), to the last of 128 bits", evidence="exhaustive"
+)
 @pytest.mark.parametrize("gap", GAPS, ids=str)
 @pytest.mark.parametrize("rate", [F(1), F(1, 8)], ids=str)
 def test_a_coin_turns_at_the_exponential_itself(gap, rate):
@@ -175,7 +177,12 @@ def test_certain_coins_need_no_second_word():
         assert still.tolist() == [1]
 
 
-@pytest.mark.claim("thm-exact-draws", constant="each candidate from and up to its share of the weights, exactly")
+@pytest.mark.claim(
+    "thm-exact-draws",
+    verdict="proved",
+    constant="turning points at the law's, to the last of 128 bits",
+    evidence="exhaustive",
+)
 @pytest.mark.parametrize(
     ("vector", "rate"),
     [
@@ -215,7 +222,7 @@ def test_ties_and_rates_at_the_ends_share_equally():
     assert only.tolist() == [1]
 
 
-@pytest.mark.claim("thm-exact-draws", constant="noise k exactly while U <= e^(-k rate)")
+@pytest.mark.claim("thm-exact-draws")
 @pytest.mark.parametrize("rate", [0.5, 1.0, 0.1, 3.0, 2.0**-10, 40.0])
 @pytest.mark.parametrize("k", [1, 2, 7])
 def test_waiting_times_turn_at_powers_of_the_exponential(rate, k):
@@ -246,7 +253,7 @@ def test_slow_noise_is_put_together_from_two_exact_parts(rate):
     assert Scripted(*words, *again).two_sided_geometric(np.array(rate), (1,)).tolist() == [2**bits + offset]
 
 
-@pytest.mark.claim("thm-exact-draws", constant="the same draws whatever exp and log say in the last places")
+@pytest.mark.claim("thm-exact-draws")
 def test_draws_do_not_depend_on_the_processor(monkeypatch):
     """Another exp and log, off by a thousand units in the last place: the same draws, and as many words."""
     rng = np.random.default_rng(5)

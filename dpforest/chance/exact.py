@@ -153,7 +153,7 @@ class Exact:
         near &= (gap > 0) & (rate > 0) & (rate < np.inf)
         shown = (share < probability) | (gap == 0) | (rate == 0)
         for at in np.flatnonzero(near):
-            shown[at] = heads(self._uniform(words[at]), exponent(at))
+            shown[at] = heads(self._uniform(words[at]), exponent(int(at)))
         return shown
 
     # -- noise -----------------------------------------------------------------------------------------------

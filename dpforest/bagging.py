@@ -7,6 +7,7 @@ from numbers import Integral
 
 import numpy as np
 
+from dpforest.arithmetic import asinh, log1p
 from dpforest.chance import Chance
 from dpforest.curator import Curator
 from dpforest.privacy import ADD_REMOVE
@@ -48,7 +49,7 @@ def share_out(sampling: str, curator: Curator, epsilon: float, n_trees: int, rel
         return epsilon, "assignment"
     if sampling == "poisson":
         curator.poisson_bootstrap(n_trees)
-        return (math.log1p(each) if relation == ADD_REMOVE else 2 * math.asinh(each / 2)), "poisson-bootstrap"
+        return (log1p(each) if relation == ADD_REMOVE else 2 * asinh(each / 2)), "poisson-bootstrap"
     curator.bootstrap(n_trees)
     return each, "bootstrap"
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 
 from dpforest import scores
+from dpforest.arithmetic import exp, log, softmax
 from dpforest.bagging import share_out
 from dpforest.curator import WEIGHTS, Curator
 from dpforest.estimators import PrivateEstimator, check_choice, check_count, check_letter, check_number, check_share
@@ -95,7 +95,7 @@ class BoostedClassifier(ClassifierMixin, Predictor):
     @anywhere
     def predict_proba(self, X) -> np.ndarray:
         """Class probabilities, shape (n_rows, n_classes): the logistic link on the scores."""
-        return softmax(self._scores(X), axis=1)
+        return softmax(self._scores(X))
 
     @anywhere
     def predict(self, X) -> np.ndarray:
@@ -109,7 +109,7 @@ class BoostedClassifier(ClassifierMixin, Predictor):
 
     def staged_predict_proba(self, X) -> Iterator[np.ndarray]:
         """The probabilities after each round."""
-        yield from (softmax(scores, axis=1) for scores in self._staged(X))
+        yield from (softmax(scores) for scores in self._staged(X))
 
     def staged_decision_function(self, X) -> Iterator[np.ndarray]:
         """The decision function after each round."""
@@ -165,7 +165,7 @@ def real_votes(counts: np.ndarray, noise: np.ndarray, *, smoothing: float, alpha
     size = counts.sum(axis=1, keepdims=True)
     shares = np.where(size > 0, counts / np.where(size > 0, size, 1), shares)
     # a class that is not there says as much as one of share exp(-2 alpha_max)
-    said = np.log(np.maximum(shares, math.exp(-2 * alpha_max)))
+    said = log(np.maximum(shares, exp(-2 * alpha_max)))
     return np.clip(said - said.mean(axis=1, keepdims=True), -alpha_max, alpha_max)
 
 
@@ -181,7 +181,7 @@ def discrete_votes(counts: np.ndarray, *, alpha_max: float) -> np.ndarray:
     right, wrong = (counts * best).sum(), (counts * (1 - best)).sum()
     if not right:
         return 0 * best
-    alpha = math.log(right * (counts.shape[1] - 1) / wrong) if wrong else math.inf
+    alpha = log(right * (counts.shape[1] - 1) / wrong) if wrong else math.inf
     return min(max(alpha, 0.0), alpha_max) * best
 
 
@@ -325,7 +325,7 @@ def adaboost(
         if tau > 0.5:
             trees = trees or [replace(tree, values=np.zeros_like(tree.values))]
             break
-        alphas.append(math.log((1 - tau) / tau) / 2 if tau else 1 + math.fsum(alphas))
+        alphas.append(log((1 - tau) / tau) / 2 if tau else 1 + math.fsum(alphas))
         against = (tree.feature < 0)[:, None] - tree.values
         trees.append(replace(tree, values=whole_votes(alphas[-1] * (tree.values - against))))
         if not tau:

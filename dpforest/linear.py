@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
+from dpforest import spectral
+from dpforest.arithmetic import matmul, sigmoid
 from dpforest.moments import CODINGS, Design, Weights
 from dpforest.privacy import claim
 from dpforest.release import READERS, Predictor, Released, anywhere
@@ -60,7 +62,7 @@ class LinearModel:
         start = 0
         for column, row in zip(design.columns, codes, strict=True):
             stop = start + column.shape[1]
-            total += (column @ weights[start:stop])[row]
+            total += matmul(column, weights[start:stop])[row]
             start = stop
         return total
 
@@ -110,7 +112,7 @@ class LinearClassifier(ClassifierMixin, _Linear):
 
         With more than two classes, the probabilities of one against the rest, scaled to add up to one.
         """
-        chances = _sigmoid(self._scores(X))
+        chances = sigmoid(np.clip(self._scores(X), -700, 700))
         if chances.shape[1] == 1:
             return np.concatenate([1 - chances, chances], axis=1)
         return chances / chances.sum(axis=1, keepdims=True)  # a sigmoid of a finite score clipped to 700 is positive
@@ -170,17 +172,18 @@ def solve(matrix, vectors, *, ridge: float = 0.0, repair: str = "shrink") -> np.
     """
     if repair not in REPAIRS:
         raise ValueError(f"repair must be one of {REPAIRS}, not {repair!r}")
-    values, directions = np.linalg.eigh((matrix + matrix.T) / 2)
-    dust = np.abs(values).max(initial=0) * len(values) * np.finfo(float).eps
-    if repair == "ridge":
-        values = np.maximum(values, 0) + ridge
-    elif repair == "spectral":
-        values = values + ridge
-    keep = np.abs(values) > dust if repair == "none" else values > max(dust, ridge if repair == "shrink" else 0)
-    inverse = 1 / values[keep, None]
-    if repair == "shrink":
-        inverse *= 1 - ridge * inverse
-    return directions[:, keep] @ ((directions[:, keep].T @ vectors) * inverse)
+
+    def inverse(values):
+        dust = np.abs(values).max() * len(values) * np.finfo(float).eps
+        if repair == "ridge":
+            values = np.maximum(values, 0) + ridge
+        elif repair == "spectral":
+            values = values + ridge
+        keep = np.abs(values) > dust if repair == "none" else values > max(dust, ridge if repair == "shrink" else 0)
+        found = np.divide(1, values, out=np.zeros_like(values), where=keep)
+        return found * (1 - ridge * found) if repair == "shrink" else found
+
+    return spectral.apply((matrix + matrix.T) / 2, vectors, inverse)
 
 
 def solve_centred(products, sums, cross, count, means, *, ridge: float = 0.0, repair: str = "shrink"):
@@ -210,7 +213,7 @@ def solve_centred(products, sums, cross, count, means, *, ridge: float = 0.0, re
     centre = np.clip(sums / count, -1, 1)
     scatter = products - count * np.outer(centre, centre)
     slopes = solve(scatter, cross - count * np.outer(centre, means), ridge=ridge, repair=repair)
-    return slopes, means - centre @ slopes
+    return slopes, means - matmul(centre, slopes)
 
 
 def objective_terms(d: int, intercept: bool, first: float, second: float) -> Weights:
@@ -235,7 +238,3 @@ def default_ridge(weight: float, d: int) -> float:
 def noise_sd(weight: float) -> float:
     """Standard deviation of Laplace noise of rate ``weight``, 0 where there is none."""
     return 0.0 if math.isinf(weight) else math.sqrt(2) / weight
-
-
-def _sigmoid(scores: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-np.clip(scores, -700, 700)))

@@ -20,6 +20,7 @@ from numbers import Integral
 
 import numpy as np
 
+from dpforest.arithmetic import log2, matmul
 from dpforest.privacy import ADD_REMOVE, check_relation, claim
 
 __all__ = [
@@ -158,7 +159,7 @@ def _gini_gain(counts):
 def _information_gain(counts):
     size = counts.sum(axis=-1, keepdims=True)
     share = _ratio(counts, size)
-    return (counts * np.log2(share, out=np.zeros_like(share), where=share > 0)).sum(axis=(-1, -2))
+    return (counts * log2(np.where(share > 0, share, 1.0))).sum(axis=(-1, -2))
 
 
 def _majority(counts):
@@ -201,10 +202,10 @@ def _pearson(counts):
     if counts.shape[-2] > 2:
         raise ValueError(f"the correlation is that of a cut, which has two children, not {counts.shape[-2]}")
     classes = np.arange(counts.shape[-1], dtype=float)
-    size, total = counts.sum(axis=-1), counts @ classes
+    size, total = counts.sum(axis=-1), matmul(counts, classes)
     n, sy = size.sum(axis=-1), total.sum(axis=-1)
     sx, sxy = size[..., 1:].sum(axis=-1), total[..., 1:].sum(axis=-1)  # x is 0 in the first child, 1 in the second
-    spread = (n * sx - sx**2) * (n * (counts @ classes**2).sum(axis=-1) - sy**2)
+    spread = (n * sx - sx**2) * (n * (matmul(counts, classes**2)).sum(axis=-1) - sy**2)
     return _ratio(n * sxy - sx * sy, np.sqrt(np.maximum(spread, 0)))
 
 
@@ -220,7 +221,7 @@ def _uncorrelated(counts):
 
 def _entropy_step(n: float) -> float:
     """phi(n - 1) in bits: how much the count-weighted entropy can rise when a node grows to n records."""
-    return n * math.log2(n) - ((n - 1) * math.log2(n - 1) if n > 1 else 0.0)
+    return n * log2(n) - ((n - 1) * log2(n - 1) if n > 1 else 0.0)
 
 
 def _gain_change(n: float) -> float:

@@ -19,7 +19,7 @@ ROOT = Path(dpforest.__file__).parent
 
 #: Imports run downward.  A package stands on one floor; its own modules may import each other, papers may not.
 FLOORS = {
-    "grid": 0, "schema": 0, "privacy": 0, "keyed": 0, "chance": 0,
+    "arithmetic": 0, "spectral": 0, "grid": 0, "schema": 0, "privacy": 0, "keyed": 0, "chance": 0,
     "mechanisms": 1, "scores": 1, "budgets": 1, "moments": 1,
     "engines": 1, "counting": 2, "curator": 2,
     "tree": 3, "release": 3, "estimators": 3, "bagging": 3, "linear": 3, "boosted": 3, "cart": 3,
@@ -32,6 +32,7 @@ ANNEX = {"datasets", "experiments", "plots", "bench", "scale", "cli"}
 AUDITORS = {"cli": "the command line offers the audit"}
 #: Imports within a floor or from the annex, and why.
 SAME_FLOOR = {
+    ("privacy", "arithmetic"): "a loss is the same number on every machine",
     ("schema", "grid"): "a schema declares the grid on which columns are read",
     ("chance", "keyed"): "a coin of a record that is read again and again is computed, not kept",
     ("chance", "privacy"): "a sampler bears the ids of its claims",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpforest.arithmetic import exp
 from dpforest.curator.records import Records
 from dpforest.privacy import ADD_REMOVE, claim
 
@@ -124,7 +125,7 @@ class Peeks(Records):
         right, and all weights divided by their sum; a leak, though nothing is answered.
         """  # fmt: skip
         self._ledger.leak(what, where)
-        weights = self._weight_shares() * np.exp(np.where(self._hits(tree, *self._records()), -alpha, alpha))
+        weights = self._weight_shares() * np.where(self._hits(tree, *self._records()), exp(-alpha), exp(alpha))
         self._shares = weights / weights.sum()
 
     def _records(self) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from dpforest import counting
+from dpforest.arithmetic import exp
 from dpforest.chance import Chance
 from dpforest.curator.known import Known
 from dpforest.moments import Design
@@ -20,8 +21,8 @@ __all__ = ["WEIGHTS", "Records"]
 #: Weights by the margin m of a record's class, cut off below at 0: ``exp(-m / 2)`` as in AdaBoost but never above 1
 #: (MadaBoost's cap), or the logistic loss's ``2 / (1 + exp(m))``.
 WEIGHTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "capped": lambda margin: np.exp(-margin / 2),
-    "logistic": lambda margin: 2 / (1 + np.exp(np.minimum(margin, 700))),
+    "capped": lambda margin: exp(-margin / 2),
+    "logistic": lambda margin: 2 / (1 + exp(np.minimum(margin, 700))),
 }
 
 _POWERS = np.arange(256)[:, None] ** np.arange(3)  # of the target's codes

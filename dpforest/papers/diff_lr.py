@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpforest.arithmetic import cbrt
 from dpforest.estimators import PrivateEstimator, check_choice
 from dpforest.linear import (
     REPAIRS,
@@ -61,7 +62,7 @@ def shares(sensitivities: Sequence, counts: Sequence, split: str) -> list:
     """
     check_choice(split, "split", SPLITS)
     if split == "optimal":
-        sensitivities = [math.cbrt(m * delta**2) for m, delta in zip(counts, sensitivities, strict=True)]
+        sensitivities = [cbrt(m * delta**2) for m, delta in zip(counts, sensitivities, strict=True)]
     return [delta / sum(sensitivities) for delta in sensitivities]
 
 

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpforest import budgets, scores
+from dpforest.arithmetic import log, log2
 from dpforest.bagging import SAMPLINGS, n_candidates, random_features, share_out
 from dpforest.curator import CALIBRATIONS, STOP
 from dpforest.estimators import (
@@ -208,7 +209,7 @@ class DiffPRFClassifier(PrivateForestClassifier):
             what, where = SIZE
             n_max = float(max(2, curator.size(what=what, where=where)))  # nothing to choose by in a single record
             # the paper's bound log2(n + 1) + 1 / ln 2 in place of the exact constant
-            epsilon = epsilon * score.sensitivity(self.relation, n_max) / (math.log2(n_max + 1) + 1 / math.log(2))
+            epsilon = epsilon * score.sensitivity(self.relation, n_max) / (log2(n_max + 1) + 1 / log(2))
         return curator.choose_feature(
             growth, inner.nodes, inner.scopes, allowed, epsilon, score=score, mechanism=self._option("selection"),
             calibration=self._option("calibration"), stop_margin=self.stop_margin if stop == "candidate" else None,

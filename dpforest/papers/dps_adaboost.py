@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpforest import budgets, scores
+from dpforest.arithmetic import log
 from dpforest.bagging import n_candidates, random_features
 from dpforest.boosted import BoostedForest, PrivateBoostedClassifier, adaboost, peek
 from dpforest.cart import Cuts, best_splits, weakest_links
@@ -289,7 +290,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
 @claim("pub-log-alpha-budget")
 def round_budget(share: float, alpha: float) -> float:
     """Algorithm 3, line 3: ``epsilon_p / T - log(alpha)``."""
-    budget = share - math.log(alpha) if alpha else math.inf
+    budget = share - log(alpha) if alpha else math.inf
     if not budget > 0:
         raise ValueError(
             f"the budget of this round, epsilon / T - ln(alpha) = {share:.4g} - ln({alpha:.4g}), is not positive "

@@ -27,6 +27,7 @@ from dpforest.linear import (
 )  # fmt: skip
 from dpforest.moments import Design, Weights
 from dpforest.privacy import REPLACE_ONE, claim
+from dpforest.spectral import is_positive_definite
 
 __all__ = ["FunctionalMechanismClassifier", "FunctionalMechanismRegressor", "published_sensitivity"]
 
@@ -74,7 +75,7 @@ class _FunctionalMechanism(PrivateEstimator):
             return second / d * design.scaled(noisy)[inputs, inputs]
 
         redraw = self.repair == "redraw"
-        until = (lambda noisy: np.linalg.eigvalsh(quadratic(noisy)).min() > 0) if redraw else None
+        until = (lambda noisy: is_positive_definite(quadratic(noisy))) if redraw else None
         noisy = curator.sum_products(design, terms.scaled(rate), until=until)
         linear = first / 2 / math.sqrt(d) * design.scaled(noisy)[inputs, design.targets]
         ridge = 0.0 if redraw else self._ridge(4.0) * noise_sd(rate)

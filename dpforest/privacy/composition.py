@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from dpforest.arithmetic import exp, expm1, log1p, sinh
 from dpforest.privacy.vocabulary import ADD_REMOVE, check_relation, claim
 
 __all__ = ["bootstrap", "equal_split", "parallel", "poisson_bootstrap", "sequential"]
@@ -56,7 +57,7 @@ def equal_split(epsilon: float, parts: int) -> float:
     """
     if parts <= 1 or math.isinf(epsilon):
         return epsilon
-    return 3 * epsilon + math.log1p(math.expm1(-2 * epsilon) / parts)
+    return 3 * epsilon + log1p(expm1(-2 * epsilon) / parts)
 
 
 @claim("thm-bootstrap")
@@ -76,7 +77,7 @@ def poisson_bootstrap(epsilon, relation: str):
         :prf:ref:`thm-bootstrap`.
     """
     with np.errstate(over="ignore"):  # beyond the largest double the loss is infinite, and says so
-        return np.expm1(epsilon) if check_relation(relation) == ADD_REMOVE else 2 * np.sinh(epsilon)
+        return expm1(epsilon) if check_relation(relation) == ADD_REMOVE else 2 * sinh(epsilon)
 
 
 @claim("thm-bootstrap-size", "pub-bootstrap", "cex-bootstrap")
@@ -97,10 +98,9 @@ def bootstrap(add_remove, replace_one, relation: str):
         ``ln(e^(u^2 - 1) / u + (u - 1/u) / e)`` with ``u = e^add_remove`` under add-remove, ``e^replace_one - 1`` under
         replace-one, both sharp; noisy class counts lose ``u^2 - 1 - ln u`` (:prf:ref:`thm-bootstrap-size`).
     """
-    with np.errstate(over="ignore"):  # as above
-        if check_relation(relation) != ADD_REMOVE:
-            return np.expm1(replace_one)
-        small = np.minimum(add_remove, 300.0)
-        counts = np.expm1(2 * small) - small
-        loss = counts + np.log1p(2 * np.sinh(small) * np.exp(-1 - counts))
-        return np.where(add_remove > small, math.inf, loss)[()]
+    if check_relation(relation) != ADD_REMOVE:
+        return expm1(replace_one)
+    small = np.minimum(add_remove, 300.0)
+    counts = expm1(2 * small) - small
+    loss = counts + log1p(2 * sinh(small) * exp(-1 - counts))
+    return np.where(add_remove > small, math.inf, loss)[()]

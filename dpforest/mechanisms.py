@@ -11,6 +11,7 @@ from functools import cache
 
 import numpy as np
 
+from dpforest import arithmetic
 from dpforest.chance import Chance
 from dpforest.privacy import claim
 
@@ -104,7 +105,7 @@ def select(mechanism: str, scores, rate, chance: Chance) -> np.ndarray:
 def two_sided_geometric_law(k, rate) -> np.ndarray:
     """Probability of the noise value ``k`` (any integers): ``(1 - a) / (1 + a) * a^|k|`` with ``a = exp(-rate)``."""
     rate = np.asarray(rate, dtype=float)
-    return np.tanh(rate / 2) * np.exp(-rate * np.abs(np.asarray(k)))
+    return arithmetic.tanh(rate / 2) * arithmetic.exp(-rate * np.abs(np.asarray(k)))
 
 
 @claim("thm-geometric", "pub-laplace-counts")
@@ -141,10 +142,14 @@ def two_sided_geometric(counts, rate, chance: Chance) -> np.ndarray:
     return counts.astype(np.int64) + chance.two_sided_geometric(rate, counts.shape)
 
 
+def _cube(x):
+    return x * x * x  # a power of three would be left to the processor's own function
+
+
 #: Ways to release the mean of targets in [0, 1]: see :func:`mean_variance`.
 MEANS = {
     "sum-count": lambda mu: 8 * (1 + mu**2),
-    "best-split": lambda mu: 2 * (1 + np.cbrt(mu) ** 2) ** 3,
+    "best-split": lambda mu: 2 * _cube(1 + arithmetic.cbrt(mu) ** 2),
     "centred": lambda mu: 9 / 2 * (1 + (mu - 1 / 2) ** 2),
     "masses": lambda mu: 2 * (mu**2 + (1 - mu) ** 2),
     "public-size": lambda mu: np.full(np.shape(mu), 2.0),
@@ -187,7 +192,7 @@ def mean_variance(mu, mechanism: str = "masses") -> np.ndarray:
 @claim("def-laplace")
 def laplace_density(x, rate) -> np.ndarray:
     """Density of Laplace noise at ``x``: ``rate / 2 * exp(-rate |x|)``; the ideal that the papers write down."""
-    return rate / 2 * np.exp(-rate * np.abs(np.asarray(x, dtype=float)))
+    return rate / 2 * arithmetic.exp(-rate * np.abs(np.asarray(x, dtype=float)))
 
 
 @claim("cex-float-laplace")
@@ -199,13 +204,13 @@ def laplace_textbook(counts, rate: float, uniform) -> np.ndarray:
     (:prf:ref:`cex-float-laplace`).  No learner uses it.
     """
     u = np.asarray(uniform, dtype=float) - 0.5
-    return np.asarray(counts) - np.sign(u) * np.log1p(-2 * np.abs(u)) / rate
+    return np.asarray(counts) - np.sign(u) * arithmetic.log1p(-2 * np.abs(u)) / rate
 
 
 @cache
 def _gauss_legendre(n: int) -> list[tuple[float, float]]:
     """Nodes and weights on [0, 1]: exact for polynomials of degree 2 n - 1."""
-    nodes, weights = np.polynomial.legendre.leggauss(n)
+    nodes, weights = arithmetic.gauss_legendre(n)
     return list(zip(((nodes + 1) / 2).tolist(), (weights / 2).tolist(), strict=True))
 
 
@@ -236,6 +241,6 @@ def _acceptance(scores, rate) -> np.ndarray:
     rate = np.asarray(rate, dtype=float)[..., None]
     gap = scores - _best(scores, rate)
     with np.errstate(invalid="ignore"):  # 0 * -inf and inf * 0 are settled by the next two lines
-        weight = np.exp(rate * gap)
+        weight = arithmetic.exp(rate * gap)
     weight = np.where(gap == 0, 1.0, weight)
     return np.where(scores == -np.inf, 0.0, weight)

@@ -1029,14 +1029,15 @@ def test_a_watched_run_is_the_same_run():
 
 
 def test_strays_come_from_the_law_where_there_are_many():
-    law = np.tile([0.999, 0.001], (1000, 1))
-    drawn = Roaming(0).select("any", lambda scores, rate: law, np.zeros((1000, 2)), np.ones(1000))
+    law = mechanisms.exponential_law
+    scores = np.tile([math.log(999), 0.0], (1000, 1))  # the second has probability 1/1000
+    drawn = Roaming(0).select("exponential", law, scores, np.ones(1000))
     assert 0 < (drawn == 1).sum() < 30
-    few = Roaming(0).select("any", lambda scores, rate: law[:8], np.zeros((8, 2)), np.ones(8))
+    few = Roaming(0).select("exponential", law, scores[:8], np.ones(8))
     assert few.sum() > 0
     wide = Roaming(0).two_sided_geometric(np.array([1.0]), (2000,))
     assert np.abs(wide).mean() > 3  # 4 where the law's own mean is 0.85
-    certain = Roaming(0).select("any", lambda scores, rate: np.tile([0.0, 1.0], (8, 1)), np.zeros((8, 2)), np.ones(8))
+    certain = Roaming(0).select("exponential", law, np.tile([-math.inf, 0.0], (8, 1)), np.ones(8))
     assert certain.tolist() == [1] * 8  # what is impossible stays so
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dpforest import arithmetic
 from dpforest.audit.exact.noisy import Noisy, Silent, counts_and_rates
 from dpforest.chance import NotEnumerableError, Replay, outcomes
 from dpforest.curator import Curator
@@ -164,7 +165,7 @@ class _Rational(Replay):
             raise ValueError(f"no law in fractions for the mechanism {kind!r}")
         chosen = []
         for row, own in zip(scores, np.broadcast_to(rate, len(scores)), strict=True):
-            powers = own * (row - row.max()) / math.log(self._base)
+            powers = own * (row - row.max()) / arithmetic.log(self._base)
             whole = np.round(np.where(np.isfinite(powers), powers, 0))
             if np.isinf(own) or not np.allclose(powers[np.isfinite(powers)], whole[np.isfinite(powers)], atol=1e-9):
                 raise ValueError(

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from dpforest import arithmetic
 from dpforest.chance import NotEnumerableError, Replay
 from dpforest.mechanisms import two_sided_geometric_law
 from dpforest.privacy import claim
@@ -116,7 +118,10 @@ class Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         gap = np.broadcast_to(np.asarray(threshold, dtype=float), self.shape) - self._counts
         least = np.floor(gap) + 1 if more else np.ceil(gap)  # the least noise that takes the answer there
         # P(noise < k) is P(noise >= 1 - k): both sides are as exact as doubles allow
-        laws = [[_tail(1 - k, r), _tail(k, r)] for k, r in zip(least.ravel(), self._rates.ravel(), strict=True)]
+        laws = [
+            [_tail(1 - k, r), _tail(k, r)]
+            for k, r in zip(least.ravel().tolist(), self._rates.ravel().tolist(), strict=True)
+        ]
         said = [self._chance._choose(law) for law in laws]
         return (np.array(said, dtype=bool) == above).reshape(self.shape)
 
@@ -128,12 +133,13 @@ class Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         self._use = use
 
 
+@lru_cache(maxsize=1 << 16)
 def _tail(least: float, rate: float) -> float:
     """Probability that geometric noise is ``least`` or more."""
     if math.isinf(rate) or math.isinf(least):
         return float(least <= 0)
-    a = math.exp(-rate)
-    return math.exp(-rate * least) / (1 + a) if least > 0 else 1 - math.exp(-rate * (1 - least)) / (1 + a)
+    a = arithmetic.exp(-rate)
+    return arithmetic.exp(-rate * least) / (1 + a) if least > 0 else 1 - arithmetic.exp(-rate * (1 - least)) / (1 + a)
 
 
 def largest_law(counts: np.ndarray, rates: np.ndarray) -> np.ndarray:
@@ -148,7 +154,7 @@ def largest_law(counts: np.ndarray, rates: np.ndarray) -> np.ndarray:
             continue
         own[at] = two_sided_geometric_law(values - count, rate)
         k = values - count  # noise below k: all of it, less what is k or more
-        tail = np.exp(-rate * np.abs(np.where(k > 0, k, 1 - k))) / (1 + np.exp(-rate))
+        tail = arithmetic.exp(-rate * np.abs(np.where(k > 0, k, 1 - k))) / (1 + arithmetic.exp(-rate))
         below[at] = np.where(k > 0, 1 - tail, tail)
     law = np.array([
         (own[at] * below[:at].prod(axis=0) * (below[at + 1 :] + own[at + 1 :]).prod(axis=0)).sum()
@@ -170,7 +176,7 @@ def geometric_log_ratio(shift, rate, other) -> np.ndarray:
     """
     shift, rate, other = np.abs(np.asarray(shift, float)), np.asarray(rate, float), np.asarray(other, float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        lighter = np.log(np.tanh(rate / 2) / np.tanh(other / 2)) + other * shift
+        lighter = arithmetic.log(arithmetic.tanh(rate / 2) / arithmetic.tanh(other / 2)) + other * shift
         equal = np.where(shift == 0, 0.0, rate * shift)
     return np.where(rate == other, equal, np.where(rate < other, np.inf, lighter))
 
@@ -197,7 +203,7 @@ def mixture_log_ratio(counts, weights, others, other_weights, rates) -> float:
     every = np.concatenate([counts, others])
     moving = np.flatnonzero((every != every[0]).any(axis=0))
     if not len(moving):
-        return math.log(weights.sum() / other_weights.sum())
+        return arithmetic.log(weights.sum() / other_weights.sum())
     values = [np.unique(every[:, cell]) for cell in moving]
     if (size := math.prod(map(len, values)) * len(every)) > _CELLS:
         raise ValueError(
@@ -216,5 +222,8 @@ def mixture_log_ratio(counts, weights, others, other_weights, rates) -> float:
 def _log_mixture(grid, centres, weights, rates) -> np.ndarray:
     away = np.abs(grid[:, None] - centres).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
-        exponent = np.log(weights) - np.where(away == 0, 0.0, rates * away).sum(axis=2)
-    return np.logaddexp.reduce(exponent, axis=1)
+        exponent = arithmetic.log(weights) - np.where(away == 0, 0.0, rates * away).sum(axis=2)
+    top = exponent.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):  # where nothing is possible
+        total = arithmetic.exp(exponent - top).sum(axis=1)
+    return np.where(np.isneginf(top[:, 0]), -np.inf, top[:, 0] + arithmetic.log(total))

@@ -15,6 +15,7 @@ from itertools import combinations
 import numpy as np
 from tqdm import tqdm
 
+from dpforest import arithmetic
 from dpforest.audit.exact.multisets import check_size
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.exact.states import Node, explore, log_ratio
@@ -232,7 +233,7 @@ class _Universe:
     def witness(self, at: int, one: int | None, other: int | None) -> tuple[str, tuple[float, float]]:
         """What to look at in the released tree, and how probable it is on either data set."""
         words, first, second = self._follow(self.nodes[()], at, one, other, "the root")
-        return "; ".join(words), (math.exp(first), math.exp(second))
+        return "; ".join(words), (arithmetic.exp(first), arithmetic.exp(second))
 
     def _follow(
         self, node: Node, at: int, one: int | None, other: int | None, name: str

@@ -13,13 +13,14 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
+from dpforest import arithmetic
 from dpforest.audit.exact.laws import (
     Dataset,
     Law,
@@ -263,7 +264,13 @@ def worst_output(law: Mapping[Hashable, Any], other: Mapping[Hashable, Any]) -> 
     possible = (output for output, p in law.items() if p > 0)
     output = max(possible, key=lambda output: law[output] / other[output] if other.get(output) else math.inf)
     p, q = law[output], other.get(output, 0.0)
-    return (math.log(p / q) if q else math.inf), output, (p, q)
+    return (_log(float(p / q)) if q else math.inf), output, (p, q)
+
+
+@lru_cache(maxsize=1 << 16)
+def _log(ratio: float) -> float:
+    """The logarithm of a ratio; the data sets of a universe have few different ones."""
+    return arithmetic.log(ratio)
 
 
 def _worst_shape(p: dict[Hashable, Shape], q: dict[Hashable, Shape]) -> tuple[float, Hashable, tuple]:
@@ -275,7 +282,7 @@ def _worst_shape(p: dict[Hashable, Shape], q: dict[Hashable, Shape]) -> tuple[fl
         mine, theirs = p[output], q[output]
         if len(mine.counts) == len(theirs.counts) == 1 and mine.rates.shape == theirs.rates.shape:
             noise = geometric_log_ratio(mine.counts[0] - theirs.counts[0], mine.rates, theirs.rates).sum()
-            return math.log(mine.probability / theirs.probability) + noise
+            return arithmetic.log(mine.probability / theirs.probability) + noise
         if not np.array_equal(mine.rates, theirs.rates):
             raise NotEnumerableError("the rates of the noise depend on coins and on records, which no lemma covers")
         return mixture_log_ratio(mine.counts, mine.weights, theirs.counts, theirs.weights, mine.rates)

@@ -15,6 +15,7 @@ from itertools import product
 import numpy as np
 from sklearn.base import clone
 
+from dpforest import arithmetic
 from dpforest.audit.exact.laws import encode
 from dpforest.audit.exact.multisets import Multisets
 from dpforest.audit.exact.noisy import Silent, counts_and_rates, geometric_log_ratio
@@ -57,10 +58,10 @@ class Node:
 
     def take_logs(self) -> None:
         with np.errstate(divide="ignore"):
-            self.split, self.stop = np.log(self.split), np.log(self.stop)
+            self.split, self.stop = arithmetic.log(self.split), arithmetic.log(self.stop)
             self.never_leaf = bool(np.isneginf(self.stop).all())
             if self.kind == "label":
-                self.leaf = np.log(self.leaf) + self.stop[:, None]
+                self.leaf = arithmetic.log(self.leaf) + self.stop[:, None]
 
     def inner(self, cell: tuple, feature: int) -> tuple[int, tuple]:
         """Code of a cell in ``feature``, and the cell without it."""

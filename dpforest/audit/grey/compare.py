@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dpforest import arithmetic
 from dpforest.audit.exact.noisy import geometric_log_ratio
 from dpforest.audit.grey.frozen import Draw, Step, Watch
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
@@ -178,7 +179,7 @@ def _weight_of_counts(draw: Draw, other: Draw, size: int | None) -> _Weight:
 
 def _log_noise(k: np.ndarray, rate: np.ndarray) -> np.ndarray:
     """Log probability of the geometric noise ``k``."""
-    return np.log(np.tanh(rate / 2)) - np.where(k == 0, 0.0, rate * np.abs(k))
+    return arithmetic.log(arithmetic.tanh(rate / 2)) - np.where(k == 0, 0.0, rate * np.abs(k))
 
 
 def _log_law(draw: Draw) -> np.ndarray:
@@ -186,13 +187,13 @@ def _log_law(draw: Draw) -> np.ndarray:
     scores, rate = draw.exact, np.broadcast_to(draw.rate, len(draw.exact))[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         if draw.law not in (exponential_law, permute_and_flip_law) or not np.isfinite(rate).all():
-            return np.log(draw.law(scores, draw.rate))
+            return arithmetic.log(draw.law(scores, draw.rate))
         gap = scores - scores.max(axis=1, keepdims=True)
         exponent = np.where(np.isneginf(scores), -np.inf, rate * gap)
         # a probability is exp(exponent) times a factor that does not feel candidates so far behind
         faint = (exponent < _FAINT) & np.isfinite(exponent)
         lifted = np.where(faint, _FAINT / rate, gap)
-        return np.log(draw.law(lifted, draw.rate)) + np.where(faint, exponent - _FAINT, 0.0)
+        return arithmetic.log(draw.law(lifted, draw.rate)) + np.where(faint, exponent - _FAINT, 0.0)
 
 
 def _reads(draw: Draw) -> bool:

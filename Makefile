@@ -1,5 +1,5 @@
 # Every command a reader needs. `make` alone lists them.
-# Only Python 3.11-3.13, make and a package index are assumed.
+# Only Python 3.11-3.14, make and a package index are assumed.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -36,12 +36,12 @@ test: env ## run the tests, and compare every notebook's stored outputs with a n
 env: $(VENV)/.package ## the environment alone: .venv with the hash-locked packages and dpforest itself
 
 $(PY):
-	@for p in "$$PYTHON" python3 python3.13 python3.12 python3.11 python; do \
-	  if [ -n "$$p" ] && "$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then \
+	@for p in "$$PYTHON" python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	  if [ -n "$$p" ] && "$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null; then \
 	    echo "making $(VENV) with $$("$$p" --version)"; exec "$$p" -m venv $(VENV); \
 	  fi; \
 	done; \
-	echo "no Python 3.11, 3.12 or 3.13 was found; name one: make env PYTHON=/path/to/python3" >&2; exit 1
+	echo "no Python from 3.11 to 3.14 was found; name one: make env PYTHON=/path/to/python3" >&2; exit 1
 
 $(VENV)/.lock: requirements.txt | $(PY)
 	@echo "installing the locked packages: a minute or two the first time"
@@ -58,6 +58,7 @@ spark: env ## add Spark to the environment (half a gigabyte; it runs on Java 17)
 lock: ## make requirements.txt again from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --extra parquet --extra dask --extra book --extra dev $(LOCKED) \
 	  --output-file requirements.txt
+	sed -i '1i # CPython 3.11 to 3.14, any platform: every package has wheels. Made by make lock.' requirements.txt
 	echo 'pyspark>=4,<5' | uv pip compile - $(LOCKED) --output-file requirements-spark.txt
 
 # --- the rest --------------------------------------------------------------------------------------------------------

@@ -234,7 +234,7 @@ def logaddexp(a, b):
     top = np.maximum(a, b)
     with np.errstate(invalid="ignore"):
         gap = np.abs(np.subtract(a, b))
-    return _like(top, np.where(np.isfinite(top), top + log1p(exp(-np.where(np.isnan(gap), 0.0, gap))), top))
+    return np.where(np.isfinite(top), top + log1p(exp(-np.where(np.isnan(gap), 0.0, gap))), top)[()]
 
 
 def sigmoid(x):

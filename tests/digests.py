@@ -21,13 +21,15 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
 STORED = Path(__file__).with_name("digests.json")
 
-#: Processors that this one can be made to look like, by the environment of a process: what NumPy may use, what Numba
-#: compiles for, whose kernels OpenBLAS takes, which variants the C library picks, and on how many threads they run.
-#: The names of NumPy's features are looked up, since NumPy refuses those that a machine lacks.
+#: Processors that this one can be made to look like, by the environment of a process: how many threads, what NumPy may
+#: use, what Numba compiles for, whose kernels OpenBLAS takes, and which variants the C library picks.
 CODE_PATHS: dict[str, dict[str, str]] = {
     "here": {"threads": "1"},
+    "threads": {"threads": "2"},
     "old": {
         "threads": "1", "numpy": "X86_V2", "NUMBA_CPU_NAME": "generic", "NUMBA_DISABLE_INTEL_SVML": "1",
         "OPENBLAS_CORETYPE": "Prescott",
@@ -37,20 +39,25 @@ CODE_PATHS: dict[str, dict[str, str]] = {
         "threads": "1", "numpy": "X86_V3", "NUMBA_CPU_NAME": "haswell", "OPENBLAS_CORETYPE": "Haswell",
         "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-FMA",
     },
-    "two threads": {"threads": "2", "OPENBLAS_CORETYPE": "Zen"},
 }  # fmt: skip
+#: What a processor must have to take a code path, by NumPy's name.
+NEEDS = {"avx2": "AVX2"}
+
+
+def can_take(name: str) -> bool:
+    """Whether this processor has what the code path needs."""
+    return name not in NEEDS or bool(__cpu_features__.get(NEEDS[name]))
 
 
 def environment(name: str) -> dict[str, str]:
     """The environment of a process on that code path."""
-    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
-
     variables = dict(CODE_PATHS[name])
     threads = dict.fromkeys(
         ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), variables.pop("threads")
     )
-    found = [feature for feature in __cpu_dispatch__ if __cpu_features__.get(feature)]
     if level := variables.pop("numpy", None):
+        # NumPy refuses names that it does not know, or that the processor does not have
+        found = [feature for feature in __cpu_dispatch__ if __cpu_features__.get(feature)]
         disabled = [feature for feature in found if feature > level or not feature.startswith("X86_V")]
         variables["NPY_DISABLE_CPU_FEATURES"] = " ".join(disabled)
     return {**os.environ, **threads, **variables}
@@ -325,10 +332,9 @@ def witness() -> dict[str, str]:
     }
 
 
-def run(name: str) -> dict[str, dict[str, str]]:
-    """What a child process on that code path finds: ``digests`` and ``witness``."""
-    threads = CODE_PATHS[name]["threads"]
-    command = [sys.executable, "-m", "tests.digests", "--n-jobs", threads]
+def run(name: str, what: str = "digests") -> dict[str, str]:
+    """What a child process on that code path finds: the ``"digests"``, or the ``"witness"``."""
+    command = [sys.executable, "-m", "tests.digests", "--print", what, "--n-jobs", CODE_PATHS[name]["threads"]]
     done = subprocess.run(
         command, env=environment(name), cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False
     )
@@ -340,6 +346,7 @@ def run(name: str) -> dict[str, dict[str, str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--n-jobs", type=int, default=1)
+    parser.add_argument("--print", choices=["digests", "witness"], default="digests")
     parser.add_argument("--store", action="store_true", help=f"keep the digests in {STORED.name}")
     parser.add_argument(
         "--under", nargs=argparse.REMAINDER, metavar="NAME COMMAND", help="run a command on a code path"
@@ -348,10 +355,10 @@ def main() -> int:
     if given.under:
         name, *command = given.under
         return subprocess.run(command, env=environment(name), check=False).returncode
-    found = {"digests": digests(given.n_jobs), "witness": witness()}
+    found = json.dumps(witness() if given.print == "witness" else digests(given.n_jobs), indent=0)
     if given.store:
-        STORED.write_text(json.dumps(found["digests"], indent=0) + "\n")
-    print(json.dumps(found))
+        STORED.write_text(found + "\n")
+    print(found)
     return 0
 
 

@@ -133,7 +133,8 @@ def test_products_in_a_fixed_order():
 def test_gauss_legendre(n):
     """Exact for polynomials of degree 2 n - 1, in fractions of the doubles."""
     nodes, weights = arithmetic.gauss_legendre(n)
-    assert (np.diff(nodes) > 0).all() and (nodes == -nodes[::-1]).all()
+    assert (np.diff(nodes) > 0).all()
+    assert (nodes == -nodes[::-1]).all()
     assert (weights == weights[::-1]).all()
     for degree in range(2 * n):
         found = sum(Fraction(w) * Fraction(x) ** degree for x, w in zip(nodes, weights, strict=True))

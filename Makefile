@@ -14,7 +14,7 @@ PAGES = book notebooks/rendered dpforest _config.yml _toc.yml
 NOTEBOOKS = $(filter-out %.failed.ipynb %.part.ipynb,$(wildcard notebooks/*.ipynb))
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 # --- the two commands ------------------------------------------------------------------------------------------------
 book: env ## render the notebooks at full size and build the book into _build/html
@@ -101,6 +101,13 @@ audit-peers: env ## audit learners of other libraries, in an environment of thei
 	  -r tests/peers/requirements.txt
 	$(VENV)/peers/bin/python tests/peers/audit_peers.py $(PEERS)
 
+test-elsewhere: env ## run all tests and notebooks as other processors would compute, one after the other
+	@for path in threads old avx2; do \
+	  echo "--- code path: $$path"; \
+	  $(PY) -m tests.digests --under $$path $(PY) -m pytest --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg \
+	    tests $(NOTEBOOKS) || exit 1; \
+	done
+
 claims: env ## write book/claims.md, the table of verdicts, from a scan of book, library, tests and notebooks
 	$(PY) -m tests.claims
 
@@ -113,4 +120,4 @@ clean: ## remove what was built, but not the environment
 	rm -rf _build notebooks/rendered dist mutants
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-.PHONY: help book test env spark lock serve bench scale lint format store record audit audit-peers claims mutate clean
+.PHONY: help book test env spark lock serve bench scale lint format store record audit audit-peers test-elsewhere claims mutate clean

@@ -35,6 +35,8 @@ def apply(matrix: np.ndarray, vectors: np.ndarray, response: Callable[[np.ndarra
     result = np.array(vectors, dtype=float)
     if not len(matrix):
         return result
+    if not np.isfinite(matrix).all():
+        raise ValueError("the matrix has an entry that is not finite")
     # a power of two: then no square overflows or vanishes, and nothing is rounded
     exponent = int(np.frexp(np.abs(matrix).max())[1])
     diagonal, beside, reflections = _tridiagonal(np.ldexp(np.array(matrix, dtype=float), -exponent))
@@ -127,5 +129,5 @@ def _diagonal(d: list[float], e: list[float]) -> tuple[list[float], list[tuple[i
                 e[first] = g
             e[last] = 0.0
         else:
-            raise ArithmeticError("the eigenvalues of a matrix do not converge: is it finite?")
+            raise ArithmeticError("the eigenvalues of the matrix do not converge")
     return d, rotations

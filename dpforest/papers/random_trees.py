@@ -5,6 +5,7 @@ The structure of the trees is drawn without looking at the data; only the leaves
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -97,7 +98,8 @@ class _RandomTrees(PrivateEstimator):
         half = max(1, schema.n_features // 2)
         if self.variant == "published":
             n = curator.size(what="the number of records", where="RDT, the rule for the height of a tree")
-            base, levels = max(2.0, float(np.mean(curator.cardinalities))), 0
+            codes, levels = curator.cardinalities.tolist(), 0
+            base = max(Fraction(2), Fraction(sum(codes), len(codes)))
             while base ** (levels + 1) <= n:  # the whole part of log_b n, which a rounded logarithm may miss
                 levels += 1
             return max(1, min(half, levels - 1))

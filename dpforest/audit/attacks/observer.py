@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 
 from dpforest import scores
+from dpforest.arithmetic import log
 from dpforest.budgets import Shares
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
 from dpforest.papers.diffpets import DiffPETsClassifier
@@ -80,7 +81,7 @@ class LeafNoise:
             return -np.minimum(rate, CERTAIN) * np.abs(np.asarray(values) - counts).sum(axis=-1)
         law = LAWS[self.mechanism](np.broadcast_to(counts, np.broadcast_shapes(counts.shape, values.shape)), rate)
         said = np.broadcast_to(np.argmax(values, axis=-1)[..., None], (*law.shape[:-1], 1))
-        return np.log(np.maximum(np.take_along_axis(law, said, axis=-1)[..., 0], IMPOSSIBLE))
+        return log(np.maximum(np.take_along_axis(law, said, axis=-1)[..., 0], IMPOSSIBLE))
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,8 +199,7 @@ def check_prior(prior, n: int) -> np.ndarray | None:
             f"prior must be {n} probabilities that add up to 1, one for each record that the schema allows, not an "
             f"array of shape {prior.shape}"
         )
-    with np.errstate(divide="ignore"):
-        return np.log(prior)
+    return log(prior)
 
 
 def leaf_of(forest: Forest, codes) -> np.ndarray:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from functools import reduce
 
 import numpy as np
 from scipy.special import betaincinv, logit
 
 from dpforest import scores
+from dpforest.arithmetic import exp, log, logaddexp
 from dpforest.audit.attacks.observer import LeafNoise, leaf_of
 from dpforest.audit.sampling.bounds import check_confidence
 from dpforest.chance import Seeded
@@ -277,7 +279,7 @@ def _log_odds(forest: Forest, notes: _Notes, leaf: np.ndarray, ends: np.ndarray)
         odds[canary, tree] = np.clip(into - out, -SURE, SURE)
     together = odds.sum(axis=1)
     if notes.trees > 1:  # the canary is in one of the trees, and the auditor does not know in which
-        together = np.logaddexp.reduce(odds, axis=1) - np.log(forest.n_trees)
+        together = reduce(logaddexp, odds.T) - log(forest.n_trees)
     return np.clip(together, -SURE, SURE), alone.any(axis=1)
 
 
@@ -286,6 +288,6 @@ def _worth_guessing(odds: np.ndarray, confidence: float) -> np.ndarray:
     sure = np.round(np.abs(odds), 9)
     levels, of = np.unique(-sure, return_inverse=True)  # the surest first
     size = np.bincount(of)
-    expected = np.cumsum(size / (1 + np.exp(levels)))
+    expected = np.cumsum(size / (1 + exp(levels)))
     best = int(np.argmax(_least_chance(expected, np.cumsum(size), confidence)))
     return (sure > 0) & (of <= best)

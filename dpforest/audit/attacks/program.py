@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from dpforest.arithmetic import exp, log1p, logaddexp
 from dpforest.audit.attacks.observer import Observer
 
 __all__ = ["Program", "label_log_likelihood"]
@@ -135,8 +136,8 @@ def label_log_likelihood(mechanism: str, advantage) -> np.ndarray:
     """
     advantage = np.asarray(advantage, dtype=float)
     if mechanism == "exponential":
-        return -np.logaddexp(0, -advantage)
-    return np.where(advantage < 0, advantage - np.log(2), np.log1p(-np.exp(-np.abs(advantage)) / 2))
+        return -logaddexp(0, -advantage)
+    return np.where(advantage < 0, advantage - np.log(2), log1p(-exp(-np.abs(advantage)) / 2))
 
 
 def _groups(seen: Observer):

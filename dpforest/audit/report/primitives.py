@@ -14,7 +14,8 @@ from itertools import combinations, product
 
 import numpy as np
 
-from dpforest import arithmetic, mechanisms, scores
+from dpforest import mechanisms, scores
+from dpforest.arithmetic import expm1, log
 from dpforest.audit.exact.laws import Dataset, Law, Record
 from dpforest.audit.exact.multisets import Multisets
 from dpforest.audit.exact.replay import ExactAudit
@@ -140,7 +141,7 @@ class Selection:
         worst = telling = (-math.inf, (), ())
         for kind, size in crowds:
             laws = self._law(self.score(tables + size * self.add[kind]), self.rate)
-            logs = arithmetic.log(laws)
+            logs = log(laws)
             gap = logs[one] - logs[other]
             losses = np.abs(gap).max(axis=1)
 
@@ -205,7 +206,7 @@ class Counts:
         n_max = scale.most(self.engine, len(self.kinds))
         window = np.arange(-n_max, 2 * n_max + 1)
         every = [counts for counts in product(range(n_max + 1), repeat=2) if sum(counts) <= n_max]
-        logs = {c: arithmetic.log(mechanisms.two_sided_geometric_law(window - c, self.rate)) for c in range(n_max + 1)}
+        logs = {c: log(mechanisms.two_sided_geometric_law(window - c, self.rate)) for c in range(n_max + 1)}
         found = []
         for one, other in product(every, repeat=2):
             if not _neighbours(one, other, self.relation):
@@ -264,7 +265,7 @@ class TextbookLaplace:
         either side are far more than its rounding error and the widest run of equal outputs.
         """
         noise = output - count
-        middle = round(2.0**53 * (0.5 - math.copysign(1, noise) * arithmetic.expm1(-abs(noise) * self.rate) / 2))
+        middle = round(2.0**53 * (0.5 - math.copysign(1, noise) * expm1(-abs(noise) * self.rate) / 2))
         steps = np.arange(max(1, middle - window), min(2**53, middle + window + 1))
         return int(
             (mechanisms.laplace_textbook(np.full(len(steps), count), self.rate, steps * 2.0**-53) == output).sum()

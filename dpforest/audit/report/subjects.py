@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpforest import arithmetic
+from dpforest.arithmetic import log
 from dpforest.audit.exact.laws import Dataset, Law
 from dpforest.audit.exact.multisets import largest
 from dpforest.audit.exact.replay import ExactAudit
@@ -193,12 +193,10 @@ def best_bound(p: np.ndarray, q: np.ndarray, n: int) -> np.ndarray:
     """
     best = np.zeros(len(p))
     for one, other in ((p, q), (q, p)):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = arithmetic.log(one) - arithmetic.log(other)
-            order = np.argsort(-np.nan_to_num(ratio, nan=-np.inf), axis=1, kind="stable")
+        with np.errstate(invalid="ignore"):
+            order = np.argsort(-np.nan_to_num(log(one) - log(other), nan=-np.inf), axis=1, kind="stable")
         x = np.cumsum(np.take_along_axis(one, order, axis=1), axis=1).clip(0, 1)
         y = np.cumsum(np.take_along_axis(other, order, axis=1), axis=1).clip(0, 1)
         low, high = wilson(n * x, n, 1.96)[0], wilson(n * y, n, 1.96)[1]
-        with np.errstate(divide="ignore"):
-            best = np.maximum(best, (arithmetic.log(low) - arithmetic.log(high)).max(axis=1))
+        best = np.maximum(best, (log(low) - log(high)).max(axis=1))
     return best

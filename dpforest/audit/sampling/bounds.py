@@ -12,6 +12,7 @@ import math
 import numpy as np
 from scipy.special import betainccinv, betaincinv, ndtr, ndtri
 
+from dpforest.arithmetic import exp, log, log1p
 from dpforest.privacy import claim as seal
 
 __all__ = [
@@ -153,8 +154,8 @@ def _log_ratio(hits, n, other_hits, other_n, error: float, weight) -> float:
         s = np.linspace((z - second * box) / first, box, _STEPS)
         t = np.minimum((z - first * s) / second, box)
         low, high = lower_end(hits, n, ndtr(-s[1:])), upper_end(other_hits, other_n, ndtr(-t[:-1]))
-    with np.errstate(divide="ignore"):  # an upper end that underflows to 0 leaves its step out, rightly: it is far away
-        return float(np.min(np.log(low) - np.log(high)))
+    # an upper end that underflows to 0 leaves its step out, rightly: it is far away
+    return float(np.min(log(low) - log(high)))
 
 
 def lower_end(hits, n, miss):
@@ -235,7 +236,8 @@ class Betting:
         # Beyond 20 no number of draws that anyone makes would tell; a larger claim extends the grid.
         self._grid = np.unique(np.append(np.arange(0, max(20.0, self.claim + 1), 0.005), self.claim))
         self._at = int(np.searchsorted(self._grid, self.claim))
-        self._price = np.exp(self._grid)
+        self._price = exp(self._grid)
+        self._enough = -log(1 - self.confidence)
         self._wealth = np.zeros(len(self._grid))  # logarithms
         self._best = np.zeros(len(self._grid))
         self._counts = np.array([0.5, 1, 0.5, 1])  # hits and draws on either side, smoothed
@@ -277,7 +279,7 @@ class Betting:
 
     @property
     def _reached(self) -> np.ndarray:
-        return self._best >= -math.log(1 - self.confidence)
+        return self._best >= self._enough
 
     def update(self, hits_one, hits_other) -> Betting:
         """Bet on more draws: whether the event happened in each, in the order of the draws.
@@ -306,8 +308,8 @@ class Betting:
         both = np.count_nonzero(one & other)
         first, second = np.count_nonzero(one), np.count_nonzero(other)
         active, stake, price = self._active, self._stake, self._price[self._active]
-        self._wealth[active] += (first - both) * np.log1p(stake) + both * np.log1p(stake * (1 - price))
-        self._wealth[active] += (second - both) * np.log1p(-stake * price)
+        self._wealth[active] += (first - both) * log1p(stake) + both * log1p(stake * (1 - price))
+        self._wealth[active] += (second - both) * log1p(-stake * price)
         self._best = np.maximum(self._best, self._wealth)
         self._counts += np.array([first, len(one), second, len(one)])
         self.n += len(one)

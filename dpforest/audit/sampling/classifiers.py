@@ -22,8 +22,8 @@ _FLAGS = 16  # values of a label that are columns of their own
 def classifiers(batches: tuple[Batch, Batch], features: list[Feature], seed: int) -> Iterator[Feature]:
     """Scores of a linear and of a boosted classifier, larger where the first data set is likelier.
 
-    Labels are shown to them as one column per frequent value.  Both run on one thread, so that their scores do not
-    depend on the machine.
+    Labels are shown to them as one column per frequent value.  Both run on one thread, and their scores are
+    rounded, so that they depend as little on the machine as may be: the last digits are another on each.
     """
     parts = [batch.part(0, min(batch.size, _LEARN)) for batch in batches]
     columns: list[tuple[Feature, float | None]] = [(feature, None) for feature in features if not feature.codes]
@@ -47,7 +47,7 @@ def classifiers(batches: tuple[Batch, Batch], features: list[Feature], seed: int
     def quietly(score: Callable, form: Callable) -> Callable[[Batch], np.ndarray]:
         def quiet(batch: Batch) -> np.ndarray:
             with threadpool_limits(1):
-                return score(form(batch))
+                return np.round(score(form(batch)), 6)
 
         return quiet
 

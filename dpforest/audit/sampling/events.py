@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
+from dpforest.arithmetic import log
 from dpforest.audit.sampling.bounds import lower_end, upper_end, wilson
 from dpforest.audit.sampling.classifiers import classifiers
 from dpforest.audit.sampling.features import Feature
@@ -101,8 +102,7 @@ def promise(hits, other_hits, m: int, n: int, confidence: float, exact: bool = F
         low, high = lower_end(x, n, error), upper_end(y, n, error)
     else:
         low, high = wilson(x, n, float(-ndtri(error)))[0], wilson(y, n, float(-ndtri(error)))[1]
-    with np.errstate(divide="ignore"):
-        return np.log(low) - np.log(high)
+    return log(low) - log(high)
 
 
 def propose(
@@ -265,7 +265,7 @@ class _Table:
         keys, (a, b) = self.keys[known], (count[known] for count in self.counts)
         if not len(keys):
             return [], 0
-        ratio = np.log((a + 0.5) / (b + 0.5))
+        ratio = log((a + 0.5) / (b + 0.5))
 
         def score(batch: Batch) -> np.ndarray:
             codes = self.column.codes(batch)
@@ -313,8 +313,7 @@ def likelihood_ratio(one: Law, other: Law, n: int, confidence: float) -> tuple[l
     outputs = list(dict.fromkeys([*one, *other]))
     p, q = (np.array([law.get(output, 0.0) for output in outputs]) for law in (one, other))
     outputs, p, q = [out for out, some in zip(outputs, p + q > 0, strict=True) if some], p[p + q > 0], q[p + q > 0]
-    with np.errstate(divide="ignore"):
-        ratio = np.log(p) - np.log(q)
+    ratio = log(p) - log(q)
     scores = dict(zip(map(canonical, outputs), ratio.tolist(), strict=True))
 
     def score(batch: Batch) -> np.ndarray:

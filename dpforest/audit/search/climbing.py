@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 from tqdm import tqdm
 
-from dpforest import arithmetic
+from dpforest.arithmetic import log
 from dpforest.audit.exact.replay import law_of, released, worst_output
 from dpforest.audit.sampling.bounds import check_confidence, clopper_pearson
 from dpforest.audit.search.pairs import are_neighbours
@@ -215,8 +215,7 @@ def expected_bound(
     # a count that is whole but for rounding is that count
     low, _ = clopper_pearson(np.floor(hits + 1e-9).astype(int), n, 1 - error)
     _, high = clopper_pearson(np.ceil(others - 1e-9).astype(int), n, 1 - error)
-    with np.errstate(divide="ignore"):
-        return float(max(0.0, np.max(arithmetic.log(low) - arithmetic.log(high), initial=0.0)))
+    return float(max(0.0, np.max(log(low) - log(high), initial=0.0)))
 
 
 def by_loss(estimator, *, view=released, law=law_of) -> Objective:

@@ -106,7 +106,7 @@ CHECKED = [
     # one tree, else each tree of the checks' tables of ten rows would see two or three of them
     SchemaFreeEDPRF(epsilon=50.0, n_estimators=1, max_depth=2, random_state=0),
     SchemaFreeEDPRF(epsilon=50.0, n_estimators=1, max_depth=2, leaf="counts", stop="never", random_state=0),
-    SchemaFreeRandomTrees(epsilon=1000.0, n_estimators=10, max_depth=5, random_state=0),
+    SchemaFreeRandomTrees(epsilon=1000.0, n_estimators=30, max_depth=5, random_state=0),
     SchemaFreeRandomTrees(epsilon=1000.0, n_estimators=10, max_depth=2, split="multiway", random_state=0),
 ]
 INFINITY = {

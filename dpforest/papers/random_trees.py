@@ -98,8 +98,8 @@ class _RandomTrees(PrivateEstimator):
         half = max(1, schema.n_features // 2)
         if self.variant == "published":
             n = curator.size(what="the number of records", where="RDT, the rule for the height of a tree")
-            codes, levels = curator.cardinalities.tolist(), 0
-            base = max(Fraction(2), Fraction(sum(codes), len(codes)))
+            sizes, levels = curator.cardinalities.tolist(), 0
+            base = max(Fraction(2), Fraction(sum(sizes), len(sizes)))
             while base ** (levels + 1) <= n:  # the whole part of log_b n, which a rounded logarithm may miss
                 levels += 1
             return max(1, min(half, levels - 1))

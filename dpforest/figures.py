@@ -71,7 +71,7 @@ def _drawn(panel: Axes) -> Iterator[tuple[str, Any]]:
         label = _words(many.get_label())
         if (values := many.get_array()) is not None:
             yield f"colours {label}", np.ma.filled(np.ma.asarray(values, dtype=float), math.nan).reshape(-1, 1)
-        offsets = np.ma.filled(np.ma.asarray(many.get_offsets(), dtype=float), math.nan)
+        offsets: Any = np.ma.filled(np.ma.asarray(many.get_offsets(), dtype=float), math.nan)
         if len(offsets) > 1 or offsets.any():
             yield f"points {label}", offsets
         elif paths := [path.vertices for path in many.get_paths()]:
@@ -96,7 +96,7 @@ def _numbers(values: Any) -> str:
     return " ".join(f"{float(value):.12g}" for value in values)
 
 
-def _words(*texts: str) -> str:
+def _words(*texts: object) -> str:
     """Join the words that stand there; Matplotlib's own names of artists without a label begin with an underscore."""
     said = (" ".join(str(text).split()) for text in texts)
     return " | ".join(word for word in said if word and not word.startswith("_")) or "-"

@@ -134,7 +134,8 @@ class Library:
 
     def _follow(self, module: Module, found: Reach) -> None:
         for one in module.imports:
-            for chain in module.used.get(one.bound, {()}):
+            unused = () if one.name or not one.bound else ("__name__",)  # a package that is only loaded
+            for chain in module.used.get(one.bound, {unused}):
                 self._use(one.module, (one.name, *chain) if one.name else chain, found)
 
     def _use(self, module: str, chain: Chain, found: Reach) -> None:

@@ -201,18 +201,20 @@ class TestReach:
         ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the keys of this repository are made of."""
+    folder = tmp_path_factory.mktemp("copy")
+    for name in ("dpforest", "tests/zoo"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "notebooks").mkdir()
+    for path in [*(ROOT / "notebooks").glob("*.*"), *(ROOT / name for name in render.LOCKS)]:
+        shutil.copy(path, folder / path.relative_to(ROOT))
+    return folder
+
+
 class TestThisRepository:
     """A change renders again what reaches it, and nothing else."""
-
-    @pytest.fixture(scope="class")
-    def copy(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        folder = tmp_path_factory.mktemp("copy")
-        for name in ("dpforest", "tests/zoo"):
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        (folder / "notebooks").mkdir()
-        for path in [*(ROOT / "notebooks").glob("*.*"), *(ROOT / name for name in render.LOCKS)]:
-            shutil.copy(path, folder / path.relative_to(ROOT))
-        return folder
 
     def changed(self, copy: Path, module: str, line: str = "_ANOTHER_LINE = 1\n") -> set[str]:
         """Return the notebooks whose key changes with a line more in a module."""

@@ -55,7 +55,7 @@ def _axes(panel: Axes) -> Iterator[str]:
     for name, axis, limits in (("x", panel.xaxis, panel.get_xlim()), ("y", panel.yaxis, panel.get_ylim())):
         yield f"{name}: {_words(axis.get_label_text())}; {axis.get_scale()} from {_numbers(limits)}"
         if isinstance(axis.get_major_locator(), FixedLocator):  # ticks that Matplotlib chose follow from the limits
-            places = axis.get_majorticklocs()
+            places = [float(place) for place in axis.get_majorticklocs()]
             yield f"{name} ticks: {_words(*axis.get_major_formatter().format_ticks(places))} at {_numbers(places)}"
     legend = panel.get_legend()
     words = [text.get_text() for text in [*(legend.get_texts() if legend else []), *panel.texts]]

@@ -18,7 +18,7 @@ META = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 def write(folder: Path, name: str, *code: str, parameters: str = "n = 1", **metadata: object) -> Path:
     """Write a notebook whose first code cell holds the parameters."""
-    nb = nbformat.v4.new_notebook(metadata={"kernelspec": META, "dpforest": metadata})
+    nb = nbformat.v4.new_notebook(metadata={"kernelspec": META, **({"dpforest": metadata} if metadata else {})})
     nb.cells = [
         nbformat.v4.new_markdown_cell("# A question?\n\nExhibits: `thm-none`", id="head"),
         nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]}, id="parameters"),
@@ -216,31 +216,22 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestThisRepository:
     """A change renders again what reaches it, and nothing else."""
 
-    def changed(self, copy: Path, module: str, line: str = "_ANOTHER_LINE = 1\n") -> set[str]:
-        """Return the notebooks whose key changes with a line more in a module."""
-        path = copy / module
+    @pytest.mark.parametrize(
+        ("module", "changed", "unchanged"),
+        [
+            ("cli.py", {"ten_lines"}, {"report", "zoo", "edprf", "scores"}),
+            ("papers/pearson_tree.py", {"pearson_tree", "pearson_tuning", "report"}, {"scores", "edprf", "bench"}),
+            ("privacy/vocabulary.py", {"ten_lines", "report", "pearson_tree", "scores", "edprf", "bench"}, set()),
+        ],
+    )
+    def test_a_line_more_in_a_module(self, copy: Path, module: str, changed: set[str], unchanged: set[str]) -> None:
+        path, names = copy / "dpforest" / module, sorted(changed | unchanged)
         text = path.read_text()
-        before = {job.name: job.key for job in render.plan(source=copy / "notebooks")}
-        path.write_text(text + line)
-        try:
-            after = {job.name: job.key for job in render.plan(source=copy / "notebooks")}
-        finally:
-            path.write_text(text)
-        return {name for name in before if before[name] != after[name]}
-
-    def test_the_command_line(self, copy: Path) -> None:
-        assert self.changed(copy, "dpforest/cli.py") == {"ten_lines"}
-        assert self.changed(copy, "dpforest/cli.py", "# a remark\n") == set()
-
-    def test_a_paper(self, copy: Path) -> None:
-        changed = self.changed(copy, "dpforest/papers/pearson_tree.py")
-        assert {"pearson_tree", "pearson_experiments", "pearson_tuning", "report"} <= changed
-        assert changed.isdisjoint({"scores", "mechanisms", "privacy", "budgets", "edprf", "tree", "bench", "peers"})
-
-    def test_what_everything_stands_on(self, copy: Path) -> None:
-        everything = {job.name for job in render.plan(source=copy / "notebooks")}
-        assert self.changed(copy, "dpforest/privacy/vocabulary.py") == everything
-        assert self.changed(copy, "tests/zoo/steps.py") == {"zoo"}
+        before = [job.key for job in render.plan(names, source=copy / "notebooks")]
+        path.write_text(text + "_ANOTHER = 1\n")
+        after = [job.key for job in render.plan(names, source=copy / "notebooks")]
+        path.write_text(text)
+        assert {name for name, old, new in zip(names, before, after, strict=True) if old != new} == changed
 
 
 class TestRun:

@@ -1,7 +1,7 @@
 """The data of a figure as text: what a reader could read off it, so that two runs are compared by what they show.
 
 The bytes of an image depend on fonts and on the last place of a coordinate; the numbers behind it can be compared as
-numbers.  The text travels beside the image under a type of its own, :data:`MIME`, which no page shows.
+numbers.  The text travels with the image in the metadata of the output, under :data:`KEY`, which no page shows.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["MIME", "describe"]
+__all__ = ["KEY", "describe"]
 
-MIME = "text/vnd.dpforest.figure"
+KEY = "dpforest.figure"
 #: How many points a figure's text may hold, which keeps it below some 10 KB.
 POINTS = 240
 

@@ -145,12 +145,12 @@ def show(made: Figure, alt: str, key: str | None = None) -> None:
     source = b64encode(png.getvalue()).decode()
     if key:
         glue(key, HTML(f'<img alt="{alt}" src="data:image/png;base64,{source}">'), display=False)
-    display({"image/png": source, figures.MIME: described, "text/plain": alt}, raw=True)
+    display({"image/png": source, "text/plain": alt}, metadata={figures.KEY: described}, raw=True)
 
 
-def _bundle(made: Figure, **_: Any) -> dict[str, str]:
-    """Return what a figure shown without :func:`show` carries beside its image."""
-    return {figures.MIME: figures.describe(made)}
+def _bundle(made: Figure, **_: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the content and the metadata that a figure shown without :func:`show` carries beside its image."""
+    return {}, {figures.KEY: figures.describe(made)}
 
 
 def table(rows: Any, key: str | None = None) -> Any:

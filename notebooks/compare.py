@@ -7,7 +7,7 @@ Processors differ in the last place of ``exp`` and of sums of products, and a pa
 * The one exception is what is left where numbers of size one cancel: a small multiple of 2^-56, or zero.  Two such
   residues are the same.  A result hits one by chance about once in 10^7 times.
 * Everything else is text, and equal.  Runs of white space and of rules count as one, since a digit more moves them.
-* Images are not looked at: the data of the figure stands beside each (`dpforest.figures`), and is compared as above.
+* Images are not looked at: each has the data of its figure in its metadata (`dpforest.figures`), compared as above.
 
 What is volatile by nature (addresses, file names of cells) is taken out first, by ``tests/nbval-sanitize.cfg``.
 """
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 VOLATILE = Path(__file__).resolve().parent.parent / "tests" / "nbval-sanitize.cfg"
+FIGURE = "dpforest.figure"
 RELATIVE = 1e-9
 NUMBER = re.compile(
     r"(?<![\w.])([-+\u2212]?(?:[0-9]+(?:\.[0-9]+|\.(?=[\s\],;)]|$))?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)(?![\w])"
@@ -104,6 +105,8 @@ def shown(outputs: Iterable[Any]) -> dict[str, list[str]]:
         else:
             for mime, content in output["data"].items():
                 texts.setdefault(mime, []).append("" if mime.startswith("image/") else joined(content))
+            if FIGURE in output.get("metadata", {}):
+                texts.setdefault(FIGURE, []).append(output["metadata"][FIGURE])
     return texts
 
 

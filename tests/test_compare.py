@@ -11,6 +11,8 @@ import compare  # conftest.py puts notebooks/ on the path
 import nbformat
 import pytest
 
+from dpforest import figures
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -101,6 +103,17 @@ def test_outputs() -> None:
     ]
     assert compare.differences([display(text_html="<b>1</b>")], [display(text_html="<i>1</i>")])
     assert compare.differences([], []) == []
+
+
+def test_figures_are_compared_by_their_data() -> None:
+    assert compare.FIGURE == figures.KEY
+    old, new, other, bare = (
+        display(image_png="A") | {"metadata": metadata}
+        for metadata in ({figures.KEY: "0.1"}, {figures.KEY: "0.10000000000000002"}, {figures.KEY: "0.2"}, {})
+    )
+    assert compare.differences([old], [new]) == []
+    assert compare.differences([old], [other]) == ["dpforest.figure: 0.1 is now 0.2, after ''"]
+    assert compare.differences([old], [bare]) == ["dpforest.figure: 1 outputs are now 0"]
 
 
 def test_json_is_compared_as_text_with_numbers() -> None:

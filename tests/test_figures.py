@@ -83,12 +83,12 @@ def test_missing_values(panel) -> None:
 
 def test_shown_with_its_data(monkeypatch: pytest.MonkeyPatch) -> None:
     display = pytest.importorskip("IPython.display")
-    shown: list[dict] = []
-    monkeypatch.setattr(display, "display", lambda bundle, raw: shown.append(bundle))
+    shown: list[tuple[dict, dict]] = []
+    monkeypatch.setattr(display, "display", lambda bundle, metadata, raw: shown.append((bundle, metadata)))
     made, panel = plots.figure()
     panel.plot([1, 2], [3, 4])
     plots.show(made, "A line from 3 to 4.")
-    (bundle,) = shown
-    assert bundle[figures.MIME].splitlines()[-1] == "  mean size 3.5: 3 4"
+    ((bundle, metadata),) = shown
+    assert metadata[figures.KEY].splitlines()[-1] == "  mean size 3.5: 3 4"
     assert bundle["text/plain"] == "A line from 3 to 4."
     assert bundle["image/png"].startswith("iVBOR")

@@ -14,7 +14,7 @@ import nbformat
 import pytest
 import render  # conftest.py puts notebooks/ on the path
 
-from dpforest.figures import MIME
+from dpforest.figures import KEY
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 PATHS = sorted(path for path in NOTEBOOKS.glob("*.ipynb") if len(path.suffixes) == 1)
@@ -111,14 +111,15 @@ def test_figures_have_their_data(notebook: nbformat.NotebookNode) -> None:
         cell.source
         for cell in code(notebook)
         for output in cell.outputs
-        if any(kind.startswith("image/") for kind in output.get("data", {})) and MIME not in output.data
+        if any(kind.startswith("image/") for kind in output.get("data", {})) and KEY not in output.metadata
     ]
     assert bare == [], "show figures after `plots.use()` or by `plots.show`, and run `make store`"
 
 
 def test_the_data_of_a_figure_is_small(notebook: nbformat.NotebookNode) -> None:
-    texts = [output.data[MIME] for cell in code(notebook) for output in cell.outputs if MIME in output.get("data", {})]
-    assert [len(text) for text in texts if len(text.encode()) > 15_000] == []
+    outputs = [output for cell in code(notebook) for output in cell.outputs if KEY in output.get("metadata", {})]
+    sizes = [len(output.metadata[KEY].encode()) for output in outputs]
+    assert [size for size in sizes if size > 15_000] == []
 
 
 @cache

@@ -8,24 +8,27 @@ VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 PORT ?= 8000
+SOME ?= 3
 LOCKED = --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --quiet
-# Whatever a page of the book is made from.
-PAGES = book notebooks/rendered dpforest _config.yml _toc.yml
+# What the book is made from: pages, of which Sphinx reads those that changed, and what makes it start afresh.
+# All pages are written again in either case, for one page shows titles and numbers of another.
+PAGES = book notebooks/rendered
+FRAME = dpforest _config.yml _toc.yml book/references.bib book/_static requirements.txt
+newer = [ -n "$$(find $(1) -newer _build/.finished -not -path '*__pycache__*' -print -quit)" ]
 NOTEBOOKS = $(filter-out %.failed.ipynb %.part.ipynb,$(wildcard notebooks/*.ipynb))
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 # --- the two commands ------------------------------------------------------------------------------------------------
-book: env ## render the notebooks at full size and build the book into _build/html
+book: env ## bring the pages up to date and build the book into _build/html
 	@mkdir -p notebooks/rendered
 	@$(PY) notebooks/render.py
-	@if [ -e _build/.finished ] && \
-	    [ -z "$$(find $(PAGES) -newer _build/.finished -not -path '*__pycache__*' -print -quit)" ]; then \
-	  echo "the book is up to date"; \
-	else \
-	  rm -rf _build/html _build/.finished && mkdir -p _build && touch _build/.started && \
-	  $(BIN)/jupyter-book build . -W -n --keep-going --all && mv _build/.started _build/.finished; \
+	@if [ ! -e _build/.finished ] || $(call newer,$(FRAME)); then rm -rf _build; \
+	elif $(call newer,$(PAGES)); then rm -rf _build/html; fi
+	@if [ -e _build/html ]; then echo "the book is up to date"; else \
+	  mkdir -p _build && rm -f _build/.finished && touch _build/.started && \
+	  $(BIN)/jupyter-book build . -W -n --keep-going && mv _build/.started _build/.finished; \
 	fi
 	@echo "the book is at file://$(CURDIR)/_build/html/index.html"
 
@@ -84,13 +87,19 @@ format: env ## lay out the code as `make lint` wants it
 store: env ## run the notebooks in place, at their small size, and keep the outputs
 	$(PY) notebooks/render.py --store
 
-record: env ## promote finished renderings on real data to notebooks/record
+render: env ## run every notebook at full size, whatever is recorded (hours; interrupted, it goes on)
+	$(PY) notebooks/render.py --run
+
+record: env ## bring the renderings of record up to date: run what has changed, keep what was run
+	$(PY) notebooks/render.py
 	$(PY) notebooks/render.py --record
+
+recheck: env ## run a few cheap notebooks again, others each day, and compare with the record (SOME=3)
+	$(PY) notebooks/render.py --check --some $(SOME)
 
 audit: env ## audit everything: the page and the table of the audit report; fails if anything is unexpected
 	@mkdir -p notebooks/rendered
-	@test -e notebooks/rendered/report.json || rm -f notebooks/rendered/report.ipynb
-	@$(PY) notebooks/render.py report
+	@$(PY) notebooks/render.py --run report
 	@$(PY) -m dpforest.cli audit --show notebooks/rendered/report.json; code=$$?; \
 	echo "as JSON: notebooks/rendered/report.json"; \
 	echo "as a page, after make book: file://$(CURDIR)/_build/html/notebooks/rendered/report.html"; exit $$code
@@ -120,4 +129,5 @@ clean: ## remove what was built, but not the environment
 	rm -rf _build notebooks/rendered dist mutants
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-.PHONY: help book test env spark lock serve bench scale lint format store record audit audit-peers test-elsewhere claims mutate clean
+.PHONY: help book test env spark lock serve bench scale lint format store render record recheck audit audit-peers \
+  test-elsewhere claims mutate clean

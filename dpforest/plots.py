@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from dpforest import figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,9 +57,15 @@ STYLE: Any = {
 
 
 def use() -> None:
-    """Make this style Matplotlib's default for the rest of the session; call it once, at the head of a notebook."""
+    """Make this style Matplotlib's default for the rest of the session; call it once, at the head of a notebook.
+
+    In a notebook, figures then carry their data (:mod:`dpforest.figures`).
+    """
     import matplotlib as mpl
     from cycler import cycler
+
+    if "IPython" in sys.modules and (shell := sys.modules["IPython"].get_ipython()):
+        shell.display_formatter.mimebundle_formatter.for_type_by_name("matplotlib.figure", "Figure", _bundle)
 
     mpl.rcParams.update(STYLE)
     mpl.rcParams["axes.prop_cycle"] = cycler(color=PALETTE) + cycler(marker=MARKERS) + cycler(linestyle=DASHES)
@@ -125,17 +134,23 @@ def show(made: Figure, alt: str, key: str | None = None) -> None:
     """
     import matplotlib.pyplot as plt
     import PIL.Image
-    from IPython.display import HTML, Image, display
+    from IPython.display import HTML, display
     from myst_nb import glue
 
+    described = figures.describe(made)
     full, png = io.BytesIO(), io.BytesIO()
     made.savefig(full, format="png", dpi=180)
     plt.close(made)
     PIL.Image.open(full).convert("RGB").quantize(64, dither=PIL.Image.Dither.NONE).save(png, "PNG", optimize=True)
+    source = b64encode(png.getvalue()).decode()
     if key:
-        source = b64encode(png.getvalue()).decode()
         glue(key, HTML(f'<img alt="{alt}" src="data:image/png;base64,{source}">'), display=False)
-    display(Image(png.getvalue()))
+    display({"image/png": source, "text/plain": alt}, metadata={figures.KEY: described}, raw=True)
+
+
+def _bundle(made: Figure, **_: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the content and the metadata that a figure shown without :func:`show` carries beside its image."""
+    return {}, {figures.KEY: figures.describe(made)}
 
 
 def table(rows: Any, key: str | None = None) -> Any:

@@ -1,47 +1,61 @@
 """Run the notebooks: at full size for the book, or at their own small size to store their outputs.
 
-Usage (all through the environment's Python; `make book` calls the first)::
+Usage (all through the environment's Python; the Makefile's targets call these)::
 
-    python notebooks/render.py [name ...]            # notebooks/<name>.ipynb -> notebooks/rendered/<name>.ipynb
+    python notebooks/render.py [name ...]            # what the book shows: the record, or a run where it is stale
+    python notebooks/render.py --run [name ...]      # run all at full size, whatever is recorded
+    python notebooks/render.py --record [name ...]   # keep finished runs as renderings of record, in record/
+    python notebooks/render.py --check [name ...]    # run again, and compare with the record as numbers
+    python notebooks/render.py --check --some 3      # the same for a few cheap pages, others each day
     python notebooks/render.py --store [name ...]    # run the sources in place and keep their outputs
-    python notebooks/render.py --record [name ...]   # promote finished renderings on real data to notebooks/record/
 
-A rendering is made again only if its key has changed: the notebook's code and text, its parameters (full.yaml), the
-library's syntax trees, the locked requirements, the Python version, the checksums of the data sets it names.
-The same key gives the same bytes, since clocks, durations, paths and random cell ids are taken out.
+All pages stand in ``rendered/``; interrupted, the next call goes on.  A rendering has a key: the notebook's code, text
+and parameters (full.yaml), what it reaches (see `reach`: modules of this repository, locked versions of packages) and
+the checksums of its data.  A rendering of record with the right key is shown as it is.  The Python version and the
+machine are not in the key, for the numbers do not depend on them.  Clocks, durations, paths and random cell ids are
+taken out of a rendering, so that the same run gives the same bytes.
 
 A notebook says in its metadata what it needs::
 
-    {"dpforest": {"datasets": ["adult"],   # a parameter called `datasets` counts too
-                  "alone": true}}          # it measures time, so nothing else may run beside it
+    {"dpforest": {"datasets": ["adult"],        # a parameter called `datasets` counts too
+                  "reaches": ["dpforest.cli"],  # modules that it runs by name, which its imports do not show
+                  "files": ["report.json"],     # what else it writes into rendered/, kept with the record
+                  "alone": true}}               # it measures time, so nothing else may run beside it
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import hashlib
 import json
 import logging
 import multiprocessing
 import os
 import platform
 import re
+import shutil
 import sys
+import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, field
-from importlib.metadata import version
+from dataclasses import dataclass, field, replace
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import compare
 import nbformat
 import yaml
 from nbformat import NotebookNode
+from reach import Library, Reach, digest, read_lock
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-VERSIONED = ("dpforest", "numpy", "scipy", "pandas", "scikit-learn", "numba")
+LOCKS = ("requirements.txt", "requirements-spark.txt")
+#: A page counts as cheap, and is run again by ``--check --some``, if its run took no more seconds than this.
+CHEAP = 60
 ONE_THREAD = tuple(f"{word}_NUM_THREADS" for word in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR"))
 
 
@@ -58,11 +72,16 @@ class Job:
     target: Path
     parameters: dict[str, Any] = field(default_factory=dict)
     datasets: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     alone: bool = False
     key: str = ""
     source_key: str = ""
     provenance: dict[str, Any] = field(default_factory=dict)
     store: bool = False
+
+    @property
+    def record(self) -> Path:
+        return self.source.parent / "record" / f"{self.name}.ipynb"
 
     @property
     def part(self) -> Path:
@@ -109,15 +128,19 @@ def datasets_of(nb: NotebookNode, parameters: dict[str, Any]) -> tuple[str, ...]
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------
-def digest(thing: Any) -> str:
-    """Return the sha256 of a JSON-able thing."""
-    return hashlib.sha256(json.dumps(thing, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def library_digest(package: Path) -> str:
-    """Return a digest of every module of the library; comments and layout do not count."""
-    modules = sorted(package.rglob("*.py"))
-    return digest([[str(path.relative_to(package)), ast.dump(ast.parse(path.read_bytes()))] for path in modules])
+def reach_of(nb: NotebookNode, name: str, library: Library) -> Reach:
+    """Return what the notebook's code reaches, with what its metadata names."""
+    code = []
+    for number, cell in enumerate(nb.cells):
+        if cell.cell_type == "code":
+            try:
+                code.append(ast.parse(cell.source))
+            except SyntaxError as error:
+                raise RenderError(f"{name}.ipynb: cell {number} is not plain Python: {error.msg}") from None
+    try:
+        return library.reach(code, nb.metadata.get("dpforest", {}).get("reaches", []))
+    except ValueError as error:
+        raise RenderError(f"{name}.ipynb: {error}") from None
 
 
 def source_digest(nb: NotebookNode, parameters: dict[str, Any]) -> str:
@@ -147,9 +170,8 @@ def checksums(names: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 # --- planning --------------------------------------------------------------------------------------------------------
-def plan(names: Iterable[str] = (), *, source: Path = HERE, package: Path | None = None) -> Iterator[Job]:
+def plan(names: Iterable[str] = (), *, source: Path = HERE) -> Iterator[Job]:
     """Yield one job for each notebook named (all of them where none is), checking names and parameters first."""
-    package = package or source.parent / "dpforest"
     full_path = source / "full.yaml"
     full = yaml.safe_load(full_path.read_text(encoding="utf-8")) if full_path.exists() else {}
     found = {path.stem: path for path in sorted(source.glob("*.ipynb")) if len(path.suffixes) == 1}
@@ -157,15 +179,10 @@ def plan(names: Iterable[str] = (), *, source: Path = HERE, package: Path | None
     for name in [*wanted, *(full or {})]:
         if name not in found:
             raise RenderError(f"there is no notebook {name}.ipynb; there are: {', '.join(found) or 'none'}")
-    lock = source.parent / "requirements.txt"
-    surroundings = {
-        "library": library_digest(package) if package.is_dir() else "",
-        "lock": hashlib.sha256(lock.read_bytes()).hexdigest() if lock.exists() else "",
-        "python": platform.python_version_tuple()[:2],
-    }
-    versions = {"python": platform.python_version(), **{word: version(word) for word in VERSIONED}}
+    library = Library(source.parent, source.parent / "tests", source)
+    lock = read_lock(*(source.parent / name for name in LOCKS))
     for name in wanted:
-        nb = nbformat.read(found[name], as_version=4)
+        nb = nbformat.v4.reads(found[name].read_text(encoding="utf-8"))  # without validation, which takes seconds
         own = literal_parameters(nb, name)
         asked = (full or {}).get(name) or {}
         if unknown := sorted(set(asked) - set(own)):
@@ -177,6 +194,8 @@ def plan(names: Iterable[str] = (), *, source: Path = HERE, package: Path | None
             sums = checksums(names_of_data)
         except RenderError as error:
             raise RenderError(f"{name}.ipynb: {error}") from None
+        reach = reach_of(nb, name, library)
+        locked = reach.locked(lock)
         source_key = source_digest(nb, parameters)
         yield Job(
             name=name,
@@ -184,22 +203,50 @@ def plan(names: Iterable[str] = (), *, source: Path = HERE, package: Path | None
             target=source / "rendered" / f"{name}.ipynb",
             parameters=asked,
             datasets=names_of_data,
+            files=tuple(nb.metadata.get("dpforest", {}).get("files", [])),
             alone=bool(nb.metadata.get("dpforest", {}).get("alone", False)),
-            key=digest([source_key, sums, surroundings]),
+            key=digest([source_key, sums, reach.digest(), locked]),
             source_key=source_key,
-            provenance={"parameters": parameters, "versions": versions, "data": sums},
+            provenance={
+                "machine": platform.machine(),
+                "parameters": parameters,
+                "versions": {"python": platform.python_version(), **installed(locked)},
+                "data": sums,
+            },
         )
 
 
-def finished(job: Job) -> bool:
-    """Tell whether the rendering that the job would make already stands."""
-    if not job.target.exists():
-        return False
+def installed(names: Iterable[str]) -> dict[str, str]:
+    """Return the versions that stand here of the packages named; one that is missing is an optional extra."""
+    versions = {}
+    for name in names:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+def read(path: Path) -> NotebookNode | None:
+    """Return the notebook at the path, or None where there is none that can be read."""
     try:
-        nb = nbformat.read(job.target, as_version=4)
-    except Exception:
-        return False
-    return nb.metadata.get("dpforest", {}).get("key") == job.key
+        return nbformat.v4.reads(path.read_text(encoding="utf-8"))
+    except (ValueError, KeyError, AttributeError):
+        return None
+
+
+def key_of(path: Path) -> str:
+    """Return the key of a rendering ('' for none)."""
+    nb = read(path) if path.exists() else None
+    return nb.metadata.get("dpforest", {}).get("key", "") if nb else ""
+
+
+def finished(job: Job, *, here: bool = False) -> bool:
+    """Tell whether the rendering that the job would make already stands (and was run here)."""
+    nb = read(job.target) if job.target.exists() else None
+    said = nb.metadata.get("dpforest", {}) if nb else {}
+    files = all((job.target.parent / name).exists() for name in job.files)
+    return files and said.get("key") == job.key and (said.get("origin") == "run" or not here)
 
 
 # --- running ---------------------------------------------------------------------------------------------------------
@@ -240,8 +287,8 @@ def first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
-def run(job: Job, ticks: Any = None) -> str:
-    """Run one notebook in a fresh kernel; return '' or what went wrong and in which cell."""
+def run(job: Job, ticks: Any = None) -> tuple[str, float]:
+    """Run one notebook in a fresh kernel; return '' or what went wrong and in which cell, and the seconds it took."""
     import papermill
     from papermill.engines import NBClientEngine, papermill_engines
     from papermill.exceptions import PapermillExecutionError
@@ -265,7 +312,10 @@ def run(job: Job, ticks: Any = None) -> str:
 
     papermill_engines.register("ticking", Ticking)
     job.target.parent.mkdir(parents=True, exist_ok=True)
+    if not job.store:
+        (job.source.parent / "rendered").mkdir(exist_ok=True)  # where `files` go
     job.failed.unlink(missing_ok=True)
+    start = time.monotonic()
     try:
         papermill.execute_notebook(
             job.source,
@@ -287,19 +337,44 @@ def run(job: Job, ticks: Any = None) -> str:
         else:
             what = f"{type(error).__name__}: {anonymous(first_line(str(error)))}"
         kept = f"; kept as {job.failed.name}" if job.failed.exists() else ""
-        return f"{job.name}.ipynb: {what}{kept}"
+        return f"{job.name}.ipynb: {what}{kept}", 0.0
+    seconds = time.monotonic() - start
     nb = clean(nbformat.read(job.part, as_version=4), job)
     if not job.store:
-        nb.metadata.setdefault("dpforest", {})
+        nb.metadata.dpforest = {**nb.metadata.get("dpforest", {})}
         nb.metadata.dpforest.update(key=job.key, source_key=job.source_key, provenance=job.provenance, origin="run")
+        nb.cells.append(made(nb))
     write(nb, job.part)
     job.part.replace(job.target)
-    return ""
+    return "", seconds
 
 
-def write(nb: NotebookNode, path: Path) -> None:
-    """Write a notebook, always in the same bytes for the same content."""
-    path.write_text(nbformat.writes(nb, version=4).rstrip("\n") + "\n", encoding="utf-8")
+def write(nb: NotebookNode, path: Path) -> bool:
+    """Write a notebook, always in the same bytes for the same content; tell whether that changed the file."""
+    text = nbformat.writes(nb, version=4).rstrip("\n") + "\n"
+    return put(text.encode(), path)
+
+
+def put(content: bytes, path: Path) -> bool:
+    """Write a file, whole or not at all; one with this content stays untouched, so that no page is built again."""
+    if path.exists() and path.read_bytes() == content:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".part{path.suffix}")
+    part.write_bytes(content)
+    part.replace(path)
+    return True
+
+
+def read_times(folder: Path) -> dict[str, int]:
+    """Return how many seconds each notebook's run took, as noted in a folder of renderings."""
+    path = folder / "times.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def note_times(folder: Path, times: dict[str, int]) -> None:
+    """Note how many seconds the runs of these notebooks took."""
+    put((json.dumps(read_times(folder) | times, indent=1, sort_keys=True) + "\n").encode(), folder / "times.json")
 
 
 def run_all(jobs: list[Job], workers: int = 2) -> list[str]:
@@ -325,57 +400,87 @@ def run_all(jobs: list[Job], workers: int = 2) -> list[str]:
             if not batch:
                 continue
             with ProcessPoolExecutor(size, mp_context=context) as pool:
-                running: dict[Future[str], Job] = {pool.submit(run, job, ticks): job for job in batch}
+                running: dict[Future[tuple[str, float]], Job] = {pool.submit(run, job, ticks): job for job in batch}
                 while running:
                     done, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
                     while not ticks.empty():
                         bar.update(ticks.get())
                     for future in done:
                         job = running.pop(future)
-                        error = future.exception()
-                        problem = f"{job.name}.ipynb: {type(error).__name__}: {error}" if error else future.result()
+                        if error := future.exception():
+                            problem, seconds = f"{job.name}.ipynb: {type(error).__name__}: {error}", 0.0
+                        else:
+                            problem, seconds = future.result()
                         if problem:
                             problems.append(problem)
+                        elif not job.store:
+                            note_times(job.target.parent, {job.name: round(seconds)})
                         bar.set_postfix_str(job.name)
     return problems
 
 
 # --- records ---------------------------------------------------------------------------------------------------------
-def use_record(job: Job, missing: list[str]) -> None:
-    """Show the stored rendering of a notebook whose data cannot be had, and say so at its head."""
-    record = job.source.parent / "record" / f"{job.name}.ipynb"
-    if not record.exists():
+def made(nb: NotebookNode) -> NotebookNode:
+    """Return the folded cell at the foot of a page which says how the page was made."""
+    lines = [":::{dropdown} How this page was made", *facts(nb), ":::"]
+    return nbformat.v4.new_markdown_cell("\n".join(lines), id="made")
+
+
+def facts(nb: NotebookNode) -> list[str]:
+    """Return the lines that say with which versions, parameters and data a rendering was made."""
+    said = plain(nb.metadata["dpforest"]["provenance"])
+    made_with = ", ".join(f"{word} {number}" for word, number in said["versions"].items())
+    parameters = ", ".join(f"`{word} = {value!r}`" for word, value in said["parameters"].items())
+    return [
+        f"- Versions: {made_with}" + (f"; on {said['machine']}" if "machine" in said else ""),
+        f"- Parameters: {parameters or 'none'}",
+        *(f"- Data: {name} ({short(sums)})" for name, sums in said["data"].items()),
+    ]
+
+
+def show_record(job: Job) -> None:
+    """Show the rendering of record, whose key is the job's."""
+    nb = nbformat.read(job.record, as_version=4)
+    nb.cells.append(made(nb))
+    nb.metadata.dpforest.origin = "record"
+    write(nb, job.target)
+    for name in job.files:
+        put((job.record.parent / name).read_bytes(), job.target.parent / name)
+
+
+def show_stale_record(job: Job, missing: list[str]) -> None:
+    """Show the rendering of record of a notebook that has changed and whose data cannot be had, and say so."""
+    if not job.record.exists():
         raise RenderError(
             f"{job.name}.ipynb needs {', '.join(missing)}, which cannot be had here (set DPFOREST_DATA or go online), "
             f"and there is no record/{job.name}.ipynb to show instead"
         )
-    nb = nbformat.read(record, as_version=4)
-    kept = nb.metadata.dpforest
-    made = kept.provenance
-    fresh = "have not changed since" if kept.source_key == job.source_key else "**have changed since**"
+    nb = nbformat.read(job.record, as_version=4)
+    same = nb.metadata.dpforest.source_key == job.source_key
+    changed = "What it computes with has" if same else "Its text, code or parameters have"
     lines = [
         ":::{admonition} A rendering of record",
         f"The data ({', '.join(missing)}) could not be had where this book was built, so this page shows an "
-        f"earlier run. The notebook's text, code and parameters {fresh}.",
+        f"earlier run. {changed} **changed since**.",
         "",
-        f"- Versions: {', '.join(f'{word} {number}' for word, number in made.versions.items())}",
-        f"- Parameters: {', '.join(f'`{word} = {value!r}`' for word, value in plain(made.parameters).items())}",
-        *(f"- Data: {name} ({short(sums)})" for name, sums in plain(made.data).items()),
+        *facts(nb),
         ":::",
     ]
-    banner = nbformat.v4.new_markdown_cell("\n".join(lines), id="record")
-    nb.cells.insert(1, banner)
-    nb.metadata.dpforest.origin = "record"
-    nb.metadata.dpforest.key = record_key(job)
-    job.target.parent.mkdir(parents=True, exist_ok=True)
-    write(nb, job.part)
-    job.part.replace(job.target)
+    nb.cells.insert(1, nbformat.v4.new_markdown_cell("\n".join(lines), id="record"))
+    nb.metadata.dpforest.update(origin="record", key=stale_key(job))
+    write(nb, job.target)
+    for name in job.files:
+        put((job.record.parent / name).read_bytes(), job.target.parent / name)
 
 
-def record_key(job: Job) -> str:
-    """Return the key of a rendering that was copied from the record."""
-    record = job.source.parent / "record" / f"{job.name}.ipynb"
-    return digest(["record", job.source_key, record.read_text(encoding="utf-8") if record.exists() else ""])
+def stale_key(job: Job) -> str:
+    """Return the key of a page that shows a stale record."""
+    return digest(["stale", job.key, job.record.read_text(encoding="utf-8") if job.record.exists() else ""])
+
+
+def recorded(job: Job) -> bool:
+    """Tell whether there is a rendering of record with the job's key, and all that belongs to it."""
+    return key_of(job.record) == job.key and all((job.record.parent / name).exists() for name in job.files)
 
 
 def plain(node: Any) -> Any:
@@ -388,21 +493,76 @@ def short(sums: dict[str, str]) -> str:
     return ", ".join(f"{file} sha256 `{value[:16]}…`" for file, value in sums.items()) or "inside scikit-learn"
 
 
-def promote(jobs: list[Job]) -> list[str]:
-    """Copy finished renderings on real data into the record; return what could not be copied."""
+def promote(jobs: list[Job], *, force: bool = False) -> list[str]:
+    """Keep finished runs as renderings of record; return what could not be kept.
+
+    A record with the same key and the same numbers stays as it is, whatever the bytes of its images, unless forced.
+    """
     problems = []
     for job in jobs:
-        if not job.datasets:
-            continue
-        if not finished(job):
-            problems.append(f"{job.name}.ipynb: no finished rendering of its present code and parameters; run it first")
+        if not finished(job, here=True):
+            if not recorded(job):
+                problems.append(f"{job.name}.ipynb: no finished run of what it is now; run it first")
             continue
         nb = nbformat.read(job.target, as_version=4)
-        record = job.source.parent / "record" / f"{job.name}.ipynb"
-        record.parent.mkdir(exist_ok=True)
-        write(nb, record)
+        nb.cells.pop()  # the note at the foot is written when the page is shown
+        nb.metadata.dpforest.pop("origin")
+        if (
+            not force
+            and recorded(job)
+            and not list(compare.notebook_differences(nbformat.read(job.record, as_version=4), nb))
+        ):
+            continue
+        write(nb, job.record)
+        for name in job.files:
+            put((job.target.parent / name).read_bytes(), job.record.parent / name)
+        note_times(job.record.parent, {job.name: read_times(job.target.parent).get(job.name, 0)})
         print(f"record/{job.name}.ipynb")
     return problems
+
+
+def same(record: NotebookNode, nb: NotebookNode) -> bool:
+    """Tell whether a run shows what its rendering of record shows."""
+    return not list(compare.notebook_differences(record, nb))
+
+
+def check(jobs: list[Job], workers: int = 2) -> list[str]:
+    """Run notebooks again, and return where they differ from their renderings of record."""
+    problems = [f"{job.name}.ipynb: its rendering of record is missing or stale: run `make record`" for job in jobs
+                if not recorded(job)]  # fmt: skip
+    lacking = {job.name: [name for name in job.datasets if not available(name)] for job in jobs}
+    for name, missing in lacking.items():
+        if missing:
+            print(f"{name}: not checked, since {', '.join(missing)} cannot be had here")
+    with tempfile.TemporaryDirectory() as folder:
+        again = [
+            replace(job, target=Path(folder) / job.target.name)
+            for job in jobs
+            if recorded(job) and not lacking[job.name]
+        ]
+        problems += run_all(again, workers) if again else []
+        for job in again:
+            if not job.target.exists():
+                continue
+            expected, nb = (nbformat.read(path, as_version=4) for path in (job.record, job.target))
+            nb.cells.pop()
+            if words := list(compare.notebook_differences(expected, nb)):
+                kept = job.source.parent / "rendered" / f"{job.name}.failed.ipynb"
+                kept.parent.mkdir(exist_ok=True)
+                shutil.copyfile(job.target, kept)
+                problems += [f"{job.name}.ipynb is not its rendering of record: {word}" for word in words]
+            else:
+                print(f"{job.name}: the same as its rendering of record")
+    return problems
+
+
+def some(jobs: list[Job], number: int, day: int) -> list[Job]:
+    """Return a few of the cheap notebooks: the next ones each day, so that all have their turn."""
+    times = read_times(jobs[0].record.parent) if jobs else {}
+    cheap = [job for job in jobs if job.name in times and times[job.name] <= CHEAP and not job.alone]
+    if not cheap:
+        raise RenderError("record/times.json names no cheap notebook: run `make record`")
+    return [cheap[(day * number + k) % len(cheap)] for k in range(min(number, len(cheap)))]
 
 
 # --- command line ----------------------------------------------------------------------------------------------------
@@ -411,20 +571,27 @@ def main(arguments: list[str] | None = None, source: Path = HERE) -> int:
     parser = argparse.ArgumentParser(prog="render.py", description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("names", nargs="*", help="notebooks by name, without .ipynb (default: all)")
     parser.add_argument("--jobs", type=int, default=2, help="notebooks run side by side (default: 2)")
-    parser.add_argument("--force", action="store_true", help="run finished ones again")
+    parser.add_argument("--force", action="store_true", help="also what is finished, or the same")
+    parser.add_argument("--some", type=int, metavar="N", help="with --check: only N cheap ones, others each day")
     mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--run", action="store_true", help="run at full size, even where a record could be shown")
+    mode.add_argument("--record", action="store_true", help="keep finished runs as renderings of record")
+    mode.add_argument("--check", action="store_true", help="run again and compare with the renderings of record")
     mode.add_argument("--store", action="store_true", help="run the sources in place and keep their outputs")
-    mode.add_argument("--record", action="store_true", help="promote finished renderings to record/")
     options = parser.parse_args(arguments)
     try:
         jobs = list(plan(options.names, source=source))
+        if options.some:
+            jobs = some(jobs, options.some, date.today().toordinal())
         if options.record:
-            problems = promote(jobs)
+            problems = promote(jobs, force=options.force)
+        elif options.check:
+            problems = check(jobs, options.jobs)
         elif options.store:
             here = [Job(name=j.name, source=j.source, target=j.source, alone=j.alone, store=True) for j in jobs]
             problems = run_all(here, options.jobs)
         else:
-            problems = render(jobs, workers=options.jobs, force=options.force)
+            problems = render(jobs, workers=options.jobs, records=not options.run, force=options.force)
             if not options.names:
                 forget(source, {job.name for job in jobs})
     except RenderError as error:
@@ -434,30 +601,34 @@ def main(arguments: list[str] | None = None, source: Path = HERE) -> int:
     return 1 if problems else 0
 
 
-def render(jobs: list[Job], *, workers: int = 2, force: bool = False) -> list[str]:
-    """Bring the renderings up to date; return what went wrong."""
+def render(jobs: list[Job], *, workers: int = 2, records: bool = True, force: bool = False) -> list[str]:
+    """Bring the renderings up to date, from the record where that may be; return what went wrong."""
     problems: list[str] = []
     to_run: list[Job] = []
-    skipped = 0
+    standing = shown = 0
     for job in jobs:
-        missing = [] if finished(job) else [name for name in job.datasets if not available(name)]
-        if missing:
-            job_by_record = Job(**{**vars(job), "key": record_key(job)})
-            if force or not finished(job_by_record):
-                try:
-                    use_record(job, missing)
-                    print(f"{job.name}: {', '.join(missing)} cannot be had; showing record/{job.name}.ipynb")
-                except RenderError as error:
-                    problems.append(str(error))
-            else:
-                skipped += 1
-        elif force or not finished(job):
-            to_run.append(job)
+        if not force and finished(job, here=not records):
+            standing += 1
+        elif records and not force and recorded(job):
+            show_record(job)
+            shown += 1
+        elif missing := [name for name in job.datasets if not available(name)]:
+            if not force and finished(replace(job, key=stale_key(job))):
+                standing += 1
+                continue
+            try:
+                show_stale_record(job, missing)
+                print(f"{job.name}: {', '.join(missing)} cannot be had; showing record/{job.name}.ipynb")
+            except RenderError as error:
+                problems.append(str(error))
         else:
-            skipped += 1
+            to_run.append(job)
     if to_run:
         problems += run_all(to_run, workers)
-    print(f"notebooks: {len(to_run)} run, {skipped} already up to date, {len(problems)} with problems")
+    print(
+        f"notebooks: {len(to_run)} run, {shown} shown from the record, {standing} already up to date, "
+        f"{len(problems)} with problems"
+    )
     return problems
 
 

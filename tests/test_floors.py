@@ -27,7 +27,7 @@ FLOORS = {
     "audit": 5,
 }  # fmt: skip
 #: Beside the house: may use it, but no floor may use them.
-ANNEX = {"datasets", "experiments", "plots", "bench", "scale", "cli"}
+ANNEX = {"datasets", "experiments", "figures", "plots", "bench", "scale", "cli"}
 #: What of the annex may use the auditor, and why.
 AUDITORS = {"cli": "the command line offers the audit"}
 #: Imports within a floor or from the annex, and why.

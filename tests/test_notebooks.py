@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import nbformat
 import pytest
 import render  # conftest.py puts notebooks/ on the path
 
+from dpforest.figures import KEY
+
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 PATHS = sorted(path for path in NOTEBOOKS.glob("*.ipynb") if len(path.suffixes) == 1)
-RECORDS = sorted((NOTEBOOKS / "record").glob("*.ipynb"))
+RECORDS = NOTEBOOKS / "record"
 MACHINE_PATH = re.compile(r"(?<![\w./:])/(?:home|root|work|tmp|Users|mnt|opt|var|srv)/\w|\b[A-Z]:\\\w|ipykernel_\d")
 
 
@@ -102,15 +105,41 @@ def test_no_machine_path(notebook: nbformat.NotebookNode) -> None:
     assert found == []
 
 
-def test_records_are_of_the_present_notebooks() -> None:
-    """A record made from other code, text or parameters would be shown with a warning; make it again instead."""
-    stale = []
-    for path in RECORDS:
-        (job,) = render.plan([path.stem])
-        record = nbformat.read(path, as_version=4).metadata.dpforest
-        if record.source_key != job.source_key or record.origin != "run":
-            stale.append(path.name)
-    assert stale == [], "run `make book record` with the data at hand"
+def test_figures_have_their_data(notebook: nbformat.NotebookNode) -> None:
+    """Images are not compared; the data beside them is."""
+    bare = [
+        cell.source
+        for cell in code(notebook)
+        for output in cell.outputs
+        if any(kind.startswith("image/") for kind in output.get("data", {})) and KEY not in output.metadata
+    ]
+    assert bare == [], "show figures after `plots.use()` or by `plots.show`, and run `make store`"
+
+
+def test_the_data_of_a_figure_is_small(notebook: nbformat.NotebookNode) -> None:
+    outputs = [output for cell in code(notebook) for output in cell.outputs if KEY in output.get("metadata", {})]
+    sizes = [len(output.metadata[KEY].encode()) for output in outputs]
+    assert [size for size in sizes if size > 15_000] == []
+
+
+@cache
+def jobs() -> dict[str, render.Job]:
+    return {job.name: job for job in render.plan()}
+
+
+@pytest.mark.parametrize("name", [path.stem for path in PATHS])
+def test_rendering_of_record(name: str) -> None:
+    """Each page has one, made from what the page reaches today; `make book` shows it on a machine without the data."""
+    assert render.recorded(jobs()[name]), f"record/{name}.ipynb is missing or stale: run `make record`"
+
+
+def test_nothing_else_is_recorded() -> None:
+    assert {path.stem for path in RECORDS.glob("*.ipynb")} <= {path.stem for path in PATHS}
+
+
+def test_records_are_small() -> None:
+    """The repository keeps every version of them."""
+    assert sum(path.stat().st_size for path in RECORDS.iterdir()) < 12_000_000
 
 
 @pytest.mark.parametrize(

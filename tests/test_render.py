@@ -1,19 +1,24 @@
-"""The notebook renderer: keys, parameters, failures kept and named, same run same bytes, renderings of record."""
+"""The notebook renderer: keys, what they reach, failures kept and named, same run same bytes, renderings of record."""
 
 from __future__ import annotations
 
+import ast
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
 import pytest
 import render  # conftest.py puts notebooks/ on the path
+from reach import Library, plain
 
+ROOT = Path(__file__).resolve().parent.parent
 META = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def write(folder: Path, name: str, *code: str, parameters: str = "n = 1", **metadata: object) -> Path:
     """Write a notebook whose first code cell holds the parameters."""
-    nb = nbformat.v4.new_notebook(metadata={"kernelspec": META, "dpforest": metadata})
+    nb = nbformat.v4.new_notebook(metadata={"kernelspec": META, **({"dpforest": metadata} if metadata else {})})
     nb.cells = [
         nbformat.v4.new_markdown_cell("# A question?\n\nExhibits: `thm-none`", id="head"),
         nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]}, id="parameters"),
@@ -45,24 +50,39 @@ class TestPlan:
         keys = [key(home)]
         (home / "full.yaml").write_text("a: {n: 2}\n")
         keys.append(key(home))
-        write(home, "a", "print(n + 1)")
+        write(home, "a", "import numpy", "from dpforest.one import ONE", "print(n + ONE)")
         keys.append(key(home))
         (home.parent / "dpforest" / "one.py").write_text("ONE = 2\n")
         keys.append(key(home))
-        (home.parent / "requirements.txt").write_text("# other\n")
+        (home.parent / "requirements.txt").write_text("numpy==2.0 \\\n    --hash=sha256:0\nruff==1.0 \\\n")
         keys.append(key(home))
-        write(home, "a", "print(n + 1)", datasets=["adult"])
+        write(home, "a", "import numpy", "from dpforest.one import ONE", "print(n + ONE)", datasets=["adult"])
         keys.append(key(home))
         assert len(set(keys)) == len(keys)
 
-    def test_key_ignores_stored_outputs_and_the_layout_of_the_library(self, home: Path) -> None:
-        path = write(home, "a", "print(n)")
+    def test_key_ignores_what_no_result_depends_on(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = write(home, "a", "from dpforest.one import ONE", "import numpy", "print(n)")
+        (home.parent / "requirements.txt").write_text("numpy==2.0 \\\n    --hash=sha256:0\nruff==1.0 \\\n")
         before = key(home)
         nb = nbformat.read(path, as_version=4)
         nb.cells[2].outputs = [nbformat.v4.new_output("stream", text="1\n")]
         nbformat.write(nb, path)
-        (home.parent / "dpforest" / "one.py").write_text("# why\nONE = (\n    1\n)\n")
+        (home.parent / "dpforest" / "one.py").write_text('"""Why."""\n# why\nONE = (\n    1\n)\n"What it is."\n')
+        (home.parent / "dpforest" / "two.py").write_text("TWO = 2\n")
+        (home.parent / "requirements.txt").write_text("numpy==2.0 \\\n    --hash=sha256:1\nruff==2.0 \\\n")
+        monkeypatch.setattr(render.platform, "python_version", lambda: "3.99.0")
+        monkeypatch.setattr(render.platform, "machine", lambda: "abacus")
         assert key(home) == before
+
+    def test_code_is_plain_python(self, home: Path) -> None:
+        write(home, "a", "%time print(n)")
+        with pytest.raises(render.RenderError, match=r"a\.ipynb: cell 2 is not plain Python"):
+            list(render.plan(source=home))
+
+    def test_modules_named_must_exist(self, home: Path) -> None:
+        write(home, "a", "print(n)", reaches=["dpforest.two"])
+        with pytest.raises(render.RenderError, match=r"a\.ipynb: there is no module 'dpforest.two' to reach"):
+            list(render.plan(source=home))
 
     def test_misspelt_parameter(self, home: Path) -> None:
         write(home, "a", "print(n)")
@@ -94,6 +114,126 @@ class TestPlan:
         assert job.datasets == ("adult", "nursery")
 
 
+TOY = {
+    "lib/__init__.py": "from lib.a import A\nfrom lib.b import B\nfrom .deep import D\nfrom lib import c\n"
+                       "V = 1\n__all__ = ['A']\n",
+    "lib/a.py": "A = 1\n",
+    "lib/b.py": "import lib.a\ndef B():\n    from .late import L\n",
+    "lib/c.py": "import scipy.linalg\n",
+    "lib/late.py": "L = 1\n",
+    "lib/typed.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from lib.late import L\n"
+                    "else:\n    import lib.a\n",
+    "lib/docs.py": "import lib.a\nprint(lib.a.__doc__)\n",
+    "lib/star.py": "from lib.deep import *\n",
+    "lib/deep/__init__.py": "import sklearn\nfrom .d import D\nfrom . import e\nfrom ..late import L\nTABLE = (e,)\n",
+    "lib/deep/d.py": "D = 1\n",
+    "lib/deep/e.py": "E = 1\n",
+}  # fmt: skip
+
+
+@pytest.fixture
+def reached(tmp_path: Path) -> Callable[..., set[str]]:
+    """What code reaches in a small library: its modules, without the package they are all in."""
+    for name, text in TOY.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_text(text)
+
+    def names(code: str, *named: str) -> set[str]:
+        found = Library(tmp_path).reach([ast.parse(code)], named)
+        return {name.removeprefix("lib.") for name in found.modules} - {"lib"} | {f"!{name}" for name in found.outside}
+
+    return names
+
+
+class TestReach:
+    @pytest.mark.parametrize(
+        ("code", "expected"),
+        [
+            ("from lib import A", "a"),
+            ("from lib import A as X\nprint(X.y)", "a"),
+            ("from lib import V", ""),
+            ("from lib import B", "a b late"),
+            ("def f():\n    from lib import A", "a"),
+            ("try:\n    import lib.a\nexcept ImportError:\n    pass", "a"),
+            ("import lib.a", "a"),
+            ("import lib.a as x", "a"),
+            ("from lib import c", "c !scipy"),
+            ("from lib import c\nc.f", "c !scipy"),
+            ("import lib\nlib.A", "a"),
+            ("import lib\nlib.c.f", "c !scipy"),
+            ("import lib\nlib.deep.d.D", "deep deep.d deep.e"),
+            ("import lib\nf(lib)", "a b c deep deep.d deep.e late !scipy"),
+            ("from lib import D", "deep deep.d deep.e"),
+            ("from lib.deep import e", "deep deep.e"),
+            ("from lib.deep import e\ne.E", "deep deep.e"),
+            ("from lib.deep import TABLE", "deep deep.e"),
+            ("from lib.deep.d import D", "deep deep.d deep.e"),
+            ("from lib.deep import *", "deep deep.d deep.e late !sklearn"),
+            ("from lib import star", "star deep deep.d deep.e late !sklearn"),
+            ("from lib import typed", "typed a !typing"),
+            ("import numpy.linalg, lib.a", "a !numpy"),
+        ],
+    )
+    def test_no_more_and_no_less(self, reached: Callable[..., set[str]], code: str, expected: str) -> None:
+        assert reached(code) == set(expected.split())
+
+    def test_named_modules(self, reached: Callable[..., set[str]]) -> None:
+        assert reached("", "lib.b") == {"a", "b", "late"}
+        assert reached("", "lib.deep") == {"deep", "deep.d", "deep.e", "late", "!sklearn"}
+
+    def test_docstrings_count_where_they_may_be_shown(self, tmp_path: Path, reached: Callable[..., set[str]]) -> None:
+        def digests(text: str) -> list[str]:
+            (tmp_path / "lib" / "a.py").write_text(text)
+            codes = ("import lib.a", "import lib.a\nhelp(lib.a)", "import lib.docs")
+            return [Library(tmp_path).reach([ast.parse(code)]).digest() for code in codes]
+
+        before, after = digests('"""One."""\nA = 1\n'), digests('"""Two."""\nA = 1\n')
+        assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, False]
+
+    def test_a_tree_is_written_the_same_under_every_python(self) -> None:
+        """``ast.dump`` is not: what it leaves out, and the fields of a function, have changed."""
+        assert plain(ast.parse("def f(x): return None")) == [
+            "Module",
+            ["body", [["FunctionDef", ["name", "'f'"],
+                       ["args", ["arguments", ["args", [["arg", ["arg", "'x'"]]]]]],
+                       ["body", [["Return", ["value", ["Constant"]]]]]]]],
+        ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the keys of this repository are made of."""
+    folder = tmp_path_factory.mktemp("copy")
+    for name in ("dpforest", "tests/zoo"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "notebooks").mkdir()
+    for path in [*(ROOT / "notebooks").glob("*.*"), *(ROOT / name for name in render.LOCKS)]:
+        shutil.copy(path, folder / path.relative_to(ROOT))
+    return folder
+
+
+class TestThisRepository:
+    """A change renders again what reaches it, and nothing else."""
+
+    @pytest.mark.parametrize(
+        ("module", "changed", "unchanged"),
+        [
+            ("cli.py", {"ten_lines"}, {"report", "zoo", "edprf", "scores"}),
+            ("papers/pearson_tree.py", {"pearson_tree", "pearson_tuning", "report"}, {"scores", "edprf", "bench"}),
+            ("privacy/vocabulary.py", {"ten_lines", "report", "pearson_tree", "scores", "edprf", "bench"}, set()),
+        ],
+    )
+    def test_a_line_more_in_a_module(self, copy: Path, module: str, changed: set[str], unchanged: set[str]) -> None:
+        path, names = copy / "dpforest" / module, sorted(changed | unchanged)
+        text = path.read_text()
+        before = [job.key for job in render.plan(names, source=copy / "notebooks")]
+        path.write_text(text + "_ANOTHER = 1\n")
+        after = [job.key for job in render.plan(names, source=copy / "notebooks")]
+        path.write_text(text)
+        assert {name for name, old, new in zip(names, before, after, strict=True) if old != new} == changed
+
+
 class TestRun:
     def test_full_size_skipped_when_finished_and_same_bytes_again(
         self, home: Path, capsys: pytest.CaptureFixture[str]
@@ -107,12 +247,15 @@ class TestRun:
         assert "20\n" in [output.text for cell in nb.cells for output in cell.get("outputs", [])]
         assert not [word for word in (b"start_time", b"duration", b"ipykernel_", str(home).encode()) if word in first]
         assert nb.metadata.dpforest.provenance.parameters == {"n": 20}
-        assert [path.name for path in made.parent.iterdir()] == ["a.ipynb"]
+        assert sorted(path.name for path in made.parent.iterdir()) == ["a.ipynb", "times.json"]
 
         assert render.main([], source=home) == 0
-        assert "0 run, 1 already up to date" in capsys.readouterr().out
+        assert "0 run, 0 shown from the record, 1 already up to date" in capsys.readouterr().out
         assert render.main(["--force"], source=home) == 0
         assert made.read_bytes() == first
+        foot = nb.cells[-1].source
+        assert "How this page was made" in foot
+        assert "`n = 20`" in foot
 
     def test_failure_is_named_and_kept_and_the_others_finish(
         self, home: Path, capsys: pytest.CaptureFixture[str]
@@ -123,10 +266,10 @@ class TestRun:
         message = capsys.readouterr().err
         assert "bad.ipynb: cell [3] `raise ValueError('on purpose')` raised ValueError: on purpose" in message
         assert "kept as bad.failed.ipynb" in message
-        assert sorted(path.name for path in (home / "rendered").iterdir()) == ["bad.failed.ipynb", "good.ipynb"]
+        assert sorted(path.name for path in (home / "rendered").glob("*.ipynb")) == ["bad.failed.ipynb", "good.ipynb"]
         write(home, "bad", "x = 1")
         assert render.main([], source=home) == 0
-        assert sorted(path.name for path in (home / "rendered").iterdir()) == ["bad.ipynb", "good.ipynb"]
+        assert sorted(path.name for path in (home / "rendered").glob("*.ipynb")) == ["bad.ipynb", "good.ipynb"]
 
     def test_store_keeps_outputs_in_the_source(self, home: Path) -> None:
         path = write(home, "a", "print(n)")
@@ -144,31 +287,71 @@ class TestRun:
 
 
 class TestRecord:
-    def test_shown_with_its_provenance_where_the_data_cannot_be_had(
-        self, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        write(home, "a", "print(n)", datasets=["adult"])
-        monkeypatch.setattr(render, "available", lambda name: True)
-        assert render.main([], source=home) == 0
+    @pytest.fixture
+    def recorded(self, home: Path) -> Path:
+        """The folder of a notebook that is recorded and not rendered."""
+        write(home, "a", "print(0.1 + n)", datasets=["adult"])
+        assert render.main(["--run"], source=home) == 0
         assert render.main(["--record"], source=home) == 0
-        (home / "rendered" / "a.ipynb").unlink()
+        shutil.rmtree(home / "rendered")
+        return home
+
+    @pytest.fixture(autouse=True)
+    def data(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(render, "available", lambda name: True)
+
+    @pytest.fixture
+    def no_data(self, data: None, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+        request.getfixturevalue("recorded")
         monkeypatch.setattr(render, "available", lambda name: False)
+
+    def test_shown_where_its_key_is_right(self, recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        kept = nbformat.read(recorded / "record" / "a.ipynb", as_version=4)
+        assert "made" not in [cell.id for cell in kept.cells]
+        assert render.main([], source=recorded) == 0
+        assert "0 run, 1 shown from the record" in capsys.readouterr().out
+        shown = nbformat.read(recorded / "rendered" / "a.ipynb", as_version=4)
+        assert [output.text for output in shown.cells[2].outputs] == ["1.1\n"]
+        assert "adult.data sha256 `5b00264637dbfec3…`" in shown.cells[-1].source
+        assert render.main([], source=recorded) == 0
+        assert "0 run, 0 shown from the record, 1 already up to date" in capsys.readouterr().out
+
+    def test_run_all_the_same_when_asked(self, recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert render.main([], source=recorded) == 0
+        shown = (recorded / "rendered" / "a.ipynb").read_text()
+        assert render.main(["--run"], source=recorded) == 0
+        assert "1 run, 0 shown" in capsys.readouterr().out
+        assert (recorded / "rendered" / "a.ipynb").read_text() == shown.replace('"origin": "record"', '"origin": "run"')
+        assert render.main(["--run"], source=recorded) == 0
+        assert "0 run, 0 shown from the record, 1 already up to date" in capsys.readouterr().out
+
+    @pytest.mark.usefixtures("no_data")
+    def test_shown_without_data(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert render.main([], source=home) == 0
+        assert "0 run, 1 shown from the record" in capsys.readouterr().out
+        assert render.main(["--check"], source=home) == 0
+        assert "a: not checked, since adult cannot be had here" in capsys.readouterr().out
+
+    @pytest.mark.usefixtures("no_data")
+    def test_stale_and_without_data(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        write(home, "a", "print(n)", datasets=["adult"])
         assert render.main([], source=home) == 0
         shown = nbformat.read(home / "rendered" / "a.ipynb", as_version=4)
         banner = shown.cells[1].source
         assert "rendering of record" in banner
-        assert "have not changed since" in banner
-        assert "scikit-learn" in banner
+        assert "text, code or parameters have **changed since**" in banner
         assert "adult.data sha256 `5b00264637dbfec3…`" in banner
-        assert [output.text for output in shown.cells[3].outputs] == ["1\n"]
-
+        assert [output.text for output in shown.cells[3].outputs] == ["1.1\n"]
         capsys.readouterr()
         assert render.main([], source=home) == 0
-        assert "0 run, 1 already up to date" in capsys.readouterr().out
+        assert "0 run, 0 shown from the record, 1 already up to date" in capsys.readouterr().out
 
-        write(home, "a", "print(n + 1)", datasets=["adult"])
-        assert render.main([], source=home) == 0
-        assert "**have changed since**" in nbformat.read(home / "rendered" / "a.ipynb", as_version=4).cells[1].source
+    def test_stale_with_data_is_run(self, recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        write(recorded, "a", "print(n)", datasets=["adult"])
+        assert render.main([], source=recorded) == 0
+        assert "1 run, 0 shown" in capsys.readouterr().out
+        assert render.main(["--record"], source=recorded) == 0
+        assert render.recorded(next(render.plan(source=recorded)))
 
     def test_no_data_and_no_record(
         self, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -178,7 +361,53 @@ class TestRecord:
         assert render.main([], source=home) == 1
         assert "a.ipynb needs adult" in capsys.readouterr().err
 
-    def test_only_a_finished_rendering_is_promoted(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        write(home, "a", "print(n)", datasets=["adult"])
+    def test_only_a_finished_run_is_kept(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        write(home, "a", "print(n)")
         assert render.main(["--record"], source=home) == 1
         assert "run it first" in capsys.readouterr().err
+
+    def test_the_same_numbers_stay_the_same_bytes(self, recorded: Path) -> None:
+        path = recorded / "record" / "a.ipynb"
+        other = path.read_text().replace("1.1\\n", "1.1000000000000003\\n")
+        assert other != path.read_text()
+        path.write_text(other)
+        assert render.main(["--run"], source=recorded) == 0
+        assert render.main(["--record"], source=recorded) == 0
+        assert path.read_text() == other
+        assert render.main(["--record", "--force"], source=recorded) == 0
+        assert path.read_text() != other
+
+    def test_files_beside_the_page_are_kept_and_shown(self, home: Path) -> None:
+        write(home, "a", "from pathlib import Path", "_ = Path('rendered/b.json').write_text('{}')", files=["b.json"])
+        assert render.main([], source=home) == 0
+        assert render.main(["--record"], source=home) == 0
+        (home / "rendered" / "b.json").unlink()
+        assert render.main([], source=home) == 0
+        assert (home / "rendered" / "b.json").read_text() == "{}"
+        (home / "record" / "b.json").unlink()
+        assert not render.recorded(next(render.plan(source=home)))
+
+    def test_check(self, recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert render.main(["--check"], source=recorded) == 0
+        assert "a: the same as its rendering of record" in capsys.readouterr().out
+        path = recorded / "record" / "a.ipynb"
+        path.write_text(path.read_text().replace("1.1\\n", "1.2\\n"))
+        assert render.main(["--check"], source=recorded) == 1
+        message = capsys.readouterr().err
+        assert "a.ipynb is not its rendering of record: cell 2: stdout: 1.2 is now 1.1" in message
+        assert [path.name for path in (recorded / "rendered").glob("*.ipynb")] == ["a.failed.ipynb"]
+        write(recorded, "a", "print(n)", datasets=["adult"])
+        assert render.main(["--check"], source=recorded) == 1
+        assert "missing or stale: run `make record`" in capsys.readouterr().err
+
+    def test_a_few_cheap_ones_take_turns(self, home: Path) -> None:
+        for name in "abcde":
+            write(home, name, "print(n)", alone=name == "e")
+        jobs = list(render.plan(source=home))
+        with pytest.raises(render.RenderError, match="no cheap notebook"):
+            render.some(jobs, 2, day=0)
+        (home / "record").mkdir()
+        render.note_times(home / "record", {"a": 1, "b": 1000, "c": 2, "d": 3, "e": 1})
+        turns = ["".join(job.name for job in render.some(jobs, 2, day)) for day in range(3)]
+        assert turns == ["ac", "da", "cd"]
+        assert len(render.some(jobs, 9, day=0)) == 3

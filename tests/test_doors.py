@@ -64,7 +64,8 @@ def configured(kind, **parameters):
 
 def settings(kind) -> list[dict]:
     """Enough options that every query of the curator is asked."""
-    every: list[dict] = [{}, {"relation": "replace-one"}, {"variant": "published", "random_state": 9}]  # faint answers, heard by few seeds
+    # as published an answer is so faint that few seeds hear it
+    every: list[dict] = [{}, {"relation": "replace-one"}, {"variant": "published", "random_state": 9}]
     more = {"leaf": "counts", "stop": "never", "selection": "exponential", "sampling": "poisson"}
     if kind.__name__ in OF_TWO:
         more["sampling"] = "assignment"

@@ -72,6 +72,7 @@ ELSEWHERE = {
 }  # fmt: skip
 #: Where they stand all the same, and why that decides nothing.
 FINE = {
+    "chance.exact": "believed only where no rounding of theirs can turn a draw round (thm-exact-draws)",
     "arithmetic": "a first guess, whose last bits do not matter",
     "counting.products": "whole numbers below 2^53, which add up exactly in any order",
     "curator.records": "whole numbers of 64 bits, which no BLAS adds up",
@@ -83,13 +84,6 @@ FINE = {
     "bench": "measures time",
     "scale": "measures time",
 }
-
-
-#: Not yet moved to :mod:`dpforest.arithmetic`.
-TO_DO = dict.fromkeys(
-    ["mechanisms", "chance", *(f"audit.exact.{name}" for name in ("laws", "noisy", "paths", "replay", "states")),
-     "audit.grey.compare"], "its turn comes with the exact samplers",
-)  # fmt: skip
 
 
 def elsewhere(module) -> list[str]:
@@ -109,7 +103,7 @@ def elsewhere(module) -> list[str]:
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name or "__init__")
 def test_nothing_is_computed_by_what_a_processor_picks(module):
     found = elsewhere(module)
-    if module.name in FINE | TO_DO:
+    if module.name in FINE:
         assert found, f"{module.name} needs no exception any more"
     else:
         assert not found, "use dpforest.arithmetic or dpforest.spectral, or say in FINE why it decides nothing"

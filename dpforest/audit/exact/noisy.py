@@ -203,7 +203,7 @@ def mixture_log_ratio(counts, weights, others, other_weights, rates) -> float:
     every = np.concatenate([counts, others])
     moving = np.flatnonzero((every != every[0]).any(axis=0))
     if not len(moving):
-        return arithmetic.log(weights.sum() / other_weights.sum())
+        return float(arithmetic.log(weights.sum() / other_weights.sum()))
     values = [np.unique(every[:, cell]) for cell in moving]
     if (size := math.prod(map(len, values)) * len(every)) > _CELLS:
         raise ValueError(

@@ -16,10 +16,10 @@ __all__ = [
     "as_table",
     "bin_column",
     "edges",
-    "edges_for",
     "is_categorical",
     "look_up",
     "one_dimensional",
+    "open_edges",
     "positions",
     "to_float",
 ]
@@ -34,22 +34,23 @@ _UNDECIDED = 255  # no column has so many codes
 def bin_column(values, edges, high, absent, out):
     """Write how many inner edges each value has reached, ``absent`` for NaN; count the values clipped and missing.
 
-    ``edges`` ends in infinity, for the last bin has no inner edge above it.  A guess by division comes first.  Rounding
-    may not move a value across an edge: where the guess is so near to an edge that it might, the comparisons with the
-    edges have the last word.  For the guess never falls as values rise, so a guess farther from each whole number than
+    ``edges`` are doubles and end in infinity, for the last bin has no inner edge above it; a value in single precision
+    is compared as the double that it is, so that the type of a column changes no code.  A guess by division comes
+    first.  Rounding may not move a value across an edge: where the guess is so near to an edge that it might, the
+    comparisons with the edges have the last word.  For the guess never falls as values rise, so a guess farther from each whole number than
     any edge's own guess is from the edge's number is on the right side of all edges.
     """
     low, last = edges[0], len(edges) - 2
-    width = np.float64(high) - np.float64(low)
-    scale = (last + 1) / width if width > 0 else 0.0  # single precision may not tell the bounds apart
+    width = high - low
+    scale = (last + 1) / width
     near = abs(width * scale - (last + 1))
     for k in range(last + 1):
-        near = max(near, abs((np.float64(edges[k]) - np.float64(low)) * scale - k))
+        near = max(near, abs((edges[k] - low) * scale - k))
     far, undecided = 1 - near, np.int32(0)
     for i in range(len(values)):  # without branches, so that it is turned into vector instructions
-        value = values[i]
+        value = np.float64(values[i])
         inside = (value >= low) & (value <= high)
-        guess = (np.float64(value if inside else low) - np.float64(low)) * scale
+        guess = ((value if inside else low) - low) * scale
         code = np.int32(guess)
         rest = guess - np.float64(code)
         sure = inside & (rest > near) & (rest < far)
@@ -59,9 +60,9 @@ def bin_column(values, edges, high, absent, out):
     for i in range(len(values) if undecided else 0):
         if out[i] != _UNDECIDED:
             continue
-        value = values[i]
+        value = np.float64(values[i])
         if (value >= low) & (value <= high):
-            at = min(int((np.float64(value) - low) * scale), last)
+            at = min(int((value - low) * scale), last)
             while value < edges[at]:
                 at -= 1
             while value >= edges[at + 1]:
@@ -84,9 +85,9 @@ def edges(low, high, n_bins) -> np.ndarray:
 
 
 @lru_cache(maxsize=4096)
-def edges_for(dtype, low, high, n_bins) -> tuple[np.ndarray, np.floating]:
-    """The edges in the precision of a column, the last one replaced by infinity, and the upper bound."""
-    found = edges(low, high, n_bins).astype(dtype)
+def open_edges(low, high, n_bins) -> tuple[np.ndarray, np.floating]:
+    """The edges with the last one replaced by infinity, and the upper bound."""
+    found = edges(low, high, n_bins).copy()
     high = found[-1]
     found[-1] = np.inf
     return found, high

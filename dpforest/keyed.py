@@ -82,17 +82,70 @@ def copies(key: Key, ids: np.ndarray) -> np.ndarray:
 
 
 def identify(values) -> np.ndarray:
-    """A number for each value of a column of record keys, uint64: integers as they are, anything else by a fixed hash.
+    """A number for each value of a column of record keys, uint64, a function of that value alone.
 
+    A whole number is itself, modulo 2^64, whether it comes as an integer, as a float such as 7.0, or as True, which is
+    1.  Another float and a text have a fixed hash, of 64 bits, of their 8 bytes or their characters: "7" is not 7.
     Two keys that are given the same number share their coins, which costs nothing: a coin still depends on nothing but
     the key of its own record (:prf:ref:`thm-keyed-assignment`).
+
+    Raises
+    ------
+    ValueError
+        A missing key; a float of 2^53 or more, for it may stand for several integers.
+    TypeError
+        A key that is neither a number nor text.
     """
-    values = np.asarray(values)
-    if values.dtype.kind in "iu":
-        return values.astype(np.uint64)
-    if pd.isna(values).any():
+    if pd.api.types.is_scalar(values) or np.ndim(values) != 1:
+        raise ValueError("record keys must be one column, one key for each record")
+    column = pd.Series(values, copy=False)
+    if column.isna().any():
         raise ValueError("a record key is missing: every record needs one")
-    return pd.util.hash_array(values.astype(object), categorize=False)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return identify(column.cat.categories)[column.cat.codes.to_numpy()]
+    kind = column.dtype.kind
+    if kind in "iub":
+        return column.to_numpy(dtype=None if kind == "u" else np.int64).astype(np.uint64)
+    if kind == "f":
+        return _of_floats(column.to_numpy(dtype=float))
+    if kind != "O":
+        raise TypeError(
+            f"record keys must be whole numbers or text, not {column.dtype}: turn the column into text first"
+        )
+    keys = column.to_numpy(dtype=object)
+    if pd.api.types.infer_dtype(keys, skipna=False) == "string":
+        return _of_texts(keys)
+    found = np.empty(len(keys), dtype=np.uint64)
+    kinds = np.array([_kind(key) for key in keys], dtype=np.int8)
+    for which, number in enumerate((_of_integers, _of_floats, _of_texts)):
+        found[kinds == which] = number(keys[kinds == which])
+    return found
+
+
+def _kind(key) -> int:
+    if isinstance(key, (int, np.integer, np.bool_)):
+        return 0
+    if isinstance(key, (float, np.floating)):
+        return 1
+    if isinstance(key, str):
+        return 2
+    raise TypeError(f"a record key must be a whole number or text, not {key!r}: turn the column into text first")
+
+
+def _of_integers(keys) -> np.ndarray:
+    return np.array([int(key) % (1 << 64) for key in keys], dtype=np.uint64)
+
+
+def _of_floats(keys) -> np.ndarray:
+    keys = np.asarray(keys, dtype=float)
+    if not (np.abs(keys) < 1 << 53).all():
+        raise ValueError("record keys are floats of 2^53 or more, which may stand for several integers: pass text")
+    whole = np.trunc(keys)
+    return np.where(keys == whole, whole.astype(np.int64).view(np.uint64), pd.util.hash_array(keys))
+
+
+def _of_texts(keys) -> np.ndarray:
+    return pd.util.hash_array(np.asarray(keys, dtype=object), categorize=False)
 
 
 def _steps() -> np.ndarray:

@@ -160,7 +160,8 @@ class Schema:
         n_bins : int
             Bins of each numeric column, equally wide over the declared bounds, between 2 and 255 (254 beside a bin for
             missing values).  A value on an edge belongs to the bin above it, the upper bound to the last bin.  The
-            edges are those of :meth:`edges`, rounded to single precision for a column in single precision.
+            edges are those of :meth:`edges`; a value in another precision is the number that it is there: 0.7 in
+            single precision is a little less than 0.7.
 
         Returns
         -------
@@ -285,7 +286,7 @@ class Schema:
     def _encode_numeric(self, columns, n_bins, rows) -> dict[str, int]:
         """Write the codes of the numeric columns; returns how many values were clipped, by column."""
         todo = [(name, grid.to_float(columns[name], name)) for name in self.columns if name in self.numeric]
-        edges = {name: grid.edges_for(values.dtype, *self.numeric[name], n_bins) for name, values in todo}
+        edges = {name: grid.open_edges(*self.numeric[name], n_bins) for name, _ in todo}
         outside = dict.fromkeys(edges, 0)
         for start in range(0, len(todo[0][1]) if todo else 0, _BLOCK):
             for name, values in todo:

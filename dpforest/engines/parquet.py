@@ -85,10 +85,9 @@ class Parquet(Table):
     in single precision and the default ``rows``, these are about 100 MB per thread besides the counts, whatever the
     size of the table, of its files and of their row groups.
 
-    All files must have the columns, of types that say the same: integers of any size and doubles are alike, as are
+    All files must have the columns, of types that say the same: integers and floats of any size are alike, as are
     texts, whether or not they are written as dictionaries, and a column of which one file knows no value goes with
-    everything.  Single and double precision differ, for the public edges are rounded to the precision of a column.
-    In the column that identifies a record, integers and doubles differ too.
+    everything.  In the column that identifies a record, integers and floats differ.
 
     Examples
     --------
@@ -215,20 +214,15 @@ class Parquet(Table):
     def rows(self, answer: Callable[[pd.DataFrame], np.ndarray], columns: list[str], name: str) -> np.ndarray:
         """``answer`` to all rows, in their order: one array."""
         files = self._open_all(columns)
-        n_rows = sum(file.metadata.num_rows for file in files)
-        out, done = None, 0
-        with self._bar(n_rows, name) as bar:
+        parts: list[np.ndarray] = []  # as many answers as rows were read: a footer may claim any number
+        with self._bar(sum(file.metadata.num_rows for file in files), name) as bar:
             for file in files:
                 piece = _Piece(file, list(range(file.metadata.num_row_groups)), 0)
                 for where, frame, _ in _frames(piece, columns, None, self._batch):
                     with _named(where):
-                        found = np.asarray(answer(frame[columns]))
-                    if out is None:
-                        out = np.empty((n_rows, *found.shape[1:]), dtype=found.dtype)
-                    out[done : done + len(found)] = found
-                    done += len(found)
-                    bar.update(len(found))
-        return answer(pd.DataFrame({name: [] for name in columns})) if out is None else out
+                        parts.append(np.asarray(answer(frame[columns])))
+                    bar.update(len(frame))
+        return np.concatenate(parts) if parts else answer(pd.DataFrame({name: [] for name in columns}))
 
 
 # -- finding files -----------------------------------------------------------------------------------------------
@@ -292,6 +286,10 @@ def _footer(path: str, columns: list[str]) -> _File:
         raise TableError(f"{path} may not be read: {error}") from error
     except (OSError, pa.ArrowException) as error:
         raise TableError(f"{path} is not a Parquet file, or its footer is damaged: {error}") from error
+    if (said := sum(metadata.row_group(g).num_rows for g in range(metadata.num_row_groups))) != metadata.num_rows:
+        raise TableError(
+            f"{path}: its footer says {metadata.num_rows} rows, and {said} in its row groups: it is forged"
+        )
     missing_columns(columns, schema.names, path)
     twice = [name for name in columns if schema.names.count(name) > 1]
     if twice:
@@ -307,8 +305,6 @@ def _check_types(files: list[_File], name: str, identifies: bool) -> None:
         first_kind, first = known[0]
         if kind != first_kind:
             text = f"column {name!r} is {first.types[name]} in {first.path} and {file.types[name]} in {file.path}"
-            if {kind, first_kind} == {"float", "number"}:
-                text += "; single precision is binned on edges of single precision"
             raise TableError(f"{text}: write all files with one type")
 
 
@@ -322,7 +318,7 @@ def _kind(type_: pa.DataType, identifies: bool) -> str:
         return "text"
     if types.is_integer(type_):
         return "integer" if identifies else "number"
-    if types.is_float64(type_) or types.is_float16(type_):
+    if types.is_floating(type_):
         return "number"
     return str(type_)
 
@@ -363,6 +359,7 @@ def _frames(piece: _Piece, columns: list[str], key: str | None, batch: int) -> I
     with opened:
         for group in piece.groups:
             where = f"{file.path}, row group {group}"
+            claimed, before = file.metadata.row_group(group).num_rows, first
             batches = opened.iter_batches(batch, row_groups=[group], columns=columns, use_threads=False)
             while True:
                 try:
@@ -376,6 +373,11 @@ def _frames(piece: _Piece, columns: list[str], key: str | None, batch: int) -> I
                     frame = _frame(found)
                 yield where, frame, first
                 first += len(frame)
+            if first - before != claimed:
+                raise TableError(
+                    f"{where} holds {first - before} rows, and the footer says {claimed}: the file is damaged or "
+                    "forged, write it again"
+                )
     _check_same(file)
 
 

@@ -34,11 +34,12 @@ _UNDECIDED = 255  # no column has so many codes
 def bin_column(values, edges, high, absent, out):
     """Write how many inner edges each value has reached, ``absent`` for NaN; count the values clipped and missing.
 
-    ``edges`` are doubles and end in infinity, for the last bin has no inner edge above it; a value in single precision
-    is compared as the double that it is, so that the type of a column changes no code.  A guess by division comes
-    first.  Rounding may not move a value across an edge: where the guess is so near to an edge that it might, the
-    comparisons with the edges have the last word.  For the guess never falls as values rise, so a guess farther from each whole number than
-    any edge's own guess is from the edge's number is on the right side of all edges.
+    ``edges`` are doubles and end in infinity, for the last bin has no inner edge above it; a value in single
+    precision is compared as the double that it is, so that the type of a column changes no code. A guess by
+    division comes first. Rounding may not move a value across an edge: where the guess is so near to an edge that
+    it might, the comparisons with the edges have the last word. For the guess never falls as values rise, so a
+    guess farther from each whole number than any edge's own guess is from the edge's number is on the right side of
+    all edges.
     """
     low, last = edges[0], len(edges) - 2
     width = high - low

@@ -11,6 +11,9 @@ PORT ?= 8000
 LOCKED = --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --quiet
 # Whatever a page of the book is made from.
 PAGES = book notebooks/rendered dpforest _config.yml _toc.yml
+# A file's tests stay in one process; which file is handed out first, tests/conftest.py says.
+PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20
+WORKERS ?= logical
 NOTEBOOKS = $(filter-out %.failed.ipynb %.part.ipynb,$(wildcard notebooks/*.ipynb))
 
 help: ## list the commands
@@ -30,7 +33,10 @@ book: env ## render the notebooks at full size and build the book into _build/ht
 	@echo "the book is at file://$(CURDIR)/_build/html/index.html"
 
 test: env ## run the tests, and compare every notebook's stored outputs with a new run
-	$(PY) -m pytest --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg tests $(NOTEBOOKS)
+	$(PYTEST) --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg tests $(NOTEBOOKS)
+
+check: lint ## check style and types, and run the tests that are quick: two minutes
+	$(PYTEST) -m "not slow" tests
 
 # --- environment -----------------------------------------------------------------------------------------------------
 env: $(VENV)/.package ## the environment alone: .venv with the hash-locked packages and dpforest itself
@@ -112,4 +118,4 @@ clean: ## remove what was built, but not the environment
 	rm -rf _build notebooks/rendered dist mutants
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-.PHONY: help book test env spark lock serve bench scale lint format store record audit audit-peers claims mutate clean
+.PHONY: help book test check env spark lock serve bench scale lint format store record audit audit-peers claims mutate clean

@@ -13,10 +13,25 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "notebooks"))
 import render
 
+# Two workers share the cores: none of their libraries starts threads of its own.
+for word in (*render.ONE_THREAD, "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(word, "1")
+
 # Notebook kernels inherit these, start in another folder, and show figures only with their own back end.
 os.environ.pop("MPLBACKEND", None)
 if folder := os.environ.get("DPFOREST_DATA"):
     os.environ["DPFOREST_DATA"] = str(Path(folder).resolve())
+
+
+#: What takes longest is handed out first, so that the workers end together (`make test` prints what takes long).
+LONGEST = (
+    "report.ipynb", "test_engine_spark.py", "test_audit_report.py", "test_engine_dask.py", "test_book.py",
+    "test_counting.py", "test_audit_greybox.py", "test_doors.py", "zoo.ipynb", "test_edprf.py", "scaling.ipynb",
+    "test_audit_resampling.py", "test_audit_empirical.py", "test_diffprf.py", "test_audit_paths.py", "test_diffprfs.py",
+    "test_scattered.py", "test_audit_regression.py", "test_diffpets_claims.py", "auditing.ipynb", "test_render.py",
+    "boosting_experiments.ipynb", "test_boosting_claims.py", "test_audit_laws.py", "attacks.ipynb", "audit.ipynb",
+    "test_bench.py", "diffpets_tuning.ipynb", "diffpets_experiments.ipynb",
+)  # fmt: skip
 
 
 @cache
@@ -31,3 +46,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.suffix == ".ipynb" and (names := missing_data(item.path)):
             item.add_marker(pytest.mark.skip(reason=f"the data cannot be had here: {names}"))
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))

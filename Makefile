@@ -77,6 +77,9 @@ bench: env ## measure speed and memory against scikit-learn and one np.bincount 
 scale: env ## fit 100 trees to 10^8 rows within 4 GB, and note it in notebooks/record (4 GB of disk)
 	ulimit -d 3900000 && $(PY) -m dpforest.scale --rows 100000000 --json notebooks/record/scale.json
 
+times: ## measure these commands on a fresh clone, as a table (an hour at most; TIMES=--ci for .ci/run too)
+	@python3 tests/loop_times.py $(TIMES)
+
 lint: env ## check style, layout and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -118,4 +121,4 @@ clean: ## remove what was built, but not the environment
 	rm -rf _build notebooks/rendered dist mutants
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-.PHONY: help book test check env spark lock serve bench scale lint format store record audit audit-peers claims mutate clean
+.PHONY: help book test check env spark lock serve bench scale times lint format store record audit audit-peers claims mutate clean

@@ -383,6 +383,7 @@ def test_the_exact_loss(schema, n_max, options, exact):
             assert found.epsilon == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("pub-pearson-tree")
 @relations
 @pytest.mark.parametrize("selection", ["argmax", "exponential"])
@@ -404,6 +405,7 @@ BESIDE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @relations
 def test_the_accounts_hold_from_inside(relation):
     """Every answer is paid for at its price; the published tree is caught at what it reads."""

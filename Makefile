@@ -15,6 +15,9 @@ LOCKED = --universal --python-version 3.11 --generate-hashes --no-annotate --no-
 PAGES = book notebooks/rendered
 FRAME = dpforest _config.yml _toc.yml book/references.bib book/_static requirements.txt
 newer = [ -n "$$(find $(1) -newer _build/.finished -not -path '*__pycache__*' -print -quit)" ]
+# A file's tests stay in one process; which file is handed out first, tests/conftest.py says.
+PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20
+WORKERS ?= logical
 NOTEBOOKS = $(filter-out %.failed.ipynb %.part.ipynb,$(wildcard notebooks/*.ipynb))
 
 help: ## list the commands
@@ -33,7 +36,10 @@ book: env ## bring the pages up to date and build the book into _build/html
 	@echo "the book is at file://$(CURDIR)/_build/html/index.html"
 
 test: env ## run the tests, and compare every notebook's stored outputs with a new run
-	$(PY) -m pytest --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg tests $(NOTEBOOKS)
+	$(PYTEST) --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg tests $(NOTEBOOKS)
+
+check: lint ## check style and types, and run the tests that are quick: two minutes
+	$(PYTEST) -m "not slow" tests
 
 # --- environment -----------------------------------------------------------------------------------------------------
 env: $(VENV)/.package ## the environment alone: .venv with the hash-locked packages and dpforest itself
@@ -74,6 +80,9 @@ bench: env ## measure speed and memory against scikit-learn and one np.bincount 
 
 scale: env ## fit 100 trees to 10^8 rows within 4 GB, and note it in notebooks/record (4 GB of disk)
 	ulimit -d 3900000 && $(PY) -m dpforest.scale --rows 100000000 --json notebooks/record/scale.json
+
+times: ## measure these commands on a fresh clone, as a table (an hour at most; TIMES=--ci for .ci/run too)
+	@python3 tests/loop_times.py $(TIMES)
 
 lint: env ## check style, layout and types
 	$(BIN)/ruff check .
@@ -129,5 +138,5 @@ clean: ## remove what was built, but not the environment
 	rm -rf _build notebooks/rendered dist mutants
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-.PHONY: help book test env spark lock serve bench scale lint format store render record recheck audit audit-peers \
-  test-elsewhere claims mutate clean
+.PHONY: help book test check env spark lock serve bench scale times lint format store render record recheck audit \
+  audit-peers test-elsewhere claims mutate clean

@@ -16,10 +16,25 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "notebooks"))
 import compare
 import render
 
+# Two workers share the cores: none of their libraries starts threads of its own.
+for word in (*render.ONE_THREAD, "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(word, "1")
+
 # Notebook kernels inherit these, start in another folder, and show figures only with their own back end.
 os.environ.pop("MPLBACKEND", None)
 if folder := os.environ.get("DPFOREST_DATA"):
     os.environ["DPFOREST_DATA"] = str(Path(folder).resolve())
+
+
+#: What takes longest is handed out first, so that the workers end together (`make test` prints what takes long).
+LONGEST = (
+    "report.ipynb", "test_audit_report.py", "test_book.py", "test_engine_spark.py", "test_counting.py",
+    "test_engine_dask.py", "test_audit_greybox.py", "test_doors.py", "scaling.ipynb", "test_edprf.py", "test_zoo.py",
+    "test_audit_resampling.py", "test_audit_empirical.py", "test_diffprf.py", "test_scaling_claims.py",
+    "test_audit_paths.py", "test_diffprfs.py", "zoo.ipynb", "test_scattered.py", "test_audit_regression.py",
+    "test_regression_claims.py", "test_diffpets_claims.py", "test_engine_parquet.py", "test_render.py",
+    "test_boosting_claims.py", "auditing.ipynb", "boosting_experiments.ipynb", "test_audit_laws.py",
+)  # fmt: skip
 
 
 @cache
@@ -46,3 +61,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.compare_outputs = compared_as_numbers(item)
         if item.path.suffix == ".ipynb" and (names := missing_data(item.path)):
             item.add_marker(pytest.mark.skip(reason=f"the data cannot be had here: {names}"))
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))

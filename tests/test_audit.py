@@ -106,6 +106,7 @@ class Blind(OneLeaf):
         return growth.release()
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("factor", [1.0, 0.5, 1.05, 2.0])
 def test_a_selection_at_a_known_rate(relation, factor):

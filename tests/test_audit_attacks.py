@@ -65,6 +65,7 @@ def test_the_largest_advantage_is_attained(base):
     assert membership_advantage(math.log(base)) == pytest.approx(float(bound), rel=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-membership")
 def test_no_test_on_any_two_laws_gains_more():
     """All laws on three outputs in twelfths, all events, and by convexity all randomised tests."""
@@ -97,6 +98,7 @@ def test_trees_that_share_the_records_are_a_sum_of_signs(trees):
     assert (best_advantage(there, without) == (whole - 1) / (whole + 1)) == (trees == 1)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-membership")
 @relations
 def test_the_best_attack_on_the_code_that_ships(relation):
@@ -398,6 +400,7 @@ def test_one_tree_of_noisy_counts_is_worth_its_whole_budget():
     assert np.abs(gain).max() <= 0.8 + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-informed")
 def test_the_guess_of_an_informed_adversary_is_seldom_right():
     """An unknown record is one of twelve, equally likely; a fit whose leaves are cells tells it as often as it may.

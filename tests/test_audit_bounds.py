@@ -106,6 +106,7 @@ def test_the_joint_bound_covers_over_all_outcomes(n, m, weight, confidence):
     assert worst > 0 or confidence > 0.5  # or so few draws would have shown nothing
 
 
+@pytest.mark.slow
 def test_the_joint_bound_all_but_spends_its_error():
     """At n = 2000 by summing over all outcomes; the equal split spends a tenth of it."""
     n, p, q = 2000, 0.5, 0.5 / math.e
@@ -226,6 +227,7 @@ def paths(test: Betting, p: Fraction, q: Fraction, length: int, chance=Fraction(
         yield from paths(step(test, x, y), p, q, length - 1, chance * happens, wealth * (1 + stake * (x - 2 * y)))
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-betting", verdict="proved", evidence="exhaustive",
     constant="expected wealth 1 at p = e^ε q, at any time; below it less",
@@ -247,6 +249,7 @@ def test_the_gambler_expects_nothing_at_the_claim(prior, q):
         assert start.stake > 0  # or nothing was tested
 
 
+@pytest.mark.slow
 def test_the_gambler_is_rarely_rich_at_any_time():
     """Ville's inequality, over all courses of five pairs of draws; and the bound exceeds the loss no more often."""
     q = Fraction(1, 5)
@@ -301,6 +304,7 @@ def test_a_claim_beyond_the_grid_is_tested_too():
     assert 0 < test.epsilon_lower < 30
 
 
+@pytest.mark.slow
 def test_power_of_the_running_test():
     """At a loss of 1.1 and a claim of 1 some five thousand pairs suffice: seeded, 20 runs."""
     needed = []

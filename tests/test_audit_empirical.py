@@ -71,6 +71,7 @@ SOUND = {
 sound = pytest.mark.parametrize(("sample", "pair", "claim"), SOUND.values(), ids=SOUND)
 
 
+@pytest.mark.slow
 @sound
 @pytest.mark.parametrize(("method", "seeds", "most"), [("fixed", 20, 1), ("betting", 8, 1)])
 def test_sound_mechanisms_are_left_alone(sample, pair, claim, method, seeds, most):
@@ -84,6 +85,7 @@ def test_sound_mechanisms_are_left_alone(sample, pair, claim, method, seeds, mos
         assert np.median([audit.epsilon_lower for audit in audits]) > 0.55  # or nothing was tested
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["laplace", "histogram"])
 def test_sound_mechanisms_are_left_alone_by_classifiers(name):
     sample, pair, claim = SOUND[name]
@@ -92,6 +94,7 @@ def test_sound_mechanisms_are_left_alone_by_classifiers(name):
     assert 0.5 < np.median([audit.epsilon_lower for audit in audits]) < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "method", "least"),
     [("laplace", "fixed", 0.97), ("permute-and-flip", "fixed", 0.97), ("permute-and-flip", "sharp", 0.98)],
@@ -219,6 +222,7 @@ LEAKS = {
 CLAIMS = {"a band": 0.9, "place of the largest": 0.9}  # whose loss is ln 5 and ln 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEAKS)
 def test_leaks_are_found(name):
     """Each is missed with probability below 1e-6 at this n, whatever the seed."""
@@ -243,6 +247,7 @@ def test_leaks_are_found_by_every_method(name, method):
         assert audit.n < 20_000  # it stopped when it knew
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kinds", "words"),
     [
@@ -442,6 +447,7 @@ def test_a_claim_that_is_not_refuted_says_so():
     assert "claim not refuted" in audit.plot().axes[0].get_title(loc="left")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fixed", "sharp", "betting"])
 def test_the_same_seed_gives_the_same_answer(method):
     runs = [empirical(floating_laplace, (0, 1), 1.0, n=3000, random_state=seed, method=method) for seed in (5, 5, 6)]

@@ -392,6 +392,7 @@ def some_traps(learner):
 # -- what is clean ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize(
     "learner",
@@ -429,6 +430,7 @@ TREES = [{}, {"split": "multiway"}, {"schema": MIXED, "n_bins": 3, "split": "mul
 VARIANTS = [(EDPRFClassifier, options) for options in EDPRF] + [(RandomTreesClassifier, options) for options in TREES]
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize(("kind", "options"), VARIANTS, ids=str)
 def test_every_proved_variant_of_the_library_is_clean(kind, options, relation):
@@ -444,6 +446,7 @@ def test_every_proved_variant_of_the_library_is_clean(kind, options, relation):
     assert audit.unspent == pytest.approx(1 - audit.paid)
 
 
+@pytest.mark.slow
 @relations
 def test_published_edprf_has_the_findings_of_its_theory(relation):
     """The purity stop leaks and steers; subsets of equal size cost more than the claim under add-remove."""
@@ -459,6 +462,7 @@ def test_published_edprf_has_the_findings_of_its_theory(relation):
     assert one_tree.paid == pytest.approx(0.5 if relation == ADD_REMOVE else 1, rel=1e-9)
 
 
+@pytest.mark.slow
 @relations
 def test_published_random_trees_have_the_findings_of_their_theory(relation):
     """The height looks at the number of records: public under replace-one, a leak that steers under add-remove."""
@@ -513,6 +517,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("learner", "kinds"), BROKEN, ids=lambda value: type(value).__name__)
 def test_a_broken_learner_is_found_out(learner, kinds):
     audit = look(learner, pairs=None if type(learner) in (SizeRule, OwnBins, OwnClasses) else some_traps(learner))
@@ -539,6 +544,7 @@ DOORS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("door", "learner", "kinds"), DOORS, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_broken_door_is_found_out(door, learner, kinds):
     pairs = traps([2, 2], 2, learner.relation)[1::2]
@@ -704,6 +710,7 @@ def every_pair(schema, n_max, relation):
     return list(neighbours(list(datasets(schema.cardinalities(2), schema.n_classes, n_max)), relation))
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-frozen-replay", verdict="proved", evidence="exhaustive",
     constant="largest log ratio over all transcripts = exact loss, where the release tells the transcript",
@@ -731,6 +738,7 @@ def test_all_frozen_replays_together_are_the_exact_loss(learner, relation):
     assert audit.violated == exact.violated == (learner.epsilon * 1.3 == audit.paid)
 
 
+@pytest.mark.slow
 def test_with_coins_the_replays_bound_the_exact_loss():
     """Two trees: a transcript tells more than the release, the coins too."""
     learner = Plain(schema=ONE, depth=0, leaf=1.0, n_estimators=2)
@@ -749,6 +757,7 @@ def sharp_majority(splits, leaf) -> float:
     return max(sum(splits) + math.log(2 - math.exp(-leaf)), sum(splits[:-1]) + leaf)
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "cex-budget-twice", verdict="proved", evidence="exhaustive",
     constant="exact loss 1 = claim; charged 5/4 (1/4 + 1/4 + 3/4)",
@@ -796,6 +805,7 @@ def test_the_result_is_json_ready_and_says_what_was_done():
     assert [str(leak) for leak in look(PurityStop(), pairs=[EMPTY_AND_ONE]).leaks] == ["purity (line 1)"]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_outcome():
     learner = Plain(schema=ONE, n_estimators=2, criterion="gini")
     one, same, other = (greybox(learner, runs=1, max_pairs=70, random_state=seed).to_dict() for seed in (1, 1, 2))
@@ -805,6 +815,7 @@ def test_the_same_seed_gives_the_same_outcome():
     assert greybox(learner, runs=1, max_pairs=70, random_state=generator).to_dict() == one
 
 
+@pytest.mark.slow
 def test_pairs_are_made_when_none_are_given():
     few, more = (greybox(Plain(), runs=1, max_pairs=size, random_state=0).n_pairs for size in (0, 120))
     assert few >= len(traps([2, 2], 2, ADD_REMOVE))

@@ -38,6 +38,7 @@ def majority_tree(relation, selection, base, **options):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("base", [2, Fraction(3, 2)])
 @pytest.mark.parametrize(
@@ -141,6 +142,7 @@ def test_the_height_of_published_random_trees_leaks():
     assert laws[0].keys().isdisjoint(laws[1].keys())
 
 
+@pytest.mark.slow
 @relations
 def test_count_leaves_add_their_share(relation):
     """A tree of one split: the audit with noise exceeds that of the shape alone by the leaf's own budget."""
@@ -166,6 +168,7 @@ def careless(monkeypatch, noisy):
     monkeypatch.setattr(Curator, "count_classes", count_classes)
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.5, 3.0])
 def test_a_curator_at_a_wrong_rate_is_found_out(relation, factor, monkeypatch):
@@ -237,6 +240,7 @@ def test_noise_on_noise_is_refused(monkeypatch):
         path_audit(EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, leaf="counts"), n_max=1)
 
 
+@pytest.mark.slow
 def test_mixtures_of_noisy_counts_are_extreme_where_a_count_is():
     """Against every output of a window wider than all counts, in fractions."""
     rng = np.random.default_rng(4)

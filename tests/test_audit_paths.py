@@ -64,6 +64,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize(
@@ -150,6 +151,7 @@ def test_symmetry_is_used_only_where_it_is_seen(relation, monkeypatch):
     assert slow.epsilon == pytest.approx(fast.epsilon, rel=1e-12)
 
 
+@pytest.mark.slow
 @relations
 def test_a_lopsided_learner_is_not_taken_for_a_symmetric_one(relation, monkeypatch):
     """A score that looks at class 0 and at child 0 alone: its worst record is not the first that comes to hand."""

@@ -43,6 +43,7 @@ def edprf(schema, **options):
 # -- the most probable data set --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(
     "model",
@@ -66,6 +67,7 @@ def test_nothing_is_more_probable(model, seed):
     assert log_probability(model, found.records.tolist()) == pytest.approx(best, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaf", ["counts", "label"])
 @pytest.mark.parametrize("seed", range(3))
 def test_data_and_coins_are_found_together(leaf, seed):
@@ -95,6 +97,7 @@ def test_data_and_coins_are_found_together(leaf, seed):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_number_of_records_may_be_unknown(seed):
     model = fitted(trees(SQUARE, epsilon=3.0, random_state=seed), table(SQUARE, 3, seed))

@@ -65,6 +65,7 @@ def careless(monkeypatch, factor=1.0, noisy=mechanisms.two_sided_geometric):
     monkeypatch.setattr(Curator, "sum_masses", sum_masses)
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.25, 2.0, TARGET_LEVELS])
 def test_masses_at_a_wrong_rate_are_found_with_the_sharp_number(relation, factor, monkeypatch):
@@ -163,6 +164,7 @@ SAMPLED = [
 ]
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize(("name", "options", "data"), SAMPLED, ids=str)
 def test_the_replayed_law_is_that_of_seeded_fits(name, options, data, relation):
@@ -182,6 +184,7 @@ def test_the_replayed_law_is_that_of_seeded_fits(name, options, data, relation):
     assert chisquare(cells[0], cells[1]).pvalue > 1e-6
 
 
+@pytest.mark.slow
 def test_too_many_branches_are_refused_by_size(monkeypatch):
     monkeypatch.setattr(laws, "_BRANCHES", 200)
     model = DiffPETsClassifier(schema=CLASSES, n_estimators=1, max_depth=1, variant="published")
@@ -307,6 +310,7 @@ def test_published_linear_models_are_loose(cls, relation):
     assert 0 < audit.epsilon < 0.5
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("factor", [0.5, 1.5, 3.0])
 def test_products_at_a_wrong_rate_are_found(relation, factor, monkeypatch):

@@ -194,6 +194,7 @@ LABELLED = [
 ]
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize(("options", "depth"), LABELLED, ids=str)
 def test_fits_made_together_have_the_law_of_one_fit(options, depth, relation):
@@ -259,6 +260,7 @@ def test_fits_made_together_pay_what_one_fit_pays():
             assert alone.rates == together.rates != set()
 
 
+@pytest.mark.slow
 def test_the_slow_way_and_the_fast_way_agree():
     subject = learner("edprf", features=1, depth=1, variant="published")
     slow = Fits(subject.estimator, 1, None, labels=True)
@@ -411,6 +413,7 @@ def test_the_textbook_sampler_has_a_witness(relation):
     assert all(textbook.reached_by(float(value), 1) > 0 for value in drawn)
 
 
+@pytest.mark.slow
 @relations
 def test_losses_over_pairs_are_those_of_the_whole_audit(relation):
     for options in ({"stop": "never"}, {"stop_margin": 0.5, "leaf": "counts"}):
@@ -423,6 +426,7 @@ def test_losses_over_pairs_are_those_of_the_whole_audit(relation):
         assert better.epsilon <= whole.epsilon * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_the_height_that_reads_the_number_of_records_is_caught():
     """Seven records make trees of one level of splits, eight make two: only under add-remove is that a leak."""
     broken = learner("random-trees", variant="published", features=4, depth=None)
@@ -489,6 +493,7 @@ def noise_for_a_light_record(monkeypatch):
 CHEATS = [(the_largest_weight, LEAVES_DEAR | HEAVY), (noise_for_a_light_record, LEAVES_DEAR)]
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("name", BOOSTED)
 @pytest.mark.parametrize(("cheat", "options"), CHEATS, ids=["weights", "rate"])
@@ -506,6 +511,7 @@ def test_weights_that_cheat_are_found(cheat, options, name, relation, monkeypatc
         assert {"sensitivity", "loss"} <= set(row["greybox"].split(", "))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cheat", [False, True])
 def test_a_rate_that_cheats_is_found_by_draws(cheat, monkeypatch):
     """Twice the rate in leaves that have nearly all of the budget loses nearly twice the claim."""
@@ -578,6 +584,7 @@ def small():
     return run(FEW, scale=TINY)
 
 
+@pytest.mark.slow
 def test_what_is_proved_holds_and_what_is_refuted_is_caught(small):
     verdicts = {row["key"]: row["verdict"] for row in small.rows}
     assert verdicts == {s.key: VIOLATED if s.expected else HOLDS for s in FEW}
@@ -604,6 +611,7 @@ def subject_of(row):
     return found
 
 
+@pytest.mark.slow
 def test_rows_do_not_depend_on_what_else_is_audited(small):
     again = run(FEW[:2], scale=TINY)
     for row in again.rows:
@@ -614,6 +622,7 @@ def test_rows_do_not_depend_on_what_else_is_audited(small):
     assert other.rows[0]["exact"] == again.rows[0]["exact"]
 
 
+@pytest.mark.slow
 def test_surprises(small):
     """A claim that is proved and broken, and one that is refuted and not caught."""
     sound = mechanism("geometric")
@@ -652,6 +661,7 @@ def test_one_bold_test_among_many_is_no_alarm(monkeypatch):
     assert {row["verdict"] for row in rows} == {HOLDS}
 
 
+@pytest.mark.slow
 def test_a_report_goes_on_where_it_stopped(tmp_path, monkeypatch):
     path = tmp_path / "report.json"
     few = [s for s in FEW if s.kind == "noise"]
@@ -682,6 +692,7 @@ def test_a_report_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert len(set(looked)) == len(few)
 
 
+@pytest.mark.slow
 def test_json_is_read_as_it_was_written(small, tmp_path):
     path = tmp_path / "report.json"
     small.save(path)
@@ -702,6 +713,7 @@ def test_json_is_read_as_it_was_written(small, tmp_path):
         run(FEW[:1], scale=TINY, path=path)
 
 
+@pytest.mark.slow
 def test_refusals_of_a_run():
     with pytest.raises(ValueError, match="scale must be one of"):
         run([], scale="huge")

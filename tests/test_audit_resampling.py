@@ -98,6 +98,7 @@ def test_other_coins_are_not_the_same_bootstrap():
 # -- accounts ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("cls", [DiffPETsClassifier, DiffPETsRegressor])
 def test_a_bootstrap_that_is_paid_for_keeps_its_accounts(cls, relation):
@@ -118,6 +119,7 @@ def test_a_bootstrap_of_fixed_size_costs_more_than_the_paper_says(relation):
     assert 1 < audit.paid <= model._promise(1.0) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("query", ["bootstrap", "poisson_bootstrap"])
 def test_copies_that_nobody_pays_for_are_found(query, relation, monkeypatch):
@@ -134,6 +136,7 @@ def test_copies_that_nobody_pays_for_are_found(query, relation, monkeypatch):
     assert query.replace("_", "-") in found[0].text
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("share", [0.5, 1.0])
 def test_a_count_for_each_node_is_held_against_its_own_charge(share, relation, monkeypatch):
@@ -165,6 +168,7 @@ class Counter(DiffPETsClassifier):
         return growth.release()
 
 
+@pytest.mark.slow
 @relations
 def test_counts_of_records_spend_all_they_are_given(relation):
     audit = look(Counter(schema=CLASSES, n_estimators=1, relation=relation))
@@ -176,6 +180,7 @@ def test_counts_of_records_spend_all_they_are_given(relation):
 # -- linear models -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @relations
 def test_designs_are_the_same_question_when_they_hold_the_same(relation):
     assert look(FunctionalMechanismRegressor(schema=TARGET, relation=relation)).findings == []
@@ -194,6 +199,7 @@ def test_designs_are_the_same_question_when_they_hold_the_same(relation):
     assert any("another weights" in finding.text for finding in found)
 
 
+@pytest.mark.slow
 def test_the_number_of_records_is_a_read():
     class Sizes(DiffPETsClassifier):
         def _grow(self, curator, chance, schema, ledger, epsilon):

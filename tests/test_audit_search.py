@@ -285,6 +285,7 @@ LEARNERS = [
 ]
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("learner", LEARNERS, ids=["one", "stop", "two"])
 def test_a_climb_finds_the_exhaustive_optimum(learner, relation):
@@ -300,6 +301,7 @@ def test_a_climb_finds_the_exhaustive_optimum(learner, relation):
     assert value < climb(by_loss(learner), cardinalities, 2, relation, n_max=n_max, random_state=0)[0]
 
 
+@pytest.mark.slow
 def test_the_worst_pair_is_not_the_best_pair_to_sample():
     """Small universe, few draws: the telling output of the worst pair is too rare."""
     learner = EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, stop="never", selection="exponential")
@@ -359,6 +361,7 @@ def test_moves_reach_every_pair_and_no_other(relation):
     assert seen == every
 
 
+@pytest.mark.slow
 def test_a_search_goes_on_where_another_ended():
     learner = LEARNERS[0]
     learner.relation = ADD_REMOVE
@@ -483,6 +486,7 @@ def test_laws_are_replayed_once():
         by_loss(EDPRFClassifier())
 
 
+@pytest.mark.slow
 def test_what_a_climb_finds_can_be_given_to_the_grey_box():
     learner = LEARNERS[2]
     learner.relation = ADD_REMOVE

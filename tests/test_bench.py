@@ -15,6 +15,7 @@ def answer():
     return bench.measure(3_000, rounds=1, regression_rows=2_000, adult=False, processes=False)
 
 
+@pytest.mark.slow
 def test_everything_is_measured_and_fits_in_a_json_file(answer):
     tables = json.loads(json.dumps(answer))["tables"]
     assert tables.keys() == {"synthetic", bench.NUMERIC}
@@ -123,6 +124,7 @@ def here(monkeypatch):
     return asked
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, here, monkeypatch):
     record, sizes = tmp_path / "scale.json", [300, 600]
     options = {"folder": tmp_path, "record": record, "progress": False}
@@ -176,6 +178,7 @@ def test_what_is_on_paper_is_what_the_formula_says():
     assert slow["seconds"] == pytest.approx(144 + 2.5)  # the scheduler is what one waits for
 
 
+@pytest.mark.slow
 def test_a_fit_has_a_process_of_its_own(tmp_path, capsys):
     pytest.importorskip("pyarrow")
     record = tmp_path / "scale.json"

@@ -151,6 +151,7 @@ def test_the_rise_of_a_weighted_sum_of_squares():
             assert grown == weight * total / (total + weight) * boosting.inner(apart, apart)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("lem-weighted-sse")
 @pytest.mark.parametrize("most", [WHOLE, HALF])
 @pytest.mark.parametrize(
@@ -245,6 +246,7 @@ def test_weighted_counts_cost_what_counts_cost(relation):
 # -- the repair ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-dps-adaboost", verdict="repaired", evidence="exhaustive",
     constant="ε, attained: add-remove by one record, rounds with a stop candidate; replace-one by large classes",
@@ -311,6 +313,7 @@ def loss_between(model, pair, door=Coarse) -> float:
     return max(abs(math.log(one[output] / other[output])) for output in one)
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-dp-adaboost", verdict="repaired", evidence="exhaustive",
     constant="ε, attained under add-remove by three records, in one round and in two",
@@ -331,6 +334,7 @@ def test_the_stumps_that_ship_lose_epsilon_and_no_more():
     assert fit.ledger_.epsilon == pytest.approx(1, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-dps-adaboost")
 @pytest.mark.parametrize(
     ("rounds", "size", "relation", "exact"),
@@ -451,6 +455,7 @@ def test_normalised_weights_move_with_every_record():
         assert ledger.leaks
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "pub-log-alpha-budget", verdict="refuted", evidence="symbolic",
     constant="Σ = ε - Σ ln α_t: ε + T ln 2 at τ = 1/(1 + e); negative below τ = 1/(1 + exp(2 e^{ε/T})); ∞ at 1/2",
@@ -482,6 +487,7 @@ def test_the_budgets_do_not_add_up_to_epsilon():
             published(n_estimators=10, max_depth=1, max_features=1, epsilon=1.0, random_state=0).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "cex-exact-gini", verdict="refuted", evidence="exhaustive", constant="0 against 1, from two records on; ε = ∞"
 )

@@ -85,6 +85,7 @@ def draws(source, n: int) -> dict[str, tuple[list, dict]]:
 # -- seeded ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_seeded_draws_follow_their_laws():
     for verb, (values, law) in draws(Seeded(20251121), 20_000).items():
         assert fits(values, law) > 1e-3, verb
@@ -389,6 +390,7 @@ def test_replay_enumerates_the_uniform_draws():
         assert math.isclose(sum(p for _, p in branches), 1, rel_tol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-replay")
 def test_replay_tells_what_seeded_does():
     # one program through both doors: the sampled frequencies follow the replayed law
@@ -433,6 +435,7 @@ def test_replay_refuses_what_it_cannot_enumerate():
 # -- secure ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_secure_draws_follow_their_laws():
     # it cannot be seeded, so the threshold is generous: eleven tests at 1e-6 fail by chance once in 90 000 runs
     for verb, (values, law) in draws(Secure(), 3000).items():

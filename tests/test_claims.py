@@ -10,6 +10,7 @@ def found():
     return scan()
 
 
+@pytest.mark.slow
 def test_every_claim_has_its_hits(found):
     assert problems(found) == []
 

@@ -63,12 +63,14 @@ def test_a_published_learner_breaks_the_claim_of_its_paper(capsys):
     assert "cex-purity-stop" in said[-1]
 
 
+@pytest.mark.slow
 def test_a_published_learner_whose_claim_holds_under_one_relation(capsys):
     published = ("random-trees", "--variant", "published", "--layers", "exact")
     assert lines(capsys, *published, "--relation", "replace-one", *SMALL)[0] == 0
     assert lines(capsys, *published, "--relation", "add-remove", *SMALL)[0] == 1
 
 
+@pytest.mark.slow
 def test_learners_of_every_kind(capsys):
     """Those that cannot be replayed say so; regressors and linear models are audited like the rest."""
     for name, first in (("diffpets", "stop_margin=0.5"), ("diffpets-regressor", "stop_margin=0.5"), ("diff-lr", "")):
@@ -222,6 +224,7 @@ def few(monkeypatch):
     monkeypatch.setattr(dpforest.cli, "subjects", lambda epsilon: [s for s in subjects(epsilon) if s.kind == "noise"])
 
 
+@pytest.mark.slow
 def test_everything(capsys, tmp_path, few):
     path = tmp_path / "report.json"
     code, said = lines(capsys, "--all", *SMALL, "--json", str(path))
@@ -235,6 +238,7 @@ def test_everything(capsys, tmp_path, few):
     assert (code, said) == (0, ["1 audits: 1 holds, 0 violated as expected, 0 UNEXPECTED"])
 
 
+@pytest.mark.slow
 def test_a_surprise_is_an_error(capsys, tmp_path, monkeypatch):
     wrong = replace(mechanism("geometric"), expected=frozenset({"exact"}), why="so it is said")
     monkeypatch.setattr(dpforest.cli, "subjects", lambda epsilon: [wrong])
@@ -250,6 +254,7 @@ def test_a_surprise_is_an_error(capsys, tmp_path, monkeypatch):
     assert Report.load(path).unexpected
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_report_is_left_alone(capsys, tmp_path, few):
     path = tmp_path / "mine.json"
     path.write_text("[1, 2]")
@@ -260,6 +265,7 @@ def test_a_file_that_is_no_report_is_left_alone(capsys, tmp_path, few):
 # -- as a program --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_as_a_program():
     """Exit code, both streams, no progress bar where there is no terminal."""
     argv = [sys.executable, "-m", "dpforest.cli", "audit", "laplace-textbook", *SMALL]

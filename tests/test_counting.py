@@ -160,6 +160,7 @@ def assert_same(answers, expected):
 # -- equality with the recount ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("seed", range(40))
 def test_every_query_equals_the_recount(seed, engine):
@@ -167,6 +168,7 @@ def test_every_query_equals_the_recount(seed, engine):
     assert_same(case.ask(engine=engine), recount(case))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n_rows", [0, 1, 63, 64, 65, 2047, 2049, bits.BLOCK - 1, bits.BLOCK, 2 * bits.BLOCK + 77])
 def test_any_number_of_rows_around_the_blocks(n_rows, engine):
@@ -174,6 +176,7 @@ def test_any_number_of_rows_around_the_blocks(n_rows, engine):
     assert_same(case.ask(engine=engine), recount(case))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n_classes", [1, 2, 3, 8, 20, 256])
 def test_one_class_to_many(n_classes, engine):
@@ -296,6 +299,7 @@ def resum(case, table):
     return nodes, candidates
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("seed", range(40))
 def test_sums_equal_the_sum_over_the_records(seed, engine):
@@ -304,6 +308,7 @@ def test_sums_equal_the_sum_over_the_records(seed, engine):
     assert_same(sums(case, table, engine=engine), resum(case, table))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n_powers", [1, 2, 3])
 @pytest.mark.parametrize("n_rows", [0, 1, 65, bits.BLOCK - 1, 2 * bits.BLOCK + 77])
@@ -312,6 +317,7 @@ def test_moments_of_the_target(n_rows, n_powers, engine):
     assert_same(sums(case, target_powers(n_powers), engine=engine), resum(case, target_powers(n_powers)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n_candidates", [0, 1, 4, 9])
 @pytest.mark.parametrize(("n_codes", "n_sums"), [(1, 1), (3, 300), (40, 5), (256, 70), (256, 300)])
@@ -378,6 +384,7 @@ def test_planes_and_cells_give_back_the_table(seed):
         np.testing.assert_array_equal(cells.weights[cells.group[: len(table)]], table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "n_planes", "n_octets"),
     [
@@ -404,6 +411,7 @@ def test_a_histogram_of_few_groups_else_the_sums():
     assert histogram.weights is added.weights is None  # the cells are the sums
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["rows", "bits"])
 def test_a_planted_error_is_found(monkeypatch, engine):
     case = Case(3, n_rows=500, n_classes=241, n_trees=1, depth=0, n_candidates=1)
@@ -499,6 +507,7 @@ def leaf_of(case):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(15))
 def test_apply_and_sum_values(seed):
     case = Case(seed)
@@ -512,6 +521,7 @@ def test_apply_and_sum_values(seed):
         np.testing.assert_array_equal(counting.sum_values(case.codes, case.splits, values, engine=engine), total)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_rows", [0, 1, 64, bits.BLOCK + 1, 60_000])
 def test_sum_values_of_any_number_of_rows(n_rows):
     case = Case(7, n_rows=n_rows, n_trees=5, depth=4, cardinalities=[3, 9, 40])

@@ -434,6 +434,7 @@ def label(base):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-assignment", verdict="proved", constant="ε for the whole forest, attained by one record", evidence="exhaustive"
 )
@@ -453,6 +454,7 @@ def test_trees_on_records_that_chose_by_a_coin_cost_what_one_tree_costs(trees, s
         assert forest("assign", trees, histogram)(data) == oracle.by_coin([histogram] * trees)(data)
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "cex-equal-size", verdict="refuted", evidence="exhaustive",
     constant="two trees, e^ε = 2: exactly 5 with counts (two records), 8/3 with labels (four)",

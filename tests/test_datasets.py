@@ -73,6 +73,7 @@ def test_catalogue_and_documentation_name_the_same_sets():
     assert sorted(datasets.names()) == sorted(DOCUMENTED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_documented_counts(name):
     rows, features, classes = DOCUMENTED[name]
@@ -575,6 +576,7 @@ def test_undeclared_value_is_named():
         datasets.entry.table(content, [*nursery.CATEGORIES, "class"], nursery.schema(), "class")
 
 
+@pytest.mark.slow
 def test_import_reads_no_data_and_opens_no_connection(tmp_path):
     code = (
         "import sys\n"

@@ -71,6 +71,7 @@ CHECKED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
 @parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: INFINITY)
 def test_scikit_learn_checks(estimator, check):
@@ -80,6 +81,7 @@ def test_scikit_learn_checks(estimator, check):
 # -- the ledger ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_every_fit_spends_exactly_its_epsilon(data):

@@ -277,6 +277,7 @@ def draw(rng, schema: Schema, n: int) -> tuple:
     return tuple(sorted(tuple(int(rng.integers(size)) for size in sizes) for _ in range(n)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "height", "sizes"), [(ONE, 1, range(4)), (LINE, 2, (1, 3, 4)), (TWO, 1, (3,)), (MIXED, 1, (2, 3))]
 )
@@ -300,6 +301,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.claim("thm-diffpets")
@@ -379,6 +381,7 @@ def test_without_stop_the_claim_is_approached(relation):
     assert 0.97 < losses[-1] < 1
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-diffpets")
 @pytest.mark.claim("thm-assignment")
 @relations
@@ -433,6 +436,7 @@ def probability(model, data, event) -> float:
     return sum(p for ((tree,), (p, _)) in law_of_trees(model, data).items() if event(tree))
 
 
+@pytest.mark.slow
 @pytest.mark.claim("pub-diffpets", verdict="refuted", constant="ε = ∞, from one record on", evidence="exhaustive")
 @pytest.mark.claim("cex-purity-stop")
 @relations

@@ -101,6 +101,7 @@ def expected(estimator) -> dict[str, str]:
     return INFINITY if is_classifier(estimator) else {**INFINITY, "check_supervised_y_no_nan": CLIPPED}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
 @parametrize_with_checks(CHECKED, expected_failed_checks=expected)
 def test_scikit_learn_checks(estimator, check):
@@ -201,6 +202,7 @@ GRID = [
 GRID = [one for one in GRID if one["stop"] == "never" or "variance" not in one["criterion"]]
 
 
+@pytest.mark.slow
 @relations
 def test_the_ledger_is_epsilon_exactly(relation):
     """Every run spends its whole budget and no more; what it costs under the other relation is there too."""

@@ -200,6 +200,7 @@ def resampled(law, data) -> dict:
     return dict(found)
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("criterion", ["auto", "gini", "majority"])
 @pytest.mark.parametrize(("schema", "depth", "n"), [(ONE, 1, 3), (TWO, 1, 3), (TWO, 2, 2), (ONE, 0, 2)], ids=str)
@@ -346,6 +347,7 @@ EXACT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-diffprf", verdict="repaired", evidence="exhaustive",
     constant="ε, attained by one record under add-remove; spent in full by the ledger",
@@ -358,6 +360,7 @@ def test_the_exact_loss_of_the_repaired_tree(relation, depth, options, exact):
     assert not found.violated
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-diffprf")
 @relations
 @pytest.mark.parametrize(
@@ -508,6 +511,7 @@ CHECKED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
 @parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: INFINITY)
 def test_scikit_learn_checks(estimator, check):

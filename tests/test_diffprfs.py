@@ -83,6 +83,7 @@ def interval_worst(low, high, base, size, relation, law=interval_law) -> Fractio
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-interval-exponential", verdict="proved", evidence="exhaustive",
     constant="rate × R as the steps of the grid shrink: at two records e^loss = (e^ε (G - 1) + 1) / G on G steps",
@@ -320,6 +321,7 @@ def draw(seed, n) -> tuple:
     return tuple(sorted(tuple(int(rng.integers(size)) for size in (BINS, 2, 2)) for _ in range(n)))
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize(("depth", "n"), [(0, 2), (1, 3), (2, 2)])
 def test_the_published_tree_is_the_papers(relation, depth, n):
@@ -348,6 +350,7 @@ OPTIONS: list[dict] = [
 ]
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_the_proved_tree_is_the_repaired_algorithm(relation, options):
@@ -495,6 +498,7 @@ def test_the_parts_of_a_level():
 # -- exact loss ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-diffprfs", verdict="repaired", evidence="exhaustive",
     constant="ε, attained by one record under add-remove when all cuts stand in one selection with *stop*",
@@ -526,6 +530,7 @@ def test_the_exact_loss_of_the_repaired_tree(relation, schema, depth, options, e
     assert not found.violated
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-diffprfs")
 @relations
 @pytest.mark.parametrize("options", [{"stop": "never"}, {"stop": "never", "two_stage": True}, {}], ids=str)
@@ -549,6 +554,7 @@ def purity(data) -> dict:
     return dict(law)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("pub-diffprfs", verdict="refuted", constant="ε = ∞, from two records on", evidence="exhaustive")
 def test_the_published_forest_is_not_private():
     """A root whose bootstrap holds one class is a leaf: two of a class never split, one of each does half the time."""
@@ -588,6 +594,7 @@ CHECKED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
 @parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: INFINITY)
 def test_scikit_learn_checks(estimator, check):

@@ -134,6 +134,7 @@ class FixedAnswers:
         return self._answer(*features.shape, 2, table.shape[1])
 
 
+@pytest.mark.slow
 @cases
 def test_a_learner_knows_what_the_curator_answers_and_nothing_else(kind, options, monkeypatch):
     """With answers that do not depend on the records, nothing that is let out does."""
@@ -163,6 +164,7 @@ def test_the_records_may_vanish_once_the_curator_has_them(kind, options, monkeyp
     assert spoilt == [900]
 
 
+@pytest.mark.slow
 @cases
 def test_the_curator_is_gone_when_the_fit_is_done(kind, options, monkeypatch):
     """Nothing that a fitted model holds leads back to the records."""

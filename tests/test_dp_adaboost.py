@@ -44,6 +44,7 @@ def test_scikit_learn_checks(estimator, check):
 # -- the repair ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-dp-adaboost")
 @settings(max_examples=60, deadline=None)
 @given(st.data())
@@ -67,6 +68,7 @@ def test_every_fit_spends_exactly_epsilon(data):
     assert np.isfinite(fitted.predict_proba(X)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-dp-adaboost")
 @pytest.mark.parametrize(
     ("relation", "n_max", "options"),

@@ -50,6 +50,7 @@ CHECKED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
 @parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: INFINITY)
 def test_scikit_learn_checks(estimator, check):
@@ -77,6 +78,7 @@ def test_the_rounds_spend_exactly_epsilon(relation, sampling, stop, votes):
         assert fitted.boosted_.n_trees == rounds
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-dps-adaboost")
 @settings(max_examples=50, deadline=None)
 @given(st.data())
@@ -107,6 +109,7 @@ def test_no_fit_spends_more_than_epsilon(data):
 # -- exact loss ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-dps-adaboost")
 @pytest.mark.parametrize(
     ("relation", "n_max", "options", "exact"),
@@ -664,6 +667,7 @@ def test_the_published_subspace_has_k_features():
         assert first.feature[0] == subsets[0][0, 0]
 
 
+@pytest.mark.slow
 def test_an_error_above_one_half_ends_the_rounds():
     """Labels without any pattern: the second tree at the latest is wrong too often, and its round is left out."""
     rng = np.random.default_rng(1)

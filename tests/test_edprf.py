@@ -216,6 +216,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.slow
 @relations
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_the_proved_tree_is_the_repaired_algorithm(relation, options):
@@ -347,6 +348,7 @@ EXACT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-edprf", verdict="proved", evidence="exhaustive",
     constant="ε, attained with a stop candidate under add-remove; 11/12 ε at two levels without",
@@ -389,6 +391,7 @@ def test_the_shipped_code_audited_over_every_data_set(relation):
         assert found.epsilon == pytest.approx(1, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-assignment")
 @pytest.mark.parametrize(
     ("relation", "options", "exact"),
@@ -669,6 +672,7 @@ def test_replayed_forests_sum_to_one():
     assert total == pytest.approx(1, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", ["harmonic", "uniform", "aligned"])
 @pytest.mark.parametrize("calibration", ["range", "sensitivity"])
 def test_the_promise_is_of_every_run(budget, calibration):

@@ -137,6 +137,7 @@ PARTITIONINGS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", PARTITIONINGS.values(), ids=PARTITIONINGS)
 @pytest.mark.parametrize("reader", [READER, KEYED], ids=["places", "key"])
 def test_every_partitioning_gives_the_integers_of_memory(sizes, reader):
@@ -148,6 +149,7 @@ def test_every_partitioning_gives_the_integers_of_memory(sizes, reader):
     assert same(table.total(forest(1)), in_memory(reader=reader, task=forest(1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [PARTITIONINGS["one"], PARTITIONINGS["empty"], PARTITIONINGS["fifty"]])
 def test_a_cluster_gives_the_integers_of_memory(client, sizes):
     frame = cut(TABLE, sizes)
@@ -159,6 +161,7 @@ def test_a_cluster_gives_the_integers_of_memory(client, sizes):
     del frame
 
 
+@pytest.mark.slow
 def test_a_cluster_is_named_in_four_ways(cluster):
     frame = cut(TABLE, [400, 597])
     with distributed.Client(cluster, set_as_default=False) as client:
@@ -234,6 +237,7 @@ def unpack(folder):
     return Traced(folder)
 
 
+@pytest.mark.slow
 def test_a_pass_does_not_travel_with_each_partition(client, tmp_path):
     """It goes to one worker, and from there to the other; Dask may throw a copy away and fetch it again, in seconds."""
     table = Dask(cut(TABLE, PARTITIONINGS["fifty"])).open(READER)
@@ -252,6 +256,7 @@ def test_one_sum_comes_back():
     assert max(len(task[1]) for task in adding) == engine._FAN_IN
 
 
+@pytest.mark.slow
 def test_a_large_pass_is_no_reason_to_warn(client):
     """Dask warns of graphs of more than 10 MB, which here would be an error."""
     table = Dask(cut(TABLE, [500, 497])).open(READER)
@@ -295,6 +300,7 @@ def test_nothing_stays_on_the_cluster(client):
     until(lambda: not client.run_on_scheduler(tasks_left))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["threads", "cluster"])
 def test_progress_counts_partitions(where, cluster, capsys):
     table = Dask(cut(TABLE, PARTITIONINGS["fifty"]), scheduler=cluster if where == "cluster" else where, progress=True)
@@ -444,6 +450,7 @@ def folder(tmp_path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_files_are_read_in_the_order_of_the_other_engines(folder, cluster):
     files = sorted(folder.glob("*.parquet"))
     for paths in (folder, str(folder / "*.parquet"), files):
@@ -538,6 +545,7 @@ def columns_of(learner, y) -> pd.DataFrame:
     return TABLE[[*learner.schema.columns, y]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("learner", "y"), LEARNERS, ids=["edprf", "pearson", "regression"])
 def test_learners_grow_the_same_trees(learner, y, cluster):
     wanted = fitted(learner, columns_of(learner, y), y)
@@ -546,6 +554,7 @@ def test_learners_grow_the_same_trees(learner, y, cluster):
     assert fitted(learner, Dask(cut(TABLE, [300, 697]), scheduler=cluster), y) == wanted
 
 
+@pytest.mark.slow
 def test_a_key_outlives_another_order(client):
     """The trees share the records by their key, so that the order of the rows has no say."""
     learner, y = LEARNERS[0]
@@ -608,6 +617,7 @@ def a_worker_dies(folder: Path):
         assert future.result() != os.getpid()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [7, 16], ids=["look", "count"])
 def test_a_killed_worker_changes_nothing(client, tmp_path, after):
     """In the first look at ten partitions, or in the pass after it, when most of them have been begun."""
@@ -619,6 +629,7 @@ def test_a_killed_worker_changes_nothing(client, tmp_path, after):
     assert begun(tmp_path) > 20  # some partitions were read again
 
 
+@pytest.mark.slow
 def test_a_worker_killed_during_a_fit_changes_nothing(client, tmp_path):
     """Killed in the third of four passes over ten partitions: the same model, and the same ledger."""
     learner, y = LEARNERS[0]
@@ -630,6 +641,7 @@ def test_a_worker_killed_during_a_fit_changes_nothing(client, tmp_path):
     assert begun(tmp_path) > 10 * len(table.log)
 
 
+@pytest.mark.slow
 def test_a_partition_that_kills_its_worker_is_given_up(client, cluster, monkeypatch):
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
     table = Dask(cut(TABLE, [500, 497]).map_partitions(die, meta=TABLE.iloc[:0]))

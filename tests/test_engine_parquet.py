@@ -119,6 +119,7 @@ def no_thread_stays():
 # -- the same integers -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("rows", [97, 1 << 20])
 @pytest.mark.parametrize("sizes", [[997], [0, 300, 0, 697, 0], [100] * 9 + [97]], ids=["one", "empty", "ten"])
@@ -261,6 +262,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("types", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize(
     "options", [{}, {"use_dictionary": False}, {"compression": "zstd", "data_page_version": "2.0"}]
@@ -538,6 +540,7 @@ def test_other_rows_are_noticed_by_their_number(tmp_path):
 # -- the rows that are kept ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize(("reader", "width"), [(READER, 5), (KEYED, 13)], ids=["places", "key"])
 @pytest.mark.parametrize("kept", [0, 1, 3, 10])
@@ -639,6 +642,7 @@ def test_bad_rows_to_predict_are_named(tmp_path):
 # -- learners ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, "id"])
 @pytest.mark.parametrize(
     ("learner", "target"),

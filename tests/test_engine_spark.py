@@ -20,6 +20,7 @@ from dpforest.engines.table import Pass
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install dpforest[spark]")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("Spark needs Java 17, and there is none here", allow_module_level=True)
+pytestmark = pytest.mark.slow
 
 NUMERIC = {"age": (0, 100), "hours.week": (0, 80)}
 SCHEMA = Schema(numeric=NUMERIC, categorical={"sex": ["F", "M"]}, classes=["no", "yes"])

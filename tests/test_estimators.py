@@ -114,6 +114,7 @@ INFINITY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
 @parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: INFINITY)
 def test_scikit_learn_checks(estimator, check):
@@ -129,6 +130,7 @@ def test_unfitted_models_say_so(kind):
         model(kind).to_dict()
 
 
+@pytest.mark.slow
 @both
 def test_parameters_survive_fit_clone_and_set_params(kind):
     estimator = model(kind)
@@ -677,6 +679,7 @@ def broken():
 BROKEN = dict(broken())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_malformed_model_is_refused_when_it_is_read(name):
     description = json.loads(released(model(EDPRFClassifier, epsilon=100.0, stop="never").fit(X, Y)))

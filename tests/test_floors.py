@@ -346,6 +346,7 @@ def test_the_curator_charges_for_what_it_reads():
     assert uncharged(curator) == []
 
 
+@pytest.mark.slow
 def test_exceptions_are_needed():
     by_room = {room: [m for m in MODULES if m.room == room] for room in DRAWS}
     assert all(any(draws(module) for module in found) for found in by_room.values())

@@ -60,6 +60,7 @@ def records(design: Design, steps=None) -> list[tuple]:
 # -- sharp sensitivities ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-functional-mechanism", verdict="proved", evidence="exhaustive",
     constant="d (d + 5) / 2 under add-remove; (d + 2)² / 2 under replace-one (d ≥ 2, 4 for d = 1)",
@@ -78,6 +79,7 @@ def test_the_sensitivity_of_the_sums_is_sharp(d):
     assert design.loss(HALF, REPLACE_ONE) == (4 if d == 1 else (d + 2) ** 2 / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-functional-mechanism")
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 5])
 def test_squares_of_half_weight_are_free_under_replace_one(d):
@@ -96,6 +98,7 @@ def test_squares_of_half_weight_are_free_under_replace_one(d):
         assert oracle.steepest_product_change(cells(design, rest), corner, grid, REPLACE_ONE) == most
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-functional-mechanism")
 @settings(max_examples=60, deadline=None)
 @given(
@@ -122,6 +125,7 @@ def test_no_record_moves_the_sums_further(coding, sizes, d, choice, answer, rela
         assert found == bound
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-functional-mechanism")
 @pytest.mark.parametrize(("d", "choices"), [(0, 1), (0, 2), (1, 1), (2, 1)])
 def test_choices_under_replace_one(d, choices):
@@ -150,6 +154,7 @@ def published_weights(design: Design, logistic: bool) -> Weights:
     return terms if logistic else Weights(**{**vars(terms), "answer": 1.0})
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "pub-functional-mechanism", verdict="proved", evidence="exhaustive",
     constant="2 (d + 1)² is enough; sharp: 1 + 2√d + (d + 1) / 2, with replace-one 2√d + (d + 1) / 2 + 2d / (d + 1)",
@@ -253,6 +258,7 @@ def test_redrawing_is_charged_twice_and_gives_a_bounded_objective():
     assert again.guarantee_.epsilon == 4.0  # the looseness of the published constant pays for it
 
 
+@pytest.mark.slow
 @pytest.mark.claim("pub-functional-redraw")
 def test_the_curator_draws_until_the_test_passes():
     ledger = Ledger()
@@ -749,6 +755,7 @@ def expected(estimator) -> dict:
     return {check: why for check, why in INFINITY.items() if not (classifies and "y_no_nan" in check)}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
 @parametrize_with_checks(CHECKED, expected_failed_checks=expected)
 def test_scikit_learn_checks(estimator, check):

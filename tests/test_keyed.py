@@ -252,6 +252,7 @@ def test_any_cutting_and_any_order_give_the_same_coins(key, n, data):
         np.testing.assert_array_equal(ask(numbers[order]), whole[order])
 
 
+@pytest.mark.slow
 def test_another_process_gives_the_same_coins():
     """Text keys too, whatever seed Python salts its own hashes with: a worker is another process."""
     code = (

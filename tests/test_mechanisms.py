@@ -95,6 +95,7 @@ def test_law_at_the_ends_of_the_rate(law, exact):
     assert exact(oracle.acceptance([3, 1, 3, None], 1)) == [Fraction(1, 3)] * 3 + [0]
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-permute-and-flip", verdict="proved", constant="sums to 1", evidence="symbolic")
 def test_permute_and_flip_is_its_integral():
     for base, vector in product(BASES, VECTORS):
@@ -111,6 +112,7 @@ def test_permute_and_flip_is_its_integral():
             assert sympy.expand(found - definition) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-noisy-max", verdict="proved", constant="equal laws", evidence="symbolic")
 def test_permute_and_flip_is_noisy_max_with_exponential_noise():
     for base, vector in product(BASES, VECTORS):
@@ -251,6 +253,7 @@ def test_calibrations_of_the_theorem():
         assert worst(law, general, 1.01 * epsilon / (2 * sensitivity)) > 9.1
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-permute-and-flip-tight", verdict="proved", constant="λR at every score vector", evidence="symbolic"
 )
@@ -310,6 +313,7 @@ def test_exponential_mechanism_has_bounded_range():
     assert sympy.simplify(ratio(q, d) / ratio(other, e) - sympy.exp(rate * (d - e))) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "cex-permute-and-flip-bounded-range",
     verdict="refuted",

@@ -134,6 +134,7 @@ def test_no_small_table_passes_the_constants_and_which_reach_them():
     assert 1 + many == pytest.approx(float(family.subs(y, 4)), abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-pearson-sensitivity")
 def test_two_classes_move_by_one_half_and_not_less():
     """Where ρ is defined, a record that joins cell (1, 1) raises it by 0 to 1/2; 1/2 is reached at every size."""
@@ -211,6 +212,7 @@ def two_class_changes(zeros: int, ones: int) -> tuple[float, float]:
     return max(changes), min(changes)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-pearson-sensitivity")
 def test_the_range_of_two_classes():
     """R = 1/2 + 1/√3: a cut that singles the record out rises by 1/√3, another falls by 1/2."""
@@ -283,6 +285,7 @@ def mean_change(one, other, score) -> Fraction:
     return sum(values[1], F(0)) / len(other) - sum(values[0], F(0)) / len(one)
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "lem-parts", verdict="proved", evidence="exhaustive",
     constant="Δ/m and R/m, attained; under replace-one 2Δ/m and 2R/m of add-remove if the coin goes with the values",
@@ -348,6 +351,7 @@ def test_the_parts_of_a_correlation():
     assert values == [[1, 1], [0, 0]]
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "cex-slot-parts", verdict="refuted", evidence="exhaustive",
     constant="mean of |ρ| over m parts by place: 0 to 1 by one record, for every even m, where 1/m is claimed",
@@ -579,6 +583,7 @@ def worst_loss(model, size: int) -> float:
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-pearson-tree", verdict="repaired", evidence="exhaustive",
     constant="ε, attained with a count score by two records; |ρ| under replace-one needs the rate b/(2R)",

@@ -282,6 +282,7 @@ UNITS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.claim("alg-pearson-tree", "thm-pearson-tree")
 @relations
 @pytest.mark.parametrize(
@@ -327,6 +328,7 @@ def test_the_proved_tree_is_the_repaired_algorithm(relation, classes, parts, n, 
 # -- what it costs ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-pearson-tree")
 @settings(max_examples=60, deadline=None)
 @given(st.data())
@@ -354,6 +356,7 @@ def test_no_fit_spends_more_than_epsilon(data):
     assert np.isfinite(fitted.predict_proba(X)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-pearson-tree")
 @pytest.mark.parametrize(
     ("schema", "n_max", "options", "exact"),
@@ -380,6 +383,7 @@ def test_the_exact_loss(schema, n_max, options, exact):
             assert found.epsilon == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("pub-pearson-tree")
 @relations
 @pytest.mark.parametrize("selection", ["argmax", "exponential"])
@@ -401,6 +405,7 @@ BESIDE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @relations
 def test_the_accounts_hold_from_inside(relation):
     """Every answer is paid for at its price; the published tree is caught at what it reads."""

@@ -457,7 +457,10 @@ def test_ledger_agrees_with_the_recursion(tree, rng):
                     entries += 1
         waiting += [(child, here) for here, (scope, _) in zip(ids, batch, strict=True) for child in scope[3]]
     for relation, expected in zip(RELATIONS, oracle.scope_cost(tree), strict=True):
-        assert math.isclose(ledger.total(relation), expected, rel_tol=1e-9, abs_tol=1e-9)
+        if expected > math.exp(600):  # a bootstrap of a loss above 300 is taken to lose without bound
+            assert ledger.total(relation) > math.exp(600)
+        else:
+            assert math.isclose(ledger.total(relation), expected, rel_tol=1e-9, abs_tol=1e-9)
         assert ledger.paid(relation) == ledger.total(relation)
     # printing shows every charge
     shown = [int(count) for count in re.findall(r"each, (\d+)x$", str(ledger), flags=re.MULTILINE)]

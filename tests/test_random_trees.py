@@ -81,6 +81,7 @@ def table(schema: Schema, n: int, seed: int = 0):
 # -- privacy ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-random-trees", verdict="proved", constant="ε, attained by one record; 2ε under replace-one at the same noise",
     evidence="exhaustive",

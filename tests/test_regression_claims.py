@@ -421,6 +421,7 @@ def spread_with_stop(per_record: Fraction, n: int) -> Fraction:
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.claim("lem-between")
 def test_which_stops_keep_the_range():
     """Anything from -3/4 to 1/4 for each record does, nothing beyond; the library's is the lowest of them."""
@@ -601,6 +602,7 @@ OPTIONS = [
 TYPES = list(product(BITS, BITS, (0, L // 2, L)))
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-diffpets-regression")
 @relations
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -633,6 +635,7 @@ EXACT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-diffpets-regression", verdict="proved", evidence="exhaustive",
     constant="ε, attained by one record where stop is a candidate, and by the masses of a single leaf; without stop "
@@ -647,6 +650,7 @@ def test_the_exact_loss_of_a_tree(splits, size, relation, options, exact):
         assert exact == 1 - (1 - share) / size
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-diffpets-regression")
 @relations
 def test_the_shipped_code_over_every_data_set(relation):
@@ -794,6 +798,7 @@ def test_a_cut_at_a_value_gives_the_value_away(relation):
     assert all(0 < law[True] < 1 for law in laws)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("pub-diffpets-regression")
 def test_predictions_alone_give_the_published_forest_away():
     """A leaf answers both codes alike; two noisy leaves do not."""

@@ -112,6 +112,7 @@ def exact_answers(curator, n_trees, regression=False):
     yield curator._products(design)
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "lem-blocks", verdict="proved", evidence="exhaustive",
     constant="every exact answer: the difference is 0, for every cut, order and retry",
@@ -178,6 +179,7 @@ LEARNERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.claim("lem-blocks")
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_model_does_not_tell_how_the_table_was_cut(name):
@@ -271,6 +273,7 @@ def worst(run, pairs):
     return max(oracle.worst_ratio(laws[one], laws[other]) for one, other in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "thm-keyed-assignment", verdict="proved", evidence="exhaustive",
     constant="every function of the key: exactly ε (add-remove), ρ (the key stays), max(ρ, 2ε) (the key may change)",
@@ -288,6 +291,7 @@ def test_any_function_of_a_key_will_do(tree, trees):
         assert worst(run, PAIRS["changes its key"]) == max(alone[REPLACE_ONE], both)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-keyed-assignment")
 @pytest.mark.claim("thm-assignment")
 @pytest.mark.parametrize("tree", [histogram, size])
@@ -346,6 +350,7 @@ def label(data):
     return dict(enumerate(oracle.permute_and_flip(oracle.acceptance([data.count(0), data.count(1)], BASE))))
 
 
+@pytest.mark.slow
 @pytest.mark.claim("thm-keyed-assignment")
 def test_the_shipped_curators_deal_by_the_key_and_by_nothing_else():
     """Both curators, every small table in every order of its rows: their law is that of the hash of each key."""
@@ -407,6 +412,7 @@ def by_place(tree, trees=2):
     return lambda data: oracle.independent(*(tree(data[part::trees]) for part in range(trees)))
 
 
+@pytest.mark.slow
 @pytest.mark.claim(
     "cex-position-hash", verdict="refuted", evidence="exhaustive",
     constant="place mod T: exactly (2n+1)ε for a record put before n others; content: 2ε where a coin costs nothing",

@@ -240,6 +240,7 @@ def test_every_public_learner_is_here():
 # -- the same model --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.claim("lem-blocks")
 @pytest.mark.parametrize(("learner", "options"), CASES, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_blocks_give_the_model_of_the_table_in_memory(learner, options):

@@ -86,6 +86,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_all_forms_of_a_table_give_the_same_codes(form):
     X = form(TABLE)
@@ -102,6 +103,7 @@ def test_all_forms_of_a_table_give_the_same_codes(form):
     assert X.equals(before) if isinstance(X, pd.DataFrame) else np.array_equal(X, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "dtype",
     ["f2", "f4", "f8", np.longdouble, "i8", "i1", "u1", "u8", bool, ">f4", ">f8", ">i4", "U4", object],
@@ -118,6 +120,7 @@ def test_array_types(dtype, order):
         np.testing.assert_array_equal(declared.encode(table, 2).codes, [[0, 1, 1, 0], [1, 0, 1, 0]])
 
 
+@pytest.mark.slow
 def test_a_long_table_is_the_short_one_repeated():
     """Blocks of rows, and rows or columns first in memory, are no part of the answer."""
     rng = np.random.default_rng(0)
@@ -341,6 +344,7 @@ def problems(draw):
     return declared, n_bins, [list(row) for row in rows]
 
 
+@pytest.mark.slow
 @given(problems())
 @settings(max_examples=200, deadline=None)
 def test_against_a_slow_reference(problem):
@@ -360,6 +364,7 @@ TYPES = ["?", *(f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)), "f2"
 WHOLE = st.integers(-4, 6) | st.sampled_from([-(1 << 24), -130, 127, 128, 250, 300, 4090, 1 << 24, (1 << 24) + 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", TYPES)
 @given(st.lists(WHOLE | st.sampled_from([0.5, "1", "a"]), min_size=1, max_size=6, unique=True), st.data())
 @settings(max_examples=30, deadline=None)

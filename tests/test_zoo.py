@@ -459,6 +459,7 @@ def exactly(name: str):
     return zoo.replay(animal)
 
 
+@pytest.mark.slow
 @named(LEARNERS)
 def test_the_exact_engine_finds_the_loss_that_was_derived_by_hand(animal):
     audit = exactly(animal.name)
@@ -488,6 +489,7 @@ def test_a_portrait_tells_every_forest_apart():
         assert set(short) == {f"{feature}({one} {two})" for feature in "ab" for one in "01" for two in "01"}
 
 
+@pytest.mark.slow
 def test_random_trees_are_sampled_by_their_law():
     """Each cell of each tree is a count plus geometric noise; the library's own fit says the same."""
     animal = called("random trees")
@@ -514,6 +516,7 @@ def test_what_a_refund_costs_in_the_end():
     assert losses[-1] == pytest.approx(1 + math.log(2 / (1 + math.exp(-0.5))), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_third_feature_breaks_the_budget_that_was_spent_twice():
     three = Schema(categorical={name: [0, 1] for name in "abc"}, classes=[0, 1])
     one, other = ((0, 0, 1, 1), (1, 0, 0, 0), (1, 1, 1, 1)), ((0, 0, 0, 0), (0, 0, 1, 1), (1, 0, 0, 0), (1, 1, 1, 1))
@@ -531,6 +534,7 @@ def accounts(name: str):
     return greybox(animal.estimator, runs=2, max_pairs=0, random_state=0)  # the classical traps alone
 
 
+@pytest.mark.slow
 @named(LEARNERS)
 def test_the_grey_box_tells_the_broken_from_the_sound(animal):
     audit = accounts(animal.name)
@@ -567,6 +571,7 @@ def sampled(animal: zoo.Animal, n: int, events=QUICK):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @named([animal for animal in (*zoo.BROKEN, *CLASSICS, *AT_A_TENTH) if not animal.sound])
 def test_sampling_refutes_the_broken(animal):
     events = FULL if animal.name in ("SVT3", "Laplace in doubles") else QUICK
@@ -575,6 +580,7 @@ def test_sampling_refutes_the_broken(animal):
     assert audit.violated == (animal.layer != GREY_BOX), str(audit)
 
 
+@pytest.mark.slow
 @named([animal for animal in (*zoo.SOUND, *CLASSICS) if animal.sound])
 def test_sampling_lets_the_sound_pass(animal):
     audit = sampled(animal, 5_000, FULL if animal in zoo.SOUND else QUICK)
@@ -585,6 +591,7 @@ def test_sampling_lets_the_sound_pass(animal):
 # -- the table -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rows_say_who_caught_whom():
     names = "true majority", "shared noise", "one budget, two levels", "clamped"
     table = zoo.rows([*map(called, names), zoo.CLASSICS[0]], n=2_000, random_state=3)
@@ -599,6 +606,7 @@ def test_rows_say_who_caught_whom():
         assert (row["p-value"] < 0.05) == ("statistical" in row["caught by"])
 
 
+@pytest.mark.slow
 def test_same_seed_same_rows():
     animals = [called("shared noise"), called("a formula for the budget")]
     one, same, other = (zoo.rows(animals, n=500, random_state=seed) for seed in (1, 1, 2))

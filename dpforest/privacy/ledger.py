@@ -182,7 +182,8 @@ def _compose(ids, parents, kinds, cost) -> None:
         first[up[order]] = ar[group][order]  # the last write wins: the largest
         top = np.full(len(ar), -1)
         top[up[order]] = order
-        rest = np.setdiff1d(np.arange(len(group)), top[top >= 0])
+        rest = np.ones(len(group), dtype=bool)
+        rest[top[top >= 0]] = False
         np.maximum.at(second, up[rest], ar[group][rest])
         touched = np.unique(up)
         if kind == _EQUAL_SPLIT:

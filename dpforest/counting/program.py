@@ -10,12 +10,11 @@ from dpforest.counting.bits import AFTER, BLOCK, DEPTH, ENTRY, FLIP, SLOT, TREE,
 from dpforest.counting.masks import PART, SPAN, STOP, schedule
 from dpforest.counting.structure import Splits, Visit
 from dpforest.counting.tables import Planes
-from dpforest.counting.words import has_vector_popcount
+from dpforest.counting.words import VECTOR_POPCOUNT
 
 _ONE = np.uint64(1)
-# Where a processor has no instruction for eight popcounts at once, a word takes about this much longer (measured
-# with AVX2).
-_SLOWER = 1.0 if has_vector_popcount() else 2.2
+# Carry-save counters take so many times as long for a word as an instruction for eight popcounts (measured with AVX2).
+_SLOWER = 1.0 if VECTOR_POPCOUNT else 2.2
 
 
 class Program(NamedTuple):

@@ -14,6 +14,7 @@ ANDs, ORs and popcounts over a row are plain loops, which LLVM turns into vector
 
 import numpy as np
 
+from dpforest.counting.compiled import helper, kernel
 from dpforest.counting.masks import FEATURE, LOW, NEGATE, PART, SPAN, STOP, TEST
 from dpforest.counting.tables import LANES
 from dpforest.counting.words import (
@@ -23,8 +24,6 @@ from dpforest.counting.words import (
     add_octet_4,
     add_where,
     count_both,
-    helper,
-    kernel,
     moved,
     or_rows,
     pack_interval,

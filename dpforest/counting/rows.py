@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpforest.counting.compiled import helper, kernel
 from dpforest.counting.structure import Splits, Visit
 from dpforest.counting.tables import Cells
-from dpforest.counting.words import helper, kernel, moved, pointer
+from dpforest.counting.words import moved, pointer
 
 BLOCK = 2048  # rows
 _BATCH = 1 << 20  # rows that are sorted together: 12 MB for each thread

@@ -8,20 +8,12 @@ from functools import partial
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-# Numba keeps compiled kernels until their own file changes.  After a change to what is defined here, or to a constant
-# that kernels of another file use, delete the *.nbi and *.nbc files in __pycache__.
-#
-# Any: Numba, not the type checker, knows the types inside compiled code.
-operation: Any = intrinsic
-jit: Any = njit
-# Wrappers that nobody calls take as long to compile as a short function.
-helper = jit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called by kernels alone
-kernel = jit(nogil=True, no_cfunc_wrapper=True, cache=True)  # compiled on its first call, then kept on disk
+operation: Any = intrinsic  # Numba, not the type checker, knows the types inside compiled code
 
 _LANES = 64  # as many bytes as a vector register has, and as many words as eight of them have
 _BYTE, _INT, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)

@@ -182,9 +182,11 @@ def _compose(ids, parents, kinds, cost) -> None:
         first[up[order]] = ar[group][order]  # the last write wins: the largest
         top = np.full(len(ar), -1)
         top[up[order]] = order
-        rest = np.setdiff1d(np.arange(len(group)), top[top >= 0])
+        others = np.ones(len(group), dtype=bool)
+        others[top[top >= 0]] = False
+        rest = np.flatnonzero(others)
         np.maximum.at(second, up[rest], ar[group][rest])
-        touched = np.unique(up)
+        touched = np.flatnonzero(np.bincount(up, minlength=len(ar)))
         if kind == _EQUAL_SPLIT:
             parts = np.bincount(up, minlength=len(ar))
             ar[touched] += [equal_split(first[p], int(parts[p])) for p in touched]

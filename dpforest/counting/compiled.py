@@ -41,7 +41,7 @@ class _Cache(FunctionCache):
 
     def __init__(self, function):
         super().__init__(function)
-        self._cache_file = _Files(Path(self.cache_path), self._impl.filename_base, _source(function))
+        self._cache_file: Any = _Files(Path(self.cache_path), self._impl.filename_base, _source(function))
 
 
 class _Files:

@@ -59,6 +59,7 @@ $(VENV)/.lock: requirements.txt | $(PY)
 
 $(VENV)/.package: pyproject.toml $(VENV)/.lock
 	$(PY) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PY) -m dpforest.counting
 	@touch $@
 
 spark: env ## add Spark to the environment (half a gigabyte; it runs on Java 17)

@@ -36,7 +36,7 @@ from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.privacy import Ledger, UnprovenPrivacyWarning
 from dpforest.schema import Schema
-from dpforest.tree import Growth, grow_chosen, random_cuts
+from dpforest.tree import CutPool, Growth, grow_chosen, random_cuts
 
 __all__ = [
     "Table",
@@ -184,10 +184,10 @@ def greedy_forest(table: Table, ordered_cuts: bool = False, epsilon: float = 1.0
     if table.regression:
         n_values, score, ask = 2, scores.between, curator.sum_masses
     growth = Growth(TREES, schema.n_features, n_values, ledger, "sequential")
-    ordered = np.array([ordered_cuts or name in schema.numeric for name in schema.columns])
+    pool = CutPool(chance, sizes, [ordered_cuts or name in schema.numeric for name in schema.columns])
     grow_chosen(
         growth, curator, Shares("uniform", epsilon / TREES, DEPTH + 1), score=score, mechanism="permute-and-flip",
-        draw=lambda nodes: random_cuts(chance, sizes, ordered, len(nodes), 4),
+        draw=lambda nodes: random_cuts(chance, pool, len(nodes), 4),
         settle=lambda leaves, share: growth.settle(leaves, ask(growth, leaves.nodes, leaves.scopes, share)),
     )  # fmt: skip
     return growth.release()

@@ -124,6 +124,16 @@ def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
     return np.divide(top, bottom, out=np.zeros(np.broadcast_shapes(top.shape, bottom.shape)), where=bottom != 0)
 
 
+def _total(counts: np.ndarray) -> np.ndarray:
+    """Sum over the last axis, the same to the last bit; a few terms are added one after the other, as NumPy does."""
+    if not 0 < counts.shape[-1] < 8:
+        return counts.sum(axis=-1)
+    total = counts[..., 0].copy()
+    for term in range(1, counts.shape[-1]):
+        total += counts[..., term]
+    return total
+
+
 def _moments(moments: np.ndarray) -> np.ndarray:
     """Count, sum and sum of squares, each of shape (..., children)."""
     if moments.shape[-1] != 3:
@@ -140,8 +150,8 @@ def _two_moments(moments: np.ndarray) -> np.ndarray:
 
 def _child_impurity(counts: np.ndarray) -> np.ndarray:
     """Count-weighted Gini impurity of each child, ``n - sum of squared counts / n``."""
-    size = counts.sum(axis=-1)
-    return size - _ratio((counts**2).sum(axis=-1), size)
+    size = _total(counts)
+    return size - _ratio(_total(counts**2), size)
 
 
 def _gini(counts):

@@ -1,5 +1,10 @@
 """Every query of dpforest.counting against a recount that follows the records down the trees, one Boolean for each."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,6 +14,7 @@ from dpforest.counting.structure import Splits
 from dpforest.counting.threads import pieces_of
 
 ENGINES = ["rows", "bits", "auto"]
+ROOT = Path(__file__).parent.parent
 
 
 # -- the recount, and random input -----------------------------------------------------------------------------------
@@ -753,3 +759,58 @@ def test_splits_of_anything_with_the_six_arrays():
     np.testing.assert_array_equal(
         counting.apply(case.codes, Growth(case.splits)), counting.apply(case.codes, case.splits)
     )
+
+
+# -- other processors, and what is kept on disk ----------------------------------------------------------------------
+
+CARRIED = """
+from tests.test_counting import Case, recount
+from dpforest.counting.words import VECTOR_POPCOUNT
+assert not VECTOR_POPCOUNT
+for seed, options in enumerate([
+    {"n_rows": 70, "n_classes": 2}, {"n_rows": 4096, "n_classes": 2}, {"n_rows": 13000, "n_classes": 3},
+    {"n_rows": 5000, "n_classes": 12}, {"n_rows": 12289, "n_classes": 40, "n_candidates": 4},
+]):
+    case = Case(seed, **options)
+    for mine, exact in zip(case.ask(engine="bits"), recount(case), strict=True):
+        assert (mine == exact).all(), (seed, options)
+print("counted")
+"""
+
+
+def in_a_child(code, **environment):
+    """What a fresh process prints."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, env=os.environ | environment, text=True,
+        capture_output=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_carry_save_counters_count_the_same():
+    """The processor of the least common denominator has no vector popcount; its answers are the recount's."""
+    assert in_a_child(CARRIED, NUMBA_CPU_NAME="generic") == ["counted"]
+
+
+KERNEL = (
+    "from dpforest.counting.compiled import kernel\nfrom one import one\n\n@kernel\ndef two():\n    return 2 * one()\n"
+)
+ONE = "from dpforest.counting.compiled import helper\n\n@helper\ndef one():\n    return {}\n"
+CALL = "import sys; sys.path.insert(0, {!r}); from two import two; print(two(), sum(two.stats.cache_hits.values()))"
+
+
+def test_a_kernel_is_kept_until_any_file_beside_it_changes(tmp_path):
+    """Also where the file that changed is another one, of the same size and time; and for one processor each."""
+    (tmp_path / "two.py").write_text(KERNEL)
+    (tmp_path / "one.py").write_text(ONE.format(1))
+    time = (tmp_path / "one.py").stat().st_mtime_ns
+    call, quiet = CALL.format(str(tmp_path)), {"PYTHONDONTWRITEBYTECODE": "1"}
+    assert in_a_child(call, **quiet) == ["2", "0"]
+    assert in_a_child(call, **quiet) == ["2", "1"]
+    assert in_a_child(call, NUMBA_CPU_NAME="generic", **quiet) == ["2", "0"]
+    assert in_a_child(call, **quiet) == ["2", "1"]
+    (tmp_path / "one.py").write_text(ONE.format(3))
+    os.utime(tmp_path / "one.py", ns=(time, time))
+    assert in_a_child(call, **quiet) == ["6", "0"]
+    assert in_a_child(call, **quiet) == ["6", "1"]

@@ -17,7 +17,7 @@ from dpforest import scores
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import CALIBRATIONS, STOP, Curator
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
-from dpforest.tree import Growth, random_masks
+from dpforest.tree import CutPool, Growth
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 
@@ -78,7 +78,8 @@ class World:
             features = rng.integers(3, size=len(split))
             binary = rng.random(len(split)) < 0.5
             arities = np.where(binary, 2, self.cardinalities[features])
-            masks = random_masks(Seeded(seed), self.cardinalities[features], rng.random(len(split)) < 0.5)
+            pool = CutPool(Seeded(seed), self.cardinalities, rng.random(3) < 0.5)
+            masks = pool.draw(Seeded(seed), features)
             self.growth.branch(split, features, arities, masks=masks, binary=binary, reuse=True)
         self.nodes = rng.permutation(np.flatnonzero(self.growth.feature < 0)).astype(np.int64)
         self.scopes = self.ledger.open("asked", np.zeros(len(self.nodes), dtype=int))

@@ -15,7 +15,7 @@ from dpforest.chance import Seeded
 from dpforest.curator import STOP, Curator
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
 from dpforest.schema import TARGET_LEVELS
-from dpforest.tree import Growth, random_cuts
+from dpforest.tree import CutPool, Growth, random_cuts
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 
@@ -68,7 +68,8 @@ def test_candidates_are_chosen_by_a_recount(name, with_stop):
     }[name]  # fmt: skip
     for seed in range(4):
         world = world_of_targets(seed, assigned=seed % 2 == 1)
-        features, masks = random_cuts(Seeded(seed), world.cardinalities, np.ones(3, bool), len(world.nodes), 2, 2)
+        pool = CutPool(Seeded(seed), world.cardinalities, np.ones(3, bool))
+        features, masks = random_cuts(Seeded(seed), pool, len(world.nodes), 2, 2)
         world.curator.choose_candidate(
             world.growth, world.nodes, world.scopes, features, masks, 1.0, score=score,
             mechanism="exponential", stop_margin=2.0 if with_stop else None,
@@ -171,7 +172,7 @@ def test_stop_wins_in_empty_nodes_and_a_clear_cut_where_it_pays():
     growth = Growth(1, 1, 2, ledger, "sequential")
     for n, expected in ((1, 0), (2, STOP)):  # both children of the cut are pure: nothing is left to gain, but
         frontier = growth.frontier  # only small nodes stop for sure
-        features, masks = random_cuts(Seeded(n), curator.cardinalities, np.ones(1, bool), len(frontier), 1)
+        features, masks = random_cuts(Seeded(n), CutPool(Seeded(n), [2], [True]), len(frontier), 1)
         choice = curator.choose_candidate(
             growth, frontier.nodes, frontier.scopes, features, masks, 1.0 if n == 1 else 1e-3, score=scores.between,
             mechanism="permute-and-flip", stop_margin=6.0,

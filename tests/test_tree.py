@@ -22,7 +22,7 @@ from dpforest.chance import Seeded, outcomes
 from dpforest.counting import Splits
 from dpforest.curator import Curator
 from dpforest.privacy import RELATIONS, Ledger
-from dpforest.tree import Forest, Growth, grow_chosen, grow_random, random_cuts, random_masks
+from dpforest.tree import POOL, CutPool, Forest, Growth, grow_chosen, grow_random, random_cuts
 
 CLASSES = 3
 
@@ -44,7 +44,7 @@ def grow(seed: int, *, levels: int = 4, trees: int = 2, features: int = 4, reuse
         split = frontier[inner]
         chosen = np.array([rng.choice(np.flatnonzero(row)) for row in split.unused], dtype=int)
         binary = rng.random(len(split)) < 0.4
-        masks = random_masks(Seeded(seed), cardinalities[chosen], rng.random(len(split)) < 0.5)
+        masks = CutPool(Seeded(seed), cardinalities, rng.random(features) < 0.5).draw(Seeded(seed), chosen)
         growth.branch(
             split, chosen, np.where(binary, 2, cardinalities[chosen]), masks=masks, binary=binary, reuse=reuse
         )
@@ -287,7 +287,9 @@ def codes_of(mask) -> tuple[int, ...]:
 
 def law_of_masks(size: int, ordered: bool) -> dict:
     law = defaultdict(Fraction)
-    for masks, probability in outcomes(lambda chance: random_masks(chance, [size], np.array([ordered]))):
+    for masks, probability in outcomes(
+        lambda chance: CutPool(chance, [size], [ordered]).draw(chance, np.zeros(1, int))
+    ):
         law[codes_of(masks[0])] += Fraction(probability).limit_denominator(10**6)
     return dict(law)
 
@@ -323,20 +325,36 @@ class Fixed:
 @pytest.mark.parametrize("size", [62, 63, 64, 65, 128, 129, 255, 256])
 def test_wide_ranges_keep_to_their_codes(size):
     for largest in (False, True):
-        cut, subset = (codes_of(mask) for mask in random_masks(Fixed(largest), [size, size], np.array([True, False])))
+        pool = CutPool(Fixed(largest), [size, size], [True, False])
+        cut, subset = (codes_of(mask) for mask in pool.draw(Fixed(largest), np.arange(2)))
         assert cut == (tuple(range(size - 1, size)) if largest else tuple(range(1, size)))
         wide = size - 1 > 62  # several words, and emptiness too rare to exclude
         assert subset == (tuple(range(1, size)) if largest else () if wide else (1,))
-    masks = random_masks(Seeded(0), np.full(200, size), np.zeros(200, dtype=bool))
+    masks = CutPool(Seeded(0), np.full(200, size), np.zeros(200, dtype=bool)).draw(Seeded(0), np.arange(200))
     tally = Counter(code for mask in masks for code in codes_of(mask))
     assert set(tally) == set(range(1, size))
     assert all(60 < count < 140 for count in tally.values())  # six standard deviations around 100
 
 
 def test_a_mixture_of_ranges_keeps_its_order():
-    masks = random_masks(Fixed(True), [3, 1, 2, 3, 2], np.array([True, True, False, False, True]))
+    pool = CutPool(Fixed(True), [3, 1, 2, 3, 2], [True, True, False, False, True])
+    masks = pool.draw(Fixed(True), np.arange(5))
     assert [codes_of(mask) for mask in masks] == [(2,), (), (1,), (1, 2), (1,)]
-    assert random_masks(Fixed(True), [], np.array([], dtype=bool)).shape == (0, 4)
+    assert pool.draw(Fixed(True), np.array([], dtype=int)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("size", [6, 7, 40])
+def test_trees_share_a_pool_of_divisions_where_there_are_more(size):
+    """All of them up to 32, else 32 that were drawn before; seen alone, each is drawn from all."""
+    chance = Seeded(0)
+    found = Counter(codes_of(mask) for mask in CutPool(chance, [size], [False]).draw(chance, np.zeros(5000, int)))
+    assert len(found) == 31 if size == 6 else 16 < len(found) <= POOL
+    tally = Counter()
+    for seed in range(400):
+        chance = Seeded(seed)
+        tally.update(codes_of(CutPool(chance, [size], [False]).draw(chance, np.zeros(1, int))[0]))
+    assert set(tally) == set(range(1, size))
+    assert all(140 < count < 270 for count in tally.values())  # six standard deviations of 10 around 200 to 207
 
 
 @pytest.mark.parametrize(("size", "each"), [(1, 1), (2, 1), (1, 2), (3, 1)])
@@ -345,7 +363,9 @@ def test_random_candidates_are_different_features_each_with_cuts_of_its_own(size
     cardinalities, ordered = np.array([3, 4, 1]), np.array([True, False, True])
     ways = [[(1, 2), (2,)], [c for k in (1, 2, 3) for c in combinations((1, 2, 3), k)], [()]]
     law = defaultdict(float)
-    for (features, masks), p in outcomes(lambda chance: random_cuts(chance, cardinalities, ordered, 1, size, each)):
+    for (features, masks), p in outcomes(
+        lambda chance: random_cuts(chance, CutPool(chance, cardinalities, ordered), 1, size, each)
+    ):
         assert (features.shape, features.dtype, masks.shape) == ((1, size * each), np.int32, (1, size * each, 4))
         law[tuple(features[0].tolist()), tuple(map(codes_of, masks[0]))] += p
     subsets = list(combinations(range(3), size))
@@ -360,12 +380,12 @@ def test_random_candidates_are_different_features_each_with_cuts_of_its_own(size
 def test_the_candidates_of_the_nodes_are_independent():
     law = defaultdict(float)
     for (features, masks), p in outcomes(
-        lambda chance: random_cuts(chance, np.array([3, 2]), np.array([True, True]), 2, 1)
+        lambda chance: random_cuts(chance, CutPool(chance, [3, 2], [True, True]), 2, 1)
     ):
         law[tuple((int(f), codes_of(m)) for f, m in zip(features[:, 0], masks[:, 0], strict=True))] += p
     one = {(0, (1, 2)): 1 / 4, (0, (2,)): 1 / 4, (1, (1,)): 1 / 2}
     assert law == pytest.approx({(a, b): one[a] * one[b] for a in one for b in one})
-    features, masks = random_cuts(Seeded(0), np.array([3, 2]), np.array([True, True]), 0, 2, 3)
+    features, masks = random_cuts(Seeded(0), CutPool(Seeded(0), [3, 2], [True, True]), 0, 2, 3)
     assert (features.shape, masks.shape) == ((0, 6), (0, 6, 4))
 
 
@@ -410,8 +430,8 @@ def grown_by_choice(curator, growth, plan, cuts: int, **options) -> list:
         growth.settle(leaves, np.ones((len(leaves), 2), dtype=np.int64))
 
     def draw(nodes):
-        ordered = np.ones(len(curator.cardinalities), bool)
-        return random_cuts(Seeded(1), curator.cardinalities, ordered, len(nodes), 1, cuts)
+        pool = CutPool(Seeded(1), curator.cardinalities, np.ones(len(curator.cardinalities), bool))
+        return random_cuts(Seeded(1), pool, len(nodes), 1, cuts)
 
     grow_chosen(
         growth, curator, plan, draw, settle, score=scores.gini, mechanism="permute-and-flip", **options,

@@ -14,14 +14,16 @@ ANDs, ORs and popcounts over a row are plain loops, which LLVM turns into vector
 
 import numpy as np
 
+from dpforest.counting.compiled import helper, kernel
 from dpforest.counting.masks import FEATURE, LOW, NEGATE, PART, SPAN, STOP, TEST
 from dpforest.counting.tables import LANES
 from dpforest.counting.words import (
+    TURN,
+    VECTOR_POPCOUNT,
     add_octet,
     add_octet_4,
     add_where,
-    helper,
-    kernel,
+    count_both,
     moved,
     or_rows,
     pack_interval,
@@ -89,11 +91,17 @@ def _make(bits, first, chosen, begin, end, tests, parts, codes, n_rows, n):
 
 
 @helper
+def _words(n):
+    """Words of a node's bitmap; those after the first ``n`` bits are zero, so that counters may take many at a time."""
+    return (n + 64 * TURN - 1) // (64 * TURN) * TURN
+
+
+@helper
 def _root(row, n, assignment, tree):
     """Bitmap of the records that the tree may see (all of them, where ``tree`` is negative); whether there is one."""
     some = _NONE
-    for i in range((n + 63) >> 6):
-        word = _ALL if 64 * i + 64 <= n else (_ONE << np.uint64(n & 63)) - _ONE
+    for i in range(_words(n)):
+        word = _ALL if 64 * i + 64 <= n else (_ONE << np.uint64(n & 63)) - _ONE if 64 * i < n else _NONE
         if tree >= 0:
             word = _NONE
             for j in range(min(64, n - 64 * i)):
@@ -120,11 +128,13 @@ def _enter(entry, here, bits, rows, assignment, assigned, n):
     if entry[TREE] >= 0:
         return _root(here, n, assignment, np.int64(entry[TREE] if assigned else -1))
     edge = moved(bits, rows[entry[USE]] * WORDS)
-    return _both(here, moved(here, -WORDS), edge, np.uint64(entry[FLIP]), (n + 63) >> 6)
+    return _both(here, moved(here, -WORDS), edge, np.uint64(entry[FLIP]), _words(n))
 
 
 @helper
 def _count(a, b, words):
+    if not VECTOR_POPCOUNT:
+        return count_both(a, b, words)
     total = _NONE
     for i in range(words):
         total += popcount(a[i] & b[i])
@@ -132,19 +142,13 @@ def _count(a, b, words):
 
 
 @helper
-def _both_counted(row, a, b, words):
-    """Bitmap of the records in ``a`` and in ``b``, and how many they are."""
-    total = _NONE
-    for i in range(words):
-        word = a[i] & b[i]
-        row[i] = word
-        total += popcount(word)
-    return np.int64(total)
-
-
-@helper
 def _count_2x4(p, q, a, b, c, d, words, to_p, to_q, step):
     """Counts of two planes by four tests at once, six loads for eight counts; added to ``to_p`` and ``to_q``."""
+    if not VECTOR_POPCOUNT:
+        for k, row in enumerate((a, b, c, d)):
+            to_p[step * k] += count_both(p, row, words)
+            to_q[step * k] += count_both(q, row, words)
+        return
     pa, pb, pc, pd, qa, qb, qc, qd = _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE
     for i in range(words):
         pa += popcount(p[i] & a[i])
@@ -184,7 +188,7 @@ def count(
     labelled = moved(planes, (4 if n_octets > 0 else n_runs) * WORDS)  # in the block
     for begin in range(first, last, BLOCK):
         n = min(BLOCK, last - begin)
-        words = (n + 63) >> 6
+        words = _words(n)
         block, own = moved(pointer(codes), begin), moved(pointer(assignment), begin)
         _make(
             bits, np.int64(0), pointer(kept), np.int64(0), kept.size, pointer(tests), pointer(parts), block, n_rows, n
@@ -225,10 +229,9 @@ def count(
                     y, z = moved(bits, candidate[k + 2] * WORDS), moved(bits, candidate[k + 3] * WORDS)
                     to = moved(pointer(ones), (slot * n_candidates + k) * n_planes)
                     if n_octets > 0:
-                        to[0] += _both_counted(planes, here, w, words)
-                        to[n_planes] += _both_counted(moved(planes, WORDS), here, x, words)
-                        to[2 * n_planes] += _both_counted(moved(planes, 2 * WORDS), here, y, words)
-                        to[3 * n_planes] += _both_counted(moved(planes, 3 * WORDS), here, z, words)
+                        for i, row in enumerate((w, x, y, z)):
+                            _both(moved(planes, i * WORDS), here, row, _NONE, words)
+                            to[i * n_planes] += _count(here, row, words)
                         for octet in range(n_octets):
                             eight = moved(labelled, LANES * octet * WORDS)
                             add_octet_4(eight, planes, WORDS, words, moved(to, 1 + LANES * octet), n_planes)

@@ -10,12 +10,11 @@ from dpforest.counting.bits import AFTER, BLOCK, DEPTH, ENTRY, FLIP, SLOT, TREE,
 from dpforest.counting.masks import PART, SPAN, STOP, schedule
 from dpforest.counting.structure import Splits, Visit
 from dpforest.counting.tables import Planes
-from dpforest.counting.words import has_vector_popcount
+from dpforest.counting.words import VECTOR_POPCOUNT
 
 _ONE = np.uint64(1)
-# Where a processor has no instruction for eight popcounts at once, a word takes about this much longer (measured
-# with AVX2).
-_SLOWER = 1.0 if has_vector_popcount() else 2.2
+# Carry-save counters take so many times as long for a word as an instruction for eight popcounts (measured with AVX2).
+_SLOWER = 1.0 if VECTOR_POPCOUNT else 2.2
 
 
 class Program(NamedTuple):
@@ -98,6 +97,18 @@ def room(plan: Program, more: int) -> np.ndarray:
     return raw[skip : skip + n_rows * WORDS]
 
 
+def least_cost(order: Visit, slots, n_rows: int, n_trees: int) -> float:
+    """A part of :func:`cost` that is known without preparing: one AND per entry."""
+    n_entries = len(order.node)
+    n_words = -(-n_rows // 64)
+    return _SLOWER * 0.09 * n_words * n_entries * _reached(n_entries - int((slots[order.node] >= 0).sum()), n_trees)
+
+
+def _reached(n_inner: int, n_trees: int) -> float:
+    """Share of the entries that some record of a block reaches; the more inner nodes a tree has, the fewer."""
+    return 1 / (1 + (n_inner / max(n_trees, 1) / 1024) ** 0.5)
+
+
 def cost(plan: Program, n_rows: int, n_trees: int, planes: Planes | None, assigned: bool) -> float:
     """Estimated nanoseconds of one thread: loops over a bitmap, times what starting one and each of its words takes.
 
@@ -116,8 +127,7 @@ def cost(plan: Program, n_rows: int, n_trees: int, planes: Planes | None, assign
         n_planes, n_eights = n_slots + 4 * n_fours, n_octets * (n_slots + 4 * n_fours)
     else:
         n_planes, n_tiles = n_slots * (n_runs + 1 + (n_runs if n_fours else 0)), n_fours * (n_runs // 2 + 1)
-    # The more inner nodes a tree has, the more of them no record of a block reaches; their children are passed over.
-    reached = 1 / (1 + ((n_entries - n_slots) / max(n_trees, 1) / 1024) ** 0.5)
+    reached = _reached(n_entries - n_slots, n_trees)
     loops = reached * (n_entries + n_planes + n_tiles + n_eights / 4 + n_sums) + n_parts / 4 + n_packed
     per_word = reached * (0.09 * n_entries + 0.05 * n_planes + 0.6 * n_tiles + 0.5 * n_eights + 0.1 * n_sums)
     per_word += 0.045 * n_parts + 0.6 * n_packed + 40 * n_octets + (6.0 * n_trees if assigned else 0)

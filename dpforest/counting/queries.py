@@ -324,6 +324,8 @@ def _program(engine, row_cost, splits, order, slots, n_features, features, masks
         raise ValueError(f"engine must be 'auto', 'rows' or 'bits', not {engine!r}")
     if engine == "rows" or (engine == "auto" and row_cost < _PREPARING):
         return None
+    if engine == "auto" and row_cost < program.least_cost(order, slots, n_rows, len(splits.roots)):
+        return None
     plan = program.prepare(splits, order, slots, n_features, features, masks)
     if engine == "auto" and row_cost < program.cost(plan, n_rows, len(splits.roots), planes, assigned):
         return None

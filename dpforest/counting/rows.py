@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpforest.counting.structure import Splits, Visit
+from dpforest.counting.compiled import helper, kernel
+from dpforest.counting.structure import Splits, Visit, frozen
 from dpforest.counting.tables import Cells
-from dpforest.counting.words import helper, kernel, moved, pointer
+from dpforest.counting.words import moved, pointer
 
 BLOCK = 2048  # rows
 _BATCH = 1 << 20  # rows that are sorted together: 12 MB for each thread
@@ -47,7 +48,9 @@ def walk(splits: Splits, order: Visit, slots, assigned: bool) -> Walk:
     nodes = np.full((splits.n_nodes + 1, NODE), -1, dtype=np.int32)
     nodes[:-1, FEATURE], nodes[:-1, FIRST], nodes[:-1, MULTIWAY] = splits.feature, splits.first_child, splits.multiway
     nodes[order.node[wanted], LOCAL] = (before[:-1] - origin)[wanted]
-    return Walk(nodes, splits.mask, splits.roots, height, before[start], slots[order.node[wanted]])
+    # records of a tree in which nothing is wanted need not walk
+    roots = np.where(np.diff(before[order.start]) > 0, splits.roots, np.int32(splits.n_nodes))
+    return Walk(nodes, splits.mask, frozen(roots), height, before[start], slots[order.node[wanted]])
 
 
 def pattern_width(path: Walk, n_candidates: int, cells: Cells) -> int:

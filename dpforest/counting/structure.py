@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpforest.counting.words import kernel
+from dpforest.counting.compiled import kernel
 
 _DTYPES = {
     "feature": np.int32,

@@ -4,33 +4,31 @@ LLVM knows how to do them on every processor; with AVX-512 they are ``vpopcntq``
 (64 codes to one word) and masked adds.  Callers keep the indices within bounds: nothing is checked here.
 """
 
+from functools import partial
 from typing import Any
 
-from llvmlite import binding, ir
-from numba import njit, types
+from llvmlite import ir
+from numba import types
 from numba.core import cgutils
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-# Numba keeps compiled kernels until their own file changes.  After a change to what is defined here, or to a constant
-# that kernels of another file use, delete the *.nbi and *.nbc files in __pycache__.
-#
-# Any: Numba, not the type checker, knows the types inside compiled code.
-operation: Any = intrinsic
-jit: Any = njit
-# Wrappers that nobody calls take as long to compile as a short function.
-helper = jit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called by kernels alone
-kernel = jit(nogil=True, no_cfunc_wrapper=True, cache=True)  # compiled on its first call, then kept on disk
+operation: Any = intrinsic  # Numba, not the type checker, knows the types inside compiled code
 
 _LANES = 64  # as many bytes as a vector register has, and as many words as eight of them have
 _BYTE, _INT, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
 def has_vector_popcount() -> bool:
-    """Whether this processor counts the ones of eight words in one instruction."""
-    try:
-        return bool(binding.get_host_cpu_features().get("avx512vpopcntdq", False))
-    except RuntimeError:  # LLVM does not know this processor
-        return False
+    """Whether Numba writes code for a processor that counts the ones of eight words in one instruction."""
+    *_, features = cpu_target.target_context.codegen().magic_tuple()
+    return "+avx512vpopcntdq" in features.split(",")
+
+
+#: Whether to count ones by that instruction, else by carry-save counters (:func:`count_both`).
+VECTOR_POPCOUNT = has_vector_popcount()
+_DIGITS = 4  # of a carry-save counter, which takes 16 registers at a time
+TURN = 1 if VECTOR_POPCOUNT else 4 << _DIGITS  # words that are counted at a time
 
 
 def _splat(builder, scalar, lanes=_LANES):
@@ -114,6 +112,74 @@ def pack_octet(typing_context, row, labels, n, member):
     return types.void(row, labels, types.intp, member), build
 
 
+def _add_up(builder, words, reads, vector):
+    """Number of ones of ``read(i)``, i < words, in each lane, for each of the ``reads``."""
+    kind = ir.FunctionType(vector, [vector])
+    popcounts = cgutils.get_or_insert_function(builder.module, kind, f"llvm.ctpop.v{vector.count}i64")
+    totals = [cgutils.alloca_once(builder, vector) for _ in reads]
+    for total in totals:
+        builder.store(ir.Constant(vector, None), total)
+
+    def add(total, ones, weight=1):
+        more = builder.mul(builder.call(popcounts, [ones]), ir.Constant(vector, [weight] * vector.count))
+        builder.store(builder.add(builder.load(total), more), total)
+
+    if VECTOR_POPCOUNT:
+        with cgutils.for_range_slice(builder, words.type(0), words, words.type(1)) as (i, _):
+            for total, read in zip(totals, reads, strict=True):
+                add(total, read(i))
+        return [builder.load(total) for total in totals]
+    turn = words.type(1 << _DIGITS)
+    for total, read in zip(totals, reads, strict=True):
+        digits = [cgutils.alloca_once(builder, vector) for _ in range(_DIGITS)]
+        for digit in digits:
+            builder.store(ir.Constant(vector, None), digit)
+        with cgutils.for_range_slice(builder, words.type(0), words, turn) as (i, _):
+            add(total, _carry(builder, read, i, digits), 1 << _DIGITS)
+        for level, digit in enumerate(digits):
+            add(total, builder.load(digit), 1 << level)
+    return [builder.load(total) for total in totals]
+
+
+def _carry(builder, read, first, digits):
+    """Add ``2 ** len(digits)`` words to the bitwise counter of these binary digits, lowest first; what is carried."""
+    if not digits:
+        return read(first)
+    *low, top = digits
+    half = first.type(1 << len(low))
+    b, c = _carry(builder, read, first, low), _carry(builder, read, builder.add(first, half), low)
+    a = builder.load(top)
+    differ = builder.xor(a, b)
+    builder.store(builder.xor(differ, c), top)
+    return builder.or_(builder.and_(a, b), builder.and_(differ, c))
+
+
+@operation
+def count_both(typing_context, a, b, words):
+    """Number of ones of ``a[i] & b[i]``, i < words, a multiple of TURN, by Harley and Seal's carry-save counter.
+
+    Without an instruction for eight popcounts, a popcount is some nine instructions.  A full adder of bitmaps is five
+    and makes two words of three: of 16 words, one is left that counts sixteenfold, and has its ones counted.
+    """
+
+    def build(context, builder, signature, arguments):
+        a, b, words = arguments
+        vector = ir.VectorType(_WORD, 4)
+
+        def read(i):
+            at = builder.mul(i, i.type(4))
+            places = (builder.bitcast(builder.gep(row, [at]), vector.as_pointer()) for row in (a, b))
+            return builder.and_(*(builder.load(place, align=8) for place in places))
+
+        (lanes,) = _add_up(builder, builder.udiv(words, words.type(4)), [read], vector)
+        total = builder.extract_element(lanes, ir.Constant(_INT, 0))
+        for lane in range(1, 4):
+            total = builder.add(total, builder.extract_element(lanes, ir.Constant(_INT, lane)))
+        return total
+
+    return types.int64(a, b, types.intp), build
+
+
 def _octets(n_masks: int):
     """The operation that counts eight planes by ``n_masks`` bitmaps at once."""
 
@@ -127,22 +193,18 @@ def _octets(n_masks: int):
         def build(context, builder, signature, arguments):
             planes, masks, stride, words, to, step = arguments
             vector = ir.VectorType(_WORD, 8)
-            kind = ir.FunctionType(vector, [vector])
-            popcounts = cgutils.get_or_insert_function(builder.module, kind, "llvm.ctpop.v8i64")
-            totals = [cgutils.alloca_once(builder, vector) for _ in range(n_masks)]
-            for total in totals:
-                builder.store(ir.Constant(vector, None), total)
-            with cgutils.for_range_slice(builder, words.type(0), words, words.type(1)) as (i, _):
-                place = builder.gep(planes, [builder.mul(i, words.type(8))])
+
+            def read(i, k):
+                place = builder.gep(planes, [builder.mul(i, i.type(8))])
                 eight = builder.load(builder.bitcast(place, vector.as_pointer()), align=8)
-                for k, total in enumerate(totals):
-                    mask = builder.load(builder.gep(masks, [builder.add(i, builder.mul(stride, stride.type(k)))]))
-                    ones = builder.call(popcounts, [builder.and_(eight, _splat(builder, mask, 8))])
-                    builder.store(builder.add(builder.load(total), ones), total)
-            for k, total in enumerate(totals):
+                mask = builder.load(builder.gep(masks, [builder.add(i, builder.mul(stride, stride.type(k)))]))
+                return builder.and_(eight, _splat(builder, mask, 8))
+
+            reads = [partial(read, k=k) for k in range(n_masks)]
+            for k, ones in enumerate(_add_up(builder, words, reads, vector)):
                 place = builder.gep(to, [builder.mul(step, step.type(k))])
                 place = builder.bitcast(place, vector.as_pointer())
-                builder.store(builder.add(builder.load(place, align=8), builder.load(total)), place, align=8)
+                builder.store(builder.add(builder.load(place, align=8), ones), place, align=8)
             return context.get_dummy_value()
 
         return types.void(planes, masks, types.intp, types.intp, to, types.intp), build

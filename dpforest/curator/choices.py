@@ -63,6 +63,7 @@ class Choices(Records):
         counts, parts = self._occupied(splits, nodes)
         histograms = None
         for few in parts:
+            del histograms  # before there are others: two parts would take twice the memory
             histograms = self._histograms(splits, nodes[few], allowed[few])
             counts[few] = self._of_nodes(histograms, allowed[few])
             utility[few, 1:] = self._feature_scores(self._in_units(histograms), allowed[few], score)

@@ -11,6 +11,7 @@ import numpy as np
 from dpforest import counting
 from dpforest.arithmetic import exp
 from dpforest.chance import Chance
+from dpforest.counting.threads import check_threads, in_threads
 from dpforest.curator.known import Known
 from dpforest.moments import Design
 from dpforest.privacy import Ledger, claim
@@ -25,6 +26,7 @@ WEIGHTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "logistic": lambda margin: 2 / (1 + exp(np.minimum(margin, 700))),
 }
 
+_WORTH_THREADS = 1 << 18  # cells of histograms that are scored by several threads
 _POWERS = np.arange(256)[:, None] ** np.arange(3)  # of the target's codes
 _UNITS = np.array([1.0, TARGET_LEVELS, TARGET_LEVELS**2])
 
@@ -322,9 +324,14 @@ class Records:
     def _feature_scores(self, histograms, allowed, score) -> np.ndarray:
         """Score of the multiway split of each node on each allowed feature, -inf elsewhere."""
         utility = np.full(allowed.shape, -np.inf)
-        for feature in np.flatnonzero(allowed.any(axis=0)):
-            counts = histograms[:, self._offsets[feature] : self._offsets[feature + 1]]
-            utility[:, feature] = np.where(allowed[:, feature], score(counts), -np.inf)
+
+        def fill(features):
+            for feature in features:
+                counts = histograms[:, self._offsets[feature] : self._offsets[feature + 1]]
+                utility[:, feature] = np.where(allowed[:, feature], score(counts), -np.inf)
+
+        threads = check_threads(self._n_jobs) if histograms.size > _WORTH_THREADS else 1
+        in_threads(fill, np.flatnonzero(allowed.any(axis=0)).tolist(), threads)
         return utility
 
     def _cut_scores(self, histograms, allowed, score) -> np.ndarray:

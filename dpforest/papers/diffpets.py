@@ -28,7 +28,18 @@ from dpforest.estimators import (
 from dpforest.mechanisms import SELECTIONS, exponential
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
 from dpforest.schema import TARGET_LEVELS
-from dpforest.tree import MAX_NODES, Frontier, Growth, cut_masks, grow_chosen, one_vote, pure, random_cuts, votes
+from dpforest.tree import (
+    MAX_NODES,
+    CutPool,
+    Frontier,
+    Growth,
+    cut_masks,
+    grow_chosen,
+    one_vote,
+    pure,
+    random_cuts,
+    votes,
+)
 
 __all__ = ["DiffPETsClassifier", "DiffPETsRegressor"]
 
@@ -60,10 +71,11 @@ class _DiffPETs(PrivateEstimator):
             shares = budgets.Shares("uniform", share / 2, depth)
         else:
             shares = budgets.Shares("aligned-uniform", share, depth, self.leaf_share, self.level_ratio)
-        ordered = np.array([published or name in schema.numeric for name in schema.columns])
+        ordered = [published or name in schema.numeric for name in schema.columns]
+        pool = CutPool(chance, curator.cardinalities, ordered)
         grow_chosen(
             growth, curator, shares,
-            draw=lambda inner: self._candidates(curator, chance, growth, inner, ordered),
+            draw=lambda inner: self._candidates(curator, chance, growth, inner, pool),
             settle=lambda leaves, left: self._settle(growth, curator, leaves, left),
             finished=(lambda frontier: self._finished(curator, growth, frontier)) if published else None,
             score=self._score(), mechanism="exponential" if published else self.selection,
@@ -72,12 +84,10 @@ class _DiffPETs(PrivateEstimator):
         )  # fmt: skip
         return growth.release(self._half_weight(shares.leaf(depth, stopped=False)))
 
-    def _candidates(self, curator, chance, growth, inner: Frontier, ordered):
+    def _candidates(self, curator, chance, growth, inner: Frontier, pool: CutPool):
         """Binary candidates of each node: random features, each at a random cut."""
-        size = n_candidates(self._option("max_features"), len(ordered))
-        features, masks = random_cuts(
-            chance, curator.cardinalities, ordered, len(inner), size, self._option("cuts_per_feature")
-        )  # fmt: skip
+        size = n_candidates(self._option("max_features"), pool.n_features)
+        features, masks = random_cuts(chance, pool, len(inner), size, self._option("cuts_per_feature"))
         if self.variant == "published":
             what, where = VALUES
             occur = curator.peek_codes(growth, inner.nodes, what=what, where=where)

@@ -19,7 +19,7 @@ from dpforest.boosted import BoostedForest, PrivateBoostedClassifier, adaboost, 
 from dpforest.cart import Cuts, best_splits, weakest_links
 from dpforest.estimators import MAX_DEPTH, check_choice, check_count, check_number
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
-from dpforest.tree import MAX_NODES, Forest, Frontier, Growth, grow_chosen, one_vote, pure, random_cuts
+from dpforest.tree import MAX_NODES, CutPool, Forest, Frontier, Growth, grow_chosen, one_vote, pure, random_cuts
 
 __all__ = ["DPsAdaBoostClassifier"]
 
@@ -187,11 +187,11 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
 
     def _grow_round(self, growth, curator, chance, schema, epsilon, grown):
         shares = budgets.Shares("aligned-uniform", epsilon, self.max_depth + 1, self.leaf_share)
-        ordered = np.array([name in schema.numeric for name in schema.columns])
+        pool = CutPool(chance, curator.cardinalities, [name in schema.numeric for name in schema.columns])
         size = n_candidates(self._option("max_features"), schema.n_features)
 
         def draw(frontier: Frontier):
-            return random_cuts(chance, curator.cardinalities, ordered, len(frontier), size, self.cuts_per_feature)
+            return random_cuts(chance, pool, len(frontier), size, self.cuts_per_feature)
 
         grow_chosen(
             growth, curator, shares, draw, grown.settle, score=scores.CLASSIFICATION[self.criterion],

@@ -20,7 +20,7 @@ from dpforest.estimators import (
 )
 from dpforest.mechanisms import exponential
 from dpforest.privacy import claim
-from dpforest.tree import MAX_NODES, Growth, grow_random, random_masks
+from dpforest.tree import MAX_NODES, CutPool, Growth, grow_random
 
 __all__ = ["RandomTreesClassifier", "RandomTreesRegressor"]
 
@@ -76,7 +76,7 @@ class _RandomTrees(PrivateEstimator):
 
     def _grow_multiway(self, growth, curator, chance, ordered, depth):
         """Split every node on a random unused feature; a numeric one is cut in two at a random public edge."""
-        leaves = []
+        leaves, pool = [], CutPool(chance, curator.cardinalities, np.ones_like(ordered))
         for _ in range(depth):
             frontier = growth.frontier
             open_ = frontier.unused.any(axis=1)
@@ -90,7 +90,7 @@ class _RandomTrees(PrivateEstimator):
             arities = np.where(numeric, 2, curator.cardinalities[features])
             if not growth.room(arities).all():
                 raise ValueError(_too_deep(depth, growth.n_nodes + int(arities.sum()), self.max_nodes))
-            masks = random_masks(chance, curator.cardinalities[features], ordered[features])
+            masks = pool.draw(chance, features)
             growth.branch(inner, features, arities, masks=masks, binary=numeric)
         return [*leaves, growth.frontier]
 

@@ -185,7 +185,7 @@ def _compose(ids, parents, kinds, cost) -> None:
         rest = np.ones(len(group), dtype=bool)
         rest[top[top >= 0]] = False
         np.maximum.at(second, up[rest], ar[group][rest])
-        touched = np.unique(up)
+        touched = np.flatnonzero(np.bincount(up, minlength=len(ar)))
         if kind == _EQUAL_SPLIT:
             parts = np.bincount(up, minlength=len(ar))
             ar[touched] += [equal_split(first[p], int(parts[p])) for p in touched]

@@ -1,0 +1,42 @@
+"""Compile ahead what is compiled on a first call otherwise: ``python -m dpforest.counting``.
+
+Each compiled function, from reading a table to counting it, is called once with arguments of the types that ship.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pandas as pd
+
+from dpforest import counting, keyed
+from dpforest.schema import Schema
+
+
+def compile_ahead() -> None:
+    """Read a table of each kind, and ask every query once in each way that takes kernels of its own."""
+    schema = Schema(numeric={"x": (0, 1)}, categorical={"c": ["a", "b"], "k": [0, 1]}, classes=[0, 1])
+    for kind in (float, np.float32, object):
+        schema.encode(pd.DataFrame({"x": np.zeros(2, kind), "c": ["a", "b"], "k": np.zeros(2, kind)}), 4)
+    keyed.coins((0, 0), np.zeros(1, dtype=np.uint64), 2)
+    codes, labels = np.zeros((1, 64), dtype=np.uint8), np.zeros(64, dtype=np.uint8)
+    splits = counting.Splits(
+        np.array([0, -1, -1], dtype=np.int32), np.array([1, 0, 0], dtype=np.int32),
+        np.array([2, 0, 0], dtype=np.int32), np.zeros(3, dtype=bool), np.ones((3, 4), dtype=np.uint64),
+        np.zeros(1, dtype=np.int32),
+    )  # fmt: skip
+    slots = np.array([-1, 0, 1], dtype=np.int32)
+    features, masks = np.zeros((2, 1), dtype=np.int32), np.full((2, 1, 4), 5, dtype=np.uint64)
+    for engine in ("rows", "bits"):
+        counting.candidate_counts(codes, labels, 2, splits, slots, features, masks, engine=engine)
+        counting.candidate_sums(codes, labels, np.array([[3, 1 << 20]]), splits, slots, features, masks, engine=engine)
+        counting.sum_values(codes, splits, np.zeros((3, 1)), engine=engine)
+    counting.feature_histograms(codes, labels, 2, [1], splits, slots)
+    counting.apply(codes, splits)
+
+
+if __name__ == "__main__":
+    begin = time.process_time()
+    compile_ahead()
+    print(f"compiled the kernels in {time.process_time() - begin:.0f} seconds of processor time")

@@ -277,8 +277,9 @@ def clean(nb: NotebookNode, job: Job) -> NotebookNode:
 
 def anonymous(text: str) -> str:
     """Replace a kernel's scratch file and this checkout's folders by words that hold everywhere."""
-    text = re.sub(r"\S*ipykernel_\d+[/\\]\d+\.py(:\d+)?", "<cell>", text)
-    text = re.sub(r"[^\s'\"(]*[/\\]site-packages[/\\]", "", text)
+    # a pattern begins at the head of a word alone: tried at every letter of a long one, it takes the square of its time
+    text = re.sub(r"(?<!\S)\S*ipykernel_\d+[/\\]\d+\.py(:\d+)?", "<cell>", text)
+    text = re.sub(r"(?<![^\s'\"(])[^\s'\"(]*[/\\]site-packages[/\\]", "", text)
     return text.replace(f"{ROOT}{os.sep}", "").replace(str(ROOT), ".")
 
 

@@ -151,9 +151,9 @@ def test_a_coin_turns_at_the_exponential_itself(gap, rate):
     assert split(least) == split(most), "the oracle's bounds must agree to 128 bits"
     scores, rates = np.array([[float(gap), 0.0]]), np.array([float(rate)])
 
-    def loser_shows(*words: int) -> bool:
-        # the words of both candidates' coins, then more of the loser's, then the word that picks one of those shown
-        source = Scripted(END, *words, 1)
+    def loser_shows(first: int, *more: int) -> bool:
+        # the words of both candidates' coins, the word that picks one of those shown, then more of the loser's
+        source = Scripted(END, first, 1, *more)
         return source.select("permute-and-flip", None, scores, rates)[0] == 1
 
     if first > 0:
@@ -165,7 +165,7 @@ def test_a_coin_turns_at_the_exponential_itself(gap, rate):
         assert loser_shows(first, second - 1)
         assert not loser_shows(first, second + 1)
     with pytest.raises(AssertionError, match="more words"):
-        Scripted(END, first).select("permute-and-flip", None, scores, rates)
+        Scripted(END, first, 1).select("permute-and-flip", None, scores, rates)
 
 
 def test_certain_coins_need_no_second_word():

@@ -34,13 +34,12 @@ class Exact:
     # -- uniform draws ---------------------------------------------------------------------------------------
 
     def integers(self, high: int, size: int) -> np.ndarray:
-        if not 0 < high <= 1 << 63:
+        if size and not 0 < high <= 1 << 63:
             raise ValueError(f"high must be a whole number from 1 to 2^63, not {high!r}")
-        return self._below(np.full(size, high, dtype=np.uint64))
+        return self._below(np.full(size, high, dtype=np.uint64), self._words(size))
 
-    def _below(self, high: np.ndarray) -> np.ndarray:
-        """A uniform integer below each of ``high``, uint64, as int64."""
-        words = self._words(len(high))
+    def _below(self, high: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """A uniform integer below each of ``high``, uint64, as int64, from a word for each."""
         most = ~np.uint64(0) - -high % high  # 2^64 modulo high words at the top would favour small numbers
         while (bad := words > most).any():
             words[bad] = self._words(int(bad.sum()))
@@ -112,17 +111,22 @@ class Exact:
 
     def _permute_and_flip(self, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
         """Uniform among the candidates whose own coin shows heads: :prf:ref:`thm-permute-and-flip`."""
-        best = scores.max(axis=1)
-        rows, columns = np.nonzero(scores > -np.inf)
+        best, able = scores.max(axis=1), scores > -np.inf
+        rows, columns = np.nonzero(able)
         own = scores[rows, columns]
+        # row by row a word for each candidate and one for the choice: rows that are drawn in parts draw the same
+        last = np.cumsum(able.sum(axis=1) + 1) - 1
+        words = self._words(int(last[-1]) + 1)
+        coins = np.ones(len(words), dtype=bool)
+        coins[last] = False
 
         def exponent(at: int) -> Fraction:
             return Fraction(rate[rows[at]]) * (Fraction(best[rows[at]]) - Fraction(own[at]))
 
         shown = np.zeros(scores.shape, dtype=bool)
-        shown[rows, columns] = self._heads(rate[rows], best[rows] - own, exponent)
+        shown[rows, columns] = self._heads(words[coins], rate[rows], best[rows] - own, exponent)
         place = np.cumsum(shown, axis=1)
-        taken = self._below(place[:, -1].astype(np.uint64))
+        taken = self._below(place[:, -1].astype(np.uint64), words[last])
         return (place <= taken[:, None]).sum(axis=1)
 
     def _exponential(self, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
@@ -144,9 +148,10 @@ class Exact:
             found[row] = able[landing(self._uniform(words[row]), exponents)]
         return found
 
-    def _heads(self, rate: np.ndarray, gap: np.ndarray, exponent: Callable[[int], Fraction]) -> np.ndarray:
-        """A coin for each entry, with heads of probability ``exp(-rate gap)``; ``exponent(at)`` is that, exactly."""
-        words = self._words(len(gap))
+    def _heads(
+        self, words: np.ndarray, rate: np.ndarray, gap: np.ndarray, exponent: Callable[[int], Fraction]
+    ) -> np.ndarray:
+        """A coin for each word, with heads of probability ``exp(-rate gap)``; ``exponent(at)`` is that, exactly."""
         with np.errstate(invalid="ignore", over="ignore"):  # 0 times infinity: the coin is certain
             probability, share = np.exp(-rate * gap), _share(words)
         near = np.abs(share - probability) <= probability * _TRUST + 2.0**-60
@@ -181,7 +186,7 @@ class Exact:
             def exponent(at: int, todo=todo, offset=offset) -> Fraction:
                 return Fraction(rate[todo[at]]) * int(offset[at])
 
-            kept = self._heads(rate[todo], offset.astype(float), exponent)
+            kept = self._heads(self._words(todo.size), rate[todo], offset.astype(float), exponent)
             found[todo[kept]] += offset[kept]
             todo = todo[~kept]
         return found

@@ -359,7 +359,7 @@ def _frames(piece: _Piece, columns: list[str], key: str | None, batch: int) -> I
     with opened:
         for group in piece.groups:
             where = f"{file.path}, row group {group}"
-            claimed, before = file.metadata.row_group(group).num_rows, first
+            claimed, before = opened.metadata.row_group(group).num_rows, first
             batches = opened.iter_batches(batch, row_groups=[group], columns=columns, use_threads=False)
             while True:
                 try:

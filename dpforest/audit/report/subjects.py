@@ -78,8 +78,8 @@ SMALL = Scale(2_000, 3, 200, 200, 10, (0, 20), 2, 4, ("atoms", "thresholds", "se
 #: For the book and ``make audit``.
 FULL = Scale(20_000, 6, 1300, 5000, 50, (0, 20, 60), 4, 24, KINDS)
 SCALES = {"small": SMALL, "full": FULL}
-#: Draws per side, of what is slow to draw.  What is refuted must be caught: published CART-DPsAdaBoost under replace-one
-#: was with 320 in 6 of 6 seeds, with 240 in 4.
+#: Draws per side, of what is slow to draw.  What is refuted must be caught: published CART-DPsAdaBoost under
+#: replace-one was with 320 in 6 of 6 seeds, with 240 in 4.
 _LEAST, _LEAST_REFUTED = 240, 320
 
 

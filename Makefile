@@ -123,7 +123,7 @@ audit-peers: env ## audit learners of other libraries, in an environment of thei
 test-elsewhere: env ## run all tests and notebooks as other processors would compute, one after the other
 	@for path in threads old avx2; do \
 	  echo "--- code path: $$path"; \
-	  $(PY) -m tests.digests --under $$path $(PY) -m pytest --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg \
+	  $(PY) -m tests.digests --under $$path $(PYTEST) --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg \
 	    tests $(NOTEBOOKS) || exit 1; \
 	done
 

@@ -67,6 +67,8 @@ def siphash(key: Key, ids: np.ndarray) -> np.ndarray:
 
 def coins(key: Key, ids: np.ndarray, high: int) -> np.ndarray:
     """A number in ``[0, high)`` for each record, int64; each has probability 1 / high up to 2^-64, high below 2^31."""
+    if not 0 < high < 1 << 31:
+        raise ValueError(f"high must be a whole number from 1 to 2^31 - 1, not {high!r}")
     found = siphash(key, ids)
     top, low = found >> np.uint64(32), found & np.uint64((1 << 32) - 1)  # a division would take ten times as long
     # hash * high / 2^64, in two halves that do not overflow
@@ -92,7 +94,7 @@ def identify(values) -> np.ndarray:
     Raises
     ------
     ValueError
-        A missing key; a float of 2^53 or more, for it may stand for several integers.
+        A missing key; a float of 2^53 or more (in single precision 2^24), for it may stand for several integers.
     TypeError
         A key that is neither a number nor text.
     """
@@ -102,12 +104,15 @@ def identify(values) -> np.ndarray:
     if column.isna().any():
         raise ValueError("a record key is missing: every record needs one")
     if isinstance(column.dtype, pd.CategoricalDtype):
-        return identify(column.cat.categories)[column.cat.codes.to_numpy()]
+        used, places = np.unique(column.cat.codes.to_numpy(), return_inverse=True)  # others are nobody's
+        return identify(pd.Series(column.cat.categories[used], copy=False))[places]
     kind = column.dtype.kind
     if kind in "iub":
         return column.to_numpy(dtype=None if kind == "u" else np.int64).astype(np.uint64)
     if kind == "f":
-        return _of_floats(column.to_numpy(dtype=float))
+        return _of_floats(column.to_numpy(dtype=float), np.finfo(column.to_numpy().dtype).nmant + 1)
+    if kind != "O" and pd.api.types.is_string_dtype(column):  # Arrow's own text
+        return _of_texts(column.to_numpy(dtype=object))
     if kind != "O":
         raise TypeError(
             f"record keys must be whole numbers or text, not {column.dtype}: turn the column into text first"
@@ -136,10 +141,10 @@ def _of_integers(keys) -> np.ndarray:
     return np.array([int(key) % (1 << 64) for key in keys], dtype=np.uint64)
 
 
-def _of_floats(keys) -> np.ndarray:
+def _of_floats(keys, bits: int = 53) -> np.ndarray:
     keys = np.asarray(keys, dtype=float)
-    if not (np.abs(keys) < 1 << 53).all():
-        raise ValueError("record keys are floats of 2^53 or more, which may stand for several integers: pass text")
+    if not (np.abs(keys) < 1 << bits).all():
+        raise ValueError(f"record keys are floats of 2^{bits} or more, which may stand for several integers: pass text")
     whole = np.trunc(keys)
     return np.where(keys == whole, whole.astype(np.int64).view(np.uint64), pd.util.hash_array(keys))
 

@@ -136,6 +136,8 @@ def two_sided_geometric(counts, rate, chance: Chance) -> np.ndarray:
     counts = np.asarray(counts)
     if counts.dtype.kind not in "iu":
         raise TypeError("geometric noise is for integer counts; a real number would leak through its fraction")
+    if counts.size and not -(1 << 62) < counts.min() <= counts.max() < 1 << 62:
+        raise ValueError("counts must lie within 2^62, lest noise take them beyond an integer of 64 bits")
     rate = np.asarray(rate, dtype=float)
     if not (rate >= 1e-15).all():  # also refuses NaN, which a source would take for "no noise"
         raise ValueError(f"rate must be at least 1e-15 and not NaN, got {rate.min()}: ask with a larger epsilon")
@@ -232,6 +234,9 @@ def _best(scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
     best = scores.max(axis=-1, keepdims=True) if scores.shape[-1] else np.empty((*scores.shape[:-1], 0))
     if scores.shape[-1] == 0 or (best == -np.inf).any():
         raise ValueError("a selection without a candidate: every score is -inf")
+    with np.errstate(over="ignore"):
+        if np.isinf(best - np.where(scores == -np.inf, best, scores)).any():
+            raise ValueError("scores must lie within 1.8e308 of each other: their differences are what counts")
     return best
 
 

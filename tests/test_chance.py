@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import inspect
 import itertools
 import math
@@ -16,7 +17,7 @@ from scipy import stats
 
 from dpforest import chance as door
 from dpforest import keyed, mechanisms
-from dpforest.chance import NotEnumerableError, Replay, Secure, Seeded, outcomes
+from dpforest.chance import NotEnumerableError, Replay, Secure, Seeded, lazy, outcomes
 from dpforest.chance.exact import Exact
 
 F = Fraction
@@ -254,25 +255,97 @@ def test_slow_noise_is_put_together_from_two_exact_parts(rate):
     assert Scripted(*words, *again).two_sided_geometric(np.array(rate), (1,)).tolist() == [2**bits + offset]
 
 
+@pytest.fixture(params=[2.0**-40, -(2.0**-40)], ids=["above", "below"])
+def sloppy(request, monkeypatch):
+    """A processor whose exp and log are as wrong as the theorem allows."""
+    exp, log, error = np.exp, np.log, 1 + request.param
+    monkeypatch.setattr("dpforest.chance.exact.np.exp", lambda x: exp(x) * error)
+    monkeypatch.setattr("dpforest.chance.exact.np.log", lambda x: log(x) * error)
+
+
+#: Distances from a turning point, as shares of it: within what doubles are trusted with, at its border, and beyond.
+STEPS = [2.0**-power for power in (50, 42, 40, 38, 37, 36, 35, 30)]
+
+
+@pytest.mark.claim("thm-exact-draws", constant="functions that are wrong by 2^-40 decide nothing")
+@pytest.mark.parametrize("gap", [F(1, 2), F(7), F(20), F(1, 2**20)], ids=str)
+def test_no_coin_depends_on_the_processor(gap, sloppy):
+    first, _ = split(oracle.exp_bounds(gap, 260)[0])
+    scores, rates = np.array([[float(gap), 0.0]]), np.ones(1)
+    for step in STEPS:
+        for word in (first - 1 - int(first * step), first + 1 + int(first * step)):
+            if word < END:
+                source = Scripted(END, word, 1)
+                assert (source.select("permute-and-flip", None, scores, rates)[0] == 1) == (word < first)
+                assert source.words == []
+
+
 @pytest.mark.claim("thm-exact-draws")
-def test_draws_do_not_depend_on_the_processor(monkeypatch):
-    """Another exp and log, off by a thousand units in the last place: the same draws, and as many words."""
-    rng = np.random.default_rng(5)
-    scores = np.round(rng.normal(size=(4000, 9)) * 4, 3)
-    rates = rng.choice([0.01, 0.3, 2.0], 4000)
+def test_no_selection_depends_on_the_processor(sloppy):
+    vector, rate = [0.0, 1.0, 2.5, 1.0], F(1, 2)
+    bounds = [oracle.exp_bounds(rate * (F(5, 2) - F(score)), 260)[0] for score in vector]
+    for number in range(3):
+        first, _ = split(sum(bounds[: number + 1]) / sum(bounds))
+        for step in STEPS:
+            for side, word in ((0, first - 1 - int(first * step)), (1, first + 1 + int(first * step))):
+                found = Scripted(word).select("exponential", None, np.array([vector]), np.array([float(rate)]))
+                assert found.tolist() == [number + side]
 
-    def run() -> list:
-        source = Seeded(11)
-        found = [source.select(kind, None, scores, rates).tolist() for kind in LAWS]
-        found += [source.two_sided_geometric(np.array(rate), (4000,)).tolist() for rate in (0.02, 0.7, 1e-6)]
-        return [*found, int(source._words(1)[0])]
 
-    plain, exp, log = run(), np.exp, np.log
-    for error in (2.0**-42, -(2.0**-42)):
-        with monkeypatch.context() as patch:
-            patch.setattr("dpforest.chance.exact.np.exp", lambda x, error=error: exp(x) * (1 + error))
-            patch.setattr("dpforest.chance.exact.np.log", lambda x, error=error: log(x) * (1 + error))
-            assert run() == plain
+@pytest.mark.claim("thm-exact-draws")
+@pytest.mark.parametrize(("rate", "k"), [(2.0**-10, 14000), (2.0**-10, 3), (0.5, 20), (1.0, 1), (3.0, 4)])
+def test_no_noise_depends_on_the_processor(rate, k, sloppy):
+    first, _ = split(oracle.exp_bounds(F(rate) * k, 260)[0])
+    for step in STEPS:
+        for word, wanted in ((first - 1 - int(first * step), k), (first + 1 + int(first * step), k - 1)):
+            source = Scripted(word, END)
+            assert source.two_sided_geometric(np.array(rate), (1,)).tolist() == [wanted]
+            assert source.words == []
+
+
+@pytest.mark.claim("thm-exact-draws")
+def test_as_many_words_whatever_the_processor(sloppy):
+    rng, source, other = np.random.default_rng(5), Seeded(11), Seeded(11)
+    scores, rates = np.round(rng.normal(size=(500, 9)) * 4, 3), rng.choice([0.01, 0.3, 2.0], 500)
+    for kind in LAWS:
+        source.select(kind, None, scores, rates)
+    other._words(500 * 10 + 500)
+    source.two_sided_geometric(np.array(0.7), (500,))
+    other._words(1000)
+    assert source._words(1) == other._words(1)
+
+
+@pytest.mark.claim("lem-lazy-uniform")
+@pytest.mark.parametrize("digits", [41, 62])
+def test_bounds_are_bounds(digits):
+    """Against the oracle's, which are far closer: on the right side, and no wider than the digits say."""
+    near = [F(10 * digits) + step for step in (-1, F(-1, 7), 0, F(1, 7), 1)]  # beyond, a bound from below is 0
+    for x in [F(1, 3), F(2, 7), F(1, 2**70), F(355, 113), F(40), F(1, 10**30), *near, F(10**4)]:
+        least, most = lazy._exp_bounds(x, digits)
+        low, high = oracle.exp_bounds(x, 3000)
+        assert least <= low
+        assert high <= most
+        assert most - least <= high * F(10) ** (4 - digits) or (
+            x > 10 * digits and least == 0 and most < F(10) ** -digits
+        )
+    for share in [F(1, 3), F(1, 2**63), 1 - F(1, 2**64), F(12345, 2**20), F(2**63 + 1, 2**64)]:
+        least, most = lazy._minus_log_bounds(share, digits)
+        assert oracle.exp_bounds(least, 3000)[0] >= share >= oracle.exp_bounds(most, 3000)[1]
+        assert most - least <= most * F(10) ** (3 - digits)
+
+
+def test_no_setting_of_decimal_arithmetic_gets_in(monkeypatch):
+    monkeypatch.setitem(decimal.DefaultContext.traps, decimal.Inexact, True)
+    monkeypatch.setattr(decimal.DefaultContext, "Emin", -5)
+    least, most = lazy._exp_bounds(F(50, 3), 41)
+    assert 0 < least < most
+
+
+def test_noise_refuses_rates_that_would_overflow():
+    for rate in (0.0, 2.0**-53, 5e-324, -1.0, math.nan):
+        with pytest.raises(ValueError, match="at least 2\\^-52"):
+            Seeded(0).two_sided_geometric(np.array(rate), (2,))
+    assert np.abs(Seeded(0).two_sided_geometric(np.array(2.0**-52), (50,))).max() > 1 << 52
 
 
 def test_uniform_integers_reject_what_would_favour_the_small():

@@ -607,6 +607,7 @@ SOURCES = [lambda: Seeded(0), Replay, Secure]
         ([0.0, math.inf], 1.0, r"\+inf"),
         ([-math.inf, -math.inf], 1.0, "without a candidate"),
         ([], 1.0, "without a candidate"),
+        ([1e308, -1e308], 1e-308, "within 1.8e308 of each other"),
         ([0.0, 1.0], -0.1, "negative or NaN"),
         ([0.0, 1.0], math.nan, "negative or NaN"),
     ],

@@ -121,7 +121,8 @@ def exact_answers(curator, n_trees, regression=False):
     ("sharing", "key", "regression"),
     [
         *(("all", None, regression) for regression in (False, True)),
-        *((sharing, key, False) for sharing in ("assignment", "poisson", "parts") for key in (None, "id")),
+        *((sharing, key, False) for sharing in ("assignment", "parts") for key in (None, "id")),
+        ("poisson", None, False),
         ("assignment", None, True),
         ("weights", None, False),
     ],

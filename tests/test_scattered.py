@@ -412,10 +412,12 @@ SHARING = [
     if (sampling is None or "sampling" in inspect.signature(learner).parameters)
     and accepted(learner, {"sampling": sampling} if sampling else {})
 ]
+KEYED = [(learner, options) for learner, options in SHARING if options.get("sampling") != "poisson"]
+COPYING = [(learner, options) for learner, options in SHARING if options.get("sampling") == "poisson"]
 
 
 @pytest.mark.claim("thm-keyed-assignment")
-@pytest.mark.parametrize(("learner", "options"), SHARING, ids=lambda value: getattr(value, "__name__", str(value)))
+@pytest.mark.parametrize(("learner", "options"), KEYED, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_with_a_key_the_order_of_the_rows_does_not_matter(learner, options):
     frame = frame_of(kind_of(learner))
     shuffled = frame.iloc[np.random.default_rng(1).permutation(len(frame))]
@@ -437,7 +439,19 @@ def shares(learner, options) -> bool:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("learner", "options"), SHARING, ids=lambda value: getattr(value, "__name__", str(value)))
+@pytest.mark.claim("thm-bootstrap")
+@pytest.mark.parametrize(("learner", "options"), COPYING, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_copies_by_key_are_refused(learner, options):
+    """Records that share a key would be copied together, and the theorem asks for independent copies."""
+    frame = frame_of(kind_of(learner))
+    for X, error in ((frame, ValueError), (Pieces(frame, CUTS[7]), TableError)):
+        model = configured(learner, **options)
+        with pytest.raises(error, match=r"a key may come twice.*leave key out"):
+            fitted(model, X, key="id")
+        assert not hasattr(model, "ledger_")
+
+
+@pytest.mark.parametrize(("learner", "options"), KEYED, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_without_a_key_the_place_is_the_key(learner, options):
     frame = frame_of(kind_of(learner))
     placed = frame.assign(place=np.arange(len(frame)), name=[f"record {i}" for i in range(len(frame))])

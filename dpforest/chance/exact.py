@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from numbers import Integral
 
 import numpy as np
 
@@ -22,6 +23,7 @@ __all__ = ["Exact"]
 _TRUST = 2.0**-36  # relative error that four roundings, an exp and an ln of any make stay far below
 _COARSE = 2.0**-10  # below this rate a geometric number is drawn in two parts
 _SURE = 1 << 44  # a first word below this says too little about its logarithm
+_FAINTEST = 2.0**-52  # the lowest rate: noise beyond 63 bits has probability e^-2000
 
 
 class Exact:
@@ -34,7 +36,7 @@ class Exact:
     # -- uniform draws ---------------------------------------------------------------------------------------
 
     def integers(self, high: int, size: int) -> np.ndarray:
-        if size and not 0 < high <= 1 << 63:
+        if size and not (isinstance(high, Integral) and 0 < high <= 1 << 63):
             raise ValueError(f"high must be a whole number from 1 to 2^63, not {high!r}")
         return self._below(np.full(size, high, dtype=np.uint64), self._words(size))
 
@@ -66,6 +68,7 @@ class Exact:
                 return order
 
     def weighted(self, weights: np.ndarray, size: int) -> np.ndarray:
+        # alone here it is exact but for rounding: weights are those of published boosting, which is not private
         heap = np.cumsum(weights)
         shares = (self._words(size) >> np.uint64(11)) * 2.0**-53
         # a rounding error in the product must not fall off the end, nor on a weight of 0
@@ -114,7 +117,8 @@ class Exact:
         best, able = scores.max(axis=1), scores > -np.inf
         rows, columns = np.nonzero(able)
         own = scores[rows, columns]
-        # row by row a word for each candidate and one for the choice: rows that are drawn in parts draw the same
+        # row by row a word for each candidate and one for the choice: rows that are drawn in parts draw the same, but
+        # where a word does not decide, which is one in 2^64
         last = np.cumsum(able.sum(axis=1) + 1) - 1
         words = self._words(int(last[-1]) + 1)
         coins = np.ones(len(words), dtype=bool)
@@ -166,6 +170,8 @@ class Exact:
     @claim("thm-exact-draws")
     def two_sided_geometric(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
         rate = np.broadcast_to(np.asarray(rate, dtype=float), size)
+        if not (rate >= _FAINTEST).all():  # also refuses NaN
+            raise ValueError(f"the rate of noise must be at least 2^-52 and not NaN, got {rate.min()}")
         noise = np.zeros(size, dtype=np.int64)
         noisy = np.isfinite(rate)
         noise[noisy] = self._geometric(rate[noisy]) - self._geometric(rate[noisy])
@@ -196,7 +202,8 @@ class Exact:
         words = self._words(len(rate))
         time = -np.log(_share(words)) / rate
         found = np.floor(time)
-        near = (words < _SURE) | (np.ceil(time) - time <= 2.0**-30) | ((time - found <= 2.0**-30) & (found > 0))
+        room = time * _TRUST + 2.0**-30
+        near = (words < _SURE) | (np.ceil(time) - time <= room) | ((time - found <= room) & (found > 0))
         for at in np.flatnonzero(near):
             found[at] = floor_of_exponential(self._uniform(words[at]), Fraction(rate[at]))
         return found.astype(np.int64)

@@ -7,7 +7,7 @@ They are slow, and rare: :mod:`~dpforest.chance.exact` asks for one where double
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import accumulate
 from typing import TypeVar
@@ -111,7 +111,12 @@ def _minus_log_bounds(share: Fraction, digits: int) -> tuple[Fraction, Fraction]
 
 
 def _contexts(digits: int) -> tuple[Context, Context]:
-    return Context(prec=digits, rounding=ROUND_FLOOR), Context(prec=digits, rounding=ROUND_CEILING)
+    floor, ceiling = (
+        # every setting is given: what is not would come from the thread's defaults
+        Context(digits, rounding, MIN_EMIN, MAX_EMAX, capitals=1, clamp=0, flags=[], traps=[])
+        for rounding in (ROUND_FLOOR, ROUND_CEILING)
+    )
+    return floor, ceiling
 
 
 def _decimal(x: Fraction, context: Context) -> Decimal:

@@ -27,6 +27,11 @@ WEIGHTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 _WORTH_THREADS = 1 << 18  # cells of histograms that are scored by several threads
+KEYS_REPEAT = (
+    "a Poisson bootstrap draws the copies of each record by itself, and a key may come twice, so that records would be "
+    "copied together, which nobody pays for: leave key out; where an engine keeps no order of the rows, use "
+    "sampling='assignment' or 'all'"
+)
 _POWERS = np.arange(256)[:, None] ** np.arange(3)  # of the target's codes
 _UNITS = np.array([1.0, TARGET_LEVELS, TARGET_LEVELS**2])
 
@@ -118,7 +123,14 @@ class Records:
         ---------
         A tree of loss ε under add-remove costs ``e^ε - 1`` there, ``2 sinh ε`` under replace-one
         (:prf:ref:`thm-bootstrap`).
+
+        Raises
+        ------
+        ValueError
+            Where records are told apart by keys, which may repeat: the theorem asks for independent copies.
         """
+        if self._ids is not None:
+            raise ValueError(KEYS_REPEAT)
         self._repeat(self._chance.copies(n_trees, self._numbers()))
 
     def hold_out(self, share: float) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from dpforest import counting, keyed
 from dpforest.chance import Chance
 from dpforest.curator import Curator
-from dpforest.curator.records import Records, weight_levels
+from dpforest.curator.records import KEYS_REPEAT, Records, weight_levels
 from dpforest.engines import Block, Table, TableError
 from dpforest.privacy import Ledger, claim
 
@@ -120,6 +120,8 @@ class Scattered(Curator):
             self.n_parts = n_parts
 
     def poisson_bootstrap(self, n_trees):
+        if self._table.reader.key is not None:
+            raise TableError(KEYS_REPEAT)
         self._share("repeat_by_keys", [self._chance.key() for _ in range(n_trees)])
 
     def weigh(self, forest=None, values=None, *, class_weights=None, rule="capped"):

@@ -226,7 +226,7 @@ def test_ties_and_rates_at_the_ends_share_equally():
 
 @pytest.mark.claim("thm-exact-draws")
 @pytest.mark.parametrize("rate", [0.5, 1.0, 0.1, 3.0, 2.0**-10, 40.0])
-@pytest.mark.parametrize("k", [1, 2, 7])
+@pytest.mark.parametrize("k", [1, 2, 7, 61])
 def test_waiting_times_turn_at_powers_of_the_exponential(rate, k):
     least, most = oracle.exp_bounds(F(rate) * k, 260)
     assert split(least) == split(most)

@@ -14,7 +14,7 @@ LOCKED = --universal --python-version 3.11 --generate-hashes --no-annotate --no-
 # All pages are written again in either case, for one page shows titles and numbers of another.
 PAGES = book notebooks/rendered
 FRAME = dpforest _config.yml _toc.yml book/references.bib book/_static requirements.txt
-newer = [ -n "$$(find $(1) -newer _build/.finished -not -path '*__pycache__*' -print -quit)" ]
+newer = [ -n "$$(find $(1) -type f -newer _build/.finished -not -path '*__pycache__*' -print -quit)" ]
 # A file's tests stay in one process; which file is handed out first, tests/conftest.py says.
 PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20
 WORKERS ?= logical

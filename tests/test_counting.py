@@ -808,7 +808,8 @@ def test_a_kernel_is_kept_until_any_file_beside_it_changes(tmp_path):
     call, quiet = CALL.format(str(tmp_path)), {"PYTHONDONTWRITEBYTECODE": "1"}
     assert in_a_child(call, **quiet) == ["2", "0"]
     assert in_a_child(call, **quiet) == ["2", "1"]
-    assert in_a_child(call, NUMBA_CPU_NAME="generic", **quiet) == ["2", "0"]
+    other = "core2" if os.environ.get("NUMBA_CPU_NAME") == "generic" else "generic"
+    assert in_a_child(call, NUMBA_CPU_NAME=other, **quiet) == ["2", "0"]
     assert in_a_child(call, **quiet) == ["2", "1"]
     (tmp_path / "one.py").write_text(ONE.format(3))
     os.utime(tmp_path / "one.py", ns=(time, time))

@@ -38,7 +38,7 @@ book: env ## bring the pages up to date and build the book into _build/html
 test: env ## run the tests, and compare every notebook's stored outputs with a new run
 	$(PYTEST) --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg tests $(NOTEBOOKS)
 
-check: lint ## check style and types, and run the tests that are quick: two minutes
+check: lint ## check style and types, and run the tests that are quick
 	$(PYTEST) -m "not slow" tests
 
 # --- environment -----------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ format: env ## lay out the code as `make lint` wants it
 store: env ## run the notebooks in place, at their small size, and keep the outputs
 	$(PY) notebooks/render.py --store
 
-render: env ## run every notebook at full size, whatever is recorded (hours; interrupted, it goes on)
+render: env ## run every notebook at full size, whatever is recorded (interrupted, it goes on)
 	$(PY) notebooks/render.py --run
 
 record: env ## bring the renderings of record up to date: run what has changed, keep what was run

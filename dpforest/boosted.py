@@ -127,7 +127,7 @@ class ReleasedBoosted(Released, BoostedClassifier):
 
     def _read(self, description) -> None:
         self.boosted_ = BoostedForest.from_dict(description)
-        check_fits(self.boosted_.forest, self.schema_, self.n_bins)
+        check_fits(self.boosted_.forest, self.schema_, self.n_bins_)
 
 
 READERS["boosted", True] = ReleasedBoosted

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import reprlib
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,11 +18,14 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
 from dpforest import keyed
+from dpforest._version import __version__
 from dpforest.chance import Chance, Secure, Seeded
 from dpforest.curator import Curator
 from dpforest.curator.scattered import Scattered
 from dpforest.engines import Reader, Table, is_elsewhere, table_of
 from dpforest.privacy import (
+    SECURE,
+    SEEDED,
     Guarantee,
     Ledger,
     OutOfSchemaWarning,
@@ -29,12 +34,13 @@ from dpforest.privacy import (
     check_relation,
 )  # fmt: skip
 from dpforest.release import ForestClassifier, ForestRegressor, Predictor
-from dpforest.schema import Schema
+from dpforest.schema import MAX_CODES, Schema
 from dpforest.scores import Score
+from dpforest.tree import MAX_DEPTH
 
-__all__ = ["PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor"]
+__all__ = ["MAX_DEPTH", "PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor"]
 
-MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for
+MOST = (1 << 31) - 1  # of anything that is counted
 # for check_number: what may be asked for as the head start of *stop*, and as a cap on the number of records
 MARGIN = -1e6, 1e6, "a finite number of at most a million"
 CAP = 2, math.inf, "a public cap of at least 2 records"
@@ -47,6 +53,14 @@ class PrivateEstimator(Predictor):
     :class:`~dpforest.curator.Curator`, and keeps the released model, the ledger and the guarantee.  A subclass
     has the parameters ``epsilon``, ``schema``, ``n_bins``, ``relation``, ``variant``, ``source``,
     ``random_state`` and ``n_jobs``.
+
+    Notes
+    -----
+    A seed is a secret: with it, the noise can be subtracted.  So a fitted estimator leaves its process without one (a
+    pickle of it has ``random_state=None``; :func:`copy.deepcopy`, :func:`sklearn.base.clone` and ``get_params`` keep
+    it, as scikit-learn needs), and what is printed shows ``<seed>``.  What others hold of an estimator that is *not*
+    fitted cannot be kept from a pickle: a search's ``estimator`` has the seed, and so has a grid that lists seeds.
+    Release ``best_estimator_`` by ``save``, never the search.
     """
 
     #: What ``"auto"`` stands for, by variant and parameter.
@@ -91,10 +105,11 @@ class PrivateEstimator(Predictor):
         check_relation(self.relation)
         self._check_parameters()
         chance = self._chance()
-        schema = self._public_schema(X, y)
+        schema = copy.deepcopy(self._public_schema(X, y))  # what the caller does to theirs is no part of the model
+        n_bins = self._bins(schema)
         if is_elsewhere(X):
             ledger = Ledger(self.relation)
-            sizes, table = schema.cardinalities(self.n_bins), self._open(schema, X, y, key)
+            sizes, table = schema.cardinalities(n_bins), self._open(schema, X, y, key)
             curator = Scattered(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
             model = self._grow(curator, chance, schema, ledger, epsilon)
         else:
@@ -108,11 +123,14 @@ class PrivateEstimator(Predictor):
         exceeded = ledger.epsilon > promised * (1 + 1e-9)
         if exceeded and claimed is None:
             raise AssertionError(f"the ledger says {ledger.epsilon}, not {epsilon}: nothing is released")
-        guarantee = Guarantee(ledger.epsilon if exceeded else promised, self.relation, claimed, tuple(ledger.leaks))
+        guarantee = Guarantee(
+            ledger.epsilon if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), self.variant,
+            self.source, __version__, ("SipHash",) if chance.hashes else (),
+        )  # fmt: skip
         if guarantee.epsilon > epsilon * (1 + 1e-9):
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=2)
         # only now, when all went well, does the estimator change
-        self.schema_, self.n_features_in_ = schema, schema.n_features
+        self.schema_, self.n_bins_, self.n_features_in_ = schema, n_bins, schema.n_features
         if schema.classes is not None:
             self.classes_ = schema.classes
         if is_elsewhere(X) or all(isinstance(name, str) for name in getattr(X, "columns", [None])):
@@ -120,6 +138,7 @@ class PrivateEstimator(Predictor):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         setattr(self, f"{self._RELEASED}_", model)
+        ledger.promise = guarantee
         self.ledger_, self.guarantee_ = ledger, guarantee
         return self
 
@@ -132,7 +151,7 @@ class PrivateEstimator(Predictor):
         """
         ledger = Ledger(self.relation)
         curator = (door or Curator)(
-            codes, labels, schema.n_classes, schema.cardinalities(self.n_bins),
+            codes, labels, schema.n_classes, schema.cardinalities(self._bins(schema)),
             chance=chance, ledger=ledger, n_jobs=self._n_threads(),
         )  # fmt: skip
         return self._grow(curator, chance, schema, ledger, epsilon), ledger
@@ -150,6 +169,13 @@ class PrivateEstimator(Predictor):
         """A parameter; in place of ``"auto"`` what that stands for in this variant."""
         value = getattr(self, name)
         return self._AUTO[self.variant][name] if isinstance(value, str) and value == "auto" else value
+
+    def _bins(self, schema: Schema) -> int:
+        """Bins of each numeric column of this schema; ``"auto"`` is as many as there may be."""
+        auto = isinstance(self.n_bins, str) and self.n_bins == "auto"
+        n_bins = MAX_CODES - 1 - (schema.missing == "bin") if auto else self.n_bins
+        schema.cardinalities(n_bins)  # checks it
+        return int(n_bins)
 
     def _check_parameters(self) -> None:
         check_choice(self.variant, "variant", ("proved", "published"))
@@ -171,19 +197,18 @@ class PrivateEstimator(Predictor):
 
     # -- private ---------------------------------------------------------------------------------------------
 
-    def _chance(self) -> Chance:
-        if self.source == "seeded":
+    def _chance(self) -> Seeded | Secure:
+        check_choice(self.source, "source", (SEEDED, SECURE))
+        if self.source == SEEDED:
             return Seeded(self.random_state)
-        if self.source == "secure":
-            if self.random_state is not None:
-                raise ValueError("source='secure' takes no seed: leave random_state=None")
-            return Secure()
-        raise ValueError(f"source must be 'seeded' or 'secure', not {self.source!r}")
+        if self.random_state is not None:
+            raise ValueError("source='secure' takes no seed: leave random_state=None")
+        return Secure()
 
     def _read(self, schema, X, y):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        encoded = schema.encode(X, self.n_bins)
+        encoded = schema.encode(X, self._bins(schema))
         labels, beyond = self._read_target(schema, column_or_1d(y, warn=True))
         if len(labels) != encoded.n_rows:
             raise ValueError(f"X has {encoded.n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
@@ -194,7 +219,7 @@ class PrivateEstimator(Predictor):
         """The table that an engine reads, looked through once."""
         if not isinstance(y, str):
             raise TypeError(f"y must be the name of the column of labels where X is read by an engine, not {y!r}")
-        table = table_of(X).open(Reader(schema, self.n_bins, y, key), self._n_threads())
+        table = table_of(X).open(Reader(schema, self._bins(schema), y, key), self._n_threads())
         self._look_at(table.n_rows, table.strays)
         return table
 
@@ -234,6 +259,22 @@ class PrivateEstimator(Predictor):
         # a fitted model that leaves this process carries no seed: with it, anyone could subtract the noise
         return {**state, "random_state": None} if f"{self._RELEASED}_" in state else state
 
+    def __repr__(self, N_CHAR_MAX=700) -> str:
+        shown = copy.copy(self)
+        if shown.random_state is not None:
+            shown.random_state = _Seed()
+        return super(PrivateEstimator, shown).__repr__(N_CHAR_MAX)
+
+    def _repr_mimebundle_(self, **_):
+        return {"text/plain": repr(self)}  # the page that scikit-learn makes lists the parameters, the seed among them
+
+
+class _Seed:
+    """Stands for a seed where parameters are printed."""
+
+    def __repr__(self) -> str:
+        return "<seed>"
+
 
 def _columns(schema: Schema, X, y, key):
     """The features and the labels, which may be named as a column of X, and the numbers of the records, or None."""
@@ -256,19 +297,23 @@ class PrivateForestRegressor(PrivateEstimator, ForestRegressor):
     """Base of the private forest regressors: ``_grow`` returns a forest whose leaves hold two noisy masses."""
 
 
-def check_count(value, name: str, least: int = 1, most: float = math.inf) -> int:
+def check_count(value, name: str, least: int = 1, most: int = MOST) -> int:
     """A whole number from ``least`` to ``most``, else an error that names the parameter."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) <= most:
-        upper = "" if math.isinf(most) else f" and at most {most}"
-        raise ValueError(f"{name} must be a whole number, at least {least}{upper}, not {value!r}")
+        upper = "" if most == MOST and not isinstance(value, Integral) else f" and at most {most}"
+        raise ValueError(f"{name} must be a whole number, at least {least}{upper}, not {_shown(value)}")
     return int(value)
 
 
 def check_number(value, name: str, least: float, most: float, wanted: str = "") -> float:
     """A number from ``least`` to ``most``, else an error that names the parameter and says what is ``wanted``."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not least <= float(value) <= most:
-        raise ValueError(f"{name} must be {wanted or f'a number from {least:g} to {most:g}'}, not {value!r}")
-    return float(value)
+    try:
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # beyond the largest double
+        number = math.nan
+    if not least <= number <= most:
+        raise ValueError(f"{name} must be {wanted or f'a number from {least:g} to {most:g}'}, not {_shown(value)}")
+    return number
 
 
 def check_share(value, name: str) -> float:
@@ -280,8 +325,12 @@ def check_share(value, name: str) -> float:
 
 def check_choice(value, name: str, choices) -> None:
     """``value`` must be one of ``choices``, else an error that lists them."""
-    if value not in tuple(choices):
-        raise ValueError(f"{name} must be one of {sorted(map(str, choices))}, not {value!r}")
+    if not isinstance(value, (str, bool, np.bool_)) or value not in tuple(choices):
+        raise ValueError(f"{name} must be one of {sorted(map(str, choices))}, not {_shown(value)}")
+
+
+def _shown(value) -> str:
+    return reprlib.repr(value) if isinstance(value, Integral) and abs(value) > MOST else repr(value)
 
 
 def check_letter(asked: dict[str, Any], source: str = "paper") -> None:

@@ -114,7 +114,7 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
 
     def __init__(
         self, *, epsilon=1.0, schema=None, split="auto", fit_intercept="auto", repair="auto", ridge="auto",
-        clip="auto", n_bins=255, relation="add-remove", variant="proved", source="seeded", random_state=None,
+        clip="auto", n_bins="auto", relation="add-remove", variant="proved", source="seeded", random_state=None,
         n_jobs=None,
     ):  # fmt: skip
         self.epsilon = epsilon
@@ -135,7 +135,7 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
         published = self.variant == "published"
         intercept = self._option("fit_intercept")
         coding = "centred" if intercept and not published else "unit"
-        design = Design.of(schema, self.n_bins, coding, intercept)
+        design = Design.of(schema, self._bins(schema), coding, intercept)
         rates = self._rates(design, epsilon)
         noisy = design.scaled(sum(curator.sum_products(design, part) for part in rates))
         second = rates[-1].product  # the weight of all second-degree sums of two columns

@@ -20,6 +20,6 @@ __all__ = [
     "DPAdaBoostClassifier", "DPsAdaBoostClassifier", "DiffLRRegressor", "DiffPETsClassifier", "DiffPETsRegressor",
     "DiffPRFClassifier", "DiffPRFsClassifier", "EDPRFClassifier", "FunctionalMechanismClassifier",
     "FunctionalMechanismRegressor", "Guarantee", "Ledger", "OutOfSchemaWarning", "PearsonTreeClassifier",
-    "RandomTreesClassifier", "RandomTreesRegressor", "ReleasedForest", "Schema", "UnprovenPrivacyWarning", "__version__", "budgets",
-    "datasets", "load", "mechanisms", "scores",
+    "RandomTreesClassifier", "RandomTreesRegressor", "ReleasedForest", "Schema", "UnprovenPrivacyWarning",
+    "__version__", "budgets", "datasets", "load", "mechanisms", "scores",
 ]  # fmt: skip

@@ -33,10 +33,9 @@ from dpforest.privacy import (
     check_epsilon,
     check_relation,
 )  # fmt: skip
-from dpforest.release import ForestClassifier, ForestRegressor, Predictor
+from dpforest.release import MAX_DEPTH, ForestClassifier, ForestRegressor, Predictor
 from dpforest.schema import MAX_CODES, Schema
 from dpforest.scores import Score
-from dpforest.tree import MAX_DEPTH
 
 __all__ = ["MAX_DEPTH", "PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor"]
 
@@ -58,9 +57,9 @@ class PrivateEstimator(Predictor):
     -----
     A seed is a secret: with it, the noise can be subtracted.  So a fitted estimator leaves its process without one (a
     pickle of it has ``random_state=None``; :func:`copy.deepcopy`, :func:`sklearn.base.clone` and ``get_params`` keep
-    it, as scikit-learn needs), and what is printed shows ``<seed>``.  What others hold of an estimator that is *not*
-    fitted cannot be kept from a pickle: a search's ``estimator`` has the seed, and so has a grid that lists seeds.
-    Release ``best_estimator_`` by ``save``, never the search.
+    it, as scikit-learn needs), and prints ``<seed>`` in its place.  What scikit-learn's own containers print and keep
+    cannot be mended from here: a pipeline and a search print the parameters of what they hold, and the pickle of a
+    search has its ``estimator``, which is not fitted, with the seed.  Release the fitted estimator, by ``save``.
     """
 
     #: What ``"auto"`` stands for, by variant and parameter.
@@ -330,7 +329,7 @@ def check_choice(value, name: str, choices) -> None:
 
 
 def _shown(value) -> str:
-    return reprlib.repr(value) if isinstance(value, Integral) and abs(value) > MOST else repr(value)
+    return reprlib.repr(value) if isinstance(value, Integral) and abs(int(value)) > MOST else repr(value)
 
 
 def check_letter(asked: dict[str, Any], source: str = "paper") -> None:

@@ -46,11 +46,12 @@ from dpforest.schema import Schema
 from dpforest.tree import Forest
 
 __all__ = [
-    "READERS", "Answer", "ForestClassifier", "ForestRegressor", "Predictor", "Released", "ReleasedForest",
+    "MAX_DEPTH", "READERS", "Answer", "ForestClassifier", "ForestRegressor", "Predictor", "Released", "ReleasedForest",
     "ReleasedForestRegressor", "anywhere", "load", "released",
 ]  # fmt: skip
 
 FORMAT = 2  # of the JSON
+MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for, and that a file may hold
 _LONGEST = 200  # characters of a name in a file
 
 
@@ -273,7 +274,9 @@ class ReleasedForestRegressor(_ReleasedTrees, ForestRegressor):
 
 
 def check_fits(forest: Forest, schema: Schema, n_bins: int) -> None:
-    """Raise ValueError unless every table that the schema allows can be predicted."""
+    """Raise ValueError unless every table that the schema allows can be predicted, in reasonable time."""
+    if forest.is_deeper(MAX_DEPTH):
+        raise ValueError(f"not a released forest: it has more than {MAX_DEPTH} splits on a path")
     if forest.values.shape[1] != (schema.n_classes or 2):
         raise ValueError("not a released forest: its leaves and its schema disagree on what is predicted")
     if (forest.feature >= schema.n_features).any():
@@ -367,12 +370,12 @@ def _guarantee(description, number: int) -> Guarantee:
     )
     if number == 1:
         variant = "proved" if claimed is None and not leaks else "published"
-        source, version, rests_on = UNKNOWN, None, ()
+        source, version, rests_on = UNKNOWN, None, []
     else:
         variant = _one_of(("proved", "published"), "variant", _member(description, "variant", *name))
         source = _one_of(SOURCES, "source", _member(description, "source", *name))
         version = _member(description, "version", str, nothing)
-        rests_on = tuple(storage.listed(_member(description, "rests_on", list), "rests_on", str))
+        rests_on = storage.listed(_member(description, "rests_on", list), "rests_on", str)
         for assumption in rests_on:
             _one_of(ASSUMPTIONS, "rests_on", assumption)
         _one_of((UNIT,), "unit", _member(description, "unit", *name))
@@ -385,7 +388,7 @@ def _guarantee(description, number: int) -> Guarantee:
         claimed = math.inf
     return Guarantee(
         math.inf if epsilon is None else float(epsilon), relation, None if claimed is None else float(claimed), leaks,
-        variant, source, version, rests_on,
+        variant, source, version, tuple(rests_on),
     )  # fmt: skip
 
 

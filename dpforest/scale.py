@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from dpforest import bench
+from dpforest import bench, storage
 from dpforest.engines.parquet import Parquet
 from dpforest.papers.diffpets import DiffPETsClassifier
 
@@ -157,7 +157,7 @@ def fit(
 
 def digest(model: Any) -> str:
     """A fingerprint of everything that a fitted model releases."""
-    return hashlib.sha256(json.dumps(model.to_dict(), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(model.to_dict(seeded=True), sort_keys=True).encode()).hexdigest()
 
 
 def _in_memory(paths: list[Path]) -> tuple[Any, Callable]:
@@ -287,9 +287,7 @@ def measure(
             answer["fits"].setdefault(name, []).append(found)
             answer["with"], answer["date"] = _machine(), datetime.now(UTC).date().isoformat()
             if record:
-                part = record.with_suffix(".part")
-                part.write_text(json.dumps(answer, indent=1) + "\n")
-                part.replace(record)
+                storage.write(record, json.dumps(answer, indent=1) + "\n")
     return answer
 
 

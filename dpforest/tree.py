@@ -34,8 +34,6 @@ Finished = Callable[["Frontier"], np.ndarray]
 #: No forest grows beyond this many nodes unless its estimator is told so: 16 million nodes are about a gigabyte.
 MAX_NODES = 1 << 24
 
-MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for, and that a file may hold
-
 #: Divisions of a categorical feature that the trees of a forest share.
 POOL = 32
 
@@ -98,6 +96,10 @@ class Forest:
         """Splits on the longest path."""
         return sum(1 for _ in self._levels())
 
+    def is_deeper(self, splits: int) -> bool:
+        """Whether a path has more than so many splits; no deeper than that is looked."""
+        return next(islice(self._levels(), splits, None), None) is not None
+
     def sum_leaves(self, codes: np.ndarray, n_jobs: int = 1, *, values: np.ndarray | None = None) -> np.ndarray:
         """The leaf values of each record, summed over the trees: float64, shape (n_rows, n_classes).
 
@@ -134,7 +136,7 @@ class Forest:
 
     @classmethod
     def from_dict(cls, description: Mapping) -> Forest:
-        """The forest that :meth:`to_dict` described; anything malformed or too deep raises ValueError."""
+        """The forest that :meth:`to_dict` described; anything malformed raises ValueError."""
         try:
             read = {name: storage.table if name in ("mask", "values") else storage.listed for name in _DTYPES}
             columns: dict[str, np.ndarray] = {
@@ -152,8 +154,6 @@ class Forest:
             raise ValueError(f"not a forest: shrinkage must be a number from 0 on, not {shrinkage!r}")
         if more := description.keys() - {field.name for field in fields(cls)}:
             raise ValueError(f"not a forest: nobody knows {sorted(more)}")
-        if next(islice(forest._levels(), MAX_DEPTH, None), None) is not None:
-            raise ValueError(f"not a forest: more than {MAX_DEPTH} splits on a path")
         return forest
 
     def tree(self, number: int) -> Forest:

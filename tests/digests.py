@@ -228,7 +228,7 @@ def fit(learner: str, options: dict, n_jobs: int) -> str:
     said += [repr(ledger.paid(relation)) for relation in RELATIONS]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
-        model.save(path)
+        model.save(path, seeded=True)
         released = path.read_text()
         back = dpforest.load(path)
     answers = [which(X) for one in (model, back) for which in answering(one)]

@@ -147,7 +147,7 @@ def released(model) -> str:
     """All that a fit lets out, and all that it charged."""
     ledger = model.ledger_
     spent = [ledger.total(relation) for relation in RELATIONS]
-    return json.dumps([model.to_dict(), str(ledger), spent, str(model.guarantee_)])
+    return json.dumps([model.to_dict(seeded=True), str(ledger), spent, str(model.guarantee_)])
 
 
 def charges(model) -> list:

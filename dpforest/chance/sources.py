@@ -38,7 +38,7 @@ class Seeded(Exact):
         if isinstance(random_state, np.random.RandomState):
             random_state = int(random_state.randint(np.iinfo(np.int32).max))
         seeds = random_state if isinstance(random_state, list) else [random_state]
-        whole = all(isinstance(seed, Integral) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
+        whole = all(isinstance(seed, Integral) and not isinstance(seed, bool) and int(seed) >= 0 for seed in seeds)
         if not (random_state is None or whole or isinstance(random_state, np.random.Generator)):
             raise ValueError(
                 "random_state must be None, a whole number from 0 on, or a NumPy Generator or RandomState, not "

@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 
 from dpforest.arithmetic import cbrt
-from dpforest.estimators import PrivateEstimator, check_choice
+from dpforest.estimators import PrivateEstimator, check_choice, check_number
 from dpforest.linear import (
     REPAIRS,
     LinearModel,
@@ -206,6 +205,5 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
         for name in ("fit_intercept", "clip"):
             check_choice(getattr(self, name), name, ("auto", True, False))
         check_choice(self.repair, "repair", ("auto", *REPAIRS))
-        number = isinstance(self.ridge, Real) and not isinstance(self.ridge, bool)
-        if self.ridge != "auto" and not (number and 0 <= self.ridge < math.inf):
-            raise ValueError(f"ridge must be 'auto' or a number, at least 0, of noise deviations, not {self.ridge!r}")
+        if not (isinstance(self.ridge, str) and self.ridge == "auto"):
+            check_number(self.ridge, "ridge", 0, 1e100, "'auto' or a number, at least 0, of noise deviations")

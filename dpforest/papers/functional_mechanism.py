@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 
-from dpforest.estimators import PrivateEstimator, check_choice, check_share
+from dpforest.estimators import PrivateEstimator, check_choice, check_number, check_share
 from dpforest.linear import (
     REPAIRS,
     LinearClassifier,
@@ -154,8 +153,8 @@ class _FunctionalMechanism(PrivateEstimator):
         check_choice(self.fit_intercept, "fit_intercept", ("auto", True, False))
         published = self.variant == "published"
         check_choice(self.repair, "repair", ("auto", *REPAIRS, *(["redraw"] if published else [])))
-        if self.ridge != "auto" and not (_is_number(self.ridge) and 0 <= self.ridge < math.inf):
-            raise ValueError(f"ridge must be 'auto' or a number, at least 0, of noise deviations, not {self.ridge!r}")
+        if not (isinstance(self.ridge, str) and self.ridge == "auto"):
+            check_number(self.ridge, "ridge", 0, 1e100, "'auto' or a number, at least 0, of noise deviations")
         check_share(self.mean_share, "mean_share")
 
 
@@ -283,7 +282,3 @@ class FunctionalMechanismClassifier(_FunctionalMechanism, LinearClassifier):
         self.source = source
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-
-def _is_number(value) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)

@@ -66,13 +66,17 @@ def check_epsilon(epsilon, name: str = "epsilon") -> float:
         raise ValueError(f"{name} must be a positive number, or 'non-private' to turn privacy off, not {epsilon!r}")
     if not isinstance(epsilon, Real) or isinstance(epsilon, bool):
         raise TypeError(f"{name} must be a positive number, not {type(epsilon).__name__}")
-    if epsilon == math.inf:
+    try:
+        number = float(epsilon)
+    except OverflowError:  # an int or a fraction beyond the largest double
+        number = 1e300
+    if math.isinf(number):
         raise ValueError(f"{name} is infinite: write {name}='non-private' if you mean to turn privacy off")
-    if not epsilon > 0:  # also refuses NaN
+    if not number > 0:  # also refuses NaN
         raise ValueError(f"{name} must be positive, not {epsilon!r}")
-    if not 1e-9 <= epsilon <= 1e6:
+    if not 1e-9 <= number <= 1e6:
         raise ValueError(f"{name} must lie between 1e-9 and 1e6, or be 'non-private', not {epsilon!r}")
-    return float(epsilon)
+    return number
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ class Guarantee:
             )
             page.append(
                 f"For whom. The unit is {UNIT}. A person of k rows is promised k times as much: {self.of_rows(2):.6g} "
-                f"for two, {self.of_rows(10):.6g} for ten. Another model or number from the same rows adds its own loss."
+                f"for two, {self.of_rows(10):.6g} for ten. Another model or number from the same rows adds its loss."
             )
         page += [f"Read unpaid. {_sentence(str(leak))}" for leak in self.leaks]
         if self.variant == "published":

@@ -310,7 +310,8 @@ def load(path) -> Released:
     try:
         return released(description)
     except ValueError as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+        said = str(error)  # which may show what stands there, however long that is
+        raise ValueError(f"{path} cannot be read: {said if len(said) < 500 else said[:500] + '...'}") from None
 
 
 def released(description: dict) -> Released:

@@ -150,7 +150,7 @@ class Forest:
             raise ValueError(f"not a forest: {error}") from None
         if forest.values.shape[:1] != forest.feature.shape or forest.values.ndim != 2:
             raise ValueError(f"not a forest: values of shape {forest.values.shape} for {forest.n_nodes} nodes")
-        if type(shrinkage) not in (int, float) or not 0 <= shrinkage < np.inf:
+        if type(shrinkage) not in (int, float) or not 0 <= shrinkage <= 1e100:
             raise ValueError(f"not a forest: shrinkage must be a number from 0 on, not {shrinkage!r}")
         if more := description.keys() - {field.name for field in fields(cls)}:
             raise ValueError(f"not a forest: nobody knows {sorted(more)}")

@@ -181,13 +181,13 @@ class Guarantee:
         else:
             page.append("The variant. The one that is proved in the book.")
         page.append({
-            SEEDED: "The randomness. It was seeded, so this model is for research and not for release: whoever has the "
-            "seed, or finds it by trying, can subtract the noise, and then nothing above holds. Fit with "
-            "source='secure' for a release.",
-            SECURE: "The randomness. It came from the operating system's entropy and was not kept; the promise is as "
-            "good as that.",
-            UNKNOWN: "The randomness. Nothing is known of where it came from. If it was seeded, whoever has or finds "
-            "the seed can subtract the noise: do not release this model.",
+            SEEDED: "The randomness. Seeded: this model is for research and not for release. Whoever has the seed, or "
+            "finds it by trying, can subtract the noise, and then nothing above holds. Fit with source='secure' for a "
+            "release.",
+            SECURE: "The randomness. Secure: it came from the operating system's entropy and was not kept; the promise "
+            "is as good as that.",
+            UNKNOWN: "The randomness. Unknown: the file does not say where it came from. If it was seeded, whoever has or "
+            "finds the seed can subtract the noise: do not release this model.",
         }[self.source])  # fmt: skip
         if self.rests_on:
             page.append(

@@ -24,6 +24,7 @@ from dpforest.curator import Curator
 from dpforest.curator.scattered import Scattered
 from dpforest.engines import Reader, Table, is_elsewhere, table_of
 from dpforest.privacy import (
+    ADD_REMOVE,
     SECURE,
     SEEDED,
     Guarantee,
@@ -56,8 +57,8 @@ class PrivateEstimator(Predictor):
     Notes
     -----
     A seed is a secret: with it, the noise can be subtracted.  So a fitted estimator leaves its process without one (a
-    pickle of it has ``random_state=None``; :func:`copy.deepcopy`, :func:`sklearn.base.clone` and ``get_params`` keep
-    it, as scikit-learn needs), and prints ``<seed>`` in its place.  What scikit-learn's own containers print and keep
+    pickle of it has ``random_state=None``; ``copy.deepcopy``, ``clone`` and ``get_params`` keep it, as scikit-learn
+    needs), and prints ``<seed>`` in its place.  What scikit-learn's own containers print and keep
     cannot be mended from here: a pipeline and a search print the parameters of what they hold, and the pickle of a
     search has its ``estimator``, which is not fitted, with the seed.  Release the fitted estimator, by ``save``.
     """
@@ -122,9 +123,12 @@ class PrivateEstimator(Predictor):
         exceeded = ledger.epsilon > promised * (1 + 1e-9)
         if exceeded and claimed is None:
             raise AssertionError(f"the ledger says {ledger.epsilon}, not {epsilon}: nothing is released")
+        # by place under add-remove, and by a key that may be another under replace-one, the function must be random;
+        # else a tree is chosen by what a record brings along, for which any function will do (thm-keyed-assignment)
+        random = "poisson-bootstrap" in ledger.kinds or (key is None) == (self.relation == ADD_REMOVE)
         guarantee = Guarantee(
             ledger.epsilon if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), self.variant,
-            self.source, __version__, ("SipHash",) if chance.hashes else (),
+            self.source, __version__, ("SipHash",) if chance.hashes and random else (),
         )  # fmt: skip
         if guarantee.epsilon > epsilon * (1 + 1e-9):
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=2)

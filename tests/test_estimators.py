@@ -9,6 +9,9 @@ import pickle
 import types
 import warnings
 from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -21,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import dpforest
 from dpforest import (
     EDPRFClassifier,
     OutOfSchemaWarning,
@@ -30,6 +34,7 @@ from dpforest import (
     UnprovenPrivacyWarning,
     load,
 )
+from dpforest.estimators import PrivateEstimator
 
 # -- tables --------------------------------------------------------------------------------------------------------
 
@@ -47,6 +52,7 @@ def table(n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 X, Y = table()
+LEARNERS = [kind for kind in vars(dpforest).values() if isinstance(kind, type) and issubclass(kind, PrivateEstimator)]
 BOTH = [EDPRFClassifier, RandomTreesClassifier]
 both = pytest.mark.parametrize("kind", BOTH)
 
@@ -336,6 +342,51 @@ def test_bad_parameters_name_themselves_and_change_nothing(kind, parameters, err
     assert not [name for name in vars(fresh) if name.endswith("_")]
     fitted.set_params(n_jobs=None)
     assert released(fitted) == before
+
+
+#: What may stand in a cell of a table or of a configuration, and is no value of any parameter.
+ODD = [
+    pd.NA,
+    pd.NaT,
+    Decimal("sNaN"),
+    Decimal(1),
+    10**400,
+    Fraction(10**400),
+    -(10**30),
+    np.array([1, 2]),
+    1j,
+    object(),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", ["proved", "published"])
+@pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
+def test_odd_values_are_refused_by_the_name_of_the_parameter(kind, variant):
+    regression = kind.__name__.endswith("Regressor")
+    schema = Schema(numeric=SCHEMA.numeric, categorical=SCHEMA.categorical, target=(0, 1)) if regression else SCHEMA
+    y = (Y == "yes").astype(float) if regression else Y
+    silent = []
+    for name, odd in product(kind().get_params(), ODD):
+        estimator = kind(**{"schema": schema, "variant": variant, "random_state": 0, name: odd})
+        if (name, odd) in (("random_state", 10**400),):
+            continue  # any whole number is a seed
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnprovenPrivacyWarning)
+                estimator.fit(X, y)
+        except (ValueError, TypeError) as error:
+            if name not in str(error) and "published" not in str(error):
+                silent.append((name, odd, str(error)))
+        else:
+            silent.append((name, odd, "accepted"))
+    assert silent == []
+
+
+@pytest.mark.parametrize("seed", ["abc", -1, 1.5, True, [1, -2], [True], (1, 2), b"x"])
+def test_what_is_no_seed_is_refused(seed):
+    with pytest.raises(ValueError, match="random_state must be None, a whole number from 0 on, or a NumPy Generator"):
+        model(EDPRFClassifier, random_state=seed).fit(X, Y)
 
 
 @both

@@ -98,20 +98,30 @@ def test_the_version_is_said_once():
     assert f"\nversion: {dpforest.__version__}\n" in (root / "CITATION.cff").read_text()
 
 
-@pytest.mark.parametrize("sampling", ["all", "assignment"])
 @pytest.mark.parametrize("source", ["seeded", "secure"])
-def test_the_hash_is_named_where_coins_are_hashed(sampling, source, tmp_path):
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("sampling", ["all", "assignment", "poisson"])
+def test_the_hash_is_named_where_the_proof_wants_random_coins(sampling, relation, source, tmp_path):
     """In memory the secure source draws a coin for each row; where rows are read in passes, coins are computed."""
     pytest.importorskip("pyarrow")
-    X.assign(y=Y).to_parquet(tmp_path / "rows.parquet")
-    options = {"schema": MIXED, "n_estimators": 2, "max_depth": 1, "sampling": sampling, "source": source}
-    forest = dpforest.DiffPETsClassifier(**options)
-    here = clone(forest).fit(X, Y).guarantee_.rests_on
-    there = clone(forest).fit(str(tmp_path / "rows.parquet"), "y").guarantee_
-    assert here == (("SipHash",) if (sampling, source) == ("assignment", "seeded") else ())
-    assert there.rests_on == (("SipHash",) if sampling == "assignment" else ())
-    if source == "secure":
-        assert ("up to the pseudo-randomness of SipHash" in str(there)) == (sampling == "assignment")
+    rows = X.assign(y=Y, id=range(len(X)))
+    rows.to_parquet(tmp_path / "rows.parquet")
+    options = {"schema": MIXED, "n_estimators": 2, "max_depth": 1, "max_features": "all"}
+    forest = dpforest.DiffPETsClassifier(sampling=sampling, relation=relation, source=source, **options)
+
+    def named(table, key=None):
+        promise = clone(forest).fit(table, "y", key=key).guarantee_
+        said = "up to the pseudo-randomness of SipHash"
+        assert (said in repr(promise)) == bool(promise.rests_on)
+        assert (said in str(promise)) == (bool(promise.rests_on) and source == "secure")
+        return promise.rests_on == ("SipHash",)
+
+    file = str(tmp_path / "rows.parquet")
+    by_place = sampling == "poisson" or (sampling == "assignment" and relation == "add-remove")
+    assert named(file) == by_place
+    assert named(rows) == (by_place and source == "seeded")
+    if sampling != "poisson":  # refuses a key
+        assert named(file, "id") == (sampling == "assignment" and relation == "replace-one")
 
 
 # -- a seed does not slip out ----------------------------------------------------------------------------------------

@@ -95,6 +95,11 @@ class Ledger:
             self.leaks.append(entry)
 
     @property
+    def kinds(self) -> set[str]:
+        """How scopes of this run compose: those of ``KINDS`` that it has."""
+        return set(self._kinds)
+
+    @property
     def epsilon(self) -> float:
         """What this run spent under the ledger's relation, path-wise; infinite if there is a leak.
 

@@ -127,8 +127,8 @@ class Guarantee:
     version : str or None
         Of this library, when the model was fitted.
     rests_on : tuple of str
-        Of ``ASSUMPTIONS``, what the proof of this fit takes for granted beyond the bits: ``"SipHash"`` where coins of
-        records were computed by a hash under a drawn key, rather than drawn one by one.
+        Of ``ASSUMPTIONS``, what the proof of this fit takes for granted beyond the bits: ``"SipHash"`` where it
+        wants independent coins for the records, and they were computed by a hash under a drawn key.
     """
 
     epsilon: float
@@ -186,8 +186,8 @@ class Guarantee:
             "release.",
             SECURE: "The randomness. Secure: it came from the operating system's entropy and was not kept; the promise "
             "is as good as that.",
-            UNKNOWN: "The randomness. Unknown: the file does not say where it came from. If it was seeded, whoever has or "
-            "finds the seed can subtract the noise: do not release this model.",
+            UNKNOWN: "The randomness. Unknown: the file does not say where it came from. If it was seeded, whoever "
+            "has or finds the seed can subtract the noise: do not release this model.",
         }[self.source])  # fmt: skip
         if self.rests_on:
             page.append(

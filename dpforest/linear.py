@@ -51,9 +51,9 @@ class LinearModel:
     def __post_init__(self):
         fits = self.coefficients.ndim == 2 and self.intercept.shape == self.coefficients.shape[:1]
         if self.coding not in CODINGS or self.link not in LINKS or not fits:
-            raise ValueError("not a linear model: its coding, its link, or the shape of its coefficients is unknown")
+            raise ValueError("its coding, its link, or the shape of its coefficients is unknown")
         if not (np.isfinite(self.intercept).all() and np.isfinite(self.coefficients).all()):
-            raise ValueError("not a linear model: its coefficients must be finite numbers")
+            raise ValueError("the coefficients of a linear model must be finite numbers")
 
     def scores(self, codes, design: Design) -> np.ndarray:
         """The linear scores of encoded records, shape (n_rows, n_outputs)."""
@@ -82,10 +82,10 @@ class LinearModel:
             coding, link, clip = (description[name] for name in ("coding", "link", "clip"))
             more = description.keys() - {field.name for field in fields(cls)}
             if more or (type(coding), type(link), type(clip)) != (str, str, bool):
-                raise ValueError(f"its coding and link must be text, clip true or false, and nothing else: {more}")
+                raise ValueError(f"coding and link must be text, clip true or false, and nobody knows {sorted(more)}")
             return cls(coding, link, clip, np.array(intercept, dtype=float), np.array(coefficients, dtype=float))
-        except (KeyError, OverflowError) as error:
-            raise ValueError(f"not a linear model: {error!r}") from None
+        except (KeyError, OverflowError, ValueError) as error:
+            raise ValueError(f"not a linear model: {error}") from None
 
     def __str__(self) -> str:
         return f"{len(self.intercept)} x {self.coefficients.shape[1]} coefficients"

@@ -350,7 +350,7 @@ def test_the_draws_decide_the_model(kind, options):
 def encoded(model, schema, seed):
     X, y = table(type(model), seed)
     labels = schema.encode_target(y)[0] if schema.classes is None else schema.encode_labels(y)
-    return schema.encode(X, model.n_bins).codes, labels
+    return schema.encode(X, model._bins(schema)).codes, labels
 
 
 @cases

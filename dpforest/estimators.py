@@ -268,8 +268,10 @@ class PrivateEstimator(Predictor):
             shown.random_state = _Seed()
         return super(PrivateEstimator, shown).__repr__(N_CHAR_MAX)
 
+    _repr_html_ = None  # the diagram that scikit-learn makes lists the parameters, the seed among them
+
     def _repr_mimebundle_(self, **_):
-        return {"text/plain": repr(self)}  # the page that scikit-learn makes lists the parameters, the seed among them
+        return {"text/plain": repr(self)}
 
 
 class _Seed:

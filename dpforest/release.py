@@ -52,6 +52,7 @@ __all__ = [
 
 FORMAT = 2  # of the JSON
 MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for, and that a file may hold
+MAX_COLUMNS = 100_000  # of a table that a file speaks of
 _LONGEST = 200  # characters of a name in a file
 
 
@@ -357,7 +358,8 @@ def _schema(description) -> Schema:
     parts = {name: _member(description, name, *of) for name, of in kinds.items()}
     for name in ("numeric", "categorical"):
         storage.listed(list(parts[name].values()), f"schema: {name}", list)
-    storage.listed(parts["columns"], "schema: columns", str)
+    if len(storage.listed(parts["columns"], "schema: columns", str)) > MAX_COLUMNS:
+        raise ValueError(f"not a released model: more than {MAX_COLUMNS} columns")
     return Schema.from_dict(description)
 
 

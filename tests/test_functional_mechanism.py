@@ -604,7 +604,7 @@ def test_a_broken_model_is_refused(tmp_path):
     ):  # fmt: skip
         path = tmp_path / "model.json"
         path.write_text(json.dumps({**good, "linear": {**good["linear"], **changes}}))
-        with pytest.raises(ValueError, match="linear model|NaN is no number"):
+        with pytest.raises(ValueError, match=r"linear model|NaN is no number"):
             load(path)
     with pytest.raises(ValueError, match="finite"):
         LinearModel("unit", "identity", False, np.array([0.0]), np.array([[math.inf]]))

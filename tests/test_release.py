@@ -140,6 +140,12 @@ def test_a_seed_is_neither_printed_nor_pickled(kind):
         back.to_dict()
 
 
+def test_a_notebook_shows_no_seed():
+    formatters = pytest.importorskip("IPython.core.formatters")
+    data, _ = formatters.DisplayFormatter().format(fitted(EDPRFClassifier))
+    assert data == {"text/plain": repr(fitted(EDPRFClassifier))}
+
+
 @pytest.mark.filterwarnings("ignore:Unknown section")
 def test_a_search_keeps_the_seed_of_what_is_not_fitted():
     """What the documentation warns of: a search is no release."""
@@ -321,6 +327,14 @@ def test_depth_has_an_end():
     for splits in (MAX_DEPTH + 1, 100_000):
         with pytest.raises(ValueError, match=f"more than {MAX_DEPTH} splits"):
             dpforest.release.released(chain(splits))
+
+
+def test_a_table_has_a_width():
+    good = fitted(FunctionalMechanismClassifier).to_dict(seeded=True)
+    names = [f"x{i}" for i in range(100_001)]
+    wide = good["schema"] | {"numeric": dict.fromkeys(names, [0, 1]), "categorical": {}, "columns": names}
+    with pytest.raises(ValueError, match="more than 100000 columns"):
+        dpforest.release.released(good | {"schema": wide})
 
 
 @pytest.mark.parametrize("change", [{}, {"epsilon": None, "claimed": 4.0, "leaks": [{"what": "all", "where": "here"}]}])

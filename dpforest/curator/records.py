@@ -15,7 +15,6 @@ from dpforest.counting.threads import check_threads, in_threads
 from dpforest.curator.known import Known
 from dpforest.moments import Design
 from dpforest.privacy import Ledger, claim
-from dpforest.schema import TARGET_LEVELS
 
 __all__ = ["WEIGHTS", "Records"]
 
@@ -33,7 +32,6 @@ KEYS_REPEAT = (
     "sampling='assignment' or 'all'"
 )
 _POWERS = np.arange(256)[:, None] ** np.arange(3)  # of the target's codes
-_UNITS = np.array([1.0, TARGET_LEVELS, TARGET_LEVELS**2])
 
 
 class Records:
@@ -320,10 +318,8 @@ class Records:
 
     # -- what follows from them ------------------------------------------------------------------------------
 
-    def _in_units(self, counts: np.ndarray, n_moments: int = 0) -> np.ndarray:
-        """Counts of records by their weight from 0 to 1, or moments of the target in [0, 1]."""
-        if n_moments:
-            return counts / _UNITS[:n_moments]
+    def _in_units(self, counts: np.ndarray) -> np.ndarray:
+        """Counts of records by their weight from 0 to 1."""
         return counts if self.unit == 1 else counts / self.unit
 
     def _occurring(self, splits, nodes) -> np.ndarray:
@@ -334,21 +330,21 @@ class Records:
         return occur
 
     def _feature_scores(self, histograms, allowed, score) -> np.ndarray:
-        """Score of the multiway split of each node on each allowed feature, -inf elsewhere."""
-        utility = np.full(allowed.shape, -np.inf)
+        """Exact score of the multiway split of each node on each allowed feature, (2, n_nodes, n_features)."""
+        utility = np.zeros((2, *allowed.shape), dtype=np.int64)
 
         def fill(features):
             for feature in features:
                 counts = histograms[:, self._offsets[feature] : self._offsets[feature + 1]]
-                utility[:, feature] = np.where(allowed[:, feature], score(counts), -np.inf)
+                utility[:, :, feature] = score.exact(counts)
 
         threads = check_threads(self._n_jobs) if histograms.size > _WORTH_THREADS else 1
         in_threads(fill, np.flatnonzero(allowed.any(axis=0)).tolist(), threads)
         return utility
 
     def _cut_scores(self, histograms, allowed, score) -> np.ndarray:
-        """Score of the allowed columns, -inf elsewhere: cuts, and last of a feature its split with a child per code."""
-        utility = np.full(allowed.shape, -np.inf)
+        """Exact scores of the allowed columns: cuts, and last of a feature its split with a child per code."""
+        utility = np.zeros((2, *allowed.shape), dtype=np.int64)
         for first, last in pairwise(self._offsets):
             mine = allowed[:, first:last]
             if not mine.any():
@@ -356,10 +352,10 @@ class Records:
             counts = histograms[:, first:last]
             below = counts.cumsum(axis=1)[:, :-1]
             above = counts.sum(axis=1, keepdims=True) - below
-            utility[:, first : last - 1] = score(np.stack([below, above], axis=2))
+            utility[:, :, first : last - 1] = score.exact(np.stack([below, above], axis=2))
             if mine[:, -1].any():
-                utility[:, last - 1] = score(counts)
-        return np.where(allowed, utility, -np.inf)
+                utility[:, :, last - 1] = score.exact(counts)
+        return utility
 
     def _parts(self, n_nodes: int, cells: int):
         step = max(1, self._cells // max(cells, 1))

@@ -225,8 +225,10 @@ class Choices(Records):
         return choice
 
     def _charge(self, scopes, rate, score: scores.Score, n_max, query, mechanism) -> None:
-        spreads = (score.exact_range(relation, n_max) * self.unit * STEPS for relation in (ADD_REMOVE, REPLACE_ONE))
-        self._ledger.charge(scopes, *(rate * spread for spread in spreads), query, mechanism)
+        add_remove, replace_one = (
+            rate * (score.exact_range(relation, n_max) * self.unit * STEPS) for relation in (ADD_REMOVE, REPLACE_ONE)
+        )
+        self._ledger.charge(scopes, add_remove, replace_one, query, mechanism)
 
 
 @claim("thm-exact-scores")

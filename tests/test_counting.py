@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpforest import counting
-from dpforest.counting import bits, checks, masks, program, queries, tables
+from dpforest.counting import bits, checks, masks, program, queries, rows, tables
 from dpforest.counting.structure import Splits
 from dpforest.counting.threads import pieces_of
 
@@ -471,6 +471,15 @@ def test_threads_share_a_large_histogram(monkeypatch):
     monkeypatch.setattr(queries, "_PARTIAL_BYTES", 0)
     for n_jobs in (1, 2, 50):
         assert_same(case.ask(n_jobs=n_jobs), expected)
+
+
+@pytest.mark.parametrize("assigned", [False, True])
+def test_rows_are_sorted_some_at_a_time(assigned, monkeypatch):
+    case = Case(2, n_rows=20_000, n_trees=3, depth=3)
+    case.assignment = case.rng.integers(0, 4, case.n_rows) if assigned else None
+    expected = recount(case)
+    monkeypatch.setattr(rows, "_BATCH", 1)  # a block
+    assert_same(case.ask(), expected)
 
 
 def test_input_may_be_read_only_and_is_not_changed():

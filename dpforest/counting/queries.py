@@ -135,29 +135,36 @@ def feature_histograms(
     if allowed.shape != (n_slots, len(codes)) or allowed.dtype != bool:
         raise TypeError(f"features must be a bool array of shape (n_slots, {len(codes)})")
     slots = check_slots(slots, splits, n_slots)
-    path = rows.walk(splits, splits.visit(slots), slots, assignment.size > 0)
     offsets = np.concatenate([[0], np.cumsum(cardinalities)]).astype(np.int64)
-    shape = (n_slots, int(offsets[-1]), n_classes)
+    shape, n_rows = (n_slots, int(offsets[-1]), n_classes), codes.shape[1]
     columns = np.flatnonzero(allowed.any(axis=0))
     threads = check_threads(n_jobs)
 
-    def add(first, last, columns, out):
-        room = rows.sorting_room(path, last - first)
+    def walk(slots):
+        return rows.walk(splits, splits.visit(slots), slots, assignment.size > 0)
+
+    def add(path, first, last, out):
+        room = rows.sorting_room(path, last - first, len(columns))
         rows.histogram(codes, labels, assignment, first, last, *path, columns, frozen(allowed), offsets, *room, out)
 
     if threads * histogram_bytes(n_slots, cardinalities, n_classes) > _PARTIAL_BYTES:
-        out = np.zeros(shape, dtype=np.int64)  # one for all: each thread walks every record, for features of its own
-        shares = [columns[i::threads].copy() for i in range(min(threads, len(columns)))]
-        in_threads(lambda mine: [add(0, codes.shape[1], share, out) for share in mine], shares, threads)
+        out, each = np.zeros(shape, dtype=np.int64), -(-n_slots // threads)
+
+        def share(numbers):  # one answer for all: each thread looks at every record, for slots of its own
+            for number in numbers:
+                add(walk(np.where(slots // each == number, slots, np.int32(-1))), 0, n_rows, out)
+
+        in_threads(share, list(range(threads)), threads)
         return out
+    path = walk(slots)
 
     def work(pieces):
         out = np.zeros(shape, dtype=np.int64)
         for first, last in pieces:
-            add(first, last, columns, out)
+            add(path, first, last, out)
         return (out,)
 
-    return total_of(in_threads(work, pieces_of(codes.shape[1], threads), threads))[0]
+    return total_of(in_threads(work, pieces_of(n_rows, threads), threads))[0]
 
 
 def histogram_bytes(n_slots, cardinalities, n_classes) -> int:
@@ -205,9 +212,9 @@ def sum_values(codes, splits, values, n_jobs=1, engine="auto") -> np.ndarray:
         table = np.ascontiguousarray(values.T)
 
         def work(pieces):
-            at = np.empty(rows.BLOCK, np.int64)
+            room = rows.walking_room()
             for first, last in pieces:
-                rows.add_values(codes, nobody, first, last, *path[:4], at, table, out)
+                rows.add_values(codes, nobody, first, last, *path[:4], *room, table, out)
 
     in_threads(work, pieces_of(n_rows, check_threads(n_jobs)), check_threads(n_jobs))
     return out.T
@@ -222,9 +229,9 @@ def apply(codes, splits, n_jobs=1) -> np.ndarray:
     out = np.empty((len(splits.roots), codes.shape[1]), dtype=np.int32)
 
     def work(pieces):
-        at = np.empty(rows.BLOCK, np.int64)
+        room = rows.walking_room()
         for first, last in pieces:
-            rows.leaves(codes, nobody, first, last, *path[:4], at, out)
+            rows.leaves(codes, nobody, first, last, *path[:4], *room, out)
 
     in_threads(work, pieces_of(codes.shape[1], check_threads(n_jobs)), check_threads(n_jobs))
     return out.T
@@ -304,7 +311,7 @@ def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jo
         def work(pieces):
             whole = np.zeros((n_slots, cells.n_cells), np.int64)
             ones = np.zeros((n_slots, n_candidates, cells.n_cells), np.int64)
-            room = np.empty(rows.BLOCK, np.int64), rows.patterns(path, n_candidates, cells, width)
+            room = *rows.walking_room(), rows.patterns(path, n_candidates, cells, width)
             for first, last in pieces:
                 rows.count(*records, first, last, *path, features, masks, width, *room, whole, ones)
             return whole, ones

@@ -87,7 +87,8 @@ def sorting_room(path: Walk, n_rows: int, n_columns: int) -> tuple[np.ndarray, .
     """Workspace of one thread for :func:`histogram`."""
     batch, n_local = -(-min(n_rows, _BATCH) // BLOCK) * BLOCK, int(np.diff(path.start).max(initial=0))
     place, packed = np.empty(n_local + 1, np.int32), np.empty((batch, n_columns + 1), np.uint8)
-    return *walking_room(), place, *np.empty((2, batch), np.int32), packed, *np.empty((2, n_columns), np.int64)
+    sorting = place, np.empty(batch, np.int32), np.empty(batch, np.int64), packed
+    return *walking_room(), *sorting, *np.empty((2, n_columns), np.int64)
 
 
 @helper

@@ -27,6 +27,7 @@ WEIGHTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 _WORTH_THREADS = 1 << 18  # cells of histograms that are scored by several threads
+_TOGETHER = 1 << 16  # cells that are scored at a time, so that what is made of them stays in the cache
 KEYS_REPEAT = (
     "a Poisson bootstrap draws the copies of each record by itself, and a key may come twice, so that records would be "
     "copied together, which nobody pays for: leave key out; where an engine keeps no order of the rows, use "
@@ -336,14 +337,19 @@ class Records:
     def _feature_scores(self, histograms, allowed, score) -> np.ndarray:
         """Score of the multiway split of each node on each allowed feature, -inf elsewhere."""
         utility = np.full(allowed.shape, -np.inf)
+        tasks = []
+        for feature in np.flatnonzero(allowed.any(axis=0)).tolist():
+            columns = slice(self._offsets[feature], self._offsets[feature + 1])
+            step = max(1, _TOGETHER // histograms[0, columns].size)
+            tasks += [(feature, columns, slice(first, first + step)) for first in range(0, len(histograms), step)]
 
-        def fill(features):
-            for feature in features:
-                counts = histograms[:, self._offsets[feature] : self._offsets[feature + 1]]
-                utility[:, feature] = np.where(allowed[:, feature], score(counts), -np.inf)
+        def fill(tasks):
+            for feature, columns, rows in tasks:
+                counts = histograms[rows, columns]
+                utility[rows, feature] = np.where(allowed[rows, feature], score(counts), -np.inf)
 
         threads = check_threads(self._n_jobs) if histograms.size > _WORTH_THREADS else 1
-        in_threads(fill, np.flatnonzero(allowed.any(axis=0)).tolist(), threads)
+        in_threads(fill, tasks, threads)
         return utility
 
     def _cut_scores(self, histograms, allowed, score) -> np.ndarray:

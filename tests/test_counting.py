@@ -482,6 +482,21 @@ def test_rows_are_sorted_some_at_a_time(assigned, monkeypatch):
     assert_same(case.ask(), expected)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("n_classes", [2, 12])
+def test_known_counts_are_not_counted_again(n_classes, engine):
+    case = Case(3, n_rows=500, n_classes=n_classes, n_candidates=5)
+    nodes, candidates, _ = recount(case)
+    asked = case.codes, case.labels, n_classes, case.splits, case.slots, case.features, case.masks, case.assignment
+    for more in (0, 7):  # of them, all that are not in the second child are in the first
+        answer = counting.candidate_counts(*asked, engine=engine, known=nodes + more)
+        np.testing.assert_array_equal(answer[:, :, 0], candidates[:, :, 0] + more)
+        np.testing.assert_array_equal(answer[:, :, 1], candidates[:, :, 1])
+    for wrong in (nodes[:, 1:], nodes[1:], nodes.astype(float)):
+        with pytest.raises(TypeError, match="one line per slot"):
+            counting.candidate_counts(*asked, engine=engine, known=wrong)
+
+
 def test_input_may_be_read_only_and_is_not_changed():
     case = Case(8, n_rows=100)
     expected = recount(case)

@@ -282,7 +282,8 @@ class Records:
     def _candidate_counts(self, splits, nodes, features, masks, n_moments: int) -> np.ndarray:
         """Class counts in steps of ``1 / unit``, or moments of the target's codes, of both children of a candidate."""
         where = splits, _slots(splits, nodes), features, masks
-        how = {"assignment": self._assignment, "n_jobs": self._n_jobs}
+        known = self._known.recall(splits, nodes, n_moments or self.n_classes)
+        how = {"assignment": self._assignment, "n_jobs": self._n_jobs, "known": known}
         if self._weighted is not None:
             return counting.candidate_sums(
                 self._codes, self._weighted, weight_table(self.n_classes), *where, **how

@@ -26,6 +26,7 @@ WEIGHTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 _WORTH_THREADS = 1 << 18  # cells of histograms that are scored by several threads
+_TOGETHER = 1 << 16  # cells that are scored at a time, so that what is made of them stays in the cache
 KEYS_REPEAT = (
     "a Poisson bootstrap draws the copies of each record by itself, and a key may come twice, so that records would be "
     "copied together, which nobody pays for: leave key out; where an engine keeps no order of the rows, use "
@@ -279,7 +280,8 @@ class Records:
     def _candidate_counts(self, splits, nodes, features, masks, n_moments: int) -> np.ndarray:
         """Class counts in steps of ``1 / unit``, or moments of the target's codes, of both children of a candidate."""
         where = splits, _slots(splits, nodes), features, masks
-        how = {"assignment": self._assignment, "n_jobs": self._n_jobs}
+        known = self._known.recall(splits, nodes, n_moments or self.n_classes)
+        how = {"assignment": self._assignment, "n_jobs": self._n_jobs, "known": known}
         if self._weighted is not None:
             return counting.candidate_sums(
                 self._codes, self._weighted, weight_table(self.n_classes), *where, **how
@@ -332,14 +334,18 @@ class Records:
     def _feature_scores(self, histograms, allowed, score) -> np.ndarray:
         """Exact score of the multiway split of each node on each allowed feature, (2, n_nodes, n_features)."""
         utility = np.zeros((2, *allowed.shape), dtype=np.int64)
+        tasks = []
+        for feature in np.flatnonzero(allowed.any(axis=0)).tolist():
+            columns = slice(self._offsets[feature], self._offsets[feature + 1])
+            step = max(1, _TOGETHER // histograms[0, columns].size)
+            tasks += [(feature, columns, slice(first, first + step)) for first in range(0, len(histograms), step)]
 
-        def fill(features):
-            for feature in features:
-                counts = histograms[:, self._offsets[feature] : self._offsets[feature + 1]]
-                utility[:, :, feature] = score.exact(counts)
+        def fill(tasks):
+            for feature, columns, rows in tasks:
+                utility[:, rows, feature] = score.exact(histograms[rows, columns])
 
         threads = check_threads(self._n_jobs) if histograms.size > _WORTH_THREADS else 1
-        in_threads(fill, np.flatnonzero(allowed.any(axis=0)).tolist(), threads)
+        in_threads(fill, tasks, threads)
         return utility
 
     def _cut_scores(self, histograms, allowed, score) -> np.ndarray:

@@ -97,18 +97,22 @@ class PrivateEstimator(Predictor):
             sizes, table = schema.cardinalities(self.n_bins), self._open(schema, X, y, key)
             curator = Scattered(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
             model = self._grow(curator, chance, schema, ledger, epsilon)
+            assumed = self.source == "secure" and bool(curator.assumed)  # of a seeded fit all bits are computed
         else:
             X, y, ids = _columns(schema, X, y, key)
             encoded, labels = self._read(schema, X, y)
             door = None if ids is None else partial(Curator, ids=ids)
             model, ledger = self._learn(encoded.codes, labels, schema, epsilon, chance, door)
+            assumed = False  # real coins, drawn one by one
         claimed = epsilon if self.variant == "published" else None
         # what is proved of every run; the ledger knows what this run spent, which must not exceed it
         promised = self._promise(epsilon)
         exceeded = ledger.epsilon > promised * (1 + 1e-9)
         if exceeded and claimed is None:
             raise AssertionError(f"the ledger says {ledger.epsilon}, not {epsilon}: nothing is released")
-        guarantee = Guarantee(ledger.epsilon if exceeded else promised, self.relation, claimed, tuple(ledger.leaks))
+        guarantee = Guarantee(
+            ledger.epsilon if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), assumed
+        )
         if guarantee.epsilon > epsilon * (1 + 1e-9):
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=2)
         # only now, when all went well, does the estimator change

@@ -576,6 +576,19 @@ def test_textbook_laplace_gives_the_count_away():
 
 
 @pytest.mark.claim("cex-float-laplace")
+def test_the_largest_noise_gives_the_count_away_at_all_rates_but_absurd_ones():
+    """M = 52 ln 2 / rate is the largest noise; 1 + M is a larger double as long as M is below 2^53."""
+    last = np.array([1 - 2.0**-RESOLUTION])  # of the uniforms
+    least = 52 * math.log(2) / 2**53
+    for rate in (1e3, 1.0, 1e-6, 1e-14, 1.001 * least):
+        zero, one = (mechanisms.laplace_textbook(np.array([count]), rate, last)[0] for count in (0, 1))
+        assert zero == pytest.approx(52 * math.log(2) / rate, rel=1e-15)
+        assert one > zero
+    far = [mechanisms.laplace_textbook(np.array([count]), least / 4, last)[0] for count in (0, 1)]
+    assert far[0] == far[1]  # the doubles out there are too coarse to tell
+
+
+@pytest.mark.claim("cex-float-laplace")
 def test_textbook_laplace_on_a_coarse_grid_is_exhausted():
     # with uniforms k/2^12 all outputs can be listed: the supports of two neighbouring counts hardly meet
     uniform = np.arange(1, 2**12) * 2.0**-12

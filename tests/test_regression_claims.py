@@ -638,8 +638,8 @@ EXACT = [
 @pytest.mark.slow
 @pytest.mark.claim(
     "thm-diffpets-regression", verdict="proved", evidence="exhaustive",
-    constant="ε, attained by one record where stop is a candidate, and by the masses of a single leaf; without stop "
-    "ε (1 − (1 − s)/n) on n records, s the share of the leaves; ε is approached under replace-one",
+    constant="ε, attained by one record that joins another, stop a candidate, and by the masses of a single leaf; "
+    "without stop ε (1 − (1 − s)/n) on n records, s the share of the leaves; ε is approached under replace-one",
 )  # fmt: skip
 @pytest.mark.parametrize(("splits", "size", "relation", "options", "exact"), EXACT, ids=str)
 def test_the_exact_loss_of_a_tree(splits, size, relation, options, exact):

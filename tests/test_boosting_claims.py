@@ -152,7 +152,7 @@ def test_the_rise_of_a_weighted_sum_of_squares():
 
 
 @pytest.mark.slow
-@pytest.mark.claim("lem-weighted-sse")
+@pytest.mark.claim("lem-weighted-sse", "thm-own-weights")
 @pytest.mark.parametrize("most", [WHOLE, HALF])
 @pytest.mark.parametrize(
     ("score", "unweighted"), [(boosting.weighted_gini, scores.gini), (boosting.weighted_majority, scores.majority)]
@@ -435,11 +435,13 @@ def test_the_largest_weight_is_not_the_sensitivity_of_a_count():
         far = [oracle.two_sided_geometric(k, alphas[0]) / oracle.two_sided_geometric(k, alphas[1]) for k in range(40)]
         assert all(later == claimed * earlier for earlier, later in pairwise(far))
         assert far[-1] > 10**10
-    # the code that ships draws that noise, and its ledger says what it costs
-    chance = Quiet()
-    curator, ledger = curator_of([(0, 0)] * 4, ONE, chance=chance)
-    assert curator.peek_largest_weight(what="w", where="here") == 1 / 4
-    assert ledger.leaks
+    # the code that ships draws that noise, in a tree of one leaf at a claim of 1, half of it for the class counts
+    for n in (1, 2, 4):
+        chance = Quiet()
+        _, ledger = published(n_estimators=1, max_depth=0)._learn(*encode([(0, 0)] * n, ONE), ONE, 1.0, chance, Kept)
+        assert chance.rates == pytest.approx(n / 2, rel=1e-12)  # a record moves a count by 1
+        assert ledger.paid(ADD_REMOVE) == pytest.approx(n, rel=1e-12)  # the ledger says so
+        assert math.isinf(ledger.epsilon)
 
 
 @pytest.mark.claim(
@@ -541,14 +543,21 @@ def test_one_held_out_record_prunes_a_tree():
     assert not boosting.is_pruned([(1, 1)], (0, 1), 0)
     assert boosting.is_pruned([(1, 0)], (0, 1), 0)
     assert boosting.is_pruned([(1, 1), (1, 0)], (0, 1), 0)  # add-remove
-    for records, seen in (([(1, 1)] * 3, 1), ([(1, 1)] * 2 + [(1, 0)], None)):
-        curator, ledger = curator_of(records, ONE, chance=Seeded(3))
-        curator.hold_out(0.3)
-        growth = Growth(1, 1, 2, ledger, "sequential")
-        [counts] = curator.peek_held_out(growth, growth.frontier.nodes, what="held-out", where="here")
-        assert counts.sum() == 1  # exact
-        assert seen is None or counts[seen] == 1
-        assert ledger.leaks
+    # the code that ships reads the one that it put aside, exactly: which one that is, a coin says
+    for records, expected in (([(1, 1)] * 3, {(0, 1): 1}), ([(1, 1)] * 2 + [(1, 0)], {(0, 1): 2 / 3, (1, 0): 1 / 3})):
+
+        def read(chance, records=records):
+            curator, ledger = curator_of(records, ONE, chance=chance)
+            curator.hold_out(0.3)
+            growth = Growth(1, 1, 2, ledger, "sequential")
+            [counts] = curator.peek_held_out(growth, growth.frontier.nodes, what="held-out", where="here")
+            assert ledger.leaks
+            return tuple(counts.tolist())
+
+        law: dict = defaultdict(float)
+        for counts, p in outcomes(read):
+            law[counts] += p
+        assert law == pytest.approx(expected)
 
 
 @pytest.mark.claim(

@@ -161,6 +161,6 @@ def test_a_single_unpaid_bit_is_seen():
             super()._settle(growth, curator, leaves, epsilon * (1 - 1e-6 * (curator._labels[-1] == 0)))
 
     model = Slips(schema=schema_of(learner), n_estimators=1, max_depth=1, leaf="counts")
-    X, y = table("classifier", 0, 9)
+    X, _ = table("classifier", 0, 9)
     assert released(model, X, [1] * 9, 0) != released(model, X, [1] * 8 + [0], 0)
     assert released(model, X, [1] * 9, 0) == released(model, X, [0] * 8 + [1], 0)

@@ -619,7 +619,10 @@ def test_the_tree_that_ships_loses_epsilon_and_no_more(criterion, parts, stop, s
 @pytest.mark.claim("thm-pearson-tree")
 @pytest.mark.parametrize(
     ("criterion", "relation", "exact"),
-    [("gini", ADD_REMOVE, 1), ("majority", ADD_REMOVE, 1), ("gini", REPLACE_ONE, 13 / 16), ("majority", REPLACE_ONE, 7 / 8)],
+    [
+        ("gini", ADD_REMOVE, 1), ("majority", ADD_REMOVE, 1), ("gini", REPLACE_ONE, 13 / 16),
+        ("majority", REPLACE_ONE, 7 / 8),
+    ],
 )  # fmt: skip
 def test_the_exact_loss_of_a_tree_of_two_levels_of_splits(criterion, relation, exact):
     """All that is released of the code that ships: a record that joins another, or that is replaced beside one."""

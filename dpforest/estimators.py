@@ -27,6 +27,7 @@ from dpforest.privacy import (
     UnprovenPrivacyWarning,
     check_epsilon,
     check_relation,
+    claim,
 )  # fmt: skip
 from dpforest.release import ForestClassifier, ForestRegressor, Predictor
 from dpforest.schema import Schema
@@ -294,8 +295,39 @@ def check_letter(asked: dict[str, Any], source: str = "paper") -> None:
         raise ValueError(f"variant='published' is the {source} to the letter, so not with {asked}: use 'proved'")
 
 
-def check_stop(stop: str, score: Score) -> None:
-    """What ends a branch in the proved variant: nothing unpaid, and *stop* beside a score that has one."""
+@claim("thm-forest")
+def check_covered(
+    score: Score, relation: str, *, stop: str = "never", sampling: str = "all", weighted: bool = False,
+    n_max: float = math.inf,
+) -> None:  # fmt: skip
+    """Refuse what no corollary of the theorem on forests covers (:prf:ref:`thm-forest`).
+
+    Parameters
+    ----------
+    stop : str
+        What may end a branch: nothing that is read unpaid, and *stop* only where its score has room for one.
+    sampling : str
+        How the trees share the records: copies need scores that no cap bounds, and a bootstrap of the size of the data
+        costs more than it is given.  (That copies are by place, not by key, the curator sees to.)
+    weighted : bool
+        Whether records have weights of their own, which only homogeneous scores may see.
+    n_max : float
+        Public cap on the number of records, for scores whose range needs one.
+
+    Notes
+    -----
+    The ranges under both relations make the rate where the selection is made, in the curator.
+    """
+    if sampling == "bootstrap":
+        raise ValueError(
+            "sampling='bootstrap' costs more than epsilon, so no proof covers it: use 'poisson', or 'all', or "
+            "variant='published'"
+        )
+    if score.needs_cap and sampling == "poisson":
+        raise ValueError(f"criterion={score.name!r} needs a cap on the records of a tree, and copies know none")
+    score.range(relation, n_max)  # refuses a missing cap
+    if weighted and not score.homogeneous:
+        raise ValueError(f"criterion={score.name!r} has no proved range where records have weights: use 'gini'")
     if stop == "purity":
         raise ValueError("stop='purity' reads the data unpaid, so no proof covers it; use variant='published'")
     if stop == "candidate" and score.rest is None:

@@ -166,6 +166,14 @@ def test_every_papers_theorem_says_where_each_hypothesis_is_met(theorem):
         assert re.search(rf"^\| {name} \| .+ \|$|\*{name}\*", proof, flags=re.M), name
 
 
+@pytest.mark.parametrize("page", sorted({*CASES.values(), "functional_mechanism"}))
+def test_every_papers_chapter_says_what_was_read(page):
+    box = (BOOK / f"{page}.md").read_text().partition(":::{admonition} What was read\n")[2].partition("\n:::\n")[0]
+    said = re.findall(r"^\*(Read|Our reading|If it is wrong)\.\* (.+)$", box, flags=re.M)
+    assert [name for name, _ in said] == ["Read", "Our reading", "If it is wrong"]
+    assert all(len(text.split()) > 9 for _, text in said)
+
+
 def test_a_missing_line_would_be_seen():
     planted = "*Requires.*\n\n1. *Table.* One.\n2. *New line.* Two.\n\n*Ensures.* All."
     assert list(lines(planted)) == ["Table", "New line"]

@@ -33,7 +33,7 @@ from dpforest.release import ForestClassifier, ForestRegressor, Predictor
 from dpforest.schema import Schema
 from dpforest.scores import Score
 
-__all__ = ["PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor"]
+__all__ = ["PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor", "check_covered"]
 
 MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for
 # for check_number: what may be asked for as the head start of *stop*, and as a cap on the number of records
@@ -304,6 +304,8 @@ def check_covered(
 
     Parameters
     ----------
+    score : Score
+    relation : {"add-remove", "replace-one"}
     stop : str
         What may end a branch: nothing that is read unpaid, and *stop* only where its score has room for one.
     sampling : str
@@ -313,6 +315,11 @@ def check_covered(
         Whether records have weights of their own, which only homogeneous scores may see.
     n_max : float
         Public cap on the number of records, for scores whose range needs one.
+
+    Raises
+    ------
+    ValueError
+        That says what to use instead.
 
     Notes
     -----

@@ -679,6 +679,14 @@ def test_without_stop_epsilon_is_approached():
 
 
 @pytest.mark.claim("thm-diffpets-regression")
+def test_a_leaf_for_lack_of_room_exceeds_the_bound_without_stop():
+    """It spends on its masses what the levels below it would have spent on selections: 17/20 where 3/4 is the bound."""
+    crowded = regressor(stop="never", max_depth=5, max_nodes=3)
+    pair = (shipped(crowded, data) for data in (((0, 0, 0),), ((0, 0, 0), (0, 1, L))))
+    assert loss(*pair) == pytest.approx(17 / 20, rel=1e-9)
+
+
+@pytest.mark.claim("thm-diffpets-regression")
 def test_replace_one_approaches_epsilon_too():
     """By a the record leaves its like for m targets of 0; by b the other way round; b stays ahead throughout."""
     model = regressor(relation=REPLACE_ONE, stop="never")

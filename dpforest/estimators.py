@@ -27,12 +27,13 @@ from dpforest.privacy import (
     UnprovenPrivacyWarning,
     check_epsilon,
     check_relation,
+    claim,
 )  # fmt: skip
 from dpforest.release import ForestClassifier, ForestRegressor, Predictor
 from dpforest.schema import Schema
 from dpforest.scores import Score
 
-__all__ = ["PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor"]
+__all__ = ["PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor", "check_covered"]
 
 MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for
 # for check_number: what may be asked for as the head start of *stop*, and as a cap on the number of records
@@ -97,18 +98,22 @@ class PrivateEstimator(Predictor):
             sizes, table = schema.cardinalities(self.n_bins), self._open(schema, X, y, key)
             curator = Scattered(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
             model = self._grow(curator, chance, schema, ledger, epsilon)
+            assumed = self.source == "secure" and bool(curator.assumed)  # of a seeded fit all bits are computed
         else:
             X, y, ids = _columns(schema, X, y, key)
             encoded, labels = self._read(schema, X, y)
             door = None if ids is None else partial(Curator, ids=ids)
             model, ledger = self._learn(encoded.codes, labels, schema, epsilon, chance, door)
+            assumed = False  # real coins, drawn one by one
         claimed = epsilon if self.variant == "published" else None
         # what is proved of every run; the ledger knows what this run spent, which must not exceed it
         promised = self._promise(epsilon)
         exceeded = ledger.epsilon > promised * (1 + 1e-9)
         if exceeded and claimed is None:
             raise AssertionError(f"the ledger says {ledger.epsilon}, not {epsilon}: nothing is released")
-        guarantee = Guarantee(ledger.epsilon if exceeded else promised, self.relation, claimed, tuple(ledger.leaks))
+        guarantee = Guarantee(
+            ledger.epsilon if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), assumed
+        )
         if guarantee.epsilon > epsilon * (1 + 1e-9):
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=2)
         # only now, when all went well, does the estimator change
@@ -290,8 +295,46 @@ def check_letter(asked: dict[str, Any], source: str = "paper") -> None:
         raise ValueError(f"variant='published' is the {source} to the letter, so not with {asked}: use 'proved'")
 
 
-def check_stop(stop: str, score: Score) -> None:
-    """What ends a branch in the proved variant: nothing unpaid, and *stop* beside a score that has one."""
+@claim("thm-forest")
+def check_covered(
+    score: Score, relation: str, *, stop: str = "never", sampling: str = "all", weighted: bool = False,
+    n_max: float = math.inf,
+) -> None:  # fmt: skip
+    """Refuse what no corollary of the theorem on forests covers (:prf:ref:`thm-forest`).
+
+    Parameters
+    ----------
+    score : Score
+    relation : {"add-remove", "replace-one"}
+    stop : str
+        What may end a branch: nothing that is read unpaid, and *stop* only where its score has room for one.
+    sampling : str
+        How the trees share the records: copies need scores that no cap bounds, and a bootstrap of the size of the data
+        costs more than it is given.  (That copies are by place, not by key, the curator sees to.)
+    weighted : bool
+        Whether records have weights of their own, which only homogeneous scores may see.
+    n_max : float
+        Public cap on the number of records, for scores whose range needs one.
+
+    Raises
+    ------
+    ValueError
+        That says what to use instead.
+
+    Notes
+    -----
+    The ranges under both relations make the rate where the selection is made, in the curator.
+    """
+    if sampling == "bootstrap":
+        raise ValueError(
+            "sampling='bootstrap' costs more than epsilon, so no proof covers it: use 'poisson', or 'all', or "
+            "variant='published'"
+        )
+    if score.needs_cap and sampling == "poisson":
+        raise ValueError(f"criterion={score.name!r} needs a cap on the records of a tree, and copies know none")
+    score.range(relation, n_max)  # refuses a missing cap
+    if weighted and not score.homogeneous:
+        raise ValueError(f"criterion={score.name!r} has no proved range where records have weights: use 'gini'")
     if stop == "purity":
         raise ValueError("stop='purity' reads the data unpaid, so no proof covers it; use variant='published'")
     if stop == "candidate" and score.rest is None:

@@ -69,7 +69,7 @@ class Predictor(BaseEstimator):
         Keys: ``format`` (1); ``estimator``; ``n_bins``; ``schema``, see :meth:`dpforest.schema.Schema.to_dict`; the
         model, ``forest`` (:meth:`dpforest.tree.Forest.to_dict`) or ``linear``
         (:meth:`dpforest.linear.LinearModel.to_dict`); ``guarantee``: ``epsilon`` and ``claimed`` (null for infinity),
-        ``relation``, and ``leaks``, each with ``what`` and ``where``.
+        ``relation``, ``leaks``, each with ``what`` and ``where``, and ``computational``.
         """
         model = self._released()
         return {

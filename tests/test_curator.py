@@ -438,6 +438,42 @@ def forest(verb: str, trees: int, tree):
     return run
 
 
+class Numbered(Seeded):
+    """Notes by what numbers the records ask for their copies, and gives each as many as its number says."""
+
+    def copies(self, n_trees, ids):
+        self.asked = ids
+        return np.stack([(ids + np.uint64(tree)) % np.uint64(3) for tree in range(n_trees)]).astype(np.int64)
+
+
+@pytest.mark.claim("thm-bootstrap")
+def test_every_record_has_copies_of_its_own():
+    """No two records ask under one number, however alike they are; and each tree has as many of each as was drawn."""
+    alike, ledger = np.zeros(7, np.uint8), Ledger()
+    chance = Numbered(0)
+    curator = Curator(alike[None], alike, 7, [1], chance=chance, ledger=ledger)
+    curator.poisson_bootstrap(3)
+    assert len(set(chance.asked.tolist())) == 7
+    chance, labels = Numbered(0), np.arange(7, dtype=np.uint8)  # each its own class: counts tell who came how often
+    curator = Curator(alike[None], labels, 7, [1], chance=chance, ledger=ledger)
+    curator.poisson_bootstrap(3)
+    growth = Growth(3, 1, 7, ledger, "poisson-bootstrap")
+    counts = curator.peek(growth, growth.frontier.nodes, what="copies", where="here")
+    assert counts.tolist() == [[(record + tree) % 3 for record in range(7)] for tree in range(3)]
+
+
+@pytest.mark.claim("thm-bootstrap")
+def test_copies_of_two_records_are_independent():
+    """Neighbouring places, 100 000 pairs: every cell within five standard deviations of the product of the margins."""
+    [copies] = Seeded(1).copies(1, np.arange(200_000, dtype=np.uint64)).clip(max=3)
+    found = np.zeros((4, 4))
+    np.add.at(found, (copies[::2], copies[1::2]), 1)
+    law = np.array([1, 1, 1 / 2, 0]) / math.e
+    law[3] = 1 - law.sum()
+    expected = 100_000 * np.outer(law, law)
+    assert (abs(found - expected) < 5 * np.sqrt(expected)).all()
+
+
 def label(base):
     """A tree that is one leaf with a label by permute-and-flip, at rate ln(base)."""
     return lambda data: dict(

@@ -41,6 +41,14 @@ class Records:
     Parameters are those of :class:`~dpforest.curator.Curator`.
     """
 
+    #: Where a curator, of whichever kind, keeps records or what only a look at them can tell: who they are, how many,
+    #: whose they are, what they weigh, what was put aside or is drawn from, and what was counted.  The auditor watches
+    #: every read of these, and a house rule every public method that could answer with one.
+    SECRETS = (
+        "_codes", "_labels", "_size", "_ids", "_assignment", "_part_of", "_said", "_weighted", "_held", "_pool",
+        "_shares", "_known", "_block", "_table",
+    )  # fmt: skip
+
     _cells = 1 << 22  # histogram cells counted at a time: 32 MB of int64
 
     def __init__(

@@ -100,15 +100,21 @@ class Guarantee:
         What the paper claims for the published variant; None for the proved one.
     leaks : tuple of Leak
         The unpaid reads that make ``epsilon`` infinite; empty iff there are none.
+    computational : bool
+        Whether it also rests on SipHash, under a key that nobody knows, looking like independent coins: where a table
+        is read in passes and its records are told by their places (:prf:ref:`thm-keyed-assignment`).
     """
 
     epsilon: float
     relation: str
     claimed: float | None = None
     leaks: tuple[Leak, ...] = ()
+    computational: bool = False
 
     def __str__(self) -> str:
         text = f"{self.epsilon:.6g}-differentially private under {self.relation}"
+        if self.computational:
+            text += ", up to the pseudo-randomness of SipHash"
         if math.isinf(self.epsilon):
             text = f"not differentially private under {self.relation} for any finite epsilon"
         if self.claimed is not None:

@@ -247,6 +247,19 @@ class Bootstraps(Sapling):
             curator._labels = curator._labels[drawn]
 
 
+class HalvesByRank(Sapling):
+    """Sends the lower half of the records to the first child and the others to the second, in public."""
+
+    def _choose(self, growth, curator, nodes, epsilon, chance):
+        n = curator._labels.size
+        ranks = np.argsort(np.argsort(curator._codes[0], kind="stable"))
+        curator._codes = (ranks >= n // 2).astype(np.uint8)[None]
+        return np.zeros(1, dtype=np.int64)
+
+    def _leaf(self, epsilon, depth):
+        return epsilon  # nothing else is asked
+
+
 class TallForManyRecords(Sapling):
     """Grows as tall as the number of records allows."""
 
@@ -381,6 +394,14 @@ def learners(epsilon: float) -> tuple[tuple[Animal, ...], tuple[Animal, ...]]:
         "a bootstrap", "a record may be drawn several times", "A5", Bootstraps, ((0, 0), (0, 0), (0, 1)),
         ((0, 0), (0, 0), (0, 0)), 3, math.log(says_one / minority[1]), "law by hand on the worst pair; rises with the "
         "number of records", schema=ONE, max_depth=0, relation=REPLACE_ONE,
+    )  # fmt: skip
+    # With q = exp(-epsilon) / 2 the chance that a leaf of one record says the other label: the left leaf exchanges its
+    # record for one of the other class, and the exchanged one takes the lead from the right leaf.
+    q = math.exp(-epsilon) / 2
+    add(
+        "halves by rank", "a record's child hangs on how many others lie below it", "D4", HalvesByRank,
+        ((1, 0), (1, 1)), ((0, 1), (1, 0), (1, 1)), 3, math.log((1 - q) / (2 * q * q)),
+        "law by hand on the worst pair; rises with the number of records", schema=ONE,
     )  # fmt: skip
     add(
         "taller for more records", "their number is public under replace-one alone", "G6", TallForManyRecords,

@@ -9,6 +9,9 @@ import pickle
 import types
 import warnings
 from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -21,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import dpforest
 from dpforest import (
     EDPRFClassifier,
     OutOfSchemaWarning,
@@ -30,6 +34,7 @@ from dpforest import (
     UnprovenPrivacyWarning,
     load,
 )
+from dpforest.estimators import PrivateEstimator
 
 # -- tables --------------------------------------------------------------------------------------------------------
 
@@ -47,6 +52,7 @@ def table(n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 X, Y = table()
+LEARNERS = [kind for kind in vars(dpforest).values() if isinstance(kind, type) and issubclass(kind, PrivateEstimator)]
 BOTH = [EDPRFClassifier, RandomTreesClassifier]
 both = pytest.mark.parametrize("kind", BOTH)
 
@@ -59,7 +65,7 @@ def model(kind, **parameters):
 
 def released(estimator) -> str:
     """Everything that a fitted estimator lets out, as text."""
-    return json.dumps(estimator.to_dict())
+    return json.dumps(estimator.to_dict(seeded=True))
 
 
 # -- scikit-learn's own checks -------------------------------------------------------------------------------------
@@ -127,7 +133,7 @@ def test_unfitted_models_say_so(kind):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(model(kind), method)(X)
     with pytest.raises(NotFittedError):
-        model(kind).to_dict()
+        model(kind).to_dict(seeded=True)
 
 
 @pytest.mark.slow
@@ -182,7 +188,7 @@ def test_prediction_is_the_largest_probability(kind):
         assert probability.shape == (len(X), 2)
         np.testing.assert_allclose(probability.sum(axis=1), 1)
         assert (probability >= 0).all()
-        clear = estimator.forest_.sum_leaves(SCHEMA.encode(X, estimator.n_bins).codes).max(axis=1) > 0
+        clear = estimator.forest_.sum_leaves(SCHEMA.encode(X, estimator.n_bins_).codes).max(axis=1) > 0
         assert clear.any()
         best = estimator.classes_[probability.argmax(axis=1)]
         np.testing.assert_array_equal(estimator.predict(X)[clear], best[clear])
@@ -278,7 +284,7 @@ BAD = [
     ({"epsilon": [1.0]}, TypeError, "must be a positive number"),
     ({"relation": "bounded"}, ValueError, "relation must be one of"),
     ({"variant": "sound"}, ValueError, "variant must be one of"),
-    ({"source": "hardware"}, ValueError, "source must be 'seeded' or 'secure'"),
+    ({"source": "hardware"}, ValueError, r"source must be one of \['secure', 'seeded'\]"),
     ({"source": "secure"}, ValueError, "takes no seed"),
     ({"n_jobs": 0}, ValueError, "n_jobs must be"),
     ({"n_jobs": 1.5}, ValueError, "n_jobs must be"),
@@ -334,8 +340,55 @@ def test_bad_parameters_name_themselves_and_change_nothing(kind, parameters, err
         with pytest.raises(error, match=message):
             estimator.fit(X, Y)
     assert not [name for name in vars(fresh) if name.endswith("_")]
-    fitted.set_params(n_bins=model(kind).n_bins, n_jobs=None)
+    fitted.set_params(n_jobs=None)
     assert released(fitted) == before
+
+
+#: What may stand in a cell of a table or of a configuration, and is no value of any parameter.
+ODD = [
+    pd.NA,
+    pd.NaT,
+    Decimal("sNaN"),
+    Decimal(1),
+    10**400,
+    Fraction(10**400),
+    -(10**30),
+    np.array([1, 2]),
+    1j,
+    object(),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", ["proved", "published"])
+@pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
+def test_odd_values_are_refused_by_the_name_of_the_parameter(kind, variant):
+    regression = kind.__name__.endswith("Regressor")
+    schema = Schema(numeric=SCHEMA.numeric, categorical=SCHEMA.categorical, target=(0, 1)) if regression else SCHEMA
+    y = (Y == "yes").astype(float) if regression else Y
+    silent = []
+    for name, odd in product(kind().get_params(), ODD):
+        estimator = kind(**{"schema": schema, "variant": variant, "random_state": 0, name: odd})
+        if name in ("random_state", "max_features", "n_jobs") and isinstance(odd, int) and odd > 0:
+            continue  # any whole number is a seed; of features and threads there are as many as there are
+        if name == "n_jobs" and kind._RELEASED == "linear":
+            continue  # accepted like everywhere, and not used
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnprovenPrivacyWarning)
+                estimator.fit(X, y)
+        except (ValueError, TypeError) as error:
+            if name not in str(error) and "published" not in str(error):
+                silent.append((name, odd, str(error)))
+        else:
+            silent.append((name, odd, "accepted"))
+    assert silent == []
+
+
+@pytest.mark.parametrize("seed", ["abc", -1, 1.5, True, [1, -2], [True], (1, 2), b"x"])
+def test_what_is_no_seed_is_refused(seed):
+    with pytest.raises(ValueError, match="random_state must be None, a whole number from 0 on, or a NumPy Generator"):
+        model(EDPRFClassifier, random_state=seed).fit(X, Y)
 
 
 @both
@@ -491,7 +544,7 @@ def planted():
 
 
 def load_back(estimator) -> ReleasedForest:
-    return ReleasedForest(json.loads(json.dumps(estimator.to_dict())))
+    return ReleasedForest(json.loads(json.dumps(estimator.to_dict(seeded=True))))
 
 
 #: The arrays that a fitted model may hold, by path: the forest, the classes and the names; charges of the ledger.
@@ -556,7 +609,7 @@ def test_a_released_model_holds_no_record_no_exact_count_and_no_seed(kind, param
         if not isinstance(value, (str, bytes)):
             assert not np.isin(np.asarray(value, dtype=object).ravel().tolist(), [*exact, PLANTED]).any(), path
     # neither in the pickle nor in the JSON
-    pickled, text = pickle.dumps(estimator), json.dumps(estimator.to_dict())
+    pickled, text = pickle.dumps(estimator), json.dumps(estimator.to_dict(seeded=True))
     assert SEED not in [value for _, value in leaves(pickle.loads(pickled)) if isinstance(value, int)]
     for needle in (np.float64(PLANTED).tobytes(), SEED.to_bytes(4, "little")):
         assert needle not in pickled
@@ -613,9 +666,9 @@ def test_the_ledger_holds_no_answer(kind, parameters):
 @pytest.mark.filterwarnings("ignore::dpforest.UnprovenPrivacyWarning")
 def test_json_gives_back_the_same_model(kind, parameters, tmp_path):
     estimator = model(kind, **parameters).fit(X, Y)
-    estimator.save(tmp_path / "model.json")
+    estimator.save(tmp_path / "model.json", seeded=True)
     copy = load(tmp_path / "model.json")
-    assert copy.to_dict() == estimator.to_dict()
+    assert copy.to_dict(seeded=True) == estimator.to_dict(seeded=True)
     assert copy.guarantee_ == estimator.guarantee_
     assert copy.schema_ == SCHEMA
     np.testing.assert_array_equal(copy.predict_proba(X), estimator.predict_proba(X))
@@ -626,7 +679,7 @@ def test_json_gives_back_the_same_model(kind, parameters, tmp_path):
 
 def test_json_of_a_model_without_privacy(tmp_path):
     estimator = model(EDPRFClassifier, epsilon="non-private").fit(X, Y)
-    estimator.save(tmp_path / "model.json")
+    estimator.save(tmp_path / "model.json", seeded=True)
     text = (tmp_path / "model.json").read_text()
     assert "Infinity" not in text
     assert load(tmp_path / "model.json").guarantee_.epsilon == math.inf
@@ -670,7 +723,7 @@ def broken():
     yield "no guarantee", lambda d: d.pop("guarantee")
     yield "half a guarantee", lambda d: d["guarantee"].pop("epsilon")
     yield "an odd leak", lambda d: d["guarantee"].update(leaks=[{"who": "me"}])
-    yield "another format", lambda d: d.update(format=2)
+    yield "another format", lambda d: d.update(format=3)
     yield "no format", lambda d: d.pop("format")
     yield "bins that are none", lambda d: d.update(n_bins=2.5)
     yield "other bins", lambda d: d.update(n_bins=200)
@@ -685,7 +738,7 @@ def test_a_malformed_model_is_refused_when_it_is_read(name):
     description = json.loads(released(model(EDPRFClassifier, epsilon=100.0, stop="never").fit(X, Y)))
     ReleasedForest(description)
     BROKEN[name](description)
-    with pytest.raises(ValueError, match=r"not a|format 2|n_bins|unexpected keyword|either classes"):
+    with pytest.raises(ValueError, match=r"not a|format 3|n_bins|unexpected keyword|either classes"):
         ReleasedForest(description)
 
 

@@ -20,7 +20,8 @@ ROOT = Path(dpforest.__file__).parent
 
 #: Imports run downward.  A package stands on one floor; its own modules may import each other, papers may not.
 FLOORS = {
-    "arithmetic": 0, "fixed": 0, "spectral": 0, "grid": 0, "schema": 0, "privacy": 0, "keyed": 0, "chance": 0,
+    "arithmetic": 0, "fixed": 0, "spectral": 0, "grid": 0, "schema": 0, "privacy": 0, "storage": 0, "_version": 0,
+    "keyed": 0, "chance": 0,
     "mechanisms": 1, "scores": 1, "budgets": 1, "moments": 1,
     "engines": 1, "counting": 2, "curator": 2,
     "tree": 3, "release": 3, "estimators": 3, "bagging": 3, "linear": 3, "boosted": 3, "cart": 3,
@@ -281,7 +282,6 @@ HARMLESS = {
     "n_classes": "public", "cardinalities": "public", "_offsets": "of the cardinalities", "_n_jobs": "asked for",
     "_chance": "the other door", "_ledger": "never holds an answer", "unit": "of weights, by the number of classes",
     "n_parts": "asked for", "_sharing": "public steps, and keys as secret as the seed", "_weighing": "released trees",
-    "assumed": "names of public steps",
 }  # fmt: skip
 
 

@@ -30,6 +30,9 @@ _CELLS = 1 << 15  # scores that are looked at together, so that what is made of 
 class Exact:
     """The verbs of :class:`~dpforest.chance.Chance` on uniform words; a source adds where the words come from."""
 
+    #: Whether a key was drawn, so that coins of records are as good as the hash.
+    hashes = False
+
     def _words(self, size: int) -> np.ndarray:
         """``size`` independent uniform words of 64 bits, uint64."""
         raise NotImplementedError
@@ -85,6 +88,7 @@ class Exact:
     # -- records ---------------------------------------------------------------------------------------------
 
     def key(self) -> keyed.Key:
+        self.hashes = True
         first, second = self._words(2)
         return int(first), int(second)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral
 
 import numpy as np
 
@@ -19,8 +20,13 @@ class Seeded(Exact):
 
     Parameters
     ----------
-    random_state : None, int, numpy Generator or RandomState
-        As in scikit-learn; a RandomState is used to draw one seed.
+    random_state : None, int, list of int, numpy Generator or RandomState
+        As in scikit-learn; a RandomState is used to draw one seed.  No int is negative.
+
+    Raises
+    ------
+    ValueError
+        For anything else.
 
     Notes
     -----
@@ -31,6 +37,13 @@ class Seeded(Exact):
     def __init__(self, random_state=None):
         if isinstance(random_state, np.random.RandomState):
             random_state = int(random_state.randint(np.iinfo(np.int32).max))
+        seeds = random_state if isinstance(random_state, list) else [random_state]
+        whole = all(isinstance(seed, Integral) and not isinstance(seed, bool) and int(seed) >= 0 for seed in seeds)
+        if not (random_state is None or whole or isinstance(random_state, np.random.Generator)):
+            raise ValueError(
+                "random_state must be None, a whole number from 0 on, or a NumPy Generator or RandomState, not "
+                f"{random_state!r}"
+            )
         self._rng = np.random.default_rng(random_state)
 
     def _words(self, size: int) -> np.ndarray:
@@ -49,7 +62,7 @@ class Seeded(Exact):
 class Secure(Exact):
     """Randomness for a real release: the entropy of the operating system, through the samplers of the seeded source.
 
-    It takes no seed and keeps no state, so nothing about the noise can be recovered from it; a fit with it cannot be
+    It takes no seed and keeps no bits, so nothing about the noise can be recovered from it; a fit with it cannot be
     repeated.
     """
 

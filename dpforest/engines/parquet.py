@@ -89,6 +89,9 @@ class Parquet(Table):
     texts, whether or not they are written as dictionaries, and a column of which one file knows no value goes with
     everything.  In the column that identifies a record, integers and floats differ.
 
+    Damage: page checksums are off by default where files are written, so that a page whose bytes were changed and can
+    still be decoded is read as it is.
+
     Examples
     --------
     >>> table = Parquet("census/*.parquet", progress=False)  # doctest: +SKIP

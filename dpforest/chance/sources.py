@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral
 
 import numpy as np
 
@@ -20,7 +21,12 @@ class Seeded(Exact):
     Parameters
     ----------
     random_state : None, int, numpy Generator or RandomState
-        As in scikit-learn; a RandomState is used to draw one seed.
+        As in scikit-learn: an integer is 0 or more, and a RandomState is used to draw one seed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Where it is none of these.
 
     Notes
     -----
@@ -31,6 +37,13 @@ class Seeded(Exact):
     def __init__(self, random_state=None):
         if isinstance(random_state, np.random.RandomState):
             random_state = int(random_state.randint(np.iinfo(np.int32).max))
+        elif isinstance(random_state, Integral) and not isinstance(random_state, bool):
+            if random_state < 0:
+                raise ValueError(f"random_state must be a whole number of at least 0, not {random_state!r}")
+        elif not isinstance(random_state, (type(None), np.random.Generator)):
+            raise TypeError(
+                f"random_state must be None, a whole number, or NumPy's Generator or RandomState, not {random_state!r}"
+            )
         self._rng = np.random.default_rng(random_state)
 
     def _words(self, size: int) -> np.ndarray:

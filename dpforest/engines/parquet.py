@@ -291,9 +291,6 @@ def _footer(path: str, columns: list[str]) -> _File:
             f"{path}: its footer says {metadata.num_rows} rows, and {said} in its row groups: it is forged"
         )
     missing_columns(columns, schema.names, path)
-    twice = [name for name in columns if schema.names.count(name) > 1]
-    if twice:
-        raise TableError(f"{path} has more than one column {', '.join(map(repr, twice))}")
     return _File(path, mark, metadata, {name: schema.field(name).type for name in columns})
 
 

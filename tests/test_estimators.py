@@ -404,7 +404,7 @@ def test_bad_tables_are_refused_by_fit_and_predict(kind, name, bad, error, messa
         (np.linspace(0, 1, len(Y)), "Unknown label type"),
         (Y[:-1], "120 rows, y has 119"),
         (np.append(Y, "no"), "120 rows, y has 121"),
-        (np.stack([Y, Y], axis=1), "should be a 1d array"),
+        (np.stack([Y, Y], axis=1), "y must be one-dimensional, not of shape"),
         (None, "requires y to be passed"),
     ],
     ids=["unknown", "missing", "continuous", "short", "long", "two columns", "none"],

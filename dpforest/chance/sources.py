@@ -20,12 +20,12 @@ class Seeded(Exact):
 
     Parameters
     ----------
-    random_state : None, int, numpy Generator or RandomState
-        As in scikit-learn: an integer is 0 or more, and a RandomState is used to draw one seed.
+    random_state : None, int or list of int, numpy Generator or RandomState
+        As in scikit-learn: integers are 0 or more, and a RandomState is used to draw one seed.
 
     Raises
     ------
-    TypeError, ValueError
+    ValueError
         Where it is none of these.
 
     Notes
@@ -37,13 +37,13 @@ class Seeded(Exact):
     def __init__(self, random_state=None):
         if isinstance(random_state, np.random.RandomState):
             random_state = int(random_state.randint(np.iinfo(np.int32).max))
-        elif isinstance(random_state, Integral) and not isinstance(random_state, bool):
-            if random_state < 0:
-                raise ValueError(f"random_state must be a whole number of at least 0, not {random_state!r}")
-        elif not isinstance(random_state, (type(None), np.random.Generator)):
-            raise TypeError(
-                f"random_state must be None, a whole number, or NumPy's Generator or RandomState, not {random_state!r}"
-            )
+        elif random_state is not None and not isinstance(random_state, np.random.Generator):
+            for seed in random_state if isinstance(random_state, (list, tuple)) else [random_state]:
+                if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
+                    raise ValueError(
+                        "random_state must be None, a whole number of at least 0 or a list of them, or a Generator or "
+                        f"RandomState of NumPy, not {random_state!r}"
+                    )
         self._rng = np.random.default_rng(random_state)
 
     def _words(self, size: int) -> np.ndarray:

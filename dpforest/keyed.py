@@ -15,12 +15,13 @@ import numpy as np
 import pandas as pd
 from numba import njit
 
-from dpforest import frames
+from dpforest import cells, frames
 
 __all__ = ["Key", "coins", "copies", "identify", "siphash"]
 
 Key = tuple[int, int]  # two words of 64 bits
 
+_MISSING = "a record key is missing: every record needs one"
 _MOST = 20  # copies of a record in a Poisson bootstrap: more have probability 2^-65
 
 
@@ -110,8 +111,8 @@ def identify(values) -> np.ndarray:
     column = frames.one_column(values, "the column of record keys")
     if not isinstance(column, pd.Series):
         column = pd.Series(column, dtype=object if column.dtype.kind in "OU" else None, copy=False)
-    if column.isna().any():
-        raise ValueError("a record key is missing: every record needs one")
+    if column.dtype != object and column.isna().any():
+        raise ValueError(_MISSING)
     if isinstance(column.dtype, pd.CategoricalDtype):
         used, places = np.unique(column.cat.codes.to_numpy(), return_inverse=True)  # others are nobody's
         return identify(pd.Series(column.cat.categories[used], copy=False))[places]
@@ -137,10 +138,12 @@ def identify(values) -> np.ndarray:
 def _kind(key) -> int:
     if isinstance(key, (int, np.integer, np.bool_)) and not isinstance(key, np.timedelta64):
         return 0
-    if isinstance(key, (float, np.floating)):
+    if isinstance(key, (float, np.floating)) and key == key:
         return 1
     if isinstance(key, str):
         return 2
+    if cells.said(key, "the column of record keys") is None:
+        raise ValueError(_MISSING)
     raise TypeError(f"a record key must be a whole number or text, not {key!r}: turn the column into text first")
 
 

@@ -49,16 +49,20 @@ def said(cell: Any, where: str) -> str | float | None:
     if isinstance(cell, _TIMES):
         raise TypeError(f"{where} holds times, such as {cell!r}: turn them into numbers or text first")
     if isinstance(cell, (Real, Decimal, np.bool_)):
-        if isinstance(cell, Decimal) and cell.is_nan():
-            return None
-        try:
-            number = float(cell)
-        except OverflowError:
-            number = np.inf if cell > 0 else -np.inf
-        return number if number == number else None
+        return _double(cell)
     if isinstance(cell, Complex):
         raise ValueError(f"Complex data not supported: {where} holds complex numbers")
-    raise TypeError(f"{where} holds {cell!r}, which is neither a number nor text, nor missing: turn it into one of these")
+    raise TypeError(f"{where} holds {cell!r}, which is neither a number nor text: turn it into one, or leave it out")
+
+
+def _double(number: Any) -> float | None:
+    if isinstance(number, Decimal) and number.is_nan():  # a signalling one would raise
+        return None
+    try:
+        nearest = float(number)
+    except OverflowError:
+        nearest = np.inf if number > 0 else -np.inf
+    return nearest if nearest == nearest else None
 
 
 def number_of_text(text: str) -> float | None:

@@ -102,10 +102,10 @@ class PrivateEstimator(Predictor):
             curator = Scattered(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
             model, named = self._grow(curator, chance, schema, ledger, epsilon), True
         else:
-            table = frames.columns_of(X)
-            y, ids = _columns(table, y, key)
-            encoded, labels = self._read(schema, table, y)
-            named = all(isinstance(name, str) for name in table.names or [None])
+            columns = frames.columns_of(X)
+            y, ids = _columns(columns, y, key)
+            encoded, labels = self._read(schema, columns, y)
+            named = all(isinstance(name, str) for name in columns.names or [None])
             door = None if ids is None else partial(Curator, ids=ids)
             model, ledger = self._learn(encoded.codes, labels, schema, epsilon, chance, door)
         claimed = epsilon if self.variant == "published" else None
@@ -249,7 +249,7 @@ class PrivateEstimator(Predictor):
 def _columns(table: frames.Columns, y, key):
     """The labels, which may be named as a column of the table, and the numbers of the records, or None."""
     if table.names is None and (key is not None or isinstance(y, str)):
-        raise TypeError("y or key names a column of X, so X must be a frame, with names, or a table that an engine reads")
+        raise TypeError("y or key names a column of X, so X must be a frame or a table that an engine reads")
     if isinstance(y, str):
         [y] = table.pick([y])
     return y, None if key is None else keyed.identify(table.pick([key])[0])

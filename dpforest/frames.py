@@ -140,5 +140,6 @@ def _array(series: Any) -> np.ndarray:
 def _is_pandas(X: Any) -> bool:
     """Whether pandas made it: a frame, a series, an index or one of its arrays."""
     pandas = sys.modules.get("pandas")
-    kinds = () if pandas is None else (pandas.DataFrame, pandas.Series, pandas.Index, pandas.api.extensions.ExtensionArray)
-    return isinstance(X, kinds)
+    if pandas is None:
+        return False
+    return isinstance(X, (pandas.DataFrame, pandas.Series, pandas.Index, pandas.api.extensions.ExtensionArray))

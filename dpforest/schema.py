@@ -182,9 +182,9 @@ class Schema:
 
         Notes
         -----
-        *Record-wise.*  What each cell says is read from that cell alone, by the rules of :mod:`~dpforest.cells`, and its
-        code depends on nothing else but the schema and ``n_bins``: not on other rows, nor on what they make of the type
-        of the column, nor on the library that holds the table.
+        *Record-wise.*  What each cell says is read from that cell alone, by the rules of :mod:`~dpforest.cells`, and
+        its code depends on nothing else but the schema and ``n_bins``: not on other rows, nor on what they make of the
+        type of the column, nor on the library that holds the table.
 
         *Categories.*  A number is the declared number that equals it, and a text the declared text.  Where there is
         none, a text is the declared number that it writes, and a number the one declared text that writes it; the texts

@@ -371,7 +371,7 @@ def bad_tables():
     yield "no column", np.empty((len(X), 0)), ValueError, r"0 feature\(s\)"
     yield "undeclared category", X.assign(city="z"), ValueError, "'z', which is not among its declared categories"
     yield "text in a numeric column", X.assign(age="old"), ValueError, "column 'age', declared numeric, holds 'old'"
-    yield "object in a numeric column", X.assign(age=[{}] * len(X)), TypeError, "column 'age', declared numeric, holds {}"
+    yield "object in a numeric column", X.assign(age=[{}] * len(X)), TypeError, "declared numeric, holds {}"
     yield "complex", X.assign(age=1j), ValueError, "Complex data not supported"
     yield "NaN", X.assign(age=np.nan), ValueError, r"NaN; declare Schema\(missing='bin'\)"
     yield "None", X.assign(city=None), ValueError, r"NaN; declare Schema\(missing='bin'\)"

@@ -334,7 +334,13 @@ def test_floats_that_may_be_several_integers_are_no_keys(keys):
         keyed.identify(keys)
 
 
-@pytest.mark.parametrize("keys", [[b"a"], [("a",)], [1, [2]], [[1], [2, 3]], [np.timedelta64(3, "s"), "a"], [np.datetime64(3, "s")], [pd.Timestamp("2026-11-22")], [1 + 2j], [7, object()]])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [b"a"], [("a",)], [1, [2]], [[1], [2, 3]], [np.timedelta64(3, "s"), "a"], [np.datetime64(3, "s")],
+        [pd.Timestamp("2026-11-22")], [1 + 2j], [7, object()],
+    ],
+)  # fmt: skip
 def test_what_is_neither_number_nor_text_is_no_key(keys):
     with pytest.raises(TypeError, match=r"whole numbers? or text|neither a number nor text|holds times"):
         keyed.identify(pd.Series(keys))
@@ -365,7 +371,8 @@ def test_text_is_the_same_record_in_every_kind_of_column():
 @pytest.mark.parametrize(
     "values",
     [
-        ["a", None], [1.0, float("nan")], [Decimal("sNaN"), 1], pd.Series(["a", None], dtype="category"), pd.Series([1, None], dtype="Int64"), pd.Series(["a", pd.NA], dtype="string"),
+        ["a", None], [1.0, float("nan")], [Decimal("sNaN"), 1], pd.Series(["a", None], dtype="category"),
+        pd.Series([1, None], dtype="Int64"), pd.Series(["a", pd.NA], dtype="string"),
     ],
 )  # fmt: skip
 def test_a_missing_key_is_an_error(values):

@@ -10,7 +10,7 @@ import numpy as np
 from dpforest.arithmetic import asinh, log1p
 from dpforest.chance import Chance
 from dpforest.curator import Curator
-from dpforest.privacy import ADD_REMOVE
+from dpforest.privacy import ADD_REMOVE, claim
 
 __all__ = ["SAMPLINGS", "n_candidates", "random_features", "share_out"]
 
@@ -19,6 +19,7 @@ __all__ = ["SAMPLINGS", "n_candidates", "random_features", "share_out"]
 SAMPLINGS = ("all", "assignment", "poisson", "bootstrap")
 
 
+@claim("thm-forest")
 def share_out(sampling: str, curator: Curator, epsilon: float, n_trees: int, relation: str) -> tuple[float, str]:
     """Give the trees their records; returns each tree's budget, and the ledger kind by which the trees compose.
 
@@ -31,9 +32,10 @@ def share_out(sampling: str, curator: Curator, epsilon: float, n_trees: int, rel
 
     Guarantee
     ---------
-    Trees that spend their budgets make a forest that spends ``epsilon``: by sequential composition, by
-    :prf:ref:`thm-assignment`, or by :prf:ref:`thm-bootstrap`.  Not so for ``"bootstrap"``, where a tree gets the
-    ``epsilon / n_trees`` of the papers and the ledger says what that costs (:prf:ref:`thm-bootstrap-size`).
+    Trees that spend their budgets make a forest that spends ``epsilon``: line *Sharing* of :prf:ref:`thm-forest`, by
+    sequential composition, by :prf:ref:`thm-assignment`, or by :prf:ref:`thm-bootstrap`.  Not so for ``"bootstrap"``,
+    where a tree gets the ``epsilon / n_trees`` of the papers and the ledger says what that costs
+    (:prf:ref:`thm-bootstrap-size`).
 
     Notes
     -----

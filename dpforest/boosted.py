@@ -17,7 +17,15 @@ from dpforest import scores
 from dpforest.arithmetic import exp, log, softmax
 from dpforest.bagging import share_out
 from dpforest.curator import WEIGHTS, Curator
-from dpforest.estimators import PrivateEstimator, check_choice, check_count, check_letter, check_number, check_share
+from dpforest.estimators import (
+    PrivateEstimator,
+    check_choice,
+    check_count,
+    check_covered,
+    check_letter,
+    check_number,
+    check_share,
+)
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import HISTOGRAM_SENSITIVITY
 from dpforest.release import READERS, Predictor, Released, anywhere, check_fits
@@ -283,6 +291,11 @@ class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
         check_choice(self.selection, "selection", SELECTIONS)
         check_choice(self.criterion, "criterion", CRITERIA)
         check_share(self.leaf_share, "leaf_share")
+        if self.variant == "proved":
+            check_covered(
+                scores.CLASSIFICATION[self.criterion], self.relation, stop=getattr(self, "stop", "never"),
+                sampling=self.sampling, weighted=True,
+            )  # fmt: skip
         _check_mapping(self.class_weight)
 
     def _check_letter(self, schema, *names: str) -> None:

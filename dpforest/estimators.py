@@ -12,12 +12,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from sklearn.base import is_classifier
-from sklearn.utils import column_or_1d
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
-from dpforest import keyed
+from dpforest import frames, keyed
 from dpforest._version import __version__
 from dpforest.chance import Chance, Secure, Seeded
 from dpforest.curator import Curator
@@ -33,12 +32,13 @@ from dpforest.privacy import (
     UnprovenPrivacyWarning,
     check_epsilon,
     check_relation,
+    claim,
 )  # fmt: skip
 from dpforest.release import MAX_DEPTH, ForestClassifier, ForestRegressor, Predictor
 from dpforest.schema import MAX_CODES, Schema
 from dpforest.scores import Score
 
-__all__ = ["MAX_DEPTH", "PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor"]
+__all__ = ["MAX_DEPTH", "PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor", "check_covered"]
 
 MOST = (1 << 31) - 1  # of anything that is counted
 # for check_number: what may be asked for as the head start of *stop*, and as a cap on the number of records
@@ -71,16 +71,19 @@ class PrivateEstimator(Predictor):
 
         Parameters
         ----------
-        X : DataFrame or array-like, shape (n_rows, n_features); or a table that an engine reads
-            Columns as in the schema.  A path or glob of Parquet files, a list of them, a Dask or Spark DataFrame, or a
-            :class:`~dpforest.engines.Table` is read where it lies, once per level of the trees, and gives the same
-            model to the last bit.
+        X : frame or array-like, shape (n_rows, n_features); or a table that an engine reads
+            Columns of the schema, by their names in a frame of any library (others are not looked at), by their order
+            in an array: see :meth:`dpforest.schema.Schema.encode`.  A path or glob of Parquet files, a list of them, a
+            Dask or Spark DataFrame, or a :class:`~dpforest.engines.Table` is read where it lies, once per level of the
+            trees, and gives the same model to the last bit.
         y : array-like, shape (n_rows,); or str
             Labels among ``schema.classes``, or numbers in ``schema.target``; numbers outside are clipped.  The name of
-            a column of ``X``, which then may have other columns too: the only form for a table that an engine reads.
+            a column of ``X``: the only form for a table that an engine reads.
         key : str or None
-            Column of ``X`` that identifies a record.  Where each record belongs to one tree, its coin is a keyed hash
-            of that, and of its place in the table if None (:prf:ref:`thm-keyed-assignment`).
+            Name of a column of ``X`` that identifies a record, by whole numbers or text.  Where each record belongs to
+            one tree or part, its coin is a keyed hash of that, and of its place in the table if None
+            (:prf:ref:`thm-keyed-assignment`).  Keys may repeat, and may change where a record is replaced; whoever
+            chooses them gains nothing.  Not beside ``sampling="poisson"``, whose copies must be independent.
 
         Returns
         -------
@@ -107,14 +110,18 @@ class PrivateEstimator(Predictor):
         chance = self._chance()
         schema = copy.deepcopy(self._public_schema(X, y))  # what the caller does to theirs is no part of the model
         n_bins = self._bins(schema)
+        if key is not None and not isinstance(key, str):
+            raise TypeError(f"key must be the name of one column, as text, not {key!r}")
         if is_elsewhere(X):
             ledger = Ledger(self.relation)
             sizes, table = schema.cardinalities(n_bins), self._open(schema, X, y, key)
             curator = Scattered(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
-            model = self._grow(curator, chance, schema, ledger, epsilon)
+            model, named = self._grow(curator, chance, schema, ledger, epsilon), True
         else:
-            X, y, ids = _columns(schema, X, y, key)
-            encoded, labels = self._read(schema, X, y)
+            columns = frames.columns_of(X)
+            y, ids = _columns(columns, y, key)
+            encoded, labels = self._read(schema, columns, y)
+            named = all(isinstance(name, str) for name in columns.names or [None])
             door = None if ids is None else partial(Curator, ids=ids)
             model, ledger = self._learn(encoded.codes, labels, schema, epsilon, chance, door)
         claimed = epsilon if self.variant == "published" else None
@@ -123,9 +130,9 @@ class PrivateEstimator(Predictor):
         exceeded = ledger.epsilon > promised * (1 + 1e-9)
         if exceeded and claimed is None:
             raise AssertionError(f"the ledger says {ledger.epsilon}, not {epsilon}: nothing is released")
-        # by place under add-remove, and by a key that may be another under replace-one, the function must be random;
-        # else a tree is chosen by what a record brings along, for which any function will do (thm-keyed-assignment)
-        random = "poisson-bootstrap" in ledger.kinds or (key is None) == (self.relation == ADD_REMOVE)
+        # a tree is chosen by what a record brings along, for which any function will do: its key, or its place where no
+        # record comes or goes; else, and for copies, the function must be random (thm-keyed-assignment)
+        random = "poisson-bootstrap" in ledger.kinds or (key is None and self.relation == ADD_REMOVE)
         guarantee = Guarantee(
             ledger.epsilon if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), self.variant,
             self.source, __version__, ("SipHash",) if chance.hashes and random else (),
@@ -136,7 +143,7 @@ class PrivateEstimator(Predictor):
         self.schema_, self.n_bins_, self.n_features_in_ = schema, n_bins, schema.n_features
         if schema.classes is not None:
             self.classes_ = schema.classes
-        if is_elsewhere(X) or all(isinstance(name, str) for name in getattr(X, "columns", [None])):
+        if named:
             self.feature_names_in_ = np.array(schema.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -212,7 +219,10 @@ class PrivateEstimator(Predictor):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         encoded = schema.encode(X, self._bins(schema))
-        labels, beyond = self._read_target(schema, column_or_1d(y, warn=True))
+        labels, beyond = self._read_target(schema, y)
+        if len(getattr(y, "shape", ())) > 1:
+            text = "A column-vector y was passed when a 1d array was expected: pass y.ravel()"
+            warnings.warn(text, DataConversionWarning, stacklevel=3)
         if len(labels) != encoded.n_rows:
             raise ValueError(f"X has {encoded.n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
         self._look_at(encoded.n_rows, {**encoded.clipped, **encoded.other, **beyond})
@@ -247,8 +257,10 @@ class PrivateEstimator(Predictor):
         return codes, {"y": clipped} if clipped else {}
 
     def _codes(self, X) -> np.ndarray:
-        codes = super()._codes(X)
-        validate_data(self, X, reset=False, skip_check_array=True)  # warns of an array where fit saw names
+        table = frames.columns_of(X)
+        codes = super()._codes(table)
+        if table.names is None:  # warns of an array where fit saw names
+            validate_data(self, X, reset=False, skip_check_array=True)
         return codes
 
     def __sklearn_tags__(self):
@@ -281,17 +293,13 @@ class _Seed:
         return "<seed>"
 
 
-def _columns(schema: Schema, X, y, key):
-    """The features and the labels, which may be named as a column of X, and the numbers of the records, or None."""
-    if key is None and not isinstance(y, str):
-        return X, y, None
-    if not isinstance(X, pd.DataFrame):
-        raise TypeError("y or key names a column of X, so X must be a DataFrame or a table that an engine reads")
-    for name, what in ((y, "labels"), (key, "record keys")):
-        if isinstance(name, str) and name not in X.columns:
-            raise ValueError(f"X has no column {name!r} of {what}; it has {list(X.columns)}")
-    features = X[[name for name in X.columns if name in schema.columns]]
-    return features, X[y] if isinstance(y, str) else y, None if key is None else keyed.identify(X[key])
+def _columns(table: frames.Columns, y, key):
+    """The labels, which may be named as a column of the table, and the numbers of the records, or None."""
+    if table.names is None and (key is not None or isinstance(y, str)):
+        raise TypeError("y or key names a column of X, so X must be a frame or a table that an engine reads")
+    if isinstance(y, str):
+        [y] = table.pick([y])
+    return y, None if key is None else keyed.identify(table.pick([key])[0])
 
 
 class PrivateForestClassifier(PrivateEstimator, ForestClassifier):
@@ -344,8 +352,46 @@ def check_letter(asked: dict[str, Any], source: str = "paper") -> None:
         raise ValueError(f"variant='published' is the {source} to the letter, so not with {asked}: use 'proved'")
 
 
-def check_stop(stop: str, score: Score) -> None:
-    """What ends a branch in the proved variant: nothing unpaid, and *stop* beside a score that has one."""
+@claim("thm-forest")
+def check_covered(
+    score: Score, relation: str, *, stop: str = "never", sampling: str = "all", weighted: bool = False,
+    n_max: float = math.inf,
+) -> None:  # fmt: skip
+    """Refuse what no corollary of the theorem on forests covers (:prf:ref:`thm-forest`).
+
+    Parameters
+    ----------
+    score : Score
+    relation : {"add-remove", "replace-one"}
+    stop : str
+        What may end a branch: nothing that is read unpaid, and *stop* only where its score has room for one.
+    sampling : str
+        How the trees share the records: copies need scores that no cap bounds, and a bootstrap of the size of the data
+        costs more than it is given.  (That copies are by place, not by key, the curator sees to.)
+    weighted : bool
+        Whether records have weights of their own, which only homogeneous scores may see.
+    n_max : float
+        Public cap on the number of records, for scores whose range needs one.
+
+    Raises
+    ------
+    ValueError
+        That says what to use instead.
+
+    Notes
+    -----
+    The ranges under both relations make the rate where the selection is made, in the curator.
+    """
+    if sampling == "bootstrap":
+        raise ValueError(
+            "sampling='bootstrap' costs more than epsilon, so no proof covers it: use 'poisson', or 'all', or "
+            "variant='published'"
+        )
+    if score.needs_cap and sampling == "poisson":
+        raise ValueError(f"criterion={score.name!r} needs a cap on the records of a tree, and copies know none")
+    score.range(relation, n_max)  # refuses a missing cap
+    if weighted and not score.homogeneous:
+        raise ValueError(f"criterion={score.name!r} has no proved range where records have weights: use 'gini'")
     if stop == "purity":
         raise ValueError("stop='purity' reads the data unpaid, so no proof covers it; use variant='published'")
     if stop == "candidate" and score.rest is None:

@@ -65,6 +65,22 @@ def test_the_largest_advantage_is_attained(base):
     assert membership_advantage(math.log(base)) == pytest.approx(float(bound), rel=1e-14)
 
 
+@pytest.mark.claim("thm-membership")
+@relations
+def test_a_noisy_count_of_an_attribute_attains_both_bounds(relation):
+    """Over all neighbours; a count of all records does so under add-remove, and shows nothing under replace-one."""
+    base = Fraction(2)
+    gains = {
+        name: max(
+            best_advantage(*(oracle.noisy_count(counted(data), base, 3) for data in pair))
+            for pair in oracle.pairs([0, 1], 3, relation, least=1)
+        )
+        for name, counted in (("ones", sum), ("all", len))
+    }
+    assert gains["ones"] == (base - 1) / (base + 1)
+    assert gains["all"] == (gains["ones"] if relation == ADD_REMOVE else 0)
+
+
 @pytest.mark.slow
 @pytest.mark.claim("thm-membership")
 def test_no_test_on_any_two_laws_gains_more():

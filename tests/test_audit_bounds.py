@@ -250,6 +250,7 @@ def test_the_gambler_expects_nothing_at_the_claim(prior, q):
 
 
 @pytest.mark.slow
+@pytest.mark.claim("thm-betting")
 def test_the_gambler_is_rarely_rich_at_any_time():
     """Ville's inequality, over all courses of five pairs of draws; and the bound exceeds the loss no more often."""
     q = Fraction(1, 5)

@@ -603,6 +603,35 @@ def test_a_learner_may_pay_for_what_its_door_gives_away():
     assert look(Pays(), door=OpenDoor, pairs=some_traps(Pays())).findings == []
 
 
+#: What a curator must not say, and how it would say it.
+SLIPS = {
+    "held-out records": lambda curator: curator._held[1].sum(),
+    "a pool of records": lambda curator: curator._records()[1].sum(),
+    "weights that add up to one": lambda curator: curator._weight_shares().max(initial=0.0),
+    "the number of records": lambda curator: curator._size,
+    "the records' keys": lambda curator: 0 if curator._ids is None else curator._ids.sum(),
+    "whose records they are": lambda curator: 0 if curator._assignment is None else curator._assignment.sum(),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_door_that_lets_out_any_record_unpaid_is_found(slip):
+    """Whatever it keeps: the list of what is a record is the curator's own."""
+
+    class Loose(Curator):
+        def tell(self):
+            return SLIPS[slip](self)
+
+    class Asks(Plain):
+        def say(self, growth, leaves, curator, chance, ledger, epsilon):
+            curator.tell()
+            return super().say(growth, leaves, curator, chance, ledger, epsilon)
+
+    audit = look(Asks(), runs=2, door=Loose, pairs=some_traps(Asks()))
+    assert ("unpaid", "tell") in {(found.kind, found.where) for found in audit.findings}
+    assert look(Plain(), runs=2, door=Loose, pairs=some_traps(Plain())).findings == []
+
+
 def test_the_number_of_records_is_public_under_replace_one_alone():
     class QuietSize(Curator):
         def size(self, *, what, where):
@@ -971,8 +1000,8 @@ def test_shared_records_keep_their_coins(relation):
             second.assign(5)
             for here, there in enumerate(match):
                 if there >= 0:
-                    assert second._assignment[here] == first._assignment[there]
-            assert set(second._assignment.tolist()) <= set(range(5))
+                    assert vars(second)["_assignment"][here] == vars(first)["_assignment"][there]
+            assert set(vars(second)["_assignment"].tolist()) <= set(range(5))
 
 
 @relations
@@ -987,9 +1016,15 @@ def test_equal_split_moves_one_record_at_most(relation):
             match = match_records(one, other)
             second = door_of(other, Watch(Seeded(rng), frozen, match), relation)
             second.split_equally(3)
-            sizes = np.bincount(second._assignment, minlength=3)
+            sizes = np.bincount(vars(second)["_assignment"], minlength=3)
             assert sizes.max() - sizes.min() <= 1
-            moves.append(sum(second._assignment[h] != first._assignment[t] for h, t in enumerate(match) if t >= 0))
+            moves.append(
+                sum(
+                    vars(second)["_assignment"][h] != vars(first)["_assignment"][t]
+                    for h, t in enumerate(match)
+                    if t >= 0
+                )
+            )
     assert set(moves) == ({0, 1} if relation == ADD_REMOVE else {0})
 
 

@@ -34,12 +34,18 @@ def test_harmonic_shares_are_formula_9_and_sum_to_the_budget():
         assert shares == sorted(shares)  # the root least, the bottom most
         assert shares[-1] == depth * shares[0]
         assert sum(Fraction(101, 100) * share for share in shares) > epsilon
+        whole = [sum(Fraction(1, j) for j in range(1, m + 1)) for m in range(depth + 1)]  # H_0, H_1, ..., H_d
+        for k in range(1, depth + 1):  # what the levels from k on get together
+            assert sum(shares[k - 1 :]) == epsilon * whole[depth - k + 1] / whole[depth]
         floats = budgets.harmonic(float(epsilon), depth)
         assert all(math.isclose(f, x, rel_tol=1e-12) for f, x in zip(floats, shares, strict=True))
         assert math.isclose(sum(floats), epsilon, rel_tol=1e-12)
     # every depth: level k weighs 1 / j with j = d - k + 1, which runs over 1 to d, and s is the sum of 1 / j
     d, j = sympy.symbols("d j", integer=True, positive=True)
     assert sympy.simplify(sympy.summation(1 / (sympy.harmonic(d) * j), (j, 1, d))) == 1
+    m = sympy.Symbol("m", integer=True, positive=True)  # levels k to d are the last m = d - k + 1
+    part = sympy.summation(1 / (sympy.harmonic(d) * j), (j, 1, m))
+    assert sympy.simplify(part - sympy.harmonic(m) / sympy.harmonic(d)) == 0
 
 
 @pytest.mark.claim("pub-harmonic-budget", verdict="proved", constant="2/11, 3/11, 6/11 at depth 3", evidence="symbolic")
@@ -152,6 +158,34 @@ def test_a_leaf_that_stops_pays_for_its_own_selection():
         shares = budgets.harmonic(ONE, depth)
         assert sum(shares[:level]) + budgets.leaf_budget(ONE, shares[:level]) == 1
         assert budgets.leaf_budget(ONE, shares[:level]) == budgets.aligned_leaf(ONE, depth, level + 1)
+
+
+@pytest.mark.claim("thm-stop-budget")
+def test_the_nine_records_of_the_proof():
+    """A split, a stop below it, and noisy counts, in fractions at e^{ε/11} = 2: e^{14 ε/11} with formula (10)."""
+    base, shares = Fraction(2), budgets.harmonic(ONE, 3)
+    data = [(0, 1, 0)] * 3 + [(0, 0, 1), (1, 1, 0)] + [(1, 0, 1)] * 3  # (A, B, class)
+    more = [*data, (0, 0, 1)]
+
+    def scores_of(records, features):
+        sides = [[tuple(r[2] for r in records if r[f] == side) for side in (0, 1)] for f in features]
+        return [*map(oracle.majority, sides), oracle.majority([tuple(r[2] for r in records)])]  # the last is *stop*
+
+    assert [scores_of(d, (0, 1)) for d in (data, more)] == [[6, 8, 4], [6, 9, 5]]
+    left = [[r for r in d if r[0] == 0] for d in (data, more)]
+    assert [scores_of(d, (1,)) for d in left] == [[4, 3], [5, 3]]
+
+    def path(records, inside, leaf):
+        root, node = (
+            oracle.permute_and_flip(oracle.acceptance(scores_of(d, features), base ** int(11 * share)))
+            for d, features, share in ((records, (0, 1), shares[0]), (inside, (1,), shares[1]))
+        )
+        counts = [[r[2] for r in inside].count(c) for c in (0, 1)]
+        # "A, then stop, then both counts far below the truth"
+        return root[0] * node[1] * oracle.noisy_corners(counts, base ** int(11 * leaf), 9)[0, 0]
+
+    for leaf, units in ((budgets.aligned_leaf(ONE, 3, 2), 14), (budgets.leaf_budget(ONE, shares[:2]), 11)):
+        assert path(data, left[0], leaf) / path(more, left[1], leaf) == base**units
 
 
 @pytest.mark.claim("cex-purity-stop", verdict="refuted", constant="ε = ∞", evidence="exhaustive")

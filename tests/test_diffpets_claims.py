@@ -330,7 +330,7 @@ EXACT = [
 
 @pytest.mark.claim(
     "thm-diffpets", verdict="repaired", evidence="exhaustive",
-    constant="ε, attained by one record with a stop candidate under add-remove; approached under both without",
+    constant="ε, attained by one record that joins another, stop a candidate, under add-remove; approached without",
 )  # fmt: skip
 @pytest.mark.parametrize(("schema", "n_max", "relation", "options", "exact"), EXACT, ids=str)
 def test_the_exact_loss_of_a_tree(schema, n_max, relation, options, exact):

@@ -350,7 +350,7 @@ EXACT = [
 @pytest.mark.slow
 @pytest.mark.claim(
     "thm-diffprf", verdict="repaired", evidence="exhaustive",
-    constant="ε, attained by one record under add-remove; spent in full by the ledger",
+    constant="ε, attained by one record that joins another under add-remove; spent in full by the ledger",
 )  # fmt: skip
 @pytest.mark.parametrize(("relation", "depth", "options", "exact"), EXACT, ids=str)
 def test_the_exact_loss_of_the_repaired_tree(relation, depth, options, exact):

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from dpforest import EDPRFClassifier, Schema, UnprovenPrivacyWarning
 from dpforest.audit import exact_audit, law_of
+from dpforest.audit.exact.replay import audit_pairs
 from dpforest.budgets import PLANS
 from dpforest.chance import outcomes
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
@@ -415,6 +416,21 @@ def test_a_forest_loses_no_more_than_its_trees(relation, options, exact):
     if exact is not None:
         assert forest.epsilon == pytest.approx(exact, rel=1e-9)
         assert exact_audit(model, n_max=1).epsilon == pytest.approx(exact, rel=1e-9)  # the code that ships
+
+
+@pytest.mark.slow
+@pytest.mark.claim("thm-assignment")
+def test_trees_that_compete_for_room_lose_no_more():
+    """Two trees, room for one split in all: the second tree to ask is a leaf because the first one took the last nodes.
+
+    The code that ships, over all pairs of one and two records but for renaming; a record that joins another attains ε.
+    """
+    model = EDPRFClassifier(schema=ONE, n_estimators=2, max_depth=1, max_nodes=4, stop_margin=0.0)
+    pairs = [(((0, 0),), ((0, 0), joins)) for joins in ((0, 0), (0, 1), (1, 0), (1, 1))]
+    found = audit_pairs(model, set().union(*pairs), pairs)
+    assert found.epsilon == pytest.approx(1, rel=1e-12)
+    law = law_of(model, ONE, ((0, 0), (0, 0)), lambda forest: tuple((forest.feature[forest.roots] >= 0).tolist()))
+    assert law.keys() == {(False, False), (True, False), (False, True)}  # never both: the trees are coupled
 
 
 def family(m: int, a: int) -> tuple[tuple, tuple]:

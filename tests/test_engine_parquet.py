@@ -320,15 +320,16 @@ def test_missing_values_have_a_bin(tmp_path):
     assert counted(mixed, reader) == in_memory(pd.concat([table.iloc[:400], nothing.iloc[400:]]), reader)
 
 
-def test_large_integers_beside_missing_ones_stay_what_they_are(tmp_path):
+def test_large_integers_are_the_nearest_doubles_beside_missing_ones_and_without(tmp_path):
     big = (1 << 53) + 1
     schema = Schema(categorical={"c": [big, -big, 2]}, classes=[0, 1], missing="bin")
-    column = pa.array([big, None, 2, -big], pa.int64())
-    path = write(tmp_path / "a.parquet", pa.table({"c": column, "y": [0, 1, 0, 1]}))
-    (codes,) = Parquet(path).open(Reader(schema, 2, "y")).total(lambda block: (block.codes.astype(int),))
-    assert codes.tolist() == [[0, 3, 2, 1]]
-    over = pq.read_table(path).set_column(0, "c", pa.array([big - 1, None, 2, 2], pa.int64()))
-    refused(write(tmp_path / "b.parquet", over), "holds 9007199254740992.0, which is not among", Reader(schema, 2, "y"))
+    for number, values in enumerate(([big, None, 2, -big], [big, big - 1, 2, -big])):
+        path = write(tmp_path / f"{number}.parquet", pa.table({"c": pa.array(values, pa.int64()), "y": [0, 1, 0, 1]}))
+        (codes,) = Parquet(path).open(Reader(schema, 2, "y")).total(lambda block: (block.codes.astype(int),))
+        assert codes.tolist() == [[0, 0 if number else 3, 2, 1]]
+        assert codes.tolist() == schema.encode([[value] for value in values], 2).codes.tolist()
+    over = pq.read_table(path).set_column(0, "c", pa.array([big + 1, None, 2, 2], pa.int64()))
+    refused(write(tmp_path / "b.parquet", over), "holds 9007199254740994.0, which is not among", Reader(schema, 2, "y"))
 
 
 def test_the_index_of_pandas_is_a_column(tmp_path):

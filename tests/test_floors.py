@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 
 import dpforest
+from dpforest.curator import Curator
 
 ROOT = Path(dpforest.__file__).parent
 
 #: Imports run downward.  A package stands on one floor; its own modules may import each other, papers may not.
 FLOORS = {
-    "arithmetic": 0, "spectral": 0, "grid": 0, "schema": 0, "privacy": 0, "storage": 0, "_version": 0, "keyed": 0,
-    "chance": 0,
+    "arithmetic": 0, "fixed": 0, "spectral": 0, "cells": 0, "frames": 0, "grid": 0, "schema": 0, "privacy": 0,
+    "storage": 0, "_version": 0, "keyed": 0, "chance": 0,
     "mechanisms": 1, "scores": 1, "budgets": 1, "moments": 1,
     "engines": 1, "counting": 2, "curator": 2,
     "tree": 3, "release": 3, "estimators": 3, "bagging": 3, "linear": 3, "boosted": 3, "cart": 3,
@@ -34,7 +35,11 @@ AUDITORS = {"cli": "the command line offers the audit"}
 #: Imports within a floor or from the annex, and why.
 SAME_FLOOR = {
     ("privacy", "arithmetic"): "a loss is the same number on every machine",
+    ("schema", "cells"): "a schema says what may stand in a cell",
+    ("schema", "frames"): "a schema names the columns of a table",
     ("schema", "grid"): "a schema declares the grid on which columns are read",
+    ("keyed", "cells"): "a key is a cell",
+    ("keyed", "frames"): "the keys are a column of a table",
     ("chance", "keyed"): "a coin of a record that is read again and again is computed, not kept",
     ("chance", "privacy"): "a sampler bears the ids of its claims",
     ("curator", "counting"): "the curator is the one that counts",
@@ -274,8 +279,14 @@ def touches(module: Module) -> list[str]:
     return broken
 
 
-#: Where the curator's classes keep records, or what only a look at them can tell.
-RECORDS = {"_codes", "_labels", "_assignment", "_said", "_weighted", "_part_of", "_held", "_known", "_block", "_table"}
+#: Where the curator's classes keep records, or what only a look at them can tell: the grey box watches the same.
+RECORDS = set(Curator.SECRETS)
+#: What else they keep, and why it may be seen.
+HARMLESS = {
+    "n_classes": "public", "cardinalities": "public", "_offsets": "of the cardinalities", "_n_jobs": "asked for",
+    "_chance": "the other door", "_ledger": "never holds an answer", "unit": "of weights, by the number of classes",
+    "n_parts": "asked for", "_sharing": "public steps, and keys as secret as the seed", "_weighing": "released trees",
+}  # fmt: skip
 
 
 def uncharged(room: list[Module]) -> list[str]:
@@ -345,6 +356,28 @@ def test_the_curator_charges_for_what_it_reads():
     curator = [module for module in MODULES if module.room == "curator"]
     assert len(curator) > 1
     assert uncharged(curator) == []
+
+
+def kept(room: list[Module]) -> set[str]:
+    """Attributes that the curator's classes give to themselves, in a class body too."""
+    found = set()
+    for each in (node for module in room for node in module.tree.body if isinstance(node, ast.ClassDef)):
+        if each.name in NO_DOORS or any("dataclass" in ast.unparse(mark) for mark in each.decorator_list):
+            continue
+        for node in ast.walk(each):
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            for target in (leaf for t in targets for leaf in getattr(t, "elts", [t])):
+                if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self":
+                    found.add(target.attr)
+    return found
+
+
+def test_all_that_the_curator_keeps_is_secret_or_harmless():
+    room = [module for module in MODULES if module.room == "curator"]
+    assert kept(room) == {name for name in RECORDS | HARMLESS.keys()}, "add it to Curator.SECRETS, or say why not"
+    assert not RECORDS & HARMLESS.keys()
+    source = "class Curator:\n    def f(self, x):\n        self._a, self._b = x\n        self._c: int = 0"
+    assert kept([planted("curator", source)]) == {"_a", "_b", "_c"}
 
 
 @pytest.mark.slow
@@ -538,6 +571,10 @@ class Curator:
     def direct(self): return self._codes.sum()
     def hidden(self): return self._histograms()
     def public(self): return self.n_classes
+    def pool(self): return self._pool
+    def shares(self): return self._shares
+    def records(self): return self._size
+    def keys(self): return self._ids
     def _histograms(self): return self._deeper()
     def _deeper(self): return self._codes
     def _pay(self): self._ledger.charge()
@@ -558,6 +595,7 @@ class Known:
 """
     broken = uncharged([planted("curator", source), planted("curator.scattered", elsewhere)])
     assert [place.split()[1] for place in broken] == [
-        "Curator.charged_here_alone", "Curator.direct", "Curator.hidden", "Scattered.charged", "Scattered.a_pass",
-        "Scattered.another", "Scattered.told",
+        "Curator.charged_here_alone", "Curator.direct", "Curator.hidden", "Curator.pool", "Curator.shares",
+        "Curator.records", "Curator.keys", "Scattered.charged", "Scattered.a_pass", "Scattered.another",
+        "Scattered.told",
     ]  # fmt: skip

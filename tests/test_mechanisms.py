@@ -207,21 +207,20 @@ def test_selection_bound_for_any_number_of_candidates():
     ratio = (p * f + rest) / f  # P(r) / P'(r)
     assert proved(*given, ratio <= u)
     assert proved(*given, ratio >= 1 / u)
-    # permute-and-flip, as noisy max: given the others' noise, r wins iff its own noise exceeds a threshold.  The
-    # threshold moves by at most R ...
-    q, noise, change = (z3.Reals(f"{name}:{k}" for k in range(4)) for name in ("q", "e", "d"))
-    spread = z3.Real("R")
+    # permute-and-flip, as noisy max: given the others' noise, r wins iff its own noise exceeds a threshold, the largest
+    # of the others' noisy scores less its own score.  If all scores change within [low, low + R], so does the largest
+    # of any number: of one, and by one more, of all.  So the threshold moves by at most R ...
+    best, more, low, spread, move_of_best, move = z3.Reals("best more low R d:best d:more")
+    within = [low <= move_of_best, move_of_best <= low + spread, low <= move, move <= low + spread]
 
-    def threshold(moved):
-        value = [q[s] + noise[s] + (change[s] if moved else 0) for s in range(1, 4)]
-        best = value[0]
-        for other in value[1:]:
-            best = z3.If(other > best, other, best)
-        return best - q[0] - (change[0] if moved else 0)
+    def larger(one, other):
+        return z3.If(one > other, one, other)
 
-    near = [change[s] - change[t] <= spread for s in range(4) for t in range(4)]
-    assert proved(*near, threshold(True) - threshold(False) <= spread)
-    assert proved(*near, threshold(False) - threshold(True) <= spread)
+    moved = larger(best + move_of_best, more + move) - larger(best, more)
+    assert proved(*within, moved >= low)
+    assert proved(*within, moved <= low + spread)
+    assert proved(*within, move_of_best - move <= spread)  # the largest of the others, less the own score
+    assert proved(*within, move - move_of_best <= spread)
     # ... and the exponential noise's survival, min(1, x) at x = exp(-rate * threshold), by at most exp(rate * R)
     x, move = z3.Reals("x move")
 
@@ -392,7 +391,14 @@ def test_exponential_errs_at_most_twice_as_much():
     assert 2 - ratio((0, 40), Fraction(2)) < Fraction(1, 10**11)  # 2 is the supremum
     for base, vector in product(BASES, VECTORS):
         if len(set(vector)) > 1:
-            assert 1 < ratio(vector, base) < 2
+            accept = oracle.acceptance(vector, base)
+            em, pf = oracle.exponential(accept), oracle.permute_and_flip(accept)
+            assert 1 < ratio(vector, base) <= 1 + max(em) < 2
+            # candidate by candidate, as in the proof: Jensen's inequality at the mean number of rivals that accept
+            for r, p in enumerate(accept):
+                if p < 1:
+                    rivals = sum(accept) - p
+                    assert em[r] / pf[r] <= (1 + rivals) / (rivals + p) < 1 + max(em)
     found = [1 - law([0, 1], math.log(2))[1] for law in (mechanisms.exponential_law, mechanisms.permute_and_flip_law)]
     assert close(found[0] / found[1], Fraction(4, 3))
     # a loser's probability under permute-and-flip is more than half of what it is under the exponential mechanism:
@@ -573,6 +579,19 @@ def test_textbook_laplace_gives_the_count_away():
     # four standard deviations of 6000 draws are 0.02 at most
     for case, expected in (((1.0, 1, 0), 0.795), ((1.0, 0, 1), 0.79), ((0.1, 1, 0), 0.82), ((1.0, 101, 100), 0.013)):
         assert abs(share[case] - expected) < 0.025, (case, share[case])
+
+
+@pytest.mark.claim("cex-float-laplace")
+def test_the_largest_noise_gives_the_count_away_at_all_rates_but_absurd_ones():
+    """M = 52 ln 2 / rate is the largest noise; 1 + M is a larger double as long as M is below 2^53."""
+    last = np.array([1 - 2.0**-RESOLUTION])  # of the uniforms
+    least = 52 * math.log(2) / 2**53
+    for rate in (1e3, 1.0, 1e-6, 1e-14, 1.001 * least):
+        zero, one = (mechanisms.laplace_textbook(np.array([count]), rate, last)[0] for count in (0, 1))
+        assert zero == pytest.approx(52 * math.log(2) / rate, rel=1e-15)
+        assert one > zero
+    far = [mechanisms.laplace_textbook(np.array([count]), least / 4, last)[0] for count in (0, 1)]
+    assert far[0] == far[1]  # the doubles out there are too coarse to tell
 
 
 @pytest.mark.claim("cex-float-laplace")

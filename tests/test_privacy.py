@@ -51,6 +51,34 @@ def proved(*claims) -> bool:
     return solver.check() == z3.unsat
 
 
+# -- an observer -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.claim(
+    "thm-observer", verdict="proved", evidence="symbolic",
+    constant="β - α ≤ (e^ε - 1)/(e^ε + 1), a guess is right at most e^ε/(1 + e^ε); both attained by one noisy bit",
+)  # fmt: skip
+@pytest.mark.parametrize("base", [Fraction(3, 2), Fraction(2), Fraction(10)])
+def test_what_an_observer_can_reach(base):
+    alarm, detection, u = z3.Reals("alpha beta u")  # u = e^epsilon
+    obeys = [alarm >= 0, alarm <= 1, detection >= 0, detection <= 1, detection <= u * alarm]
+    obeys += [1 - alarm <= u * (1 - detection), u >= 1]
+    assert proved(*obeys, (detection - alarm) * (u + 1) <= u - 1)
+    assert proved(*obeys, (1 + detection - alarm) * (u + 1) <= 2 * u)
+    assert not proved(*obeys[:-2], u >= 1, (detection - alarm) * (u + 1) <= u - 1)  # one inequality is not enough
+    # the noisy bit: all tests, those with coins of their own too, obey both inequalities, and the one that believes
+    # it meets both bounds
+    one, other = (oracle.noisy_bit(there, base) for there in (False, True))
+    gains = []
+    for coins in product([Fraction(k, 4) for k in range(5)], repeat=len(one)):
+        alpha, beta = (sum(law[o] * c for o, c in zip(one, coins, strict=True)) for law in (one, other))
+        assert beta <= base * alpha
+        assert 1 - alpha <= base * (1 - beta)
+        gains.append(beta - alpha)
+    assert max(gains) == (base - 1) / (base + 1)
+    assert (1 + max(gains)) / 2 == base / (1 + base)
+
+
 # -- post-processing ---------------------------------------------------------------------------------------------
 
 

@@ -35,7 +35,7 @@ from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
-from dpforest.privacy import RELATIONS, Ledger
+from dpforest.privacy import ADD_REMOVE, RELATIONS, Ledger
 from dpforest.tree import Growth, grow_random
 
 COLUMNS = {"numeric": {"a": (0, 1), "n": (0, 9)}, "categorical": {"b": ["x", "y", "z"], "c": ["u", "v"]}}
@@ -495,6 +495,25 @@ def test_a_secure_source_needs_no_key_of_its_own_kind():
         fitted(model, Pieces(frame, CUTS[7]))
         assert model.guarantee_.epsilon == pytest.approx(4.0)
     assert released(models[0]) != released(models[1])
+
+
+@pytest.mark.claim("thm-keyed-assignment")
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_guarantee_says_where_it_rests_on_the_hash(relation):
+    """Coins of places, under add-remove; copies, under both; not where keys are named, nor coins drawn, nor none."""
+    frame = frame_of("classifier")
+
+    def rests(learner, X=None, key=None, **options):
+        model = configured(learner, source="secure", random_state=None, relation=relation, **options)
+        return fitted(model, Pieces(frame, CUTS[2]) if X is None else X, key=key).guarantee_.rests_on
+
+    places = relation == ADD_REMOVE
+    assert rests(EDPRFClassifier) == (("SipHash",) if places else ())
+    assert not rests(EDPRFClassifier, key="id")
+    assert not rests(EDPRFClassifier, frame)
+    assert not rests(DiffPETsClassifier)
+    assert rests(DiffPETsClassifier, sampling="poisson")
+    assert not rests(DiffPETsClassifier, frame, sampling="poisson")
 
 
 # -- what needs the table in memory ------------------------------------------------------------------------------------

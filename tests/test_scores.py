@@ -1059,6 +1059,30 @@ def test_not_splitting_correlates_with_nothing(score):
 # ---- what holds of every score ---------------------------------------------------------------------------------
 
 
+@pytest.mark.claim(
+    "lem-interval", verdict="proved", constant="R ≤ B, under replace-one 2B, attained; Δ ≤ B if always one interval",
+    evidence="exhaustive",
+)  # fmt: skip
+@pytest.mark.parametrize("width", [1, 2])
+def test_the_interval_rule(width):
+    """Three candidates, whole-number changes when x or x' joins the records that stay, every pair of intervals."""
+    spreads, same, other = set(), set(), set()
+    for low, its_low in product(range(-2, 3), repeat=2):
+        of = [list(product(range(start, start + width + 1), repeat=3)) for start in (low, its_low)]
+        assert max(max(row) - min(row) for row in of[0]) == width  # add-remove: R = B
+        for row, its in product(*of):
+            replaced = [b - a for a, b in zip(row, its, strict=True)]
+            spreads.add(max(replaced) - min(replaced))
+            (same if low == its_low else other).add(max(map(abs, replaced)))
+    assert max(spreads) == 2 * width
+    assert max(same) == width < max(other)
+    # the classification scores have their R by it: the changes of a record that joins lie in an interval that long
+    for score, exact in ((scores.gini, oracle.gini), (scores.majority, oracle.majority)):
+        changes = over_candidates(oracle.split_on(exact, 0, 1), RECORDS)(3, ADD_REMOVE)
+        assert float(max(high - low for high, low in changes)) == pytest.approx(score.range(ADD_REMOVE, 3))
+        assert score.range(REPLACE_ONE, 3) == 2 * score.range(ADD_REMOVE, 3)
+
+
 @pytest.mark.claim("lem-range")
 @given(st.lists(st.lists(st.integers(-9, 9), min_size=3, max_size=3), min_size=1, max_size=6), st.integers(-5, 5))
 def test_range_against_sensitivity(rows, shift):

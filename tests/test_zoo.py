@@ -312,6 +312,12 @@ def resampled(n: int, share, base) -> dict:
 
 def test_losses_of_scaled_and_resampled_counts():
     four = {"size": 4, "relation": "replace-one", "least": 4}
+    shares = oracle.worst_case(
+        lambda data: oracle.noisy_corners([60 // len(data) * count for count in tallies(data)], 2, 60), LABELS, 6,
+        "add-remove", least=4,
+    )  # fmt: skip
+    assert shares == 2**24  # at e^(epsilon / 15) = 2
+    assert math.log2(shares) / 15 == pytest.approx(called("weights that add up to four").true_epsilon)
     by_weight = oracle.worst_case(lambda data: oracle.noisy_count(ones(data), 2**4, 4), LABELS, **four)
     assert by_weight == 16 == pytest.approx(truth("noise scaled by the largest weight"))
     bootstrap = oracle.worst_case(lambda data: resampled(4, Fraction(ones(data), 4), 2), LABELS, **four)
@@ -548,7 +554,7 @@ def test_the_grey_box_names_the_flaw():
         "understated range": "sensitivity", "one-sided rate under replace-one": "sensitivity",
         "one budget, two levels": "paid", "epsilon per node": "paid", "a formula for the budget": "paid",
         "a selection nobody pays for": "unpaid", "records by position": "moved", "trees of equal size": "moved",
-        "a bootstrap": "sensitivity", "taller for more records": "control-flow",
+        "a bootstrap": "sensitivity", "taller for more records": "control-flow", "halves by rank": "sensitivity",
     }  # fmt: skip
     broken = [animal for animal in LEARNERS if not animal.sound]
     assert {animal.name for animal in broken} == set(expected)

@@ -20,13 +20,13 @@ class Seeded(Exact):
 
     Parameters
     ----------
-    random_state : None, int, list of int, numpy Generator or RandomState
-        As in scikit-learn; a RandomState is used to draw one seed.  No int is negative.
+    random_state : None, int or list of int, numpy Generator or RandomState
+        As in scikit-learn: integers are 0 or more, and a RandomState is used to draw one seed.
 
     Raises
     ------
     ValueError
-        For anything else.
+        Where it is none of these.
 
     Notes
     -----
@@ -37,13 +37,13 @@ class Seeded(Exact):
     def __init__(self, random_state=None):
         if isinstance(random_state, np.random.RandomState):
             random_state = int(random_state.randint(np.iinfo(np.int32).max))
-        seeds = random_state if isinstance(random_state, list) else [random_state]
-        whole = all(isinstance(seed, Integral) and not isinstance(seed, bool) and int(seed) >= 0 for seed in seeds)
-        if not (random_state is None or whole or isinstance(random_state, np.random.Generator)):
-            raise ValueError(
-                "random_state must be None, a whole number from 0 on, or a NumPy Generator or RandomState, not "
-                f"{random_state!r}"
-            )
+        elif random_state is not None and not isinstance(random_state, np.random.Generator):
+            for seed in random_state if isinstance(random_state, (list, tuple)) else [random_state]:
+                if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
+                    raise ValueError(
+                        "random_state must be None, a whole number of at least 0 or a list of them, or a Generator or "
+                        f"RandomState of NumPy, not {random_state!r}"
+                    )
         self._rng = np.random.default_rng(random_state)
 
     def _words(self, size: int) -> np.ndarray:

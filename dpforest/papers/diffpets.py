@@ -21,9 +21,9 @@ from dpforest.estimators import (
     PrivateForestRegressor,
     check_choice,
     check_count,
+    check_covered,
     check_number,
     check_share,
-    check_stop,
 )
 from dpforest.mechanisms import SELECTIONS, exponential
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
@@ -125,7 +125,7 @@ class _DiffPETs(PrivateEstimator):
             raise ValueError(f"level_ratio must be positive, not {self.level_ratio!r}")
         check_choice(self.criterion, "criterion", self._SCORES)
         if self.variant == "proved":
-            check_stop(self.stop, self._score())
+            check_covered(self._score(), self.relation, stop=self.stop, sampling=self.sampling)
 
 
 def _cuts_at_values(chance, occur, features, cardinalities) -> np.ndarray:

@@ -23,9 +23,9 @@ from dpforest.estimators import (
     PrivateForestClassifier,
     check_choice,
     check_count,
+    check_covered,
     check_letter,
     check_number,
-    check_stop,
 )
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import bootstrap, claim
@@ -250,12 +250,6 @@ class DiffPRFClassifier(PrivateForestClassifier):
                 asked["criterion"] = self.criterion
             check_letter(asked)
             return
-        if self.sampling == "bootstrap":
-            raise ValueError(
-                "sampling='bootstrap' costs more than epsilon, so no proof covers it: use 'poisson', or 'all', or "
-                "variant='published'"
-            )
-        if score.needs_cap and self.sampling == "poisson":
-            raise ValueError(f"criterion={score.name!r} needs a cap on the records of a tree, and copies know none")
-        score.range(self.relation, self._cap())  # refuses a missing cap
-        check_stop(self._option("stop"), score)
+        check_covered(
+            score, self.relation, stop=self._option("stop"), sampling=self._option("sampling"), n_max=self._cap()
+        )  # fmt: skip

@@ -21,9 +21,9 @@ from dpforest.estimators import (
     PrivateForestClassifier,
     check_choice,
     check_count,
+    check_covered,
     check_letter,
     check_number,
-    check_stop,
 )
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import claim
@@ -239,12 +239,10 @@ class DiffPRFsClassifier(PrivateForestClassifier):
                 asked["criterion"] = self.criterion
             check_letter(asked)
             return
-        if self.sampling == "bootstrap":
-            raise ValueError(
-                "sampling='bootstrap' costs more than epsilon, so no proof covers it: use 'poisson', or 'all', or "
-                "variant='published'"
-            )
-        check_stop(self._option("stop"), scores.CLASSIFICATION[self.criterion])
+        check_covered(
+            scores.CLASSIFICATION[self.criterion], self.relation, stop=self._option("stop"),
+            sampling=self._option("sampling"),
+        )  # fmt: skip
 
 
 class Splits(Cuts):

@@ -21,9 +21,9 @@ from dpforest.estimators import (
     PrivateForestClassifier,
     check_choice,
     check_count,
+    check_covered,
     check_letter,
     check_number,
-    check_stop,
 )
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import claim
@@ -206,7 +206,8 @@ class EDPRFClassifier(PrivateForestClassifier):
         check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
         check_number(self.stop_margin, "stop_margin", *MARGIN)
         check_number(self.n_max, "n_max", *CAP)
-        scores.CLASSIFICATION[self.criterion].range(self.relation, float(self.n_max))  # refuses a missing cap
+        score = scores.CLASSIFICATION[self.criterion]
+        score.range(self.relation, float(self.n_max))  # refuses a missing cap
         if self.variant == "published":
             letter = {"budget": "aligned", "leaf": "label", "selection": "permute-and-flip", "stop_margin": HEAD_START}
             asked = {name: getattr(self, name) for name, value in letter.items() if getattr(self, name) != value}
@@ -215,4 +216,6 @@ class EDPRFClassifier(PrivateForestClassifier):
                 asked["criterion"] = self.criterion
             check_letter(asked)
         else:
-            check_stop(self._option("stop"), scores.CLASSIFICATION[self.criterion])
+            check_covered(
+                score, self.relation, stop=self._option("stop"), sampling="assignment", n_max=float(self.n_max)
+            )  # fmt: skip

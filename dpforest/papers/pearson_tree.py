@@ -20,10 +20,10 @@ from dpforest.estimators import (
     PrivateForestClassifier,
     check_choice,
     check_count,
+    check_covered,
     check_letter,
     check_number,
     check_share,
-    check_stop,
 )
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, claim
@@ -312,7 +312,7 @@ class PearsonTreeClassifier(PrivateForestClassifier):
                 "variant='published'"
             )
         else:
-            check_stop(self._option("stop"), CRITERIA[self.criterion])
+            check_covered(CRITERIA[self.criterion], self.relation, stop=self._option("stop"))
 
     def _check_letter(self) -> None:
         asked = {name: getattr(self, name) for name in LETTER if getattr(self, name) != "auto"}

@@ -27,12 +27,23 @@ from zoo.learners import Sapling, learners, portrait
 from zoo.steps import flaws
 
 __all__ = [
-    "BROKEN", "CLASSICS", "FLAWS", "LAYERS", "SOUND", "Animal", "Sapling", "classics", "examine", "flaws", "learners",
-    "portrait", "replay", "rows",
+    "BROKEN", "CLASSICS", "FLAWS", "HYPOTHESES", "LAYERS", "SOUND", "Animal", "Sapling", "classics", "examine", "flaws",
+    "learners", "portrait", "replay", "rows",
 ]  # fmt: skip
 
 CLASSICS = classics(0.1)
 BROKEN, SOUND = (mechanisms_ + learners_ for mechanisms_, learners_ in zip(flaws(1.0), learners(1.0), strict=True))
+
+#: Who breaks which line of *Requires* of thm-forest, and no other: at least one animal for each.
+HYPOTHESES = {
+    "Table": ["classes found in the data"],
+    "Public steps": ["purity stop", "taller for more records"],
+    "Own path": ["halves by rank"],
+    "Own weight": ["weights that add up to four"],
+    "Calibration": ["understated range", "one-sided rate under replace-one"],
+    "Paths": ["epsilon per node", "one budget, two levels"],
+    "Sharing": ["a formula for the budget", "trees of equal size", "records by position", "a bootstrap"],
+}
 
 
 def replay(animal: Animal) -> ExactAudit:

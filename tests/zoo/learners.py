@@ -11,6 +11,7 @@ import numpy as np
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms, scores
 from dpforest.audit.exact.replay import law_of
 from dpforest.estimators import PrivateForestClassifier
+from dpforest.fixed import STEPS, below_best, fixed
 from dpforest.tree import MAX_NODES, Forest, Growth
 from zoo.animal import ADD_REMOVE, EXACT, GREY_BOX, REPLACE_ONE, Animal, geometric
 
@@ -21,9 +22,9 @@ ONE, TWO = (Schema(categorical={name: [0, 1] for name in names}, classes=[0, 1])
 
 
 #: The number of votes, with half of its range declared.
-HALVED = replace(scores.majority, _range=lambda n: (0.5, 1.0))
+HALVED = replace(scores.majority, _exact_range=lambda n: (0.5, 1.0))
 #: The number of votes, with the range that it has under add-remove declared for replace-one too.
-ONE_SIDED = replace(scores.majority, _range=lambda n: (1.0, 1.0))
+ONE_SIDED = replace(scores.majority, _exact_range=lambda n: (1.0, 1.0))
 
 
 class Sapling(PrivateForestClassifier):
@@ -109,7 +110,8 @@ class TakesTheBest(Sapling):
     def _choose(self, growth, curator, nodes, epsilon, chance):
         histograms = curator._histograms(growth, nodes.nodes, nodes.unused)
         curator._ledger.charge(nodes.scopes, epsilon, epsilon, "choose a feature by majority", "permute-and-flip")
-        return curator._feature_scores(histograms, nodes.unused, scores.majority).argmax(axis=1)
+        utility = curator._feature_scores(histograms, nodes.unused, scores.majority)
+        return below_best(utility, nodes.unused).argmax(axis=1)
 
 
 class SaysTheMajority(Sapling):
@@ -166,9 +168,11 @@ class OneSidedUnderReplaceOne(Sapling):
     """Draws labels at the rate that add-remove allows."""
 
     def _label(self, growth, curator, leaves, epsilon):
+        counts = curator._class_counts(growth, leaves.nodes)
         return curator._select(
-            leaves.scopes, curator._class_counts(growth, leaves.nodes).astype(float), np.full(len(leaves), epsilon),
-            ONE_SIDED, math.inf, "choose the label of a leaf", "permute-and-flip",
+            leaves.scopes, below_best(fixed(counts), np.ones(counts.shape, dtype=bool)),
+            np.full(len(leaves), epsilon / STEPS), ONE_SIDED, math.inf, "choose the label of a leaf",
+            "permute-and-flip",
         )  # fmt: skip
 
 
@@ -209,7 +213,7 @@ class ForgetsToCharge(Sapling):
     def _choose(self, growth, curator, nodes, epsilon, chance):
         histograms = curator._histograms(growth, nodes.nodes, nodes.unused)
         utility = curator._feature_scores(histograms, nodes.unused, scores.majority)
-        return mechanisms.permute_and_flip(utility, epsilon, chance)
+        return mechanisms.permute_and_flip(below_best(utility, nodes.unused), epsilon / STEPS, chance)
 
     def _branch(self, epsilon, depth):
         return epsilon
@@ -241,6 +245,19 @@ class Bootstraps(Sapling):
             drawn = chance.integers(n, n)
             curator._codes = np.ascontiguousarray(curator._codes[:, drawn])
             curator._labels = curator._labels[drawn]
+
+
+class HalvesByRank(Sapling):
+    """Sends the lower half of the records to the first child and the others to the second, in public."""
+
+    def _choose(self, growth, curator, nodes, epsilon, chance):
+        n = curator._labels.size
+        ranks = np.argsort(np.argsort(curator._codes[0], kind="stable"))
+        curator._codes = (ranks >= n // 2).astype(np.uint8)[None]
+        return np.zeros(1, dtype=np.int64)
+
+    def _leaf(self, epsilon, depth):
+        return epsilon  # nothing else is asked
 
 
 class TallForManyRecords(Sapling):
@@ -377,6 +394,14 @@ def learners(epsilon: float) -> tuple[tuple[Animal, ...], tuple[Animal, ...]]:
         "a bootstrap", "a record may be drawn several times", "A5", Bootstraps, ((0, 0), (0, 0), (0, 1)),
         ((0, 0), (0, 0), (0, 0)), 3, math.log(says_one / minority[1]), "law by hand on the worst pair; rises with the "
         "number of records", schema=ONE, max_depth=0, relation=REPLACE_ONE,
+    )  # fmt: skip
+    # With q = exp(-epsilon) / 2 the chance that a leaf of one record says the other label: the left leaf exchanges its
+    # record for one of the other class, and the exchanged one takes the lead from the right leaf.
+    q = math.exp(-epsilon) / 2
+    add(
+        "halves by rank", "a record's child hangs on how many others lie below it", "D4", HalvesByRank,
+        ((1, 0), (1, 1)), ((0, 1), (1, 0), (1, 1)), 3, math.log((1 - q) / (2 * q * q)),
+        "law by hand on the worst pair; rises with the number of records", schema=ONE,
     )  # fmt: skip
     add(
         "taller for more records", "their number is public under replace-one alone", "G6", TallForManyRecords,

@@ -54,6 +54,14 @@ def weighted_share(records, size, rng, rate) -> np.ndarray:
     return share + laplace(rng, 1 / (n * rate), size)
 
 
+def normalised_votes(records, size, rng, rate) -> np.ndarray:
+    """Noisy votes of four records or more, each with the weight that makes all weights add up to 4: at most 1.
+
+    Weights are whole steps of a fifteenth.
+    """
+    return votes(records) * (60 // len(records)) + geometric(rng, rate / 15, (size, 2))
+
+
 def bootstrap_count(records, size, rng, rate) -> np.ndarray:
     """Draws as many records as there are, with replacement, then counts class 1."""
     n = len(records)
@@ -214,6 +222,11 @@ def flaws(epsilon: float) -> tuple[tuple[Animal, ...], tuple[Animal, ...]]:
     add(
         "noise scaled by the data", "weights that sum to one, so that every record changes the scale", "A2b",
         ADD_REMOVE, data(0), data(0, 0), weighted_share, math.inf, "the ratio of two scales, in the tail", rate=epsilon,
+    )  # fmt: skip
+    add(
+        "weights that add up to four", "a record more takes weight from all the others", "A2", ADD_REMOVE,
+        data(0, 0, 0, 0), data(0, 0, 0, 0, 1), normalised_votes, 1.6 * epsilon,
+        "twice the 4/5 that it gets, from four records on", rate=epsilon,
     )  # fmt: skip
     # K copies of the one record of class 1, K binomial with n draws: in the tail they count with the mean of
     # exp(epsilon K).  Uniform draws: (1 + (e - 1) / n)^n.  With half of the weight on the record: ((1 + e) / 2)^n.

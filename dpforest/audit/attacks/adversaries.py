@@ -30,7 +30,7 @@ Law = Mapping[Hashable, Any]  # output -> probability
 TIE = 1e-9  # log-probabilities that differ by less are equal
 
 
-@claim("thm-membership")
+@claim("thm-observer", "thm-membership")
 def membership_advantage(epsilon) -> float:
     """The largest advantage, true minus false positive rate, of any test of whether a record was in the data.
 
@@ -47,7 +47,7 @@ def membership_advantage(epsilon) -> float:
 
     Guarantee
     ---------
-    Holds for every attack, whatever it knows, and is sharp: :prf:ref:`thm-membership`.
+    Holds for every attack, whatever it knows, and is sharp: :prf:ref:`thm-observer`, :prf:ref:`thm-membership`.
 
     Examples
     --------

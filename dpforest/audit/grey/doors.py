@@ -16,8 +16,6 @@ from dpforest.privacy import Ledger
 
 __all__ = ["Roaming", "watching"]
 
-#: Where a curator keeps what only a look at the records can tell, what it remembers of them included.
-_SECRETS = "_codes", "_labels", "_size", "_known"
 _STRAYS = 8  # answers of one draw that stray from their law, about
 
 
@@ -32,9 +30,7 @@ class Roaming(Seeded):
         chosen = super().select(kind, law, scores, rate)
         strays = np.flatnonzero(self._rng.random(len(scores)) * len(scores) < _STRAYS)
         possible = np.asarray(law(scores, rate))[strays] > 0
-        place = np.cumsum(possible, axis=1)
-        taken = self._below(place[:, -1].astype(np.uint64), self._words(len(strays)))
-        chosen[strays] = (place <= taken[:, None]).sum(axis=1)
+        chosen[strays] = self._one_of(possible, self._words(len(strays)))
         return chosen
 
     def two_sided_geometric(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
@@ -56,14 +52,14 @@ def watching(door: Any) -> type[Curator]:
             try:
                 return method(self, *args, **kwargs)
             finally:
-                watch.answered(self._assignment)
+                watch.answered(vars(self).get("_assignment"))
 
         return ask
 
     def records(name):
         def get(self):
             self._chance.touch()
-            return vars(self)[name]
+            return vars(self).get(name, getattr(door, name, None))  # a class may say what there is at first
 
         return property(get, lambda self, value: vars(self).__setitem__(name, value))
 
@@ -73,7 +69,7 @@ def watching(door: Any) -> type[Curator]:
 
     names = [name for name in dir(door) if not name.startswith("_") and inspect.isfunction(getattr(door, name))]
     body: dict[str, Any] = {name: watched(name, getattr(door, name)) for name in names}
-    body |= {"__init__": init} | {name: records(name) for name in _SECRETS}
+    body |= {"__init__": init} | {name: records(name) for name in door.SECRETS}
     return type(f"Watched{door.__name__}", (door,), body)
 
 

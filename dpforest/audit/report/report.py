@@ -182,8 +182,8 @@ def look(
     pairs = subject.pairs(scale)
     if layer == STATISTICAL:
         return empirical(
-            subject.sample, pairs, subject.claim, n=scale.n, confidence=confidence, random_state=rng,
-            relation=subject.relation, law=subject.law, features=subject.features,
+            subject.sample, pairs[: scale.most_pairs()], subject.claim, n=scale.n, confidence=confidence,
+            random_state=rng, relation=subject.relation, law=subject.law, features=subject.features,
             events=scale.events, progress=progress,
         )  # fmt: skip
     estimator = subject.estimator

@@ -1,0 +1,72 @@
+"""What the papers' theorems share: calibration by max(R', 2R), and the pair of neighbours that attains the claim."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dpforest import DiffPRFClassifier, DiffPRFsClassifier, EDPRFClassifier, PearsonTreeClassifier, Schema, scores
+from dpforest.audit.exact.replay import audit_pairs
+from dpforest.chance import Seeded
+from dpforest.curator import Curator
+from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
+from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, Ledger
+from dpforest.tree import Growth, cut_masks
+
+ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
+LINE = Schema(categorical={"x": [0, 1]}, target=(0, 1))
+
+
+@pytest.mark.claim("thm-edprf")
+@pytest.mark.claim("thm-diffpets")
+@pytest.mark.claim("thm-diffprf")
+@pytest.mark.claim("thm-diffprfs")
+@pytest.mark.claim("thm-diffpets-regression")
+@pytest.mark.claim("thm-pearson-tree")
+@pytest.mark.parametrize(
+    ("kind", "schema", "options"),
+    [
+        (EDPRFClassifier, ONE, {}), (DiffPETsClassifier, ONE, {}), (DiffPRFClassifier, ONE, {}),
+        (DiffPRFsClassifier, ONE, {}), (DiffPETsRegressor, LINE, {}),
+        (PearsonTreeClassifier, ONE, {"criterion": "gini", "n_parts": 1, "stop": "candidate"}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)  # fmt: skip
+def test_one_record_that_joins_one_like_it_attains_the_claim(kind, schema, options):
+    """Nothing but *stop* sees it, by the whole range, and then a count of the leaf: no empty table is needed."""
+    trees = {} if kind is PearsonTreeClassifier else {"n_estimators": 1}
+    model = kind(schema=schema, max_depth=1, stop_margin=0.0, **trees, **options)
+    pair = (((0, 0),), ((0, 0), (0, 0)))
+    assert audit_pairs(model, pair, [pair]).epsilon == pytest.approx(1, rel=1e-12)
+
+
+#: Scores of which a replaced record moves candidates no further apart than one that comes, or hardly: (R, R').
+BOUNDED = [(scores.absolute_pearson, math.inf, 2.0, 2.0), (scores.variance, 3, 5 / 18, 1 / 2)]
+
+
+@pytest.mark.claim("thm-diffpets-regression")
+@pytest.mark.claim("thm-pearson-tree")
+@pytest.mark.parametrize(
+    ("score", "n_max", "spread", "replaced"), BOUNDED, ids=lambda value: getattr(value, "name", "")
+)
+def test_the_rate_is_that_of_two_records_that_part(score, n_max, spread, replaced):
+    """Under replace-one a selection costs at most half of its budget where a record comes or goes."""
+    assert score.range(ADD_REMOVE, n_max) == pytest.approx(spread, rel=1e-12)
+    assert score.range(REPLACE_ONE, n_max) == pytest.approx(replaced, rel=1e-12)
+    assert replaced < 2 * spread  # calibrated by R' alone, two paths that part would cost more than the budget
+    ledger = Ledger(REPLACE_ONE)
+    n_classes = 0 if score.n_moments else 3
+    curator = Curator(
+        np.zeros((1, 3), np.uint8), np.zeros(3, np.uint8), n_classes, [2], chance=Seeded(0), ledger=ledger
+    )
+    growth = Growth(1, 1, n_classes or 2, ledger, "sequential")
+    root = growth.frontier
+    masks = cut_masks(np.zeros((1, 1), int), np.full((1, 1), 2))
+    curator.choose_candidate(
+        growth, root.nodes, root.scopes, np.zeros((1, 1), np.int32), masks, 1.0, score=score,
+        mechanism="permute-and-flip", n_max=n_max,
+    )  # fmt: skip
+    assert ledger.total(ADD_REMOVE) == pytest.approx(1 / 2, rel=1e-12)
+    assert ledger.total(REPLACE_ONE) == pytest.approx(replaced / (2 * spread), rel=1e-12)

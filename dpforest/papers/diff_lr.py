@@ -93,7 +93,7 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
     Attributes
     ----------
     linear_ : LinearModel
-    schema_, ledger_, guarantee_, n_features_in_, feature_names_in_
+    schema_, n_bins_, ledger_, guarantee_, n_features_in_, feature_names_in_
 
     Guarantee
     ---------

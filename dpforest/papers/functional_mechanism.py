@@ -198,7 +198,7 @@ class FunctionalMechanismRegressor(_FunctionalMechanism, LinearRegressor):
     Attributes
     ----------
     linear_ : LinearModel
-    schema_, ledger_, guarantee_, n_features_in_, feature_names_in_
+    schema_, n_bins_, ledger_, guarantee_, n_features_in_, feature_names_in_
 
     Guarantee
     ---------
@@ -253,7 +253,7 @@ class FunctionalMechanismClassifier(_FunctionalMechanism, LinearClassifier):
     Attributes
     ----------
     linear_ : LinearModel
-    classes_, schema_, ledger_, guarantee_, n_features_in_, feature_names_in_
+    classes_, schema_, n_bins_, ledger_, guarantee_, n_features_in_, feature_names_in_
 
     Guarantee
     ---------

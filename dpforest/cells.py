@@ -52,7 +52,9 @@ def said(cell: Any, where: str) -> str | float | None:
         return _double(cell)
     if isinstance(cell, Complex):
         raise ValueError(f"Complex data not supported: {where} holds complex numbers")
-    raise TypeError(f"{where} holds {cell!r}, which is neither a number nor text: turn it into one, or leave it out")
+    raise TypeError(
+        f"{where} holds {cell!r}, which is neither a number nor text: argument must be a string or a number"
+    )
 
 
 def _double(number: Any) -> float | None:

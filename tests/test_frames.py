@@ -102,7 +102,12 @@ def test_what_is_no_column(y, error, text):
 @pytest.mark.parametrize("classes", [[0, 1, "a"], [1, "1"], [0.5, "0.5", 1]])
 def test_labels_of_several_types_are_told_apart(classes):
     schema = Schema(numeric={"x": (0, 1)}, classes=classes)
-    for y in (classes, np.array(classes, dtype=object), pd.Series(classes, dtype=object), [[label] for label in classes]):
+    for y in (
+        classes,
+        np.array(classes, dtype=object),
+        pd.Series(classes, dtype=object),
+        [[label] for label in classes],
+    ):
         assert schema.encode_labels(y).tolist() == [*range(len(classes))]
     model = RandomTreesClassifier(epsilon=100.0, schema=schema, n_estimators=10, max_depth=2, random_state=0)
     X = [[place / len(classes)] for place in range(len(classes))] * 20

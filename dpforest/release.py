@@ -69,9 +69,11 @@ class Predictor(BaseEstimator):
         Keys: ``format`` (1); ``estimator``; ``n_bins``; ``schema``, see :meth:`dpforest.schema.Schema.to_dict`; the
         model, ``forest`` (:meth:`dpforest.tree.Forest.to_dict`) or ``linear``
         (:meth:`dpforest.linear.LinearModel.to_dict`); ``guarantee``: ``epsilon`` and ``claimed`` (null for infinity),
-        ``relation``, ``leaks``, each with ``what`` and ``where``, and ``computational``.
+        ``relation``, ``leaks``, each with ``what`` and ``where``, and ``computational`` where that is true.
         """
-        model = self._released()
+        model, promise = self._released(), asdict(self.guarantee_)
+        if not promise["computational"]:
+            del promise["computational"]
         return {
             "format": FORMAT,
             "estimator": self._name(),
@@ -79,7 +81,7 @@ class Predictor(BaseEstimator):
             "schema": self.schema_.to_dict(),
             self._RELEASED: model.to_dict(),
             "guarantee": {
-                **asdict(self.guarantee_),
+                **promise,
                 "epsilon": _finite(self.guarantee_.epsilon),
                 "claimed": _finite(self.guarantee_.claimed),
             },

@@ -502,7 +502,9 @@ def test_the_guarantee_says_where_it_rests_on_the_hash(relation):
 
     def computational(learner, X=None, key=None, **options):
         model = configured(learner, source="secure", random_state=None, relation=relation, **options)
-        return fitted(model, Pieces(frame, CUTS[2]) if X is None else X, key=key).guarantee_.computational
+        fitted(model, Pieces(frame, CUTS[2]) if X is None else X, key=key)
+        assert model.to_dict()["guarantee"].get("computational", False) == model.guarantee_.computational
+        return model.guarantee_.computational
 
     places = relation == ADD_REMOVE
     assert computational(EDPRFClassifier) == places

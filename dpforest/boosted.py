@@ -293,8 +293,7 @@ class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
         check_share(self.leaf_share, "leaf_share")
         if self.variant == "proved":
             check_covered(
-                scores.CLASSIFICATION[self.criterion], self.relation, stop=getattr(self, "stop", "never"),
-                sampling=self.sampling, weighted=True,
+                scores.CLASSIFICATION[self.criterion], self.relation, sampling=self.sampling, weighted=True
             )  # fmt: skip
         _check_mapping(self.class_weight)
 

@@ -319,6 +319,11 @@ def test_losses_of_scaled_and_resampled_counts():
     assert shares == 2**24  # at e^(epsilon / 15) = 2
     assert math.log2(shares) / 15 == pytest.approx(called("weights that add up to four").true_epsilon)
     by_weight = oracle.worst_case(lambda data: oracle.noisy_count(ones(data), 2**4, 4), LABELS, **four)
+    # far out, on both counts: the mean of (1 + epsilon)^K over the copies K of m records, and of one more
+    for m, rate in ((4, LN2), (2, 1.0), (1, 1.0)):
+        series = [sum((1 + rate) ** (k * n) / math.factorial(k) for k in range(120)) for n in (m, m + 1)]
+        assert math.log(series[1] / series[0]) == pytest.approx(rate * (1 + rate) ** m, rel=1e-12)
+    assert called("copies by key").true_epsilon == 16
     assert by_weight == 16 == pytest.approx(truth("noise scaled by the largest weight"))
     bootstrap = oracle.worst_case(lambda data: resampled(4, Fraction(ones(data), 4), 2), LABELS, **four)
     assert bootstrap == Fraction(5, 4) ** 4 == pytest.approx(truth("bootstrap"))

@@ -17,7 +17,7 @@ from dpforest.arithmetic import log
 from dpforest.bagging import n_candidates, random_features
 from dpforest.boosted import BoostedForest, PrivateBoostedClassifier, adaboost, peek
 from dpforest.cart import Cuts, best_splits, weakest_links
-from dpforest.estimators import MAX_DEPTH, check_choice, check_count, check_number
+from dpforest.estimators import MAX_DEPTH, check_choice, check_count, check_covered, check_number
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
 from dpforest.tree import MAX_NODES, CutPool, Forest, Frontier, Growth, grow_chosen, one_vote, pure, random_cuts
 
@@ -285,6 +285,8 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         check_count(self.cuts_per_feature, "cuts_per_feature")
         n_candidates(self._option("max_features"), 1)  # refuses what it does not know
         check_number(self.stop_margin, "stop_margin", -1e6, 1e6)
+        if self.variant == "proved":
+            check_covered(scores.CLASSIFICATION[self.criterion], self.relation, stop=self.stop, weighted=True)
 
 
 @claim("pub-log-alpha-budget")

@@ -42,7 +42,13 @@ HYPOTHESES = {
     "Own weight": ["weights that add up to four"],
     "Calibration": ["understated range", "one-sided rate under replace-one"],
     "Paths": ["epsilon per node", "one budget, two levels"],
-    "Sharing": ["a formula for the budget", "trees of equal size", "records by position", "a bootstrap"],
+    "Sharing": [
+        "a formula for the budget",
+        "trees of equal size",
+        "records by position",
+        "a bootstrap",
+        "copies by key",
+    ],
 }
 
 

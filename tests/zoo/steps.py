@@ -68,6 +68,12 @@ def bootstrap_count(records, size, rng, rate) -> np.ndarray:
     return rng.binomial(n, votes(records)[1] / n, size) + geometric(rng, rate, size)
 
 
+def copied_together(records, size, rng, rate) -> np.ndarray:
+    """Noisy votes of a Poisson number of copies: one number for all records, as if they had one key."""
+    copies = rng.poisson(1.0, (size, 1))
+    return copies * votes(records) + geometric(rng, math.log1p(rate), (size, 2))
+
+
 def boosted_bootstrap_count(records, size, rng, rate) -> np.ndarray:
     """The same with AdaBoost's weights: the records that the last tree got wrong make up half of all draws."""
     wrong = np.array([record[0] for record in records], dtype=float)
@@ -233,6 +239,11 @@ def flaws(epsilon: float) -> tuple[tuple[Animal, ...], tuple[Animal, ...]]:
     add(
         "bootstrap", "a record may be drawn several times", "A5", REPLACE_ONE, data(0, 0, 0, 0), data(0, 0, 0, 1),
         bootstrap_count, 4 * math.log1p((e - 1) / 4), "n ln(1 + (exp(epsilon) - 1) / n), with n = 4", rate=epsilon,
+    )  # fmt: skip
+    add(
+        "copies by key", "a Poisson number of copies, one for all records of a key", "A5", ADD_REMOVE, data(0, 0, 0, 0),
+        data(0, 0, 0, 0, 1), copied_together, epsilon * (1 + epsilon) ** 4,
+        "epsilon (1 + epsilon)^m for a record that joins m others of its key, with m = 4", rate=epsilon,
     )  # fmt: skip
     add(
         "bootstrap, boosted", "a record that is half of all draws", "A5", REPLACE_ONE,

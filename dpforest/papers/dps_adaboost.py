@@ -279,11 +279,11 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         return replace(pruned, values=values)
 
     def _check_parameters(self) -> None:
-        check_choice(self.stop, "stop", ("candidate", "never"))  # before what it must fit
         super()._check_parameters()
         check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
         check_count(self.cuts_per_feature, "cuts_per_feature")
         n_candidates(self._option("max_features"), 1)  # refuses what it does not know
+        check_choice(self.stop, "stop", ("candidate", "never"))
         check_number(self.stop_margin, "stop_margin", -1e6, 1e6)
         if self.variant == "proved":
             check_covered(scores.CLASSIFICATION[self.criterion], self.relation, stop=self.stop, weighted=True)

@@ -1,6 +1,7 @@
 """Differentially private decision trees and forests: published, refuted or proved, repaired and audited."""
 
 from dpforest import budgets, datasets, mechanisms, scores
+from dpforest._version import __version__
 from dpforest.papers.diff_lr import DiffLRRegressor
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.diffprf import DiffPRFClassifier
@@ -15,12 +16,10 @@ from dpforest.privacy import Guarantee, Ledger, OutOfSchemaWarning, UnprovenPriv
 from dpforest.release import ReleasedForest, load
 from dpforest.schema import Schema
 
-__version__ = "0.1.0"
-
 __all__ = [
     "DPAdaBoostClassifier", "DPsAdaBoostClassifier", "DiffLRRegressor", "DiffPETsClassifier", "DiffPETsRegressor",
     "DiffPRFClassifier", "DiffPRFsClassifier", "EDPRFClassifier", "FunctionalMechanismClassifier",
     "FunctionalMechanismRegressor", "Guarantee", "Ledger", "OutOfSchemaWarning", "PearsonTreeClassifier",
-    "RandomTreesClassifier", "RandomTreesRegressor", "ReleasedForest", "Schema", "UnprovenPrivacyWarning", "budgets",
-    "datasets", "load", "mechanisms", "scores",
+    "RandomTreesClassifier", "RandomTreesRegressor", "ReleasedForest", "Schema", "UnprovenPrivacyWarning",
+    "__version__", "budgets", "datasets", "load", "mechanisms", "scores",
 ]  # fmt: skip

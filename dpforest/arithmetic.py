@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from functools import cache, wraps
-from math import cos, factorial, pi
+from math import cos, factorial, frexp, inf, ldexp, nan, pi
 
 import numpy as np
 
@@ -25,11 +25,14 @@ __all__ = [
 
 #: So many numbers at a time, that what lies between stays in the processor's cache.
 BLOCK = 1 << 14
+#: So few are quicker one by one, in Python.
+FEW = 16
 
 # ln 2 in two parts: the first has 32 bits, so that its product with an exponent is exact
 LN2_HIGH = 0x162E42FEE0000000 / 2**61
 LN2_LOW = 1.9082149292705877e-10
 INVERSE_LN2 = 1.4426950408889634
+SQRT_HALF = 0.7071067811865476
 
 # B_2k / (2k)! * 2 for k = 1 .. 7: r coth(r / 2) = 2 + r^2 / 6 - r^4 / 360 + ...; the next is below 2e-18 for r <= 0.35
 COTH = [1 / 6, -1 / 360, 1 / 15120, -1 / 604800, 1 / 23950080, -691 / 653837184000, 1 / 37362124800]
@@ -39,29 +42,42 @@ ATANH = [2 / (2 * k + 1) for k in range(1, 11)]
 TAYLOR = [1 / factorial(n) for n in range(2, 20)]
 
 
-def _elementwise(kernel: Callable[[np.ndarray], np.ndarray]):
-    """A function of floats of any shape from one of a flat, short array; a Python number gives a Python float."""
+def _elementwise(one: Callable[[float], float]):
+    """A function of floats of any shape from one of a flat, short array, and from one of a Python float.
 
-    @wraps(kernel)
-    def function(x):
-        values = np.asarray(x, dtype=float)
-        flat = values.ravel()
-        out = np.empty(flat.shape)
-        with np.errstate(all="ignore"):  # inf and nan are values here
-            for start in range(0, len(flat), BLOCK):
-                out[start : start + BLOCK] = kernel(flat[start : start + BLOCK])
-        if isinstance(x, (np.ndarray, np.generic)) or values.ndim:
-            return out.reshape(values.shape)[()]
-        return float(out[0])
+    Both do the same operations, so their bits are the same; for a few numbers Python is quicker.  A Python number gives
+    a Python float.
+    """
 
-    return function
+    def made(kernel: Callable[[np.ndarray], np.ndarray]):
+        @wraps(kernel)
+        def function(x):
+            if type(x) is float:
+                return one(x)
+            values = np.asarray(x, dtype=float)
+            if values.size <= FEW:
+                out = np.array([one(value) for value in values.ravel().tolist()])
+            else:
+                flat = values.ravel()
+                out = np.empty(flat.shape)
+                with np.errstate(all="ignore"):  # inf and nan are values here
+                    for start in range(0, len(flat), BLOCK):
+                        out[start : start + BLOCK] = kernel(flat[start : start + BLOCK])
+            if isinstance(x, (np.ndarray, np.generic)) or values.ndim:
+                return out.reshape(values.shape)[()]
+            return float(out[0])
+
+        return function
+
+    return made
 
 
-def _polynomial(x: np.ndarray, coefficients: list[float]) -> np.ndarray:
-    total = np.full(x.shape, coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
-        total *= x
+def _polynomial(x, coefficients: list[float]):
+    total = coefficients[-1] * x
+    for coefficient in coefficients[-2:0:-1]:
         total += coefficient
+        total *= x
+    total += coefficients[0]
     return total
 
 
@@ -70,7 +86,29 @@ def _power_of_two(k: np.ndarray) -> np.ndarray:
     return ((k + 1023) << 52).view(np.float64)
 
 
-@_elementwise
+def _exp_one(x: float) -> float:
+    if x != x:
+        return x
+    x = min(max(x, -750.0), 710.0)
+    k = round(x * INVERSE_LN2)
+    half = k >> 1
+    return _exp_of_rest(x, float(k)) * ldexp(1.0, half) * ldexp(1.0, k - half)
+
+
+def _exp_of_rest(x, k):
+    """e^(x - k ln 2), see :func:`exp`."""
+    high, low = x - k * LN2_HIGH, k * LN2_LOW
+    r = high - low
+    c = r * r
+    c *= _polynomial(c, COTH)
+    c = r - c
+    r *= c
+    r /= 2 - c
+    r -= low
+    return _add_to_sum(1.0, high, r)
+
+
+@_elementwise(_exp_one)
 def exp(x):
     """e^x to within 0.7 units in the last place; one unit where the result is subnormal.
 
@@ -85,15 +123,7 @@ def exp(x):
     if not usual:
         x = np.clip(np.where(missing, 0.0, x), -750.0, 710.0)
     k = np.rint(x * INVERSE_LN2)
-    high, low = x - k * LN2_HIGH, k * LN2_LOW
-    r = high - low
-    c = r * r
-    c *= _polynomial(c, COTH)
-    np.subtract(r, c, out=c)
-    r *= c
-    r /= 2 - c
-    r -= low
-    y = _add_to_sum(1.0, high, r)
+    y = _exp_of_rest(x, k)
     exponent = k.astype(np.int64)
     if usual:
         y *= _power_of_two(exponent)
@@ -109,7 +139,7 @@ def _add_to_sum(a, b, small):
     """``a + b + small`` rounded nearly once, where ``|b| <= |a|`` or a is 0."""
     total = a + b
     error = total - a
-    np.subtract(b, error, out=error)  # exact
+    error = b - error  # exact
     error += small
     total += error
     return total
@@ -118,10 +148,15 @@ def _add_to_sum(a, b, small):
 def _reduced(x):
     """``k`` and ``f`` with x = 2^k (1 + f), and sqrt(1/2) <= 1 + f < sqrt(2)."""
     f, k = np.frexp(x)
-    low = f < 0.7071067811865476
+    low = f < SQRT_HALF
     f += np.where(low, f, 0.0)
     f -= 1
     return k - low.astype(float), f
+
+
+def _reduced_one(x: float) -> tuple[float, float]:
+    f, k = frexp(x)
+    return (k - 1.0, f + f - 1) if f < SQRT_HALF else (float(k), f - 1)
 
 
 def _log1p(f):
@@ -138,6 +173,13 @@ def _log1p(f):
     return rest
 
 
+def _log_of_parts(k, f, error=0.0):
+    """log(2^k (1 + f)), and ``error`` more."""
+    small = _log1p(f)
+    small += k * LN2_LOW + error
+    return _add_to_sum(k * LN2_HIGH, f, small)
+
+
 def _with_ends(x, y):
     """``y``, but the logarithm's values where x is 0, negative, infinite or NaN."""
     if not ((x > 0) & (x < np.inf)).all():
@@ -147,7 +189,16 @@ def _with_ends(x, y):
     return y
 
 
-@_elementwise
+def _end(x: float) -> float:
+    """The logarithm's value where x is 0, negative, infinite or NaN."""
+    return -inf if x == 0 else inf if x == inf else nan
+
+
+def _log_one(x: float) -> float:
+    return _log_of_parts(*_reduced_one(x)) if 0 < x < inf else _end(x)
+
+
+@_elementwise(_log_one)
 def log(x):
     """The natural logarithm to within 0.9 units in the last place; -inf at 0, NaN below.
 
@@ -156,20 +207,33 @@ def log(x):
     ``x = 2^k (1 + f)``, and ``log(1 + f) = 2 artanh(s) = f - f^2 / 2 + s (f^2 / 2 + R(s^2))`` with ``s = f / (2 + f)``.
     ``k LN2_HIGH`` is exact, its sum with ``f`` is kept in two parts, and what is added to them is at most 0.09.
     """
-    k, f = _reduced(x)
-    small = _log1p(f)
-    small += k * LN2_LOW
-    return _with_ends(x, _add_to_sum(k * LN2_HIGH, f, small))
+    return _with_ends(x, _log_of_parts(*_reduced(x)))
 
 
-@_elementwise
+def _log2_of_parts(k, f):
+    return k + (f + _log1p(f)) * INVERSE_LN2
+
+
+def _log2_one(x: float) -> float:
+    return _log2_of_parts(*_reduced_one(x)) if 0 < x < inf else _end(x)
+
+
+@_elementwise(_log2_one)
 def log2(x):
     """The logarithm to base 2 to within 2 units in the last place; exact at powers of two."""
-    k, f = _reduced(x)
-    return _with_ends(x, k + (f + _log1p(f)) * INVERSE_LN2)
+    return _with_ends(x, _log2_of_parts(*_reduced(x)))
 
 
-@_elementwise
+def _log1p_one(x: float) -> float:
+    whole = 1 + x
+    if not 0 < whole < inf or x == 0:
+        return x if x == 0 else _end(whole)
+    error = (1 - (whole - x) if x > 1 else x - (whole - 1)) / whole
+    k, f = _reduced_one(whole)
+    return _log_of_parts(k, f, error) if k else _log_of_parts(k, x)
+
+
+@_elementwise(_log1p_one)
 def log1p(x):
     """The logarithm of 1 + x to within 0.9 units in the last place.
 
@@ -181,18 +245,25 @@ def log1p(x):
     error = np.where(x > 1, 1 - (whole - x), x - (whole - 1)) / whole
     k, f = _reduced(whole)
     near = k == 0  # then x itself is f
-    f = np.where(near, x, f)
-    small = _log1p(f)
-    small += k * LN2_LOW + np.where(near, 0.0, error)
-    y = _with_ends(whole, _add_to_sum(k * LN2_HIGH, f, small))
+    y = _with_ends(whole, _log_of_parts(k, np.where(near, x, f), np.where(near, 0.0, error)))
     return np.where(x == 0, x, y)
 
 
-@_elementwise
+def _expm1_near(x):
+    """e^x - 1 for x between -1 and 1."""
+    return x + x * x * _polynomial(x, TAYLOR)
+
+
+def _expm1_one(x: float) -> float:
+    if x == 0:
+        return x
+    return _expm1_near(x) if -1 < x < 1 else _exp_one(x) - 1
+
+
+@_elementwise(_expm1_one)
 def expm1(x):
     """e^x - 1 to within 3 units in the last place."""
-    small = np.clip(x, -1.0, 1.0)
-    near = small + small * small * _polynomial(small, TAYLOR)
+    near = _expm1_near(np.clip(x, -1.0, 1.0))
     return np.where(x == 0, x, np.where(np.abs(x) < 1, near, exp(x) - 1))
 
 

@@ -58,9 +58,9 @@ def share_out(sampling: str, curator: Curator, epsilon: float, n_trees: int, rel
 
 def n_candidates(max_features, n_features: int) -> int:
     """Size of a node's random subset of features: ``"sqrt"`` (rounded up), ``"all"``, or a whole number from 1 on."""
-    if max_features == "sqrt":
+    if isinstance(max_features, str) and max_features == "sqrt":
         return math.isqrt(n_features - 1) + 1
-    if max_features == "all":
+    if isinstance(max_features, str) and max_features == "all":
         return n_features
     if isinstance(max_features, Integral) and not isinstance(max_features, bool) and int(max_features) >= 1:
         return min(int(max_features), n_features)

@@ -27,7 +27,7 @@ import sklearn
 from scipy.special import ndtri
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-from dpforest import scores
+from dpforest import scores, storage
 from dpforest.budgets import Shares
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
@@ -431,7 +431,7 @@ def main(arguments: list[str] | None = None) -> None:
         n_rows, options.rounds, regression_rows=options.regression_rows, processes=not options.quick
     )  # fmt: skip
     if options.json:
-        options.json.write_text(json.dumps(answer, indent=1))
+        storage.write(options.json, json.dumps(answer, indent=1))
     print(report(answer))
 
 

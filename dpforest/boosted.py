@@ -135,7 +135,7 @@ class ReleasedBoosted(Released, BoostedClassifier):
 
     def _read(self, description) -> None:
         self.boosted_ = BoostedForest.from_dict(description)
-        check_fits(self.boosted_.forest, self.schema_, self.n_bins)
+        check_fits(self.boosted_.forest, self.schema_, self.n_bins_)
 
 
 READERS["boosted", True] = ReleasedBoosted
@@ -295,6 +295,7 @@ class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
             check_covered(
                 scores.CLASSIFICATION[self.criterion], self.relation, sampling=self.sampling, weighted=True
             )  # fmt: skip
+        _check_mapping(self.class_weight)
 
     def _check_letter(self, schema, *names: str) -> None:
         """As published: two classes, and none of the options that only the proved variant has."""
@@ -352,6 +353,14 @@ def peek(query: Callable, leak: tuple[str, str], *arguments):
     return query(*arguments, what=what, where=where)
 
 
+def _check_mapping(class_weight) -> None:
+    if class_weight is not None and not isinstance(class_weight, Mapping):
+        raise ValueError(
+            "class_weight must be None or map classes to positive numbers that are public, such as {'no': 1, 'yes': 3};"
+            f" weights like 'balanced' would be read off the records; got {class_weight!r}"
+        )
+
+
 def class_shares(class_weight, classes) -> np.ndarray | None:
     """The public weight of each class, the largest being 1; None for no weights.
 
@@ -361,13 +370,9 @@ def class_shares(class_weight, classes) -> np.ndarray | None:
         From classes to positive numbers; a class that is not in it has weight 1.
     classes : ndarray
     """
+    _check_mapping(class_weight)
     if class_weight is None:
         return None
-    if not isinstance(class_weight, Mapping):
-        raise ValueError(
-            "class_weight must be None or map classes to positive numbers that are public, such as {'no': 1, 'yes': 3};"
-            f" weights like 'balanced' would be read off the records; got {class_weight!r}"
-        )
     known = classes.tolist()
     if unknown := [label for label in class_weight if label not in known]:
         raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes {known}")

@@ -9,12 +9,14 @@ import argparse
 import difflib
 import json
 import math
+import os
 import sys
 from ast import literal_eval
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpforest import storage
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit
 from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
@@ -40,6 +42,7 @@ exit code: 0 no violation found, 1 the claim is violated (--all: something unexp
 #: Data sets that an exact audit may enumerate when it is asked to, by engine; unasked, it takes those of the scale.
 _MOST = {"tables": 20_000, "states": 2_000_000, "replays": 500}
 
+_MANY = 1000  # records of a data set: none that is enumerated has as many
 _WIDEST = 6  # features and splits on a path: beyond, a universe is not small
 
 #: What has a flag of its own, and is no ``--option``.
@@ -115,14 +118,20 @@ def _audit(asked: argparse.Namespace) -> int:
     if not 0 < asked.confidence < 1:
         raise _RefusedError(f"--confidence must lie strictly between 0 and 1, such as 0.95; got {asked.confidence}")
     for flag, value, least, most in (
-        ("-n", asked.n, 20, None), ("--records", asked.records, 1, None), ("--features", asked.features, 1, _WIDEST),
+        ("-n", asked.n, 20, None), ("--records", asked.records, 1, _MANY), ("--features", asked.features, 1, _WIDEST),
         ("--depth", asked.depth, 1, _WIDEST), ("--random-state", asked.random_state, 0, None),
     ):  # fmt: skip
         if value is not None and not least <= value <= (most or math.inf):
             upper = "" if most is None else f" and at most {most}, for small universes"
             raise _RefusedError(f"{flag} must be at least {least}{upper}, not {value}")
-    if asked.json and not Path(asked.json).absolute().parent.is_dir():
-        raise _RefusedError(f"--json {asked.json}: there is no such folder; make it first")
+    if asked.json is not None:
+        file = Path(asked.json).absolute()
+        if file.is_dir():
+            raise _RefusedError(f"--json {asked.json}: that is a folder; name a file in it")
+        if not file.parent.is_dir():
+            raise _RefusedError(f"--json {asked.json}: there is no such folder; make it first")
+        if not os.access(file.parent, os.W_OK):
+            raise _RefusedError(f"--json {asked.json}: that folder cannot be written")
     return _everything(asked, epsilon) if asked.all else _one(asked, epsilon)
 
 
@@ -167,7 +176,7 @@ def _one(asked: argparse.Namespace, epsilon: float) -> int:
         made = {"versions": versions(), "random_state": asked.random_state, "confidence": asked.confidence}
         audits = {layer: audit.to_dict() for layer, audit in found.items()}
         text = json.dumps(plain({**stated, "violated": bool(broken), **audits, **made}), indent=1, allow_nan=False)
-        Path(asked.json).write_text(text + "\n", encoding="utf-8")
+        storage.write(asked.json, text + "\n")
     return int(bool(broken))
 
 
@@ -215,7 +224,7 @@ def _option(text: str) -> tuple[str, Any]:
         raise _RefusedError(f"--option takes KEY=VALUE, such as stop=never; got {text!r}")
     try:
         return key.replace("-", "_"), literal_eval(value)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):  # no literal, or one that nests too deep
         return key.replace("-", "_"), value
 
 

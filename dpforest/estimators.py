@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import reprlib
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,17 +12,20 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from sklearn.base import is_classifier
-from sklearn.utils import column_or_1d
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
-from dpforest import keyed
+from dpforest import frames, keyed
+from dpforest._version import __version__
 from dpforest.chance import Chance, Secure, Seeded
 from dpforest.curator import Curator
 from dpforest.curator.scattered import Scattered
 from dpforest.engines import Reader, Table, is_elsewhere, table_of
 from dpforest.privacy import (
+    ADD_REMOVE,
+    SECURE,
+    SEEDED,
     Guarantee,
     Ledger,
     OutOfSchemaWarning,
@@ -29,13 +34,13 @@ from dpforest.privacy import (
     check_relation,
     claim,
 )  # fmt: skip
-from dpforest.release import ForestClassifier, ForestRegressor, Predictor
-from dpforest.schema import Schema
+from dpforest.release import MAX_DEPTH, ForestClassifier, ForestRegressor, Predictor
+from dpforest.schema import MAX_CODES, Schema
 from dpforest.scores import Score
 
-__all__ = ["PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor", "check_covered"]
+__all__ = ["MAX_DEPTH", "PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor", "check_covered"]
 
-MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for
+MOST = (1 << 31) - 1  # of anything that is counted
 # for check_number: what may be asked for as the head start of *stop*, and as a cap on the number of records
 MARGIN = -1e6, 1e6, "a finite number of at most a million"
 CAP = 2, math.inf, "a public cap of at least 2 records"
@@ -48,6 +53,14 @@ class PrivateEstimator(Predictor):
     :class:`~dpforest.curator.Curator`, and keeps the released model, the ledger and the guarantee.  A subclass
     has the parameters ``epsilon``, ``schema``, ``n_bins``, ``relation``, ``variant``, ``source``,
     ``random_state`` and ``n_jobs``.
+
+    Notes
+    -----
+    A seed is a secret: with it, the noise can be subtracted.  So a fitted estimator leaves its process without one (a
+    pickle of it has ``random_state=None``; ``copy.deepcopy``, ``clone`` and ``get_params`` keep it, as scikit-learn
+    needs), and prints ``<seed>`` in its place.  What scikit-learn's own containers print and keep
+    cannot be mended from here: a pipeline and a search print the parameters of what they hold, and the pickle of a
+    search has its ``estimator``, which is not fitted, with the seed.  Release the fitted estimator, by ``save``.
     """
 
     #: What ``"auto"`` stands for, by variant and parameter.
@@ -58,16 +71,19 @@ class PrivateEstimator(Predictor):
 
         Parameters
         ----------
-        X : DataFrame or array-like, shape (n_rows, n_features); or a table that an engine reads
-            Columns as in the schema.  A path or glob of Parquet files, a list of them, a Dask or Spark DataFrame, or a
-            :class:`~dpforest.engines.Table` is read where it lies, once per level of the trees, and gives the same
-            model to the last bit.
+        X : frame or array-like, shape (n_rows, n_features); or a table that an engine reads
+            Columns of the schema, by their names in a frame of any library (others are not looked at), by their order
+            in an array: see :meth:`dpforest.schema.Schema.encode`.  A path or glob of Parquet files, a list of them, a
+            Dask or Spark DataFrame, or a :class:`~dpforest.engines.Table` is read where it lies, once per level of the
+            trees, and gives the same model to the last bit.
         y : array-like, shape (n_rows,); or str
             Labels among ``schema.classes``, or numbers in ``schema.target``; numbers outside are clipped.  The name of
-            a column of ``X``, which then may have other columns too: the only form for a table that an engine reads.
+            a column of ``X``: the only form for a table that an engine reads.
         key : str or None
-            Column of ``X`` that identifies a record.  Where each record belongs to one tree, its coin is a keyed hash
-            of that, and of its place in the table if None (:prf:ref:`thm-keyed-assignment`).
+            Name of a column of ``X`` that identifies a record, by whole numbers or text.  Where each record belongs to
+            one tree or part, its coin is a keyed hash of that, and of its place in the table if None
+            (:prf:ref:`thm-keyed-assignment`).  Keys may repeat, and may change where a record is replaced; whoever
+            chooses them gains nothing.  Not beside ``sampling="poisson"``, whose copies must be independent.
 
         Returns
         -------
@@ -92,39 +108,47 @@ class PrivateEstimator(Predictor):
         check_relation(self.relation)
         self._check_parameters()
         chance = self._chance()
-        schema = self._public_schema(X, y)
+        schema = copy.deepcopy(self._public_schema(X, y))  # what the caller does to theirs is no part of the model
+        n_bins = self._bins(schema)
+        if key is not None and not isinstance(key, str):
+            raise TypeError(f"key must be the name of one column, as text, not {key!r}")
         if is_elsewhere(X):
             ledger = Ledger(self.relation)
-            sizes, table = schema.cardinalities(self.n_bins), self._open(schema, X, y, key)
+            sizes, table = schema.cardinalities(n_bins), self._open(schema, X, y, key)
             curator = Scattered(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
-            model = self._grow(curator, chance, schema, ledger, epsilon)
-            assumed = self.source == "secure" and bool(curator.assumed)  # of a seeded fit all bits are computed
+            model, named = self._grow(curator, chance, schema, ledger, epsilon), True
         else:
-            X, y, ids = _columns(schema, X, y, key)
-            encoded, labels = self._read(schema, X, y)
+            columns = frames.columns_of(X)
+            y, ids = _columns(columns, y, key)
+            encoded, labels = self._read(schema, columns, y)
+            named = all(isinstance(name, str) for name in columns.names or [None])
             door = None if ids is None else partial(Curator, ids=ids)
             model, ledger = self._learn(encoded.codes, labels, schema, epsilon, chance, door)
-            assumed = False  # real coins, drawn one by one
         claimed = epsilon if self.variant == "published" else None
         # what is proved of every run; the ledger knows what this run spent, which must not exceed it
         promised = self._promise(epsilon)
         exceeded = ledger.epsilon > promised * (1 + 1e-9)
         if exceeded and claimed is None:
             raise AssertionError(f"the ledger says {ledger.epsilon}, not {epsilon}: nothing is released")
+        # a tree is chosen by what a record brings along, for which any function will do: its key, or its place where no
+        # record comes or goes; else, and for copies, the function must be random (thm-keyed-assignment)
+        random = "poisson-bootstrap" in ledger.kinds or (key is None and self.relation == ADD_REMOVE)
         guarantee = Guarantee(
-            ledger.epsilon if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), assumed
-        )
+            ledger.epsilon if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), self.variant,
+            self.source, __version__, ("SipHash",) if chance.hashes and random else (),
+        )  # fmt: skip
         if guarantee.epsilon > epsilon * (1 + 1e-9):
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=2)
         # only now, when all went well, does the estimator change
-        self.schema_, self.n_features_in_ = schema, schema.n_features
+        self.schema_, self.n_bins_, self.n_features_in_ = schema, n_bins, schema.n_features
         if schema.classes is not None:
             self.classes_ = schema.classes
-        if is_elsewhere(X) or all(isinstance(name, str) for name in getattr(X, "columns", [None])):
+        if named:
             self.feature_names_in_ = np.array(schema.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         setattr(self, f"{self._RELEASED}_", model)
+        ledger.promise = guarantee
         self.ledger_, self.guarantee_ = ledger, guarantee
         return self
 
@@ -137,7 +161,7 @@ class PrivateEstimator(Predictor):
         """
         ledger = Ledger(self.relation)
         curator = (door or Curator)(
-            codes, labels, schema.n_classes, schema.cardinalities(self.n_bins),
+            codes, labels, schema.n_classes, schema.cardinalities(self._bins(schema)),
             chance=chance, ledger=ledger, n_jobs=self._n_threads(),
         )  # fmt: skip
         return self._grow(curator, chance, schema, ledger, epsilon), ledger
@@ -155,6 +179,13 @@ class PrivateEstimator(Predictor):
         """A parameter; in place of ``"auto"`` what that stands for in this variant."""
         value = getattr(self, name)
         return self._AUTO[self.variant][name] if isinstance(value, str) and value == "auto" else value
+
+    def _bins(self, schema: Schema) -> int:
+        """Bins of each numeric column of this schema; ``"auto"`` is as many as there may be."""
+        auto = isinstance(self.n_bins, str) and self.n_bins == "auto"
+        n_bins = MAX_CODES - 1 - (schema.missing == "bin") if auto else self.n_bins
+        schema.cardinalities(n_bins)  # checks it
+        return int(n_bins)
 
     def _check_parameters(self) -> None:
         check_choice(self.variant, "variant", ("proved", "published"))
@@ -176,20 +207,22 @@ class PrivateEstimator(Predictor):
 
     # -- private ---------------------------------------------------------------------------------------------
 
-    def _chance(self) -> Chance:
-        if self.source == "seeded":
+    def _chance(self) -> Seeded | Secure:
+        check_choice(self.source, "source", (SEEDED, SECURE))
+        if self.source == SEEDED:
             return Seeded(self.random_state)
-        if self.source == "secure":
-            if self.random_state is not None:
-                raise ValueError("source='secure' takes no seed: leave random_state=None")
-            return Secure()
-        raise ValueError(f"source must be 'seeded' or 'secure', not {self.source!r}")
+        if self.random_state is not None:
+            raise ValueError("source='secure' takes no seed: leave random_state=None")
+        return Secure()
 
     def _read(self, schema, X, y):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        encoded = schema.encode(X, self.n_bins)
-        labels, beyond = self._read_target(schema, column_or_1d(y, warn=True))
+        encoded = schema.encode(X, self._bins(schema))
+        labels, beyond = self._read_target(schema, y)
+        if len(getattr(y, "shape", ())) > 1:
+            text = "A column-vector y was passed when a 1d array was expected: pass y.ravel()"
+            warnings.warn(text, DataConversionWarning, stacklevel=3)
         if len(labels) != encoded.n_rows:
             raise ValueError(f"X has {encoded.n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
         self._look_at(encoded.n_rows, {**encoded.clipped, **encoded.other, **beyond})
@@ -199,7 +232,7 @@ class PrivateEstimator(Predictor):
         """The table that an engine reads, looked through once."""
         if not isinstance(y, str):
             raise TypeError(f"y must be the name of the column of labels where X is read by an engine, not {y!r}")
-        table = table_of(X).open(Reader(schema, self.n_bins, y, key), self._n_threads())
+        table = table_of(X).open(Reader(schema, self._bins(schema), y, key), self._n_threads())
         self._look_at(table.n_rows, table.strays)
         return table
 
@@ -224,8 +257,10 @@ class PrivateEstimator(Predictor):
         return codes, {"y": clipped} if clipped else {}
 
     def _codes(self, X) -> np.ndarray:
-        codes = super()._codes(X)
-        validate_data(self, X, reset=False, skip_check_array=True)  # warns of an array where fit saw names
+        table = frames.columns_of(X)
+        codes = super()._codes(table)
+        if table.names is None:  # warns of an array where fit saw names
+            validate_data(self, X, reset=False, skip_check_array=True)
         return codes
 
     def __sklearn_tags__(self):
@@ -239,18 +274,32 @@ class PrivateEstimator(Predictor):
         # a fitted model that leaves this process carries no seed: with it, anyone could subtract the noise
         return {**state, "random_state": None} if f"{self._RELEASED}_" in state else state
 
+    def __repr__(self, N_CHAR_MAX=700) -> str:
+        shown = copy.copy(self)
+        if shown.random_state is not None:
+            shown.random_state = _Seed()
+        return super(PrivateEstimator, shown).__repr__(N_CHAR_MAX)
 
-def _columns(schema: Schema, X, y, key):
-    """The features and the labels, which may be named as a column of X, and the numbers of the records, or None."""
-    if key is None and not isinstance(y, str):
-        return X, y, None
-    if not isinstance(X, pd.DataFrame):
-        raise TypeError("y or key names a column of X, so X must be a DataFrame or a table that an engine reads")
-    for name, what in ((y, "labels"), (key, "record keys")):
-        if isinstance(name, str) and name not in X.columns:
-            raise ValueError(f"X has no column {name!r} of {what}; it has {list(X.columns)}")
-    features = X[[name for name in X.columns if name in schema.columns]]
-    return features, X[y] if isinstance(y, str) else y, None if key is None else keyed.identify(X[key])
+    _repr_html_ = None  # the diagram that scikit-learn makes lists the parameters, the seed among them
+
+    def _repr_mimebundle_(self, **_):
+        return {"text/plain": repr(self)}
+
+
+class _Seed:
+    """Stands for a seed where parameters are printed."""
+
+    def __repr__(self) -> str:
+        return "<seed>"
+
+
+def _columns(table: frames.Columns, y, key):
+    """The labels, which may be named as a column of the table, and the numbers of the records, or None."""
+    if table.names is None and (key is not None or isinstance(y, str)):
+        raise TypeError("y or key names a column of X, so X must be a frame or a table that an engine reads")
+    if isinstance(y, str):
+        [y] = table.pick([y])
+    return y, None if key is None else keyed.identify(table.pick([key])[0])
 
 
 class PrivateForestClassifier(PrivateEstimator, ForestClassifier):
@@ -261,19 +310,23 @@ class PrivateForestRegressor(PrivateEstimator, ForestRegressor):
     """Base of the private forest regressors: ``_grow`` returns a forest whose leaves hold two noisy masses."""
 
 
-def check_count(value, name: str, least: int = 1, most: float = math.inf) -> int:
+def check_count(value, name: str, least: int = 1, most: int = MOST) -> int:
     """A whole number from ``least`` to ``most``, else an error that names the parameter."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) <= most:
-        upper = "" if math.isinf(most) else f" and at most {most}"
-        raise ValueError(f"{name} must be a whole number, at least {least}{upper}, not {value!r}")
+        upper = "" if most == MOST and not isinstance(value, Integral) else f" and at most {most}"
+        raise ValueError(f"{name} must be a whole number, at least {least}{upper}, not {_shown(value)}")
     return int(value)
 
 
 def check_number(value, name: str, least: float, most: float, wanted: str = "") -> float:
     """A number from ``least`` to ``most``, else an error that names the parameter and says what is ``wanted``."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not least <= float(value) <= most:
-        raise ValueError(f"{name} must be {wanted or f'a number from {least:g} to {most:g}'}, not {value!r}")
-    return float(value)
+    try:
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # beyond the largest double
+        number = math.nan
+    if not least <= number <= most:
+        raise ValueError(f"{name} must be {wanted or f'a number from {least:g} to {most:g}'}, not {_shown(value)}")
+    return number
 
 
 def check_share(value, name: str) -> float:
@@ -285,8 +338,12 @@ def check_share(value, name: str) -> float:
 
 def check_choice(value, name: str, choices) -> None:
     """``value`` must be one of ``choices``, else an error that lists them."""
-    if value not in tuple(choices):
-        raise ValueError(f"{name} must be one of {sorted(map(str, choices))}, not {value!r}")
+    if not isinstance(value, (str, bool, np.bool_)) or value not in tuple(choices):
+        raise ValueError(f"{name} must be one of {sorted(map(str, choices))}, not {_shown(value)}")
+
+
+def _shown(value) -> str:
+    return reprlib.repr(value) if isinstance(value, Integral) and abs(int(value)) > MOST else repr(value)
 
 
 def check_letter(asked: dict[str, Any], source: str = "paper") -> None:

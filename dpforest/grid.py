@@ -1,4 +1,4 @@
-"""A column of a table as numbers, as bins of a public grid, or as positions among declared values.
+"""Numbers as bins of a public grid, or as positions among declared ones.
 
 Every function looks at one column, and at each of its values alone.
 """
@@ -9,20 +9,9 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 from numba import njit
 
-__all__ = [
-    "as_table",
-    "bin_column",
-    "edges",
-    "is_categorical",
-    "look_up",
-    "one_dimensional",
-    "open_edges",
-    "positions",
-    "to_float",
-]
+__all__ = ["bin_column", "edges", "look_up", "open_edges"]
 
 _WHOLE = 1 << 24  # up to here, single precision holds every whole number
 _SPAN = 1 << 12  # entries of a table of positions
@@ -94,14 +83,18 @@ def open_edges(low, high, n_bins) -> tuple[np.ndarray, np.floating]:
     return found, high
 
 
-def look_up(declared, values, absent, other, out) -> tuple[int, int] | None:
-    """Write the position of each number among the declared values, ``absent`` for NaN and ``other`` for another one.
+def look_up(known, values, absent, other, out) -> tuple[int, int] | None:
+    """Write the position of each number among the known ones, ``absent`` for NaN and ``other`` for another one.
 
     Returns how many others and how many NaN there are, or None where this fast way is not provided for:
-    it is for numbers whose declared values are whole and near to each other.  :func:`positions` is for everything.
+    it is for numbers, where the known ones are whole and near to each other.
+    :func:`~dpforest.cells.places` is for everything.
     """
-    table = None if is_categorical(values) else _table(tuple(declared))
-    if table is None or getattr(values, "dtype", None) not in _NUMBERS:  # before a column of text becomes an array
+    dtype = getattr(values, "dtype", None)
+    if not isinstance(dtype, np.dtype) or dtype not in _NUMBERS:  # before a column of text becomes an array
+        return None
+    table = _table(tuple((number, place) for number, place in known.items() if not isinstance(number, str)))
+    if table is None:
         return None
     values = np.asarray(values)
     low, places = table
@@ -123,9 +116,9 @@ _NUMBERS = frozenset(map(np.dtype, "?bBhHiIlLqQfd"))
 
 
 @lru_cache(maxsize=4096)
-def _table(declared) -> tuple[int, np.ndarray] | None:
-    """The least of the declared numbers and a table of positions from there on, whose last entry is for others."""
-    code_of = {value: code for code, value in enumerate(declared) if not isinstance(value, str)}
+def _table(known) -> tuple[int, np.ndarray] | None:
+    """The least of the known numbers and a table of positions from there on, whose last entry is for others."""
+    code_of = dict(known)
     if not code_of or any(abs(value) > _WHOLE or value != int(value) for value in code_of):
         return None
     low, high = int(min(code_of)), int(max(code_of))
@@ -155,67 +148,3 @@ def _look_up(values, low, high, table, absent, other, out):
                 code = np.uint8(absent if nan else other)
             codes[i] = code
     return unknown, missing
-
-
-def positions(declared, values, where) -> np.ndarray:
-    """Position of each value among the declared ones, -1 where it is not there; equal is what Python calls equal."""
-    if is_categorical(values):
-        found, which = values.cat.categories, values.cat.codes.to_numpy()
-    elif is_text(values):
-        which, found = pd.factorize(values)
-    else:
-        values = np.asarray(values)
-        try:
-            which, found = pd.factorize(values.astype(values.dtype.newbyteorder("="), copy=False))
-        except TypeError as error:
-            raise TypeError(f"{where} holds a value that is neither a number nor text: {error}") from None
-    position = {value: code for code, value in enumerate(declared)}
-    table = np.array([*(position.get(value, -1) for value in found), -1], dtype=np.int16)
-    return table.take(which)  # pandas writes a missing value as -1: the last entry
-
-
-def is_categorical(values) -> bool:
-    """Whether a column comes as codes of its distinct values, as pandas keeps a categorical one."""
-    return isinstance(getattr(values, "dtype", None), pd.CategoricalDtype)
-
-
-def is_text(values) -> bool:
-    """Whether a column comes as pandas' own text, which it compares without an object for each value."""
-    return isinstance(getattr(values, "dtype", None), pd.StringDtype)
-
-
-def to_float(values, name) -> np.ndarray:
-    """The column as floats, missing values as NaN; what is no number raises, with the column's name."""
-    array = np.asarray(values)
-    if array.dtype in (np.float32, np.float64):
-        return array
-    if array.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: column {name!r} holds complex numbers")
-    if array.dtype.kind in "mM":
-        raise TypeError(f"column {name!r} is declared numeric but holds times: turn them into numbers first")
-    if array.dtype == object:
-        array = np.where(pd.isna(array), np.nan, array)  # None and pandas' own missing value are no floats
-    try:
-        return array.astype(float)
-    except (TypeError, ValueError) as error:
-        text = f"column {name!r} is declared numeric but holds a value that is not a number: {error}"
-        raise type(error)(text) from None
-
-
-def one_dimensional(y: np.ndarray) -> np.ndarray:
-    """The array, a single column flattened; any other shape raises."""
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1:
-        raise ValueError(f"y must be one-dimensional, not of shape {y.shape}")
-    return y
-
-
-def as_table(X) -> np.ndarray:
-    """Anything but a data frame as a dense array."""
-    if hasattr(X, "sparse") or type(X).__module__.startswith("scipy.sparse"):
-        raise TypeError("Sparse data was passed, but dense data is required: use X.toarray()")
-    if isinstance(X, np.ma.MaskedArray):
-        raise TypeError("masked arrays hide values that are still there: pass X.filled(np.nan)")
-    # rows written as lists may mix numbers and text, which an array of one type would all turn into text
-    return np.asarray(X) if hasattr(X, "__array__") else np.array(X, dtype=object)

@@ -15,10 +15,13 @@ import numpy as np
 import pandas as pd
 from numba import njit
 
+from dpforest import cells, frames
+
 __all__ = ["Key", "coins", "copies", "identify", "siphash"]
 
 Key = tuple[int, int]  # two words of 64 bits
 
+_MISSING = "a record key is missing: every record needs one"
 _MOST = 20  # copies of a record in a Poisson bootstrap: more have probability 2^-65
 
 
@@ -87,9 +90,8 @@ def identify(values) -> np.ndarray:
     """A number for each value of a column of record keys, uint64, a function of that value alone.
 
     A whole number is itself, modulo 2^64, whether it comes as an integer, as a float such as 7.0, or as True, which is
-    1.  Another float and a text have a fixed hash, of 64 bits, of their 8 bytes or their characters: "7" is not 7.
-    Two keys that are given the same number share their coins, which costs nothing: a coin still depends on nothing but
-    the key of its own record (:prf:ref:`thm-keyed-assignment`).
+    1.  So -1 and 2^64 - 1 are one key, and so are -2^63 and 2^63.  Another float and a text have a fixed hash, of 64
+    bits, of their 8 bytes or their characters: "7" is not 7, nor is "7.0".
 
     Raises
     ------
@@ -97,12 +99,20 @@ def identify(values) -> np.ndarray:
         A missing key; a float of 2^53 or more (in single precision 2^24), for it may stand for several integers.
     TypeError
         A key that is neither a number nor text.
+
+    Notes
+    -----
+    *Whoever chooses keys* may repeat them, and may find texts that have the number of another key, for the hash is
+    public.  Records with one number share their coins.  That costs nothing, for a coin still depends on nothing but
+    the key of its own record: :prf:ref:`thm-keyed-assignment` holds for every function of the keys, equal ones
+    included, and learners pay for a record that moves from one tree to another.  Copies of a Poisson bootstrap must
+    be independent between records, and are never drawn by key.
     """
-    if pd.api.types.is_scalar(values) or np.ndim(values) != 1:
-        raise ValueError("record keys must be one column, one key for each record")
-    column = pd.Series(values, copy=False)
-    if column.isna().any():
-        raise ValueError("a record key is missing: every record needs one")
+    column = frames.one_column(values, "the column of record keys")
+    if not isinstance(column, pd.Series):
+        column = pd.Series(column, dtype=object if column.dtype.kind in "OU" else None, copy=False)
+    if column.dtype != object and column.isna().any():
+        raise ValueError(_MISSING)
     if isinstance(column.dtype, pd.CategoricalDtype):
         used, places = np.unique(column.cat.codes.to_numpy(), return_inverse=True)  # others are nobody's
         return identify(pd.Series(column.cat.categories[used], copy=False))[places]
@@ -111,9 +121,7 @@ def identify(values) -> np.ndarray:
         return column.to_numpy(dtype=None if kind == "u" else np.int64).astype(np.uint64)
     if kind == "f":
         return _of_floats(column.to_numpy(dtype=float), np.finfo(column.to_numpy().dtype).nmant + 1)
-    if kind != "O" and pd.api.types.is_string_dtype(column):  # Arrow's own text
-        return _of_texts(column.to_numpy(dtype=object))
-    if kind != "O":
+    if kind != "O" and not pd.api.types.is_string_dtype(column):
         raise TypeError(
             f"record keys must be whole numbers or text, not {column.dtype}: turn the column into text first"
         )
@@ -128,12 +136,14 @@ def identify(values) -> np.ndarray:
 
 
 def _kind(key) -> int:
-    if isinstance(key, (int, np.integer, np.bool_)):
+    if isinstance(key, (int, np.integer, np.bool_)) and not isinstance(key, np.timedelta64):
         return 0
-    if isinstance(key, (float, np.floating)):
+    if isinstance(key, (float, np.floating)) and key == key:
         return 1
     if isinstance(key, str):
         return 2
+    if cells.said(key, "the column of record keys") is None:
+        raise ValueError(_MISSING)
     raise TypeError(f"a record key must be a whole number or text, not {key!r}: turn the column into text first")
 
 
@@ -142,7 +152,7 @@ def _of_integers(keys) -> np.ndarray:
 
 
 def _of_floats(keys, bits: int = 53) -> np.ndarray:
-    keys = np.asarray(keys, dtype=float)
+    keys, bits = np.asarray(keys, dtype=float), min(bits, 53)
     if not (np.abs(keys) < 1 << bits).all():
         raise ValueError(f"record keys are floats of 2^{bits} or more, which may stand for several integers: pass text")
     whole = np.trunc(keys)
@@ -150,7 +160,10 @@ def _of_floats(keys, bits: int = 53) -> np.ndarray:
 
 
 def _of_texts(keys) -> np.ndarray:
-    return pd.util.hash_array(np.asarray(keys, dtype=object), categorize=False)
+    try:
+        return pd.util.hash_array(keys, categorize=False)
+    except UnicodeEncodeError as error:
+        raise ValueError(f"record keys must be text that can be written in UTF-8: {error}") from None
 
 
 def _steps() -> np.ndarray:

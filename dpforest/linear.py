@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from dpforest import spectral
+from dpforest import spectral, storage
 from dpforest.arithmetic import matmul, sigmoid
 from dpforest.moments import CODINGS, Design, Weights
 from dpforest.privacy import claim
@@ -51,9 +51,9 @@ class LinearModel:
     def __post_init__(self):
         fits = self.coefficients.ndim == 2 and self.intercept.shape == self.coefficients.shape[:1]
         if self.coding not in CODINGS or self.link not in LINKS or not fits:
-            raise ValueError("not a linear model: its coding, its link, or the shape of its coefficients is unknown")
+            raise ValueError("its coding, its link, or the shape of its coefficients is unknown")
         if not (np.isfinite(self.intercept).all() and np.isfinite(self.coefficients).all()):
-            raise ValueError("not a linear model: its coefficients must be finite numbers")
+            raise ValueError("the coefficients of a linear model must be finite numbers")
 
     def scores(self, codes, design: Design) -> np.ndarray:
         """The linear scores of encoded records, shape (n_rows, n_outputs)."""
@@ -75,9 +75,17 @@ class LinearModel:
 
     @classmethod
     def from_dict(cls, description: Mapping) -> LinearModel:
-        """The model that :meth:`to_dict` described."""
-        parts = {key: np.array(description[key], dtype=float) for key in ("intercept", "coefficients")}
-        return cls(description["coding"], description["link"], bool(description["clip"]), **parts)
+        """The model that :meth:`to_dict` described; anything malformed raises ValueError."""
+        try:
+            intercept = storage.listed(description["intercept"], "intercept", int, float)
+            coefficients = storage.table(description["coefficients"], "coefficients", int, float)
+            coding, link, clip = (description[name] for name in ("coding", "link", "clip"))
+            more = description.keys() - {field.name for field in fields(cls)}
+            if more or (type(coding), type(link), type(clip)) != (str, str, bool):
+                raise ValueError(f"coding and link must be text, clip true or false, and nobody knows {sorted(more)}")
+            return cls(coding, link, clip, np.array(intercept, dtype=float), np.array(coefficients, dtype=float))
+        except (KeyError, OverflowError, ValueError) as error:
+            raise ValueError(f"not a linear model: {error}") from None
 
     def __str__(self) -> str:
         return f"{len(self.intercept)} x {self.coefficients.shape[1]} coefficients"
@@ -87,7 +95,7 @@ class _Linear(Predictor):
     _RELEASED = "linear"
 
     def _design(self) -> Design:
-        return Design.of(self.schema_, self.n_bins, self._released().coding, intercept=False)
+        return Design.of(self.schema_, self.n_bins_, self._released().coding, intercept=False)
 
     def _scores(self, X) -> np.ndarray:
         return self._released().scores(self._codes(X), self._design())

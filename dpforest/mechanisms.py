@@ -227,15 +227,16 @@ def _rows(scores, rate) -> tuple[np.ndarray, np.ndarray]:
 
 def _best(scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
     """Best score of each row, kept as a column; refuses scores and rates without a meaning."""
-    if np.isnan(scores).any() or (scores == np.inf).any():
+    best = scores.max(axis=-1, keepdims=True, initial=-np.inf)  # NaN where one of the scores is
+    if not (best < np.inf).all():
         raise ValueError("scores must be numbers below +inf (use -inf for what is not a candidate)")
-    if np.isnan(rate).any() or (rate < 0).any():
+    if not (rate >= 0).all():  # also refuses NaN
         raise ValueError(f"rate must not be negative or NaN, got {rate.min()}")
-    best = scores.max(axis=-1, keepdims=True) if scores.shape[-1] else np.empty((*scores.shape[:-1], 0))
-    if scores.shape[-1] == 0 or (best == -np.inf).any():
+    if (best == -np.inf).any():
         raise ValueError("a selection without a candidate: every score is -inf")
+    least = scores.min(axis=-1, keepdims=True, initial=np.inf, where=scores > -np.inf)
     with np.errstate(over="ignore"):
-        if np.isinf(best - np.where(scores == -np.inf, best, scores)).any():
+        if np.isinf(best - least).any():
             raise ValueError("scores must lie within 1.8e308 of each other: their differences are what counts")
     return best
 

@@ -1,29 +1,59 @@
-"""The released model: what every fitted forest does, and its form in JSON."""
+"""The released model: what every fitted forest does, and its form in JSON.
+
+The file is one JSON object (RFC 8259, UTF-8) with exactly these members:
+
+``format``
+    2.  Files of format 1 are read, too: their guarantee has the first four members only, so their source is unknown.
+``estimator``
+    Name of the learner's class.
+``n_bins``
+    Bins of each numeric column, a whole number.
+``schema``
+    What was public: :meth:`dpforest.schema.Schema.to_dict`.
+``forest``, ``boosted`` or ``linear``
+    The model: :meth:`dpforest.tree.Forest.to_dict` for the first two, :meth:`dpforest.linear.LinearModel.to_dict`.
+``guarantee``
+    ``epsilon``, a positive number, or null: no finite loss is proved.  ``relation``: ``"add-remove"`` or
+    ``"replace-one"``.  ``claimed``: null for the proved variant, else what the paper claims, null for infinity.
+    ``leaks``: a list of objects with ``what`` and ``where``; empty where ``epsilon`` is a number.  ``variant``:
+    ``"proved"`` or ``"published"``.  ``source``: ``"secure"``; ``"seeded"``, and then the model is not for release; or
+    ``"unknown"``, for a model that came from a file of format 1.  ``version``: of the library that fitted it, or null.
+    ``rests_on``: a list, empty or ``["SipHash"]``.  ``unit``: ``"one row"``.  ``not_covered``: a list of what the
+    guarantee does not speak of, for human readers.  See :class:`dpforest.privacy.Guarantee`.
+
+Numbers, texts and truth values stand as such and are never converted: a reader refuses ``"1"``, ``1.0`` and ``true``
+where a whole number is due.  The file holds no record, no exact count and no seed.
+"""
 
 from __future__ import annotations
 
+import copy
 import json
 import math
-from dataclasses import asdict
+import reprlib
+from collections.abc import Mapping
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import NotFittedError
 
+from dpforest import storage
 from dpforest.engines import is_elsewhere, table_of
-from dpforest.privacy import Guarantee, Leak
+from dpforest.privacy import ASSUMPTIONS, NOT_COVERED, RELATIONS, SECURE, SOURCES, UNIT, UNKNOWN, Guarantee, Leak
 from dpforest.schema import Schema
 from dpforest.tree import Forest
 
 __all__ = [
-    "READERS", "Answer", "ForestClassifier", "ForestRegressor", "Predictor", "Released", "ReleasedForest",
+    "MAX_DEPTH", "READERS", "Answer", "ForestClassifier", "ForestRegressor", "Predictor", "Released", "ReleasedForest",
     "ReleasedForestRegressor", "anywhere", "load", "released",
 ]  # fmt: skip
 
-FORMAT = 1  # of the JSON
+FORMAT = 2  # of the JSON
+MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for, and that a file may hold
+MAX_COLUMNS = 100_000  # of a table that a file speaks of
+_LONGEST = 200  # characters of a name in a file
 
 
 class Answer:
@@ -50,46 +80,83 @@ def anywhere(method):
     def answer(self, X):
         if not is_elsewhere(X):
             return method(self, X)
-        model, name = released(self.to_dict()), method.__name__
+        model, name = released(self._describe()), method.__name__
         return table_of(X).rows(Answer(model, name), model.schema_.columns, name)
 
     return answer
 
 
 class Predictor(BaseEstimator):
-    """What a released model says of itself, from ``schema_``, ``n_bins`` and ``guarantee_``, whoever provides them."""
+    """What a released model says of itself, from ``schema_``, ``n_bins_`` and ``guarantee_``, whoever provides them."""
 
     #: What is released: the key of the model in the JSON, and with an underscore the attribute that holds it.
     _RELEASED = "forest"
     n_jobs: int | None = None
 
-    def to_dict(self) -> dict:
+    def to_dict(self, *, seeded: bool = False) -> dict:
         """The released model as lists and numbers, ready for JSON: no record, no exact count, no seed.
 
-        Keys: ``format`` (1); ``estimator``; ``n_bins``; ``schema``, see :meth:`dpforest.schema.Schema.to_dict`; the
-        model, ``forest`` (:meth:`dpforest.tree.Forest.to_dict`) or ``linear``
-        (:meth:`dpforest.linear.LinearModel.to_dict`); ``guarantee``: ``epsilon`` and ``claimed`` (null for infinity),
-        ``relation``, ``leaks``, each with ``what`` and ``where``, and ``computational`` where that is true.
+        Parameters
+        ----------
+        seeded : bool
+            Whether a model may be written whose noise did not come from the operating system: for research, not for
+            release.  What is written says so, and so does every copy of it.
+
+        Returns
+        -------
+        dict
+            The members are those of the file, see :mod:`dpforest.release`.
+
+        Raises
+        ------
+        ValueError
+            The fit drew from a seed, or it is not known from what, and ``seeded`` was not asked for.
         """
-        model, promise = self._released(), asdict(self.guarantee_)
-        if not promise["computational"]:
-            del promise["computational"]
+        self._released()
+        if self.guarantee_.source != SECURE and not seeded:
+            origin = "it is not known where its noise came from" if self.guarantee_.source == UNKNOWN else (
+                "its noise came from a seed (source='seeded'), and whoever has or finds the seed can subtract it"
+            )  # fmt: skip
+            raise ValueError(
+                f"this {self._name()} is not for release: {origin}. Fit with source='secure', or ask with seeded=True "
+                "for what says of itself that it is for research"
+            )
+        return self._describe()
+
+    def save(self, path, *, seeded: bool = False) -> None:
+        """Write :meth:`to_dict` as a JSON file, whole or not at all; :func:`~dpforest.release.load` reads it back.
+
+        ``seeded`` and the errors are those of :meth:`to_dict`; a disk that cannot be written raises OSError.
+        """
+        storage.write(path, json.dumps(self.to_dict(seeded=seeded), allow_nan=False))
+
+    def _describe(self) -> dict:
+        promise = self.guarantee_
         return {
             "format": FORMAT,
             "estimator": self._name(),
-            "n_bins": int(self.n_bins),
+            "n_bins": int(self.n_bins_),
             "schema": self.schema_.to_dict(),
-            self._RELEASED: model.to_dict(),
+            self._RELEASED: self._released().to_dict(),
             "guarantee": {
-                **promise,
-                "epsilon": _finite(self.guarantee_.epsilon),
-                "claimed": _finite(self.guarantee_.claimed),
+                "epsilon": _finite(promise.epsilon), "relation": promise.relation, "claimed": _finite(promise.claimed),
+                "leaks": [{"what": leak.what, "where": leak.where} for leak in promise.leaks],
+                "variant": promise.variant, "source": promise.source, "version": promise.version,
+                "rests_on": list(promise.rests_on), "unit": UNIT, "not_covered": list(NOT_COVERED),
             },
-        }
+        }  # fmt: skip
 
-    def save(self, path) -> None:
-        """Write :meth:`to_dict` as a JSON file; :func:`~dpforest.release.load` reads it back."""
-        Path(path).write_text(json.dumps(self.to_dict()))
+    def __deepcopy__(self, memo):
+        # a copy within the process is the same in all respects; __getstate__ is for what leaves it
+        twin = self.__copy__()
+        memo[id(self)] = twin
+        twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return twin
+
+    def __copy__(self):
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
 
     def _name(self) -> str:
         return type(self).__name__
@@ -104,7 +171,7 @@ class Predictor(BaseEstimator):
 
     def _codes(self, X) -> np.ndarray:
         """Codes of the table on the grid that the model was learned on."""
-        return self.schema_.encode(X, self.n_bins).codes
+        return self.schema_.encode(X, self.n_bins_).codes
 
 
 class ForestClassifier(ClassifierMixin, Predictor):
@@ -159,24 +226,23 @@ class Released(Predictor):
 
     Attributes
     ----------
-    forest_ or linear_, schema_, classes_, guarantee_, n_bins
+    forest_ or linear_, schema_, classes_, guarantee_, n_bins_
         As on the estimator that was fitted.
+
+    Raises
+    ------
+    ValueError
+        The description is not one, member by member: nothing is converted, and nothing is taken on trust.
     """
 
     def __init__(self, description):
         self.description = description
         try:
-            if description["format"] != FORMAT:
-                raise ValueError(f"format {description['format']!r} is not known; this version reads format {FORMAT}")
-            self.n_bins = description["n_bins"]
-            self.schema_ = Schema.from_dict(description["schema"])
-            self._read(description[self._RELEASED])
-            promise = dict(description["guarantee"])
-            promise["leaks"] = tuple(Leak(**leak) for leak in promise["leaks"])
-            if promise["epsilon"] is None:
-                promise["epsilon"] = math.inf
-            self.guarantee_ = Guarantee(**promise)
-        except (KeyError, TypeError) as error:
+            self._estimator, self.n_bins_ = _check_members(description, self._RELEASED)
+            self.schema_ = _schema(description["schema"])
+            self.guarantee_ = _guarantee(description["guarantee"], description["format"])
+            self._read(_member(description, self._RELEASED, dict))
+        except (KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"not a released model: {error!r}") from None
         if is_classifier(self) == (self.schema_.classes is None):
             raise ValueError("not a released model of this kind: its schema declares another kind of answer")
@@ -188,16 +254,16 @@ class Released(Predictor):
         raise NotImplementedError
 
     def __repr__(self, N_CHAR_MAX=700) -> str:
-        return f"<released {self._name()}: {self._released()}, {self.guarantee_}>"
+        return f"<released {self._name()}: {self._released()}, {self.guarantee_!r}>"
 
     def _name(self) -> str:
-        return self.description["estimator"]
+        return self._estimator
 
 
 class _ReleasedTrees(Released):
     def _read(self, description) -> None:
         self.forest_ = Forest.from_dict(description)
-        check_fits(self.forest_, self.schema_, self.n_bins)
+        check_fits(self.forest_, self.schema_, self.n_bins_)
 
 
 class ReleasedForest(_ReleasedTrees, ForestClassifier):
@@ -209,7 +275,9 @@ class ReleasedForestRegressor(_ReleasedTrees, ForestRegressor):
 
 
 def check_fits(forest: Forest, schema: Schema, n_bins: int) -> None:
-    """Raise ValueError unless every table that the schema allows can be predicted."""
+    """Raise ValueError unless every table that the schema allows can be predicted, in reasonable time."""
+    if forest.is_deeper(MAX_DEPTH):
+        raise ValueError(f"not a released forest: it has more than {MAX_DEPTH} splits on a path")
     if forest.values.shape[1] != (schema.n_classes or 2):
         raise ValueError("not a released forest: its leaves and its schema disagree on what is predicted")
     if (forest.feature >= schema.n_features).any():
@@ -227,16 +295,110 @@ READERS: dict[tuple[str, bool], type[Released]] = {
 
 
 def load(path) -> Released:
-    """Read a model that ``save`` wrote.  JSON runs no code, unlike a pickle."""
-    return released(json.loads(Path(path).read_text()))
+    """Read a model that ``save`` wrote.  JSON runs no code, unlike a pickle.
+
+    What is read is checked in every part, but who wrote it is not: a guarantee is as good as the hand that the file
+    comes from.
+
+    Raises
+    ------
+    ValueError
+        Naming the file, and what in it is not as :mod:`dpforest.release` says.
+    OSError
+        There is no such file, or it cannot be read.
+    """
+    description = storage.read_json(path)
+    try:
+        return released(description)
+    except ValueError as error:
+        said = str(error)  # which may show what stands there, however long that is
+        raise ValueError(f"{path} cannot be read: {said if len(said) < 500 else said[:500] + '...'}") from None
 
 
 def released(description: dict) -> Released:
     """The model that ``to_dict`` described, read back."""
-    for (key, classifies), reader in READERS.items():
-        if key in description and classifies == bool((description.get("schema") or {}).get("classes")):
-            return reader(description)
+    if isinstance(description, Mapping) and isinstance(description.get("schema"), Mapping):
+        for (key, classifies), reader in READERS.items():
+            if key in description and classifies == bool(description["schema"].get("classes")):
+                return reader(description)
     raise ValueError("not a released model: it has neither a forest nor a linear model with its schema")
+
+
+# -- what is read is not believed ------------------------------------------------------------------------------------
+
+
+def _member(description, name: str, *kinds: type):
+    """What stands there under this name, which must be of one of these types exactly."""
+    if type(description) is not dict or name not in description:
+        raise ValueError(f"not a released model: it has no {name!r}")
+    value = description[name]
+    if type(value) not in kinds or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError(f"not a released model: {name} is {reprlib.repr(value)}")
+    if isinstance(value, str) and len(value) > _LONGEST:
+        raise ValueError(f"not a released model: {name} is too long")
+    return value
+
+
+def _check_members(description, key: str) -> tuple[str, int]:
+    """The learner's name and the number of bins; nothing else may stand there than what the format says."""
+    number = _member(description, "format", int)
+    if number not in (1, FORMAT):
+        raise ValueError(f"format {number!r} is not known; this version reads formats 1 and {FORMAT}")
+    if more := description.keys() - {"format", "estimator", "n_bins", "schema", "guarantee", key}:
+        raise ValueError(f"not a released model: nobody knows {reprlib.repr(sorted(map(str, more)))}")
+    name = _member(description, "estimator", str)
+    if not name.isidentifier():
+        raise ValueError(f"not a released model: estimator is {reprlib.repr(name)}")
+    return name, _member(description, "n_bins", int)
+
+
+def _schema(description) -> Schema:
+    kinds = {"numeric": (dict,), "categorical": (dict,), "classes": (list, type(None)), "target": (list, type(None)),
+             "columns": (list,), "other": (dict,), "missing": (str,)}  # fmt: skip
+    parts = {name: _member(description, name, *of) for name, of in kinds.items()}
+    for name in ("numeric", "categorical"):
+        storage.listed(list(parts[name].values()), f"schema: {name}", list)
+    if len(storage.listed(parts["columns"], "schema: columns", str)) > MAX_COLUMNS:
+        raise ValueError(f"not a released model: more than {MAX_COLUMNS} columns")
+    return Schema.from_dict(description)
+
+
+def _guarantee(description, number: int) -> Guarantee:
+    name, nothing = (str,), type(None)
+    epsilon, claimed = (_member(description, part, int, float, nothing) for part in ("epsilon", "claimed"))
+    relation = _one_of(RELATIONS, "relation", _member(description, "relation", *name))
+    leaks = tuple(
+        Leak(_member(leak, "what", *name), _member(leak, "where", *name))
+        for leak in storage.listed(_member(description, "leaks", list), "leaks", dict)
+    )
+    if number == 1:
+        variant = "proved" if claimed is None and not leaks else "published"
+        source, version, rests_on = UNKNOWN, None, []
+    else:
+        variant = _one_of(("proved", "published"), "variant", _member(description, "variant", *name))
+        source = _one_of(SOURCES, "source", _member(description, "source", *name))
+        version = _member(description, "version", str, nothing)
+        rests_on = storage.listed(_member(description, "rests_on", list), "rests_on", str)
+        for assumption in rests_on:
+            _one_of(ASSUMPTIONS, "rests_on", assumption)
+        _one_of((UNIT,), "unit", _member(description, "unit", *name))
+        storage.listed(_member(description, "not_covered", list), "not_covered", str)
+    if any(value is not None and not value > 0 for value in (epsilon, claimed)):
+        raise ValueError("not a released model: epsilon must be positive, or null for infinity")
+    if (leaks and epsilon is not None) or (variant == "proved" and (leaks or claimed is not None)):
+        raise ValueError("not a released model: its guarantee contradicts itself")
+    if variant == "published" and claimed is None:
+        claimed = math.inf
+    return Guarantee(
+        math.inf if epsilon is None else float(epsilon), relation, None if claimed is None else float(claimed), leaks,
+        variant, source, version, tuple(rests_on),
+    )  # fmt: skip
+
+
+def _one_of(known, what: str, value: str) -> str:
+    if value not in known:
+        raise ValueError(f"not a released model: {what} is {reprlib.repr(value)}, and not one of {sorted(known)}")
+    return value
 
 
 def _finite(value):

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from dpforest import bench
+from dpforest import bench, storage
 from dpforest.engines.parquet import Parquet
 from dpforest.papers.diffpets import DiffPETsClassifier
 
@@ -156,8 +156,10 @@ def fit(
 
 
 def digest(model: Any) -> str:
-    """A fingerprint of everything that a fitted model releases."""
-    return hashlib.sha256(json.dumps(model.to_dict(), sort_keys=True).encode()).hexdigest()
+    """A fingerprint of everything that a fitted model releases, but for how its records were told apart."""
+    released = model.to_dict(seeded=True)
+    del released["guarantee"]["rests_on"]
+    return hashlib.sha256(json.dumps(released, sort_keys=True).encode()).hexdigest()
 
 
 def _in_memory(paths: list[Path]) -> tuple[Any, Callable]:
@@ -287,9 +289,7 @@ def measure(
             answer["fits"].setdefault(name, []).append(found)
             answer["with"], answer["date"] = _machine(), datetime.now(UTC).date().isoformat()
             if record:
-                part = record.with_suffix(".part")
-                part.write_text(json.dumps(answer, indent=1) + "\n")
-                part.replace(record)
+                storage.write(record, json.dumps(answer, indent=1) + "\n")
     return answer
 
 

@@ -2,7 +2,8 @@
 
 A :class:`Schema` is written down by a person from documentation, never learned from the rows.  It turns a
 table into small integer codes on a public grid, clips what lies outside the declared bounds, and says how
-often it had to.  Nothing in here looks at a record in order to decide how to treat another one.
+often it had to.  The codes of a record are a function of that record and the schema: what a cell says does not depend
+on the type of its column, which all the other rows have a part in (:mod:`~dpforest.cells`).
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 
 import numpy as np
-import pandas as pd
 
-from dpforest import grid
+from dpforest import cells, frames, grid
 
 __all__ = ["TARGET_LEVELS", "Encoded", "Schema"]
 
@@ -58,9 +58,11 @@ class Schema:
     numeric : mapping of str to (low, high), optional
         Bounds of each numeric column; ``low < high``, finite.  Values outside are clipped and counted.
     categorical : mapping of str to sequence, optional
-        The categories of each categorical column, at most 255, all different.
+        The categories of each categorical column, texts and numbers, at most 255, all different.  Numbers are compared
+        as doubles: 1, 1.0 and True are one category, the text ``"1"`` is another.
     classes : sequence, optional
-        The class labels, at least two.  Give either ``classes`` or ``target``.
+        The class labels, texts and numbers, at least two, told apart like categories.  Give either ``classes`` or
+        ``target``.
     target : (low, high), optional
         Bounds of the target of a regression.
     columns : sequence of str, optional
@@ -155,8 +157,10 @@ class Schema:
 
         Parameters
         ----------
-        X : DataFrame or array-like, shape (n_rows, n_features)
-            A DataFrame must have exactly the columns of the schema, in its order.
+        X : frame or array-like, shape (n_rows, n_features)
+            Of a frame (pandas, polars, pyarrow and others) the columns of the schema are taken by their names, in
+            whatever order; others are not looked at.  An array, or rows as lists, must have as many columns as the
+            schema, in its order.
         n_bins : int
             Bins of each numeric column, equally wide over the declared bounds, between 2 and 255 (254 beside a bin for
             missing values).  A value on an edge belongs to the bin above it, the upper bound to the last bin.  The
@@ -170,14 +174,27 @@ class Schema:
         Raises
         ------
         ValueError
-            Wrong column names, order or number; a missing value under ``missing="error"``; an undeclared
-            category in a column without ``other``; a value that is not a number in a numeric column.
+            A column that is missing or there twice, or a wrong number of them; a missing value under
+            ``missing="error"``; an undeclared category in a column without ``other``; in a numeric column, a text that
+            writes no number.
         TypeError
-            Sparse data, or an object in a numeric column that is neither a number nor text.
+            Sparse, masked or lazy data; a cell that is neither a number nor text, nor missing.
+
+        Notes
+        -----
+        *Record-wise.*  What each cell says is read from that cell alone, by the rules of :mod:`~dpforest.cells`, and
+        its code depends on nothing else but the schema and ``n_bins``: not on other rows, nor on what they make of the
+        type of the column, nor on the library that holds the table.
+
+        *Categories.*  A number is the declared number that equals it, and a text the declared text.  Where there is
+        none, a text is the declared number that it writes, and a number the one declared text that writes it; the texts
+        ``True`` and ``False`` are declared bools.  For one text in a file or in an array makes texts of all numbers
+        beside it, before they come here.
         """
         n_bins = _check_bins(n_bins, extra=self.missing == "bin")
-        columns = dict(zip(self.columns, self._columns_of(X), strict=True))
-        codes = np.empty((self.n_features, len(columns[self.columns[0]])), dtype=np.uint8)
+        table = frames.columns_of(X)
+        columns = dict(zip(self.columns, self._pick(table), strict=True))
+        codes = np.empty((self.n_features, table.shape[0]), dtype=np.uint8)
         rows = dict(zip(self.columns, codes, strict=True))
         clipped = self._encode_numeric(columns, n_bins, rows)
         other = {name: self._encode_categorical(name, columns[name], rows[name]) for name in self.categorical}
@@ -187,16 +204,15 @@ class Schema:
         """Class codes (uint8) of the labels ``y``; an undeclared label raises and is named."""
         if self.classes is None:
             raise ValueError("this schema declares a regression target; a classifier needs classes=[...]")
-        y = pd.Series(y) if grid.is_categorical(y) or grid.is_text(y) else grid.one_dimensional(np.asarray(y))
-        classes, found = self.classes.tolist(), np.empty(len(y), dtype=np.uint8)
-        if grid.look_up(classes, y, 0, 0, found) == (0, 0):
+        y, known = frames.one_column(y, "y"), _known(self.classes.tolist())
+        found = np.empty(y.shape[0], dtype=np.uint8)
+        if grid.look_up(known, y, 0, 0, found) == (0, 0):
             return found
-        codes = grid.positions(classes, y, "y")
+        codes = cells.places(y, known, "y")
         if codes.min(initial=0) < 0:
-            bad = _plain(np.asarray(y)[np.flatnonzero(codes < 0)[0]])
             raise ValueError(
-                f"Unknown label type: {bad!r} is not among the declared classes {self.classes.tolist()}; "
-                "add it to Schema(classes=...) or drop the record"
+                f"Unknown label type: {_first(y, codes < 0)!r} is not among the declared classes "
+                f"{self.classes.tolist()}; add it to Schema(classes=...) or drop the record"
             )
         return codes.astype(np.uint8)
 
@@ -219,7 +235,7 @@ class Schema:
             A value that is missing or not a number.
         """
         low, high = self._target_range()
-        y = grid.one_dimensional(grid.to_float(y, "y")).astype(float)
+        y = cells.numbers(frames.one_column(y, "y"), "y").astype(float)
         if np.isnan(y).any():
             raise ValueError("y contains NaN; a target must be a number: drop the record")
         codes = np.rint((np.clip(y, low, high) - low) / (high - low) * TARGET_LEVELS)
@@ -264,28 +280,26 @@ class Schema:
 
     # -- one column at a time ------------------------------------------------------------------------------
 
-    def _columns_of(self, X) -> list:
-        if isinstance(X, pd.DataFrame):
-            names = [str(c) for c in X.columns]
-            if names != self.columns:
-                raise ValueError(_name_error(names, self.columns))
-            return [column for _, column in X.items()]
-        X = grid.as_table(X)
-        if X.ndim != 2:
+    def _pick(self, table: frames.Columns) -> list:
+        if table.names is not None:
+            return table.pick(self.columns)
+        width = table.shape[1]
+        if not width:
             raise ValueError(
-                f"Expected 2D array, got {X.ndim}D array of shape {X.shape} instead. Reshape your data: "
-                "one row per record, one column per feature of the schema"
+                f"X has 0 feature(s) (shape={table.shape}) while a minimum of {self.n_features} is required."
             )
-        if not X.shape[1]:
-            raise ValueError(f"X has 0 feature(s) (shape={X.shape}) while a minimum of {self.n_features} is required.")
-        if X.shape[1] != self.n_features:
+        if width != self.n_features:
             wanted = f"Schema is expecting {self.n_features} features as input: {self.columns}"
-            raise ValueError(f"X has {X.shape[1]} features, but {wanted}")
-        return [X[:, j] for j in range(X.shape[1])]
+            raise ValueError(f"X has {width} features, but {wanted}")
+        return [table[place] for place in range(width)]
 
     def _encode_numeric(self, columns, n_bins, rows) -> dict[str, int]:
         """Write the codes of the numeric columns; returns how many values were clipped, by column."""
-        todo = [(name, grid.to_float(columns[name], name)) for name in self.columns if name in self.numeric]
+        todo = [
+            (name, cells.numbers(columns[name], f"column {name!r}, declared numeric,"))
+            for name in self.columns
+            if name in self.numeric
+        ]
         edges = {name: grid.open_edges(*self.numeric[name], n_bins) for name, _ in todo}
         outside = dict.fromkeys(edges, 0)
         for start in range(0, len(todo[0][1]) if todo else 0, _BLOCK):
@@ -302,33 +316,23 @@ class Schema:
 
     def _encode_categorical(self, name, values, out) -> int:
         categories = self.categorical[name]
+        known, absent = _known(categories, numerals=True), len(categories)
         other = categories.index(self.other[name]) if name in self.other else 0
-        found = grid.look_up(categories, values, len(categories), other, out)
-        if found:
-            n_others, n_missing = found
-            if (name in self.other or not n_others) and (self.missing == "bin" or not n_missing):
-                return n_others
-        codes = grid.positions(categories, values, f"column {name!r}")
-        if codes.min(initial=0) == 0:
-            out[:] = codes
-            return 0
-        unknown = codes < 0
-        missing = unknown & np.asarray(pd.isna(values))
-        if missing.any():
-            if self.missing == "error":
+        strays = grid.look_up(known, values, absent, other, out)
+        if strays is None or (strays[0] and name not in self.other) or (strays[1] and self.missing == "error"):
+            codes = cells.places(values, known, f"column {name!r}", numerals=True)
+            unknown, missing = codes == -1, codes == -2
+            if missing.any() and self.missing == "error":
                 raise ValueError(f"column {name!r} contains NaN; declare Schema(missing='bin'), or fill it in")
-            codes = np.where(missing, len(categories), codes)
-            unknown &= ~missing
-        if unknown.any():
-            if name not in self.other:
-                bad = _plain(np.asarray(values)[np.flatnonzero(unknown)[0]])
+            if unknown.any() and name not in self.other:
                 raise ValueError(
-                    f"column {name!r} holds {bad!r}, which is not among its declared categories; add it to the schema, "
-                    f"or declare other={{{name!r}: <a declared category>}} to receive undeclared values"
+                    f"column {name!r} holds {_first(values, unknown)!r}, which is not among its declared categories; "
+                    f"add it to the schema, or declare other={{{name!r}: <a declared category>}} to receive undeclared "
+                    "values"
                 )
-            codes = np.where(unknown, other, codes)
-        out[:] = codes
-        return int(unknown.sum())
+            out[:] = np.where(unknown, other, np.where(missing, absent, codes))
+            strays = int(unknown.sum()), int(missing.sum())
+        return strays[0]
 
 
 def _bounds(pair, where) -> tuple[float, float]:
@@ -349,15 +353,15 @@ def _labels(values, where, least) -> list:
         raise TypeError(f"{where} must be a list, whose order is that of the codes, not {values!r}")
     try:
         values = [_plain(value) for value in values]
-        repeated = len(set(values)) != len(values)
-    except TypeError as error:
+        said = [cells.said(value, where) for value in values]
+    except (TypeError, ValueError) as error:
         raise TypeError(f"{where} must be a list of numbers or text: {error}") from None
     if not least <= len(values) < MAX_CODES:
         raise ValueError(f"{where} must list between {least} and {MAX_CODES - 1} values, not {len(values)}")
-    if repeated:
-        raise ValueError(f"{where} must list different values: {values}")
-    if any(value is None or value is pd.NA or value != value for value in values):
+    if None in said:
         raise ValueError(f"{where} lists a missing value: declare Schema(missing='bin') instead")
+    if len(set(said)) != len(said):
+        raise ValueError(f"{where} must list different values, numbers being compared as doubles: {values}")
     if not all(isinstance(value, (str, bool, int, float)) for value in values):
         raise TypeError(f"{where} must be a list of numbers or text, which a released model can write down: {values}")
     return values
@@ -375,19 +379,22 @@ def _check_bins(n_bins, extra) -> int:
     return int(n_bins)
 
 
-def _name_error(names, columns) -> str:
-    if sorted(names) == sorted(columns):
-        return (
-            "The feature names should match those of the schema, in its order: pass X[schema.columns]. "
-            f"Got {names}, expected {list(columns)}"
-        )
-    unseen = sorted(set(names) - set(columns))
-    absent = sorted(set(columns) - set(names))
-    twice = sorted({name for name in names if names.count(name) > 1})
-    return (
-        f"The feature names should match those of the schema. Not in the schema: {unseen}; missing from X: {absent}"
-        + (f"; more than once in X: {twice}" if twice else "")
-    )
+def _known(declared: Sequence, *, numerals: bool = False) -> dict[str | float, int]:
+    """The code of each declared text and number; with ``numerals``, of what else stands for it and for it alone."""
+    known = {value if isinstance(value, str) else float(value): code for code, value in enumerate(declared)}
+    if not numerals:
+        return known
+    written = [cells.number_of_text(value) if isinstance(value, str) else None for value in declared]
+    more: dict[str | float, int] = {
+        number: code for code, number in enumerate(written) if number is not None and written.count(number) == 1
+    }
+    more |= {str(value): code for code, value in enumerate(declared) if isinstance(value, bool)}
+    return more | known
+
+
+def _first(column, where: np.ndarray):
+    """The first cell of the column that is meant."""
+    return _plain(np.asarray(column)[np.flatnonzero(where)[0]])
 
 
 def _plain(value):

@@ -21,7 +21,9 @@ from numbers import Integral
 import numpy as np
 
 from dpforest.arithmetic import log2, matmul
+from dpforest.fixed import STEPS, fixed, over
 from dpforest.privacy import ADD_REMOVE, check_relation, claim
+from dpforest.schema import TARGET_LEVELS
 
 __all__ = [
     "CLASSIFICATION", "REGRESSION", "Score", "absolute_pearson", "averaged", "between", "for_classes", "gini",
@@ -80,16 +82,60 @@ class Score:
     parts: int = 1
     homogeneous: bool = False
     rest: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
+    _exact: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
+    _exact_rest: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
+    _exact_range: Constants | None = field(default=None, repr=False)
 
     def __post_init__(self):
         object.__setattr__(self, "__claims__", self.claims)
         object.__setattr__(self, "__doc__", self.description)
 
     def __call__(self, counts) -> np.ndarray:
-        counts = np.asarray(counts, dtype=float)
+        return self.function(self._checked(np.asarray(counts, dtype=float)))
+
+    def exact(self, counts: np.ndarray) -> np.ndarray:
+        """The score that ships: of whole numbers, on a public grid, see :mod:`dpforest.fixed`.
+
+        Parameters
+        ----------
+        counts : ndarray of int64
+            As for the score itself, but moments of the target's codes, of which ``TARGET_LEVELS`` make 1.
+
+        Returns
+        -------
+        ndarray of int64, shape (2, ...)
+            Of a mean over parts, the sum.
+        """
+        counts = self._checked(np.asarray(counts))
+        return self._exact(counts) if self._exact else fixed(self.function(self._in_reals(counts)))
+
+    def exact_rest(self, counts: np.ndarray) -> np.ndarray:
+        """``rest`` beside :meth:`exact`, on the same grid, of the whole counts of the node (..., classes)."""
+        if self._exact_rest:
+            return self._exact_rest(counts)
+        return fixed(self.rest(self._in_reals(counts)))  # type: ignore[misc]
+
+    def exact_range(self, relation: str, n: float = math.inf) -> float:
+        """R of :meth:`exact`, which calibrates: ``rate = epsilon / exact_range`` (:prf:ref:`thm-exact-scores`)."""
+        return self._pick(self._exact_range or self._range_on_grid, relation, n)
+
+    def _range_on_grid(self, n: float) -> tuple[float, float]:
+        if self._exact:  # rounded child by child: each change stays in the interval that the proof of R is from
+            unit = math.ceil(self._range(n)[0] * STEPS) / STEPS
+            return unit, 2 * unit
+        # rounded as a whole, from doubles that are off by less than a quarter of a step: four numbers
+        slack = 3 / STEPS + (n * 2.0**-38 if self.needs_cap else 0.0)
+        add_remove, replace_one = self._range(n)
+        return add_remove + slack, replace_one + 2 * slack
+
+    def _in_reals(self, counts: np.ndarray) -> np.ndarray:
+        counts = counts.astype(float)
+        return counts / TARGET_LEVELS ** np.arange(counts.shape[-1]) if self.n_moments else counts
+
+    def _checked(self, counts: np.ndarray) -> np.ndarray:
         if counts.ndim < 2:
             raise ValueError(f"counts must have shape (..., children, classes), not {counts.shape}")
-        return self.function(counts)
+        return counts
 
     def sensitivity(self, relation: str, n: float = math.inf) -> float:
         """Δ: the largest change of one candidate's score between neighbours; the supremum where it is not attained."""
@@ -211,12 +257,50 @@ def _mass_gap(moments):
 def _pearson(counts):
     if counts.shape[-2] > 2:
         raise ValueError(f"the correlation is that of a cut, which has two children, not {counts.shape[-2]}")
-    classes = np.arange(counts.shape[-1], dtype=float)
+    if counts.max(initial=0) * counts.shape[-1] > 2**24 and not (counts % 1).any():
+        counts = counts.astype(np.int64).astype(object)  # what doubles would round before they subtract it
+    classes = np.arange(counts.shape[-1]).astype(counts.dtype)
     size, total = counts.sum(axis=-1), matmul(counts, classes)
     n, sy = size.sum(axis=-1), total.sum(axis=-1)
     sx, sxy = size[..., 1:].sum(axis=-1), total[..., 1:].sum(axis=-1)  # x is 0 in the first child, 1 in the second
-    spread = (n * sx - sx**2) * (n * (matmul(counts, classes**2)).sum(axis=-1) - sy**2)
-    return _ratio(n * sxy - sx * sy, np.sqrt(np.maximum(spread, 0)))
+    own, other = n * sx - sx**2, n * matmul(counts, classes**2).sum(axis=-1) - sy**2
+    spread = own.astype(float) * other.astype(float)
+    return np.clip(_ratio((n * sxy - sx * sy).astype(float), np.sqrt(np.maximum(spread, 0))), -1, 1)
+
+
+def _exact_gini(counts):
+    size = _total(counts)
+    most = float(size.max(initial=0)) ** 2
+    found = over(lambda kind: _total(counts.astype(kind) ** 2), size, most).sum(axis=-1)
+    found[0] -= size.sum(axis=-1)
+    return found
+
+
+def _exact_majority(counts):
+    return fixed(_majority(counts))
+
+
+def _exact_sse(moments):
+    size, total, squares = _moments(moments)
+
+    def top(kind):
+        return size.astype(kind) * squares.astype(kind) - total.astype(kind) ** 2
+
+    most = float(size.max(initial=0)) * float(squares.max(initial=0))
+    return -over(top, size, most, TARGET_LEVELS**2).sum(axis=-1)
+
+
+def _exact_between(moments):
+    size, total = _two_moments(moments)
+    gap = 2 * total - TARGET_LEVELS * size
+    most = float(np.abs(gap).max(initial=0)) ** 2
+    return over(lambda kind: gap.astype(kind) ** 2, size, most, (2 * TARGET_LEVELS) ** 2).sum(axis=-1)
+
+
+def _exact_mass_gap(moments):
+    size, total = _two_moments(moments)
+    whole, left = np.divmod(np.abs(2 * total - TARGET_LEVELS * size), 2 * TARGET_LEVELS)
+    return np.stack([whole, left * STEPS // (2 * TARGET_LEVELS)]).sum(axis=-1)
 
 
 def _rest_of_gini(counts):
@@ -263,6 +347,7 @@ gini = Score(
     """,
     homogeneous=True,
     rest=_rest_of_gini,
+    _exact=_exact_gini,
 )  # fmt: skip
 
 normalised_gini = Score(
@@ -288,6 +373,8 @@ gini_gain = Score(
     """,
     homogeneous=True,
     rest=lambda counts: _child_impurity(counts) + _rest_of_gini(counts),
+    _exact=_exact_gini,  # the node's own impurity, the same for all of its candidates, is left out
+    _exact_rest=lambda counts: fixed(_rest_of_gini(counts)),
 )  # fmt: skip
 
 information_gain = Score(
@@ -315,6 +402,7 @@ majority = Score(
     """,
     homogeneous=True,
     rest=lambda counts: np.zeros(counts.shape[:-1]),
+    _exact=_exact_majority,
 )  # fmt: skip
 
 sse = Score(
@@ -329,6 +417,7 @@ sse = Score(
     n_moments=3,
     homogeneous=True,
     rest=lambda moments: -moments[..., 0],
+    _exact=_exact_sse,
 )  # fmt: skip
 
 between = Score(
@@ -344,6 +433,7 @@ between = Score(
     n_moments=2,
     homogeneous=True,
     rest=lambda moments: -0.75 * moments[..., 0],
+    _exact=_exact_between,
 )  # fmt: skip
 
 variance = Score(
@@ -395,6 +485,7 @@ mass_gap = Score(
     n_moments=2,
     homogeneous=True,
     rest=lambda moments: -0.5 * moments[..., 0],
+    _exact=_exact_mass_gap,
 )  # fmt: skip
 
 pearson = Score(
@@ -503,11 +594,18 @@ def averaged(score: Score, parts: int) -> Score:
     def share(constants: Constants) -> Constants:
         return lambda n: (constants(n)[0] / parts, constants(n)[1] / parts)
 
+    def exact_of_parts(counts: np.ndarray) -> np.ndarray:
+        return score.exact(np.swapaxes(_by_part(counts, parts), -3, -2)).sum(axis=-1)
+
+    def exact_rests(counts: np.ndarray) -> np.ndarray:
+        return score.exact_rest(_by_part(counts, parts)).sum(axis=-1)
+
     return Score(
         f"{score.name}-of-{parts}-parts", mean_of_parts, share(score._sensitivity), share(score._range), score.monotone,
         ("lem-parts",), f"Mean over {parts} parts of the records of: {score.description}", score.sharp,
         score.needs_cap, parts=parts, homogeneous=score.homogeneous,
-        rest=None if score.rest is None else mean_of_rests,
+        rest=None if score.rest is None else mean_of_rests, _exact=exact_of_parts, _exact_rest=exact_rests,
+        _exact_range=score._exact_range or score._range_on_grid,
     )  # fmt: skip
 
 

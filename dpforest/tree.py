@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from dpforest import counting
+from dpforest import counting, storage
 from dpforest.budgets import Shares
 from dpforest.chance import Chance
 from dpforest.curator import STOP, Curator
@@ -95,6 +96,10 @@ class Forest:
         """Splits on the longest path."""
         return sum(1 for _ in self._levels())
 
+    def is_deeper(self, splits: int) -> bool:
+        """Whether a path has more than so many splits; no deeper than that is looked."""
+        return next(islice(self._levels(), splits, None), None) is not None
+
     def sum_leaves(self, codes: np.ndarray, n_jobs: int = 1, *, values: np.ndarray | None = None) -> np.ndarray:
         """The leaf values of each record, summed over the trees: float64, shape (n_rows, n_classes).
 
@@ -133,18 +138,22 @@ class Forest:
     def from_dict(cls, description: Mapping) -> Forest:
         """The forest that :meth:`to_dict` described; anything malformed raises ValueError."""
         try:
+            read = {name: storage.table if name in ("mask", "values") else storage.listed for name in _DTYPES}
             columns: dict[str, np.ndarray] = {
-                name: np.asarray(description[name], dtype=dtype) for name, dtype in _DTYPES.items()
+                name: np.array(read[name](description[name], name, bool if dtype is np.bool_ else int), dtype=dtype)
+                for name, dtype in _DTYPES.items()
             }
-            columns["mask"] = columns["mask"].reshape(-1, 4)
-            forest = cls(**columns, shrinkage=float(description.get("shrinkage", 0)))
+            shrinkage = description["shrinkage"]
+            forest = cls(**columns, shrinkage=shrinkage)
             counting.Splits.of(forest)  # refuses cycles, and children outside the table
         except (KeyError, TypeError, OverflowError, ValueError) as error:
             raise ValueError(f"not a forest: {error}") from None
         if forest.values.shape[:1] != forest.feature.shape or forest.values.ndim != 2:
             raise ValueError(f"not a forest: values of shape {forest.values.shape} for {forest.n_nodes} nodes")
-        if not 0 <= forest.shrinkage < np.inf:
-            raise ValueError(f"not a forest: shrinkage must be a number from 0 on, not {forest.shrinkage!r}")
+        if type(shrinkage) not in (int, float) or not 0 <= shrinkage <= 1e100:
+            raise ValueError(f"not a forest: shrinkage must be a number from 0 on, not {shrinkage!r}")
+        if more := description.keys() - {field.name for field in fields(cls)}:
+            raise ValueError(f"not a forest: nobody knows {sorted(more)}")
         return forest
 
     def tree(self, number: int) -> Forest:

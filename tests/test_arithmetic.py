@@ -182,3 +182,32 @@ def test_positive_definite(d):
         a = RNG.normal(size=(d, d))
         matrix = a @ a.T + RNG.uniform(-2, 2) * np.eye(d)
         assert spectral.is_positive_definite(matrix) == (np.linalg.eigvalsh(matrix).min() > 0)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_by_one_and_many_at_once_are_the_same_bits(name):
+    """A Python number, a few numbers and many go different ways."""
+    function = getattr(arithmetic, name)
+    ends = [
+        0.0,
+        -0.0,
+        math.inf,
+        -math.inf,
+        math.nan,
+        -1.0,
+        1.0,
+        710.0,
+        709.8,
+        -745.2,
+        -746.0,
+        5e-324,
+        0.7071067811865476,
+    ]
+    values = np.concatenate([*CASES[name][1], -np.abs(every_double()[:50]), ends])[-3000:]
+    with np.errstate(all="ignore"):
+        many = function(values)
+        few = np.concatenate([function(values[at : at + 5]) for at in range(0, len(values), 5)])
+        one = np.array([function(value) for value in values.tolist()])
+    for found in (few, one):
+        assert (np.isnan(found) == np.isnan(many)).all()
+        assert (found.view(np.int64) == many.view(np.int64))[~np.isnan(many)].all()

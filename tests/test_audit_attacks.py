@@ -470,7 +470,7 @@ def test_a_forest_read_back_needs_its_noise():
     model = RandomTreesClassifier(schema=TWO, n_estimators=2, max_depth=2, random_state=0)
     records = table(TWO, 20, 6)
     fitted(model, records)
-    released = ReleasedForest(model.to_dict())
+    released = ReleasedForest(model.to_dict(seeded=True))
     with pytest.raises(TypeError, match="pass noise=LeafNoise"):
         evidence(released, records)
     again = evidence(released, records, noise=LeafNoise("counts", 0.5))

@@ -6,6 +6,7 @@ says what was to be expected of them.
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections import namedtuple
@@ -576,6 +577,10 @@ def ignores(data, size, rng):
     return geometric(data, size, np.random.default_rng(0))
 
 
+def elsewhere(data, size, rng):
+    return np.random.random(size)  # noqa: NPY002 - what is refused
+
+
 def constant(data, size, rng):
     return np.full(size, 3)
 
@@ -627,6 +632,7 @@ def a_string(data, size, rng):
         (fails, RuntimeError, "failed on both data sets of pair P; on the first: ZeroDivisionError: division by zero"),
         (short, ValueError, "returned 999 outputs for the second data set of pair P, where 1000 were asked for"),
         (ignores, ValueError, "same draws for two different generators: it must take its randomness from `rng`"),
+        (elsewhere, ValueError, "takes nothing from `rng`: it must take its randomness from `rng`"),
         (constant, ValueError, "in at least 1000 draws .* It is the same one on both data sets of every pair"),
         (data_itself, ValueError, "pair P the outputs differ, 'class 0' and 'class 1': the loss is infinite"),
         (one_draw_repeated, ValueError, "returned one output 32 times over, and in the next call another one"),
@@ -722,3 +728,14 @@ def test_few_draws_are_enough_for_a_gross_leak():
     audit = empirical(lambda data, size, rng: rng.integers(2, size=size) + 2 * data, (0, 1), 1.0, n=20, random_state=0)
     assert audit.violated
     assert math.isclose(audit.epsilon_lower, epsilon_lower(20, 20, 0, 20))
+
+
+def test_a_sampler_may_work_on_a_copy_of_its_generator():
+    """Nothing moves the generator that was passed, and yet all randomness is from it, as in another process."""
+
+    def sample(count, size, rng):
+        return geometric(count, size, copy.deepcopy(rng))
+
+    audit = empirical(sample, (0, 1), 1.0, n=2000, random_state=0)
+    assert not audit.violated
+    assert audit.hits == empirical(geometric, (0, 1), 1.0, n=2000, random_state=0).hits

@@ -172,7 +172,7 @@ def test_records_that_no_leaf_tells_apart_are_drawn():
 
 def test_a_forest_read_back_is_as_good():
     model = fitted(trees(BITS, random_state=0, n_estimators=2), table(BITS, 20, 6))
-    released = ReleasedForest(model.to_dict())
+    released = ReleasedForest(model.to_dict(seeded=True))
     again = reconstruct(released, n_records=20, noise=LeafNoise("counts", 0.5), random_state=0)
     assert again.loss == pytest.approx(reconstruct(model, n_records=20, random_state=0).loss)
 

@@ -114,8 +114,13 @@ def test_seeded_takes_what_scikit_learn_takes():
     assert Seeded(generator).integers(1000, 20).tolist() == Seeded(3).integers(1000, 20).tolist()
     assert Seeded(generator).integers(1000, 20).tolist() != Seeded(3).integers(1000, 20).tolist()
     assert Seeded(np.int64(3)).integers(1000, 20).tolist() == Seeded(3).integers(1000, 20).tolist()
-    with pytest.raises((TypeError, ValueError)):
-        Seeded("three")
+    assert Seeded([3, 4]).integers(1000, 20).tolist() != Seeded([4, 3]).integers(1000, 20).tolist()
+
+
+@pytest.mark.parametrize("state", ["three", True, -1, 1.5, np.bool_(1), [3, -4], {}, math.nan])
+def test_seeds_that_are_none(state):
+    with pytest.raises(ValueError, match="random_state must be None, a whole number of at least 0 or a list of them"):
+        Seeded(state)
 
 
 class Scripted(Exact):

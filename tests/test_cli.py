@@ -173,6 +173,11 @@ def test_an_unknown_name_lists_the_names(capsys):
         (["edprf", "--option", "max-depth=3"], "max_depth is no --option: use --depth"),
         (["random-trees", "--variant", "published", "--depth", "2"], "takes its height from the data"),
         (["edprf", "--json", "no/such/folder/x.json"], "there is no such folder"),
+        (["edprf", "--json", "/"], "--json /: that is a folder; name a file in it"),
+        (["edprf", "--option", f"stop_margin={'-' * 100_000}1"], "stop_margin must be a finite number"),
+        (["edprf", "--option", f"stop_margin={'[' * 100_000}"], "stop_margin must be a finite number"),
+        (["edprf", "--option", f"stop_margin=1{'0' * 400}"], "stop_margin must be a finite number"),
+        (["edprf", "--records", "99999999999999999999"], "--records must be at least 1 and at most 1000"),
         (["geometric", "--depth", "2"], "--depth is for estimators (edprf, random-trees, random-trees-regressor, "),
         (["geometric", "--layers", "greybox"], "keeps no accounts: leave out --layers greybox"),
         (["geometric", "--option", "score=gini"], "geometric has no option 'score'"),
@@ -185,6 +190,15 @@ def test_an_unknown_name_lists_the_names(capsys):
 )  # fmt: skip
 def test_bad_input_is_refused_with_what_to_do(capsys, argv, said):
     assert said in refused(capsys, *argv)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"rows": 3}', '{"rows": [3]}', "3", "NaN", '{"rows": [], "rows": []}']
+)
+def test_what_is_no_report_is_refused(capsys, tmp_path, text):
+    path = tmp_path / "some.json"
+    path.write_text(text)
+    assert "some.json is not a finished report" in refused(capsys, "--show", str(path))
 
 
 def test_a_universe_too_large_is_refused_with_what_would_fit(capsys):

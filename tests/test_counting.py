@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpforest import counting
-from dpforest.counting import bits, checks, masks, program, queries, tables
+from dpforest.counting import bits, checks, masks, program, queries, rows, tables
 from dpforest.counting.structure import Splits
 from dpforest.counting.threads import pieces_of
 
@@ -471,6 +471,30 @@ def test_threads_share_a_large_histogram(monkeypatch):
     monkeypatch.setattr(queries, "_PARTIAL_BYTES", 0)
     for n_jobs in (1, 2, 50):
         assert_same(case.ask(n_jobs=n_jobs), expected)
+
+
+@pytest.mark.parametrize("assigned", [False, True])
+def test_rows_are_sorted_some_at_a_time(assigned, monkeypatch):
+    case = Case(2, n_rows=20_000, n_trees=3, depth=3)
+    case.assignment = case.rng.integers(0, 4, case.n_rows) if assigned else None
+    expected = recount(case)
+    monkeypatch.setattr(rows, "_BATCH", 1)  # a block
+    assert_same(case.ask(), expected)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("n_classes", [2, 12])
+def test_known_counts_are_not_counted_again(n_classes, engine):
+    case = Case(3, n_rows=500, n_classes=n_classes, n_candidates=5)
+    nodes, candidates, _ = recount(case)
+    asked = case.codes, case.labels, n_classes, case.splits, case.slots, case.features, case.masks, case.assignment
+    for more in (0, 7):  # of them, all that are not in the second child are in the first
+        answer = counting.candidate_counts(*asked, engine=engine, known=nodes + more)
+        np.testing.assert_array_equal(answer[:, :, 0], candidates[:, :, 0] + more)
+        np.testing.assert_array_equal(answer[:, :, 1], candidates[:, :, 1])
+    for wrong in (nodes[:, 1:], nodes[1:], nodes.astype(float)):
+        with pytest.raises(TypeError, match="one line per slot"):
+            counting.candidate_counts(*asked, engine=engine, known=wrong)
 
 
 def test_input_may_be_read_only_and_is_not_changed():

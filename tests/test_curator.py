@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from dpforest import scores
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import CALIBRATIONS, STOP, Curator
+from dpforest.fixed import STEPS
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
 from dpforest.tree import CutPool, Growth
 
@@ -130,6 +131,11 @@ def feature_scores(world, score) -> np.ndarray:
     return utility
 
 
+def same_to_the_grid(drawn, expected) -> None:
+    """What was drawn from, in steps, and scores in reals: each is rounded by less than a step, and so is the best."""
+    np.testing.assert_allclose(drawn / STEPS, expected - expected.max(axis=1, keepdims=True), rtol=0, atol=2 / STEPS)
+
+
 ORACLES = {"gini": oracle.gini, "normalised-gini": oracle.normalised_gini, "majority": oracle.majority}
 
 
@@ -145,7 +151,7 @@ def test_features_are_chosen_by_a_recount(seed, assigned, name, cells):
     [(kind, utility, _)] = world.chance.asked
     assert kind == "exponential"
     assert (utility[:, 0] == -np.inf).all()  # no stop was asked for
-    np.testing.assert_allclose(utility[:, 1:], feature_scores(world, ORACLES[name]), rtol=1e-13)
+    same_to_the_grid(utility[:, 1:], feature_scores(world, ORACLES[name]))
     np.testing.assert_array_equal(choice, world.allowed.argmax(axis=1))
 
 
@@ -166,17 +172,15 @@ def test_candidates_are_chosen_by_a_recount(seed, assigned, with_stop, gain):
         [oracle.gini(world.cut(at[node], features[row, j], masks[row, j])) for j in range(k)]
         for row, node in enumerate(world.nodes.tolist())
     ]
-    # the gain adds the impurity of the undivided node to every candidate, and to stop
-    labels = [tuple(world.labels[at[node]].tolist()) for node in world.nodes.tolist()]
-    whole = [-oracle.gini((said,)) if gain else 0 for said in labels]
-    shift = np.array(whole, dtype=float)
+    # the gain would add the impurity of the undivided node to every candidate, and to stop
+    expected = np.array(expected, dtype=float)
     assert kind == "permute-and-flip"
-    np.testing.assert_allclose(utility[:, 1:], np.array(expected, dtype=float) + shift[:, None], rtol=1e-12, atol=1e-12)
     if with_stop:
         sizes = np.array([len(at[node]) for node in world.nodes.tolist()])
-        np.testing.assert_allclose(utility[:, 0], shift - 2 * sizes + 3.1 / rate, rtol=1e-12)
+        same_to_the_grid(utility, np.column_stack([3.1 / (rate * STEPS) - 2 * sizes, expected]))
         assert (choice == STOP).all()
     else:
+        same_to_the_grid(utility[:, 1:], expected)
         assert (utility[:, 0] == -np.inf).all()
         assert (choice == 0).all()
 
@@ -191,7 +195,7 @@ def test_counts_labels_and_peeks_by_a_recount(seed, assigned):
     world.curator.choose_label(world.growth, world.nodes, world.scopes, 1.0, mechanism="exponential")
     noise, (_, utility, _) = world.chance.asked
     assert noise[0] == "noise"
-    np.testing.assert_array_equal(utility, exact)
+    np.testing.assert_array_equal(utility, (exact - exact.max(axis=1, keepdims=True)) * STEPS)
     np.testing.assert_array_equal(world.curator.peek(world.growth, world.nodes, what="w", where="p"), exact)
     assert world.curator.size(what="w", where="p") == 40
     once = exact.sum() == 40 * (1 if assigned else 2)  # each record in one leaf of each tree that sees it
@@ -235,7 +239,10 @@ def test_answers_are_copies():
 # -- rates and charges -----------------------------------------------------------------------------------------------
 
 #: Δ and R of each score without a cap, (add-remove, replace-one): what the papers' rates divide by is written out here.
-CONSTANTS = {"gini": ((2, 2), (2, 4)), "normalised-gini": ((0.5, 0.5), (0.5, 1)), "majority": ((1, 1), (1, 2))}
+CONSTANTS = {
+    "gini": ((2, 2), (2, 4)), "normalised-gini": ((0.5, 0.5), (0.5 + 3 / STEPS, 1 + 6 / STEPS)),
+    "majority": ((1, 1), (1, 2)),
+}  # fmt: skip
 
 
 def charges(ledger) -> list[tuple]:
@@ -258,8 +265,9 @@ def test_selections_are_charged_rate_times_range(relation, calibration, name):
     [(_, _, rate)] = world.chance.asked
     at = RELATIONS.index(relation)
     delta, spread = CONSTANTS[name]
-    expected = epsilon / (spread[at] if calibration == "range" else 2 * delta[at])
-    np.testing.assert_allclose(rate, expected, rtol=1e-15)
+    least = 2 * spread[0] if relation == REPLACE_ONE else 0
+    expected = epsilon / max(spread[at] if calibration == "range" else 2 * delta[at], least)
+    np.testing.assert_allclose(rate * STEPS, expected, rtol=1e-15)
     [(query, mechanism, add_remove, replace_one)] = charges(world.ledger)
     assert (query, mechanism) == (f"choose a feature by {name}", "permute-and-flip")
     np.testing.assert_allclose(add_remove, expected * spread[0], rtol=1e-15)
@@ -280,7 +288,7 @@ def test_labels_and_counts_are_charged_for_both_relations(relation, calibration)
     (_, _, rate), (_, noise) = world.chance.asked
     moved = 2 if relation == REPLACE_ONE else 1  # counts that one neighbour changes
     per_label = 0.6 / (2 if calibration == "sensitivity" else moved)
-    np.testing.assert_allclose(rate, per_label)
+    np.testing.assert_allclose(rate * STEPS, per_label)
     np.testing.assert_allclose(noise, 0.6 / moved)
     assert noise.shape == (len(world.nodes), 3)
     (label, kind, *label_costs), (counts, noise_kind, *count_costs) = charges(world.ledger)
@@ -303,15 +311,17 @@ def test_stop_is_one_more_candidate_at_the_same_price(relation):
         choice = world.curator.choose_feature(*ask, **plain, stop_margin=2.5)
         (_, without, rate), (_, utility, same_rate) = world.chance.asked
         np.testing.assert_array_equal(rate, same_rate)
-        np.testing.assert_array_equal(without[:, 1:], utility[:, 1:])
+        best = without.max(axis=1, keepdims=True)
+        np.testing.assert_array_equal(without[:, 1:] - best, utility[:, 1:] - utility[:, 1:].max(axis=1, keepdims=True))
         at = world.records_at()
         labels = [tuple(int(world.labels[r]) for r in at[node]) for node in world.nodes.tolist()]
         rest = {
             "gini": [-2 * len(node) for node in labels],
             "majority": [0 for _ in labels],
-            "gini-gain": [oracle.impurity(tuple(sorted(node))) - 2 * len(node) for node in labels],
+            "gini-gain": [-2 * len(node) for node in labels],  # both without the impurity of the node
         }[name]
-        np.testing.assert_allclose(utility[:, 0], np.array(rest, dtype=float) + 2.5 / rate, rtol=1e-13)
+        others = feature_scores(world, oracle.majority if name == "majority" else oracle.gini)
+        same_to_the_grid(utility, np.column_stack([np.array(rest) + 2.5 / (rate * STEPS), others]))
         assert (choice == STOP).all()
         first, second = charges(world.ledger)
         assert first[2:] == second[2:]
@@ -326,7 +336,7 @@ def test_a_cap_lowers_the_range_and_must_be_kept():
     gain = {"score": scores.information_gain, "mechanism": "exponential", "n_max": 40}
     world.curator.choose_feature(*ask, **gain)
     world.curator.choose_feature(*ask, **gain, stop_margin=0.0)
-    capped, stopping, entropy, entropy_stopping = (asked[2] for asked in world.chance.asked)
+    capped, stopping, entropy, entropy_stopping = (asked[2] * STEPS for asked in world.chance.asked)
     np.testing.assert_allclose(capped, 1 / (2 * 39 / 40))
     np.testing.assert_allclose(stopping, 1 / 2)  # stop reaches R = 2 whatever the size
     step = 40 * math.log2(40) - 39 * math.log2(39)

@@ -460,6 +460,14 @@ def test_corrupted_download_keeps_nothing(small, server):
 WHOLE = zipped(small_dot_data=ROWS)
 
 
+def patched(archive: bytes, at: int, value: int) -> bytes:
+    """The zip with another number in both headers of its first file: ``at`` is the place in the first of them."""
+    central = archive.index(b"PK\x01\x02")
+    changed = bytearray(archive)
+    changed[at], changed[central + at + 2] = value, value
+    return bytes(changed)
+
+
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
@@ -470,10 +478,21 @@ WHOLE = zipped(small_dot_data=ROWS)
         ((200, WHOLE[:-30], None), "cannot be unpacked"),
         ((200, zipped(other_dot_data=ROWS), None), "does not contain small.data"),
         ((200, WHOLE, "many"), "cannot be reached"),
+        ((200, patched(WHOLE, 6, 1), None), "encrypted"),
+        ((200, patched(WHOLE, 8, 99), None), "compression method is not supported"),
+        ((200, zipped(small_dot_data=bytes(1 << 20)), None), "unpacks to more than"),
+        ((200, zipped(small_dot_data_dot_gz=gzip.compress(bytes(1 << 20))), None), "unpacks to more than"),
+        ((200, zipped(inner_dot_tar_dot_gz=tarred("./bulk", bytes(1 << 20))), None), "unpacks to more than"),
+        ((200, zipped(inner_dot_zip=zipped(small_dot_data=bytes(1 << 20))), None), "unpacks to more than"),
+        ((200, bytes(1 << 17), None), "more than the 65,536 bytes"),
     ],
-    ids=["truncated", "server error", "absent", "a page", "cut archive", "other files", "nonsense length"],
-)
-def test_failed_download_says_what_to_do_and_keeps_nothing(small, server, reply, said):
+    ids=[
+        "truncated", "server error", "absent", "a page", "cut archive", "other files", "nonsense length", "encrypted",
+        "odd compression", "bomb", "gz bomb", "tar bomb", "inner bomb", "endless",
+    ],
+)  # fmt: skip
+def test_failed_download_says_what_to_do_and_keeps_nothing(small, server, reply, said, monkeypatch):
+    monkeypatch.setattr(files, "_MOST", 1 << 16)
     server.reply = reply
     with pytest.raises(DatasetUnavailableError) as caught:
         datasets.load("small")
@@ -513,14 +532,31 @@ def test_unwritable_cache_is_named(small, server, monkeypatch):
         datasets.load("small")
 
 
-def test_interrupted_write_leaves_no_part_of_a_file(tmp_path, monkeypatch):
-    def interrupt(source, target):
-        raise KeyboardInterrupt
+def test_what_a_killed_download_left_is_removed_by_the_next(small, server):
+    folder = small / "cache" / "small"
+    folder.mkdir(parents=True)
+    for name, age in ((".small.data.gz.1-2-3.part", 7200), (".small.data.gz.4-5-6.part", 5), (".else.part", 7200)):
+        (folder / name).write_bytes(b"half")
+        os.utime(folder / name, (time.time() - age,) * 2)
+    server.reply = (200, WHOLE, None)
+    datasets.load("small")
+    assert kept(small) == [
+        "cache/small/.else.part", "cache/small/.small.data.gz.4-5-6.part", "cache/small/small.data.gz"
+    ]  # fmt: skip
 
-    monkeypatch.setattr(os, "replace", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        files._write_at_once(tmp_path / "file", b"content")
-    assert kept(tmp_path) == []
+
+def test_every_failure_is_of_one_kind(small, monkeypatch):
+    assert issubclass(ChecksumError, DatasetUnavailableError)
+    path = small / "data" / "small" / "small.data.gz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(ROWS))
+    monkeypatch.setattr(type(path), "read_bytes", refuse)
+    with pytest.raises(DatasetUnavailableError, match="cannot be read: closed"):
+        datasets.load("small")
+
+
+def refuse(path):
+    raise PermissionError("closed")
 
 
 def test_cache_folder_follows_the_platform(monkeypatch, tmp_path):

@@ -538,7 +538,7 @@ LEARNERS = [
 
 def fitted(learner, X, y, key=None) -> tuple:
     model = clone(learner).fit(X, y, key=key)
-    return model.to_dict(), repr(model.ledger_), repr(model.guarantee_)
+    return model.to_dict(seeded=True), repr(model.ledger_), repr(model.guarantee_)
 
 
 def columns_of(learner, y) -> pd.DataFrame:

@@ -20,7 +20,8 @@ ROOT = Path(dpforest.__file__).parent
 
 #: Imports run downward.  A package stands on one floor; its own modules may import each other, papers may not.
 FLOORS = {
-    "arithmetic": 0, "spectral": 0, "grid": 0, "schema": 0, "privacy": 0, "keyed": 0, "chance": 0,
+    "arithmetic": 0, "fixed": 0, "spectral": 0, "cells": 0, "frames": 0, "grid": 0, "schema": 0, "privacy": 0,
+    "storage": 0, "_version": 0, "keyed": 0, "chance": 0,
     "mechanisms": 1, "scores": 1, "budgets": 1, "moments": 1,
     "engines": 1, "counting": 2, "curator": 2,
     "tree": 3, "release": 3, "estimators": 3, "bagging": 3, "linear": 3, "boosted": 3, "cart": 3,
@@ -34,7 +35,11 @@ AUDITORS = {"cli": "the command line offers the audit"}
 #: Imports within a floor or from the annex, and why.
 SAME_FLOOR = {
     ("privacy", "arithmetic"): "a loss is the same number on every machine",
+    ("schema", "cells"): "a schema says what may stand in a cell",
+    ("schema", "frames"): "a schema names the columns of a table",
     ("schema", "grid"): "a schema declares the grid on which columns are read",
+    ("keyed", "cells"): "a key is a cell",
+    ("keyed", "frames"): "the keys are a column of a table",
     ("chance", "keyed"): "a coin of a record that is read again and again is computed, not kept",
     ("chance", "privacy"): "a sampler bears the ids of its claims",
     ("curator", "counting"): "the curator is the one that counts",
@@ -281,7 +286,6 @@ HARMLESS = {
     "n_classes": "public", "cardinalities": "public", "_offsets": "of the cardinalities", "_n_jobs": "asked for",
     "_chance": "the other door", "_ledger": "never holds an answer", "unit": "of weights, by the number of classes",
     "n_parts": "asked for", "_sharing": "public steps, and keys as secret as the seed", "_weighing": "released trees",
-    "assumed": "names of public steps",
 }  # fmt: skip
 
 

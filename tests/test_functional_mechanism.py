@@ -583,31 +583,31 @@ def test_a_model_comes_back_from_json(tmp_path, variant, relation, classes):
     schema = Schema(numeric=SCHEMA.numeric, categorical=SCHEMA.categorical, **answer)
     labels = (y // 20).astype(int) % classes if classes else y
     model = kind(epsilon=1.0, schema=schema, variant=variant, relation=relation, random_state=7).fit(X, labels)
-    model.save(tmp_path / "model.json")
+    model.save(tmp_path / "model.json", seeded=True)
     back = load(tmp_path / "model.json")
     np.testing.assert_array_equal(back.predict(X), model.predict(X))
     assert back.guarantee_ == model.guarantee_
-    assert back.to_dict() == model.to_dict()
+    assert back.to_dict(seeded=True) == model.to_dict(seeded=True)
     assert "coefficients" in repr(back)
     again = kind(epsilon=1.0, schema=schema, variant=variant, relation=relation, random_state=7).fit(X, labels)
-    assert again.to_dict() == model.to_dict()
+    assert again.to_dict(seeded=True) == model.to_dict(seeded=True)
     assert model.ledger_.total(relation) <= 1 + 1e-9
     if variant == "proved":
         assert model.ledger_.total(relation) == pytest.approx(1, rel=1e-12)
-    text = json.dumps(model.to_dict())
+    text = json.dumps(model.to_dict(seeded=True))
     assert "random_state" not in text
 
 
 def test_a_broken_model_is_refused(tmp_path):
     X, y = people()
-    good = FunctionalMechanismRegressor(schema=SCHEMA, random_state=0).fit(X, y).to_dict()
+    good = FunctionalMechanismRegressor(schema=SCHEMA, random_state=0).fit(X, y).to_dict(seeded=True)
     for changes in (
         {"coding": "other"}, {"link": "probit"}, {"coefficients": [[1.0]]}, {"coefficients": [1.0]},
         {"intercept": [math.nan]},
     ):  # fmt: skip
         path = tmp_path / "model.json"
         path.write_text(json.dumps({**good, "linear": {**good["linear"], **changes}}))
-        with pytest.raises(ValueError, match="linear model"):
+        with pytest.raises(ValueError, match=r"linear model|NaN is no number"):
             load(path)
     with pytest.raises(ValueError, match="finite"):
         LinearModel("unit", "identity", False, np.array([0.0]), np.array([[math.inf]]))
@@ -644,7 +644,7 @@ def test_values_outside_the_schema_are_clipped_and_counted():
     with pytest.warns(OutOfSchemaWarning, match="age: 1.*y: 1"):
         outside = FunctionalMechanismRegressor(schema=SCHEMA, random_state=0).fit(X, y)
     inside = FunctionalMechanismRegressor(schema=SCHEMA, random_state=0).fit(inside_X, inside_y)
-    assert outside.to_dict() == inside.to_dict()
+    assert outside.to_dict(seeded=True) == inside.to_dict(seeded=True)
 
 
 @pytest.mark.parametrize("variant", ["proved", "published"])

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -325,22 +326,35 @@ def test_a_key_beside_any_other_keeps_its_number():
     assert numbers[5:] == [2**63, 2**63, 7]
 
 
-@pytest.mark.parametrize("keys", [[2.0**53], [1.5, -1e300], pd.Series([2**60, None]).fillna(0)])
+@pytest.mark.parametrize(
+    "keys", [[2.0**53], [1.5, -1e300], pd.Series([2**60, None]).fillna(0), np.array([2**53], dtype=np.longdouble)]
+)
 def test_floats_that_may_be_several_integers_are_no_keys(keys):
     with pytest.raises(ValueError, match="floats of 2\\^53 or more"):
         keyed.identify(keys)
 
 
-@pytest.mark.parametrize("keys", [[b"a"], [("a",)], [1, [2]], [pd.Timestamp("2026-11-22")], [1 + 2j], [7, object()]])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [b"a"], [("a",)], [1, [2]], [[1], [2, 3]], [np.timedelta64(3, "s"), "a"], [np.datetime64(3, "s")],
+        [pd.Timestamp("2026-11-22")], [1 + 2j], [7, object()],
+    ],
+)  # fmt: skip
 def test_what_is_neither_number_nor_text_is_no_key(keys):
-    with pytest.raises(TypeError, match=r"whole numbers? or text"):
+    with pytest.raises(TypeError, match=r"whole numbers? or text|neither a number nor text|holds times"):
         keyed.identify(pd.Series(keys))
 
 
 @pytest.mark.parametrize("keys", [7, "a", [[1, 2]], np.zeros((2, 2), dtype=int)])
 def test_keys_are_one_column(keys):
-    with pytest.raises(ValueError, match="one column, one key for each record"):
+    with pytest.raises(ValueError, match="record keys must be one-dimensional"):
         keyed.identify(keys)
+
+
+def test_text_that_cannot_be_written_is_no_key():
+    with pytest.raises(ValueError, match="text that can be written in UTF-8"):
+        keyed.identify(["a", "\ud800"])
 
 
 def test_text_is_the_same_record_in_every_kind_of_column():
@@ -349,15 +363,18 @@ def test_text_is_the_same_record_in_every_kind_of_column():
     assert plain[0] == plain[2]
     for column in (
         pd.Series(values), pd.Series(values, dtype="string"), pd.Series(values, dtype="category"),
-        np.array(values), np.array(values, dtype=object),
+        np.array(values), np.array(values, dtype=object), pa.chunked_array([values]), np.array(values)[:, None],
     ):  # fmt: skip
         assert keyed.identify(column).tolist() == plain
 
 
 @pytest.mark.parametrize(
     "values",
-    [["a", None], [1.0, float("nan")], pd.Series([1, None], dtype="Int64"), pd.Series(["a", pd.NA], dtype="string")],
-)
+    [
+        ["a", None], [1.0, float("nan")], [Decimal("sNaN"), 1], pd.Series(["a", None], dtype="category"),
+        pd.Series([1, None], dtype="Int64"), pd.Series(["a", pd.NA], dtype="string"),
+    ],
+)  # fmt: skip
 def test_a_missing_key_is_an_error(values):
     with pytest.raises(ValueError, match="a record key is missing: every record needs one"):
         keyed.identify(values)

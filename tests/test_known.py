@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from test_curator import World
 from test_curator_targets import world_of_targets
 
-from dpforest import scores
+from dpforest import counting, scores
 from dpforest.chance import Seeded
 from dpforest.curator import STOP, Curator
 from dpforest.curator import known as known_module
@@ -405,3 +405,33 @@ def test_leaves_of_a_level_cost_no_count():
     exact = curator.peek(growth, growth.frontier.nodes, what="w", where="p")
     assert read == ["histograms"] * 3
     assert exact.tolist() == curator._count_nodes(growth, growth.frontier.nodes).tolist()
+
+
+def test_candidates_of_the_next_level_are_counted_without_the_nodes(monkeypatch):
+    rng = np.random.default_rng(0)
+    codes = np.array([rng.integers(3, size=200) for _ in range(4)], dtype=np.uint8)
+    labels = rng.integers(2, size=200).astype(np.uint8)
+    ledger, told = Ledger(ADD_REMOVE), []
+    plain = counting.candidate_counts
+
+    def count(*asked, known, **how):
+        told.append(known)
+        return plain(*asked, known=known, **how)
+
+    monkeypatch.setattr(counting, "candidate_counts", count)
+    curator = Curator(codes, labels, 2, np.full(4, 3), chance=Seeded(0), ledger=ledger)
+    growth = Growth(2, 4, 2, ledger, "sequential")
+    for level in range(3):
+        nodes, scopes = growth.frontier.nodes, growth.frontier.scopes
+        features, masks = rng.integers(4, size=(len(nodes), 2)).astype(np.int32), np.full((len(nodes), 2, 4), 2)
+        masks = masks.astype(np.uint64)
+        exact = curator._count_nodes(growth, nodes)
+        choice = curator.choose_candidate(
+            growth, nodes, scopes, features, masks, 1.0, score=scores.gini, mechanism="exponential"
+        )
+        assert (told[level] is None) == (level == 0)
+        assert level == 0 or told[level].tolist() == exact.tolist()
+        rows = np.arange(len(nodes))
+        growth.branch(
+            growth.frontier, features[rows, choice], np.full(len(nodes), 2), masks=masks[rows, choice], reuse=True
+        )

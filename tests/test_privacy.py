@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
@@ -607,7 +608,7 @@ def test_ledger_holds_no_answer():
     # losses, names and structure: a field that is not on this list may hold a count
     ledger = Ledger()
     ledger.charge(ledger.open("part", [0]), 0.5, 1.0, "query", "mechanism")
-    assert set(vars(ledger)) == {"relation", "leaks", "_parents", "_kinds", "_labels", "_charges", "_size"}
+    assert set(vars(ledger)) == {"relation", "leaks", "promise", "_parents", "_kinds", "_labels", "_charges", "_size"}
     assert set(vars(ledger._charges[0])) == {"scopes", "costs", "query", "mechanism"}
     assert set(ledger._charges[0].costs) == set(RELATIONS)
     assert all(isinstance(text, str) for text in (*ledger._kinds, *ledger._labels))
@@ -663,18 +664,53 @@ def test_relations():
 
 def test_guarantees_say_what_they_promise():
     plain = Guarantee(0.5, ADD_REMOVE)
-    assert str(plain) == "0.5-differentially private under add-remove"
+    said = "0.5-differentially private under add-remove, for one row"
+    assert str(plain) == f"{said}; source unknown, not for release"
+    assert str(replace(plain, source="seeded")) == f"{said}; seeded, not for release"
+    assert str(replace(plain, source="secure")) == said
+    assert str(replace(plain, source="secure", rests_on=("SipHash",))) == (
+        f"{said}, up to the pseudo-randomness of SipHash"
+    )
     assert plain.leaks == ()
     refuted = Guarantee(math.inf, REPLACE_ONE, claimed=1.0, leaks=(Leak("purity", "line 1"),))
     assert str(refuted) == (
         "not differentially private under replace-one for any finite epsilon (the paper claims 1)\n"
         "  leak: purity (line 1)"
     )
+    assert plain.of_rows(3) == 1.5  # three steps, each a neighbour of the one before
     with pytest.raises(AttributeError):
         plain.epsilon = 0.1
     assert plain == Guarantee(0.5, ADD_REMOVE)
-    hashed = Guarantee(0.5, ADD_REMOVE, computational=True)
-    assert str(hashed) == f"{plain}, up to the pseudo-randomness of SipHash"
+
+
+@pytest.mark.parametrize("source", privacy.SOURCES)
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_long_forms_say_all_of_it(relation, source):
+    promise = Guarantee(0.5, relation, source=source, version="1.2.3", rests_on=("SipHash",))
+    for text in (repr(promise), promise.explain()):
+        for word in ("0.5", relation, "one row", "k ", source, "1.2.3", "pseudo-randomness of SipHash", "proved"):
+            assert word.lower() in text.lower(), word
+        assert ("not for release" in text or "do not release" in text) == (source != "secure")
+        assert all(word.lower() in text.lower() for word in privacy.NOT_COVERED)
+    assert "5 for ten" in promise.explain()
+    assert "SipHash" not in repr(replace(promise, rests_on=()))
+    assert "SipHash" not in replace(promise, rests_on=()).explain()
+    leak = Leak("purity of SipLeaf", "line 1")
+    published = Guarantee(math.inf, relation, 4.0, (leak,), "published", source, "1.2.3")
+    for text in (repr(published), published.explain()):
+        assert "not differentially private" in text.lower()
+        assert "the paper claims 4" in text
+        assert "urity of SipLeaf (line 1)" in text
+        assert "k times" not in published.explain()
+
+
+def test_the_ledger_has_a_short_form():
+    ledger = Ledger(REPLACE_ONE)
+    ledger.charge([0], 0.5, 1.0, "query", "mechanism")
+    assert repr(ledger) == "<Ledger: 1 spent under replace-one, for one row, on 1 queries; no leaks>"
+    ledger.promise = Guarantee(2.0, REPLACE_ONE, source="secure")
+    ledger.leak("all", "nowhere")
+    assert "; leak: all (nowhere); of <Guarantee: 2-diff" in repr(ledger)
 
 
 def test_claims_seal_what_carries_them_out():

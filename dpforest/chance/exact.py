@@ -24,10 +24,14 @@ _TRUST = 2.0**-36  # relative error that four roundings, an exp and an ln of any
 _COARSE = 2.0**-10  # below this rate a geometric number is drawn in two parts
 _SURE = 1 << 44  # a first word below this says too little about its logarithm
 _FAINTEST = 2.0**-52  # the lowest rate: noise beyond 63 bits has probability e^-2000
+_CELLS = 1 << 15  # scores that are looked at together, so that what is made of them stays in the cache
 
 
 class Exact:
     """The verbs of :class:`~dpforest.chance.Chance` on uniform words; a source adds where the words come from."""
+
+    #: Whether a key was drawn, so that coins of records are as good as the hash.
+    hashes = False
 
     def _words(self, size: int) -> np.ndarray:
         """``size`` independent uniform words of 64 bits, uint64."""
@@ -46,6 +50,12 @@ class Exact:
         while (bad := words > most).any():
             words[bad] = self._words(int(bad.sum()))
         return (words % high).astype(np.int64)
+
+    def _one_of(self, marked: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """The column of a uniform one of the marked places of each row, from a word for each."""
+        place = np.cumsum(marked, axis=1)
+        taken = self._below(place[:, -1].astype(np.uint64), words)
+        return (place <= taken[:, None]).sum(axis=1)
 
     def subsets(self, n: int, k: int, size: int) -> np.ndarray:
         if not 0 <= k <= n:
@@ -78,6 +88,7 @@ class Exact:
     # -- records ---------------------------------------------------------------------------------------------
 
     def key(self) -> keyed.Key:
+        self.hashes = True
         first, second = self._words(2)
         return int(first), int(second)
 
@@ -110,42 +121,41 @@ class Exact:
         scores = np.asarray(scores, dtype=float)
         if not len(scores):
             return np.empty(0, dtype=np.int64)
-        return samplers[kind](scores, np.broadcast_to(np.asarray(rate, dtype=float), len(scores)))
+        rate = np.broadcast_to(np.asarray(rate, dtype=float), len(scores))[:, None]
+        step = max(1, _CELLS // scores.shape[1])
+        parts = [slice(start, start + step) for start in range(0, len(scores), step)]
+        return np.concatenate([samplers[kind](scores[part], rate[part]) for part in parts])
 
     def _permute_and_flip(self, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
         """Uniform among the candidates whose own coin shows heads: :prf:ref:`thm-permute-and-flip`."""
-        best, able = scores.max(axis=1), scores > -np.inf
-        rows, columns = np.nonzero(able)
-        own = scores[rows, columns]
+        best, able = scores.max(axis=1, keepdims=True), scores > -np.inf
         # row by row a word for each candidate and one for the choice: rows that are drawn in parts draw the same, but
         # where a word does not decide, which is one in 2^64
-        last = np.cumsum(able.sum(axis=1) + 1) - 1
-        words = self._words(int(last[-1]) + 1)
-        coins = np.ones(len(words), dtype=bool)
-        coins[last] = False
+        asked = np.ones((len(scores), scores.shape[1] + 1), dtype=bool)
+        asked[:, :-1] = able
+        words = np.zeros(asked.shape, dtype=np.uint64)
+        words[asked] = self._words(int(asked.sum()))
 
-        def exponent(at: int) -> Fraction:
-            return Fraction(rate[rows[at]]) * (Fraction(best[rows[at]]) - Fraction(own[at]))
+        def exponent(row: int, column: int) -> Fraction:
+            return Fraction(rate[row, 0]) * (Fraction(best[row, 0]) - Fraction(scores[row, column]))
 
-        shown = np.zeros(scores.shape, dtype=bool)
-        shown[rows, columns] = self._heads(words[coins], rate[rows], best[rows] - own, exponent)
-        place = np.cumsum(shown, axis=1)
-        taken = self._below(place[:, -1].astype(np.uint64), words[last])
-        return (place <= taken[:, None]).sum(axis=1)
+        shown = self._heads(words[:, :-1], rate, best - scores, exponent)
+        return self._one_of(shown & able, words[:, -1])
 
     def _exponential(self, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
         """Inversion: candidates side by side, each as long as its weight, and where a uniform number lands."""
         best = scores.max(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore", over="ignore"):  # 0 times infinity is settled by the next line
-            weight = np.exp(-rate[:, None] * (best - scores))
-        weight = np.where(scores == best, 1.0, np.where((rate[:, None] == 0) & (scores > -np.inf), 1.0, weight))
-        heap = np.cumsum(np.where(scores > -np.inf, weight, 0.0), axis=1)
+        with np.errstate(invalid="ignore", over="ignore"):  # 0 times infinity is settled by the next two lines
+            weight = np.exp(-rate * (best - scores))
+        weight[(scores == best) | (rate == 0)] = 1.0
+        weight[scores == -np.inf] = 0.0
+        heap = np.cumsum(weight, axis=1)
         words = self._words(len(scores))
         ball = _share(words)[:, None] * heap[:, -1:]
         found = (heap <= ball).sum(axis=1)
         near = np.abs(heap - ball) <= heap[:, -1:] * (_TRUST + scores.shape[1] * 2.0**-52)
         for row in np.flatnonzero(near.any(axis=1)):
-            own, slope = scores[row], rate[row]
+            own, slope = scores[row], rate[row, 0]
             able = np.flatnonzero(own == best[row] if np.isinf(slope) else own > -np.inf)
             above = Fraction(0) if np.isinf(slope) else Fraction(slope)
             exponents = [above * (Fraction(best[row, 0]) - Fraction(score)) for score in own[able]]
@@ -153,16 +163,16 @@ class Exact:
         return found
 
     def _heads(
-        self, words: np.ndarray, rate: np.ndarray, gap: np.ndarray, exponent: Callable[[int], Fraction]
+        self, words: np.ndarray, rate: np.ndarray, gap: np.ndarray, exponent: Callable[..., Fraction]
     ) -> np.ndarray:
-        """A coin for each word, with heads of probability ``exp(-rate gap)``; ``exponent(at)`` is that, exactly."""
+        """A coin for each word, with heads of probability ``exp(-rate gap)``; ``exponent(*at)`` is that, exactly."""
         with np.errstate(invalid="ignore", over="ignore"):  # 0 times infinity: the coin is certain
             probability, share = np.exp(-rate * gap), _share(words)
         near = np.abs(share - probability) <= probability * _TRUST + 2.0**-60
-        near &= (gap > 0) & (rate > 0) & (rate < np.inf)
+        near &= (gap > 0) & (gap < np.inf) & (rate > 0) & (rate < np.inf)
         shown = (share < probability) | (gap == 0) | (rate == 0)
-        for at in np.flatnonzero(near):
-            shown[at] = heads(self._uniform(words[at]), exponent(int(at)))
+        for at in zip(*np.nonzero(near), strict=True):
+            shown[at] = heads(self._uniform(words[at]), exponent(*at))
         return shown
 
     # -- noise -----------------------------------------------------------------------------------------------

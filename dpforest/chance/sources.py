@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral
 
 import numpy as np
 
@@ -19,8 +20,13 @@ class Seeded(Exact):
 
     Parameters
     ----------
-    random_state : None, int, numpy Generator or RandomState
-        As in scikit-learn; a RandomState is used to draw one seed.
+    random_state : None, int or list of int, numpy Generator or RandomState
+        As in scikit-learn: integers are 0 or more, and a RandomState is used to draw one seed.
+
+    Raises
+    ------
+    ValueError
+        Where it is none of these.
 
     Notes
     -----
@@ -31,6 +37,13 @@ class Seeded(Exact):
     def __init__(self, random_state=None):
         if isinstance(random_state, np.random.RandomState):
             random_state = int(random_state.randint(np.iinfo(np.int32).max))
+        elif random_state is not None and not isinstance(random_state, np.random.Generator):
+            for seed in random_state if isinstance(random_state, (list, tuple)) else [random_state]:
+                if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
+                    raise ValueError(
+                        "random_state must be None, a whole number of at least 0 or a list of them, or a Generator or "
+                        f"RandomState of NumPy, not {random_state!r}"
+                    )
         self._rng = np.random.default_rng(random_state)
 
     def _words(self, size: int) -> np.ndarray:
@@ -49,7 +62,7 @@ class Seeded(Exact):
 class Secure(Exact):
     """Randomness for a real release: the entropy of the operating system, through the samplers of the seeded source.
 
-    It takes no seed and keeps no state, so nothing about the noise can be recovered from it; a fit with it cannot be
+    It takes no seed and keeps no bits, so nothing about the noise can be recovered from it; a fit with it cannot be
     repeated.
     """
 

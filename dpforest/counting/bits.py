@@ -178,7 +178,7 @@ def count(
 
     They go to ``whole`` (n_slots, P) and ``ones`` (n_slots, K, P): first all records, then those in each plane of the
     table, by ``runs`` or ``member`` (see tables.Planes).  K is a multiple of 4, by padding, and P is even if there are
-    runs.
+    runs.  Where ``whole`` has no lines, the nodes themselves are not counted.
     """
     n_rows, n_candidates, n_planes = codes.shape[1], ones.shape[1], ones.shape[2]
     n_runs, n_octets = runs.shape[0], member.shape[0]
@@ -215,14 +215,15 @@ def count(
                 slot = entry[SLOT]
                 if slot < 0:
                     continue
-                whole[slot, 0] += _count(here, here, words)
-                for p in range(n_runs):
-                    whole[slot, p + 1] += _count(here, moved(labelled, p * WORDS), words)
-                    if n_candidates > 0:
-                        _both(moved(planes, p * WORDS), here, moved(labelled, p * WORDS), _NONE, words)
-                for octet in range(n_octets):
-                    to = moved(pointer(whole), slot * n_planes + 1 + LANES * octet)
-                    add_octet(moved(labelled, LANES * octet * WORDS), here, WORDS, words, to, n_planes)
+                if whole.shape[0] > 0:
+                    whole[slot, 0] += _count(here, here, words)
+                    for p in range(n_runs):
+                        whole[slot, p + 1] += _count(here, moved(labelled, p * WORDS), words)
+                    for octet in range(n_octets):
+                        to = moved(pointer(whole), slot * n_planes + 1 + LANES * octet)
+                        add_octet(moved(labelled, LANES * octet * WORDS), here, WORDS, words, to, n_planes)
+                for p in range(n_runs if n_candidates > 0 else 0):
+                    _both(moved(planes, p * WORDS), here, moved(labelled, p * WORDS), _NONE, words)
                 candidate = moved(uses, entry[USE] + (entry[TREE] < 0))
                 for k in range(0, n_candidates, 4):
                     w, x = moved(bits, candidate[k] * WORDS), moved(bits, candidate[k + 1] * WORDS)

@@ -8,9 +8,7 @@ arguments, the processor and the versions: what is found is never stale, and nev
 
 from __future__ import annotations
 
-import os
 import pickle
-import threading
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +19,8 @@ import numba
 from numba import njit
 from numba.core.caching import FunctionCache
 from numba.core.serialize import dumps
+
+from dpforest import storage
 
 __all__ = ["helper", "jit", "kernel"]
 
@@ -63,10 +63,7 @@ class _Files:
 
     def save(self, key, data) -> None:
         """Keep the data; whoever reads meanwhile finds all of it or nothing."""
-        path = self._path(key)
-        part = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-        part.write_bytes(dumps(data))
-        os.replace(part, path)
+        storage.write(self._path(key), dumps(data))
 
     def flush(self) -> None:
         """Drop all that is kept of the function."""

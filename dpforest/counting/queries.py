@@ -44,7 +44,7 @@ def node_class_counts(codes, labels, n_classes, splits, slots, assignment=None, 
 
 
 def candidate_counts(
-    codes, labels, n_classes, splits, slots, features, masks, assignment=None, n_jobs=1, engine="auto"
+    codes, labels, n_classes, splits, slots, features, masks, assignment=None, n_jobs=1, engine="auto", known=None
 ) -> np.ndarray:
     """Class counts of the two children that each of K binary candidates would give each node.
 
@@ -53,6 +53,8 @@ def candidate_counts(
     features : ndarray of int32, shape (n_slots, K)
     masks : ndarray of uint64, shape (n_slots, K, 4)
         Codes of the feature that go to the second child, as 256 bits.
+    known : ndarray of int64, shape (n_slots, n_classes), optional
+        Class counts of the nodes, if an earlier answer has told them: they are not counted again.
 
     Other parameters and errors are those of :func:`node_class_counts`.
 
@@ -61,7 +63,7 @@ def candidate_counts(
     ndarray of int64, shape (n_slots, K, 2, n_classes)
     """
     n_classes = check_classes(n_classes)
-    whole, ones = _sums(codes, labels, n_classes, splits, slots, features, masks, assignment, n_jobs, engine)
+    whole, ones = _sums(codes, labels, n_classes, splits, slots, features, masks, assignment, n_jobs, engine, known)
     return np.stack([whole[:, None] - ones, ones], axis=2)
 
 
@@ -84,7 +86,7 @@ def node_sums(codes, labels, table, splits, slots, assignment=None, n_jobs=1, en
 
 
 def candidate_sums(
-    codes, labels, table, splits, slots, features, masks, assignment=None, n_jobs=1, engine="auto"
+    codes, labels, table, splits, slots, features, masks, assignment=None, n_jobs=1, engine="auto", known=None
 ) -> np.ndarray:
     """Sums of ``table[label]`` over the records of the two children that each of K binary candidates would give.
 
@@ -95,7 +97,7 @@ def candidate_sums(
     ndarray of int64, shape (n_slots, K, 2, Q)
     """
     table = check_table(table)
-    whole, ones = _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jobs, engine)
+    whole, ones = _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jobs, engine, known)
     return np.stack([whole[:, None] - ones, ones], axis=2)
 
 
@@ -135,29 +137,36 @@ def feature_histograms(
     if allowed.shape != (n_slots, len(codes)) or allowed.dtype != bool:
         raise TypeError(f"features must be a bool array of shape (n_slots, {len(codes)})")
     slots = check_slots(slots, splits, n_slots)
-    path = rows.walk(splits, splits.visit(slots), slots, assignment.size > 0)
     offsets = np.concatenate([[0], np.cumsum(cardinalities)]).astype(np.int64)
-    shape = (n_slots, int(offsets[-1]), n_classes)
+    shape, n_rows = (n_slots, int(offsets[-1]), n_classes), codes.shape[1]
     columns = np.flatnonzero(allowed.any(axis=0))
     threads = check_threads(n_jobs)
 
-    def add(first, last, columns, out):
-        room = rows.sorting_room(path, last - first)
+    def walk(slots):
+        return rows.walk(splits, splits.visit(slots), slots, assignment.size > 0)
+
+    def add(path, first, last, out):
+        room = rows.sorting_room(path, last - first, len(columns))
         rows.histogram(codes, labels, assignment, first, last, *path, columns, frozen(allowed), offsets, *room, out)
 
     if threads * histogram_bytes(n_slots, cardinalities, n_classes) > _PARTIAL_BYTES:
-        out = np.zeros(shape, dtype=np.int64)  # one for all: each thread walks every record, for features of its own
-        shares = [columns[i::threads].copy() for i in range(min(threads, len(columns)))]
-        in_threads(lambda mine: [add(0, codes.shape[1], share, out) for share in mine], shares, threads)
+        out, each = np.zeros(shape, dtype=np.int64), -(-n_slots // threads)
+
+        def share(numbers):  # one answer for all: each thread looks at every record, for slots of its own
+            for number in numbers:
+                add(walk(np.where(slots // each == number, slots, np.int32(-1))), 0, n_rows, out)
+
+        in_threads(share, list(range(threads)), threads)
         return out
+    path = walk(slots)
 
     def work(pieces):
         out = np.zeros(shape, dtype=np.int64)
         for first, last in pieces:
-            add(first, last, columns, out)
+            add(path, first, last, out)
         return (out,)
 
-    return total_of(in_threads(work, pieces_of(codes.shape[1], threads), threads))[0]
+    return total_of(in_threads(work, pieces_of(n_rows, threads), threads))[0]
 
 
 def histogram_bytes(n_slots, cardinalities, n_classes) -> int:
@@ -205,9 +214,9 @@ def sum_values(codes, splits, values, n_jobs=1, engine="auto") -> np.ndarray:
         table = np.ascontiguousarray(values.T)
 
         def work(pieces):
-            at = np.empty(rows.BLOCK, np.int64)
+            room = rows.walking_room()
             for first, last in pieces:
-                rows.add_values(codes, nobody, first, last, *path[:4], at, table, out)
+                rows.add_values(codes, nobody, first, last, *path[:4], *room, table, out)
 
     in_threads(work, pieces_of(n_rows, check_threads(n_jobs)), check_threads(n_jobs))
     return out.T
@@ -222,9 +231,9 @@ def apply(codes, splits, n_jobs=1) -> np.ndarray:
     out = np.empty((len(splits.roots), codes.shape[1]), dtype=np.int32)
 
     def work(pieces):
-        at = np.empty(rows.BLOCK, np.int64)
+        room = rows.walking_room()
         for first, last in pieces:
-            rows.leaves(codes, nobody, first, last, *path[:4], at, out)
+            rows.leaves(codes, nobody, first, last, *path[:4], *room, out)
 
     in_threads(work, pieces_of(codes.shape[1], check_threads(n_jobs)), check_threads(n_jobs))
     return out.T
@@ -264,10 +273,10 @@ def costs(n_rows, n_features, n_classes, splits, slots, features=None, masks=Non
     }
 
 
-def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jobs, engine):
+def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jobs, engine, known=None):
     """Sums of each slot, (n_slots, Q), and of its records inside each test, (n_slots, K, Q).
 
-    ``table`` is a checked table, or the number of classes: that of its rows.
+    ``table`` is a checked table, or the number of classes: that of its rows.  ``known`` may be the first answer.
     """
     splits = Splits.of(splits)
     if not isinstance(features, np.ndarray) or features.dtype != np.int32 or features.ndim != 2:
@@ -279,6 +288,9 @@ def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jo
     if features.size and (features.min() < 0 or features.max() >= len(codes)):
         raise ValueError(f"a candidate's feature is not one of the {len(codes)} features")
     slots = check_slots(slots, splits, n_slots)
+    n_sums = table if isinstance(table, int) else table.shape[1]
+    if known is not None and (known.shape != (n_slots, n_sums) or known.dtype != np.int64):
+        raise TypeError(f"known must be an int64 array of shape {(n_slots, n_sums)}, one line per slot")
     order, assigned = splits.visit(slots), assignment.size > 0
     path, (planes, cells) = rows.walk(splits, order, slots, assigned), _how(table)
     row_cost = rows.cost(path, n_rows, n_candidates, cells)
@@ -290,7 +302,7 @@ def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jo
         records = codes, labels, planes.runs, planes.member, assignment
 
         def work(pieces):
-            whole = np.zeros((n_slots, planes.width), np.int64)
+            whole = np.zeros((n_slots if known is None else 0, planes.width), np.int64)
             ones = np.zeros((n_slots, padded, planes.width), np.int64)
             room = program.room(plan, planes.rows)
             for first, last in pieces:
@@ -304,13 +316,13 @@ def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jo
         def work(pieces):
             whole = np.zeros((n_slots, cells.n_cells), np.int64)
             ones = np.zeros((n_slots, n_candidates, cells.n_cells), np.int64)
-            room = np.empty(rows.BLOCK, np.int64), rows.patterns(path, n_candidates, cells, width)
+            room = *rows.walking_room(), rows.patterns(path, n_candidates, cells, width)
             for first, last in pieces:
                 rows.count(*records, first, last, *path, features, masks, width, *room, whole, ones)
             return whole, ones
 
     whole, ones = total_of(in_threads(work, pieces_of(n_rows, threads), threads))
-    return combine(whole, weights), combine(ones, weights)
+    return combine(whole, weights) if known is None else known, combine(ones, weights)
 
 
 def _how(table) -> tuple[Planes, Cells]:

@@ -17,11 +17,10 @@ from dpforest.counting.tables import Cells
 from dpforest.counting.words import moved, pointer
 
 BLOCK = 2048  # rows
-_BATCH = 1 << 20  # rows that are sorted together: 12 MB for each thread
+_BATCH = 1 << 19  # rows that are sorted together, at some 20 bytes each
 _PATTERN_BYTES = 1 << 22  # for the patterns of one unit
 
-# Columns of the table of nodes.  LOCAL numbers the wanted nodes of a unit, -1 for the others.  The line after the
-# last node is where records stand that are in no tree.
+# Columns of the table of nodes.  LOCAL numbers the wanted nodes of a unit, -1 for the others.
 FEATURE, FIRST, MULTIWAY, LOCAL = range(4)
 NODE = 4
 
@@ -29,9 +28,9 @@ NODE = 4
 class Walk(NamedTuple):
     """The splits, and the wanted nodes of each unit."""
 
-    nodes: np.ndarray  # int32 (n_nodes + 1, NODE), by the columns above
+    nodes: np.ndarray  # int32 (n_nodes, NODE), by the columns above
     masks: np.ndarray  # uint64 (n_nodes, 4)
-    roots: np.ndarray
+    roots: np.ndarray  # -1 for a tree in which nothing is wanted
     height: np.ndarray  # int32 (n_units,): steps from a root to the deepest wanted node, -1 where none is wanted
     start: np.ndarray  # int32 (n_units + 1,): the wanted nodes of unit u are start[u], ..., start[u + 1] - 1
     slot: np.ndarray  # int32 (n_wanted,)
@@ -45,11 +44,10 @@ def walk(splits: Splits, order: Visit, slots, assigned: bool) -> Walk:
     height = np.full(len(start) - 1, -1, dtype=np.int32)
     np.maximum.at(height, np.repeat(np.arange(len(height)), np.diff(start)), order.depth)
     origin = np.repeat(before[start[:-1]], np.diff(start))
-    nodes = np.full((splits.n_nodes + 1, NODE), -1, dtype=np.int32)
-    nodes[:-1, FEATURE], nodes[:-1, FIRST], nodes[:-1, MULTIWAY] = splits.feature, splits.first_child, splits.multiway
+    nodes = np.full((splits.n_nodes, NODE), -1, dtype=np.int32)
+    nodes[:, FEATURE], nodes[:, FIRST], nodes[:, MULTIWAY] = splits.feature, splits.first_child, splits.multiway
     nodes[order.node[wanted], LOCAL] = (before[:-1] - origin)[wanted]
-    # records of a tree in which nothing is wanted need not walk
-    roots = np.where(np.diff(before[order.start]) > 0, splits.roots, np.int32(splits.n_nodes))
+    roots = np.where(np.diff(before[order.start]) > 0, splits.roots, np.int32(-1))
     return Walk(nodes, splits.mask, frozen(roots), height, before[start], slots[order.node[wanted]])
 
 
@@ -80,10 +78,17 @@ def cost(path: Walk, n_rows: int, n_candidates: int, cells: Cells | None) -> flo
     return n_rows * per_row * (1 + min(table_bytes / (1 << 22), 4))
 
 
-def sorting_room(path: Walk, n_rows: int) -> tuple[np.ndarray, ...]:
+def walking_room() -> tuple[np.ndarray, ...]:
+    """Workspace of one thread: the rows of a block, and where they stand."""
+    return tuple(np.empty((2, BLOCK), np.int64))
+
+
+def sorting_room(path: Walk, n_rows: int, n_columns: int) -> tuple[np.ndarray, ...]:
     """Workspace of one thread for :func:`histogram`."""
-    batch, n_local = max(1, min(n_rows, _BATCH)), int(np.diff(path.start).max(initial=0))
-    return np.empty(BLOCK, np.int64), *np.empty((3, batch), np.int32), np.empty(n_local + 1, np.int32)
+    batch, n_local = -(-min(n_rows, _BATCH) // BLOCK) * BLOCK, int(np.diff(path.start).max(initial=0))
+    place, packed = np.empty(n_local + 1, np.int32), np.empty((batch, n_columns + 1), np.uint8)
+    sorting = place, np.empty(batch, np.int32), np.empty(batch, np.int64), packed
+    return *walking_room(), *sorting, *np.empty((2, n_columns), np.int64)
 
 
 @helper
@@ -93,27 +98,35 @@ def _bit(mask, code):
 
 
 @helper
-def _descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, at):
-    """Write to ``at`` where each of ``n`` rows from ``begin`` on stands after ``height[unit]`` steps from its root."""
-    n_rows, nowhere, columns, table = codes.shape[1], nodes.shape[0] - 1, moved(pointer(codes), begin), pointer(nodes)
-    mask_of, here = pointer(masks), pointer(at)
-    for i in range(n):
-        tree = assignment[begin + i] if assignment.size > 0 else unit
-        here[i] = roots[tree] if 0 <= tree < roots.size else nowhere
+def _descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, row, at):
+    """Of ``n`` rows from ``begin`` on, write to ``row`` those that walk, and to ``at`` where each stands in the end.
+
+    A row walks ``height[unit]`` steps from the root of its tree.  How many walk: not those of other trees, nor of trees
+    in which nothing is wanted.
+    """
+    n_rows, table, mask_of = codes.shape[1], pointer(nodes), pointer(masks)
+    rows, here, walking = pointer(row), pointer(at), 0
+    for i in range(begin, begin + n):
+        tree = assignment[i] if assignment.size > 0 else unit
+        if 0 <= tree < roots.size and roots[tree] >= 0:
+            rows[walking] = i
+            here[walking] = roots[tree]
+            walking += 1
     for _ in range(height[unit]):
-        for i in range(n):
+        for i in range(walking):
             node = moved(table, here[i] * NODE)
             if node[FEATURE] >= 0:
-                code = np.int64(columns[node[FEATURE] * n_rows + i])
+                code = np.int64(pointer(codes)[node[FEATURE] * n_rows + rows[i]])
                 if not node[MULTIWAY]:
                     code = _bit(moved(mask_of, here[i] * 4), code)
                 here[i] = node[FIRST] + code
+    return walking
 
 
 @kernel
 def count(
     codes, labels, group_of, amount, assignment, first, last,
-    nodes, masks, roots, height, start, slot_of, candidate_features, candidate_masks, width, at, patterns, whole, ones,
+    nodes, masks, roots, height, start, slot_of, candidate_features, candidate_masks, width, row, at, patterns, whole, ones,
 ):  # fmt: skip
     """Add up the cells of rows ``first`` to ``last``: of the nodes, and of their records inside each candidate.
 
@@ -126,19 +139,18 @@ def count(
         n_local = start[unit + 1] - start[unit]
         patterns[:n_local] = 0
         for begin in range(first, last if height[unit] >= 0 else first, BLOCK):
-            n, columns = min(BLOCK, last - begin), moved(pointer(codes), begin)
-            _descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, at)
-            for i in range(n):
+            n = min(BLOCK, last - begin)
+            for i in range(_descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, row, at)):
                 local = nodes[at[i], LOCAL]
                 if local < 0:
                     continue
-                test = slot_of[start[unit] + local] * n_candidates
+                test, columns = slot_of[start[unit] + local] * n_candidates, moved(pointer(codes), row[i])
                 for group in range(n_groups):
                     pattern = 0
                     for k in range(group * width, min((group + 1) * width, n_candidates)):
-                        code = np.int64(columns[np.int64(feature_of[test + k]) * n_rows + i])
+                        code = np.int64(columns[np.int64(feature_of[test + k]) * n_rows])
                         pattern |= _bit(moved(mask_of, 4 * (test + k)), code) << (k - group * width)
-                    label = labels[begin + i]
+                    label = labels[row[i]]
                     if amount.shape[1] == 0:
                         patterns[local, group, pattern, group_of[label]] += 1
                     for q in range(amount.shape[1]):
@@ -161,62 +173,74 @@ def count(
 @kernel
 def histogram(
     codes, labels, assignment, first, last,
-    nodes, masks, roots, height, start, slot_of, columns, allowed, offsets, at, local_of, row, sorted_row, place, out,
+    nodes, masks, roots, height, start, slot_of,
+    columns, allowed, offsets, row, at, place, local_of, row_of, packed, mine, bins, out,
 ):  # fmt: skip
     """Add to ``out`` (n_slots, n_bins, C) the class counts of each bin of the features ``columns``, where allowed.
 
-    The rows of a batch are sorted by node first.  Otherwise each increment would go to another page of a large ``out``.
+    The rows of a batch are first packed, the codes of each side by side, in the order of their nodes.  Otherwise each
+    increment would read and write other lines of memory.
     """
+    n_rows, n_columns, n_classes, width = codes.shape[1], columns.size, out.shape[2], packed.shape[1]
+    columns_at, mine_at, bins_at = pointer(columns), pointer(mine), pointer(bins)
     for unit in range(height.size):
-        n_local = start[unit + 1] - start[unit]
-        for batch in range(first, last if height[unit] >= 0 else first, row.size):
-            end, kept = min(batch + row.size, last), 0
+        n_local, begin = start[unit + 1] - start[unit], first if height[unit] >= 0 else last
+        while begin < last:
+            kept = 0
             place[: n_local + 1] = 0
-            for begin in range(batch, end, BLOCK):
-                n = min(BLOCK, end - begin)
-                _descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, at)
-                for i in range(n):
+            while begin < last and kept + BLOCK <= row_of.size:
+                n = min(BLOCK, last - begin)
+                for i in range(_descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, row, at)):
                     local = nodes[at[i], LOCAL]
                     if local >= 0:
                         local_of[kept] = local
-                        row[kept] = begin + i - batch
+                        row_of[kept] = row[i]
                         place[local + 1] += 1
                         kept += 1
+                begin += n
             for local in range(n_local):
                 place[local + 1] += place[local]
             for i in range(kept):
-                sorted_row[place[local_of[i]]] = row[i]
+                line = moved(pointer(packed), place[local_of[i]] * width)
                 place[local_of[i]] += 1  # ends where the next node's rows begin
-            for j in range(columns.size):
-                feature, i = columns[j], 0
-                for local in range(n_local):
-                    slot = slot_of[start[unit] + local]
-                    if allowed[slot, feature]:
-                        while i < place[local]:
-                            r = batch + sorted_row[i]
-                            out[slot, offsets[feature] + codes[feature, r], labels[r]] += 1
-                            i += 1
-                    i = place[local]
+                own = moved(pointer(codes), row_of[i])
+                for j in range(n_columns):
+                    line[j] = own[columns_at[j] * n_rows]
+                line[n_columns] = labels[row_of[i]]
+            i = 0
+            for local in range(n_local):
+                slot, n_mine = slot_of[start[unit] + local], 0
+                for j in range(n_columns):
+                    if allowed[slot, columns[j]]:
+                        mine[n_mine] = j
+                        bins[n_mine] = offsets[columns[j]] * n_classes
+                        n_mine += 1
+                to = moved(pointer(out), slot * out.shape[1] * n_classes)
+                while i < place[local]:
+                    line = moved(pointer(packed), i * width)
+                    with_label = moved(to, line[n_columns])
+                    for j in range(n_mine):
+                        with_label[bins_at[j] + np.int64(line[mine_at[j]]) * n_classes] += 1
+                    i += 1
 
 
 @kernel
-def leaves(codes, assignment, first, last, nodes, masks, roots, height, at, out):
+def leaves(codes, assignment, first, last, nodes, masks, roots, height, row, at, out):
     """Write to ``out`` (n_trees, n_rows) the leaf of each row in each tree."""
     for tree in range(roots.size):
         for begin in range(first, last, BLOCK):
             n = min(BLOCK, last - begin)
-            _descend(codes, begin, n, tree, assignment, nodes, masks, roots, height, at)
-            for i in range(n):
-                out[tree, begin + i] = at[i]
+            for i in range(_descend(codes, begin, n, tree, assignment, nodes, masks, roots, height, row, at)):
+                out[tree, row[i]] = at[i]
 
 
 @kernel
-def add_values(codes, assignment, first, last, nodes, masks, roots, height, at, values, out):
+def add_values(codes, assignment, first, last, nodes, masks, roots, height, row, at, values, out):
     """Add to ``out`` (n_outputs, n_rows) the ``values`` (n_outputs, n_nodes) of each row's leaves, tree after tree."""
     for tree in range(roots.size):
         for begin in range(first, last, BLOCK):
             n = min(BLOCK, last - begin)
-            _descend(codes, begin, n, tree, assignment, nodes, masks, roots, height, at)
+            walking = _descend(codes, begin, n, tree, assignment, nodes, masks, roots, height, row, at)
             for o in range(out.shape[0]):
-                for i in range(n):
-                    out[o, begin + i] += values[o, at[i]]
+                for i in range(walking):
+                    out[o, row[i]] += values[o, at[i]]

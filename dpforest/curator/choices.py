@@ -7,6 +7,7 @@ import numpy as np
 from dpforest import mechanisms, scores
 from dpforest.curator.known import Split
 from dpforest.curator.records import Records
+from dpforest.fixed import STEPS, below_best, fixed
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
 
 __all__ = ["CALIBRATIONS", "STOP", "Choices"]
@@ -57,20 +58,18 @@ class Choices(Records):
         """
         n_max = _cap(score, n_max, stop_margin)
         rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
-        utility = np.full((len(nodes), len(self.cardinalities) + 1), -np.inf)
-        # an empty node scores the same on every feature; most nodes of a private tree are empty
-        utility[:, 1:][allowed] = score(np.zeros((1, self.n_classes)))
+        # an empty node scores 0 on every feature; most nodes of a private tree are empty
+        utility = np.zeros((2, len(nodes), len(self.cardinalities) + 1), dtype=np.int64)
         counts, parts = self._occupied(splits, nodes)
         histograms = None
         for few in parts:
             del histograms  # before there are others: two parts would take twice the memory
             histograms = self._histograms(splits, nodes[few], allowed[few])
             counts[few] = self._of_nodes(histograms, allowed[few])
-            utility[few, 1:] = self._feature_scores(self._in_units(histograms), allowed[few], score)
-        if stop_margin is not None:
-            utility[:, 0] = score.rest(self._in_units(counts)) + _head_start(stop_margin, rate)
+            utility[:, few, 1:] = self._feature_scores(histograms, allowed[few], score)
+        behind = _behind(utility, allowed, counts, score, stop_margin, rate)
         query = f"choose a feature by {score.name}"
-        choice = STOP + self._select(scopes, utility, rate, score, n_max, query, mechanism)
+        choice = STOP + self._select(scopes, behind, rate, score, n_max, query, mechanism)
         split = None
         if len(parts) == 1:  # the histograms of several parts would take too much memory
             split = Split.by_code(len(nodes), parts[0], histograms, self._offsets, choice)
@@ -112,14 +111,14 @@ class Choices(Records):
         found = []
         for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes * score.parts):
             histograms = self._histograms(splits, nodes[part], features[part], score.parts > 1)
-            scored = self._cut_scores(self._in_units(histograms), allowed[part], score)
+            scored = self._cut_scores(histograms, allowed[part], score)
             own = self._of_nodes(histograms, features[part])
             counts[part] = self._of_all_parts(own)
-            utility = np.full((len(scored), width + 1), -np.inf)
-            utility[:, 1:] = np.take_along_axis(scored, columns[part], axis=1)
-            if stop_margin is not None:
-                utility[:, 0] = score.rest(self._in_units(own)) + _head_start(stop_margin, rate[part])
-            taken = mechanisms.select(mechanism, utility, rate[part], self._chance)
+            utility = np.zeros((2, len(own), width + 1), dtype=np.int64)
+            utility[:, :, 1:] = np.take_along_axis(scored, columns[None, part], axis=2)
+            able = np.take_along_axis(allowed[part], columns[part], axis=1)
+            behind = _behind(utility, able, own, score, stop_margin, rate[part])
+            taken = mechanisms.select(mechanism, behind, rate[part], self._chance)
             each = np.arange(len(taken))
             choice[part] = np.where(taken > 0, columns[part][each, np.maximum(taken, 1) - 1], STOP)
             found.append(Split.by_column(self._of_all_parts(histograms), self._offsets, choice[part]))
@@ -150,13 +149,12 @@ class Choices(Records):
         n_max = _cap(score, n_max, stop_margin)
         rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
         counts = self._candidate_counts(splits, nodes, features, masks, score.n_moments)
-        utility = np.full((len(nodes), features.shape[1] + 1), -np.inf)
         own = counts[:, 0].sum(axis=1)
-        utility[:, 1:] = score(self._in_units(counts, score.n_moments))
-        if stop_margin is not None:
-            utility[:, 0] = score.rest(self._in_units(own, score.n_moments)) + _head_start(stop_margin, rate)
+        utility = np.zeros((2, len(nodes), features.shape[1] + 1), dtype=np.int64)
+        utility[:, :, 1:] = score.exact(counts)
+        behind = _behind(utility, np.ones(features.shape, dtype=bool), own, score, stop_margin, rate)
         query = f"choose a cut by {score.name}"
-        choice = STOP + self._select(scopes, utility, rate, score, n_max, query, mechanism)
+        choice = STOP + self._select(scopes, behind, rate, score, n_max, query, mechanism)
         rows, taken = np.arange(len(nodes)), np.maximum(choice, 0)
         self._known.note(
             splits, nodes, own,
@@ -176,8 +174,9 @@ class Choices(Records):
         add-remove and 2 under replace-one (:prf:ref:`thm-majority`).
         """
         rate = self._rate(scores.majority, epsilon, calibration, np.inf, len(nodes))
-        counts = self._weights(splits, nodes).astype(float)
-        return self._select(scopes, counts, rate, scores.majority, np.inf, "choose the label of a leaf", mechanism)
+        counts = self._class_counts(splits, nodes)
+        behind = below_best(fixed(counts), np.ones(counts.shape, dtype=bool))
+        return self._select(scopes, behind, rate, scores.majority, np.inf, "choose the label of a leaf", mechanism)
 
     def _occupied(self, splits, nodes) -> tuple[np.ndarray, list[np.ndarray]]:
         """Class counts of the nodes, 0 where they are not known yet, and which nodes to look at, some at a time."""
@@ -203,6 +202,7 @@ class Choices(Records):
         return counts.reshape(*counts.shape[:-1], -1, self.n_classes).sum(axis=-2)
 
     def _rate(self, score, epsilon, calibration, n_max, size) -> np.ndarray:
+        """The rate of each node, for a step of the score's grid, where a record counts for ``unit``."""
         if calibration not in CALIBRATIONS:
             raise ValueError(f"calibration must be one of {CALIBRATIONS}, not {calibration!r}")
         if self._weighted is not None and not score.homogeneous:
@@ -210,23 +210,36 @@ class Choices(Records):
         if self._n_records() > n_max:  # a broken promise would cost more than epsilon
             raise ValueError(f"there are more records than the public cap n_max = {n_max} promised")
         if calibration == "range":
-            unit = score.range(self._ledger.relation, n_max)
+            spread = score.exact_range(self._ledger.relation, n_max)
         else:
-            unit = 2 * score.sensitivity(self._ledger.relation, n_max)
+            spread = 2 * score.sensitivity(self._ledger.relation, n_max) * score.parts
         if self._ledger.relation == REPLACE_ONE:
             # below a split that parts two replaced records, one tree pays twice what it costs that a record comes
-            unit = max(unit, 2 * score.range(ADD_REMOVE, n_max))
-        return np.broadcast_to(np.asarray(epsilon, dtype=float) / unit, size)
+            spread = max(spread, 2 * score.exact_range(ADD_REMOVE, n_max))
+        return np.broadcast_to(np.asarray(epsilon, dtype=float) / (spread * self.unit * STEPS), size)
 
-    def _select(self, scopes, utility, rate, score: scores.Score, n_max, query, mechanism) -> np.ndarray:
-        """Draw one candidate per row of ``utility`` and charge for it, so that neither happens without the other."""
-        choice = mechanisms.select(mechanism, utility, rate, self._chance)
+    def _select(self, scopes, behind, rate, score: scores.Score, n_max, query, mechanism) -> np.ndarray:
+        """Draw one candidate per row of ``behind`` and charge for it, so that neither happens without the other."""
+        choice = mechanisms.select(mechanism, behind, rate, self._chance)
         self._charge(scopes, rate, score, n_max, query, mechanism)
         return choice
 
     def _charge(self, scopes, rate, score: scores.Score, n_max, query, mechanism) -> None:
-        add_remove, replace_one = (rate * score.range(relation, n_max) for relation in (ADD_REMOVE, REPLACE_ONE))
+        add_remove, replace_one = (
+            rate * (score.exact_range(relation, n_max) * self.unit * STEPS) for relation in (ADD_REMOVE, REPLACE_ONE)
+        )
         self._ledger.charge(scopes, add_remove, replace_one, query, mechanism)
+
+
+@claim("thm-exact-scores")
+def _behind(utility, allowed, counts, score: scores.Score, stop_margin, rate) -> np.ndarray:
+    """How far each candidate is behind the best of its node: the first column is *stop*, the others are ``allowed``."""
+    able = np.zeros(utility.shape[1:], dtype=bool)
+    able[:, 1:] = allowed
+    if stop_margin is not None:
+        able[:, 0] = True
+        utility[:, :, 0] = score.exact_rest(counts) + fixed(_head_start(stop_margin, rate))
+    return below_best(utility, able)
 
 
 def _cap(score: scores.Score, n_max: float, stop_margin) -> float:
@@ -238,4 +251,4 @@ def _cap(score: scores.Score, n_max: float, stop_margin) -> float:
 
 def _head_start(stop_margin: float, rate: np.ndarray) -> np.ndarray:
     """The public constant in the score of *stop*; without noise it breaks ties, so that an empty node stops."""
-    return np.where(np.isinf(rate), np.sign(stop_margin) * 1e-6, stop_margin / rate)
+    return np.where(np.isinf(rate), np.sign(stop_margin) * 1e-6, stop_margin / (rate * STEPS))

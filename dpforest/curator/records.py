@@ -15,7 +15,6 @@ from dpforest.counting.threads import check_threads, in_threads
 from dpforest.curator.known import Known
 from dpforest.moments import Design
 from dpforest.privacy import Ledger, claim
-from dpforest.schema import TARGET_LEVELS
 
 __all__ = ["WEIGHTS", "Records"]
 
@@ -27,13 +26,13 @@ WEIGHTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 _WORTH_THREADS = 1 << 18  # cells of histograms that are scored by several threads
+_TOGETHER = 1 << 16  # cells that are scored at a time, so that what is made of them stays in the cache
 KEYS_REPEAT = (
     "a Poisson bootstrap draws the copies of each record by itself, and a key may come twice, so that records would be "
     "copied together, which nobody pays for: leave key out; where an engine keeps no order of the rows, use "
     "sampling='assignment' or 'all'"
 )
 _POWERS = np.arange(256)[:, None] ** np.arange(3)  # of the target's codes
-_UNITS = np.array([1.0, TARGET_LEVELS, TARGET_LEVELS**2])
 
 
 class Records:
@@ -289,7 +288,8 @@ class Records:
     def _candidate_counts(self, splits, nodes, features, masks, n_moments: int) -> np.ndarray:
         """Class counts in steps of ``1 / unit``, or moments of the target's codes, of both children of a candidate."""
         where = splits, _slots(splits, nodes), features, masks
-        how = {"assignment": self._assignment, "n_jobs": self._n_jobs}
+        known = self._known.recall(splits, nodes, n_moments or self.n_classes)
+        how = {"assignment": self._assignment, "n_jobs": self._n_jobs, "known": known}
         if self._weighted is not None:
             return counting.candidate_sums(
                 self._codes, self._weighted, weight_table(self.n_classes), *where, **how
@@ -328,10 +328,8 @@ class Records:
 
     # -- what follows from them ------------------------------------------------------------------------------
 
-    def _in_units(self, counts: np.ndarray, n_moments: int = 0) -> np.ndarray:
-        """Counts of records by their weight from 0 to 1, or moments of the target in [0, 1]."""
-        if n_moments:
-            return counts / _UNITS[:n_moments]
+    def _in_units(self, counts: np.ndarray) -> np.ndarray:
+        """Counts of records by their weight from 0 to 1."""
         return counts if self.unit == 1 else counts / self.unit
 
     def _occurring(self, splits, nodes) -> np.ndarray:
@@ -342,21 +340,25 @@ class Records:
         return occur
 
     def _feature_scores(self, histograms, allowed, score) -> np.ndarray:
-        """Score of the multiway split of each node on each allowed feature, -inf elsewhere."""
-        utility = np.full(allowed.shape, -np.inf)
+        """Exact score of the multiway split of each node on each allowed feature, (2, n_nodes, n_features)."""
+        utility = np.zeros((2, *allowed.shape), dtype=np.int64)
+        tasks = []
+        for feature in np.flatnonzero(allowed.any(axis=0)).tolist():
+            columns = slice(self._offsets[feature], self._offsets[feature + 1])
+            step = max(1, _TOGETHER // histograms[0, columns].size)
+            tasks += [(feature, columns, slice(first, first + step)) for first in range(0, len(histograms), step)]
 
-        def fill(features):
-            for feature in features:
-                counts = histograms[:, self._offsets[feature] : self._offsets[feature + 1]]
-                utility[:, feature] = np.where(allowed[:, feature], score(counts), -np.inf)
+        def fill(tasks):
+            for feature, columns, rows in tasks:
+                utility[:, rows, feature] = score.exact(histograms[rows, columns])
 
         threads = check_threads(self._n_jobs) if histograms.size > _WORTH_THREADS else 1
-        in_threads(fill, np.flatnonzero(allowed.any(axis=0)).tolist(), threads)
+        in_threads(fill, tasks, threads)
         return utility
 
     def _cut_scores(self, histograms, allowed, score) -> np.ndarray:
-        """Score of the allowed columns, -inf elsewhere: cuts, and last of a feature its split with a child per code."""
-        utility = np.full(allowed.shape, -np.inf)
+        """Exact scores of the allowed columns: cuts, and last of a feature its split with a child per code."""
+        utility = np.zeros((2, *allowed.shape), dtype=np.int64)
         for first, last in pairwise(self._offsets):
             mine = allowed[:, first:last]
             if not mine.any():
@@ -364,10 +366,10 @@ class Records:
             counts = histograms[:, first:last]
             below = counts.cumsum(axis=1)[:, :-1]
             above = counts.sum(axis=1, keepdims=True) - below
-            utility[:, first : last - 1] = score(np.stack([below, above], axis=2))
+            utility[:, :, first : last - 1] = score.exact(np.stack([below, above], axis=2))
             if mine[:, -1].any():
-                utility[:, last - 1] = score(counts)
-        return np.where(allowed, utility, -np.inf)
+                utility[:, :, last - 1] = score.exact(counts)
+        return utility
 
     def _parts(self, n_nodes: int, cells: int):
         step = max(1, self._cells // max(cells, 1))

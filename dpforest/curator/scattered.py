@@ -18,7 +18,7 @@ from dpforest.chance import Chance
 from dpforest.curator import Curator
 from dpforest.curator.records import KEYS_REPEAT, Records, weight_levels
 from dpforest.engines import Block, Table, TableError
-from dpforest.privacy import ADD_REMOVE, Ledger, claim
+from dpforest.privacy import Ledger, claim
 
 __all__ = ["Question", "Scattered"]
 
@@ -103,8 +103,6 @@ class Scattered(Curator):
         super().__init__(*nothing, n_classes, cardinalities, chance=chance, ledger=ledger)
         self._table, self._size = table, table.n_rows
         self._sharing: list[tuple[str, tuple]] = []  # who sees which record
-        #: Of these steps, which rest on a hash of a record's place that looks like independent coins.
-        self.assumed: list[str] = []
         self._weighing: list[tuple[str, tuple]] = []  # what released trees say, and what that makes of the weights
 
     # -- who sees which record: steps that every block repeats ------------------------------------------------
@@ -137,10 +135,6 @@ class Scattered(Curator):
 
     def _share(self, name: str, *arguments) -> None:
         self._sharing.append((name, arguments))
-        by_place = self._table.reader.key is None
-        # where no record comes or goes a place is a key that stays, which is enough for a part, but not for copies
-        if by_place and (self._ledger.relation == ADD_REMOVE or name == "repeat_by_keys"):
-            self.assumed.append(name)
         self._known.forget()
 
     # -- exact answers: one pass each -------------------------------------------------------------------------

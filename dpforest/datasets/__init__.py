@@ -175,7 +175,7 @@ def load(name: str, *, download: bool = True) -> Dataset:
     DatasetUnavailableError
         The files are nowhere to be found; the message lists them and says what to do.
     ChecksumError
-        A file is there, but it is not the one this library was written for.
+        A file is there, but it is not the one this library was written for; a ``DatasetUnavailableError`` too.
     """
     if name not in _CATALOGUE:
         raise ValueError(f"there is no data set {name!r}; there are: {', '.join(_CATALOGUE)}")
@@ -250,6 +250,8 @@ def _make_present(entry: Entry, download: bool) -> None:
         raise DatasetUnavailableError(_advice(entry, "downloading was not asked for"))
     try:
         _files.fetch(entry.archive, entry.folder, tuple(absent))
+    except ChecksumError:
+        raise
     except DatasetUnavailableError as error:
         raise DatasetUnavailableError(_advice(entry, str(error))) from error
 

@@ -6,14 +6,12 @@ download into the cache, then one :class:`DatasetUnavailableError` that says wha
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import http.client
 import io
 import os
 import tarfile
-import tempfile
 import threading
 import urllib.error
 import urllib.request
@@ -25,18 +23,21 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from dpforest import storage
+
 BASE_URL = "https://archive.ics.uci.edu/static/public"
 TIMEOUT = 30.0  # seconds without a byte before a download gives up
 PROBE_TIMEOUT = 3.0  # seconds allowed to the question "does UCI answer?"
 _CHUNK = 1 << 16
 _NESTING = 3  # UCI wraps a zip in a zip, and a tar.gz in a zip
+_MOST = 1 << 29  # bytes that a download may have, or what is unpacked from one: the largest has a third of them
 
 
 class DatasetUnavailableError(RuntimeError):
     """A data set is neither in ``$DPFOREST_DATA`` nor in the cache, and could not be downloaded."""
 
 
-class ChecksumError(ValueError):
+class ChecksumError(DatasetUnavailableError, ValueError):
     """A file is there, but its content is not the content this library was written for."""
 
 
@@ -98,14 +99,18 @@ def read(path: Path, file: File) -> tuple[bytes, str]:
     ------
     ChecksumError
         Naming the file, the digest expected, the digest found, and what to do.
+    DatasetUnavailableError
+        The file cannot be read.
     """
     remedy = f"Delete it, or replace it by UCI's own copy of {file.name}, and try again."
     try:
         content = path.read_bytes()
         if path.suffix == ".gz":
-            content = gzip.decompress(content)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            content = _Room().unzip(content)
+    except (gzip.BadGzipFile, EOFError, zlib.error, _TooLargeError) as error:
         raise ChecksumError(f"{path} is not a whole gzip file ({error}). {remedy}") from error
+    except OSError as error:
+        raise DatasetUnavailableError(f"{path} cannot be read: {error}") from error
     return verify(content, file, str(path), remedy)
 
 
@@ -165,11 +170,13 @@ def fetch(archive: str, folder: str, files: tuple[File, ...]) -> None:
     wanted = {file.name: file for file in files}
     checked: dict[str, bytes] = {}
     try:
-        for name, content in _unpack(archive, packed, set(wanted)):
+        for name, content in _unpack(archive, packed, set(wanted), _Room()):
             remedy = "Nothing was kept. UCI may have changed the file: see whether a newer dpforest knows it."
             verify(content, wanted[name], f"{name} in {BASE_URL}/{archive}", remedy)
             checked[name] = content
-    except (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+    except ChecksumError:
+        raise
+    except Exception as error:  # damaged, encrypted, packed in another way, too large: each has an error of its own
         raise DatasetUnavailableError(f"the archive {BASE_URL}/{archive} cannot be unpacked: {error}") from error
     absent = [name for name in wanted if name not in checked]
     if absent:
@@ -178,7 +185,7 @@ def fetch(archive: str, folder: str, files: tuple[File, ...]) -> None:
     try:
         target.mkdir(parents=True, exist_ok=True)
         for name, content in checked.items():
-            _write_at_once(target / f"{name}.gz", gzip.compress(content, compresslevel=6, mtime=0))
+            storage.write(target / f"{name}.gz", gzip.compress(content, compresslevel=6, mtime=0))
     except OSError as error:
         raise DatasetUnavailableError(
             f"the cache folder {target} cannot be written ({error}); set DPFOREST_CACHE to one that can"
@@ -201,6 +208,8 @@ def _download(archive: str) -> bytes:
             ) as bar:
                 while chunk := response.read(_CHUNK):
                     packed.write(chunk)
+                    if packed.tell() > _MOST:
+                        raise ValueError(f"more than the {_MOST:,} bytes that any set has")
                     bar.update(len(chunk))
     except urllib.error.HTTPError as error:
         error.close()
@@ -215,19 +224,41 @@ def _download(archive: str) -> bytes:
     return packed.getvalue()
 
 
-def _unpack(name: str, packed: bytes, wanted: set[str], depth: int = 0) -> Iterator[tuple[str, bytes]]:
+class _TooLargeError(Exception):
+    """What is unpacked is larger than any data set."""
+
+
+class _Room:
+    """What may still be unpacked of one download; a bomb is given up before it fills the memory."""
+
+    def __init__(self):
+        self._left = _MOST
+
+    def read(self, stream) -> bytes:
+        content = stream.read(self._left + 1)
+        self._left -= len(content)
+        if self._left < 0:
+            raise _TooLargeError(f"it unpacks to more than {_MOST:,} bytes")
+        return content
+
+    def unzip(self, packed: bytes) -> bytes:
+        with gzip.open(io.BytesIO(packed)) as stream:
+            return self.read(stream)
+
+
+def _unpack(name: str, packed: bytes, wanted: set[str], room: _Room, depth: int = 0) -> Iterator[tuple[str, bytes]]:
     """Pairs (base name, content) of the wanted files, found in archives within archives."""
-    for member, content in _members(name, packed, wanted, depth):
+    for member, content in _members(name, packed, wanted, room, depth):
         base = member.replace("\\", "/").rsplit("/", 1)[-1]
         if base in wanted:
             yield base, content
         elif base.removesuffix(".gz") in wanted:
-            yield base.removesuffix(".gz"), gzip.decompress(content)
+            yield base.removesuffix(".gz"), room.unzip(content)
         else:
-            yield from _unpack(base, content, wanted, depth + 1)
+            yield from _unpack(base, content, wanted, room, depth + 1)
 
 
-def _members(name: str, packed: bytes, wanted: set[str], depth: int) -> Iterator[tuple[str, bytes]]:
+def _members(name: str, packed: bytes, wanted: set[str], room: _Room, depth: int) -> Iterator[tuple[str, bytes]]:
     def worth_reading(member: str) -> bool:
         base = member.replace("\\", "/").rsplit("/", 1)[-1]
         return base.removesuffix(".gz") in wanted or (depth < _NESTING and _is_archive(base))
@@ -236,27 +267,17 @@ def _members(name: str, packed: bytes, wanted: set[str], depth: int) -> Iterator
         with zipfile.ZipFile(io.BytesIO(packed)) as zipped:
             for info in zipped.infolist():
                 if worth_reading(info.filename):
-                    yield info.filename, zipped.read(info)
-    else:
-        with tarfile.open(fileobj=io.BytesIO(packed), mode="r:*") as tape:
-            for member in tape:
-                stream = tape.extractfile(member) if worth_reading(member.name) else None
-                if stream is not None:
-                    yield member.name, stream.read()
+                    with zipped.open(info) as stream:
+                        yield info.filename, room.read(stream)
+        return
+    if name.endswith("gz"):
+        packed = room.unzip(packed)  # all of it here, for a tape is wound on through what nobody wants, too
+    with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as tape:
+        for member in tape:
+            file = tape.extractfile(member) if worth_reading(member.name) else None
+            if file is not None:
+                yield member.name, room.read(file)
 
 
 def _is_archive(name: str) -> bool:
     return name.endswith((".zip", ".tar.gz", ".tgz", ".tar")) and not name.startswith("._")
-
-
-def _write_at_once(path: Path, content: bytes) -> None:
-    """Write a file so that no reader ever sees a part of it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise

@@ -27,7 +27,6 @@ __all__ = ["Parquet"]
 _BATCH = 1 << 18  # rows decoded at a time: few enough for their memory to be used again and again
 _PIECE = 1 << 17  # rows worth opening a file for
 _BUFFER = 1 << 20  # bytes read at a time from each column
-_EXACT = 1 << 53  # above it, not every whole number is a double
 
 
 @dataclass(frozen=True)
@@ -88,6 +87,9 @@ class Parquet(Table):
     All files must have the columns, of types that say the same: integers and floats of any size are alike, as are
     texts, whether or not they are written as dictionaries, and a column of which one file knows no value goes with
     everything.  In the column that identifies a record, integers and floats differ.
+
+    Damage: page checksums are off by default where files are written, so that a page whose bytes were changed and can
+    still be decoded is read as it is.
 
     Examples
     --------
@@ -291,9 +293,6 @@ def _footer(path: str, columns: list[str]) -> _File:
             f"{path}: its footer says {metadata.num_rows} rows, and {said} in its row groups: it is forged"
         )
     missing_columns(columns, schema.names, path)
-    twice = [name for name in columns if schema.names.count(name) > 1]
-    if twice:
-        raise TableError(f"{path} has more than one column {', '.join(map(repr, twice))}")
     return _File(path, mark, metadata, {name: schema.field(name).type for name in columns})
 
 
@@ -382,15 +381,7 @@ def _frames(piece: _Piece, columns: list[str], key: str | None, batch: int) -> I
 
 
 def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
-    """The rows as pandas has them; large integers beside missing ones stay what they are."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for number, column in enumerate(batch.columns):
-        if column.null_count and pa.types.is_integer(column.type) and column.type.bit_width == 64:
-            least, most = pc.min_max(column).values()
-            if (least.as_py() or 0) < -_EXACT or (most.as_py() or 0) > _EXACT:
-                batch = batch.set_column(number, batch.schema.names[number], column.dictionary_encode())
+    """The rows as pandas has them."""
     return batch.to_pandas(use_threads=False, split_blocks=True, ignore_metadata=True)
 
 

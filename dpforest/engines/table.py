@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpforest import keyed
+from dpforest.frames import check_names
 from dpforest.schema import Schema
 
 __all__ = ["Block", "EngineError", "Found", "Pass", "Read", "Reader", "Table", "TableError", "merge"]
@@ -282,8 +283,5 @@ class Table(ABC):
 
 
 def missing_columns(wanted: Iterable[str], there: Iterable[str], where: str) -> None:
-    """Raise unless all columns are there."""
-    there = list(there)
-    absent = [name for name in wanted if name not in there]
-    if absent:
-        raise TableError(f"{where} has no column {', '.join(map(repr, absent))}; it has {there}")
+    """Raise unless all columns are there, each once."""
+    check_names(wanted, there, where, TableError)

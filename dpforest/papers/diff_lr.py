@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 
 from dpforest.arithmetic import cbrt
-from dpforest.estimators import PrivateEstimator, check_choice
+from dpforest.estimators import PrivateEstimator, check_choice, check_number
 from dpforest.linear import (
     REPAIRS,
     LinearModel,
@@ -94,7 +93,7 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
     Attributes
     ----------
     linear_ : LinearModel
-    schema_, ledger_, guarantee_, n_features_in_, feature_names_in_
+    schema_, n_bins_, ledger_, guarantee_, n_features_in_, feature_names_in_
 
     Guarantee
     ---------
@@ -114,7 +113,7 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
 
     def __init__(
         self, *, epsilon=1.0, schema=None, split="auto", fit_intercept="auto", repair="auto", ridge="auto",
-        clip="auto", n_bins=255, relation="add-remove", variant="proved", source="seeded", random_state=None,
+        clip="auto", n_bins="auto", relation="add-remove", variant="proved", source="seeded", random_state=None,
         n_jobs=None,
     ):  # fmt: skip
         self.epsilon = epsilon
@@ -135,7 +134,7 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
         published = self.variant == "published"
         intercept = self._option("fit_intercept")
         coding = "centred" if intercept and not published else "unit"
-        design = Design.of(schema, self.n_bins, coding, intercept)
+        design = Design.of(schema, self._bins(schema), coding, intercept)
         rates = self._rates(design, epsilon)
         noisy = design.scaled(sum(curator.sum_products(design, part) for part in rates))
         second = rates[-1].product  # the weight of all second-degree sums of two columns
@@ -206,6 +205,5 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
         for name in ("fit_intercept", "clip"):
             check_choice(getattr(self, name), name, ("auto", True, False))
         check_choice(self.repair, "repair", ("auto", *REPAIRS))
-        number = isinstance(self.ridge, Real) and not isinstance(self.ridge, bool)
-        if self.ridge != "auto" and not (number and 0 <= self.ridge < math.inf):
-            raise ValueError(f"ridge must be 'auto' or a number, at least 0, of noise deviations, not {self.ridge!r}")
+        if not (isinstance(self.ridge, str) and self.ridge == "auto"):
+            check_number(self.ridge, "ridge", 0, 1e100, "'auto' or a number, at least 0, of noise deviations")

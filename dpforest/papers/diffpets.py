@@ -202,7 +202,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
 
     Attributes
     ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_
+    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------
@@ -324,7 +324,7 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
 
     Attributes
     ----------
-    forest_, ledger_, guarantee_, n_features_in_, feature_names_in_, schema_
+    forest_, ledger_, guarantee_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------

@@ -96,7 +96,7 @@ class DiffPRFClassifier(PrivateForestClassifier):
 
     Attributes
     ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_
+    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------

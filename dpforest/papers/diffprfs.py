@@ -89,7 +89,7 @@ class DiffPRFsClassifier(PrivateForestClassifier):
 
     Attributes
     ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_
+    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------

@@ -102,7 +102,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
 
     Attributes
     ----------
-    boosted_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_
+    boosted_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------

@@ -91,7 +91,7 @@ class EDPRFClassifier(PrivateForestClassifier):
     ledger_ : Ledger
         Every charge; ``ledger_.leaks`` is empty iff nothing was read unpaid.
     guarantee_ : Guarantee
-    classes_, n_features_in_, feature_names_in_, schema_
+    classes_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 
-from dpforest.estimators import PrivateEstimator, check_choice, check_share
+from dpforest.estimators import PrivateEstimator, check_choice, check_number, check_share
 from dpforest.linear import (
     REPAIRS,
     LinearClassifier,
@@ -53,12 +52,12 @@ class _FunctionalMechanism(PrivateEstimator):
         if published:
             # one model for a target or for two classes; else one against the rest, each with a share of the budget
             classes = range(schema.n_classes) if schema.n_classes > 2 else [None]
-            designs = [Design.of(schema, self.n_bins, coding, intercept, positive) for positive in classes]
+            designs = [Design.of(schema, self._bins(schema), coding, intercept, positive) for positive in classes]
             fits = [self._as_published(curator, design, epsilon / len(designs)) for design in designs]
             slopes, heights = (np.concatenate(parts) for parts in zip(*fits, strict=True))
         else:
             fit = self._centred if intercept else self._through_zero
-            slopes, heights = fit(curator, Design.of(schema, self.n_bins, coding, intercept), schema, epsilon)
+            slopes, heights = fit(curator, Design.of(schema, self._bins(schema), coding, intercept), schema, epsilon)
         return LinearModel(coding, "logit" if self._LOGISTIC else "identity", self._clips(), heights, slopes)
 
     @claim("pub-functional-mechanism", "pub-functional-redraw")
@@ -112,7 +111,7 @@ class _FunctionalMechanism(PrivateEstimator):
     def _margin(self, curator, schema, epsilon):
         """The number of records, and the mean of each target on the scale of [-1, 1]."""
         masses = self.relation != REPLACE_ONE or schema.n_classes > 2
-        design = Design.margin(schema, self.n_bins, masses)
+        design = Design.margin(schema, self._bins(schema), masses)
         weights = Weights(mean=1.0)
         noisy = curator.sum_products(design, weights.scaled(epsilon / design.loss(weights, self.relation)))
         sums = design.scaled(noisy)[0, design.targets]
@@ -154,8 +153,8 @@ class _FunctionalMechanism(PrivateEstimator):
         check_choice(self.fit_intercept, "fit_intercept", ("auto", True, False))
         published = self.variant == "published"
         check_choice(self.repair, "repair", ("auto", *REPAIRS, *(["redraw"] if published else [])))
-        if self.ridge != "auto" and not (_is_number(self.ridge) and 0 <= self.ridge < math.inf):
-            raise ValueError(f"ridge must be 'auto' or a number, at least 0, of noise deviations, not {self.ridge!r}")
+        if not (isinstance(self.ridge, str) and self.ridge == "auto"):
+            check_number(self.ridge, "ridge", 0, 1e100, "'auto' or a number, at least 0, of noise deviations")
         check_share(self.mean_share, "mean_share")
 
 
@@ -184,8 +183,8 @@ class FunctionalMechanismRegressor(_FunctionalMechanism, LinearRegressor):
         intercept uses it.
     clip : {"auto", True, False}
         Whether predictions stay within the declared range of the target.  Auto is by variant.
-    n_bins : int
-        Public grid of each numeric feature, at most 255 (254 beside a bin for missing values).
+    n_bins : {"auto"} or int
+        Public grid of each numeric feature, at most 255 (254 beside a bin for missing values), which is what auto is.
     relation : {"add-remove", "replace-one"}
     variant : {"proved", "published"}
         ``"published"``: no intercept, every coefficient of the objective with noise of scale ``2 (d + 1)^2 / epsilon``,
@@ -199,7 +198,7 @@ class FunctionalMechanismRegressor(_FunctionalMechanism, LinearRegressor):
     Attributes
     ----------
     linear_ : LinearModel
-    schema_, ledger_, guarantee_, n_features_in_, feature_names_in_
+    schema_, n_bins_, ledger_, guarantee_, n_features_in_, feature_names_in_
 
     Guarantee
     ---------
@@ -214,7 +213,7 @@ class FunctionalMechanismRegressor(_FunctionalMechanism, LinearRegressor):
 
     def __init__(
         self, *, epsilon=1.0, schema=None, fit_intercept="auto", repair="auto", ridge="auto", mean_share=0.25,
-        clip="auto", n_bins=255, relation="add-remove", variant="proved", source="seeded", random_state=None,
+        clip="auto", n_bins="auto", relation="add-remove", variant="proved", source="seeded", random_state=None,
         n_jobs=None,
     ):  # fmt: skip
         self.epsilon = epsilon
@@ -254,7 +253,7 @@ class FunctionalMechanismClassifier(_FunctionalMechanism, LinearClassifier):
     Attributes
     ----------
     linear_ : LinearModel
-    classes_, schema_, ledger_, guarantee_, n_features_in_, feature_names_in_
+    classes_, schema_, n_bins_, ledger_, guarantee_, n_features_in_, feature_names_in_
 
     Guarantee
     ---------
@@ -269,7 +268,7 @@ class FunctionalMechanismClassifier(_FunctionalMechanism, LinearClassifier):
 
     def __init__(
         self, *, epsilon=1.0, schema=None, fit_intercept="auto", repair="auto", ridge="auto", mean_share=0.25,
-        n_bins=255, relation="add-remove", variant="proved", source="seeded", random_state=None, n_jobs=None,
+        n_bins="auto", relation="add-remove", variant="proved", source="seeded", random_state=None, n_jobs=None,
     ):  # fmt: skip
         self.epsilon = epsilon
         self.schema = schema
@@ -283,7 +282,3 @@ class FunctionalMechanismClassifier(_FunctionalMechanism, LinearClassifier):
         self.source = source
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-
-def _is_number(value) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)

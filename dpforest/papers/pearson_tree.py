@@ -7,7 +7,6 @@ holds.
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -101,7 +100,7 @@ class PearsonTreeClassifier(PrivateForestClassifier):
 
     Attributes
     ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_
+    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------
@@ -295,7 +294,7 @@ class PearsonTreeClassifier(PrivateForestClassifier):
         super()._check_parameters()
         check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
         check_count(self.max_nodes, "max_nodes")
-        if isinstance(self.n_parts, Integral) or self.n_parts != "auto":
+        if not (isinstance(self.n_parts, str) and self.n_parts == "auto"):
             check_count(self.n_parts, "n_parts", most=CODES)
         check_choice(self.criterion, "criterion", CRITERIA)
         check_choice(self.selection, "selection", ("auto", "argmax", *SELECTIONS))

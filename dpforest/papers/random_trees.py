@@ -147,7 +147,7 @@ class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
 
     Attributes
     ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_
+    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------
@@ -179,7 +179,7 @@ class RandomTreesRegressor(_RandomTrees, PrivateForestRegressor):
 
     Attributes
     ----------
-    forest_, ledger_, guarantee_, n_features_in_, feature_names_in_, schema_
+    forest_, ledger_, guarantee_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------

@@ -7,10 +7,17 @@ from dpforest.privacy.composition import bootstrap, equal_split, parallel, poiss
 from dpforest.privacy.ledger import KINDS, Ledger
 from dpforest.privacy.vocabulary import (
     ADD_REMOVE,
+    ASSUMPTIONS,
     HISTOGRAM_SENSITIVITY,
     NON_PRIVATE,
+    NOT_COVERED,
     RELATIONS,
     REPLACE_ONE,
+    SECURE,
+    SEEDED,
+    SOURCES,
+    UNIT,
+    UNKNOWN,
     Guarantee,
     Leak,
     OutOfSchemaWarning,
@@ -21,7 +28,8 @@ from dpforest.privacy.vocabulary import (
 )
 
 __all__ = [
-    "ADD_REMOVE", "HISTOGRAM_SENSITIVITY", "KINDS", "NON_PRIVATE", "RELATIONS", "REPLACE_ONE", "Guarantee", "Leak",
-    "Ledger", "OutOfSchemaWarning", "UnprovenPrivacyWarning", "bootstrap", "check_epsilon", "check_relation", "claim",
+    "ADD_REMOVE", "ASSUMPTIONS", "HISTOGRAM_SENSITIVITY", "KINDS", "NON_PRIVATE", "NOT_COVERED", "RELATIONS",
+    "REPLACE_ONE", "SECURE", "SEEDED", "SOURCES", "UNIT", "UNKNOWN", "Guarantee", "Leak", "Ledger",
+    "OutOfSchemaWarning", "UnprovenPrivacyWarning", "bootstrap", "check_epsilon", "check_relation", "claim",
     "equal_split", "parallel", "poisson_bootstrap", "sequential",
 ]  # fmt: skip

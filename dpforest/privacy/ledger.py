@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dpforest.privacy.composition import bootstrap, equal_split, poisson_bootstrap
-from dpforest.privacy.vocabulary import ADD_REMOVE, RELATIONS, REPLACE_ONE, Leak, check_relation, claim
+from dpforest.privacy.vocabulary import ADD_REMOVE, RELATIONS, REPLACE_ONE, UNIT, Guarantee, Leak, check_relation, claim
 
 __all__ = ["KINDS", "Ledger"]
 
@@ -32,7 +32,7 @@ class _Charge:
 
 
 @claim("thm-path")
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Ledger:
     """Every charge against the data in one run, as a tree of scopes; its total is path-wise.
 
@@ -48,14 +48,17 @@ class Ledger:
         The relation that :attr:`epsilon` speaks of; both are kept, see :meth:`total`.
     leaks : list of Leak
         Unpaid reads; empty iff nothing was read unpaid.
+    promise : Guarantee or None
+        What the fit promises of every run, once it is done.
     """
 
     relation: str = ADD_REMOVE
     leaks: list[Leak] = field(default_factory=list)
-    _parents: list[np.ndarray] = field(default_factory=lambda: [np.array([-1])], repr=False)
-    _kinds: list[str] = field(default_factory=lambda: ["sequential"], repr=False)
-    _labels: list[str] = field(default_factory=lambda: ["model"], repr=False)
-    _charges: list[_Charge] = field(default_factory=list, repr=False)
+    promise: Guarantee | None = None
+    _parents: list[np.ndarray] = field(default_factory=lambda: [np.array([-1])])
+    _kinds: list[str] = field(default_factory=lambda: ["sequential"])
+    _labels: list[str] = field(default_factory=lambda: ["model"])
+    _charges: list[_Charge] = field(default_factory=list)
     _size: int = 1
 
     def __post_init__(self):
@@ -90,6 +93,11 @@ class Ledger:
         """Record an unpaid read.  The same leak is kept once, however many nodes it happens in."""
         if (entry := Leak(what, where)) not in self.leaks:
             self.leaks.append(entry)
+
+    @property
+    def kinds(self) -> set[str]:
+        """How scopes of this run compose: those of ``KINDS`` that it has."""
+        return set(self._kinds)
 
     @property
     def epsilon(self) -> float:
@@ -131,6 +139,11 @@ class Ledger:
             depth[start : start + len(block)] = depth[block] + 1
             start += len(block)
         return depth
+
+    def __repr__(self) -> str:
+        spent = f"{self.epsilon:.6g} spent under {self.relation}, for {UNIT}, on {len(self._charges)} queries"
+        leaks = "; ".join(f"leak: {leak}" for leak in self.leaks) or "no leaks"
+        return f"<Ledger: {spent}; {leaks}" + (">" if self.promise is None else f"; of {self.promise!r}>")
 
     def __str__(self) -> str:
         lines = [f"Ledger ({self.relation}): epsilon = {self.epsilon:.6g}"]

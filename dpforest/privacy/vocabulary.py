@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 
 __all__ = [
-    "ADD_REMOVE", "HISTOGRAM_SENSITIVITY", "NON_PRIVATE", "RELATIONS", "REPLACE_ONE", "Guarantee", "Leak",
-    "OutOfSchemaWarning", "UnprovenPrivacyWarning", "check_epsilon", "check_relation", "claim",
+    "ADD_REMOVE", "ASSUMPTIONS", "HISTOGRAM_SENSITIVITY", "NON_PRIVATE", "NOT_COVERED", "RELATIONS", "REPLACE_ONE",
+    "SECURE", "SEEDED", "SOURCES", "UNIT", "UNKNOWN", "Guarantee", "Leak", "OutOfSchemaWarning",
+    "UnprovenPrivacyWarning", "check_epsilon", "check_relation", "claim",
 ]  # fmt: skip
 
 ADD_REMOVE = "add-remove"
@@ -49,7 +50,7 @@ def claim(*ids: str) -> Callable:
 @claim("def-neighbours")
 def check_relation(relation: str) -> str:
     """``relation`` itself if it is one of ``RELATIONS``; else an error that lists them."""
-    if relation not in RELATIONS:
+    if not isinstance(relation, str) or relation not in RELATIONS:
         raise ValueError(f"relation must be one of {RELATIONS}, not {relation!r}")
     return relation
 
@@ -65,13 +66,17 @@ def check_epsilon(epsilon, name: str = "epsilon") -> float:
         raise ValueError(f"{name} must be a positive number, or 'non-private' to turn privacy off, not {epsilon!r}")
     if not isinstance(epsilon, Real) or isinstance(epsilon, bool):
         raise TypeError(f"{name} must be a positive number, not {type(epsilon).__name__}")
-    if math.isinf(epsilon):
+    try:
+        number = float(epsilon)
+    except OverflowError:  # an int or a fraction beyond the largest double
+        number = 1e300
+    if math.isinf(number):
         raise ValueError(f"{name} is infinite: write {name}='non-private' if you mean to turn privacy off")
-    if not float(epsilon) > 0:  # also refuses NaN
+    if not number > 0:  # also refuses NaN
         raise ValueError(f"{name} must be positive, not {epsilon!r}")
-    if not 1e-9 <= float(epsilon) <= 1e6:
+    if not 1e-9 <= number <= 1e6:
         raise ValueError(f"{name} must lie between 1e-9 and 1e6, or be 'non-private', not {epsilon!r}")
-    return float(epsilon)
+    return number
 
 
 @dataclass(frozen=True)
@@ -85,38 +90,131 @@ class Leak:
         return f"{self.what} ({self.where})"
 
 
+#: Whom a guarantee speaks of.
+UNIT = "one row"
+#: Where the random bits of a fit came from: a generator that a seed starts, the operating system, or nobody knows.
+SEEDED, SECURE, UNKNOWN = SOURCES = "seeded", "secure", "unknown"
+#: On what a proof may rest, and how that is said.
+ASSUMPTIONS = {"SipHash": "the pseudo-randomness of SipHash"}
+#: What no guarantee of one model speaks of.
+NOT_COVERED = ("tuning", "test scores", "warnings and errors", "the choice of the schema")
+_SOURCES = {
+    SEEDED: "seeded, not for release",
+    SECURE: "secure: the operating system's entropy",
+    UNKNOWN: "unknown, not for release",
+}
+
+
 @claim("def-privacy")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Guarantee:
-    """What is promised about a released model.
+    """What is promised about a released model; ``str`` says it in a line, ``repr`` in full, ``explain`` on a page.
 
     Attributes
     ----------
     epsilon : float
         The proved loss; ``inf`` where the claim is refuted or privacy was turned off.
     relation : {"add-remove", "replace-one"}
-        Which pairs of data sets are neighbours.
+        Which pairs of data sets are neighbours.  They differ by one row: see :meth:`of_rows`.
     claimed : float or None
         What the paper claims for the published variant; None for the proved one.
     leaks : tuple of Leak
         The unpaid reads that make ``epsilon`` infinite; empty iff there are none.
-    computational : bool
-        Whether it also rests on SipHash, under a key that nobody knows, looking like independent coins: where a table
-        is read in passes and its records are told by their places (:prf:ref:`thm-keyed-assignment`).
+    variant : {"proved", "published"}
+    source : {"seeded", "secure", "unknown"}
+        Where the random bits came from.  The proof speaks of bits that nobody can know: whoever has or finds the seed
+        can subtract the noise.  A file that does not say it is of unknown source.
+    version : str or None
+        Of this library, when the model was fitted.
+    rests_on : tuple of str
+        Of ``ASSUMPTIONS``, what the proof of this fit takes for granted beyond the bits: ``"SipHash"`` where it
+        wants independent coins for the records, and they were computed by a hash under a drawn key.
     """
 
     epsilon: float
     relation: str
     claimed: float | None = None
     leaks: tuple[Leak, ...] = ()
-    computational: bool = False
+    variant: str = "proved"
+    source: str = UNKNOWN
+    version: str | None = None
+    rests_on: tuple[str, ...] = ()
+
+    def of_rows(self, rows: int) -> float:
+        """What is promised to a person of so many rows: that many times ``epsilon``, for so many steps lead there."""
+        return rows * self.epsilon
 
     def __str__(self) -> str:
-        text = f"{self.epsilon:.6g}-differentially private under {self.relation}"
-        if self.computational:
-            text += ", up to the pseudo-randomness of SipHash"
+        finer = self.rests_on if self.source == SECURE else ()  # what is not for release rests on worse
+        text = replace(self, rests_on=finer)._promise()
+        if self.source != SECURE and not math.isinf(self.epsilon):
+            text += f"; {'source ' * (self.source == UNKNOWN)}{_SOURCES[self.source]}"
+        return text + "".join(f"\n  leak: {leak}" for leak in self.leaks)
+
+    def __repr__(self) -> str:
+        leaks = "".join(f"; leak: {leak}" for leak in self.leaks)
+        return (
+            f"<Guarantee: {self._promise()}{leaks}; a person of k rows: k times that; variant: {self.variant}; source: "
+            f"{_SOURCES[self.source]}; dpforest {self.version or 'of unknown version'}; "
+            f"not covered: {', '.join(NOT_COVERED)}>"
+        )
+
+    def explain(self) -> str:
+        """All of it on a page, in plain words."""
+        finite = not math.isinf(self.epsilon)
+        page = [_sentence(self._promise())]
+        if finite:
+            neighbours = "with or without it" if self.relation == ADD_REMOVE else "with it or with another in its place"
+            factor = f"e^{self.epsilon:.6g}"
+            page.append(
+                f"What that means. Take any one row, and the data {neighbours}: whatever this model turned out to be, "
+                f"it was at most {factor} times as likely with the one as with the other. What is computed from the "
+                "model, by whomever, costs nothing more."
+            )
+            page.append(
+                f"For whom. The unit is {UNIT}. A person of k rows is promised k times as much: {self.of_rows(2):.6g} "
+                f"for two, {self.of_rows(10):.6g} for ten. Another model or number from the same rows adds its loss."
+            )
+        page += [f"Read unpaid. {_sentence(str(leak))}" for leak in self.leaks]
+        if self.variant == "published":
+            page.append("The variant. The paper's algorithm to the letter, which does not always keep what it claims.")
+        else:
+            page.append("The variant. The one that is proved in the book.")
+        page.append({
+            SEEDED: "The randomness. Seeded: this model is for research and not for release. Whoever has the seed, or "
+            "finds it by trying, can subtract the noise, and then nothing above holds. Fit with source='secure' for a "
+            "release.",
+            SECURE: "The randomness. Secure: it came from the operating system's entropy and was not kept; the promise "
+            "is as good as that.",
+            UNKNOWN: "The randomness. Unknown: the file does not say where it came from. If it was seeded, whoever "
+            "has or finds the seed can subtract the noise: do not release this model.",
+        }[self.source])  # fmt: skip
+        if self.rests_on:
+            page.append(
+                "On what it rests. The coins that say which row goes to which tree were computed by a hash under a "
+                "random key, so the promise holds up to "
+                f"{_joined(self.rests_on)}: against whoever cannot tell it from a random function."
+            )
+        page.append(
+            f"What is not covered. {_sentence(', '.join(NOT_COVERED))} That is: settings that were chosen by what they "
+            "did to these rows, numbers measured on rows that are not public, what the fit said on the way, bounds and "
+            "categories that were taken from the rows; and how long the fit took."
+        )
+        page.append(f"Made by dpforest {self.version or 'of unknown version'}.")
+        return "\n\n".join(page)
+
+    def _promise(self) -> str:
+        text = f"{self.epsilon:.6g}-differentially private under {self.relation}, for {UNIT}"
         if math.isinf(self.epsilon):
             text = f"not differentially private under {self.relation} for any finite epsilon"
-        if self.claimed is not None:
-            text += f" (the paper claims {self.claimed:.6g})"
-        return text + "".join(f"\n  leak: {leak}" for leak in self.leaks)
+        elif self.rests_on:
+            text += f", up to {_joined(self.rests_on)}"
+        return text if self.claimed is None else f"{text} (the paper claims {self.claimed:.6g})"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _joined(rests_on: tuple[str, ...]) -> str:
+    return " and ".join(ASSUMPTIONS[name] for name in rests_on)

@@ -11,6 +11,7 @@ import numpy as np
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms, scores
 from dpforest.audit.exact.replay import law_of
 from dpforest.estimators import PrivateForestClassifier
+from dpforest.fixed import STEPS, below_best, fixed
 from dpforest.tree import MAX_NODES, Forest, Growth
 from zoo.animal import ADD_REMOVE, EXACT, GREY_BOX, REPLACE_ONE, Animal, geometric
 
@@ -21,9 +22,9 @@ ONE, TWO = (Schema(categorical={name: [0, 1] for name in names}, classes=[0, 1])
 
 
 #: The number of votes, with half of its range declared.
-HALVED = replace(scores.majority, _range=lambda n: (0.5, 1.0))
+HALVED = replace(scores.majority, _exact_range=lambda n: (0.5, 1.0))
 #: The number of votes, with the range that it has under add-remove declared for replace-one too.
-ONE_SIDED = replace(scores.majority, _range=lambda n: (1.0, 1.0))
+ONE_SIDED = replace(scores.majority, _exact_range=lambda n: (1.0, 1.0))
 
 
 class Sapling(PrivateForestClassifier):
@@ -109,7 +110,8 @@ class TakesTheBest(Sapling):
     def _choose(self, growth, curator, nodes, epsilon, chance):
         histograms = curator._histograms(growth, nodes.nodes, nodes.unused)
         curator._ledger.charge(nodes.scopes, epsilon, epsilon, "choose a feature by majority", "permute-and-flip")
-        return curator._feature_scores(histograms, nodes.unused, scores.majority).argmax(axis=1)
+        utility = curator._feature_scores(histograms, nodes.unused, scores.majority)
+        return below_best(utility, nodes.unused).argmax(axis=1)
 
 
 class SaysTheMajority(Sapling):
@@ -166,9 +168,11 @@ class OneSidedUnderReplaceOne(Sapling):
     """Draws labels at the rate that add-remove allows."""
 
     def _label(self, growth, curator, leaves, epsilon):
+        counts = curator._class_counts(growth, leaves.nodes)
         return curator._select(
-            leaves.scopes, curator._class_counts(growth, leaves.nodes).astype(float), np.full(len(leaves), epsilon),
-            ONE_SIDED, math.inf, "choose the label of a leaf", "permute-and-flip",
+            leaves.scopes, below_best(fixed(counts), np.ones(counts.shape, dtype=bool)),
+            np.full(len(leaves), epsilon / STEPS), ONE_SIDED, math.inf, "choose the label of a leaf",
+            "permute-and-flip",
         )  # fmt: skip
 
 
@@ -209,7 +213,7 @@ class ForgetsToCharge(Sapling):
     def _choose(self, growth, curator, nodes, epsilon, chance):
         histograms = curator._histograms(growth, nodes.nodes, nodes.unused)
         utility = curator._feature_scores(histograms, nodes.unused, scores.majority)
-        return mechanisms.permute_and_flip(utility, epsilon, chance)
+        return mechanisms.permute_and_flip(below_best(utility, nodes.unused), epsilon / STEPS, chance)
 
     def _branch(self, epsilon, depth):
         return epsilon

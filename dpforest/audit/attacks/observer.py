@@ -127,7 +127,7 @@ class Observer:
         noise = leaf_noise(model) if noise is None else noise
         if np.ndim(noise.rate) and np.shape(noise.rate) != (forest.n_nodes,):
             raise ValueError(f"the noise has {np.size(noise.rate)} rates for the {forest.n_nodes} nodes of the forest")
-        sizes = (*schema.cardinalities(model.n_bins).tolist(), schema.n_classes)
+        sizes = (*schema.cardinalities(model.n_bins_).tolist(), schema.n_classes)
         if (n := math.prod(sizes)) > max_records:
             raise ValueError(
                 f"the schema allows {n} records, more than max_records = {max_records}: an attack that weighs every "
@@ -169,7 +169,8 @@ def as_records(model, X, y) -> np.ndarray:
     schema = getattr(model, "schema_", None) or getattr(model, "schema", None)
     if not isinstance(schema, Schema):
         raise TypeError(f"records are encoded by a schema, and {type(model).__name__} has none")
-    codes = schema.encode(X, model.n_bins).codes
+    n_bins = model.n_bins_ if hasattr(model, "n_bins_") else model._bins(schema)
+    codes = schema.encode(X, n_bins).codes
     labels = schema.encode_labels(y)
     if len(labels) != codes.shape[1]:
         raise ValueError(f"X has {codes.shape[1]} rows, y has {len(labels)}")

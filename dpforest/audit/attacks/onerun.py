@@ -171,7 +171,7 @@ def one_run(
     schema = estimator._public_schema(None, None)
     estimator._check_parameters()
     rng = np.random.default_rng(random_state)
-    sizes = schema.cardinalities(estimator.n_bins).tolist()
+    sizes = schema.cardinalities(estimator._bins(schema)).tolist()
     if (n_cells := math.prod(sizes)) < n_canaries:
         raise ValueError(
             f"{n_canaries} canaries need cells of their own, and the schema has {n_cells}: lower n_canaries, or "

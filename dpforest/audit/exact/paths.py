@@ -91,7 +91,7 @@ class _Universe:
             raise ValueError("path by path is for classifiers: replay a regressor with exact_audit")
         estimator._check_parameters()
         self.estimator, self.n_max, self.relation = estimator, n_max, estimator.relation
-        self.cardinalities = self.schema.cardinalities(estimator.n_bins)
+        self.cardinalities = self.schema.cardinalities(estimator._bins(self.schema))
         kinds = math.prod(self.cardinalities.tolist()) * self.schema.n_classes
         self.size = check_size(kinds, n_max, max_states, "max_states", "or raise max_states")
         if (self.cardinalities < 2).any():

@@ -193,7 +193,7 @@ def exact_audit(
     check_count(n_max, "n_max")
     schema = estimator._public_schema(None, None)
     estimator._check_parameters()
-    every = _every(schema, estimator.n_bins, n_max, max_datasets, targets)
+    every = _every(schema, estimator._bins(schema), n_max, max_datasets, targets)
     pairs = list(neighbours(every, estimator.relation))
     return audit_pairs(estimator, every, pairs, law=law, view=view, base=base, progress=progress)
 

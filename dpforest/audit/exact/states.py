@@ -118,7 +118,7 @@ def explore(
     ``progress`` is told how many states of the root have been run.
     """
     nodes: dict[Path, Node] = {}
-    cardinalities = schema.cardinalities(estimator.n_bins)
+    cardinalities = schema.cardinalities(estimator._bins(schema))
 
     def visit(path: Path) -> None:
         node = nodes[path] = Node(path, cardinalities, schema.n_classes, n_max)

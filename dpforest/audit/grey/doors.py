@@ -30,9 +30,7 @@ class Roaming(Seeded):
         chosen = super().select(kind, law, scores, rate)
         strays = np.flatnonzero(self._rng.random(len(scores)) * len(scores) < _STRAYS)
         possible = np.asarray(law(scores, rate))[strays] > 0
-        place = np.cumsum(possible, axis=1)
-        taken = self._below(place[:, -1].astype(np.uint64), self._words(len(strays)))
-        chosen[strays] = (place <= taken[:, None]).sum(axis=1)
+        chosen[strays] = self._one_of(possible, self._words(len(strays)))
         return chosen
 
     def two_sided_geometric(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:

@@ -245,7 +245,7 @@ def _usual_pairs(estimator, n_max: int, max_pairs: int, rng: np.random.Generator
     """The traps, in codes and in tables, and pairs in bulk, encoded; none larger than the learner's own public cap."""
     estimator._check_parameters()
     schema, cap = estimator._public_schema(None, None), getattr(estimator, "n_max", math.inf)
-    universe = schema.cardinalities(estimator.n_bins).tolist(), answers(schema), estimator.relation
+    universe = schema.cardinalities(estimator._bins(schema)).tolist(), answers(schema), estimator.relation
 
     def encoded(pairs):
         small = [

@@ -76,10 +76,10 @@ class Fits:
         self.epsilon = check_epsilon(estimator.epsilon)
         self.n_trees = int(getattr(estimator, "n_estimators", 1))
         self.rows = partial(
-            signatures, schema=self.schema, n_bins=estimator.n_bins, depth=depth, labels=labels, masks=masks
+            signatures, schema=self.schema, n_bins=estimator._bins(self.schema), depth=depth, labels=labels, masks=masks
         )
         self._depth = depth
-        self._cardinalities = self.schema.cardinalities(estimator.n_bins).tolist()
+        self._cardinalities = self.schema.cardinalities(estimator._bins(self.schema)).tolist()
         self._rows: dict[Written, np.ndarray] = {}
 
     def __call__(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray | list[Written]:

@@ -112,7 +112,7 @@ class _Universe:
     def __init__(self, kind: Learner, estimator: PrivateEstimator):
         self.kind, self.estimator = kind, estimator
         self.schema = estimator._public_schema(None, None)
-        self.cardinalities = self.schema.cardinalities(estimator.n_bins).tolist()
+        self.cardinalities = self.schema.cardinalities(estimator._bins(self.schema)).tolist()
         last = answers(self.schema)
         self.record_kinds = math.prod(self.cardinalities) * len(last)
         one_tree = estimator.get_params().get("n_estimators") == 1

@@ -22,7 +22,9 @@ from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.report.subjects import Scale, best_bound
 from dpforest.audit.search.pairs import Pair
 from dpforest.chance import Seeded
+from dpforest.fixed import STEPS, below_best
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, check_relation
+from dpforest.schema import TARGET_LEVELS
 from dpforest.scores import Score
 
 __all__ = ["CAP", "Counts", "Selection", "TextbookLaplace", "universe"]
@@ -94,7 +96,7 @@ class Selection:
         self.mechanism, self.score, self.relation, self.epsilon = mechanism, score, check_relation(relation), epsilon
         self.kinds, self.add, self.candidates = universe(score)
         self.cap = CAP if score.needs_cap else math.inf
-        self.rate = epsilon / score.range(relation, self.cap)
+        self.rate = epsilon / (score.exact_range(relation, self.cap) * STEPS)
         self._law = {
             "exponential": mechanisms.exponential_law,
             "permute-and-flip": mechanisms.permute_and_flip_law,
@@ -102,9 +104,16 @@ class Selection:
         self._best = cache(self._search)
 
     def utilities(self, dataset: Dataset) -> np.ndarray:
-        """Score of each candidate."""
+        """How many steps each candidate is behind the best."""
         times = Counter(dataset)
-        return self.score(np.tensordot([times[kind] for kind in self.kinds], self.add, 1))
+        return self._behind(np.tensordot([times[kind] for kind in self.kinds], self.add, 1)[None])[0]
+
+    def _behind(self, tables: np.ndarray) -> np.ndarray:
+        """What a selection sees of these tables, (n, candidates): exact scores, as in a learner."""
+        if self.score.n_moments:  # of targets in [0, 1]
+            tables = tables * float(TARGET_LEVELS) ** np.arange(tables.shape[-1])
+        values = self.score.exact(np.rint(tables).astype(np.int64))
+        return below_best(values, np.ones(values.shape[1:], dtype=bool))
 
     def law(self, dataset: Dataset) -> Law:
         """Probability of each candidate."""
@@ -140,7 +149,7 @@ class Selection:
         crowds = [(kind, size) for kind, size in crowds if size + every.n_max <= self.cap]
         worst = telling = (-math.inf, (), ())
         for kind, size in crowds:
-            laws = self._law(self.score(tables + size * self.add[kind]), self.rate)
+            laws = self._law(self._behind(tables + size * self.add[kind]), self.rate)
             logs = log(laws)
             gap = logs[one] - logs[other]
             losses = np.abs(gap).max(axis=1)

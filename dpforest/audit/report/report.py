@@ -26,6 +26,7 @@ import sklearn
 from tqdm import tqdm
 
 import dpforest
+from dpforest import storage
 from dpforest.audit.exact.laws import answers
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit, greybox
@@ -96,7 +97,7 @@ class Report:
             If the file is not one, or not finished.
         """
         try:
-            found = json.loads(Path(path).read_text())
+            found = storage.read_json(path)
             report = cls(
                 [_read(row) for row in found["rows"]], {word: found[word] for word in ("versions", "code", "settings")}
             )
@@ -181,15 +182,15 @@ def look(
     pairs = subject.pairs(scale)
     if layer == STATISTICAL:
         return empirical(
-            subject.sample, pairs, subject.claim, n=scale.n, confidence=confidence, random_state=rng,
-            relation=subject.relation, law=subject.law, features=subject.features,
+            subject.sample, pairs[: scale.most_pairs()], subject.claim, n=scale.n, confidence=confidence,
+            random_state=rng, relation=subject.relation, law=subject.law, features=subject.features,
             events=scale.events, progress=progress,
         )  # fmt: skip
     estimator = subject.estimator
     assert estimator is not None  # else it was refused
     schema = estimator._public_schema(None, None)
     cap = getattr(estimator, "n_max", math.inf)  # more records than the schema's owner promises are refused
-    known = traps(schema.cardinalities(estimator.n_bins).tolist(), answers(schema), subject.relation)
+    known = traps(schema.cardinalities(estimator._bins(schema)).tolist(), answers(schema), subject.relation)
     known = [pair for pair in known if max(len(pair.one), len(pair.other)) <= cap]
     few = known[:: max(1, math.ceil(len(known) / max(1, scale.traps)))] if scale.traps else []
     return greybox(estimator, pairs + few, runs=scale.runs, random_state=rng, progress=progress)
@@ -284,7 +285,7 @@ def _resume(path, made: dict[str, Any]) -> dict[str, dict[str, Any]]:
     if path is None or not Path(path).exists():
         return {}
     try:
-        found = json.loads(Path(path).read_text())
+        found = storage.read_json(path)
         same = found["format"] == FORMAT and all(found[word] == made[word] for word in made)
         rows = [_read(row) for row in found["rows"]] if same else []
         return {row["key"]: {word: row[word] for word in (*_STATED, "expected", *_MEASURED)} for row in rows}
@@ -294,9 +295,7 @@ def _resume(path, made: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _write(path: Path, what: dict[str, Any]) -> None:
     """Write JSON, whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(plain(what), indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    storage.write(path, json.dumps(plain(what), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def _read(row: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dpforest.audit.exact.laws import Dataset, Law
 from dpforest.audit.exact.multisets import largest
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.sampling.bounds import wilson
+from dpforest.audit.sampling.empirical import FEWEST
 from dpforest.audit.sampling.events import KINDS
 from dpforest.audit.search.pairs import Pair
 from dpforest.estimators import PrivateEstimator
@@ -41,6 +42,8 @@ class Scale:
     ----------
     n : int
         Draws per side of the statistical test; the choice of pair and event takes as many more.
+    slow : int
+        As many at most of what is drawn one fit at a time, and so fewer pairs; never fewer than refute what is refuted.
     records : int
         Most records of the data sets of an exact audit; fewer where there would be too many data sets, see ``most``.
     tables, states, replays : int
@@ -55,6 +58,7 @@ class Scale:
     """
 
     n: int
+    slow: int
     records: int
     tables: int
     states: int
@@ -68,19 +72,23 @@ class Scale:
         """The same scale with some numbers changed; None changes nothing."""
         return replace(self, **{name: value for name, value in changes.items() if value is not None})
 
+    def most_pairs(self) -> int:
+        """As many pairs as the draws of the statistical test can choose among, in two rounds."""
+        return max(1, self.n // (2 * FEWEST))
+
     def most(self, engine: str, kinds: int) -> int:
         """Most records of which this engine enumerates all data sets, of so many kinds of records; at least one."""
         return max(1, largest(kinds, self.records, getattr(self, engine)))
 
 
 #: For tests and stored notebooks: seconds.
-SMALL = Scale(2_000, 3, 200, 200, 10, (0, 20), 2, 4, ("atoms", "thresholds", "sets"))
+SMALL = Scale(2_000, 120, 3, 200, 200, 10, (0, 20), 2, 4, ("atoms", "thresholds", "sets"))
 #: For the book and ``make audit``.
-FULL = Scale(20_000, 6, 1300, 5000, 50, (0, 20, 60), 4, 24, KINDS)
+FULL = Scale(20_000, 480, 6, 1300, 5000, 50, (0, 20, 60), 4, 24, KINDS)
 SCALES = {"small": SMALL, "full": FULL}
-#: Draws per side, of what is slow to draw.  What is refuted must be caught: published CART-DPsAdaBoost under
-#: replace-one was with 320 in 6 of 6 seeds, with 240 in 4.
-_LEAST, _LEAST_REFUTED = 240, 320
+#: Draws per side that refute what is slow to draw: published CART-DPsAdaBoost under replace-one was caught with 320 in
+#: 6 of 6 seeds, with 240 in 4.
+_REFUTES = 320
 
 
 @dataclass(frozen=True)
@@ -166,7 +174,7 @@ class Subject:
     def scaled(self, scale: Scale) -> Scale:
         """How much is looked at: where much else of its kind is, fewer runs and data sets, and no classifier."""
         if self.slow:
-            scale = scale.but(n=min(scale.n, _LEAST_REFUTED if self.expected else _LEAST))
+            scale = scale.but(n=min(scale.n, max(scale.slow, _REFUTES) if self.expected else scale.slow))
         if not self.spare:
             return scale
         events = tuple(kind for kind in scale.events if kind != "classifier")

@@ -15,6 +15,7 @@ __all__ = ["SIDES", "NamedPair", "Sampler", "check_law", "check_pairs"]
 
 SIDES = ("first", "second")
 _SURE = 1e-12  # the probability below which a coincidence is not one
+_INDEPENDENT = "it must take its randomness from `rng`, or the draws of an audit are not independent"
 
 
 class NamedPair(NamedTuple):
@@ -63,24 +64,30 @@ class Sampler:
                     f"`size` independent draws"
                 )
             if (one != other).any():
+                untouched, seed = self._untouched(), self._seed
+                if untouched and any((self._read(pair, side, size, seed).whole != other).any() for _ in range(8)):
+                    raise ValueError(f"sample draws from elsewhere, and takes nothing from `rng`: {_INDEPENDENT}")
                 return True
             if ((counts / (2 * size)) ** 2).sum() ** size < _SURE:  # how likely two such calls are to agree
-                raise ValueError(
-                    "sample returned the same draws for two different generators: it must take its randomness from "
-                    "`rng`, or the draws of an audit are not independent"
-                )
+                raise ValueError(f"sample returned the same draws for two different generators: {_INDEPENDENT}")
             size *= 2
 
-    def _read(self, pair: NamedPair, side: int, size: int) -> Batch:
+    def _untouched(self) -> bool:
+        """Whether the generator of the last call is as it was: it was not used here, though a copy of it may be."""
+        return self._generator.bit_generator.state == np.random.default_rng(self._seed).bit_generator.state
+
+    def _read(self, pair: NamedPair, side: int, size: int, seed: np.ndarray | None = None) -> Batch:
         source = f"the {SIDES[side]} data set of pair {pair.name}"
         try:
-            raw = self._draw(pair, side, size)
+            raw = self._draw(pair, side, size, seed)
         except Exception as error:
             raise RuntimeError(self._blame(pair, side, size, error)) from error
         return self.reader(raw, size, source)
 
-    def _draw(self, pair: NamedPair, side: int, size: int):
-        return self._sample((pair.one, pair.other)[side], size, np.random.default_rng(self.rng.integers(2**63, size=4)))
+    def _draw(self, pair: NamedPair, side: int, size: int, seed: np.ndarray | None = None):
+        self._seed = self.rng.integers(2**63, size=4) if seed is None else seed
+        self._generator = np.random.default_rng(self._seed)
+        return self._sample((pair.one, pair.other)[side], size, self._generator)
 
     def _blame(self, pair: NamedPair, side: int, size: int, error: Exception) -> str:
         said = f"{type(error).__name__}: {error}"

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["METHODS", "EmpiricalAudit", "empirical"]
 
 METHODS = ("fixed", "sharp", "betting")
-_FEWEST = 20  # draws per side that a pair is looked at with, at least
+FEWEST = 20  # draws per side that a pair is looked at with, at least
 _CHUNK = 100_000  # outputs held at once while testing
 _SURVIVE = 4  # one pair in so many goes on to the next round, until no more than so many are left
 
@@ -218,7 +218,7 @@ def empirical(
     draws: without them it fails, see :prf:ref:`cex-same-draws`.
     """
     claim, confidence = check_claim(claim), check_confidence(confidence)
-    n = check_count(n, "n", _FEWEST)
+    n = check_count(n, "n", FEWEST)
     check_choice(method, "method", METHODS)
     kinds = _check_kinds(events)
     named = check_pairs(pairs, relation)
@@ -264,7 +264,7 @@ def _rounds(pairs: int, n: int) -> list[tuple[int, int]]:
     while numbers[-1] > _SURVIVE:
         numbers.append(math.ceil(numbers[-1] / _SURVIVE))
     before = len(numbers) - 1
-    least = _FEWEST * pairs * (2 * before if before else 1)
+    least = FEWEST * pairs * (2 * before if before else 1)
     if n < least:
         raise ValueError(
             f"n = {n} is too small to choose among {pairs} pairs: raise it to at least {least}, or give fewer pairs"

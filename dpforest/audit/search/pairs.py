@@ -141,7 +141,7 @@ def _encode(estimator, name: str, data) -> tuple[Table, list[tuple]]:
         return _encode_table(estimator, name, data)
     schema = estimator._public_schema(None, None)
     last = schema.n_classes or TARGET_LEVELS + 1
-    limits = [*schema.cardinalities(estimator.n_bins).tolist(), last]
+    limits = [*schema.cardinalities(estimator._bins(schema)).tolist(), last]
     records = []
     for record in data:
         try:

@@ -1,0 +1,113 @@
+"""Files: what is written appears whole or not at all, and what is read is not believed."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import Any, NoReturn
+
+__all__ = ["listed", "parse", "read_json", "table", "write"]
+
+_STALE = 3600.0  # seconds after which a part belongs to nobody who is still writing
+
+
+def write(path, content: bytes | str) -> None:
+    """Write a file so that whoever reads it, whenever, finds the old content or the new one.
+
+    The content goes to a file beside it, from there to the disk, and takes the name in one step.  What fails or is
+    killed leaves the old file; parts that killed writers of the same file left behind are removed.
+
+    Parameters
+    ----------
+    path : path
+        A link is followed.  What is no regular file, such as ``/dev/stdout``, is written to as it is.
+    content : bytes or str
+        Text is written in UTF-8.
+
+    Raises
+    ------
+    OSError
+        The folder is missing or cannot be written, or the disk is full.
+    """
+    path = Path(os.path.realpath(path))
+    content = content.encode() if isinstance(content, str) else content
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    prefix = f".{path.name[:100]}."
+    for left in path.parent.glob(f"{glob.escape(prefix)}*.part"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _STALE:
+                left.unlink()
+    part = path.with_name(f"{prefix}{os.getpid()}-{threading.get_ident()}-{time.time_ns()}.part")
+    try:
+        with part.open("xb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if path.exists():
+            shutil.copymode(path, part)
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def read_json(path) -> Any:
+    """What a JSON file says.
+
+    Raises
+    ------
+    ValueError
+        Naming the file: it is not JSON, or says a name twice, or nests too deep.
+    """
+    try:
+        return parse(Path(path).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+
+
+def parse(text: bytes | str) -> Any:
+    """What JSON says; NaN and infinity, which JSON does not have, and names that stand twice are refused."""
+    try:
+        return json.loads(text, parse_constant=_no_number, object_pairs_hook=_once)
+    except RecursionError:
+        raise ValueError("it nests too deep") from None
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError(f"it says a name twice among {sorted(found)[:8]}")
+    return found
+
+
+def listed(values, name: str, *kinds: type) -> list:
+    """``values`` itself: a list whose entries are of exactly these types, for True is not 1, nor is "1"."""
+    if type(values) is not list or not set(map(type, values)) <= set(kinds):
+        raise ValueError(f"{name} must be a list of {_said(kinds)}")
+    return values
+
+
+def table(values, name: str, *kinds: type) -> list[list]:
+    """``values`` itself: a list of lists of one length, whose entries are of exactly these types."""
+    listed(values, name, list)
+    if len(set(map(len, values))) > 1 or not set(map(type, chain.from_iterable(values))) <= set(kinds):
+        raise ValueError(f"{name} must be a list of equally long lists of {_said(kinds)}")
+    return values
+
+
+def _said(kinds: Iterable[type]) -> str:
+    return " or ".join(f"{kind.__name__}" for kind in kinds)

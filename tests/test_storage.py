@@ -1,0 +1,142 @@
+"""Files appear whole or not at all, and what is read is checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from dpforest import storage
+
+
+def names(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("content", [b"bytes\x00", "text, \u00e9"])
+def test_what_is_written_is_there(tmp_path, content):
+    path = tmp_path / "file"
+    for _ in range(2):
+        storage.write(path, content)
+        assert path.read_bytes() == (content if isinstance(content, bytes) else content.encode())
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
+def test_what_fails_leaves_the_old_file(tmp_path, monkeypatch, step, error):
+    path = tmp_path / "file"
+    storage.write(path, "old")
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(os, step, fail)
+    with pytest.raises(type(error)):
+        storage.write(path, "new")
+    assert (path.read_text(), names(tmp_path)) == ("old", ["file"])
+
+
+def test_what_is_killed_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    storage.write(path, "old")
+    code = (
+        "import os, runpy, signal, sys\n"
+        "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "runpy.run_path(sys.argv[1])['write'](sys.argv[2], 'new')"  # alone: the package takes seconds to import
+    )
+    command = [sys.executable, "-c", code, storage.__file__, str(path)]
+    done = subprocess.run(command, check=False, capture_output=True)
+    assert done.returncode == -9, done.stderr
+    assert path.read_text() == "old"
+    [part] = set(names(tmp_path)) - {"file"}
+    storage.write(path, "newer")
+    assert part in names(tmp_path)  # somebody may still be writing it
+    os.utime(tmp_path / part, (time.time() - 7200,) * 2)
+    storage.write(path, "newest")
+    assert (path.read_text(), names(tmp_path)) == ("newest", ["file"])
+
+
+def test_a_reader_meets_the_old_file_or_the_new_one(tmp_path):
+    path, contents = tmp_path / "file", [letter * 200_000 for letter in "ab"]
+    storage.write(path, contents[0])
+    writers = [
+        threading.Thread(target=lambda content=content: [storage.write(path, content) for _ in range(20)])
+        for content in contents
+    ]
+    for writer in writers:
+        writer.start()
+    seen = set()
+    while any(writer.is_alive() for writer in writers):
+        seen.add(path.read_text())
+    assert seen <= set(contents)
+    assert seen
+    assert names(tmp_path) == ["file"]
+
+
+def test_modes_links_and_devices_stay_what_they_are(tmp_path):
+    path, link = tmp_path / "file", tmp_path / "link"
+    storage.write(path, "old")
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    assert path.stat().st_mode == plain.stat().st_mode
+    path.chmod(0o640)
+    link.symlink_to(path)
+    storage.write(link, "new")
+    assert (path.read_text(), link.is_symlink(), stat.S_IMODE(path.stat().st_mode)) == ("new", True, 0o640)
+    storage.write("/dev/null", "gone")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    with pytest.raises(OSError, match="directory"):
+        storage.write(tmp_path, "nothing")
+    with pytest.raises(FileNotFoundError):
+        storage.write(tmp_path / "none" / "file", "nothing")
+    storage.write(tmp_path / ("n" * 200 + "[*]"), "a long name, which is no pattern")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "Expecting"),
+        ("", "Expecting"),
+        ("[NaN]", "NaN is no number"),
+        ("[-Infinity]", "Infinity is no number"),
+        ('{"a": 1, "a": 2}', "says a name twice"),
+        ("[" * 100_000, "nests too deep"),
+        ('{"a":' * 100_000, "nests too deep"),
+        ("\x80", "decode"),
+    ],
+)
+def test_what_is_no_json_is_refused_by_name(tmp_path, text, said):
+    path = tmp_path / "some.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=rf"some\.json cannot be read: .*{said}"):
+        storage.read_json(path)
+
+
+def test_json_is_read_as_it_was_written(tmp_path):
+    what = {"a": [1, 1.5, "x", True, None], "b": {"c": 2**70}}
+    storage.write(tmp_path / "some.json", json.dumps(what))
+    assert storage.read_json(tmp_path / "some.json") == what
+
+
+ODD = [True, 1.0, "1", None, [], {}]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_lists_are_not_converted(odd):
+    assert storage.listed([1, 2], "it", int) == [1, 2]
+    assert storage.listed([1, 2.5], "it", int, float) == [1, 2.5]
+    assert storage.table([[1], [2]], "it", int) == [[1], [2]]
+    for values in ([1, odd], odd, (1, 2)):
+        if values not in ([],):
+            with pytest.raises(ValueError, match="it must be a list of int"):
+                storage.listed(values, "it", int)
+    for rows in ([[1], [odd]], [[1], [2, 3]], [[1], 2]):
+        with pytest.raises(ValueError, match="it must be a list of"):
+            storage.table(rows, "it", int)

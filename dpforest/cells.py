@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from numbers import Complex, Real
@@ -52,7 +52,9 @@ def said(cell: Any, where: str) -> str | float | None:
         return _double(cell)
     if isinstance(cell, Complex):
         raise ValueError(f"Complex data not supported: {where} holds complex numbers")
-    raise TypeError(f"{where} holds {cell!r}, which is neither a number nor text: turn it into one, or leave it out")
+    raise TypeError(
+        f"{where} holds {cell!r}, which is neither a number nor text: argument must be a string or a number"
+    )
 
 
 def _double(number: Any) -> float | None:
@@ -102,9 +104,11 @@ def numbers(column: Any, where: str) -> np.ndarray:
     TypeError, ValueError
         Where a cell says no number.
     """
-    if (parts := _parts(column)) is not None:
-        which, found = parts
-        return np.append(numbers(found, where).astype(float), np.nan)[which]
+    found = _by_parts(column, lambda part: _numbers(part, where).astype(float), np.nan)
+    return _numbers(column, where) if found is None else found
+
+
+def _numbers(column: Any, where: str) -> np.ndarray:
     array = array_of(column, where)
     if array.dtype.kind == "f":
         return array
@@ -133,15 +137,24 @@ def places(column: Any, known: Mapping[str | float, int], where: str, *, numeral
 
     With ``numerals``, a text that is not known is the number that it writes.
     """
-    if (parts := _parts(column)) is not None:
-        which, found = parts
-        return np.append(places(found, known, where, numerals=numerals), np.int16(-2))[which]
+    found = _by_parts(column, lambda part: _places(part, known, where, numerals), -2)
+    return _places(column, known, where, numerals) if found is None else found
+
+
+def _places(column: Any, known: Mapping[str | float, int], where: str, numerals: bool) -> np.ndarray:
     array = array_of(column, where)
     if array.dtype.kind != "O":
         return _places_of_numbers(array.astype(float), known)
     cells = array.tolist()
     if not {*map(type, cells)} <= _PLAIN:
         cells = [said(cell, where) for cell in cells]
+    elif pandas := sys.modules.get("pandas"):  # it may compare them: these types compare as they should
+        which, different = pandas.factorize(array)
+        return np.append(_places_of_cells(different.tolist(), known, numerals), np.int16(-2)).take(which)
+    return _places_of_cells(cells, known, numerals)
+
+
+def _places_of_cells(cells: list, known: Mapping[str | float, int], numerals: bool) -> np.ndarray:
     found = np.array([known.get(cell, -1) for cell in cells], dtype=np.int16)
     for place in np.flatnonzero(found == -1).tolist():
         cell = cells[place]
@@ -163,25 +176,34 @@ def _places_of_numbers(values: np.ndarray, known: Mapping[str | float, int]) -> 
     return np.where(np.isnan(values), np.int16(-2), table[np.where(there, at, len(numbers))])
 
 
-def _parts(column: Any) -> tuple[np.ndarray, Any] | None:
-    """Of a categorical column, or of pandas' own text: which of its different cells each is, -1 for nothing; and these.
+def _by_parts(column: Any, read: Callable[[Any], np.ndarray], nothing: float) -> np.ndarray | None:
+    """What ``read`` says of a column's different cells, for each row; None where the column does not come in parts."""
+    parts = _parts(column)
+    if parts is None:
+        return None
+    which, found = parts
+    try:
+        table = read(found)
+    except (TypeError, ValueError):  # perhaps of a category that no row has any more
+        used = np.unique(which[which >= 0])
+        part = read(found[used])
+        table = np.zeros(len(found), dtype=part.dtype)
+        table[used] = part
+    return np.append(table, table.dtype.type(nothing)).take(which)  # nothing is part -1: the last entry
 
-    Only cells that occur: the categories of a column are known to rows that are no longer there.
-    """
+
+def _parts(column: Any) -> tuple[np.ndarray, Any] | None:
+    """Which of its different cells each cell of a column is, -1 for nothing, and these; None where that is no gain."""
     pandas = sys.modules.get("pandas")
     dtype = getattr(column, "dtype", None)
-    if pandas is None or isinstance(dtype, (np.dtype, type(None))):
+    if pandas is None or dtype is None:
         return None
+    if isinstance(dtype, pandas.CategoricalDtype):
+        return np.asarray(column.cat.codes), dtype.categories
     if isinstance(dtype, pandas.StringDtype):
         which, found = column.factorize()
         return which, np.asarray(found, dtype=object)
-    if not isinstance(dtype, pandas.CategoricalDtype):
-        return None
-    codes = np.asarray(column.cat.codes if hasattr(column, "cat") else column.codes)
-    used = np.flatnonzero(np.bincount(codes + 1, minlength=len(dtype.categories) + 1)[1:])
-    which = np.full(len(dtype.categories) + 1, -1)
-    which[used] = np.arange(len(used))
-    return which[codes], dtype.categories[used]
+    return None
 
 
 def _is_pandas_na(cell: Any) -> bool:

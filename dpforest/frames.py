@@ -14,6 +14,8 @@ import numpy as np
 
 __all__ = ["Columns", "check_names", "columns_of", "one_column"]
 
+_NUMBERS = {*(f"{kind}{size}" for kind in ("Int", "UInt") for size in (8, 16, 32, 64)), "Float32", "Float64"}
+
 
 class Columns:
     """A table in memory, column by column.
@@ -130,7 +132,7 @@ def _opened(X: Any, name: str, alone: bool = False) -> Any:
 
 def _array(series: Any) -> np.ndarray:
     """A column of narwhals: numbers as such, all else as objects."""
-    if series.dtype.is_integer() or series.dtype.is_float():
+    if str(series.dtype) in _NUMBERS:
         return series.to_numpy()
     cells = np.empty(len(series), dtype=object)
     cells[:] = series.to_list()  # to_numpy puts another value in the place of a missing one of pyarrow's dictionaries

@@ -321,6 +321,9 @@ class Schema:
         strays = grid.look_up(known, values, absent, other, out)
         if strays is None or (strays[0] and name not in self.other) or (strays[1] and self.missing == "error"):
             codes = cells.places(values, known, f"column {name!r}", numerals=True)
+            if codes.min(initial=0) >= 0:
+                out[:] = codes
+                return 0
             unknown, missing = codes == -1, codes == -2
             if missing.any() and self.missing == "error":
                 raise ValueError(f"column {name!r} contains NaN; declare Schema(missing='bin'), or fill it in")

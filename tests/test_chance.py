@@ -320,6 +320,21 @@ def test_as_many_words_whatever_the_processor(sloppy):
     assert source._words(1) == other._words(1)
 
 
+@pytest.mark.parametrize("kind", LAWS)
+@pytest.mark.parametrize("cells", [1, 40])
+def test_selections_that_are_drawn_in_blocks_are_the_same(kind, cells, monkeypatch):
+    rng = np.random.default_rng(3)
+    scores = rng.integers(-9, 1, (50, 7)).astype(float)
+    scores[rng.random(scores.shape) < 0.3] = -np.inf
+    scores[:, 2], rate = -4, rng.choice([0.0, 0.2, np.inf], 50)
+    whole, blocks = Seeded(5), Seeded(5)
+    expected = whole.select(kind, LAWS[kind], scores, rate)
+    assert len(set(expected.tolist())) == 7
+    monkeypatch.setattr("dpforest.chance.exact._CELLS", cells)
+    assert blocks.select(kind, LAWS[kind], scores, rate).tolist() == expected.tolist()
+    assert blocks.integers(1 << 60, 1) == whole.integers(1 << 60, 1)  # no word more, no word less
+
+
 @pytest.mark.claim("lem-lazy-uniform")
 @pytest.mark.parametrize("digits", [41, 62])
 def test_bounds_are_bounds(digits):

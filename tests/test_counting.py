@@ -478,7 +478,7 @@ def test_rows_are_sorted_some_at_a_time(assigned, monkeypatch):
     case = Case(2, n_rows=20_000, n_trees=3, depth=3)
     case.assignment = case.rng.integers(0, 4, case.n_rows) if assigned else None
     expected = recount(case)
-    monkeypatch.setattr(rows, "_BATCH", 1)  # a block
+    monkeypatch.setattr(rows, "_SORTING_BYTES", 1)  # a block
     assert_same(case.ask(), expected)
 
 

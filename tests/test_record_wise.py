@@ -431,14 +431,11 @@ def columns_by_their_order(patch):
 
 
 def categories_that_are_no_longer_there(patch):
-    parts = cells._parts
+    def every(column, read, nothing):
+        parts = cells._parts(column)
+        return None if parts is None else np.append(read(parts[1]), nothing).take(parts[0])
 
-    def every(column):
-        if not isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
-            return parts(column)
-        return column.cat.codes.to_numpy(), column.cat.categories
-
-    patch.setattr(cells, "_parts", every)
+    patch.setattr(cells, "_by_parts", every)
 
 
 def times_as_numbers(patch):

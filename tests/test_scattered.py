@@ -439,6 +439,23 @@ def shares(learner, options) -> bool:
     }  # fmt: skip
 
 
+@pytest.mark.claim("thm-keyed-assignment")
+@pytest.mark.parametrize(
+    ("learner", "options"),
+    [case for case in KEYED if shares(*case)],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_a_key_may_change_at_no_cost(learner, options):
+    """Two trees pay add-remove's price each where a record moves: together no more than replace-one's."""
+    frame = frame_of(kind_of(learner))
+    model = fitted(configured(learner, relation="replace-one", **options), frame, key="id")
+    moved, stayed = (model.ledger_.total(relation) for relation in ("add-remove", "replace-one"))
+    assert 0 < 2 * moved <= model.guarantee_.epsilon * (1 + 1e-12)
+    assert stayed <= model.guarantee_.epsilon * (1 + 1e-12)
+    careless = fitted(configured(learner, relation="add-remove", **options), frame, key="id")
+    assert 2 * careless.ledger_.total("add-remove") > careless.guarantee_.epsilon  # it pays for one tree
+
+
 @pytest.mark.claim("thm-bootstrap")
 @pytest.mark.parametrize(("learner", "options"), COPYING, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_copies_by_key_are_refused(learner, options):
@@ -715,6 +732,19 @@ class TestBadInput:
         frame.loc[frame.index[-1], "a"] = "much"
         self.refused(make, frame, ValueError, "column 'a'")
 
+    @pytest.mark.parametrize("key", [5, ["id"], b"id", ("id", "a"), True])
+    def test_a_key_that_is_no_name(self, make, key):
+        self.refused(make, frame_of("classifier"), TypeError, "key must be the name of one column, as text", key=key)
+
+    def test_a_column_of_lists_as_key(self, make):
+        frame = frame_of("classifier")
+        frame = frame.assign(id=[[number] for number in frame["id"]])
+        self.refused(make, frame, TypeError, "record keys holds .* neither a number nor text", key="id")
+
+    def test_a_column_of_labels_that_is_there_twice(self, make):
+        frame = pd.concat([frame_of("classifier"), frame_of("classifier")[["y"]]], axis=1)
+        self.refused(make, frame, ValueError, "has more than one column 'y'")
+
     def test_a_missing_key(self, make):
         frame = frame_of("classifier").astype({"id": object}).copy()
         frame.loc[frame.index[-1], "id"] = None
@@ -757,7 +787,7 @@ def test_labels_of_a_table_in_blocks_are_named(y):
 def test_a_name_needs_a_frame():
     X = frame_of("classifier")[FEATURES].to_numpy(dtype=object)
     for y, asked in (("y", {}), (frame_of("classifier")["y"], {"key": "id"})):
-        with pytest.raises(TypeError, match="X must be a DataFrame or a table that an engine reads"):
+        with pytest.raises(TypeError, match="X must be a frame or a table that an engine reads"):
             small().fit(X, y, **asked)
 
 

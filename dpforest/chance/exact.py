@@ -133,7 +133,7 @@ class Exact:
         # where a word does not decide, which is one in 2^64
         asked = np.ones((len(scores), scores.shape[1] + 1), dtype=bool)
         asked[:, :-1] = able
-        words = np.zeros(asked.shape, dtype=np.uint64)
+        words = np.full(asked.shape, ~np.uint64(0))  # tails where nobody asks
         words[asked] = self._words(int(asked.sum()))
 
         def exponent(row: int, column: int) -> Fraction:
@@ -168,11 +168,12 @@ class Exact:
         """A coin for each word, with heads of probability ``exp(-rate gap)``; ``exponent(*at)`` is that, exactly."""
         with np.errstate(invalid="ignore", over="ignore"):  # 0 times infinity: the coin is certain
             probability, share = np.exp(-rate * gap), _share(words)
-        near = np.abs(share - probability) <= probability * _TRUST + 2.0**-60
-        near &= (gap > 0) & (gap < np.inf) & (rate > 0) & (rate < np.inf)
         shown = (share < probability) | (gap == 0) | (rate == 0)
-        for at in zip(*np.nonzero(near), strict=True):
-            shown[at] = heads(self._uniform(words[at]), exponent(*at))
+        near = np.abs(share - probability) <= probability * _TRUST + 2.0**-60
+        if near.any():
+            near &= (gap > 0) & (rate > 0) & (rate < np.inf)
+            for at in zip(*np.nonzero(near), strict=True):
+                shown[at] = heads(self._uniform(words[at]), exponent(*at))
         return shown
 
     # -- noise -----------------------------------------------------------------------------------------------

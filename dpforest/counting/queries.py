@@ -122,7 +122,7 @@ def feature_histograms(
 
     Notes
     -----
-    The answer takes :func:`histogram_bytes`; the threads add at most 64 MB to it.  For less, ask for some of the nodes
+    The answer takes :func:`histogram_bytes`; each thread adds at most 32 MB to it.  For less, ask for some of the nodes
     at a time: give the others the slot -1.
     """
     splits, n_classes = Splits.of(splits), check_classes(n_classes)

@@ -17,7 +17,7 @@ from dpforest.counting.tables import Cells
 from dpforest.counting.words import moved, pointer
 
 BLOCK = 2048  # rows
-_BATCH = 1 << 19  # rows that are sorted together, at some 20 bytes each
+_SORTING_BYTES = 1 << 24  # of one thread, for the rows that are sorted together
 _PATTERN_BYTES = 1 << 22  # for the patterns of one unit
 
 # Columns of the table of nodes.  LOCAL numbers the wanted nodes of a unit, -1 for the others.
@@ -85,10 +85,12 @@ def walking_room() -> tuple[np.ndarray, ...]:
 
 def sorting_room(path: Walk, n_rows: int, n_columns: int) -> tuple[np.ndarray, ...]:
     """Workspace of one thread for :func:`histogram`."""
-    batch, n_local = -(-min(n_rows, _BATCH) // BLOCK) * BLOCK, int(np.diff(path.start).max(initial=0))
-    place, packed = np.empty(n_local + 1, np.int32), np.empty((batch, n_columns + 1), np.uint8)
-    sorting = place, np.empty(batch, np.int32), np.empty(batch, np.int64), packed
-    return *walking_room(), *sorting, *np.empty((2, n_columns), np.int64)
+    batch = max(1, min(n_rows, _SORTING_BYTES // (n_columns + 13)))
+    batch += -batch % BLOCK
+    n_local = int(np.diff(path.start).max(initial=0))
+    local_of, row_of = np.empty(batch, np.int32), np.empty(batch, np.int64)
+    packed, ends = np.empty((batch, n_columns + 1), np.uint8), np.empty(n_local + 1, np.int32)
+    return *walking_room(), local_of, row_of, packed, ends, *np.empty((2, n_columns), np.int64)
 
 
 @helper
@@ -126,7 +128,8 @@ def _descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, row
 @kernel
 def count(
     codes, labels, group_of, amount, assignment, first, last,
-    nodes, masks, roots, height, start, slot_of, candidate_features, candidate_masks, width, row, at, patterns, whole, ones,
+    nodes, masks, roots, height, start, slot_of,
+    candidate_features, candidate_masks, width, row, at, patterns, whole, ones,
 ):  # fmt: skip
     """Add up the cells of rows ``first`` to ``last``: of the nodes, and of their records inside each candidate.
 
@@ -174,20 +177,20 @@ def count(
 def histogram(
     codes, labels, assignment, first, last,
     nodes, masks, roots, height, start, slot_of,
-    columns, allowed, offsets, row, at, place, local_of, row_of, packed, mine, bins, out,
+    columns, allowed, offsets, row, at, local_of, row_of, packed, ends, mine, bins, out,
 ):  # fmt: skip
     """Add to ``out`` (n_slots, n_bins, C) the class counts of each bin of the features ``columns``, where allowed.
 
-    The rows of a batch are first packed, the codes of each side by side, in the order of their nodes.  Otherwise each
-    increment would read and write other lines of memory.
+    The rows of a batch are packed first, the codes and the label of each side by side, in the order of their nodes.
+    Otherwise each increment would read and write another line of memory.
     """
     n_rows, n_columns, n_classes, width = codes.shape[1], columns.size, out.shape[2], packed.shape[1]
-    columns_at, mine_at, bins_at = pointer(columns), pointer(mine), pointer(bins)
+    column_at, mine_at, bins_at = pointer(columns), pointer(mine), pointer(bins)
     for unit in range(height.size):
         n_local, begin = start[unit + 1] - start[unit], first if height[unit] >= 0 else last
         while begin < last:
             kept = 0
-            place[: n_local + 1] = 0
+            ends[: n_local + 1] = 0
             while begin < last and kept + BLOCK <= row_of.size:
                 n = min(BLOCK, last - begin)
                 for i in range(_descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, row, at)):
@@ -195,17 +198,17 @@ def histogram(
                     if local >= 0:
                         local_of[kept] = local
                         row_of[kept] = row[i]
-                        place[local + 1] += 1
+                        ends[local + 1] += 1
                         kept += 1
                 begin += n
             for local in range(n_local):
-                place[local + 1] += place[local]
+                ends[local + 1] += ends[local]
             for i in range(kept):
-                line = moved(pointer(packed), place[local_of[i]] * width)
-                place[local_of[i]] += 1  # ends where the next node's rows begin
+                line = moved(pointer(packed), ends[local_of[i]] * width)
+                ends[local_of[i]] += 1  # in the end, where the rows of the next node begin
                 own = moved(pointer(codes), row_of[i])
                 for j in range(n_columns):
-                    line[j] = own[columns_at[j] * n_rows]
+                    line[j] = own[column_at[j] * n_rows]
                 line[n_columns] = labels[row_of[i]]
             i = 0
             for local in range(n_local):
@@ -216,11 +219,11 @@ def histogram(
                         bins[n_mine] = offsets[columns[j]] * n_classes
                         n_mine += 1
                 to = moved(pointer(out), slot * out.shape[1] * n_classes)
-                while i < place[local]:
+                while i < ends[local]:
                     line = moved(pointer(packed), i * width)
-                    with_label = moved(to, line[n_columns])
+                    of_label = moved(to, line[n_columns])
                     for j in range(n_mine):
-                        with_label[bins_at[j] + np.int64(line[mine_at[j]]) * n_classes] += 1
+                        of_label[bins_at[j] + np.int64(line[mine_at[j]]) * n_classes] += 1
                     i += 1
 
 

@@ -1,0 +1,132 @@
+"""Columns by their names, in the frames of every library, and in the same words where one is missing."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from importlib.util import find_spec
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, frames, load
+from dpforest.engines import TableError
+from dpforest.engines.parquet import Parquet
+
+SCHEMA = Schema(
+    numeric={"n": (0, 1)}, categorical={"c": ["a", "b", 3]}, classes=["no", "yes"], columns=["c", "n"], missing="bin"
+)
+TABLE = {"n": [0.1, None, 0.7, 0.4], "more": [1, 2, 3, 4], "c": ["a", None, "b", "3"], "y": ["no", "yes", "no", "yes"]}
+CODES = [[0, 3, 1, 2], [1, 10, 7, 4]]
+
+
+def polars():
+    import polars
+
+    return polars.DataFrame(TABLE)
+
+
+FORMS = {
+    "pandas": lambda: pd.DataFrame(TABLE),
+    "pandas on Arrow": lambda: pd.DataFrame(TABLE).convert_dtypes(dtype_backend="pyarrow"),
+    "pyarrow": lambda: pa.table(TABLE),
+    "pyarrow, in pieces": lambda: pa.concat_tables([pa.table(TABLE)[:1], pa.table(TABLE)[1:]]),
+    "pyarrow, dictionaries": lambda: pa.table({**TABLE, "c": pa.array(TABLE["c"]).dictionary_encode()}),
+    "pyarrow, decimals": lambda: pa.table({**TABLE, "n": pa.array([v and Decimal(str(v)) for v in TABLE["n"]])}),
+    "pyarrow, single precision": lambda: pa.table({**TABLE, "n": pa.array([0.125, None, 0.75, 0.4], pa.float32())}),
+} | ({"polars": polars} if find_spec("polars") else {})
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_columns_are_found_by_their_names(form):
+    table = form()
+    assert SCHEMA.encode(table, 10).codes.tolist() == CODES
+    model = EDPRFClassifier(epsilon=1.0, schema=SCHEMA, n_estimators=2, max_depth=2, random_state=0)
+    expected = model.fit([*zip(TABLE["c"], TABLE["n"], strict=True)], TABLE["y"]).to_dict()
+    for y in ("y", TABLE["y"], frames.columns_of(table).pick(["y"])[0]):
+        assert model.fit(table, y).to_dict() == expected
+        assert model.feature_names_in_.tolist() == ["c", "n"]
+
+
+def test_predict_and_loaded_models_take_columns_by_name(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.random(200), "b": rng.random(200)})
+    y = np.where(frame["a"] > 0.5, "yes", "no")
+    schema = Schema(numeric={"a": (0, 1), "b": (0, 1)}, classes=["no", "yes"])
+    model = RandomTreesClassifier(epsilon=50.0, schema=schema, n_estimators=20, max_depth=4, random_state=0)
+    model.fit(frame, y).save(tmp_path / "model.json")
+    wanted = model.predict_proba(frame)
+    turned = frame.assign(more=b"")[["more", "b", "a"]]
+    assert not np.array_equal(model.predict_proba(frame.set_axis(["b", "a"], axis=1)), wanted)
+    pq.write_table(pa.table(turned), tmp_path / "rows.parquet")
+    for one in (model, load(tmp_path / "model.json")):
+        for X in (turned, pa.table(turned), tmp_path / "rows.parquet", Parquet(tmp_path / "rows.parquet")):
+            np.testing.assert_array_equal(one.predict_proba(X), wanted)
+        np.testing.assert_array_equal(load(tmp_path / "model.json").predict_proba(frame.to_numpy()), wanted)
+        for X, error in ((pa.table(turned).drop(["a"]), ValueError), (tmp_path / "less.parquet", TableError)):
+            pq.write_table(pa.table(turned).drop(["a"]), tmp_path / "less.parquet")
+            with pytest.raises(error, match=r"has no column 'a'; it has \['more', 'b'\]"):
+                one.predict(X)
+
+
+def test_one_column():
+    for y in (
+        [0, 1, "a"], (0, 1, "a"), np.array([0, 1, "a"], dtype=object), pd.Series([0, 1, "a"]), pd.Index([0, 1, "a"]),
+        pd.Categorical([0, 1, "a"]), [[0], [1], ["a"]], pd.DataFrame({"y": [0, 1, "a"]}),
+    ):  # fmt: skip
+        assert list(frames.one_column(y, "y")) == [0, 1, "a"]
+    assert list(frames.one_column(pa.chunked_array([["a"], ["b"]]), "y")) == ["a", "b"]
+    assert list(frames.one_column(pa.table({"y": [1, 2]}), "y")) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "text"),
+    [
+        (np.ma.masked_array([0, 1], mask=[True, False]), TypeError, "masked arrays hide values that are still there"),
+        ([np.ma.masked_array([0], mask=True), [1]], TypeError, "masked arrays hide values"),
+        (pa.table({"y": [1], "z": [1]}), ValueError, r"y must be one-dimensional, not of shape \(1, 2\)"),
+        (pd.DataFrame({"y": [1], "z": [1]}), ValueError, r"y must be one-dimensional, not of shape \(1, 2\)"),
+        ("no", ValueError, r"y must be one-dimensional, not of shape \(\)"),
+        (None, ValueError, r"y must be one-dimensional, not of shape \(\)"),
+    ],
+)
+def test_what_is_no_column(y, error, text):
+    with pytest.raises(error, match=text):
+        frames.one_column(y, "y")
+    with pytest.raises(error, match=text):
+        Schema(numeric={"x": (0, 1)}, classes=[0, 1]).encode_labels(y)
+
+
+@pytest.mark.parametrize("classes", [[0, 1, "a"], [1, "1"], [0.5, "0.5", 1]])
+def test_labels_of_several_types_are_told_apart(classes):
+    schema = Schema(numeric={"x": (0, 1)}, classes=classes)
+    for y in (
+        classes,
+        np.array(classes, dtype=object),
+        pd.Series(classes, dtype=object),
+        [[label] for label in classes],
+    ):
+        assert schema.encode_labels(y).tolist() == [*range(len(classes))]
+    model = RandomTreesClassifier(epsilon=100.0, schema=schema, n_estimators=10, max_depth=2, random_state=0)
+    X = [[place / len(classes)] for place in range(len(classes))] * 20
+    found = model.fit(X, classes * 20).predict(X[: len(classes)])
+    assert [(type(label), label) for label in found] == [(type(label), label) for label in classes]
+
+
+def test_declared_numbers_differ_as_doubles():
+    for declared in ([2**53, 2**53 + 1], [1, True], [0, 0.0, "0"]):
+        with pytest.raises(ValueError, match="must list different values, numbers being compared as doubles"):
+            Schema(categorical={"c": declared}, classes=[0, 1])
+    with pytest.raises(ValueError, match="must list different values"):
+        Schema(numeric={"x": (0, 1)}, classes=[2**60, 2**60 + 1])
+
+
+def test_what_a_text_writes():
+    schema = Schema(categorical={"c": [1, "2", "02", "x", "3", True + 3]}, classes=[0, 1], other={"c": "x"})
+    for value, code in ((1, 0), ("1", 0), (" 1.0 ", 0), (True, 0), ("True", 3), ("2", 1), ("02", 2), (2, 3), ("2.0", 3),
+                        (3, 4), ("3", 4), ("3.0", 4), ("0x1", 3), ("1_0", 3), ("١", 3), ("4e0", 5)):  # fmt: skip
+        assert schema.encode([[value]], 2).codes.tolist() == [[code]], value
+    flags = Schema(categorical={"c": [False, True]}, classes=[0, 1])
+    assert flags.encode([["True"], ["False"], [1], ["0"], [True]], 2).codes.tolist() == [[1, 0, 1, 0, 1]]

@@ -124,7 +124,7 @@ def released(model, X, y, seed: int) -> str:
             return f"{REFUSED} {error}"
     assert chance.asked
     charges = [(c.query, c.mechanism, c.scopes.tolist(), str(c.costs)) for c in model.ledger_._charges]
-    return json.dumps([model.to_dict(), str(model.ledger_), charges, str(model.guarantee_), chance.asked])
+    return json.dumps([model.to_dict(seeded=True), str(model.ledger_), charges, str(model.guarantee_), chance.asked])
 
 
 def both(learner, relation: str, seed: int, **fixed) -> list[str]:

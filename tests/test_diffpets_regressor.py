@@ -366,10 +366,10 @@ def test_bad_parameters_name_themselves_and_change_nothing(parameters, error, me
     [
         (np.where(Y > 0, np.nan, 1.0), ValueError, "y contains NaN"),
         (np.where(Y > 0, None, 1.0), ValueError, "y contains NaN"),
-        (np.where(Y > 0, "much", "little"), ValueError, "'y' is declared numeric"),
+        (np.where(Y > 0, "much", "little"), ValueError, "y holds 'much', a text that writes no number"),
         (Y + 1j, ValueError, "Complex data not supported"),
         (Y[:-1], ValueError, "150 rows, y has 149"),
-        (np.stack([Y, Y], axis=1), ValueError, "should be a 1d array"),
+        (np.stack([Y, Y], axis=1), ValueError, "y must be one-dimensional, not of shape"),
         (None, ValueError, "requires y to be passed"),
     ],
     ids=["NaN", "missing", "text", "complex", "short", "two columns", "none"],

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from dpforest import DiffPETsClassifier, EDPRFClassifier, RandomTreesClassifier, Schema
+from dpforest import DiffPETsClassifier, EDPRFClassifier, RandomTreesClassifier, Schema, keyed
 from dpforest.engines import EngineError, Reader, TableError, spark
 from dpforest.engines.table import Pass
 
@@ -233,13 +233,34 @@ def test_without_a_key_records_cannot_be_told_apart(frame):
         table.total(count)
 
 
+def test_no_record_is_felt_by_another(session):
+    """A missing value, a large number and an equal key beside them leave all other records as they were."""
+    schema = Schema(numeric=NUMERIC, categorical={"sex": ["F", "M"]}, classes=["no", "yes"], missing="bin")
+
+    def answers(block):
+        found = np.zeros((21, 5), dtype=np.int64)
+        coins = keyed.coins((3, 4), block.ids, 1 << 20)
+        np.add.at(found, np.minimum(block.ids // 7, 20).astype(int), np.vstack([block.codes, block.labels, coins]).T)
+        return (found,)
+
+    rows = people(20)
+    for more in ((150, None, None, None, "no"), (150, 1e300, 2**31 - 1, "M", "yes"), (3, 5.0, 7, "F", "no")):
+        with_it = session.createDataFrame([*rows.itertuples(index=False, name=None), more], TYPES).repartition(3)
+        found, before = (
+            spark.Spark(table).open(Reader(schema, 8, "paid", "id")).total(answers)[0]
+            for table in (with_it, frame_of(session, rows))
+        )
+        felt = np.flatnonzero((found != before).any(axis=1)).tolist()
+        assert felt == [min(more[0] // 7, 20)]
+
+
 def test_a_missing_column(frame):
     with pytest.raises(TableError, match="the Spark DataFrame has no column 'sex'; it has"):
         spark.Spark(frame.drop("sex")).open(READER)
 
 
 def test_an_ambiguous_column(frame):
-    with pytest.raises(TableError, match=r"Spark cannot read the table: .*AMBIGUOUS"):
+    with pytest.raises(TableError, match="the Spark DataFrame has more than one column 'sex'"):
         spark.Spark(frame.selectExpr("*", "'F' as sex")).open(READER)
 
 

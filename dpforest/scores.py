@@ -34,7 +34,7 @@ __all__ = [
 Constants = Callable[[float], tuple[float, float]]  # n -> (under add-remove, under replace-one)
 
 
-@claim("def-range", "lem-range", "lem-interval")
+@claim("def-range", "lem-range", "lem-interval", "thm-exact-scores")
 @dataclass(frozen=True)
 class Score:
     """A score with what is proved of it.

@@ -17,6 +17,7 @@ from dpforest import scores
 from dpforest.arithmetic import exp, log, softmax
 from dpforest.bagging import share_out
 from dpforest.curator import WEIGHTS, Curator
+from dpforest.curator.weights import SCALE
 from dpforest.estimators import (
     PrivateEstimator,
     check_choice,
@@ -36,7 +37,6 @@ __all__ = [
     "class_shares", "discrete_votes", "peek", "real_votes", "whole_votes",
 ]  # fmt: skip
 
-SCALE = 1 << 20  # votes are whole numbers of this share
 LOUDEST = 100.0  # vote that may be asked for
 #: Utilities that stay within their sensitivity where records have weights, however many there are.
 CRITERIA = tuple(

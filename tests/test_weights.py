@@ -15,7 +15,7 @@ from scipy import stats
 from dpforest import scores
 from dpforest.chance import Replay, Secure, Seeded, outcomes
 from dpforest.curator import WEIGHTS, Curator
-from dpforest.curator.records import weight_levels, weight_table
+from dpforest.curator.weights import SCALE, thresholds, weight_levels, weight_steps, weight_table
 from dpforest.privacy import ADD_REMOVE, RELATIONS, Ledger
 from dpforest.tree import Forest, Growth
 
@@ -104,6 +104,29 @@ def test_a_weight_is_a_function_of_the_own_record_and_of_released_trees(rule):
         assert children[0, 0].tolist() == counts.tolist()
         histogram = whole._histograms(growth, root, np.ones((1, 1), dtype=bool))
         assert histogram[0].tolist() == counts.tolist()
+
+
+@pytest.mark.claim("thm-own-weights")
+@pytest.mark.parametrize("rule", WEIGHTS)
+@pytest.mark.parametrize(("levels", "share"), [(127, 1.0), (127, 0.25), (84, 1.0), (1, 0.4), (3, 1e-9)])
+def test_the_table_of_weights_is_the_formula_at_every_margin_that_matters(rule, levels, share):
+    """At each threshold and one unit beyond, against bounds of e^-x from the oracle."""
+    table = thresholds(rule, levels, share)
+    assert (np.diff(table) >= 0).all()
+    for place, last in enumerate(table.tolist()):
+        needed = Fraction(2 * (levels - place) - 1, 2 * levels) / Fraction(share)  # of the weight, for so many steps
+        if last < 0:
+            assert needed > 1
+            continue
+        for margin, enough in ((last, True), (last + 1, False)):
+            m = Fraction(margin, SCALE)
+            low, high = oracle.exp_bounds(m / 2 if rule == "capped" else m, 120)
+            if rule == "logistic":  # 2 / (1 + e^m) = 2 e^-m / (1 + e^-m)
+                low, high = (2 * x / (1 + x) for x in (low, high))
+            assert low >= needed if enough else high < needed
+    margins = np.array([-5, 0, *table.tolist(), *(table + 1).tolist()])
+    expected = [int((table >= max(margin, 0)).sum()) for margin in margins.tolist()]
+    assert weight_steps(margins, rule, levels, share).tolist() == expected
 
 
 def test_class_weights_alone_and_with_trees():

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dpforest.curator.choices import CALIBRATIONS, STOP, Choices
 from dpforest.curator.peeks import Peeks
-from dpforest.curator.records import WEIGHTS
 from dpforest.curator.sums import Sums
+from dpforest.curator.weights import WEIGHTS
 from dpforest.privacy import claim
 
 __all__ = ["CALIBRATIONS", "STOP", "WEIGHTS", "Curator"]

@@ -6,6 +6,7 @@ import numpy as np
 
 from dpforest.arithmetic import exp
 from dpforest.curator.records import Records
+from dpforest.curator.weights import weight_levels
 from dpforest.privacy import ADD_REMOVE, claim
 
 __all__ = ["Peeks"]
@@ -99,7 +100,7 @@ class Peeks(Records):
         """Let each record count for its weight over the largest one, in steps of ``1 / unit``; a leak."""
         self._ledger.leak(what, where)
         shares = self._weight_shares()
-        self._count_by(shares / shares.max(initial=0.0))
+        self._count_by(np.rint(shares / shares.max(initial=0.0) * weight_levels(self.n_classes)).astype(np.int64))
 
     @claim("cex-max-weight")
     def peek_largest_weight(self, *, what: str, where: str) -> float:

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
 from dpforest import counting
-from dpforest.arithmetic import exp
 from dpforest.chance import Chance
 from dpforest.counting.threads import check_threads, in_threads
 from dpforest.curator.known import Known
+from dpforest.curator.weights import SCALE, weight_levels, weight_steps, weight_table
 from dpforest.moments import Design
 from dpforest.privacy import Ledger, claim
 
-__all__ = ["WEIGHTS", "Records"]
-
-#: Weights by the margin m of a record's class, cut off below at 0: ``exp(-m / 2)`` as in AdaBoost but never above 1
-#: (MadaBoost's cap), or the logistic loss's ``2 / (1 + exp(m))``.
-WEIGHTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "capped": lambda margin: exp(-margin / 2),
-    "logistic": lambda margin: 2 / (1 + exp(np.minimum(margin, 700))),
-}
+__all__ = ["Records"]
 
 _WORTH_THREADS = 1 << 18  # cells of histograms that are scored by several threads
 _TOGETHER = 1 << 16  # cells that are scored at a time, so that what is made of them stays in the cache
@@ -216,20 +207,20 @@ class Records:
 
     def _reweigh(self, class_weights, rule: str) -> None:
         """Let each record count for its weight under what the trees have said of it so far."""
-        rows = np.arange(len(self._labels))
-        said = np.zeros((len(rows), self.n_classes)) if self._said is None else self._said
-        others = said.copy()
-        others[rows, self._labels] = -np.inf
-        weight = WEIGHTS[rule](np.maximum(said[rows, self._labels] - others.max(axis=1), 0))
-        if class_weights is not None:
-            weight = weight * np.asarray(class_weights)[self._labels]
-        self._count_by(weight)
+        steps = np.full(len(self._labels), weight_levels(self.n_classes))
+        said = np.zeros((len(steps), self.n_classes)) if self._said is None else self._said
+        shares = np.ones(self.n_classes) if class_weights is None else np.asarray(class_weights)
+        for label, share in enumerate(shares.tolist()):
+            mine = self._labels == label
+            others = np.delete(said[mine], label, axis=1).max(axis=1, initial=-np.inf)
+            margins = np.rint((said[mine, label] - others) * SCALE)
+            steps[mine] = weight_steps(margins, rule, weight_levels(self.n_classes), share)
+        self._count_by(steps)
 
-    def _count_by(self, weight: np.ndarray) -> None:
-        """Let each record count for its weight, from 0 to 1, in steps of ``1 / unit``."""
+    def _count_by(self, steps: np.ndarray) -> None:
+        """Let each record count for so many steps of ``1 / unit``."""
         self.unit = weight_levels(self.n_classes)
-        codes = self._labels * np.int64(self.unit + 1) + np.rint(weight * self.unit).astype(np.int64)
-        self._weighted = codes.astype(np.uint8)
+        self._weighted = (self._labels * np.int64(self.unit + 1) + steps).astype(np.uint8)
         self._known.forget()
 
     # -- exact answers ---------------------------------------------------------------------------------------
@@ -374,21 +365,6 @@ class Records:
     def _parts(self, n_nodes: int, cells: int):
         step = max(1, self._cells // max(cells, 1))
         return [slice(start, start + step) for start in range(0, n_nodes, step)]
-
-
-def weight_levels(n_classes: int) -> int:
-    """Steps of a weight from 0 to 1: as many as leave room for the class in one code of 256."""
-    levels = min(127, 256 // n_classes - 1)
-    if levels < 1:
-        raise ValueError(f"weights leave room for at most 128 classes, not {n_classes}")
-    return levels
-
-
-@lru_cache(maxsize=8)
-def weight_table(n_classes: int) -> np.ndarray:
-    """What a record of each class and weight adds to the counts of the classes, in steps."""
-    levels = weight_levels(n_classes)
-    return np.kron(np.eye(n_classes, dtype=np.int64), np.arange(levels + 1)[:, None])
 
 
 def _slots(splits, nodes) -> np.ndarray:

@@ -16,7 +16,8 @@ import numpy as np
 from dpforest import counting, keyed
 from dpforest.chance import Chance
 from dpforest.curator import Curator
-from dpforest.curator.records import KEYS_REPEAT, Records, weight_levels
+from dpforest.curator.records import KEYS_REPEAT, Records
+from dpforest.curator.weights import weight_levels
 from dpforest.engines import Block, Table, TableError
 from dpforest.privacy import Ledger, claim
 

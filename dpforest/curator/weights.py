@@ -1,0 +1,74 @@
+"""What a record counts for in boosting: a public table of whole numbers, read by its margin, itself a whole number."""
+
+from __future__ import annotations
+
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from functools import lru_cache
+
+import numpy as np
+
+__all__ = ["SCALE", "WEIGHTS", "thresholds", "weight_levels", "weight_steps", "weight_table"]
+
+#: Votes, and so margins, are whole numbers of this share.
+SCALE = 1 << 20
+#: Weights by the margin m of a record's class, cut off below at 0: ``exp(-m / 2)`` as in AdaBoost but never above 1
+#: (MadaBoost's cap), or the logistic loss's ``2 / (1 + exp(m))``; here the margin of each weight below 1.
+WEIGHTS = {
+    "capped": lambda weight: -2 * weight.ln(),
+    "logistic": lambda weight: (2 / weight - 1).ln(),
+}
+
+
+def weight_levels(n_classes: int) -> int:
+    """Steps of a weight from 0 to 1: as many as leave room for the class in one code of 256."""
+    levels = min(127, 256 // n_classes - 1)
+    if levels < 1:
+        raise ValueError(f"weights leave room for at most 128 classes, not {n_classes}")
+    return levels
+
+
+@lru_cache(maxsize=8)
+def weight_table(n_classes: int) -> np.ndarray:
+    """What a record of each class and weight adds to the counts of the classes, in steps."""
+    levels = weight_levels(n_classes)
+    return np.kron(np.eye(n_classes, dtype=np.int64), np.arange(levels + 1)[:, None])
+
+
+@lru_cache(maxsize=256)
+def thresholds(rule: str, levels: int, share: float = 1.0) -> np.ndarray:
+    """The largest margin at which a record counts for at least ``levels``, ``levels - 1``, ..., 1 steps: ascending.
+
+    Parameters
+    ----------
+    rule : {"capped", "logistic"}
+    levels : int
+        Steps of a weight of 1.
+    share : float
+        Public weight of the record's class, from 0 to 1.
+
+    Returns
+    -------
+    ndarray of int64, shape (levels,)
+        In units of ``1 / SCALE``; -1 where no record has the weight.
+
+    Notes
+    -----
+    A weight is rounded to the nearest step: it makes k of them where ``share * weight`` is at least ``(k - 1/2) /
+    levels``.  The logarithms are computed to fifty digits, so that the table is the same on every machine.
+    """
+    found = np.full(levels, -1, dtype=np.int64)
+    with localcontext() as context:
+        context.prec = 50
+        for k in range(1, levels + 1):
+            weight = (k - Decimal("0.5")) / levels / Decimal(share) if share else Decimal(2)
+            if weight <= 1:
+                found[levels - k] = int((WEIGHTS[rule](weight) * SCALE).to_integral_value(ROUND_FLOOR))
+    return found
+
+
+def weight_steps(margins: np.ndarray, rule: str, levels: int, share: float = 1.0) -> np.ndarray:
+    """How many steps records of these margins count for: int64, from 0 to ``levels``.
+
+    ``margins`` are whole numbers of ``1 / SCALE``, those below 0 count as 0.
+    """
+    return levels - np.searchsorted(thresholds(rule, levels, share), np.maximum(margins, 0), side="left")

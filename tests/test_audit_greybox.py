@@ -343,7 +343,7 @@ class WrongRange(Curator):
     """A door that believes every score to have half its range."""
 
     def _select(self, scopes, utility, rate, score, n_max, query, mechanism):
-        choice = mechanisms.select(mechanism, utility, 2 * rate, self._chance)
+        choice = self._drawn(utility, 2 * rate, mechanism)
         costs = (rate * score.range(relation, n_max) for relation in RELATIONS)
         self._ledger.charge(scopes, *costs, query, mechanism)
         return choice

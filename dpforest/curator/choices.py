@@ -67,7 +67,7 @@ class Choices(Records):
             histograms = self._histograms(splits, nodes[few], allowed[few])
             counts[few] = self._of_nodes(histograms, allowed[few])
             utility[:, few, 1:] = self._feature_scores(histograms, allowed[few], score)
-        behind = _behind(utility, allowed, counts, score, stop_margin, rate)
+        behind = _behind(utility, allowed, counts, score, stop_margin, rate / self.unit)
         query = f"choose a feature by {score.name}"
         choice = STOP + self._select(scopes, behind, rate, score, n_max, query, mechanism)
         split = None
@@ -117,8 +117,8 @@ class Choices(Records):
             utility = np.zeros((2, len(own), width + 1), dtype=np.int64)
             utility[:, :, 1:] = np.take_along_axis(scored, columns[None, part], axis=2)
             able = np.take_along_axis(allowed[part], columns[part], axis=1)
-            behind = _behind(utility, able, own, score, stop_margin, rate[part])
-            taken = mechanisms.select(mechanism, behind, rate[part], self._chance)
+            behind = _behind(utility, able, own, score, stop_margin, rate[part] / self.unit)
+            taken = self._drawn(behind, rate[part], mechanism)
             each = np.arange(len(taken))
             choice[part] = np.where(taken > 0, columns[part][each, np.maximum(taken, 1) - 1], STOP)
             found.append(Split.by_column(self._of_all_parts(histograms), self._offsets, choice[part]))
@@ -152,7 +152,7 @@ class Choices(Records):
         own = counts[:, 0].sum(axis=1)
         utility = np.zeros((2, len(nodes), features.shape[1] + 1), dtype=np.int64)
         utility[:, :, 1:] = score.exact(counts)
-        behind = _behind(utility, np.ones(features.shape, dtype=bool), own, score, stop_margin, rate)
+        behind = _behind(utility, np.ones(features.shape, dtype=bool), own, score, stop_margin, rate / self.unit)
         query = f"choose a cut by {score.name}"
         choice = STOP + self._select(scopes, behind, rate, score, n_max, query, mechanism)
         rows, taken = np.arange(len(nodes)), np.maximum(choice, 0)
@@ -202,7 +202,7 @@ class Choices(Records):
         return counts.reshape(*counts.shape[:-1], -1, self.n_classes).sum(axis=-2)
 
     def _rate(self, score, epsilon, calibration, n_max, size) -> np.ndarray:
-        """The rate of each node, for a step of the score's grid, where a record counts for ``unit``."""
+        """The rate of each node, where a record counts for 1."""
         if calibration not in CALIBRATIONS:
             raise ValueError(f"calibration must be one of {CALIBRATIONS}, not {calibration!r}")
         if self._weighted is not None and not score.homogeneous:
@@ -216,18 +216,20 @@ class Choices(Records):
         if self._ledger.relation == REPLACE_ONE:
             # below a split that parts two replaced records, one tree pays twice what it costs that a record comes
             spread = max(spread, 2 * score.exact_range(ADD_REMOVE, n_max))
-        return np.broadcast_to(np.asarray(epsilon, dtype=float) / (spread * self.unit * STEPS), size)
+        return np.broadcast_to(np.asarray(epsilon, dtype=float) / spread, size)
 
     def _select(self, scopes, behind, rate, score: scores.Score, n_max, query, mechanism) -> np.ndarray:
         """Draw one candidate per row of ``behind`` and charge for it, so that neither happens without the other."""
-        choice = mechanisms.select(mechanism, behind, rate, self._chance)
+        choice = self._drawn(behind, rate, mechanism)
         self._charge(scopes, rate, score, n_max, query, mechanism)
         return choice
 
+    def _drawn(self, behind, rate, mechanism) -> np.ndarray:
+        """One candidate of each row, told by how many steps it is behind; a record counts for ``unit`` times ``STEPS``."""
+        return mechanisms.select(mechanism, behind, rate / (self.unit * STEPS), self._chance)
+
     def _charge(self, scopes, rate, score: scores.Score, n_max, query, mechanism) -> None:
-        add_remove, replace_one = (
-            rate * (score.exact_range(relation, n_max) * self.unit * STEPS) for relation in (ADD_REMOVE, REPLACE_ONE)
-        )
+        add_remove, replace_one = (rate * score.exact_range(relation, n_max) for relation in (ADD_REMOVE, REPLACE_ONE))
         self._ledger.charge(scopes, add_remove, replace_one, query, mechanism)
 
 
@@ -251,4 +253,4 @@ def _cap(score: scores.Score, n_max: float, stop_margin) -> float:
 
 def _head_start(stop_margin: float, rate: np.ndarray) -> np.ndarray:
     """The public constant in the score of *stop*; without noise it breaks ties, so that an empty node stops."""
-    return np.where(np.isinf(rate), np.sign(stop_margin) * 1e-6, stop_margin / (rate * STEPS))
+    return np.where(np.isinf(rate), np.sign(stop_margin) * 1e-6, stop_margin / rate)

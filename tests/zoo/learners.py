@@ -171,7 +171,7 @@ class OneSidedUnderReplaceOne(Sapling):
         counts = curator._class_counts(growth, leaves.nodes)
         return curator._select(
             leaves.scopes, below_best(fixed(counts), np.ones(counts.shape, dtype=bool)),
-            np.full(len(leaves), epsilon / STEPS), ONE_SIDED, math.inf, "choose the label of a leaf",
+            np.full(len(leaves), epsilon), ONE_SIDED, math.inf, "choose the label of a leaf",
             "permute-and-flip",
         )  # fmt: skip
 

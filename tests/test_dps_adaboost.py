@@ -183,7 +183,7 @@ def test_weights_that_depend_on_all_records_would_be_found_out():
     class Normalising(DPsAdaBoostClassifier):
         def _grow(self, curator, chance, schema, ledger, epsilon):
             share = curator._labels * 0.75 + 0.25
-            curator._count_by(share / share.max(initial=0.25))
+            curator._count_by(np.rint(127 * share / share.max(initial=0.25)).astype(np.int64))
             return super()._grow(curator, chance, schema, ledger, epsilon)
 
     found = exact_audit(Normalising(schema=PAIR, n_estimators=1, max_depth=0), n_max=3)

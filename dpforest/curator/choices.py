@@ -225,7 +225,7 @@ class Choices(Records):
         return choice
 
     def _drawn(self, behind, rate, mechanism) -> np.ndarray:
-        """One candidate of each row, told by how many steps it is behind; a record counts for ``unit`` times ``STEPS``."""
+        """One candidate of each row, by how many steps it is behind; a record counts for ``unit * STEPS``."""
         return mechanisms.select(mechanism, behind, rate / (self.unit * STEPS), self._chance)
 
     def _charge(self, scopes, rate, score: scores.Score, n_max, query, mechanism) -> None:

@@ -773,7 +773,8 @@ def test_with_coins_the_replays_bound_the_exact_loss():
     learner = Plain(schema=ONE, depth=0, leaf=1.0, n_estimators=2)
     audit = greybox(learner, every_pair(ONE, 2, ADD_REMOVE), runs="all")
     assert audit.findings == []
-    assert exact_audit(learner, n_max=2).epsilon < audit.loss == pytest.approx(1, rel=1e-9)
+    assert exact_audit(learner, n_max=2).epsilon <= audit.loss * (1 + 1e-12)
+    assert audit.loss == pytest.approx(1, rel=1e-9)
 
 
 def twice_spent(**options) -> Plain:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
@@ -14,6 +15,7 @@ from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
 from dpforest.audit import exact_audit, law_of, path_audit
 from dpforest.audit.exact import paths as engine
 from dpforest.audit.exact.multisets import Multisets
+from dpforest.fixed import fixed
 from dpforest.papers import edprf
 from dpforest.privacy import RELATIONS
 
@@ -159,12 +161,9 @@ def test_a_lopsided_learner_is_not_taken_for_a_symmetric_one(relation, monkeypat
     def lopsided(counts):
         return 3.0 * counts[..., 0, 0]
 
-    biased = type("Biased", (), {})()
     gini = edprf.scores.CLASSIFICATION["gini"]
-    for name in ("range", "sensitivity", "rest", "needs_cap", "name"):
-        setattr(biased, name, getattr(gini, name))
-    biased_call = type("Biased", (), {**vars(biased), "__call__": staticmethod(lopsided)})()
-    monkeypatch.setitem(edprf.scores.CLASSIFICATION, "gini", biased_call)
+    biased = replace(gini, function=lopsided, _exact=lambda counts: fixed(lopsided(counts)))
+    monkeypatch.setitem(edprf.scores.CLASSIFICATION, "gini", biased)
     model = tree(depth=1, relation=relation, stop="never")
     path, replay = path_audit(model, n_max=2), exact_audit(model, n_max=2)
     assert path.epsilon == pytest.approx(replay.epsilon, rel=1e-10)

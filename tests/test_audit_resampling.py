@@ -189,7 +189,7 @@ def test_designs_are_the_same_question_when_they_hold_the_same(relation):
         """Chooses its weights by the data."""
 
         def _grow(self, curator, chance, schema, ledger, epsilon):
-            design = Design.margin(schema, self.n_bins, masses=True)
+            design = Design.margin(schema, self._bins(schema), masses=True)
             weights = Weights(mean=0.5 if curator._labels[:1].any() else 0.25)
             curator.sum_products(design, weights)
             return super()._grow(curator, chance, schema, ledger, epsilon / 2)

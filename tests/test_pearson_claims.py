@@ -17,6 +17,7 @@ from dpforest import Schema, UnprovenPrivacyWarning, scores
 from dpforest.audit.exact.replay import audit_pairs
 from dpforest.chance import Replay, outcomes
 from dpforest.curator import Curator
+from dpforest.fixed import STEPS
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
@@ -598,7 +599,8 @@ def worst_loss(model, size: int) -> float:
     [
         ("gini", 1, "candidate", ONE, 2, ADD_REMOVE, 1.0),
         ("majority", 1, "never", TWO, 2, ADD_REMOVE, 1.0),
-        ("pearson", 1, "never", TWO, 2, ADD_REMOVE, 2 * math.sqrt(3) - 5 / 2),
+        # 2 sqrt(3) - 5/2, but for three steps of the grid in R
+        ("pearson", 1, "never", TWO, 2, ADD_REMOVE, 1 / 2 + 1 / (1 + 2 / math.sqrt(3) + 6 / STEPS)),
         ("pearson", 2, "candidate", ONE, 2, ADD_REMOVE, None),
         ("gini", 1, "candidate", ONE, 2, REPLACE_ONE, None),
         ("pearson", 1, "candidate", ONE, 2, REPLACE_ONE, None), ("pearson", 2, "candidate", ONE, 1, REPLACE_ONE, None),

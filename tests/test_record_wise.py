@@ -493,5 +493,6 @@ def test_a_planted_defect_is_found(defect, monkeypatch):
     defect(monkeypatch)
     find(
         changes(DEFECTS[defect]), lambda change: any(violations(change)) or any(violations_of_copies(change)),
-        random=random.Random(0), settings=settings(max_examples=1000, phases=[Phase.generate], database=None),
+        random=random.Random(0),
+        settings=settings(max_examples=1000, phases=[Phase.generate], database=None, deadline=None),
     )  # fmt: skip

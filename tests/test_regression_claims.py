@@ -26,6 +26,7 @@ from dpforest.audit import exact_audit
 from dpforest.audit.exact.laws import Silent, counts_and_rates, encode
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import Curator
+from dpforest.fixed import STEPS
 from dpforest.mechanisms import (
     MEANS,
     exponential_law,
@@ -486,7 +487,7 @@ class Repaired:
         rate = self.epsilon * float(self.branch_share(level)) / spread
         if self.stop is not None:
             fall = {"between": F(3, 4), "sse": F(1), "mass-gap": F(1, 2)}[self.criterion]
-            utilities["stop"] = -fall * len(records) + F(self.stop / rate)
+            utilities["stop"] = -fall * len(records) + F(round(self.stop / rate * STEPS), STEPS)
         best = max(utilities.values())
         accept = [math.exp(rate * float(u - best)) for u in utilities.values()]
         select = {"permute-and-flip": oracle.permute_and_flip_orders, "exponential": oracle.exponential}
@@ -510,7 +511,9 @@ class Repaired:
     def _utility(self, records, feature) -> Fraction:
         parts = oracle.split_by_value(records, 2, lambda record: record[feature])
         split = tuple(tuple(F(record[-1], L) for record in part) for part in parts)
-        return {"between": oracle.between, "sse": oracle.sse, "mass-gap": oracle.mass_gap}[self.criterion](split)
+        exact = {"between": oracle.between, "sse": oracle.sse, "mass-gap": oracle.mass_gap}[self.criterion]
+        towards_zero = (math.trunc(exact((child,)) * STEPS) for child in split)  # child by child, on the grid
+        return F(sum(towards_zero), STEPS)
 
     def loss(self, size: int, targets=(0, L // 2, L)) -> float:
         universe = list(product(*[BITS] * self.features, targets))

@@ -678,11 +678,15 @@ def product_change(weights, old, new) -> Fraction:
     return sum(w * abs(product(old, i, j) - product(new, i, j)) for (i, j), w in weights.items())
 
 
-def steepest_product_change(weights, olds, news, relation: str):
-    """The largest :func:`product_change` that one record can make."""
+def steepest_product_change(weights, olds, news, relation: str) -> Fraction:
+    """The largest :func:`product_change` that one record can make, in whole numbers of a common denominator."""
+    rows = {record: [Fraction(w) * record[i] * record[j] for (i, j), w in weights.items()] for record in {*olds, *news}}
+    unit = math.lcm(*(entry.denominator for row in rows.values() for entry in row))
+    whole = {record: [int(entry * unit) for entry in row] for record, row in rows.items()}
     if relation == ADD_REMOVE:
-        return max(product_change(weights, record, None) for record in {*olds, *news})
-    return max(product_change(weights, old, new) for old in olds for new in news)
+        return Fraction(max(sum(map(abs, row)) for row in whole.values()), unit)
+    pairs = ((whole[old], whole[new]) for old in olds for new in news)
+    return Fraction(max(sum(abs(a - b) for a, b in zip(old, new, strict=True)) for old, new in pairs), unit)
 
 
 def given_positive(law) -> dict:

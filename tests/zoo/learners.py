@@ -145,10 +145,11 @@ class RefundsPruned(Sapling):
 
     def _settle(self, growth, curator, leaves, label):
         if label[0] == label[1]:
-            counts = curator._class_counts(growth, leaves.nodes).sum(axis=0, keepdims=True).astype(float)
+            counts = curator._class_counts(growth, leaves.nodes).sum(axis=0, keepdims=True)
             parent = curator._select(
-                growth.parent.scopes, counts, np.array([float(self.epsilon)]), scores.majority, math.inf,
-                "choose the label of a pruned node", "permute-and-flip",
+                growth.parent.scopes, below_best(fixed(counts), np.ones(counts.shape, dtype=bool)),
+                np.array([float(self.epsilon)]), scores.majority, math.inf, "choose the label of a pruned node",
+                "permute-and-flip",
             )  # fmt: skip
             label = np.repeat(parent, 2)
         super()._settle(growth, curator, leaves, label)

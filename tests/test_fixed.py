@@ -166,6 +166,59 @@ def test_the_spread_stays_within_the_range_at_any_size(score, data):
     assert score.exact_range(REPLACE_ONE) == 2 * score.exact_range(ADD_REMOVE)
 
 
+def extremes(score, n: int) -> np.ndarray:
+    """Two candidates before a record comes and after: it joins ``n`` of the other kind, or its own kind or nobody."""
+    if not score.n_moments:
+        before = np.array([[[n, 0], [0, n]]] * 2)
+        after = before.copy()
+        after[[0, 1], [0, 1], 1] += 1
+    else:
+        width = 2 if score.n_moments == 2 else 3
+        before = np.array([[[n, 0, 0][:width], [0, 0, 0][:width]]] * 2)
+        after = before.copy()
+        after[[0, 1], [0, 1]] += [1, TARGET_LEVELS, TARGET_LEVELS**2][:width]
+    return np.stack([before, after])
+
+
+@pytest.mark.claim("thm-exact-scores")
+@pytest.mark.parametrize("score", EXACT, ids=str)
+def test_the_range_is_met_to_a_step_among_many_records(score):
+    """No smaller constant would do: the supremum of the formula is within a step on the grid."""
+    before, after = (steps(score.exact(tables)) for tables in extremes(score, 10**13))
+    spread = max(moved := [b - a for a, b in zip(before, after, strict=True)]) - min(moved)
+    bound = score.exact_range(ADD_REMOVE) * fixed.STEPS
+    assert bound - 1 <= spread <= bound
+
+
+def spread_of_between(rounding) -> Fraction:
+    """Of the changes of candidates when a record of target 1 joins a child of up to 40 zeros and up to three ones."""
+
+    def term(zeros, ones):
+        return rounding(F((ones - zeros) ** 2, 4 * (zeros + ones))) if zeros + ones else F(0)
+
+    moved = [term(zeros, ones + 1) - term(zeros, ones) for zeros in range(41) for ones in range(4)]
+    return max(moved) - min(moved)
+
+
+@pytest.mark.claim("thm-exact-scores")
+def test_each_hypothesis_on_the_rounding_is_used():
+    """Both ends, -3/4 and 1/4, on the grid; a rounding that is monotone and commutes with the steps of the grid."""
+    assert spread_of_between(lambda x: F(math.floor(4 * x), 4)) == 1
+    ends_off_the_grid = spread_of_between(lambda x: F(math.floor(3 * x), 3))
+    not_each_step_alike = spread_of_between(lambda x: F(math.floor(4 * x) + math.floor(x) % 2, 4))
+    not_monotone = spread_of_between(lambda x: F(math.floor(4 * x) - math.floor(16 * x) % 4, 4))
+    assert min(ends_off_the_grid, not_each_step_alike, not_monotone) > 1
+
+
+@pytest.mark.claim("thm-exact-scores")
+def test_what_is_far_behind_stays_a_candidate():
+    """It is held at the public distance: to drop it would let one record take a candidate away."""
+    far = fixed.FARTHEST // fixed.STEPS
+    values = np.array([[[0, -far], [0, -far - 1]], [[0, 0], [0, 0]]])
+    behind = fixed.below_best(values, np.ones((2, 2), dtype=bool))
+    assert behind.tolist() == [[0, -fixed.FARTHEST]] * 2
+
+
 @pytest.mark.claim("thm-exact-scores")
 def test_doubles_exceed_the_range_where_whole_numbers_do_not():
     """Two candidates for the same 10^14 records, and one record more: in doubles they move further apart than R."""

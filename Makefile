@@ -77,10 +77,10 @@ serve: ## show the built book at http://localhost:8000 (another port: PORT=8080)
 	$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
 bench: env ## measure speed and memory against scikit-learn and one np.bincount pass
-	$(PY) -m dpforest.bench
+	$(PY) -m benchmarks.speed
 
 scale: env ## fit 100 trees to 10^8 rows within 4 GB, and note it in notebooks/record (4 GB of disk)
-	ulimit -d 3900000 && $(PY) -m dpforest.scale --rows 100000000 --json notebooks/record/scale.json
+	ulimit -d 3900000 && $(PY) -m benchmarks.scale --rows 100000000 --json notebooks/record/scale.json
 
 times: ## measure these commands on a fresh clone, as a table (an hour at most; TIMES=--ci for .ci/run too)
 	@python3 tests/loop_times.py $(TIMES)

@@ -2,6 +2,7 @@
 
 from dpforest import budgets, datasets, mechanisms, scores
 from dpforest._version import __version__
+from dpforest.models.release import ReleasedForest, load
 from dpforest.papers.diff_lr import DiffLRRegressor
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.diffprf import DiffPRFClassifier
@@ -13,7 +14,6 @@ from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, 
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.privacy import Guarantee, Ledger, OutOfSchemaWarning, UnprovenPrivacyWarning
-from dpforest.release import ReleasedForest, load
 from dpforest.schema import Schema
 
 __all__ = [

@@ -21,7 +21,7 @@ from numbers import Integral
 import numpy as np
 
 from dpforest.arithmetic import log2, matmul
-from dpforest.fixed import STEPS, fixed, over
+from dpforest.arithmetic.fixed import STEPS, fixed, over
 from dpforest.privacy import ADD_REMOVE, check_relation, claim
 from dpforest.schema import TARGET_LEVELS
 
@@ -94,7 +94,7 @@ class Score:
         return self.function(self._checked(np.asarray(counts, dtype=float)))
 
     def exact(self, counts: np.ndarray) -> np.ndarray:
-        """The score that ships: of whole numbers, on a public grid, see :mod:`dpforest.fixed`.
+        """The score that ships: of whole numbers, on a public grid, see :mod:`dpforest.arithmetic.fixed`.
 
         Parameters
         ----------

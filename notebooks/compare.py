@@ -7,7 +7,7 @@ Processors differ in the last place of ``exp`` and of sums of products, and a pa
 * The one exception is what is left where numbers of size one cancel: a small multiple of 2^-56, or zero.  Two such
   residues are the same.  A result hits one by chance about once in 10^7 times.
 * Everything else is text, and equal.  Runs of white space and of rules count as one, since a digit more moves them.
-* Images are not looked at: each has the data of its figure in its metadata (`dpforest.figures`), compared as above.
+* Images are not looked at: each has its figure's data in its metadata (`dpforest.study.figures`), compared as above.
 
 What is volatile by nature (addresses, file names of cells) is taken out first, by ``tests/nbval-sanitize.cfg``.
 """

@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpforest import arithmetic, spectral
+from dpforest import arithmetic
+from dpforest.arithmetic import spectral
 
 RNG = np.random.default_rng(0)
 M = 1500

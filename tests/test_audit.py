@@ -14,9 +14,9 @@ import pytest
 from dpforest import EDPRFClassifier, Schema
 from dpforest.audit import ExactAudit, datasets, exact_audit, law_of, neighbours
 from dpforest.audit.exact.laws import released
-from dpforest.estimators import PrivateForestClassifier
+from dpforest.learners.base import PrivateForestClassifier
+from dpforest.learners.growth import Growth
 from dpforest.privacy import RELATIONS, Ledger
-from dpforest.tree import Growth
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])

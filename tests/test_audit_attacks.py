@@ -27,13 +27,13 @@ from dpforest.audit.attacks.onerun import one_run
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.mechanisms import exponential_law, permute_and_flip_law, two_sided_geometric_law
+from dpforest.models.release import ReleasedForest
 from dpforest.papers.diffpets import DiffPETsClassifier
 from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
 from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
 from dpforest.papers.random_trees import RandomTreesRegressor
 from dpforest.privacy import ADD_REMOVE, RELATIONS
-from dpforest.release import ReleasedForest
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])

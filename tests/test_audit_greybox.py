@@ -22,9 +22,9 @@ from dpforest.audit.search.pairs import are_neighbours, match_records, rows_of
 from dpforest.audit.search.traps import traps
 from dpforest.chance import NotEnumerableError, Seeded
 from dpforest.curator import Curator
-from dpforest.estimators import PrivateForestClassifier
+from dpforest.learners.base import PrivateForestClassifier
+from dpforest.learners.growth import Growth
 from dpforest.privacy import ADD_REMOVE, RELATIONS, Ledger, OutOfSchemaWarning, equal_split
-from dpforest.tree import Growth
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])

@@ -16,9 +16,9 @@ from dpforest.audit.exact.laws import check_counts_unused, law_of_shapes
 from dpforest.audit.exact.noisy import geometric_log_ratio, mixture_log_ratio
 from dpforest.chance import NotEnumerableError
 from dpforest.curator import Curator
-from dpforest.estimators import PrivateForestClassifier
+from dpforest.learners.base import PrivateForestClassifier
+from dpforest.learners.growth import Growth
 from dpforest.privacy import RELATIONS
-from dpforest.tree import Growth
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])

@@ -13,9 +13,9 @@ import pytest
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
 from dpforest.audit.attacks.onerun import OneRunAudit, one_run, one_run_bound
-from dpforest.estimators import PrivateForestClassifier
+from dpforest.learners.base import PrivateForestClassifier
+from dpforest.learners.growth import Growth
 from dpforest.privacy import RELATIONS
-from dpforest.tree import Growth
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 HALF = Fraction(1, 2)

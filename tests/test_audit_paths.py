@@ -12,10 +12,10 @@ import pytest
 from test_edprf import Paper
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
+from dpforest.arithmetic.fixed import fixed
 from dpforest.audit import exact_audit, law_of, path_audit
 from dpforest.audit.exact import paths as engine
 from dpforest.audit.exact.multisets import Multisets
-from dpforest.fixed import fixed
 from dpforest.papers import edprf
 from dpforest.privacy import RELATIONS
 

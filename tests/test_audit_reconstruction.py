@@ -21,7 +21,7 @@ from dpforest.audit.attacks.reconstruction import (
     reconstruction_error,
 )
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
-from dpforest.release import ReleasedForest
+from dpforest.models.release import ReleasedForest
 
 SQUARE = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
 LINE = Schema(categorical={"a": [0, 1, 2]}, classes=[0, 1])

@@ -28,15 +28,15 @@ from dpforest.audit.report.report import HOLDS, UNEXPECTED, VIOLATED, Report, ho
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, FULL, GREY_BOX, LAYERS, SMALL, STATISTICAL, best_bound
 from dpforest.audit.search.pairs import Pair, are_neighbours
-from dpforest.bagging import SAMPLINGS
-from dpforest.boosted import CRITERIA
 from dpforest.budgets import PLANS
 from dpforest.chance import Seeded
 from dpforest.curator import CALIBRATIONS, WEIGHTS, Curator
 from dpforest.curator.records import Records
 from dpforest.curator.sums import Sums
 from dpforest.curator.weights import weight_levels
-from dpforest.estimators import PrivateEstimator
+from dpforest.learners.base import PrivateEstimator
+from dpforest.learners.boosting import CRITERIA
+from dpforest.learners.sharing import SAMPLINGS
 from dpforest.papers.edprf import LEAVES
 from dpforest.papers.pearson_tree import CRITERIA as PEARSON_CRITERIA
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE

@@ -10,12 +10,12 @@ from dpforest.audit.grey import coins
 from dpforest.audit.report.learners import binary_schema, telling_pairs
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
-from dpforest.moments import Design, Weights
+from dpforest.design import Design, Weights
+from dpforest.learners.growth import Growth
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismRegressor
 from dpforest.privacy import RELATIONS
-from dpforest.tree import Growth
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 CLASSES, TARGET = binary_schema(2), binary_schema(2, regression=True)

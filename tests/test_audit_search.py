@@ -16,9 +16,9 @@ from dpforest.audit.sampling.bounds import epsilon_lower
 from dpforest.audit.search.climbing import _Tables, by_bound, by_loss, climb, expected_bound, log_ratio
 from dpforest.audit.search.pairs import are_neighbours, rows_of
 from dpforest.audit.search.traps import some_pairs, table_traps, traps
-from dpforest.estimators import PrivateForestClassifier
+from dpforest.learners.base import PrivateForestClassifier
+from dpforest.learners.growth import Growth
 from dpforest.privacy import ADD_REMOVE, RELATIONS
-from dpforest.tree import Growth
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])

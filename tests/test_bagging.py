@@ -9,9 +9,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpforest.bagging import SAMPLINGS, n_candidates, random_features, share_out
 from dpforest.chance import Seeded, outcomes
 from dpforest.curator import Curator
+from dpforest.learners.sharing import SAMPLINGS, n_candidates, random_features, share_out
 from dpforest.privacy import ADD_REMOVE, RELATIONS, Ledger
 
 

@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from dpforest import bench, scale
+from benchmarks import scale
+from benchmarks import speed as bench
 from dpforest.schema import TARGET_LEVELS
 
 

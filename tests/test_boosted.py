@@ -14,19 +14,12 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 from dpforest import Schema, load
-from dpforest.boosted import (
-    SCALE,
-    BoostedForest,
-    ReleasedBoosted,
-    class_shares,
-    discrete_votes,
-    real_votes,
-    whole_votes,
-)  # fmt: skip
-from dpforest.cart import Cuts, best_splits, weakest_links
+from dpforest.learners.boosting import SCALE, class_shares, discrete_votes, real_votes, whole_votes
+from dpforest.learners.cart import Cuts, best_splits, weakest_links
+from dpforest.learners.growth import Growth
+from dpforest.models.boosted import BoostedForest, ReleasedBoosted  # fmt: skip
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.privacy import Ledger
-from dpforest.tree import Growth
 
 SCHEMA = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, classes=["a", "b", "z"])
 

@@ -18,10 +18,10 @@ import sympy
 from dpforest import Schema, UnprovenPrivacyWarning, scores
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import WEIGHTS, Curator
+from dpforest.learners.growth import Growth
 from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
-from dpforest.tree import Growth
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 HALF, WHOLE = Fraction(1, 2), Fraction(1)

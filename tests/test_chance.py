@@ -16,8 +16,8 @@ import pytest
 from scipy import stats
 
 from dpforest import chance as door
-from dpforest import keyed, mechanisms
-from dpforest.chance import NotEnumerableError, Replay, Secure, Seeded, lazy, outcomes
+from dpforest import mechanisms
+from dpforest.chance import NotEnumerableError, Replay, Secure, Seeded, keyed, lazy, outcomes
 from dpforest.chance.exact import Exact
 
 F = Fraction

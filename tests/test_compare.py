@@ -11,7 +11,7 @@ import compare  # conftest.py puts notebooks/ on the path
 import nbformat
 import pytest
 
-from dpforest import figures
+from dpforest.study import figures
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -11,9 +11,10 @@ from dpforest import DiffPRFClassifier, DiffPRFsClassifier, EDPRFClassifier, Pea
 from dpforest.audit.exact.replay import audit_pairs
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
+from dpforest.learners.growth import Growth
+from dpforest.models.forest import cut_masks
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, Ledger
-from dpforest.tree import Growth, cut_masks
 
 ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
 LINE = Schema(categorical={"x": [0, 1]}, target=(0, 1))

@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpforest import scores
+from dpforest.arithmetic.fixed import STEPS
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import CALIBRATIONS, STOP, Curator
-from dpforest.fixed import STEPS
+from dpforest.learners.cuts import CutPool
+from dpforest.learners.growth import Growth
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
-from dpforest.tree import CutPool, Growth
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 

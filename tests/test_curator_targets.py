@@ -11,12 +11,13 @@ import pytest
 from test_curator import Watched, World
 
 from dpforest import scores
+from dpforest.arithmetic.fixed import STEPS
 from dpforest.chance import Seeded
 from dpforest.curator import STOP, Curator
-from dpforest.fixed import STEPS
+from dpforest.learners.cuts import CutPool, random_cuts
+from dpforest.learners.growth import Growth
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
 from dpforest.schema import TARGET_LEVELS
-from dpforest.tree import CutPool, Growth, random_cuts
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 

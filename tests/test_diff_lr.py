@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 
 from dpforest import OutOfSchemaWarning, Schema, load
 from dpforest.curator import Curator
-from dpforest.moments import Design
+from dpforest.design import Design
 from dpforest.papers.diff_lr import DiffLRRegressor, published_sensitivities, shares
 from dpforest.papers.functional_mechanism import FunctionalMechanismRegressor, published_sensitivity
 from dpforest.privacy import RELATIONS, REPLACE_ONE

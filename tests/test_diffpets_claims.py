@@ -24,9 +24,9 @@ from dpforest import Schema, UnprovenPrivacyWarning, privacy
 from dpforest.audit import exact_audit
 from dpforest.chance import Replay, outcomes
 from dpforest.curator import Curator
+from dpforest.learners.growth import Growth
 from dpforest.papers.diffpets import DiffPETsClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
-from dpforest.tree import Growth
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])

@@ -19,10 +19,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_estimators import INFINITY, schema_of
 
 from dpforest import OutOfSchemaWarning, Schema, UnprovenPrivacyWarning, counting, load
+from dpforest.models.release import ReleasedForestRegressor
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.random_trees import RandomTreesRegressor
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
-from dpforest.release import ReleasedForestRegressor
 from dpforest.schema import TARGET_LEVELS
 
 relations = pytest.mark.parametrize("relation", RELATIONS)

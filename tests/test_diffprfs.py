@@ -29,10 +29,10 @@ from dpforest.audit import exact_audit
 from dpforest.budgets import PLANS
 from dpforest.chance import outcomes
 from dpforest.curator import STOP, Curator
+from dpforest.learners.growth import Growth
 from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier, Splits
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
-from dpforest.tree import Growth
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 CUT = Schema(numeric={"x": (0, 1)}, classes=[0, 1])

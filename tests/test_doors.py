@@ -20,13 +20,14 @@ import pandas as pd
 import pytest
 from sklearn.utils import get_tags
 
-from dpforest import Schema, UnprovenPrivacyWarning, counting, estimators, papers
+from dpforest import Schema, UnprovenPrivacyWarning, counting, papers
 from dpforest.chance import Seeded
 from dpforest.curator import Curator, records
 from dpforest.curator.choices import Choices
 from dpforest.curator.peeks import Peeks
 from dpforest.curator.sums import Sums
-from dpforest.estimators import PrivateEstimator
+from dpforest.learners import base as estimators
+from dpforest.learners.base import PrivateEstimator
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.privacy import REPLACE_ONE
 

@@ -20,11 +20,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_estimators import INFINITY, _SchemaFromData
 
 from dpforest import Schema, UnprovenPrivacyWarning
+from dpforest.arithmetic.fixed import STEPS
 from dpforest.audit import exact_audit
-from dpforest.boosted import SCALE
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
-from dpforest.fixed import STEPS
+from dpforest.learners.boosting import SCALE
 from dpforest.papers import dps_adaboost
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE

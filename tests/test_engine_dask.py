@@ -20,7 +20,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from dpforest import DiffPETsRegressor, EDPRFClassifier, Schema, counting, keyed
+from dpforest import DiffPETsRegressor, EDPRFClassifier, Schema, counting
+from dpforest.chance import keyed
 from dpforest.engines import EngineError, Reader, TableError
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpforest import EDPRFClassifier, RandomTreesClassifier, RandomTreesRegressor, Schema, counting, keyed
+from dpforest import EDPRFClassifier, RandomTreesClassifier, RandomTreesRegressor, Schema, counting
+from dpforest.chance import keyed
 from dpforest.engines import EngineError, Reader, TableError, is_elsewhere, table_of
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install dpforest[parquet]")

@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from dpforest import DiffPETsClassifier, EDPRFClassifier, RandomTreesClassifier, Schema, keyed
+from dpforest import DiffPETsClassifier, EDPRFClassifier, RandomTreesClassifier, Schema
+from dpforest.chance import keyed
 from dpforest.engines import EngineError, Reader, TableError, spark
 from dpforest.engines.table import Pass
 

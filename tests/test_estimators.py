@@ -34,7 +34,7 @@ from dpforest import (
     UnprovenPrivacyWarning,
     load,
 )
-from dpforest.estimators import PrivateEstimator
+from dpforest.learners.base import PrivateEstimator
 
 # -- tables --------------------------------------------------------------------------------------------------------
 

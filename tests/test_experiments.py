@@ -9,10 +9,11 @@ from scipy import stats
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error, r2_score, roc_auc_score
 
-from dpforest import EDPRFClassifier, datasets, experiments
+from dpforest import EDPRFClassifier, datasets
 from dpforest.papers.diffpets import DiffPETsRegressor
 from dpforest.papers.functional_mechanism import FunctionalMechanismRegressor
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
+from dpforest.study import experiments
 
 
 class Said:

@@ -6,7 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from dpforest import figures, plots
+from dpforest.study import figures, plots
 
 mpl.use("agg")
 plt = pytest.importorskip("matplotlib.pyplot")

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpforest import fixed, scores
+from dpforest import scores
+from dpforest.arithmetic import fixed
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 from dpforest.schema import TARGET_LEVELS
 

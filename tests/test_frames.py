@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, frames, load
+from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, load
 from dpforest.engines import TableError
 from dpforest.engines.parquet import Parquet
+from dpforest.schema import frames
 
 SCHEMA = Schema(
     numeric={"n": (0, 1)}, categorical={"c": ["a", "b", 3]}, classes=["no", "yes"], columns=["c", "n"], missing="bin"

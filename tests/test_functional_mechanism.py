@@ -19,8 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dpforest import OutOfSchemaWarning, Schema, load
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
-from dpforest.linear import LinearModel, default_ridge, noise_sd, objective_terms, solve, solve_centred
-from dpforest.moments import Design, Weights
+from dpforest.design import Design, Weights
+from dpforest.models.linear import LinearModel, default_ridge, noise_sd, objective_terms, solve, solve_centred
 from dpforest.papers.functional_mechanism import (
     FunctionalMechanismClassifier,
     FunctionalMechanismRegressor,

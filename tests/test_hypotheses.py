@@ -11,7 +11,7 @@ import pytest
 import zoo
 
 from dpforest import scores
-from dpforest.estimators import check_covered
+from dpforest.learners.base import check_covered
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
 BOOK = Path(__file__).resolve().parents[1] / "book"

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpforest import keyed
+from dpforest.chance import keyed
 
 WORDS = 1 << 64
 words = st.integers(0, WORDS - 1)

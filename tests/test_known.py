@@ -20,8 +20,8 @@ from dpforest.chance import Seeded
 from dpforest.curator import STOP, Curator
 from dpforest.curator import known as known_module
 from dpforest.curator.known import Known, Split
+from dpforest.learners.growth import Frontier, Growth
 from dpforest.privacy import ADD_REMOVE, Ledger
-from dpforest.tree import Frontier, Growth
 
 KINDS = ("feature", "cut", "parts", "candidate", "weighted feature", "weighted cut", "weighted candidate", "moments")
 kinds = pytest.mark.parametrize("kind", KINDS)

@@ -14,7 +14,7 @@ import nbformat
 import pytest
 import render  # conftest.py puts notebooks/ on the path
 
-from dpforest.figures import KEY
+from dpforest.study.figures import KEY
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 PATHS = sorted(path for path in NOTEBOOKS.glob("*.ipynb") if len(path.suffixes) == 1)

@@ -14,10 +14,10 @@ import sympy
 import z3
 
 from dpforest import Schema, UnprovenPrivacyWarning, scores
+from dpforest.arithmetic.fixed import STEPS
 from dpforest.audit.exact.replay import audit_pairs
 from dpforest.chance import Replay, outcomes
 from dpforest.curator import Curator
-from dpforest.fixed import STEPS
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 

@@ -24,12 +24,12 @@ from test_estimators import INFINITY, _SchemaFromData
 
 import dpforest
 from dpforest import Schema
+from dpforest.arithmetic.fixed import STEPS
 from dpforest.audit import exact_audit
 from dpforest.audit.grey.greybox import greybox
 from dpforest.budgets import PLANS
 from dpforest.chance import Seeded, outcomes
 from dpforest.curator import Curator
-from dpforest.fixed import STEPS
 from dpforest.papers import pearson_tree
 from dpforest.papers.pearson_tree import CORRELATIONS, CRITERIA, PearsonTreeClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE

@@ -24,14 +24,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from dpforest import Schema, cells, frames, grid, keyed
-from dpforest.chance import Seeded
+from dpforest import Schema
+from dpforest.chance import Seeded, keyed
 from dpforest.curator import Curator
 from dpforest.curator.records import KEYS_REPEAT, Records
 from dpforest.engines import Reader
 from dpforest.engines.dask import Dask
 from dpforest.engines.parquet import Parquet
 from dpforest.privacy import Ledger
+from dpforest.schema import cells, frames, grid
 
 BIG = 2**53
 SCHEMA = Schema(

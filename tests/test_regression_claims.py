@@ -22,11 +22,12 @@ import sympy
 import z3
 
 from dpforest import Schema, scores
+from dpforest.arithmetic.fixed import STEPS
 from dpforest.audit import exact_audit
 from dpforest.audit.exact.laws import Silent, counts_and_rates, encode
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import Curator
-from dpforest.fixed import STEPS
+from dpforest.learners.growth import Growth
 from dpforest.mechanisms import (
     MEANS,
     exponential_law,
@@ -37,7 +38,6 @@ from dpforest.mechanisms import (
 from dpforest.papers.diffpets import DiffPETsRegressor
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
 from dpforest.schema import TARGET_LEVELS
-from dpforest.tree import Growth
 
 F = Fraction
 L = TARGET_LEVELS

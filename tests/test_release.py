@@ -25,11 +25,11 @@ from dpforest import (
     RandomTreesRegressor,
     Schema,
     load,
-    storage,
 )
-from dpforest.estimators import PrivateEstimator
+from dpforest.learners.base import PrivateEstimator
+from dpforest.models import storage
+from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import NOT_COVERED
-from dpforest.release import MAX_DEPTH
 
 NUMBERS = Schema(
     numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, target=(0, 1), missing="bin", other={"c": "u"}
@@ -202,7 +202,7 @@ def test_nothing_that_the_caller_can_change_is_read_by_predict(kind):
 
 
 def load_of(description):
-    return dpforest.release.released(json.loads(json.dumps(description)))
+    return dpforest.models.release.released(json.loads(json.dumps(description)))
 
 
 ODD = [None, True, False, 1.5, -1, 0, 10**400, 1e300, "1", "", "x" * 10_000, [], {}, [[]], [None], {"a": 1}]
@@ -326,7 +326,7 @@ def test_depth_has_an_end():
     assert load_of(chain(MAX_DEPTH)).predict([[1, 1]]).tolist() == [0]
     for splits in (MAX_DEPTH + 1, 100_000):
         with pytest.raises(ValueError, match=f"more than {MAX_DEPTH} splits"):
-            dpforest.release.released(chain(splits))
+            dpforest.models.release.released(chain(splits))
 
 
 def test_a_table_has_a_width():
@@ -334,7 +334,7 @@ def test_a_table_has_a_width():
     names = [f"x{i}" for i in range(100_001)]
     wide = good["schema"] | {"numeric": {name: [0, 1] for name in names}, "categorical": {}, "columns": names}
     with pytest.raises(ValueError, match="more than 100000 columns"):
-        dpforest.release.released(good | {"schema": wide})
+        dpforest.models.release.released(good | {"schema": wide})
 
 
 @pytest.mark.parametrize("change", [{}, {"epsilon": None, "claimed": 4.0, "leaks": [{"what": "all", "where": "here"}]}])

@@ -106,7 +106,7 @@ def test_nothing_is_computed_by_what_a_processor_picks(module):
     if module.name in FINE:
         assert found, f"{module.name} needs no exception any more"
     else:
-        assert not found, "use dpforest.arithmetic or dpforest.spectral, or say in FINE why it decides nothing"
+        assert not found, "use dpforest.arithmetic, or its spectral, or say in FINE why it decides nothing"
 
 
 @pytest.mark.parametrize(

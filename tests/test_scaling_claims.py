@@ -21,16 +21,15 @@ from dpforest import (
     FunctionalMechanismClassifier,
     RandomTreesClassifier,
     Schema,
-    keyed,
 )
-from dpforest.chance import Replay, Seeded, outcomes
+from dpforest.chance import Replay, Seeded, keyed, outcomes
 from dpforest.curator import Curator
 from dpforest.curator.scattered import Scattered
+from dpforest.design import Design
 from dpforest.engines import Reader, Table
-from dpforest.moments import Design
+from dpforest.learners.growth import Growth
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, Ledger
-from dpforest.tree import Growth
 
 BASE = Fraction(2)  # e to the loss of one tree
 CLASSES = (0, 1)

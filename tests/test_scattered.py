@@ -25,18 +25,20 @@ from sklearn.utils import get_tags
 from test_doors import learners
 
 import dpforest
-from dpforest import OutOfSchemaWarning, Schema, UnprovenPrivacyWarning, chance, estimators, scores
+from dpforest import OutOfSchemaWarning, Schema, UnprovenPrivacyWarning, chance, scores
 from dpforest.curator import Curator
 from dpforest.curator.scattered import Scattered
 from dpforest.engines import EngineError, Reader, Table, TableError
 from dpforest.engines.table import missing_columns
+from dpforest.learners import base as estimators
+from dpforest.learners.cuts import grow_random
+from dpforest.learners.growth import Growth
 from dpforest.papers.diff_lr import DiffLRRegressor
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.privacy import ADD_REMOVE, RELATIONS, Ledger
-from dpforest.tree import Growth, grow_random
 
 COLUMNS = {"numeric": {"a": (0, 1), "n": (0, 9)}, "categorical": {"b": ["x", "y", "z"], "c": ["u", "v"]}}
 SCHEMAS = {
@@ -641,7 +643,7 @@ def test_passes_do_not_grow_with_the_table_nor_with_the_blocks():
 #: All that a pass may be made of.
 PUBLIC = {
     "dpforest.engines.table Pass", "dpforest.engines.table Reader", "dpforest.schema Schema",
-    "dpforest.curator.scattered Question", "dpforest.counting.structure Splits", "dpforest.moments Design",
+    "dpforest.curator.scattered Question", "dpforest.counting.structure Splits", "dpforest.design Design",
 }  # fmt: skip
 
 

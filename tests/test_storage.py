@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from dpforest import storage
+from dpforest.models import storage
 
 
 def names(folder) -> list[str]:

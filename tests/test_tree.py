@@ -21,8 +21,10 @@ from dpforest.budgets import Shares
 from dpforest.chance import Seeded, outcomes
 from dpforest.counting import Splits
 from dpforest.curator import Curator
+from dpforest.learners.cuts import POOL, CutPool, grow_random, random_cuts
+from dpforest.learners.growth import Growth, grow_chosen
+from dpforest.models.forest import Forest
 from dpforest.privacy import RELATIONS, Ledger
-from dpforest.tree import POOL, CutPool, Forest, Growth, grow_chosen, grow_random, random_cuts
 
 CLASSES = 3
 

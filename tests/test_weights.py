@@ -15,9 +15,11 @@ from scipy import stats
 from dpforest import scores
 from dpforest.chance import Replay, Secure, Seeded, outcomes
 from dpforest.curator import WEIGHTS, Curator
-from dpforest.curator.weights import SCALE, thresholds, weight_levels, weight_steps, weight_table
+from dpforest.curator.weights import thresholds, weight_levels, weight_steps, weight_table
+from dpforest.learners.growth import Growth
+from dpforest.models.boosted import SCALE
+from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, RELATIONS, Ledger
-from dpforest.tree import Forest, Growth
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 LOG2 = math.log(2)

@@ -13,7 +13,7 @@ from numbers import Integral
 
 import numpy as np
 
-from dpforest import keyed
+from dpforest.chance import keyed
 from dpforest.chance.lazy import Uniform, floor_of_exponential, heads, landing
 from dpforest.chance.verbs import Law
 from dpforest.privacy import claim

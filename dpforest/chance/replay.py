@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpforest import keyed
+from dpforest.chance import keyed
 from dpforest.chance.verbs import Law
 
 __all__ = ["NotEnumerableError", "Replay", "outcomes"]

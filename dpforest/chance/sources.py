@@ -7,7 +7,7 @@ from numbers import Integral
 
 import numpy as np
 
-from dpforest import keyed
+from dpforest.chance import keyed
 from dpforest.chance.exact import Exact
 
 __all__ = ["Secure", "Seeded"]

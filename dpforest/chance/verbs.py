@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dpforest import keyed
+from dpforest.chance import keyed
 
 __all__ = ["Chance", "Law"]
 
@@ -33,7 +33,7 @@ class Chance(Protocol):
         """Independent whole numbers with Poisson's law of mean 1, for each tree and record: (n_trees, n_records)."""
 
     def key(self) -> keyed.Key:
-        """A key under which :mod:`~dpforest.keyed` computes the coins of records that are read more than once."""
+        """A key by which :mod:`~dpforest.chance.keyed` computes the coins of records that are read more than once."""
 
     def weighted(self, weights: np.ndarray, size: int) -> np.ndarray:
         """``size`` independent indices of ``weights``, each with a probability in proportion to its weight."""

@@ -10,7 +10,8 @@ import time
 import numpy as np
 import pandas as pd
 
-from dpforest import counting, keyed
+from dpforest import counting
+from dpforest.chance import keyed
 from dpforest.schema import Schema
 
 

@@ -20,7 +20,7 @@ from numba import njit
 from numba.core.caching import FunctionCache
 from numba.core.serialize import dumps
 
-from dpforest import storage
+from dpforest.models import storage
 
 __all__ = ["helper", "jit", "kernel"]
 

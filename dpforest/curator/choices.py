@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dpforest import mechanisms, scores
+from dpforest.arithmetic.fixed import STEPS, below_best, fixed
 from dpforest.curator.known import Split
 from dpforest.curator.records import Records
-from dpforest.fixed import STEPS, below_best, fixed
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
 
 __all__ = ["CALIBRATIONS", "STOP", "Choices"]

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Known", "Split", "cut_masks", "ranges"]
+from dpforest.models.forest import cut_masks, ranges
+
+__all__ = ["Known", "Split"]
 
 
 class Split(NamedTuple):
@@ -112,17 +114,3 @@ class Known:
         done &= split.multiway | (splits.mask[nodes] == split.mask).all(axis=1)
         kept = np.repeat(done, split.arity)
         return ranges(splits.first_child[nodes], split.arity)[kept], split.counts[kept]
-
-
-def cut_masks(ends, sizes) -> np.ndarray:
-    """Cuts of code ranges: codes after ``ends`` and below ``sizes``, of the same shape (...), as uint64 (..., 4)."""
-    every = np.arange(256)
-    bits = (every > ends[..., None]) & (every < sizes[..., None])
-    return np.packbits(bits, axis=-1, bitorder="little").view(np.uint64)
-
-
-def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The integers of all half-open ranges [start, start + length), one range after the other."""
-    ends = np.cumsum(lengths)
-    inside = np.arange(ends[-1] if ends.size else 0) - np.repeat(ends - lengths, lengths)
-    return np.repeat(starts, lengths) + inside

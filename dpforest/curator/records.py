@@ -10,8 +10,9 @@ from dpforest import counting
 from dpforest.chance import Chance
 from dpforest.counting.threads import check_threads, in_threads
 from dpforest.curator.known import Known
-from dpforest.curator.weights import SCALE, weight_levels, weight_steps, weight_table
-from dpforest.moments import Design
+from dpforest.curator.weights import weight_levels, weight_steps, weight_table
+from dpforest.design import Design
+from dpforest.models.boosted import SCALE
 from dpforest.privacy import Ledger, claim
 
 __all__ = ["Records"]

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dpforest import counting, keyed
-from dpforest.chance import Chance
+from dpforest import counting
+from dpforest.chance import Chance, keyed
 from dpforest.curator import Curator
 from dpforest.curator.records import KEYS_REPEAT, Records
 from dpforest.curator.weights import weight_levels

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpforest import mechanisms
 from dpforest.curator.records import Records
-from dpforest.moments import Design, Weights
+from dpforest.design import Design, Weights
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
 from dpforest.schema import TARGET_LEVELS
 
@@ -112,7 +112,7 @@ class Sums(Records):
 
         Guarantee
         ---------
-        :meth:`~dpforest.moments.Design.loss` of the weights, under either relation.
+        :meth:`~dpforest.design.Design.loss` of the weights, under either relation.
         """
         cells = design.matrix(weights)
         i, j = np.nonzero(cells)

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-__all__ = ["SCALE", "WEIGHTS", "thresholds", "weight_levels", "weight_steps", "weight_table"]
+from dpforest.models.boosted import SCALE
 
-#: Votes, and so margins, are whole numbers of this share.
-SCALE = 1 << 20
+__all__ = ["WEIGHTS", "thresholds", "weight_levels", "weight_steps", "weight_table"]
+
 #: Weights by the margin m of a record's class, cut off below at 0: ``exp(-m / 2)`` as in AdaBoost but never above 1
 #: (MadaBoost's cap), or the logistic loss's ``2 / (1 + exp(m))``; here the margin of each weight below 1.
 WEIGHTS = {

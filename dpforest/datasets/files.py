@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from dpforest import storage
+from dpforest.models import storage
 
 BASE_URL = "https://archive.ics.uci.edu/static/public"
 TIMEOUT = 30.0  # seconds without a byte before a download gives up

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from dpforest import keyed
-from dpforest.frames import check_names
+from dpforest.chance import keyed
 from dpforest.schema import Schema
+from dpforest.schema.frames import check_names
 
 __all__ = ["Block", "EngineError", "Found", "Pass", "Read", "Reader", "Table", "TableError", "merge"]
 

@@ -15,8 +15,10 @@ from typing import ClassVar
 import numpy as np
 
 from dpforest.arithmetic import cbrt
-from dpforest.estimators import PrivateEstimator, check_choice, check_number
-from dpforest.linear import (
+from dpforest.design import Design, Weights
+from dpforest.learners.base import PrivateEstimator
+from dpforest.learners.parameters import check_choice, check_number
+from dpforest.models.linear import (  # fmt: skip
     REPAIRS,
     LinearModel,
     LinearRegressor,
@@ -25,8 +27,7 @@ from dpforest.linear import (
     objective_terms,
     solve,
     solve_centred,
-)  # fmt: skip
-from dpforest.moments import Design, Weights
+)
 from dpforest.privacy import REPLACE_ONE, claim
 
 __all__ = ["SPLITS", "DiffLRRegressor", "published_sensitivities", "shares"]
@@ -80,7 +81,7 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
     fit_intercept : {"auto", True, False}
         Auto is by variant: the paper's model has none.
     repair : {"auto", "shrink", "ridge", "spectral", "none"}
-        What becomes of the noisy matrix, see :func:`dpforest.linear.solve`.  Auto is ``"spectral"`` as published,
+        What becomes of the noisy matrix: :func:`dpforest.models.linear.solve`.  Auto is ``"spectral"`` as published,
         ``"shrink"`` otherwise.
     ridge : {"auto"} or float
         In standard deviations of the noise in a second-degree sum.  Auto is 4 as published, else twice the square root

@@ -13,33 +13,16 @@ from typing import ClassVar
 import numpy as np
 
 from dpforest import budgets, scores
-from dpforest.bagging import SAMPLINGS, n_candidates, share_out
-from dpforest.estimators import (
-    MAX_DEPTH,
-    PrivateEstimator,
-    PrivateForestClassifier,
-    PrivateForestRegressor,
-    check_choice,
-    check_count,
-    check_covered,
-    check_number,
-    check_share,
-)
+from dpforest.learners.base import PrivateEstimator, PrivateForestClassifier, PrivateForestRegressor, check_covered
+from dpforest.learners.cuts import CutPool, random_cuts
+from dpforest.learners.growth import MAX_NODES, Frontier, Growth, grow_chosen, one_vote, pure, votes
+from dpforest.learners.parameters import check_choice, check_count, check_number, check_share
+from dpforest.learners.sharing import SAMPLINGS, n_candidates, share_out
 from dpforest.mechanisms import SELECTIONS, exponential
+from dpforest.models.forest import cut_masks
+from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
 from dpforest.schema import TARGET_LEVELS
-from dpforest.tree import (
-    MAX_NODES,
-    CutPool,
-    Frontier,
-    Growth,
-    cut_masks,
-    grow_chosen,
-    one_vote,
-    pure,
-    random_cuts,
-    votes,
-)
 
 __all__ = ["DiffPETsClassifier", "DiffPETsRegressor"]
 
@@ -189,8 +172,8 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     stop_margin : float
         Its head start, in units of the selection's noise.
     shrinkage : float
-        How far class shares are drawn to those of the nodes above (:meth:`dpforest.tree.Forest.shares`): the size, in
-        units of the noise of a leaf, at which a leaf counts as much as the node above it.  0: counts are added up.
+        How far class shares are drawn to those of the nodes above (:meth:`~dpforest.models.forest.Forest.shares`):
+        the size, in units of the noise of a leaf, at which a leaf counts as much as the node above it.  0: sums.
     max_nodes : int
         The forest does not grow beyond this; branches that would are leaves.
     source : {"seeded", "secure"}
@@ -317,8 +300,8 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
     criterion : {"between", "sse", "mass-gap", "variance", "weighted-variance"}
         Split utility if proved, see :mod:`dpforest.scores`; the published one is the variance.
     shrinkage : float
-        How far leaf means are drawn to those of the nodes above (:meth:`dpforest.tree.Forest.shares`): the number of
-        records, in units of the noise of a leaf, at which a leaf counts as much as the node above it.
+        How far leaf means are drawn to those of the nodes above (:meth:`~dpforest.models.forest.Forest.shares`):
+        the number of records, in units of the noise of a leaf, at which a leaf counts as much as the node above it.
     error_threshold : float
         A node whose mean squared error, in units of the squared target range, lies below it is a leaf; published only.
 

@@ -14,22 +14,14 @@ import numpy as np
 
 from dpforest import budgets, scores
 from dpforest.arithmetic import log, log2
-from dpforest.bagging import SAMPLINGS, n_candidates, random_features, share_out
 from dpforest.curator import CALIBRATIONS, STOP
-from dpforest.estimators import (
-    CAP,
-    MARGIN,
-    MAX_DEPTH,
-    PrivateForestClassifier,
-    check_choice,
-    check_count,
-    check_covered,
-    check_letter,
-    check_number,
-)
+from dpforest.learners.base import PrivateForestClassifier, check_covered
+from dpforest.learners.growth import MAX_NODES, Growth, one_vote
+from dpforest.learners.parameters import CAP, MARGIN, check_choice, check_count, check_letter, check_number
+from dpforest.learners.sharing import SAMPLINGS, n_candidates, random_features, share_out
 from dpforest.mechanisms import SELECTIONS
+from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import bootstrap, claim
-from dpforest.tree import MAX_NODES, Growth, one_vote
 
 __all__ = ["DiffPRFClassifier"]
 

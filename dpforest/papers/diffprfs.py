@@ -12,22 +12,16 @@ from typing import ClassVar
 import numpy as np
 
 from dpforest import budgets, scores
-from dpforest.bagging import SAMPLINGS, n_candidates, random_features, share_out
-from dpforest.cart import Cuts
 from dpforest.curator import CALIBRATIONS, STOP
-from dpforest.estimators import (
-    MARGIN,
-    MAX_DEPTH,
-    PrivateForestClassifier,
-    check_choice,
-    check_count,
-    check_covered,
-    check_letter,
-    check_number,
-)
+from dpforest.learners.base import PrivateForestClassifier, check_covered
+from dpforest.learners.cart import Cuts
+from dpforest.learners.growth import MAX_NODES, Growth, one_vote, pure
+from dpforest.learners.parameters import MARGIN, check_choice, check_count, check_letter, check_number
+from dpforest.learners.sharing import SAMPLINGS, n_candidates, random_features, share_out
 from dpforest.mechanisms import SELECTIONS
+from dpforest.models.forest import cut_masks
+from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import claim
-from dpforest.tree import MAX_NODES, Growth, cut_masks, one_vote, pure
 
 __all__ = ["DiffPRFsClassifier"]
 
@@ -251,7 +245,7 @@ class Splits(Cuts):
     Parameters
     ----------
     sizes, ordered, n_nodes
-        As in :class:`~dpforest.cart.Cuts`.
+        As in :class:`~dpforest.learners.cart.Cuts`.
 
     Attributes
     ----------

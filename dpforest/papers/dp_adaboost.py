@@ -9,9 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from dpforest import budgets, scores
-from dpforest.boosted import BoostedForest, PrivateBoostedClassifier, adaboost, peek
+from dpforest.learners.boosting import PrivateBoostedClassifier, adaboost, peek
+from dpforest.learners.growth import MAX_NODES, Growth, one_vote
+from dpforest.models.boosted import BoostedForest
+from dpforest.models.forest import Forest
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
-from dpforest.tree import MAX_NODES, Forest, Growth, one_vote
 
 __all__ = ["DPAdaBoostClassifier"]
 
@@ -74,9 +76,9 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
     What ``variant="published"`` does: no noise at the choice of the feature, which is the one of the largest
     information gain of the weighted counts; ``epsilon / T`` for a stump, all of it for the weighted class counts of its
     leaves, with noise at the scale of the largest weight over that; the label of a leaf from these counts; AdaBoost's
-    alpha and weights from exact errors, see :func:`~dpforest.boosted.adaboost`.  Weights are counted in steps of 1/127
-    of the largest, with two-sided geometric noise in place of Laplace noise; the ledger is charged as if the weights
-    were public, and says that they are not.
+    alpha and weights from exact errors, see :func:`~dpforest.learners.boosting.adaboost`.  Weights are counted in steps
+    of 1/127 of the largest, with two-sided geometric noise in place of Laplace noise; the ledger is charged as if the
+    weights were public, and says that they are not.
 
     Examples
     --------

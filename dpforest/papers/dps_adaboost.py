@@ -14,12 +14,17 @@ import numpy as np
 
 from dpforest import budgets, scores
 from dpforest.arithmetic import log
-from dpforest.bagging import n_candidates, random_features
-from dpforest.boosted import BoostedForest, PrivateBoostedClassifier, adaboost, peek
-from dpforest.cart import Cuts, best_splits, weakest_links
-from dpforest.estimators import MAX_DEPTH, check_choice, check_count, check_covered, check_number
+from dpforest.learners.base import check_covered
+from dpforest.learners.boosting import PrivateBoostedClassifier, adaboost, peek
+from dpforest.learners.cart import Cuts, best_splits, weakest_links
+from dpforest.learners.cuts import CutPool, random_cuts
+from dpforest.learners.growth import MAX_NODES, Frontier, Growth, grow_chosen, one_vote, pure
+from dpforest.learners.parameters import check_choice, check_count, check_number
+from dpforest.learners.sharing import n_candidates, random_features
+from dpforest.models.boosted import BoostedForest
+from dpforest.models.forest import Forest
+from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
-from dpforest.tree import MAX_NODES, CutPool, Forest, Frontier, Growth, grow_chosen, one_vote, pure, random_cuts
 
 __all__ = ["DPsAdaBoostClassifier"]
 
@@ -63,9 +68,10 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     variant : {"proved", "published"}
         ``"published"`` is the paper to the letter, for two classes; see Notes.  It warns, for its proof fails.
     votes : {"real", "discrete"}
-        A leaf votes for every class by the log of its share (:func:`~dpforest.boosted.real_votes`), or for its
-        commonest class by SAMME's alpha of the round (:func:`~dpforest.boosted.discrete_votes`).  A round at chance, or
-        whose counts are all 0 or less, gets no vote.
+        A leaf votes for every class by the log of its share (:func:`~dpforest.learners.boosting.real_votes`), or for
+        its commonest class by SAMME's alpha of the round
+        (:func:`~dpforest.learners.boosting.discrete_votes`).  A round at chance, or whose counts are
+        all 0 or less, gets no vote.
     weights : {"capped", "logistic"}
         How a record's margin m makes its weight: ``min(1, exp(-m / 2))`` or ``min(1, 2 / (1 + exp(m)))``.  In the
         released counts weights are whole steps, 127 of them for two classes and fewer for more; below half a step a

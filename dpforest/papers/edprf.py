@@ -14,20 +14,12 @@ import numpy as np
 
 from dpforest import budgets, scores
 from dpforest.curator import CALIBRATIONS, STOP
-from dpforest.estimators import (
-    CAP,
-    MARGIN,
-    MAX_DEPTH,
-    PrivateForestClassifier,
-    check_choice,
-    check_count,
-    check_covered,
-    check_letter,
-    check_number,
-)
+from dpforest.learners.base import PrivateForestClassifier, check_covered
+from dpforest.learners.growth import MAX_NODES, Growth, pure, votes
+from dpforest.learners.parameters import CAP, MARGIN, check_choice, check_count, check_letter, check_number
 from dpforest.mechanisms import SELECTIONS
+from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import claim
-from dpforest.tree import MAX_NODES, Growth, pure, votes
 
 __all__ = ["EDPRFClassifier"]
 

@@ -12,8 +12,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpforest.estimators import PrivateEstimator, check_choice, check_number, check_share
-from dpforest.linear import (
+from dpforest.arithmetic.spectral import is_positive_definite
+from dpforest.design import Design, Weights
+from dpforest.learners.base import PrivateEstimator
+from dpforest.learners.parameters import check_choice, check_number, check_share
+from dpforest.models.linear import (  # fmt: skip
     REPAIRS,
     LinearClassifier,
     LinearModel,
@@ -23,10 +26,8 @@ from dpforest.linear import (
     objective_terms,
     solve,
     solve_centred,
-)  # fmt: skip
-from dpforest.moments import Design, Weights
+)
 from dpforest.privacy import REPLACE_ONE, claim
-from dpforest.spectral import is_positive_definite
 
 __all__ = ["FunctionalMechanismClassifier", "FunctionalMechanismRegressor", "published_sensitivity"]
 
@@ -172,7 +173,7 @@ class FunctionalMechanismRegressor(_FunctionalMechanism, LinearRegressor):
         Auto is by variant: the paper's model has none.  Without one the numeric features are scaled to [0, 1], so that
         the prediction at their lower bounds is the middle of the target's range.
     repair : {"auto", "shrink", "ridge", "spectral", "none"}
-        What becomes of a noisy matrix, see :func:`dpforest.linear.solve`.  Auto is ``"spectral"`` as published,
+        What becomes of a noisy matrix, see :func:`dpforest.models.linear.solve`.  Auto is ``"spectral"`` as published,
         ``"shrink"`` otherwise.  ``"published"`` has ``"redraw"`` too: new noise until the objective is bounded, which
         is charged twice (:prf:ref:`pub-functional-redraw`) and on wide tables gives up with ``RuntimeError``.
     ridge : {"auto"} or float

@@ -12,22 +12,15 @@ from typing import ClassVar
 import numpy as np
 
 from dpforest import budgets, mechanisms, scores
-from dpforest.cart import Cuts
 from dpforest.curator import CALIBRATIONS, STOP
-from dpforest.estimators import (
-    MARGIN,
-    MAX_DEPTH,
-    PrivateForestClassifier,
-    check_choice,
-    check_count,
-    check_covered,
-    check_letter,
-    check_number,
-    check_share,
-)
+from dpforest.learners.base import PrivateForestClassifier, check_covered
+from dpforest.learners.cart import Cuts
+from dpforest.learners.growth import MAX_NODES, Growth, pure
+from dpforest.learners.parameters import MARGIN, check_choice, check_count, check_letter, check_number, check_share
 from dpforest.mechanisms import SELECTIONS
+from dpforest.models.forest import cut_masks
+from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, claim
-from dpforest.tree import MAX_NODES, Growth, cut_masks, pure
 
 __all__ = ["PearsonTreeClassifier"]
 

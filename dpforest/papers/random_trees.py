@@ -10,17 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpforest.estimators import (
-    MAX_DEPTH,
-    PrivateEstimator,
-    PrivateForestClassifier,
-    PrivateForestRegressor,
-    check_choice,
-    check_count,
-)
+from dpforest.learners.base import PrivateEstimator, PrivateForestClassifier, PrivateForestRegressor
+from dpforest.learners.cuts import CutPool, grow_random
+from dpforest.learners.growth import MAX_NODES, Growth
+from dpforest.learners.parameters import check_choice, check_count
 from dpforest.mechanisms import exponential
+from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import claim
-from dpforest.tree import MAX_NODES, CutPool, Growth, grow_random
 
 __all__ = ["RandomTreesClassifier", "RandomTreesRegressor"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpforest.estimators import PrivateForestClassifier
+from dpforest.learners.base import PrivateForestClassifier
 
 __all__ = [
     "ADD_REMOVE", "EXACT", "FLAWS", "GREY_BOX", "GRID", "LAYERS", "REPLACE_ONE", "STATISTICAL", "Animal", "Dataset",

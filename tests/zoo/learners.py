@@ -9,10 +9,11 @@ from functools import cache, partial
 import numpy as np
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms, scores
+from dpforest.arithmetic.fixed import STEPS, below_best, fixed
 from dpforest.audit.exact.replay import law_of
-from dpforest.estimators import PrivateForestClassifier
-from dpforest.fixed import STEPS, below_best, fixed
-from dpforest.tree import MAX_NODES, Forest, Growth
+from dpforest.learners.base import PrivateForestClassifier
+from dpforest.learners.growth import MAX_NODES, Growth
+from dpforest.models.forest import Forest
 from zoo.animal import ADD_REMOVE, EXACT, GREY_BOX, REPLACE_ONE, Animal, geometric
 
 __all__ = ["Sapling", "learners", "portrait"]

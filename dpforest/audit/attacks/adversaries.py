@@ -18,7 +18,7 @@ import numpy as np
 
 from dpforest.audit.attacks.observer import MAX_RECORDS, LeafNoise, Observer, check_prior
 from dpforest.audit.sampling.bounds import clopper_pearson
-from dpforest.estimators import check_count
+from dpforest.learners.parameters import check_count
 from dpforest.privacy import REPLACE_ONE, check_epsilon, check_relation, claim
 
 __all__ = [

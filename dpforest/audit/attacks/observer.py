@@ -16,6 +16,7 @@ from dpforest import scores
 from dpforest.arithmetic import log
 from dpforest.budgets import Shares
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
+from dpforest.models.forest import Forest
 from dpforest.papers.diffpets import DiffPETsClassifier
 from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
@@ -23,7 +24,6 @@ from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, check_epsilon
 from dpforest.schema import Schema
-from dpforest.tree import Forest
 
 __all__ = ["LeafNoise", "Observer", "as_records", "leaf_noise", "leaf_of"]
 
@@ -296,8 +296,7 @@ def _released(model) -> tuple[Forest, Schema]:
         )
     if not isinstance(forest, Forest) or not isinstance(schema, Schema):
         raise TypeError(
-            f"{type(model).__name__} is not a released forest: pass a fitted estimator, or what dpforest.release.load "
-            "reads"
+            f"{type(model).__name__} is not a released forest: pass a fitted estimator, or what dpforest.load reads"
         )
     if schema.classes is None:
         raise TypeError(

@@ -22,9 +22,10 @@ from dpforest.audit.attacks.observer import LeafNoise, leaf_of
 from dpforest.audit.sampling.bounds import check_confidence
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
-from dpforest.estimators import PrivateForestClassifier, check_count
+from dpforest.learners.base import PrivateForestClassifier
+from dpforest.learners.parameters import check_count
+from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, check_epsilon, check_relation, claim
-from dpforest.tree import Forest
 
 __all__ = ["OneRunAudit", "one_run", "one_run_bound"]
 

@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 
 from dpforest.audit.attacks.observer import MAX_RECORDS, LeafNoise, Observer, check_prior, check_records
 from dpforest.audit.attacks.program import Program
-from dpforest.estimators import check_count
+from dpforest.learners.parameters import check_count
 
 __all__ = ["Reconstruction", "ReconstructionError", "marginal_draws", "medoid", "reconstruct", "reconstruction_error"]
 

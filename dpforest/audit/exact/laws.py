@@ -20,10 +20,10 @@ from dpforest import arithmetic
 from dpforest.audit.exact.noisy import Noisy, Silent, counts_and_rates
 from dpforest.chance import NotEnumerableError, Replay, outcomes
 from dpforest.curator import Curator
-from dpforest.estimators import PrivateEstimator
+from dpforest.learners.base import PrivateEstimator
+from dpforest.models.forest import Forest
 from dpforest.privacy import check_epsilon
 from dpforest.schema import TARGET_LEVELS, Schema
-from dpforest.tree import Forest
 
 __all__ = [
     "TARGETS", "Dataset", "Law", "Record", "Shape", "answers", "check_counts_unused", "describe", "encode", "law_of",

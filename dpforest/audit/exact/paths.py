@@ -19,7 +19,8 @@ from dpforest import arithmetic
 from dpforest.audit.exact.multisets import check_size
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.exact.states import Node, explore, log_ratio
-from dpforest.estimators import PrivateEstimator, check_count
+from dpforest.learners.base import PrivateEstimator
+from dpforest.learners.parameters import check_count
 from dpforest.privacy import ADD_REMOVE, NON_PRIVATE, check_epsilon, claim
 
 __all__ = ["path_audit"]

@@ -36,7 +36,8 @@ from dpforest.audit.exact.multisets import check_size
 from dpforest.audit.exact.noisy import geometric_log_ratio, mixture_log_ratio
 from dpforest.audit.plain import plain
 from dpforest.chance import NotEnumerableError
-from dpforest.estimators import PrivateEstimator, check_count
+from dpforest.learners.base import PrivateEstimator
+from dpforest.learners.parameters import check_count
 from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation, claim
 from dpforest.schema import Schema
 

@@ -20,7 +20,7 @@ from dpforest.audit.exact.laws import encode
 from dpforest.audit.exact.multisets import Multisets
 from dpforest.audit.exact.noisy import Silent, counts_and_rates, geometric_log_ratio
 from dpforest.curator import Curator
-from dpforest.estimators import PrivateEstimator
+from dpforest.learners.base import PrivateEstimator
 from dpforest.schema import Schema
 
 __all__ = ["Node", "Path", "explore", "log_ratio"]

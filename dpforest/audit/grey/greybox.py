@@ -26,7 +26,8 @@ from dpforest.audit.search.pairs import Pair, Table, prepare
 from dpforest.audit.search.traps import some_pairs, table_traps, traps
 from dpforest.chance import Chance, NotEnumerableError, Replay, Seeded
 from dpforest.curator import Curator
-from dpforest.estimators import PrivateEstimator, check_count
+from dpforest.learners.base import PrivateEstimator
+from dpforest.learners.parameters import check_count
 from dpforest.privacy import NON_PRIVATE, REPLACE_ONE, Ledger, check_epsilon, check_relation, claim
 
 __all__ = ["KINDS", "Finding", "GreyBoxAudit", "greybox"]

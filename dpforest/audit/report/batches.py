@@ -18,10 +18,10 @@ from dpforest import mechanisms
 from dpforest.audit.exact.laws import Dataset, Law, encode, law_of, law_of_shapes
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
-from dpforest.estimators import PrivateEstimator
+from dpforest.learners.base import PrivateEstimator
+from dpforest.models.forest import Forest
 from dpforest.privacy import check_epsilon
 from dpforest.schema import Schema
-from dpforest.tree import Forest
 
 __all__ = ["Fits", "Sums", "Written", "signatures"]
 

@@ -16,7 +16,8 @@ from dpforest.audit.report.settings import LEARNERS, Learner
 from dpforest.audit.report.subjects import Scale, Subject
 from dpforest.audit.search.pairs import Pair
 from dpforest.chance import NotEnumerableError
-from dpforest.estimators import PrivateEstimator, check_count
+from dpforest.learners.base import PrivateEstimator
+from dpforest.learners.parameters import check_count
 from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation
 from dpforest.schema import Schema
 

@@ -16,13 +16,13 @@ import numpy as np
 
 from dpforest import mechanisms, scores
 from dpforest.arithmetic import expm1, log
+from dpforest.arithmetic.fixed import STEPS, below_best
 from dpforest.audit.exact.laws import Dataset, Law, Record
 from dpforest.audit.exact.multisets import Multisets
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.report.subjects import Scale, best_bound
 from dpforest.audit.search.pairs import Pair
 from dpforest.chance import Seeded
-from dpforest.fixed import STEPS, below_best
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, check_relation
 from dpforest.schema import TARGET_LEVELS
 from dpforest.scores import Score

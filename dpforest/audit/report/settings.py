@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpforest.audit.report.subjects import EXACT, GREY_BOX, LAYERS
-from dpforest.estimators import PrivateEstimator
+from dpforest.learners.base import PrivateEstimator
 from dpforest.papers.diff_lr import DiffLRRegressor
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.diffprf import DiffPRFClassifier

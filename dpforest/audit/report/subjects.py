@@ -16,7 +16,7 @@ from dpforest.audit.sampling.bounds import wilson
 from dpforest.audit.sampling.empirical import FEWEST
 from dpforest.audit.sampling.events import KINDS
 from dpforest.audit.search.pairs import Pair
-from dpforest.estimators import PrivateEstimator
+from dpforest.learners.base import PrivateEstimator
 
 __all__ = [
     "EXACT",

@@ -29,7 +29,7 @@ from dpforest.audit.sampling.draws import SIDES, NamedPair, Sampler, check_law, 
 from dpforest.audit.sampling.events import ANYTHING, KINDS, Proposal, choose, likelihood_ratio, propose
 from dpforest.audit.sampling.features import features_of
 from dpforest.audit.sampling.outputs import Batch, join
-from dpforest.estimators import check_choice, check_count
+from dpforest.learners.parameters import check_choice, check_count
 from dpforest.privacy import claim as seal
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class EmpiricalAudit:
 
     def plot(self) -> Figure:
         """The bound beside the claim, and what is known of the event's probability on either data set."""
-        from dpforest import plots
+        from dpforest.study import plots
 
         made, (above, below) = plots.figure(2, 1.9)
         above.barh([0], [self.epsilon_lower], height=0.5, color=plots.PALETTE[1 if self.violated else 0])

@@ -19,7 +19,7 @@ from dpforest.audit.exact.replay import law_of, released, worst_output
 from dpforest.audit.sampling.bounds import check_confidence, clopper_pearson
 from dpforest.audit.search.pairs import are_neighbours
 from dpforest.audit.search.traps import check_universe, kinds_of, some_pairs
-from dpforest.estimators import check_count
+from dpforest.learners.parameters import check_count
 from dpforest.privacy import ADD_REMOVE, check_relation
 
 __all__ = ["by_bound", "by_loss", "climb", "expected_bound", "log_ratio"]

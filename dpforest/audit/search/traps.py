@@ -15,7 +15,7 @@ import pandas as pd
 
 from dpforest.audit.exact.replay import datasets, neighbours
 from dpforest.audit.search.pairs import Pair
-from dpforest.estimators import check_count
+from dpforest.learners.parameters import check_count
 from dpforest.privacy import ADD_REMOVE, check_relation
 from dpforest.schema import MAX_CODES, Schema
 

@@ -1,4 +1,4 @@
-"""Speed and memory, measured in one run: ``python -m dpforest.bench``.
+"""Speed and memory, measured in one run: ``python -m benchmarks.speed``.
 
 Every time is also given as a ratio, to scikit-learn's ExtraTrees of the same kind and to one *bincount pass*: one
 ``np.bincount`` per column over the binned table.  Ratios within a run travel between machines; seconds do not.
@@ -27,16 +27,18 @@ import sklearn
 from scipy.special import ndtri
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-from dpforest import scores, storage
+from dpforest import scores
 from dpforest.budgets import Shares
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
+from dpforest.learners.cuts import CutPool, random_cuts
+from dpforest.learners.growth import Growth, grow_chosen
+from dpforest.models import storage
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.privacy import Ledger, UnprovenPrivacyWarning
 from dpforest.schema import Schema
-from dpforest.tree import CutPool, Growth, grow_chosen, random_cuts
 
 __all__ = [
     "Table",
@@ -286,7 +288,7 @@ def _in_a_fresh_process(task: str, table: Table, name: str) -> dict:
         environment = dict(os.environ)
         if task == "compile":
             environment["NUMBA_CACHE_DIR"] = folder
-        command = [sys.executable, "-W", "ignore", "-m", "dpforest.bench", "--child", task, folder, name]
+        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.speed", "--child", task, folder, name]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         return json.loads(done.stdout)
 
@@ -415,7 +417,7 @@ def _line(step: str, times: dict, unit: dict, slow: dict) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="python -m dpforest.bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="50 000 rows, no fresh processes")
     parser.add_argument("--rows", type=int, help="rows of the synthetic table (default 1 000 000)")
     parser.add_argument("--regression-rows", type=int, help="rows of the one with a numeric target (default as many)")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpforest import figures
+from dpforest.study import figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,7 @@ STYLE: Any = {
 def use() -> None:
     """Make this style Matplotlib's default for the rest of the session; call it once, at the head of a notebook.
 
-    In a notebook, figures then carry their data (:mod:`dpforest.figures`).
+    In a notebook, figures then carry their data (:mod:`dpforest.study.figures`).
     """
     import matplotlib as mpl
     from cycler import cycler

@@ -11,7 +11,8 @@ The file is one JSON object (RFC 8259, UTF-8) with exactly these members:
 ``schema``
     What was public: :meth:`dpforest.schema.Schema.to_dict`.
 ``forest``, ``boosted`` or ``linear``
-    The model: :meth:`dpforest.tree.Forest.to_dict` for the first two, :meth:`dpforest.linear.LinearModel.to_dict`.
+    The model: :meth:`dpforest.models.forest.Forest.to_dict` for the first two, else
+    :meth:`dpforest.models.linear.LinearModel.to_dict`.
 ``guarantee``
     ``epsilon``, a positive number, or null: no finite loss is proved.  ``relation``: ``"add-remove"`` or
     ``"replace-one"``.  ``claimed``: null for the proved variant, else what the paper claims, null for infinity.
@@ -39,11 +40,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import NotFittedError
 
-from dpforest import storage
 from dpforest.engines import is_elsewhere, table_of
+from dpforest.models import storage
+from dpforest.models.forest import Forest
 from dpforest.privacy import ASSUMPTIONS, NOT_COVERED, RELATIONS, SECURE, SOURCES, UNIT, UNKNOWN, Guarantee, Leak
 from dpforest.schema import Schema
-from dpforest.tree import Forest
 
 __all__ = [
     "MAX_DEPTH", "READERS", "Answer", "ForestClassifier", "ForestRegressor", "Predictor", "Released", "ReleasedForest",
@@ -106,7 +107,7 @@ class Predictor(BaseEstimator):
         Returns
         -------
         dict
-            The members are those of the file, see :mod:`dpforest.release`.
+            The members are those of the file, see :mod:`dpforest.models.release`.
 
         Raises
         ------
@@ -125,7 +126,7 @@ class Predictor(BaseEstimator):
         return self._describe()
 
     def save(self, path, *, seeded: bool = False) -> None:
-        """Write :meth:`to_dict` as a JSON file, whole or not at all; :func:`~dpforest.release.load` reads it back.
+        """Write :meth:`to_dict` as a JSON file, whole or not at all; :func:`~dpforest.models.release.load` reads it.
 
         ``seeded`` and the errors are those of :meth:`to_dict`; a disk that cannot be written raises OSError.
         """
@@ -184,7 +185,7 @@ class ForestClassifier(ClassifierMixin, Predictor):
 
         The share of each class in the leaf values summed over the trees, negative sums taken as zero: shares of
         votes where leaves are labels, of noisy counts where they are counts.  Uniform where nothing is positive.  In a
-        forest with shrinkage, the mean over the trees of :meth:`dpforest.tree.Forest.shares`.
+        forest with shrinkage, the mean over the trees of :meth:`dpforest.models.forest.Forest.shares`.
         """
         values = np.maximum(self._leaf_sums(X), 0)
         total = values.sum(axis=1, keepdims=True)
@@ -212,7 +213,7 @@ class ForestRegressor(RegressorMixin, Predictor):
         """The mean over the trees of the leaf means, float64, shape (n_rows,), within the declared target range.
 
         A leaf's mean is the share of its first mass, shrunk towards the nodes above it:
-        :meth:`dpforest.tree.Forest.shares`.
+        :meth:`dpforest.models.forest.Forest.shares`.
         """
         forest = self._released()
         shares = forest.sum_leaves(self._codes(X), values=forest.shares()[:, :1], n_jobs=self._n_threads())
@@ -306,7 +307,7 @@ def load(path) -> Released:
     Raises
     ------
     ValueError
-        Naming the file, and what in it is not as :mod:`dpforest.release` says.
+        Naming the file, and what in it is not as :mod:`dpforest.models.release` says.
     OSError
         There is no such file, or it cannot be read.
     """

@@ -7,34 +7,26 @@ loudly, is computed from the noisy counts of its leaves, which are paid for.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from dpforest import scores
-from dpforest.arithmetic import exp, log, softmax
-from dpforest.bagging import share_out
+from dpforest.arithmetic import exp, log
 from dpforest.curator import WEIGHTS, Curator
-from dpforest.curator.weights import SCALE
-from dpforest.estimators import (
-    PrivateEstimator,
-    check_choice,
-    check_count,
-    check_covered,
-    check_letter,
-    check_number,
-    check_share,
-)
+from dpforest.learners.base import PrivateEstimator, check_covered
+from dpforest.learners.growth import Frontier, Growth, one_vote
+from dpforest.learners.parameters import check_choice, check_count, check_letter, check_number, check_share
+from dpforest.learners.sharing import share_out
 from dpforest.mechanisms import SELECTIONS
+from dpforest.models.boosted import SCALE, BoostedClassifier, BoostedForest
+from dpforest.models.forest import Forest
 from dpforest.privacy import HISTOGRAM_SENSITIVITY
-from dpforest.release import READERS, Predictor, Released, anywhere, check_fits
-from dpforest.tree import Forest, Frontier, Growth, one_vote
 
 __all__ = [
-    "BoostedClassifier", "BoostedForest", "PrivateBoostedClassifier", "ReleasedBoosted", "Round", "adaboost",
-    "class_shares", "discrete_votes", "peek", "real_votes", "whole_votes",
+    "CRITERIA", "PrivateBoostedClassifier", "Round", "adaboost", "class_shares", "discrete_votes", "peek", "real_votes",
+    "whole_votes",
 ]  # fmt: skip
 
 LOUDEST = 100.0  # vote that may be asked for
@@ -45,104 +37,6 @@ CRITERIA = tuple(
 
 
 # -- the released model ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class BoostedForest:
-    """Trees in the order of their rounds; the values of a leaf are its votes, in units of ``1 / SCALE``.
-
-    Attributes
-    ----------
-    forest : Forest
-    """
-
-    forest: Forest
-
-    @property
-    def n_trees(self) -> int:
-        return self.forest.n_trees
-
-    def votes(self) -> np.ndarray:
-        """Votes of each node for each class: float64, shape (n_nodes, n_classes)."""
-        return self.forest.values / SCALE
-
-    def scores(self, codes: np.ndarray, n_jobs: int = 1) -> np.ndarray:
-        """Votes of each record's leaves, summed over the trees: float64, shape (n_rows, n_classes)."""
-        return self.forest.sum_leaves(codes, values=self.votes(), n_jobs=n_jobs)
-
-    def staged_scores(self, codes: np.ndarray, n_jobs: int = 1) -> Iterator[np.ndarray]:
-        """The scores after each round."""
-        total = np.zeros((codes.shape[1], self.forest.values.shape[1]))
-        for tree in range(self.n_trees):
-            total = total + BoostedForest(self.forest.tree(tree)).scores(codes, n_jobs=n_jobs)
-            yield total
-
-    def to_dict(self) -> dict:
-        """See :meth:`dpforest.tree.Forest.to_dict`."""
-        return self.forest.to_dict()
-
-    @classmethod
-    def from_dict(cls, description: Mapping) -> BoostedForest:
-        """The model that :meth:`to_dict` described; anything malformed raises ValueError."""
-        return cls(Forest.from_dict(description))
-
-    def __str__(self) -> str:
-        return f"{self.n_trees} boosted trees"
-
-
-class BoostedClassifier(ClassifierMixin, Predictor):
-    """Classification by ``boosted_``."""
-
-    _RELEASED = "boosted"
-
-    @anywhere
-    def decision_function(self, X) -> np.ndarray:
-        """Scores of the classes, shape (n_rows, n_classes); of two classes how far the second is ahead, (n_rows,)."""
-        return _decision(self._scores(X))
-
-    @anywhere
-    def predict_proba(self, X) -> np.ndarray:
-        """Class probabilities, shape (n_rows, n_classes): the logistic link on the scores."""
-        return softmax(self._scores(X))
-
-    @anywhere
-    def predict(self, X) -> np.ndarray:
-        """The class with the largest score; the first of ``classes_`` in a tie."""
-        best = self._scores(X).argmax(axis=1)
-        return self.classes_[best]
-
-    def staged_predict(self, X) -> Iterator[np.ndarray]:
-        """The predictions after each round."""
-        yield from (self.classes_[scores.argmax(axis=1)] for scores in self._staged(X))
-
-    def staged_predict_proba(self, X) -> Iterator[np.ndarray]:
-        """The probabilities after each round."""
-        yield from (softmax(scores) for scores in self._staged(X))
-
-    def staged_decision_function(self, X) -> Iterator[np.ndarray]:
-        """The decision function after each round."""
-        yield from (_decision(scores) for scores in self._staged(X))
-
-    def _scores(self, X) -> np.ndarray:
-        return self._released().scores(self._codes(X), n_jobs=self._n_threads())
-
-    def _staged(self, X) -> Iterator[np.ndarray]:
-        return self._released().staged_scores(self._codes(X), n_jobs=self._n_threads())
-
-
-class ReleasedBoosted(Released, BoostedClassifier):
-    """A released boosted model: see :class:`~dpforest.release.Released`."""
-
-    def _read(self, description) -> None:
-        self.boosted_ = BoostedForest.from_dict(description)
-        check_fits(self.boosted_.forest, self.schema_, self.n_bins_)
-
-
-READERS["boosted", True] = ReleasedBoosted
-
-
-def _decision(scores: np.ndarray) -> np.ndarray:
-    return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
 # -- votes -----------------------------------------------------------------------------------------------------------
@@ -238,7 +132,7 @@ class Round:
 class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
     """Base of the private boosted classifiers: a paper's module adds its parameters and what it grows in a round.
 
-    A subclass has the parameters of :class:`~dpforest.estimators.PrivateEstimator` and ``n_estimators``, ``votes``,
+    A subclass has the parameters of :class:`~dpforest.learners.base.PrivateEstimator` and ``n_estimators``, ``votes``,
     ``weights``, ``learning_rate``, ``alpha_max``, ``smoothing``, ``class_weight``, ``sampling``, ``selection``,
     ``criterion``, ``leaf_share`` and ``max_nodes``; it grows with ``_grow_round``, and as published
     with ``_grow_published``.

@@ -3,7 +3,7 @@
 A :class:`Schema` is written down by a person from documentation, never learned from the rows.  It turns a
 table into small integer codes on a public grid, clips what lies outside the declared bounds, and says how
 often it had to.  The codes of a record are a function of that record and the schema: what a cell says does not depend
-on the type of its column, which all the other rows have a part in (:mod:`~dpforest.cells`).
+on the type of its column, which all the other rows have a part in (:mod:`~dpforest.schema.cells`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from dpforest import cells, frames, grid
+from dpforest.schema import cells, frames, grid
 
 __all__ = ["TARGET_LEVELS", "Encoded", "Schema"]
 
@@ -182,7 +182,7 @@ class Schema:
 
         Notes
         -----
-        *Record-wise.*  What each cell says is read from that cell alone, by the rules of :mod:`~dpforest.cells`, and
+        *Record-wise.*  What each cell says is read from it alone, by the rules of :mod:`~dpforest.schema.cells`, and
         its code depends on nothing else but the schema and ``n_bins``: not on other rows, nor on what they make of the
         type of the column, nor on the library that holds the table.
 

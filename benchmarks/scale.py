@@ -1,4 +1,4 @@
-"""Scaling, measured: ``python -m dpforest.scale --rows 1000000 10000000``.
+"""Scaling, measured: ``python -m benchmarks.scale --rows 1000000 10000000``.
 
 One forest is fitted to generated tables of several sizes, in memory, from Parquet files, on Dask and on Spark.  Each
 fit has a process of its own, of which the seconds, the processor seconds, the largest memory and the model are noted;
@@ -28,8 +28,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from dpforest import bench, storage
+from benchmarks import speed as bench
 from dpforest.engines.parquet import Parquet
+from dpforest.models import storage
 from dpforest.papers.diffpets import DiffPETsClassifier
 
 __all__ = ["DEPTH", "ENGINES", "constants", "fit", "main", "measure", "on_paper", "plain", "report", "scan", "table"]
@@ -294,7 +295,7 @@ def measure(
 
 
 def _in_a_fresh_process(options: dict, paths: list[Path], progress: bool | None) -> dict:
-    command = [sys.executable, "-W", "ignore", "-m", "dpforest.scale", "--child", json.dumps(options)]
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.scale", "--child", json.dumps(options)]
     quiet = None if progress in (None, True) else subprocess.PIPE
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
@@ -443,7 +444,7 @@ _HEADER = f"{'':<52}{'wall s':>9}{'CPU s':>9}{'passes':>7}{'s each':>16}{'peak M
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="python -m dpforest.scale", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000], help="sizes to fit from Parquet files")
     parser.add_argument("--memory", type=int, nargs="+", default=[], help="sizes to fit in memory")
     parser.add_argument("--engines", nargs="+", default=[], choices=ENGINES, help="to compare with one another")

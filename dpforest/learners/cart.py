@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpforest import scores
-from dpforest.tree import Forest
+from dpforest.models.forest import Forest
 
 __all__ = ["Cuts", "best_splits", "weakest_links"]
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numba import njit
 
-from dpforest import cells, frames
+from dpforest.schema import cells, frames
 
 __all__ = ["Key", "coins", "copies", "identify", "siphash"]
 

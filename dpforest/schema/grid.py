@@ -88,7 +88,7 @@ def look_up(known, values, absent, other, out) -> tuple[int, int] | None:
 
     Returns how many others and how many NaN there are, or None where this fast way is not provided for:
     it is for numbers, where the known ones are whole and near to each other.
-    :func:`~dpforest.cells.places` is for everything.
+    :func:`~dpforest.schema.cells.places` is for everything.
     """
     dtype = getattr(values, "dtype", None)
     if not isinstance(dtype, np.dtype) or dtype not in _NUMBERS:  # before a column of text becomes an array

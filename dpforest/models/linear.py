@@ -9,11 +9,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from dpforest import spectral, storage
-from dpforest.arithmetic import matmul, sigmoid
-from dpforest.moments import CODINGS, Design, Weights
+from dpforest.arithmetic import matmul, sigmoid, spectral
+from dpforest.design import CODINGS, Design, Weights
+from dpforest.models import storage
+from dpforest.models.release import READERS, Predictor, Released, anywhere
 from dpforest.privacy import claim
-from dpforest.release import READERS, Predictor, Released, anywhere
 
 __all__ = [
     "LINKS", "REPAIRS", "LinearClassifier", "LinearModel", "LinearRegressor", "ReleasedLinearClassifier",
@@ -33,7 +33,7 @@ class LinearModel:
     Attributes
     ----------
     coding : {"centred", "unit"}
-        How columns become coordinates, see :meth:`dpforest.moments.Design.of`; here each is divided by its unit.
+        How columns become coordinates, see :meth:`dpforest.design.Design.of`; here each is divided by its unit.
     link : {"identity", "logit"}
     clip : bool
         Whether predictions of a target stay within its declared range.
@@ -142,11 +142,11 @@ class _ReleasedLinear(Released, _Linear):
 
 
 class ReleasedLinearRegressor(_ReleasedLinear, LinearRegressor):
-    """A released linear model of a target: see :class:`~dpforest.release.Released`."""
+    """A released linear model of a target: see :class:`~dpforest.models.release.Released`."""
 
 
 class ReleasedLinearClassifier(_ReleasedLinear, LinearClassifier):
-    """A released linear model of classes: see :class:`~dpforest.release.Released`."""
+    """A released linear model of classes: see :class:`~dpforest.models.release.Released`."""
 
 
 READERS.update({("linear", False): ReleasedLinearRegressor, ("linear", True): ReleasedLinearClassifier})

@@ -1,0 +1,23 @@
+"""Numbers that are the same on every machine: elementary functions, an exact grid, linear algebra."""
+
+from dpforest.arithmetic.elementary import (
+    asinh,
+    cbrt,
+    exp,
+    expm1,
+    gauss_legendre,
+    log,
+    log1p,
+    log2,
+    logaddexp,
+    matmul,
+    sigmoid,
+    sinh,
+    softmax,
+    tanh,
+)
+
+__all__ = [
+    "asinh", "cbrt", "exp", "expm1", "gauss_legendre", "log", "log1p", "log2", "logaddexp", "matmul", "sigmoid",
+    "sinh", "softmax", "tanh",
+]  # fmt: skip

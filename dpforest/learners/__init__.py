@@ -1,0 +1,1 @@
+"""What the papers' learners share: parameters, the run of a fit, growing, sharing records, boosting."""

@@ -1,0 +1,113 @@
+"""The public cuts among which trees draw theirs, made before anything is read."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpforest.chance import Chance
+from dpforest.learners.growth import Frontier, Growth
+
+__all__ = ["POOL", "CutPool", "grow_random", "random_cuts"]
+
+#: Divisions of a categorical feature that the trees of a forest share.
+POOL = 32
+
+
+def grow_random(growth: Growth, chance: Chance, cardinalities, ordered, depth: int) -> Frontier:
+    """Grow complete binary trees of ``depth`` splits without reading anything; returns their leaves.
+
+    A node splits on a random feature, by one of the public cuts of its codes (:class:`CutPool`).
+
+    Parameters
+    ----------
+    cardinalities : ndarray of int, shape (n_features,)
+    ordered : ndarray of bool, shape (n_features,)
+        Which features are numeric.
+    """
+    pool = CutPool(chance, cardinalities, ordered)
+    for _ in range(depth):
+        frontier = growth.frontier
+        features = chance.integers(len(ordered), len(frontier)).astype(np.int32)
+        masks = pool.draw(chance, features)
+        growth.branch(frontier, features, np.full(len(frontier), 2), masks=masks, reuse=True)
+    return growth.frontier
+
+
+class CutPool:
+    """The binary splits of each feature among which trees draw theirs: public, made before anything is read.
+
+    An ordered range of codes is cut at one of its inner edges.  A categorical one is divided into two non-empty sets:
+    by one of all such divisions where they are ``POOL`` or fewer, else by one of ``POOL`` that are drawn here,
+    uniformly and independently.  Code 0 always goes to the first child, which loses nothing.
+    A range of one code cannot be divided: all its records go to the first child.
+
+    Parameters
+    ----------
+    chance : Chance
+    cardinalities : array-like of int, shape (n_features,)
+    ordered : array-like of bool, shape (n_features,)
+        Which features are cut in the order of their codes.
+
+    Notes
+    -----
+    To whoever sees one split alone, it is drawn from all divisions.  Trees of one forest share the pool, so that each
+    of its bitmaps is made once for all of them.  The pool is drawn without looking at a record: the release is a
+    mixture over pools of what is private given each, and so as private (:prf:ref:`thm-post-processing`).
+    """
+
+    def __init__(self, chance: Chance, cardinalities, ordered):
+        pools = [
+            _edges(int(size)) if cut else _divisions(chance, int(size))
+            for size, cut in zip(cardinalities, ordered, strict=True)
+        ]
+        self._size = np.array([len(pool) for pool in pools], dtype=np.int64)
+        self._start = np.cumsum(self._size) - self._size
+        bits = np.concatenate([np.zeros((0, 256), dtype=bool), *pools])
+        self._masks = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
+
+    @property
+    def n_features(self) -> int:
+        return len(self._size)
+
+    def draw(self, chance: Chance, features) -> np.ndarray:
+        """One of the splits of each of these features, uniformly: uint64, shape (n, 4), see :class:`Forest`."""
+        place, size = self._start[features], self._size[features]
+        for high in np.unique(size[size > 1]):
+            rows = np.flatnonzero(size == high)
+            place[rows] += chance.integers(int(high), rows.size)
+        return self._masks[place]
+
+
+def random_cuts(chance: Chance, pool: CutPool, n_nodes: int, size: int, each: int = 1):
+    """Random candidates: ``size`` different features of each node, each with ``each`` random ones of its cuts.
+
+    Returns
+    -------
+    features : ndarray of int32, shape (n_nodes, size * each)
+    masks : ndarray of uint64, shape (n_nodes, size * each, 4)
+    """
+    features = np.repeat(chance.subsets(pool.n_features, size, n_nodes), each, axis=1).astype(np.int32)
+    return features, pool.draw(chance, features.ravel()).reshape(*features.shape, 4)
+
+
+def _edges(size: int) -> np.ndarray:
+    """The codes after each inner edge of an ordered range, bool, shape (n, 256)."""
+    bits = np.arange(256) > np.arange(max(size - 1, 1))[:, None]
+    bits[:, size:] = False
+    return bits
+
+
+def _divisions(chance: Chance, size: int) -> np.ndarray:
+    """Non-empty sets of the codes but 0, in the same shape; beyond 62 codes, one is empty with probability < 2^-62."""
+    n = size - 1
+    if 1 << n <= POOL:
+        bits = np.zeros((max((1 << n) - 1, 1), 256), dtype=bool)
+        bits[:, 1:size] = np.arange(1, max(1 << n, 2))[:, None] >> np.arange(n) & 1
+        return bits
+    bits = np.zeros((POOL, 256), dtype=bool)
+    for start in range(0, n, 62):
+        width = min(62, n - start)
+        at_least = 1 if n <= 62 else 0
+        word = chance.integers((1 << width) - at_least, POOL) + at_least
+        bits[:, 1 + start : 1 + start + width] = word[:, None] >> np.arange(width) & 1
+    return bits

@@ -1,0 +1,200 @@
+"""Growing trees level by level, and the released forest.
+
+:class:`Growth` is the public forest while it grows: structure that earlier answers decided, and nothing else.
+:class:`Forest` is what is released: flat arrays with no record, no exact count and no seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpforest.budgets import Shares
+from dpforest.curator import STOP, Curator
+from dpforest.models.forest import Forest
+from dpforest.privacy import Ledger
+from dpforest.scores import Score
+
+__all__ = ["MAX_NODES", "Frontier", "Growth", "grow_chosen", "one_vote", "pure", "votes"]
+
+Candidates = tuple[np.ndarray, np.ndarray]
+Draw = Callable[["Frontier"], Candidates]
+Settle = Callable[["Frontier", float], None]
+Finished = Callable[["Frontier"], np.ndarray]
+
+#: No forest grows beyond this many nodes unless its estimator is told so: 16 million nodes are about a gigabyte.
+MAX_NODES = 1 << 24
+
+
+@dataclass
+class Frontier:
+    """The nodes of the level that grows now, each with what is public about it.
+
+    Attributes
+    ----------
+    nodes, scopes : ndarray of int
+        Node ids, and their scopes in the ledger.
+    unused : ndarray of bool, shape (n_nodes, n_features)
+        Features not yet split on along the path.
+    """
+
+    nodes: np.ndarray
+    scopes: np.ndarray
+    unused: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __getitem__(self, chosen) -> Frontier:
+        return Frontier(self.nodes[chosen], self.scopes[chosen], self.unused[chosen])
+
+
+class Growth:
+    """A public forest that grows level by level, with a ledger scope for each node.
+
+    Parameters
+    ----------
+    n_trees, n_features, n_classes : int
+    ledger : Ledger
+    sharing : {"sequential", "assignment", "equal-split"}
+        How the trees compose: every tree reads every record, or each record belongs to one tree.
+    max_nodes : int
+        Size beyond which :meth:`room` says no.
+    """
+
+    def __init__(self, n_trees, n_features, n_classes, ledger: Ledger, sharing: str, max_nodes: int = MAX_NODES):
+        self.ledger = ledger
+        self.max_nodes = max_nodes
+        self.feature = np.full(n_trees, -1, dtype=np.int32)
+        self.first_child = np.zeros(n_trees, dtype=np.int32)
+        self.arity = np.zeros(n_trees, dtype=np.int32)
+        self.multiway = np.zeros(n_trees, dtype=bool)
+        self.mask = np.zeros((n_trees, 4), dtype=np.uint64)
+        self.roots = np.arange(n_trees, dtype=np.int32)
+        self._n_classes = n_classes
+        self._leaves: list[tuple[np.ndarray, np.ndarray]] = []
+        self._level = 1
+        forest = ledger.open("forest", [0], kind=sharing)
+        scopes = ledger.open("level 1", np.repeat(forest, n_trees))
+        self.frontier = self._starts = Frontier(self.roots.copy(), scopes, np.ones((n_trees, n_features), dtype=bool))
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.feature)
+
+    def begin(self, tree: int) -> Frontier:
+        """Make the root of one tree the frontier, where trees grow one after the other."""
+        self._level = 1
+        self.frontier = self._starts[tree : tree + 1]
+        return self.frontier
+
+    def room(self, arities: np.ndarray) -> np.ndarray:
+        """Which of the nodes, in their order, may get that many children within ``max_nodes``."""
+        return self.n_nodes + np.cumsum(arities) <= self.max_nodes
+
+    def branch(self, parents: Frontier, features, arities, *, masks=None, binary=None, reuse=False) -> Frontier:
+        """Split ``parents``; their children, in order, are the next frontier.
+
+        Parameters
+        ----------
+        features, arities : array-like of int, shape (n_parents,)
+        masks : ndarray of uint64, shape (n_parents, 4), optional
+            Which codes go to the second child, for the parents that ``binary`` marks (default: all of them).  Without
+            masks every split is multiway.
+        binary : ndarray of bool, shape (n_parents,), optional
+        reuse : bool or ndarray of bool, shape (n_parents,)
+            Whether a feature may be split on again below.
+        """
+        binary = np.full(len(parents), masks is not None) if binary is None else binary
+        starts = self.n_nodes + np.concatenate([[0], np.cumsum(arities, dtype=np.int64)])
+        self.feature[parents.nodes] = features
+        self.first_child[parents.nodes] = starts[:-1]
+        self.arity[parents.nodes] = arities
+        self.multiway[parents.nodes] = ~binary
+        if masks is not None:
+            self.mask[parents.nodes] = masks
+        nodes = np.arange(self.n_nodes, starts[-1])
+        self.feature = np.append(self.feature, np.full(len(nodes), -1, dtype=np.int32))
+        self.first_child = np.append(self.first_child, np.zeros(len(nodes), dtype=np.int32))
+        self.arity = np.append(self.arity, np.zeros(len(nodes), dtype=np.int32))
+        self.multiway = np.append(self.multiway, np.zeros(len(nodes), dtype=bool))
+        self.mask = np.append(self.mask, np.zeros((len(nodes), 4), dtype=np.uint64), axis=0)
+        unused = parents.unused.copy()
+        unused[np.arange(len(parents)), features] &= reuse
+        self._level += 1
+        scopes = self.ledger.open(f"level {self._level}", np.repeat(parents.scopes, arities))
+        self.frontier = Frontier(nodes, scopes, np.repeat(unused, arities, axis=0))
+        return self.frontier
+
+    def settle(self, leaves: Frontier, values: np.ndarray) -> None:
+        """Say what these leaves answer: int64, shape (n_leaves, n_classes)."""
+        self._leaves.append((leaves.nodes, values))
+
+    def release(self, shrinkage: float = 0.0) -> Forest:
+        """The finished forest, in arrays of its own."""
+        values = np.zeros((self.n_nodes, self._n_classes), dtype=np.int64)
+        for nodes, said in self._leaves:
+            values[nodes] = said
+        return Forest(
+            self.feature, self.first_child, self.arity, self.multiway, self.mask, self.roots, values, shrinkage
+        )
+
+
+def grow_chosen(
+    growth: Growth, curator: Curator, shares: Shares, draw: Draw, settle: Settle, *, score: Score, mechanism: str,
+    calibration: str = "range", stop_margin: float | None = None, finished: Finished | None = None,
+) -> None:  # fmt: skip
+    """Grow binary trees level by level: a node draws its candidates, and the curator chooses one of them, or *stop*.
+
+    Parameters
+    ----------
+    shares : Shares
+        What a selection on each level costs, and what is left for a leaf there.
+    draw : callable
+        ``draw(frontier)``: features (n_nodes, K) and masks (n_nodes, K, 4) of the candidates of these nodes.
+    settle : callable
+        ``settle(leaves, epsilon)``: ask for what these leaves say, at that budget.
+    finished : callable or None
+        ``finished(frontier)``: which nodes a published algorithm makes leaves by what it reads in them.
+    """
+    for level in range(1, shares.depth + 1):
+        frontier = growth.frontier
+        done = np.full(len(frontier), level == shares.depth)
+        if finished is not None:
+            done |= finished(frontier)
+        if done.any():
+            settle(frontier[done], shares.leaf(level, stopped=False))
+        inner = frontier[~done]
+        if not len(inner):
+            break
+        features, masks = draw(inner)
+        choice = curator.choose_candidate(
+            growth, inner.nodes, inner.scopes, features, masks, shares.branch(level), score=score, mechanism=mechanism,
+            calibration=calibration, stop_margin=stop_margin,
+        )  # fmt: skip
+        grows = (choice != STOP) & growth.room(np.where(choice == STOP, 0, 2))
+        if not grows.all():
+            # a node that stops has paid for its selection: thm-stop-budget
+            settle(inner[~grows], shares.leaf(level, stopped=True))
+        rows = np.flatnonzero(grows)
+        growth.branch(
+            inner[grows], features[rows, choice[rows]], np.full(len(rows), 2), masks=masks[rows, choice[rows]],
+            reuse=True,
+        )  # fmt: skip
+
+
+def votes(said: np.ndarray, n_classes: int) -> np.ndarray:
+    """One vote of each leaf for the class that it says: int64, shape (n_leaves, n_classes)."""
+    return np.eye(n_classes, dtype=np.int64)[said]
+
+
+def one_vote(counts: np.ndarray) -> np.ndarray:
+    """One vote of each leaf for its commonest class: int64, in the shape of ``counts``, (n_leaves, n_classes)."""
+    return votes(counts.argmax(axis=1), counts.shape[1])
+
+
+def pure(counts: np.ndarray) -> np.ndarray:
+    """Which nodes hold one class at most: bool, shape (n_nodes,), from their class counts (n_nodes, n_classes)."""
+    return (counts > 0).sum(axis=1) <= 1

@@ -1,0 +1,1 @@
+"""What is released: forests, boosted trees and linear models; their predictions and their files."""

@@ -1,0 +1,5 @@
+"""What is public before the data: the declaration, the grid, and the encoding of any table, record by record."""
+
+from dpforest.schema.declaration import MAX_CODES, TARGET_LEVELS, Encoded, Schema
+
+__all__ = ["MAX_CODES", "TARGET_LEVELS", "Encoded", "Schema"]

@@ -1,0 +1,1 @@
+"""Experiments and pictures: programs of the library's users, which nothing else in it needs."""

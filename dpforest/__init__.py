@@ -52,5 +52,5 @@ def __dir__() -> list[str]:
     return [*__all__, *registry.ROOMS]
 
 
-# what is released may use these rooms, which stand above it
-hooks.lend(counting=lambda: __getattr__("counting"), engines=lambda: __getattr__("engines"))
+# what is released uses these, which stand above it
+hooks.lend(sum_values=lambda: __getattr__("counting").sum_values, table_of=lambda: __getattr__("engines").table_of)

@@ -34,6 +34,7 @@ from dpforest import (
     UnprovenPrivacyWarning,
     load,
 )
+from dpforest.registry import PAPERS
 
 # -- tables --------------------------------------------------------------------------------------------------------
 

@@ -15,17 +15,17 @@ __all__ = ["borrow", "lend"]
 _LENT: dict[str, Callable[[], Any]] = {}
 
 
-def lend(**rooms: Callable[[], Any]) -> None:
-    """Say how each of these rooms is loaded."""
-    _LENT.update(rooms)
+def lend(**functions: Callable[[], Any]) -> None:
+    """Say how each of these functions is loaded."""
+    _LENT.update(functions)
 
 
-def borrow(room: str) -> Any:
-    """The room that was lent under this name.
+def borrow(name: str) -> Any:
+    """The function that was lent under this name.
 
     Raises
     ------
     ImportError
         What it needs is not installed.
     """
-    return _LENT[room]()
+    return _LENT[name]()

@@ -53,7 +53,7 @@ def anywhere(method):
         from dpforest.models.release import released
 
         model, name = released(self._describe()), method.__name__
-        return hooks.borrow("engines").table_of(X).rows(Answer(model, name), model.schema_.columns, name)
+        return hooks.borrow("table_of")(X).rows(Answer(model, name), model.schema_.columns, name)
 
     return answer
 

@@ -27,9 +27,8 @@ def sum_values(codes: np.ndarray, splits: Any, values: np.ndarray, n_jobs: int =
     n_jobs : int
         Threads of the compiled kernels, which are used where they can be had; NumPy has one.
     """
-    kernels = _kernels()
-    if kernels is not None:
-        return kernels.sum_values(codes, splits, values, n_jobs=n_jobs)
+    if (compiled := _compiled()) is not None:
+        return compiled(codes, splits, values, n_jobs=n_jobs)
     splits = Splits.of(splits)
     codes, values = check_values(codes, splits, values)
     columns, out = values.T, np.zeros((values.shape[1], codes.shape[1]))
@@ -54,9 +53,9 @@ def check_values(codes: np.ndarray, splits: Splits, values: np.ndarray) -> tuple
 
 
 @cache
-def _kernels() -> Any:
+def _compiled() -> Any:
     try:
-        return hooks.borrow("counting")
+        return hooks.borrow("sum_values")
     except ImportError:  # Numba is not installed, or not for this NumPy
         return None
 

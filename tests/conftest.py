@@ -12,8 +12,8 @@ import nbformat
 import pytest
 from nbval.plugin import IPyNbCell
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "notebooks"), str(ROOT)]  # the renderer, and the benchmarks
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "notebooks"))
 import compare
 import render
 

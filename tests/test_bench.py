@@ -43,7 +43,7 @@ def test_the_report_names_every_step_and_the_units_are_one(answer):
 
 
 def test_what_takes_very_long_runs_once(monkeypatch):
-    monkeypatch.setattr(bench, "LONG", 0.0)
+    monkeypatch.setattr(speed, "LONG", 0.0)
     times, results = speed._interleaved({"step": lambda: 7}, rounds=3)
     assert len(times["step"]["wall"]) == 5  # of the first round
     assert results == {"step": 7}

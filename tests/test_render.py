@@ -180,7 +180,7 @@ class TestReach:
             ("from lib.lazy import A", "lazy late a"),
             ("from lib import lazy\nlazy.B", "lazy late a b"),
             ("from lib.lazy import names", "lazy late lazy.names"),
-            ("from lib.lazy import *", "lazy late lazy.names a b c !typing"),
+            ("from lib.lazy import *", "lazy late lazy.names a b c !scipy !typing"),
             ("import numpy.linalg, lib.a", "a !numpy"),
         ],
     )

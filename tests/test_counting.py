@@ -12,6 +12,7 @@ from dpforest import counting
 from dpforest.counting import bits, checks, masks, program, queries, rows, tables
 from dpforest.counting.threads import pieces_of
 from dpforest.counting.visit import visit
+from dpforest.models import walk
 from dpforest.models.structure import Splits
 
 ENGINES = ["rows", "bits", "auto"]
@@ -540,7 +541,7 @@ def leaf_of(case):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(15))
-def test_apply_and_sum_values(seed):
+def test_apply_and_sum_values(seed, monkeypatch):
     case = Case(seed)
     leaves = leaf_of(case)
     np.testing.assert_array_equal(counting.apply(case.codes, case.splits), leaves)
@@ -550,6 +551,12 @@ def test_apply_and_sum_values(seed):
         total += values[leaves[:, tree]]  # in the same order, so equal to the last bit
     for engine in ENGINES:
         np.testing.assert_array_equal(counting.sum_values(case.codes, case.splits, values, engine=engine), total)
+    monkeypatch.setattr(walk, "_compiled", lambda: None)
+    for steps in (walk._STEPS, 40):
+        monkeypatch.setattr(walk, "_STEPS", steps)
+        found = walk.sum_values(case.codes, case.splits, values)
+        np.testing.assert_array_equal(found, total)
+        assert found.strides == counting.sum_values(case.codes, case.splits, values).strides  # or sums may differ later
 
 
 @pytest.mark.slow

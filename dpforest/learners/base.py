@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar, dataclass_transform
 
@@ -16,8 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from dpforest._version import __version__
 from dpforest.chance import Chance, Secure, Seeded, keyed
-from dpforest.curator import Curator
-from dpforest.curator.scattered import Scattered
+from dpforest.curator import Curator, Door
 from dpforest.engines import Reader, Table, is_elsewhere, table_of
 from dpforest.learners.audited import EXACT, Audited
 from dpforest.learners.growth import MAX_NODES
@@ -148,7 +147,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         if is_elsewhere(X):
             ledger = Ledger(self.relation)
             sizes, table = schema.cardinalities(n_bins), self._open(schema, X, y, key)
-            curator = Scattered(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
+            curator = Curator.over(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
             model, named = self._learn(Run(curator, chance, schema, ledger, epsilon)), True
         else:
             columns = frames.columns_of(X)
@@ -186,7 +185,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         return self
 
     def replay(
-        self, codes, labels, schema: Schema, epsilon: float, chance: Chance, door: Callable[..., Curator] | None = None
+        self, codes, labels, schema: Schema, epsilon: float, chance: Chance, door: Door | None = None
     ) -> tuple[Any, Ledger]:
         """Learn from encoded records: what ``fit`` does between the table's encoding and the estimator's state.
 
@@ -201,8 +200,9 @@ class PrivateEstimator(Predictor, BaseEstimator):
         epsilon : float
         chance : Chance
             Seeded, secure, or one that enumerates.
-        door : callable or None
-            The curator's class, ``Curator`` if None; an auditor passes a subclass that looks over its shoulder.
+        door : Door or None
+            What makes the curator, ``Curator`` if None; an auditor passes a subclass that looks over its shoulder, see
+            :class:`~dpforest.curator.Door`.
 
         Returns
         -------

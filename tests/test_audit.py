@@ -80,29 +80,30 @@ class OneLeaf(PrivateForestClassifier):
         self.mechanism, self.factor = mechanism, factor
         self.variant, self.n_bins, self.n_jobs, self.source, self.random_state = "proved", 2, None, "seeded", None
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        growth = Growth(1, schema.n_features, schema.n_classes, ledger, "sequential")
+    def _learn(self, run):
+        growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
         leaves = growth.frontier
-        label = curator.choose_label(
-            growth, leaves.nodes, leaves.scopes, self.factor * epsilon, mechanism=self.mechanism
+        label = run.curator.choose_label(
+            growth, leaves.nodes, leaves.scopes, self.factor * run.epsilon, mechanism=self.mechanism
         )
-        growth.settle(leaves, np.eye(curator.n_classes, dtype=np.int64)[label])
+        growth.settle(leaves, np.eye(run.curator.n_classes, dtype=np.int64)[label])
         return growth.release()
 
 
 class Deterministic(OneLeaf):
     """Releases the majority label itself."""
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        return super()._grow(curator, chance, schema, ledger, math.inf)
+    def _learn(self, run):
+        run.epsilon = math.inf
+        return super()._learn(run)
 
 
 class Blind(OneLeaf):
     """Never looks."""
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        growth = Growth(1, schema.n_features, schema.n_classes, ledger, "sequential")
-        growth.settle(growth.frontier, np.array([chance.integers(2, 2)]))
+    def _learn(self, run):
+        growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
+        growth.settle(growth.frontier, np.array([run.chance.integers(2, 2)]))
         return growth.release()
 
 

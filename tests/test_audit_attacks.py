@@ -338,7 +338,7 @@ def test_the_noise_of_the_leaves_is_what_was_charged(relation, options):
         fitted(model, records)
         codes, labels = np.ascontiguousarray(records[:, :-1].T.astype(np.uint8)), records[:, -1].astype(np.uint8)
         epsilon = math.inf if model.epsilon == "non-private" else model.epsilon
-        forest, _ = model._learn(codes, labels, TWO, epsilon, Seeded(5), door=Watched)
+        forest, _ = model.replay(codes, labels, TWO, epsilon, Seeded(5), door=Watched)
         assert forest.values.tolist() == model.forest_.values.tolist()
         noise = leaf_noise(model)
         leaves = np.flatnonzero(forest.feature < 0)

@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms, scores
 from dpforest.audit.exact.paths import path_audit
@@ -65,16 +66,20 @@ class Plain(PrivateForestClassifier):
         """How many counts of a leaf a neighbour changes."""
         return 1 if self.relation == ADD_REMOVE else 2
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        growth = Growth(self.n_estimators, schema.n_features, schema.n_classes, ledger, self.sharing, self.max_nodes)
-        self.deal(curator)
+    def _learn(self, run):
+        growth = Growth(
+            self.n_estimators, run.schema.n_features, run.schema.n_classes, run.ledger, self.sharing, self.max_nodes
+        )
+        self.deal(run.curator)
         for level in range(self.depth):
-            frontier = self.inner(growth, curator)
+            frontier = self.inner(growth, run.curator)
             if len(frontier):
-                feature = self.choose(growth, frontier, curator, chance, ledger, epsilon * self.split, level)
-                growth.branch(frontier, feature, curator.cardinalities[feature])
+                feature = self.choose(
+                    growth, frontier, run.curator, run.chance, run.ledger, run.epsilon * self.split, level
+                )
+                growth.branch(frontier, feature, run.curator.cardinalities[feature])
         leaves = growth.frontier
-        growth.settle(leaves, self.say(growth, leaves, curator, chance, ledger, epsilon * self.leaf))
+        growth.settle(leaves, self.say(growth, leaves, run.curator, run.chance, run.ledger, run.epsilon * self.leaf))
         return growth.release()
 
     def deal(self, curator):
@@ -311,22 +316,20 @@ class OwnBins(Plain):
     def __init__(self, schema=None, **parameters):
         super().__init__(schema=schema or Schema(numeric={"x": (0, 1)}, classes=[0, 1]), **parameters)
 
-    def _read(self, schema, X, y):
-        encoded, labels = super()._read(schema, X, y)
+    def read(self, X, y):
+        schema, encoded, labels = super().read(X, y)
         values = np.asarray(X)[:, 0].astype(float)
         middle = (np.nanmin(values) + np.nanmax(values)) / 2
         encoded.codes[0] = values > middle
-        return encoded, labels
+        return schema, encoded, labels
 
 
 class OwnClasses(Plain):
     """Learns the classes from the labels."""
 
-    def _public_schema(self, X, y):
-        if y is None:
-            return self.schema
+    def read(self, X, y):
         described = self.schema.to_dict() | {"classes": [*sorted({0, *np.asarray(y).tolist()}), 9]}
-        return Schema.from_dict(described)
+        return clone(Plain()).set_params(schema=Schema.from_dict(described)).read(X, y)
 
 
 class CheapNoise(Curator):
@@ -943,17 +946,22 @@ def test_tables_that_are_no_neighbours_are_refused():
 
 def test_a_learner_that_keeps_its_door_shut_is_refused():
     class OwnDoor(Plain):
-        def _learn(self, codes, labels, schema, epsilon, chance, door=None):
-            return super()._learn(codes, labels, schema, epsilon, chance, Curator)
+        def replay(self, codes, labels, schema, epsilon, chance, door=None):
+            return super().replay(codes, labels, schema, epsilon, chance, Curator)
 
     refused(OwnDoor(), "never opened the door")
 
 
 def test_two_ledgers_are_refused():
     class TwoLedgers(Plain):
-        def _grow(self, curator, chance, schema, ledger, epsilon):
-            type(curator)(
-                curator._codes, curator._labels, 2, curator.cardinalities, chance=chance, ledger=Ledger(self.relation)
+        def _learn(self, run):
+            type(run.curator)(
+                run.curator._codes,
+                run.curator._labels,
+                2,
+                run.curator.cardinalities,
+                chance=run.chance,
+                ledger=Ledger(self.relation),
             )
 
     refused(TwoLedgers(), "two ledgers")
@@ -1064,13 +1072,13 @@ def test_a_watched_run_is_the_same_run():
     for learner in (Plain(n_estimators=3), NoisyCounts(n_estimators=2), RandomTreesClassifier(schema=TWO, max_depth=2)):
         rng = np.random.default_rng(3)
         codes, labels = rng.integers(2, size=(2, 40)).astype(np.uint8), rng.integers(2, size=40).astype(np.uint8)
-        plain, ledger = learner._learn(codes, labels, TWO, 1.0, Seeded(5))
+        plain, ledger = learner.replay(codes, labels, TWO, 1.0, Seeded(5))
         watch = Watch(Seeded(5))
-        seen, watched = learner._learn(codes, labels, TWO, 1.0, watch, door=watching(Curator))
+        seen, watched = learner.replay(codes, labels, TWO, 1.0, watch, door=watching(Curator))
         assert seen.to_dict() == plain.to_dict()
         assert str(watched) == str(ledger) == str(watch.finish())
         replay = Watch(Seeded(99), watch, range(40))
-        again, _ = learner._learn(codes, labels, TWO, 1.0, replay, door=watching(Curator))
+        again, _ = learner.replay(codes, labels, TWO, 1.0, replay, door=watching(Curator))
         assert again.to_dict() == plain.to_dict()
         replay.finish()
 

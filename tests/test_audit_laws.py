@@ -301,14 +301,14 @@ class Peeker(PrivateForestClassifier):
         self.epsilon, self.schema, self.relation = epsilon, schema, relation
         self.variant, self.n_bins, self.n_jobs, self.source, self.random_state = "proved", 2, None, "seeded", None
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        growth = Growth(1, schema.n_features, schema.n_classes, ledger, "sequential")
+    def _learn(self, run):
+        growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
         top = growth.frontier
-        counts = curator.count_classes(growth, top.nodes, top.scopes, epsilon / 2)
+        counts = run.curator.count_classes(growth, top.nodes, top.scopes, run.epsilon / 2)
         if counts.sum() > 2:
             growth.branch(top, [0], [2])
         leaves = growth.frontier
-        growth.settle(leaves, curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon / 2))
+        growth.settle(leaves, run.curator.count_classes(growth, leaves.nodes, leaves.scopes, run.epsilon / 2))
         return growth.release()
 
 

@@ -196,8 +196,8 @@ def edprf(schema=SMALL, **options):
 class Leaky(RandomTreesClassifier):
     """Claims epsilon and counts its leaves at eight times the rate."""
 
-    def _learn(self, codes, labels, schema, epsilon, chance, door=None):
-        return super()._learn(codes, labels, schema, 8 * epsilon, chance, door)
+    def replay(self, codes, labels, schema, epsilon, chance, door=None):
+        return super().replay(codes, labels, schema, 8 * epsilon, chance, door)
 
 
 class Open(PrivateForestClassifier):
@@ -207,10 +207,10 @@ class Open(PrivateForestClassifier):
         self.epsilon, self.schema, self.relation = epsilon, schema, relation
         self.variant, self.n_bins, self.n_jobs, self.source, self.random_state = "proved", 2, None, "seeded", None
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        growth = Growth(1, schema.n_features, schema.n_classes, ledger, "sequential")
-        leaves = growth.branch(growth.frontier, [0], curator.cardinalities[:1])
-        growth.settle(leaves, curator.peek(growth, leaves.nodes, what="counts", where="this test"))
+    def _learn(self, run):
+        growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
+        leaves = growth.branch(growth.frontier, [0], run.curator.cardinalities[:1])
+        growth.settle(leaves, run.curator.peek(growth, leaves.nodes, what="counts", where="this test"))
         return growth.release()
 
 

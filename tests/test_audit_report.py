@@ -37,7 +37,6 @@ from dpforest.curator.weights import weight_levels
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.boosting import CRITERIA
 from dpforest.learners.sharing import SAMPLINGS
-from dpforest.papers.edprf import LEAVES
 from dpforest.papers.pearson_tree import CRITERIA as PEARSON_CRITERIA
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
@@ -106,7 +105,7 @@ def test_every_question_to_the_curator_is_audited():
             records = [((at >> f) & 1 for f in range(width)) for at in range(12)]
             table = [(*codes, answers(schema)[at % 2]) for at, codes in enumerate(records)]
             codes, labels = encode(table, width)
-            subject.estimator._learn(codes, labels, schema, 1.0, Seeded(0), door)
+            subject.estimator.replay(codes, labels, schema, 1.0, Seeded(0), door)
     assert asked == questions
 
 
@@ -116,7 +115,7 @@ def test_every_choice_of_an_estimator_is_audited():
 
     assert met("edprf", "criterion") == scores.CLASSIFICATION.keys()
     assert met("edprf", "selection") == mechanisms.SELECTIONS.keys()
-    assert met("edprf", "leaf") == set(LEAVES)
+    assert met("edprf", "leaf") == {"counts", "label"}
     assert met("edprf", "budget") == set(PLANS)
     assert met("edprf", "calibration") - {"auto"} == {"sensitivity"}  # "range" is what auto is for the proved variant
     assert set(CALIBRATIONS) == {"range", "sensitivity"}
@@ -128,7 +127,7 @@ def test_every_choice_of_an_estimator_is_audited():
         assert met(name, "sampling") == set(SAMPLINGS) - {"bootstrap"}  # which the published variant has
         assert met(name, "selection") == mechanisms.SELECTIONS.keys()
         assert met(name, "stop") == {"candidate", "never"}
-    assert met("diffpets", "leaf") == set(LEAVES)
+    assert met("diffpets", "leaf") == {"counts", "label"}
     for name in ("diffprf", "diffprfs"):
         assert met(name, "sampling") == {"auto", "assignment", "poisson"}  # auto: all, or a bootstrap as published
         assert met(name, "vote") == {"auto", "majority"}
@@ -154,7 +153,7 @@ def test_every_choice_of_an_estimator_is_audited():
     for name, kind in LEARNERS.items():
         assert met(name, "variant") == {"proved", "published"}
         assert met(name, "relation") == set(RELATIONS)
-        if "n_estimators" in kind.usual:
+        if "n_estimators" in kind.AUDIT.usual:
             assert met(name, "n_estimators") == {1, 2}
 
 
@@ -599,7 +598,7 @@ def test_what_is_proved_holds_and_what_is_refuted_is_caught(small):
     assert str(small) == f"{len(FEW)} audits: {len(FEW) - BROKEN} holds, {BROKEN} violated as expected, 0 UNEXPECTED"
     for row in small.rows:
         if row["exact"] is None:
-            assert EXACT in LEARNERS[row["name"]].lacking(subject_of(row).estimator)
+            assert EXACT in subject_of(row).estimator.lacking()
         else:
             assert row["unspent"] == row["claim"] - row["exact"]
         assert (row["greybox"] is None) == (row["kind"] != "learner")

@@ -116,7 +116,7 @@ def test_a_bootstrap_of_fixed_size_costs_more_than_the_paper_says(relation):
     )
     audit = look(model, telling_pairs([2, 2], 2, relation, (60,))[-1:], runs=12)  # enough records to let it split
     assert audit.kinds == ["paid"]
-    assert 1 < audit.paid <= model._promise(1.0) * (1 + 1e-9)
+    assert 1 < audit.paid <= model.promise(1.0) * (1 + 1e-9)
 
 
 @pytest.mark.slow
@@ -126,9 +126,9 @@ def test_copies_that_nobody_pays_for_are_found(query, relation, monkeypatch):
     """A forest that draws copies, and has them charged as if every record came once."""
 
     class Cheap(DiffPETsClassifier):
-        def _grow(self, curator, chance, schema, ledger, epsilon):
-            getattr(curator, query)(self.n_estimators)
-            return super()._grow(curator, chance, schema, ledger, epsilon)
+        def _learn(self, run):
+            getattr(run.curator, query)(self.n_estimators)
+            return super()._learn(run)
 
     model = Cheap(schema=CLASSES, n_estimators=2, max_depth=1, relation=relation)
     found = look(model).findings
@@ -160,10 +160,10 @@ def test_a_count_for_each_node_is_held_against_its_own_charge(share, relation, m
 class Counter(DiffPETsClassifier):
     """Counts records in the two halves of a split, nothing else."""
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        growth = Growth(1, schema.n_features, schema.n_classes, ledger, "sequential")
+    def _learn(self, run):
+        growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
         leaves = growth.branch(growth.frontier, [0], [2])
-        counts = curator.count_records(growth, leaves.nodes, leaves.scopes, epsilon)
+        counts = run.curator.count_records(growth, leaves.nodes, leaves.scopes, run.epsilon)
         growth.settle(leaves, np.stack([counts, counts], axis=1))
         return growth.release()
 
@@ -188,11 +188,12 @@ def test_designs_are_the_same_question_when_they_hold_the_same(relation):
     class Peeks(FunctionalMechanismRegressor):
         """Chooses its weights by the data."""
 
-        def _grow(self, curator, chance, schema, ledger, epsilon):
-            design = Design.margin(schema, self._bins(schema), masses=True)
-            weights = Weights(mean=0.5 if curator._labels[:1].any() else 0.25)
-            curator.sum_products(design, weights)
-            return super()._grow(curator, chance, schema, ledger, epsilon / 2)
+        def _learn(self, run):
+            design = Design.margin(run.schema, self.bins(run.schema), masses=True)
+            weights = Weights(mean=0.5 if run.curator._labels[:1].any() else 0.25)
+            run.curator.sum_products(design, weights)
+            run.epsilon = run.epsilon / 2
+            return super()._learn(run)
 
     found = look(Peeks(schema=TARGET, relation=relation)).findings
     assert "control-flow" in {finding.kind for finding in found}
@@ -202,9 +203,9 @@ def test_designs_are_the_same_question_when_they_hold_the_same(relation):
 @pytest.mark.slow
 def test_the_number_of_records_is_a_read():
     class Sizes(DiffPETsClassifier):
-        def _grow(self, curator, chance, schema, ledger, epsilon):
-            self.max_nodes = 1000 + curator._size
-            return super()._grow(curator, chance, schema, ledger, epsilon)
+        def _learn(self, run):
+            self.max_nodes = 1000 + run.curator._size
+            return super()._learn(run)
 
     for relation in RELATIONS:
         found = look(Sizes(schema=CLASSES, n_estimators=1, max_depth=1, relation=relation)).findings

@@ -122,11 +122,11 @@ class Shape(PrivateForestClassifier):
         self.rule, self.epsilon, self.schema, self.relation = rule, epsilon, schema, relation
         self.variant, self.n_bins, self.n_jobs, self.source, self.random_state = "proved", 2, None, "seeded", None
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        growth = Growth(1, schema.n_features, schema.n_classes, ledger, "sequential")
-        if self.rule(curator._codes, curator._labels):
-            growth.branch(growth.frontier, [0], [schema.cardinalities(2)[0]])
-        growth.settle(growth.frontier, np.ones((len(growth.frontier), schema.n_classes), dtype=np.int64))
+    def _learn(self, run):
+        growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
+        if self.rule(run.curator._codes, run.curator._labels):
+            growth.branch(growth.frontier, [0], [run.schema.cardinalities(2)[0]])
+        growth.settle(growth.frontier, np.ones((len(growth.frontier), run.schema.n_classes), dtype=np.int64))
         return growth.release()
 
 

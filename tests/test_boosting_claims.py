@@ -87,7 +87,7 @@ def law_of(model, data, view=None, door=Coarse) -> dict:
         return tuple(getattr(forest, name).tobytes() for name in ("feature", "mask", "first_child", "roots", "values"))
 
     def fit(chance):
-        return model._learn(*encode(data, model.schema), model.schema, model.epsilon, chance, door)[0].forest
+        return model.replay(*encode(data, model.schema), model.schema, model.epsilon, chance, door)[0].forest
 
     law: dict = defaultdict(float)
     for forest, p in outcomes(fit, Quiet()):
@@ -289,7 +289,7 @@ def improbability(model, data, script=None):
     """Answers of a fit without splits, and minus their log-probability up to a constant."""
     chance = Quiet()
     chance.script, chance.said, chance.improbable = script, [], 0.0
-    model._learn(*encode(data, model.schema), model.schema, model.epsilon, chance, Scripted)
+    model.replay(*encode(data, model.schema), model.schema, model.epsilon, chance, Scripted)
     return chance.said, chance.improbable
 
 
@@ -438,7 +438,7 @@ def test_the_largest_weight_is_not_the_sensitivity_of_a_count():
     # the code that ships draws that noise, in a tree of one leaf at a claim of 1, half of it for the class counts
     for n in (1, 2, 4):
         chance = Quiet()
-        _, ledger = published(n_estimators=1, max_depth=0)._learn(*encode([(0, 0)] * n, ONE), ONE, 1.0, chance, Kept)
+        _, ledger = published(n_estimators=1, max_depth=0).replay(*encode([(0, 0)] * n, ONE), ONE, 1.0, chance, Kept)
         assert chance.rates == pytest.approx(n / 2, rel=1e-12)  # a record moves a count by 1
         assert ledger.paid(ADD_REMOVE) == pytest.approx(n, rel=1e-12)  # the ledger says so
         assert math.isinf(ledger.epsilon)

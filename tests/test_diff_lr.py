@@ -42,7 +42,7 @@ def rates(model, schema) -> np.ndarray:
             return np.zeros(size, dtype=np.int64)
 
     codes = np.zeros((schema.n_features, 1), dtype=np.uint8)
-    model._learn(codes, np.zeros(1, dtype=np.uint8), schema, model.epsilon, Silent(), Looking)
+    model.replay(codes, np.zeros(1, dtype=np.uint8), schema, model.epsilon, Silent(), Looking)
     assert all(np.count_nonzero(part) for part in total)
     assert np.count_nonzero(sum(total)) == sum(map(np.count_nonzero, total))  # each product is asked for once
     return sum(total)

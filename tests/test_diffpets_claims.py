@@ -214,7 +214,7 @@ def law_of_trees(model, data) -> dict:
     """The exact law of the fit that ships: trees -> (probability, counts and rates of the leaves)."""
 
     def fit(chance):
-        forest, _ = model._learn(*encode(data, model.schema), model.schema, model.epsilon, chance, Noted)
+        forest, _ = model.replay(*encode(data, model.schema), model.schema, model.epsilon, chance, Noted)
         counts = model.variant == "proved" and model.leaf == "counts"
         leaves = []
 
@@ -402,16 +402,17 @@ class Greedy(DiffPETsClassifier):
 
     factor = 1.05
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        return super()._grow(curator, chance, schema, ledger, self.factor * epsilon)
+    def _learn(self, run):
+        run.epsilon = self.factor * run.epsilon
+        return super()._learn(run)
 
 
 class Liar(Greedy):
     """The same, and its ledger is made to look right."""
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        forest = super()._grow(curator, chance, schema, ledger, epsilon)
-        for entry in ledger._charges:
+    def _learn(self, run):
+        forest = super()._learn(run)
+        for entry in run.ledger._charges:
             entry.costs = {relation: cost / self.factor for relation, cost in entry.costs.items()}
         return forest
 
@@ -643,7 +644,7 @@ def test_a_forest_on_a_poisson_bootstrap_spends_its_budget(relation):
         law: dict = defaultdict(float)
 
         def fit(chance):
-            forest, _ = model._learn(*encode(data, ONE), ONE, 1.0, chance, Noted)
+            forest, _ = model.replay(*encode(data, ONE), ONE, 1.0, chance, Noted)
             return tuple(forest.values[0].tolist()), *set(chance.noted[0])
 
         for output, p in outcomes(fit, Copies()):

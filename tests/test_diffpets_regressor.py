@@ -59,19 +59,27 @@ def released(estimator) -> str:
 class _TargetFromData:
     """What the library never does: it would make the bounds and the range of the target depend on the records."""
 
-    def _public_schema(self, X, y):
+    def fit(self, X, y, **more):
         features = schema_of(X, None)
         try:
             target = np.nan_to_num(np.asarray(y).real.astype(float).ravel(), posinf=0, neginf=0)
         except (TypeError, ValueError):  # no numbers: the estimator itself has to say so
             target = np.zeros(1)
         low, high = (float(target.min()), float(target.max())) if target.size else (0.0, 0.0)
-        return Schema(numeric=features.numeric, target=(low, max(high, low + 1)))
+        self._found = Schema(numeric=features.numeric, target=(low, max(high, low + 1)))
+        return super().fit(X, y, **more)
+
+    def declared_schema(self):
+        return self._found
 
 
 class _ClassesFromData:
-    def _public_schema(self, X, y):
-        return schema_of(X, y)
+    def fit(self, X, y, **more):
+        self._found = schema_of(X, y)
+        return super().fit(X, y, **more)
+
+    def declared_schema(self):
+        return self._found
 
 
 class SchemaFreeDiffPETs(_TargetFromData, DiffPETsRegressor):

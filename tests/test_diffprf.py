@@ -174,7 +174,7 @@ def law_of_trees(model, schema, data) -> dict:
         return "split", int(forest.feature[node]), *(nested(forest, leaves, child) for child in children)
 
     for (forest, _), probability in outcomes(
-        lambda chance: model._learn(codes, labels, schema, model.epsilon, chance, door)
+        lambda chance: model.replay(codes, labels, schema, model.epsilon, chance, door)
     ):
         law[nested(forest, doors.pop().leaves, 0)] += probability
     return dict(law)
@@ -249,12 +249,12 @@ def test_the_proved_tree_is_the_repaired_algorithm(relation, options):
             **{"epsilon": 0.8, "schema": schema, "n_estimators": 1, "max_depth": depth, "relation": relation,
                "max_features": "all"} | options
         )  # fmt: skip
-        criterion = model._option("criterion")
-        stop = {"candidate": float(model.stop_margin)}.get(model._option("stop"), model._option("stop"))
+        criterion = model.option("criterion")
+        stop = {"candidate": float(model.stop_margin)}.get(model.option("stop"), model.option("stop"))
         paper = Paper(
-            schema.n_features, depth + 1, model.epsilon, RATES[criterion, model._option("calibration"), relation], stop,
-            model._option("selection"), criterion, 99 if model.max_features == "all" else model.max_features,
-            model._option("budget") == "aligned-uniform", relation == REPLACE_ONE,
+            schema.n_features, depth + 1, model.epsilon, RATES[criterion, model.option("calibration"), relation], stop,
+            model.option("selection"), criterion, 99 if model.max_features == "all" else model.max_features,
+            model.option("budget") == "aligned-uniform", relation == REPLACE_ONE,
         )  # fmt: skip
         data = draw(n, n, schema.n_features)
         agree(law_of_trees(model, schema, data), paper.tree(data))
@@ -401,7 +401,7 @@ def leaf_law(n_records, relation=ADD_REMOVE, last=1) -> dict:
 
     law: dict = defaultdict(float)
     codes, labels = np.zeros((1, n_records), np.uint8), np.array([0] * (n_records - 1) + [last], dtype=np.uint8)
-    for _, probability in outcomes(lambda chance: model._learn(codes, labels, ONE, 1.0, chance, Seen)):
+    for _, probability in outcomes(lambda chance: model.replay(codes, labels, ONE, 1.0, chance, Seen)):
         law[seen[-1]] += probability
     assert set(asked) == {0.5}  # half of the level each, the whole of it together
     return dict(law)

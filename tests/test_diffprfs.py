@@ -304,7 +304,7 @@ def law_of_trees(model, schema, data) -> dict:
         return "split", int(forest.feature[node]), cut, *(nested(forest, leaves, child) for child in children)
 
     for (forest, _), probability in outcomes(
-        lambda chance: model._learn(codes, labels, schema, model.epsilon, chance, door)
+        lambda chance: model.replay(codes, labels, schema, model.epsilon, chance, door)
     ):
         law[nested(forest, doors.pop().leaves, 0)] += probability
     return dict(law)
@@ -359,10 +359,10 @@ def test_the_proved_tree_is_the_repaired_algorithm(relation, options):
             epsilon=0.8, schema=MIXED, n_estimators=1, max_depth=depth, max_features="all", n_bins=BINS,
             relation=relation, **options,
         )  # fmt: skip
-        narrow = relation == ADD_REMOVE and model._option("calibration") == "range"
+        narrow = relation == ADD_REMOVE and model.option("calibration") == "range"
         paper = Paper(
             depth + 1, 0.8, 1 / 2 if narrow else 1 / 4, "never" if model.stop == "never" else float(model.stop_margin),
-            model._option("selection"), model._option("two_stage"), model._option("budget") == "aligned-uniform",
+            model.option("selection"), model.option("two_stage"), model.option("budget") == "aligned-uniform",
             half=False,
         )  # fmt: skip
         data = draw(n, n)

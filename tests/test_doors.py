@@ -250,9 +250,9 @@ def test_a_learner_that_peeks_is_found_out():
     kind = EDPRFClassifier
 
     class Cheat(kind):
-        def _grow(self, curator, chance, schema, ledger, epsilon):
-            forest = super()._grow(curator, chance, schema, ledger, epsilon)
-            curator.peek(forest, np.flatnonzero(forest.feature < 0), what="the leaves", where="nowhere")
+        def _learn(self, run):
+            forest = super()._learn(run)
+            run.curator.peek(forest, np.flatnonzero(forest.feature < 0), what="the leaves", where="nowhere")
             return forest
 
     with pytest.raises(AssertionError, match="nothing is released"):
@@ -335,15 +335,15 @@ def test_the_draws_decide_the_model(kind, options):
     model, schema = configured(kind, **options), schema_of(kind)
     codes, labels = encoded(model, schema, 0)
     recorder = Recorder(7)
-    released, _ = model._learn(codes, labels, schema, 5.0, recorder)
+    released, _ = model.replay(codes, labels, schema, 5.0, recorder)
     assert recorder.drawn
     tape = Tape(recorder.drawn)
-    again, _ = model._learn(codes, labels, schema, 5.0, tape)
+    again, _ = model.replay(codes, labels, schema, 5.0, tape)
     assert again.to_dict() == released.to_dict()
     assert tape.left == []
     # the splits are drawn answers: played to other records of the same number, they give the same splits
     if options.get("variant") != "published" and hasattr(released, "feature"):  # published forests look
-        elsewhere, _ = model._learn(encoded(model, schema, 1)[0], labels, schema, 5.0, Tape(recorder.drawn))
+        elsewhere, _ = model.replay(encoded(model, schema, 1)[0], labels, schema, 5.0, Tape(recorder.drawn))
         assert elsewhere.feature.tolist() == released.feature.tolist()
         assert elsewhere.mask.tolist() == released.mask.tolist()
 
@@ -351,7 +351,7 @@ def test_the_draws_decide_the_model(kind, options):
 def encoded(model, schema, seed):
     X, y = table(type(model), seed)
     labels = schema.encode_target(y)[0] if schema.classes is None else schema.encode_labels(y)
-    return schema.encode(X, model._bins(schema)).codes, labels
+    return schema.encode(X, model.bins(schema)).codes, labels
 
 
 @cases

@@ -174,7 +174,7 @@ def test_the_published_variant_is_the_description(relation, seed):
     published = model(variant="published", relation=relation, epsilon=3.0, n_estimators=5)
     codes, labels = MIXED.encode(X, 4).codes, MIXED.encode_labels(y)
     chance = Drawn(seed)
-    boosted, ledger = published._learn(codes, labels, MIXED, 3.0, chance)
+    boosted, ledger = published.replay(codes, labels, MIXED, 3.0, chance)
     records = [tuple(map(int, row)) for row in np.vstack([codes, labels]).T]
     stumps = as_described(records, [4, 3], chance.log, rounds=5, rate=3.0 / 5)
     assert boosted.n_trees == len(stumps)

@@ -163,9 +163,9 @@ def test_a_round_after_a_released_tree_never_loses_more(relation, planted, monke
     values[np.flatnonzero(forest.feature < 0)] = planted
 
     class After(DPsAdaBoostClassifier):
-        def _grow(self, curator, chance, schema, ledger, epsilon):
-            curator.weigh(forest, values, rule=self.weights)
-            return super()._grow(curator, chance, schema, ledger, epsilon)
+        def _learn(self, run):
+            run.curator.weigh(forest, values, rule=self.weights)
+            return super()._learn(run)
 
     for weights in ("capped", "logistic"):
         kind = After(
@@ -181,10 +181,10 @@ def test_weights_that_depend_on_all_records_would_be_found_out():
     """The same audit on a planted cheat: weights divided by the largest that occurs."""
 
     class Normalising(DPsAdaBoostClassifier):
-        def _grow(self, curator, chance, schema, ledger, epsilon):
-            share = curator._labels * 0.75 + 0.25
-            curator._count_by(np.rint(127 * share / share.max(initial=0.25)).astype(np.int64))
-            return super()._grow(curator, chance, schema, ledger, epsilon)
+        def _learn(self, run):
+            share = run.curator._labels * 0.75 + 0.25
+            run.curator._count_by(np.rint(127 * share / share.max(initial=0.25)).astype(np.int64))
+            return super()._learn(run)
 
     found = exact_audit(Normalising(schema=PAIR, n_estimators=1, max_depth=0), n_max=3)
     assert found.violated
@@ -639,7 +639,7 @@ def test_the_published_variant_is_the_paper(relation, depth):
         )
         codes, labels = MIXED.encode(X, bins).codes, MIXED.encode_labels(y)
         chance = Drawn(seed)
-        boosted, ledger = published._learn(codes, labels, MIXED, 6.0, chance)
+        boosted, ledger = published.replay(codes, labels, MIXED, 6.0, chance)
         records = [tuple(map(int, row)) for row in np.vstack([codes, labels]).T]
         paper = Letter(records, chance.log, rounds=3, depth=depth, epsilon=6.0, bins=bins)
         scores = boosted.scores(codes)
@@ -661,7 +661,7 @@ def test_the_published_subspace_has_k_features():
     y = (rng.random(200) < 0.2 + 0.6 * X[:, 1]).astype(int)
     published = model(schema=wide, variant="published", max_features=1, n_bins=4)
     chance = Drawn(0)
-    boosted, _ = published._learn(wide.encode(X, 4).codes, wide.encode_labels(y), wide, 4.0, chance)
+    boosted, _ = published.replay(wide.encode(X, 4).codes, wide.encode_labels(y), wide, 4.0, chance)
     subsets = [drawn for verb, _, drawn in chance.log if verb == "subsets"]
     assert subsets
     assert all(drawn.shape[1] == 1 for drawn in subsets)
@@ -696,6 +696,6 @@ def test_the_first_round_alone_may_fail():
     X, y = table(60)
     codes, labels = MIXED.encode(X, 4).codes, MIXED.encode_labels(y)
     published = model(variant="published", n_bins=4, max_features="all")
-    boosted, _ = published._learn(codes, labels, MIXED, 4.0, Seeded(0), Contrary)
+    boosted, _ = published.replay(codes, labels, MIXED, 4.0, Seeded(0), Contrary)
     assert boosted.n_trees == 1
     assert (boosted.forest.values == 0).all()

@@ -479,8 +479,8 @@ def test_no_pair_of_one_split_beats_the_family():
 class Structure(EDPRFClassifier):
     """Releases the splits alone; its leaves are empty, and cost nothing."""
 
-    def _settle(self, growth, curator, leaves, epsilon):
-        growth.settle(leaves, np.zeros((len(leaves), curator.n_classes), dtype=np.int64))
+    def _settle(self, run, leaves, epsilon):
+        run.say(leaves, np.zeros((len(leaves), run.schema.n_classes), dtype=np.int64))
 
 
 @pytest.mark.claim("thm-edprf")
@@ -594,16 +594,17 @@ class Greedy(EDPRFClassifier):
 
     factor = 1.05
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        return super()._grow(curator, chance, schema, ledger, self.factor * epsilon)
+    def _learn(self, run):
+        run.epsilon = self.factor * run.epsilon
+        return super()._learn(run)
 
 
 class Liar(Greedy):
     """The same, and its ledger is made to look right."""
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        forest = super()._grow(curator, chance, schema, ledger, epsilon)
-        for entry in ledger._charges:
+    def _learn(self, run):
+        forest = super()._learn(run)
+        for entry in run.ledger._charges:
             entry.costs = {relation: cost / self.factor for relation, cost in entry.costs.items()}
         return forest
 
@@ -623,10 +624,10 @@ def test_five_percent_too_much_is_found():
 class WrongRange(EDPRFClassifier):
     """Calibrates for add-remove while its promise is for replace-one: the factor of two taken where it must not be."""
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        ledger.relation = ADD_REMOVE
-        forest = super()._grow(curator, chance, schema, ledger, epsilon)
-        ledger.relation = REPLACE_ONE
+    def _learn(self, run):
+        run.ledger.relation = ADD_REMOVE
+        forest = super()._learn(run)
+        run.ledger.relation = REPLACE_ONE
         return forest
 
 
@@ -684,7 +685,7 @@ def test_replayed_forests_sum_to_one():
     """Forests are drawn from a law: the branches that replay visits have probabilities that sum to one."""
     model = EDPRFClassifier(schema=ONE, n_estimators=2, max_depth=1)
     codes, labels = np.array([[0, 1]], dtype=np.uint8), np.array([0, 1], dtype=np.uint8)
-    total = sum(p for _, p in outcomes(lambda chance: model._learn(codes, labels, ONE, 1.0, chance)[0].n_nodes))
+    total = sum(p for _, p in outcomes(lambda chance: model.replay(codes, labels, ONE, 1.0, chance)[0].n_nodes))
     assert total == pytest.approx(1, rel=1e-12)
 
 

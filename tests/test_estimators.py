@@ -96,8 +96,12 @@ def schema_of(X, y) -> Schema:
 class _SchemaFromData:
     """What the library never does: it would make the bounds and the classes depend on the records."""
 
-    def _public_schema(self, X, y):
-        return schema_of(X, y)
+    def fit(self, X, y, **more):
+        self._found = schema_of(X, y)
+        return super().fit(X, y, **more)
+
+    def declared_schema(self):
+        return self._found
 
 
 class SchemaFreeEDPRF(_SchemaFromData, EDPRFClassifier):
@@ -774,8 +778,9 @@ def test_the_published_variant_warns_and_states_both_numbers(kind):
 
 def test_a_published_variant_that_overspends_without_a_leak_says_so():
     class Twice(RandomTreesClassifier):
-        def _grow(self, curator, chance, schema, ledger, epsilon):
-            return super()._grow(curator, chance, schema, ledger, 2 * epsilon)
+        def _learn(self, run):
+            run.epsilon = 2 * run.epsilon
+            return super()._learn(run)
 
     twice = model(Twice, variant="published", max_depth=None, relation="replace-one")
     with pytest.warns(UnprovenPrivacyWarning, match=r"8-differentially private .* \(the paper claims 4\)"):
@@ -786,8 +791,9 @@ def test_a_published_variant_that_overspends_without_a_leak_says_so():
 
 def test_a_ledger_beyond_epsilon_releases_nothing():
     class Spender(EDPRFClassifier):
-        def _grow(self, curator, chance, schema, ledger, epsilon):
-            return super()._grow(curator, chance, schema, ledger, 1.001 * epsilon)
+        def _learn(self, run):
+            run.epsilon = 1.001 * run.epsilon
+            return super()._learn(run)
 
     spender = model(Spender)
     with pytest.raises(AssertionError, match=r"the ledger says 4\.004, not 4\.0: nothing is released"):

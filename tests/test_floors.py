@@ -62,7 +62,7 @@ PREDICTION = {"sum_values", "Splits"}
 OPENING = {"Reader", "Table", "EngineError", "TableError", "is_elsewhere", "table_of", "Parquet", "Dask", "Spark"}
 #: Functions that a table passes through on its way to the schema, and with it to the curator or to the released trees.
 TABLE_FUNCTIONS = {
-    "estimators": {"fit", "_codes", "_public_schema", "_open", "_columns", "_read", "_read_target"},
+    "estimators": {"fit", "_codes", "declared_schema", "_open", "_columns", "_read", "_read_target"},
     "release": {"answer", "predict", "predict_proba", "_codes", "_leaf_sums"},
     "tree": {"sum_leaves"},
     "linear": {"predict", "predict_proba", "_scores", "scores"},
@@ -526,13 +526,13 @@ def test_opening_a_table_is_fine(name, source):
     ("name", "source"),
     [
         ("papers.edprf", "class A:\n    def fit(self, X, y):\n        return X.mean()"),
-        ("papers.edprf", "def _grow(curator):\n    return curator._class_counts()"),
-        ("papers.edprf", "def _grow(curator):\n    return curator._codes"),
+        ("papers.edprf", "def as_proved(curator):\n    return curator._class_counts()"),
+        ("papers.edprf", "def as_proved(curator):\n    return curator._codes"),
         ("papers.edprf", "curator = Curator(1, 2)"),
         ("tree", "def grow(growth, labels):\n    return len(labels)"),
-        ("estimators", "class A:\n    def _check_parameters(self, y):\n        return len(y)"),
+        ("estimators", "class A:\n    def check_parameters(self, y):\n        return len(y)"),
         ("estimators", "def check(X):\n    return is_elsewhere(X)"),
-        ("papers.edprf", "class A:\n    def _grow(self, curator):\n        return curator._table"),
+        ("papers.edprf", "class A:\n    def as_proved(self, curator):\n        return curator._table"),
         ("release", "def anywhere(X):\n    return X.sum()"),
     ],
 )

@@ -104,7 +104,7 @@ def options(learner, rng, **fixed):
             schema=schema_of(learner), **{name: value for name, value in drawn.items() if name in known}, **fixed
         )
         try:
-            model._check_parameters()
+            model.check_parameters()
         except (ValueError, TypeError):
             continue
         return model

@@ -312,7 +312,7 @@ def asked(model, data, schema):
     chance = Silent()
     table = np.array(data, dtype=np.uint8).reshape(-1, schema.n_features + 1)
     codes, labels = np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
-    model._learn(codes, labels, schema, model.epsilon, chance, Looking)
+    model.replay(codes, labels, schema, model.epsilon, chance, Looking)
     assert len(sums) == len(chance.rates)
     return np.array(sums, dtype=float), np.array(chance.rates)
 
@@ -383,7 +383,7 @@ def test_the_ledger_of_the_published_variant_is_what_its_noise_loses(kind, schem
     answers = [asked(model, [record], schema) for record in universe]
     nobody, rates = asked(model, [], schema)
     table = np.array(universe[0], dtype=np.uint8)[:, None]
-    _, ledger = model._learn(table[:-1], table[-1], schema, model.epsilon, Seeded(0))
+    _, ledger = model.replay(table[:-1], table[-1], schema, model.epsilon, Seeded(0))
     assert not nobody.any()
     worst = max(float(rates @ np.abs(sums)) for sums, _ in answers)
     assert worst == pytest.approx(ledger.total(ADD_REMOVE), rel=1e-12)
@@ -733,13 +733,21 @@ def declared(X, y, classify: bool) -> Schema:
 
 
 class SchemaFreeRegressor(FunctionalMechanismRegressor):
-    def _public_schema(self, X, y):
-        return declared(X, y, False)
+    def fit(self, X, y, **more):
+        self._found = declared(X, y, False)
+        return super().fit(X, y, **more)
+
+    def declared_schema(self):
+        return self._found
 
 
 class SchemaFreeClassifier(FunctionalMechanismClassifier):
-    def _public_schema(self, X, y):
-        return declared(X, y, True)
+    def fit(self, X, y, **more):
+        self._found = declared(X, y, True)
+        return super().fit(X, y, **more)
+
+    def declared_schema(self):
+        return self._found
 
 
 CHECKED = [

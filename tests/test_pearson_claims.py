@@ -458,7 +458,7 @@ def law_of(model, data, view=None, door=Coarse) -> dict:
         return tuple(getattr(tree, name).tobytes() for name in ("feature", "mask", "first_child", "values"))
 
     def fit(chance):
-        return model._learn(codes, labels, model.schema, model.epsilon, chance, door)[0]
+        return model.replay(codes, labels, model.schema, model.epsilon, chance, door)[0]
 
     law: dict = defaultdict(float)
     for tree, p in outcomes(fit, Quiet()):

@@ -80,7 +80,7 @@ def learn(estimator, codes, labels, chance, asked: dict | None = None) -> tuple:
         doors.append(Exact(*args, **kwargs))
         return doors[-1]
 
-    forest, _ = estimator._learn(codes, labels, estimator.schema, estimator.epsilon, chance, door)
+    forest, _ = estimator.replay(codes, labels, estimator.schema, estimator.epsilon, chance, door)
     sizes = estimator.schema.cardinalities(estimator.n_bins)
 
     def nested(node):
@@ -315,8 +315,8 @@ def test_the_proved_tree_is_the_repaired_algorithm(relation, classes, parts, n, 
     unit = UNITS[criterion, classes][RELATIONS.index(relation)]
     how = {
         "depth": 2, "epsilon": 1.7, "leaf_share": estimator.leaf_share, "classes": classes, "parts": parts,
-        "criterion": criterion, "selection": estimator._option("selection"), "reuse": estimator._option("reuse"),
-        "margin": estimator.stop_margin if estimator._option("stop") == "candidate" else None, "unit": unit,
+        "criterion": criterion, "selection": estimator.option("selection"), "reuse": estimator.option("reuse"),
+        "margin": estimator.stop_margin if estimator.option("stop") == "candidate" else None, "unit": unit,
     }  # fmt: skip
     expected: dict = defaultdict(float)
     for coins in product(range(parts), repeat=n):

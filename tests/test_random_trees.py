@@ -37,7 +37,7 @@ def forest_law(model, data) -> dict:
             return np.zeros(size, dtype=np.int64)
 
         chance.two_sided_geometric = noise
-        forest, _ = model._learn(codes, labels, model.schema, model.epsilon, chance)
+        forest, _ = model.replay(codes, labels, model.schema, model.epsilon, chance)
         counts = forest.values[forest.feature < 0].ravel().tolist()
         [rate] = set(rates)
         assert len(rates) == len(counts)  # every cell has noise of its own

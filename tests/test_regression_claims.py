@@ -546,7 +546,7 @@ def shipped(model, data) -> dict:
     def program(chance):
         rate_of.clear()
         codes, targets = encode(data, model.schema.n_features)
-        forest, _ = model._learn(codes, targets, model.schema, model.epsilon, chance, Spy)
+        forest, _ = model.replay(codes, targets, model.schema, model.epsilon, chance, Spy)
         trees, leaves = zip(*map(partial(nested, forest), forest.roots.tolist()), strict=True)
         order = [leaf for some in leaves for leaf in some]
         masses = tuple(int(m) for leaf in order for m in forest.values[leaf])
@@ -753,7 +753,7 @@ def structures(model, data, view=lambda forest: bool(forest.feature[0] >= 0)) ->
     """Law of what is seen of the structure alone; the noise in the leaves plays no part in it."""
     codes, targets = encode(data, model.schema.n_features)
     law: dict = defaultdict(float)
-    program = lambda chance: view(model._learn(codes, targets, model.schema, model.epsilon, chance)[0])  # noqa: E731
+    program = lambda chance: view(model.replay(codes, targets, model.schema, model.epsilon, chance)[0])  # noqa: E731
     for seen, p in outcomes(program, Quiet()):
         law[seen] += p
     return dict(law)
@@ -816,7 +816,7 @@ def test_predictions_alone_give_the_published_forest_away():
 
     def differs(data, seed):
         codes, targets = encode(data, 1)
-        forest, _ = published(epsilon=1.0)._learn(codes, targets, LINE, 1.0, Seeded(seed))
+        forest, _ = published(epsilon=1.0).replay(codes, targets, LINE, 1.0, Seeded(seed))
         low, high = forest.sum_leaves(np.array([[0, 1]], dtype=np.uint8), values=forest.shares()[:, :1])[:, 0]
         return bool(low != high)
 

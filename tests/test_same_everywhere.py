@@ -55,7 +55,7 @@ def test_a_digest_sees_the_last_bit():
 def test_every_learner_has_digests():
     import dpforest
 
-    learners = {name for name in dpforest.__all__ if hasattr(getattr(dpforest, name), "_grow")}
+    learners = {name for name in dpforest.__all__ if hasattr(getattr(dpforest, name), "as_proved")}
     assert learners == {learner for _, learner, _ in digests.fits()}
     names = [name for name, _, _ in digests.fits()]
     assert len(names) == len(set(names)) >= 104

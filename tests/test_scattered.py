@@ -199,7 +199,7 @@ WISHES: dict[str, list] = {
 
 def accepted(learner, options: dict) -> bool:
     try:
-        configured(learner, **options)._check_parameters()
+        configured(learner, **options).check_parameters()
     except (ValueError, TypeError):
         return False
     return True

@@ -509,7 +509,7 @@ def test_random_trees_are_sampled_by_their_law():
     assert out.shape == (40_000, 8)
     table = np.array(records, dtype=np.uint8)
     codes, labels = np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
-    forests = [animal.estimator._learn(codes, labels, ONE, 1.0, Seeded(seed))[0] for seed in range(2000)]
+    forests = [animal.estimator.replay(codes, labels, ONE, 1.0, Seeded(seed))[0] for seed in range(2000)]
     fits = np.array([forest.values[forest.feature < 0].ravel() for forest in forests])
     for said in (out, fits):
         assert said.mean(axis=0) == pytest.approx([1, 0, 0, 2] * 2, abs=0.3)  # over four standard errors of the fits

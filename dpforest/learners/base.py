@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, dataclass_transform
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -19,10 +19,23 @@ from dpforest.chance import Chance, Secure, Seeded, keyed
 from dpforest.curator import Curator
 from dpforest.curator.scattered import Scattered
 from dpforest.engines import Reader, Table, is_elsewhere, table_of
-from dpforest.learners.parameters import check_choice
+from dpforest.learners.audited import EXACT, Audited
+from dpforest.learners.growth import MAX_NODES
+from dpforest.learners.parameters import (
+    Budget,
+    Choice,
+    Parameter,
+    Whole,
+    check_choice,
+    check_count,
+    check_values,
+    declare,
+)
+from dpforest.learners.run import Run
 from dpforest.models.release import ForestClassifier, ForestRegressor, Predictor
 from dpforest.privacy import (
     ADD_REMOVE,
+    RELATIONS,
     SECURE,
     SEEDED,
     Guarantee,
@@ -30,22 +43,22 @@ from dpforest.privacy import (
     OutOfSchemaWarning,
     UnprovenPrivacyWarning,
     check_epsilon,
-    check_relation,
     claim,
 )  # fmt: skip
-from dpforest.schema import MAX_CODES, Schema, frames
+from dpforest.schema import MAX_CODES, Encoded, Schema, frames
 from dpforest.scores import Score
 
-__all__ = ["PrivateEstimator", "PrivateForestClassifier", "PrivateForestRegressor", "check_covered"]
+__all__ = ["PrivateEstimator", "PrivateForest", "PrivateForestClassifier", "PrivateForestRegressor", "check_covered"]
 
 
+@dataclass_transform(kw_only_default=True, eq_default=False)
 class PrivateEstimator(Predictor):
-    """Base of all private learners; a paper's module adds its parameters and its ``_grow``.
+    """Base of all private learners: a paper's module adds its parameters and what it does in a run.
 
     ``fit`` checks the parameters, encodes the table on the schema's public grid, hands it to a
-    :class:`~dpforest.curator.Curator`, and keeps the released model, the ledger and the guarantee.  A subclass
-    has the parameters ``epsilon``, ``schema``, ``n_bins``, ``relation``, ``variant``, ``source``,
-    ``random_state`` and ``n_jobs``.
+    :class:`~dpforest.curator.Curator`, and keeps the released model, the ledger and the guarantee.  A subclass declares
+    its parameters (:mod:`~dpforest.learners.parameters`), and has ``as_published(run)`` and ``as_proved(run)``, which
+    ask the :class:`~dpforest.learners.run.Run` and return the released model, and ``AUDIT``.
 
     Notes
     -----
@@ -56,8 +69,35 @@ class PrivateEstimator(Predictor):
     search has its ``estimator``, which is not fitted, with the seed.  Release the fitted estimator, by ``save``.
     """
 
+    #: What the learner is called where the published variant is held to its letter.
+    SOURCE: ClassVar[str] = "paper"
+    PARAMETERS: ClassVar[dict[str, Parameter]]
+    AUDIT: ClassVar[Audited]
     #: What ``"auto"`` stands for, by variant and parameter.
     _AUTO: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    epsilon: Annotated[float | str, Budget(), 'Of the whole model; ``"non-private"`` turns the noise off.'] = 1.0
+    schema: Annotated[
+        Schema | None, "What is public: bounds, categories, and the classes or the target.  Required."
+    ] = None
+    n_bins: Annotated[
+        int | str, "Public bins of each numeric feature, equally wide over its bounds, from 2 to 255."
+    ] = 32
+    relation: Annotated[str, Choice(*RELATIONS), "Which data sets are neighbours."] = ADD_REMOVE
+    variant: Annotated[str, Choice("proved", "published"), "The repair, or the paper to the letter."] = "proved"
+    source: Annotated[
+        str, Choice(SEEDED, SECURE),
+        "Where the bits of the exact samplers come from: a seed, for research, or the system, for a release.",
+    ] = SEEDED  # fmt: skip
+    random_state: Annotated[
+        int | np.random.Generator | np.random.RandomState | None,
+        "Seed of the seeded source.  Whoever knows it can subtract the noise.",
+    ] = None
+    n_jobs: Annotated[int | None, "Threads that count."] = None
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        declare(cls)
 
     def fit(self, X, y, *, key=None):
         """Learn from the records.
@@ -98,28 +138,27 @@ class PrivateEstimator(Predictor):
             When ``variant="published"`` spends more than the paper claims, or reads what nobody paid for.
         """
         epsilon = check_epsilon(self.epsilon)
-        check_relation(self.relation)
-        self._check_parameters()
+        self.check_parameters()
         chance = self._chance()
-        schema = copy.deepcopy(self._public_schema(X, y))  # what the caller does to theirs is no part of the model
-        n_bins = self._bins(schema)
+        schema = self.declared_schema()
+        n_bins = self.bins(schema)
         if key is not None and not isinstance(key, str):
             raise TypeError(f"key must be the name of one column, as text, not {key!r}")
         if is_elsewhere(X):
             ledger = Ledger(self.relation)
             sizes, table = schema.cardinalities(n_bins), self._open(schema, X, y, key)
             curator = Scattered(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
-            model, named = self._grow(curator, chance, schema, ledger, epsilon), True
+            model, named = self._learn(Run(curator, chance, schema, ledger, epsilon)), True
         else:
             columns = frames.columns_of(X)
             y, ids = _columns(columns, y, key)
-            encoded, labels = self._read(schema, columns, y)
+            schema, encoded, labels = self.read(columns, y)
             named = all(isinstance(name, str) for name in columns.names or [None])
             door = None if ids is None else partial(Curator, ids=ids)
-            model, ledger = self._learn(encoded.codes, labels, schema, epsilon, chance, door)
+            model, ledger = self.replay(encoded.codes, labels, schema, epsilon, chance, door)
         claimed = epsilon if self.variant == "published" else None
         # what is proved of every run; the ledger knows what this run spent, which must not exceed it
-        promised = self._promise(epsilon)
+        promised = self.promise(epsilon)
         exceeded = ledger.epsilon > promised * (1 + 1e-9)
         if exceeded and claimed is None:
             raise AssertionError(f"the ledger says {ledger.epsilon}, not {epsilon}: nothing is released")
@@ -145,46 +184,103 @@ class PrivateEstimator(Predictor):
         self.ledger_, self.guarantee_ = ledger, guarantee
         return self
 
-    def _learn(
+    def replay(
         self, codes, labels, schema: Schema, epsilon: float, chance: Chance, door: Callable[..., Curator] | None = None
     ) -> tuple[Any, Ledger]:
-        """Learn from encoded records; the seam at which the auditor replays the code that ships.
+        """Learn from encoded records: what ``fit`` does between the table's encoding and the estimator's state.
 
-        ``door`` is the curator's class, ``Curator`` if None; an auditor passes a subclass that looks over its shoulder.
+        This is the seam at which an auditor replays the code that ships, as often as it likes.
+
+        Parameters
+        ----------
+        codes : ndarray of uint8, shape (n_features, n_rows)
+        labels : ndarray of uint8, shape (n_rows,)
+        schema : Schema
+            As :meth:`declared_schema` returns it.
+        epsilon : float
+        chance : Chance
+            Seeded, secure, or one that enumerates.
+        door : callable or None
+            The curator's class, ``Curator`` if None; an auditor passes a subclass that looks over its shoulder.
+
+        Returns
+        -------
+        model : Forest, BoostedForest or LinearModel
+        ledger : Ledger
         """
         ledger = Ledger(self.relation)
         curator = (door or Curator)(
-            codes, labels, schema.n_classes, schema.cardinalities(self._bins(schema)),
+            codes, labels, schema.n_classes, schema.cardinalities(self.bins(schema)),
             chance=chance, ledger=ledger, n_jobs=self._n_threads(),
         )  # fmt: skip
-        return self._grow(curator, chance, schema, ledger, epsilon), ledger
+        return self._learn(Run(curator, chance, schema, ledger, epsilon)), ledger
 
     # -- for subclasses --------------------------------------------------------------------------------------
 
-    def _grow(self, curator: Curator, chance: Chance, schema: Schema, ledger: Ledger, epsilon: float) -> Any:
+    def as_published(self, run: Run) -> Any:
+        """Do what the paper says, step by step; returns the released model."""
         raise NotImplementedError
 
-    def _promise(self, epsilon: float) -> float:
+    def as_proved(self, run: Run) -> Any:
+        """Do what is proved; returns the released model."""
+        raise NotImplementedError
+
+    def _learn(self, run: Run) -> Any:
+        if hasattr(self, "_grow"):
+            return self._grow(run.curator, run.chance, run.schema, run.ledger, run.epsilon)
+        return self.as_published(run) if self.variant == "published" else self.as_proved(run)
+
+    def promise(self, epsilon: float) -> float:
         """What is proved of every run: ``epsilon``, unless a published algorithm is known to cost more."""
         return epsilon
 
-    def _option(self, name: str):
+    def option(self, name: str) -> Any:
         """A parameter; in place of ``"auto"`` what that stands for in this variant."""
         value = getattr(self, name)
-        return self._AUTO[self.variant][name] if isinstance(value, str) and value == "auto" else value
+        if not isinstance(value, str) or value != "auto":
+            return value
+        auto = self.PARAMETERS[name].auto if name in self.PARAMETERS else None
+        return getattr(auto, self.variant) if auto else self._AUTO[self.variant][name]
 
-    def _bins(self, schema: Schema) -> int:
+    # -- what an auditor asks --------------------------------------------------------------------------------
+
+    def sharing(self) -> str | None:
+        """How fits on the same records may be drawn as trees of one forest.
+
+        ``"parallel"``: each tree learns from its own records, with the whole budget.  ``"sequential"``: each has a
+        share of it.  None: one fit at a time.
+        """
+        return None
+
+    def says_labels(self) -> bool:
+        """Whether a leaf says one label; else it says noisy numbers."""
+        return False
+
+    def by_paths(self) -> bool:
+        """Whether one tree can be audited path by path: a node's law is a matter of its own records alone."""
+        return False
+
+    def most_replayed(self) -> float:
+        """Records of the largest telling pair that an audit replays."""
+        return math.inf
+
+    def lacking(self) -> dict[str, str]:
+        """Layers of an audit that cannot look at this learner as it is configured, and why."""
+        return {}
+
+    def bins(self, schema: Schema) -> int:
         """Bins of each numeric column of this schema; ``"auto"`` is as many as there may be."""
         auto = isinstance(self.n_bins, str) and self.n_bins == "auto"
-        n_bins = MAX_CODES - 1 - (schema.missing == "bin") if auto else self.n_bins
+        n_bins: Any = MAX_CODES - 1 - (schema.missing == "bin") if auto else self.n_bins
         schema.cardinalities(n_bins)  # checks it
         return int(n_bins)
 
-    def _check_parameters(self) -> None:
-        check_choice(self.variant, "variant", ("proved", "published"))
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError for a parameter that is not allowed, or not beside another."""
+        check_values(self.PARAMETERS, partial(getattr, self), self.variant == "published", self.SOURCE)
 
-    def _public_schema(self, X, y) -> Schema:
-        """The declared schema.  It is never learned from the data."""
+    def declared_schema(self) -> Schema:
+        """A copy of the declared schema, for what is done to the original is no part of the model."""
         if not isinstance(self.schema, Schema):
             answer = "classes=['no', 'yes']" if is_classifier(self) else "target=(0, 100)"
             raise ValueError(
@@ -196,7 +292,7 @@ class PrivateEstimator(Predictor):
             raise ValueError("this is a classifier: declare Schema(classes=[...]), not a target range")
         if not is_classifier(self) and self.schema.target is None:
             raise ValueError("this is a regressor: declare Schema(target=(low, high)), not classes")
-        return self.schema
+        return copy.deepcopy(self.schema)
 
     # -- private ---------------------------------------------------------------------------------------------
 
@@ -208,10 +304,12 @@ class PrivateEstimator(Predictor):
             raise ValueError("source='secure' takes no seed: leave random_state=None")
         return Secure()
 
-    def _read(self, schema, X, y):
+    def read(self, X, y) -> tuple[Schema, Encoded, np.ndarray]:
+        """Encode a table in memory, each record by itself: the declared schema, the columns, the labels."""
+        schema = self.declared_schema()
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        encoded = schema.encode(X, self._bins(schema))
+        encoded = schema.encode(X, self.bins(schema))
         labels, beyond = self._read_target(schema, y)
         if len(getattr(y, "shape", ())) > 1:
             text = "A column-vector y was passed when a 1d array was expected: pass y.ravel()"
@@ -219,13 +317,13 @@ class PrivateEstimator(Predictor):
         if len(labels) != encoded.n_rows:
             raise ValueError(f"X has {encoded.n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
         self._look_at(encoded.n_rows, {**encoded.clipped, **encoded.other, **beyond})
-        return encoded, labels
+        return schema, encoded, labels
 
     def _open(self, schema, X, y, key) -> Table:
         """The table that an engine reads, looked through once."""
         if not isinstance(y, str):
             raise TypeError(f"y must be the name of the column of labels where X is read by an engine, not {y!r}")
-        table = table_of(X).open(Reader(schema, self._bins(schema), y, key), self._n_threads())
+        table = table_of(X).open(Reader(schema, self.bins(schema), y, key), self._n_threads())
         self._look_at(table.n_rows, table.strays)
         return table
 
@@ -270,7 +368,7 @@ class PrivateEstimator(Predictor):
     def __repr__(self, N_CHAR_MAX=700) -> str:
         shown = copy.copy(self)
         if shown.random_state is not None:
-            shown.random_state = _Seed()
+            shown.random_state = _Seed()  # type: ignore[assignment]
         return super(PrivateEstimator, shown).__repr__(N_CHAR_MAX)
 
     _repr_html_ = None  # the diagram that scikit-learn makes lists the parameters, the seed among them
@@ -295,12 +393,42 @@ def _columns(table: frames.Columns, y, key):
     return y, None if key is None else keyed.identify(table.pick([key])[0])
 
 
-class PrivateForestClassifier(PrivateEstimator, ForestClassifier):
-    """Base of the private forest classifiers: ``_grow`` returns a forest whose leaves hold votes or noisy counts."""
+class PrivateForest(PrivateEstimator):
+    """Base of the private forests: several trees, which share the records as ``sampling`` says."""
+
+    n_estimators: Annotated[int, Whole(1), "Trees."] = 10
+    max_nodes: Annotated[int, Whole(1), "The forest does not grow beyond this; branches that would are leaves."] = (
+        MAX_NODES
+    )
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
+
+    def sharing(self) -> str | None:
+        return "parallel" if self._sampling() == "assignment" else "sequential"
+
+    def most_replayed(self) -> float:
+        return 2 if self._sampling() == "bootstrap" else math.inf  # a bootstrap of n has n^n branches
+
+    def lacking(self) -> dict[str, str]:
+        if self._sampling() == "poisson":
+            return {EXACT: "a Poisson number of copies has infinitely many values, so that replay cannot visit them"}
+        return super().lacking()
+
+    def _sampling(self) -> str:
+        """Which records a tree sees, by name."""
+        if not hasattr(self, "sampling"):
+            return "all"
+        return "bootstrap" if self.variant == "published" else self.option("sampling")
 
 
-class PrivateForestRegressor(PrivateEstimator, ForestRegressor):
-    """Base of the private forest regressors: ``_grow`` returns a forest whose leaves hold two noisy masses."""
+class PrivateForestClassifier(PrivateForest, ForestClassifier):
+    """Base of the private forest classifiers: the leaves hold votes or noisy class counts."""
+
+
+class PrivateForestRegressor(PrivateForest, ForestRegressor):
+    """Base of the private forest regressors: the leaves hold two noisy masses."""
 
 
 @claim("thm-forest")

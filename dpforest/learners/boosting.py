@@ -15,6 +15,7 @@ import numpy as np
 from dpforest import scores
 from dpforest.arithmetic import exp, log
 from dpforest.curator import WEIGHTS, Curator
+from dpforest.learners.audited import EXACT
 from dpforest.learners.base import PrivateEstimator, check_covered
 from dpforest.learners.growth import Frontier, Growth, one_vote
 from dpforest.learners.parameters import check_choice, check_count, check_letter, check_number, check_share
@@ -25,9 +26,13 @@ from dpforest.models.forest import Forest
 from dpforest.privacy import HISTOGRAM_SENSITIVITY
 
 __all__ = [
-    "CRITERIA", "PrivateBoostedClassifier", "Round", "adaboost", "class_shares", "discrete_votes", "peek", "real_votes",
-    "whole_votes",
+    "CLASSES", "CRITERIA", "OTHER", "PrivateBoostedClassifier", "Round", "adaboost", "class_shares", "discrete_votes",
+    "peek", "real_votes", "whole_votes",
 ]  # fmt: skip
+
+# for audits of boosted learners: telling pairs have two of class 1, and one of 0 comes
+CLASSES = {"class_weight": {1: 0.25}}
+OTHER = {"n_estimators": 2, "votes": "discrete", "weights": "logistic"}
 
 LOUDEST = 100.0  # vote that may be asked for
 #: Utilities that stay within their sensitivity where records have weights, however many there are.
@@ -172,8 +177,8 @@ class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
             return real_votes(counts, noise, smoothing=self.smoothing, alpha_max=self.alpha_max)
         return discrete_votes(counts, alpha_max=self.alpha_max)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_count(self.n_estimators, "n_estimators")
         check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
         check_choice(self.votes, "votes", ("real", "discrete"))
@@ -190,6 +195,11 @@ class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
                 scores.CLASSIFICATION[self.criterion], self.relation, sampling=self.sampling, weighted=True
             )  # fmt: skip
         _check_mapping(self.class_weight)
+
+    def lacking(self) -> dict[str, str]:
+        if self.variant == "proved" and self.n_estimators > 1:
+            return {EXACT: "noisy counts decide the weights of the next round, so that replay cannot visit them"}
+        return super().lacking()
 
     def _check_letter(self, schema, *names: str) -> None:
         """As published: two classes, and none of the options that only the proved variant has."""

@@ -47,6 +47,11 @@ class Frontier:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    @property
+    def splittable(self) -> np.ndarray:
+        """Which nodes have a feature left: bool, shape (n_nodes,)."""
+        return np.any(self.unused, axis=1)
+
     def __getitem__(self, chosen) -> Frontier:
         return Frontier(self.nodes[chosen], self.scopes[chosen], self.unused[chosen])
 

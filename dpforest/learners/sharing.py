@@ -25,7 +25,7 @@ def share_out(sampling: str, curator: Curator, epsilon: float, n_trees: int, rel
 
     Parameters
     ----------
-    sampling : {"all", "assignment", "poisson", "bootstrap"}
+    sampling : {"all", "assignment", "poisson", "bootstrap", "equal-split"}
     epsilon : float
         Budget of the forest.
     relation : {"add-remove", "replace-one"}
@@ -35,7 +35,8 @@ def share_out(sampling: str, curator: Curator, epsilon: float, n_trees: int, rel
     Trees that spend their budgets make a forest that spends ``epsilon``: line *Sharing* of :prf:ref:`thm-forest`, by
     sequential composition, by :prf:ref:`thm-assignment`, or by :prf:ref:`thm-bootstrap`.  Not so for ``"bootstrap"``,
     where a tree gets the ``epsilon / n_trees`` of the papers and the ledger says what that costs
-    (:prf:ref:`thm-bootstrap-size`).
+    (:prf:ref:`thm-bootstrap-size`); nor for ``"equal-split"``, where each tree gets all of ``epsilon``
+    (:prf:ref:`thm-equal-split`).
 
     Notes
     -----
@@ -46,9 +47,9 @@ def share_out(sampling: str, curator: Curator, epsilon: float, n_trees: int, rel
     each = epsilon / n_trees
     if sampling == "all":
         return each, "sequential"
-    if sampling == "assignment":
-        curator.assign(n_trees)
-        return epsilon, "assignment"
+    if sampling in ("assignment", "equal-split"):
+        (curator.assign if sampling == "assignment" else curator.split_equally)(n_trees)
+        return epsilon, sampling
     if sampling == "poisson":
         curator.poisson_bootstrap(n_trees)
         return (log1p(each) if relation == ADD_REMOVE else 2 * asinh(each / 2)), "poisson-bootstrap"

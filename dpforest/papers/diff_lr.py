@@ -16,6 +16,7 @@ import numpy as np
 
 from dpforest.arithmetic import cbrt
 from dpforest.design import Design, Weights
+from dpforest.learners.audited import Audited
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.parameters import check_choice, check_number
 from dpforest.models.linear import (  # fmt: skip
@@ -133,15 +134,15 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
 
     def _grow(self, curator, chance, schema, ledger, epsilon):
         published = self.variant == "published"
-        intercept = self._option("fit_intercept")
+        intercept = self.option("fit_intercept")
         coding = "centred" if intercept and not published else "unit"
-        design = Design.of(schema, self._bins(schema), coding, intercept)
+        design = Design.of(schema, self.bins(schema), coding, intercept)
         rates = self._rates(design, epsilon)
         noisy = design.scaled(sum(curator.sum_products(design, part) for part in rates))
         second = rates[-1].product  # the weight of all second-degree sums of two columns
         solved = self._as_published if published else self._centred if intercept else self._through_zero
         slopes, height = solved(noisy, design, second, curator)
-        return LinearModel(coding, "identity", self._option("clip"), np.array([height]), slopes[None])
+        return LinearModel(coding, "identity", self.option("clip"), np.array([height]), slopes[None])
 
     @claim("pub-diff-lr", "thm-diff-lr-split")
     def _rates(self, design: Design, epsilon: float) -> list[Weights]:
@@ -158,7 +159,7 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
             parts = [replace(terms, within=0.0, **known).only(*kinds) for kinds in PARTS[1:]]
             sensitivities = [design.loss(part, self.relation) for part in parts]
         counts = [int((design.matrix(part) > 0).sum()) for part in parts]
-        each = shares(sensitivities, counts, self._option("split"))
+        each = shares(sensitivities, counts, self.option("split"))
         return [
             part.scaled(epsilon * share / delta) if delta else part  # a part without sums costs nothing
             for part, share, delta in zip(parts, each, sensitivities, strict=True)
@@ -198,8 +199,8 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
     def _ridge(self, default: float) -> float:
         return default if self.ridge == "auto" else float(self.ridge)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_choice(self.split, "split", ("auto", *SPLITS))
         if self.variant == "published" and self.split == "optimal":
             raise ValueError("variant='published' is the paper to the letter, which divides the budget proportionally")
@@ -208,3 +209,9 @@ class DiffLRRegressor(PrivateEstimator, LinearRegressor):
         check_choice(self.repair, "repair", ("auto", *REPAIRS))
         if not (isinstance(self.ridge, str) and self.ridge == "auto"):
             check_number(self.ridge, "ridge", 0, 1e100, "'auto' or a number, at least 0, of noise deviations")
+
+    AUDIT: ClassVar = Audited(
+        "diff-lr",
+        (({}, 2, None), ({"split": "proportional"}, 2, None), ({"variant": "published"}, 2, None)),
+        usual={},
+    )

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpforest import budgets, scores
+from dpforest.learners.audited import HALF_STOP, Audited, refuted
 from dpforest.learners.base import PrivateEstimator, PrivateForestClassifier, PrivateForestRegressor, check_covered
 from dpforest.learners.cuts import CutPool, random_cuts
 from dpforest.learners.growth import MAX_NODES, Frontier, Growth, grow_chosen, one_vote, pure, votes
@@ -69,8 +70,8 @@ class _DiffPETs(PrivateEstimator):
 
     def _candidates(self, curator, chance, growth, inner: Frontier, pool: CutPool):
         """Binary candidates of each node: random features, each at a random cut."""
-        size = n_candidates(self._option("max_features"), pool.n_features)
-        features, masks = random_cuts(chance, pool, len(inner), size, self._option("cuts_per_feature"))
+        size = n_candidates(self.option("max_features"), pool.n_features)
+        features, masks = random_cuts(chance, pool, len(inner), size, self.option("cuts_per_feature"))
         if self.variant == "published":
             what, where = VALUES
             occur = curator.peek_codes(growth, inner.nodes, what=what, where=where)
@@ -90,14 +91,14 @@ class _DiffPETs(PrivateEstimator):
     def _score(self) -> scores.Score:
         return self._SCORES[self.criterion]
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_count(self.n_estimators, "n_estimators")
-        check_count(self._option("cuts_per_feature"), "cuts_per_feature")
+        check_count(self.option("cuts_per_feature"), "cuts_per_feature")
         check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
         if self.max_depth is not None:
             check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
-        n_candidates(self._option("max_features"), 1)  # refuses what it does not know
+        n_candidates(self.option("max_features"), 1)  # refuses what it does not know
         check_choice(self.sampling, "sampling", [name for name in SAMPLINGS if name != "bootstrap"])
         check_choice(self.selection, "selection", SELECTIONS)
         check_choice(self.stop, "stop", ("candidate", "never"))
@@ -272,9 +273,32 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         noisy = self.leaf == "counts" and self.variant == "proved"
         return HISTOGRAM_SENSITIVITY[self.relation] if noisy else 0.0
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_choice(self.leaf, "leaf", LEAVES)
+
+    def says_labels(self) -> bool:
+        return self.leaf == "label" or self.variant == "published"
+
+    AUDIT: ClassVar = Audited(
+        "diffpets",
+        (
+            (HALF_STOP, 2, 1),
+            ({}, 2, 1),
+            (HALF_STOP | {"max_features": 1, "leaf": "label", "selection": "exponential"}, 2, 1),
+            (HALF_STOP | {"criterion": "majority"}, 1, 2),
+            (HALF_STOP | {"criterion": "gini-gain", "n_estimators": 2}, 1, 1),
+            ({"stop": "never", "criterion": "normalised-gini", "cuts_per_feature": 2}, 2, 1),
+            (HALF_STOP | {"sampling": "assignment", "n_estimators": 2}, 1, 1),
+            (HALF_STOP | {"sampling": "poisson"}, 1, 1),
+            ({"variant": "published"}, 1, 1),
+        ),
+        refuted(
+            "the published code reads, unpaid, whether a node is pure, which values occur in it and the commonest "
+            "class of a leaf (pub-diffpets)"
+        ),
+        usual={"n_estimators": 1, "cuts_per_feature": 1}, masks=True,  # a feature of two codes has a single cut
+    )  # fmt: skip
 
 
 @claim("thm-diffpets-regression", "pub-diffpets-regression", "pub-mean-noise")
@@ -395,6 +419,24 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
         """Noise of a leaf's masses at epsilon 1."""
         return 0.0 if self.variant == "published" else TARGET_LEVELS * HISTOGRAM_SENSITIVITY[self.relation]
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_number(self.error_threshold, "error_threshold", 0, 1)
+
+    AUDIT: ClassVar = Audited(
+        "diffpets-regressor",
+        (
+            (HALF_STOP, 2, 1),
+            ({}, 2, 1),
+            (HALF_STOP | {"criterion": "sse", "selection": "exponential", "n_estimators": 2}, 1, 1),
+            (HALF_STOP | {"criterion": "mass-gap", "sampling": "assignment", "n_estimators": 2}, 1, 1),
+            ({"stop": "never", "criterion": "variance"}, 2, 1),
+            ({"stop": "never", "criterion": "weighted-variance", "sampling": "poisson"}, 1, 1),
+            ({"variant": "published"}, 1, 1),
+        ),
+        refuted(
+            "the published code reads, unpaid, the error of a node and which values occur in it "
+            "(pub-diffpets-regression)"
+        ),
+        usual={"n_estimators": 1, "cuts_per_feature": 1}, masks=True,  # a feature of two codes has a single cut
+    )  # fmt: skip

@@ -15,13 +15,14 @@ import numpy as np
 from dpforest import budgets, scores
 from dpforest.arithmetic import log, log2
 from dpforest.curator import CALIBRATIONS, STOP
+from dpforest.learners.audited import GREY_BOX, HALF_STOP, Audited, Broken
 from dpforest.learners.base import PrivateForestClassifier, check_covered
 from dpforest.learners.growth import MAX_NODES, Growth, one_vote
-from dpforest.learners.parameters import CAP, MARGIN, check_choice, check_count, check_letter, check_number
+from dpforest.learners.parameters import CAP, MARGIN, check_choice, check_count, check_letter
 from dpforest.learners.sharing import SAMPLINGS, n_candidates, random_features, share_out
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.release import MAX_DEPTH
-from dpforest.privacy import bootstrap, claim
+from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, bootstrap, claim
 
 __all__ = ["DiffPRFClassifier"]
 
@@ -29,6 +30,7 @@ VOTES = ("counts", "majority")
 HEAD_START = 6.0  # of *stop*, as in eDPRF
 #: What the letter of the paper fixes; a vote is read off the noisy counts, and either may be released.
 LETTER = ("sampling", "selection", "budget", "calibration", "stop")
+BOOTSTRAP = "a bootstrap costs more than the paper charges (pub-diffprf)"
 SIZE = "the number of records", "DiffPRF, the sensitivity of information gain"
 
 
@@ -153,12 +155,12 @@ class DiffPRFClassifier(PrivateForestClassifier):
         self.n_jobs = n_jobs
 
     def _grow(self, curator, chance, schema, ledger, epsilon):
-        sampling, stop = self._option("sampling"), self._option("stop")
+        sampling, stop = self.option("sampling"), self.option("stop")
         each, sharing = share_out(sampling, curator, epsilon, self.n_estimators, self.relation)
         growth = Growth(
             self.n_estimators, schema.n_features, schema.n_classes, ledger, sharing, self.max_nodes
         )  # fmt: skip
-        shares = budgets.Shares(self._option("budget"), each, self.max_depth + 1)
+        shares = budgets.Shares(self.option("budget"), each, self.max_depth + 1)
         size = n_candidates(self.max_features, schema.n_features)
         for level in range(1, shares.depth + 1):
             frontier = growth.frontier
@@ -188,7 +190,7 @@ class DiffPRFClassifier(PrivateForestClassifier):
             growth.branch(inner[grows], choice[grows], arities[grows])
         return growth.release()
 
-    def _promise(self, epsilon):
+    def promise(self, epsilon):
         if self.variant == "proved":
             return epsilon
         # a run that stops early spends less than the paper's share of its trees; the promise is about every run
@@ -196,15 +198,15 @@ class DiffPRFClassifier(PrivateForestClassifier):
         return self.n_estimators * float(bootstrap(each, each, self.relation))
 
     def _choose(self, curator, growth, inner, allowed, epsilon, stop):
-        score, n_max = scores.CLASSIFICATION[self._option("criterion")], self._cap()
+        score, n_max = scores.CLASSIFICATION[self.option("criterion")], self._cap()
         if self.variant == "published" and score.needs_cap:
             what, where = SIZE
             n_max = float(max(2, curator.size(what=what, where=where)))  # nothing to choose by in a single record
             # the paper's bound log2(n + 1) + 1 / ln 2 in place of the exact constant
             epsilon = epsilon * score.sensitivity(self.relation, n_max) / (log2(n_max + 1) + 1 / log(2))
         return curator.choose_feature(
-            growth, inner.nodes, inner.scopes, allowed, epsilon, score=score, mechanism=self._option("selection"),
-            calibration=self._option("calibration"), stop_margin=self.stop_margin if stop == "candidate" else None,
+            growth, inner.nodes, inner.scopes, allowed, epsilon, score=score, mechanism=self.option("selection"),
+            calibration=self.option("calibration"), stop_margin=self.stop_margin if stop == "candidate" else None,
             n_max=n_max,
         )  # fmt: skip
 
@@ -212,16 +214,16 @@ class DiffPRFClassifier(PrivateForestClassifier):
         if not len(leaves):
             return
         counts = curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon)
-        if self._option("vote") == "majority":
+        if self.option("vote") == "majority":
             counts = one_vote(counts)
         growth.settle(leaves, counts)
 
     def _cap(self) -> float:
         """The public cap, where a tree sees no record twice."""
-        return math.inf if self._option("sampling") == "poisson" else float(self.n_max)
+        return math.inf if self.option("sampling") == "poisson" else float(self.n_max)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_count(self.n_estimators, "n_estimators")
         check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
         check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
@@ -233,9 +235,9 @@ class DiffPRFClassifier(PrivateForestClassifier):
         check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
         check_choice(self.vote, "vote", ("auto", *VOTES))
         check_choice(self.stop, "stop", ("auto", "candidate", "count", "never"))
-        check_number(self.stop_margin, "stop_margin", *MARGIN)
-        check_number(self.n_max, "n_max", *CAP)
-        score = scores.CLASSIFICATION[self._option("criterion")]
+        MARGIN.check(self.stop_margin, "stop_margin")
+        CAP.check(self.n_max, "n_max")
+        score = scores.CLASSIFICATION[self.option("criterion")]
         if self.variant == "published":
             asked = {name: getattr(self, name) for name in LETTER if getattr(self, name) != "auto"}
             if score.name not in ("information-gain", "gini", "majority"):  # the three that the paper compares
@@ -243,5 +245,34 @@ class DiffPRFClassifier(PrivateForestClassifier):
             check_letter(asked)
             return
         check_covered(
-            score, self.relation, stop=self._option("stop"), sampling=self._option("sampling"), n_max=self._cap()
+            score, self.relation, stop=self.option("stop"), sampling=self.option("sampling"), n_max=self._cap()
         )  # fmt: skip
+
+    def by_paths(self) -> bool:
+        # a node's law is a matter of its own records, and no coin that is not released touches it
+        return (
+            self.variant == "proved" and self._sampling() == "assignment" and self.max_features in ("all", "sqrt")
+            and self.option("vote") == "counts" and self.option("stop") != "count"
+            and self.declared_schema().n_features <= (2 if self.max_features == "sqrt" else 99)
+        )  # fmt: skip
+
+    def says_labels(self) -> bool:
+        return self.option("vote") == "majority"
+
+    AUDIT: ClassVar = Audited(
+        "diffprf",
+        (
+            (HALF_STOP | {"sampling": "assignment"}, 2, 2),
+            ({}, 2, 1),
+            (HALF_STOP | {"max_features": 1, "vote": "majority", "selection": "exponential"}, 2, 1),
+            (HALF_STOP | {"criterion": "information-gain", "n_max": 16, "n_estimators": 2}, 1, 1),
+            ({"stop": "count", "vote": "majority"}, 1, 1),
+            (HALF_STOP | {"sampling": "poisson"}, 1, 1),
+            ({"variant": "published"}, 1, 1),
+        ),
+        {
+            ADD_REMOVE: Broken(f"{BOOTSTRAP}, and the number of records is read unpaid", (GREY_BOX,)),
+            REPLACE_ONE: Broken(BOOTSTRAP, (GREY_BOX,)),
+        },
+        sizes=(60,),  # enough for the noisy count to let a node split
+    )

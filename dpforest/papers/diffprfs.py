@@ -13,10 +13,11 @@ import numpy as np
 
 from dpforest import budgets, scores
 from dpforest.curator import CALIBRATIONS, STOP
+from dpforest.learners.audited import HALF_STOP, Audited, refuted
 from dpforest.learners.base import PrivateForestClassifier, check_covered
 from dpforest.learners.cart import Cuts
 from dpforest.learners.growth import MAX_NODES, Growth, one_vote, pure
-from dpforest.learners.parameters import MARGIN, check_choice, check_count, check_letter, check_number
+from dpforest.learners.parameters import MARGIN, check_choice, check_count, check_letter
 from dpforest.learners.sharing import SAMPLINGS, n_candidates, random_features, share_out
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.forest import cut_masks
@@ -146,12 +147,12 @@ class DiffPRFsClassifier(PrivateForestClassifier):
         self.n_jobs = n_jobs
 
     def _grow(self, curator, chance, schema, ledger, epsilon):
-        published, stop = self.variant == "published", self._option("stop")
-        each, sharing = share_out(self._option("sampling"), curator, epsilon, self.n_estimators, self.relation)
+        published, stop = self.variant == "published", self.option("stop")
+        each, sharing = share_out(self.option("sampling"), curator, epsilon, self.n_estimators, self.relation)
         growth = Growth(
             self.n_estimators, schema.n_features, schema.n_classes, ledger, sharing, self.max_nodes
         )  # fmt: skip
-        shares = budgets.Shares(self._option("budget"), each, self.max_depth + 1)
+        shares = budgets.Shares(self.option("budget"), each, self.max_depth + 1)
         ordered = np.array([name in schema.numeric for name in schema.columns])
         splits = Splits(curator.cardinalities, ordered, self.n_estimators)
         size = n_candidates(self.max_features, schema.n_features)
@@ -186,10 +187,10 @@ class DiffPRFsClassifier(PrivateForestClassifier):
     def _choose(self, curator, growth, inner, columns, splits, epsilon):
         """The split of each node, a column of :class:`Splits`, or ``STOP``."""
         options = {
-            "score": scores.CLASSIFICATION[self.criterion], "mechanism": self._option("selection"),
-            "calibration": self._option("calibration"),
+            "score": scores.CLASSIFICATION[self.criterion], "mechanism": self.option("selection"),
+            "calibration": self.option("calibration"),
         }  # fmt: skip
-        if self._option("two_stage"):
+        if self.option("two_stage"):
             numeric = splits.owners(columns) & splits.ordered
             # as published a part for every numeric feature there is; proved, for those that the node considers
             n_cuts = splits.ordered.sum() if self.variant == "published" else numeric.sum(axis=1)
@@ -201,19 +202,19 @@ class DiffPRFsClassifier(PrivateForestClassifier):
                 cut = curator.choose_cut(growth, nodes.nodes, nodes.scopes, mine, epsilon[some], **options)
                 columns[some] &= ~mine
                 columns[some, cut] = True
-        margin = self.stop_margin if self._option("stop") == "candidate" else None
+        margin = self.stop_margin if self.option("stop") == "candidate" else None
         return curator.choose_cut(growth, inner.nodes, inner.scopes, columns, epsilon, stop_margin=margin, **options)
 
     def _settle(self, growth, curator, leaves, epsilon) -> None:
         if not len(leaves):
             return
         counts = curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon)
-        if self._option("vote") == "majority":
+        if self.option("vote") == "majority":
             counts = one_vote(counts)
         growth.settle(leaves, counts)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_count(self.n_estimators, "n_estimators")
         check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
         check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
@@ -226,7 +227,7 @@ class DiffPRFsClassifier(PrivateForestClassifier):
         check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
         check_choice(self.vote, "vote", ("auto", *VOTES))
         check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
-        check_number(self.stop_margin, "stop_margin", *MARGIN)
+        MARGIN.check(self.stop_margin, "stop_margin")
         if self.variant == "published":
             asked = {name: getattr(self, name) for name in LETTER if getattr(self, name) != "auto"}
             if self.criterion != "gini":
@@ -234,9 +235,25 @@ class DiffPRFsClassifier(PrivateForestClassifier):
             check_letter(asked)
             return
         check_covered(
-            scores.CLASSIFICATION[self.criterion], self.relation, stop=self._option("stop"),
-            sampling=self._option("sampling"),
+            scores.CLASSIFICATION[self.criterion], self.relation, stop=self.option("stop"),
+            sampling=self.option("sampling"),
         )  # fmt: skip
+
+    def says_labels(self) -> bool:
+        return self.option("vote") == "majority"
+
+    AUDIT: ClassVar = Audited(
+        "diffprfs",
+        (
+            (HALF_STOP | {"n_bins": 3}, 1, 1),
+            (HALF_STOP | {"two_stage": True, "n_bins": 3, "vote": "majority"}, 1, 1),
+            (HALF_STOP | {"sampling": "assignment", "n_estimators": 2}, 1, 1),
+            (HALF_STOP | {"sampling": "poisson"}, 2, 1),
+            ({"variant": "published", "n_bins": 3}, 1, 1),
+        ),
+        refuted("the published code reads, unpaid, whether the records of a node share one class (pub-diffprfs)"),
+        numeric=True, usual={"n_estimators": 1, "n_bins": 2},
+    )  # fmt: skip
 
 
 class Splits(Cuts):

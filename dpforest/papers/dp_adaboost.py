@@ -6,10 +6,13 @@ algorithm fails and why the repair holds.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from dpforest import budgets, scores
-from dpforest.learners.boosting import PrivateBoostedClassifier, adaboost, peek
+from dpforest.learners.audited import Audited, refuted
+from dpforest.learners.boosting import CLASSES, OTHER, PrivateBoostedClassifier, adaboost, peek
 from dpforest.learners.growth import MAX_NODES, Growth, one_vote
 from dpforest.models.boosted import BoostedForest
 from dpforest.models.forest import Forest
@@ -146,3 +149,16 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
             return growth.release().tree(number)
 
         return adaboost(curator, self.n_estimators, grow, ERROR, UPDATE)
+
+    AUDIT: ClassVar = Audited(
+        "dp-adaboost",
+        (
+            ({}, 2, None),
+            (CLASSES | {"criterion": "majority", "selection": "exponential"}, 2, None),
+            ({"n_estimators": 2, "criterion": "gini-gain"}, 1, None),
+            (OTHER | {"sampling": "assignment"}, 1, None),
+            (OTHER | CLASSES, 1, None),
+            ({"variant": "published"}, 2, None),
+        ),
+        refuted("the published code reads, unpaid, the weights, the errors and the best splits (pub-dp-adaboost)"),
+    )

@@ -8,73 +8,29 @@ repair holds.
 
 from __future__ import annotations
 
-from typing import ClassVar
+import math
+from typing import Annotated, ClassVar, Literal
 
-import numpy as np
-
-from dpforest import budgets, scores
-from dpforest.curator import CALIBRATIONS, STOP
+from dpforest import scores
+from dpforest.budgets import PLANS, Shares
+from dpforest.learners.audited import HALF_STOP, Audited, refuted
 from dpforest.learners.base import PrivateForestClassifier, check_covered
-from dpforest.learners.growth import MAX_NODES, Growth, pure, votes
-from dpforest.learners.parameters import CAP, MARGIN, check_choice, check_count, check_letter, check_number
+from dpforest.learners.growth import Frontier, pure, votes
+from dpforest.learners.parameters import CAP, MARGIN, Auto, Choice, Letter, Whole
+from dpforest.learners.run import Run, Selection
 from dpforest.mechanisms import SELECTIONS
+from dpforest.models.forest import Forest
 from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import claim
 
 __all__ = ["EDPRFClassifier"]
 
-LEAVES = ("counts", "label")
-HEAD_START = 6.0  # of *stop*; chosen in notebooks/tuning.ipynb
 PURITY = "which nodes hold a single class", "eDPRF algorithm 5, line 1"
 
 
 @claim("alg-edprf", "thm-edprf", "pub-edprf", "cex-purity-stop", "pub-edprf-binning")
 class EDPRFClassifier(PrivateForestClassifier):
     """Private random forest with budget alignment and permute-and-flip.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget of the whole forest, positive; ``"non-private"`` turns the noise off.
-    schema : Schema
-        What is public: bounds, categories, classes.  Required.
-    n_estimators : int
-        Trees; each learns from its own share of the records.
-    max_depth : int
-        Splits on the longest path, as in scikit-learn; the paper's *treeDepth* is ``max_depth + 1``.
-    n_bins : int
-        Public bins of each numeric feature, equally wide over its bounds.
-    relation : {"add-remove", "replace-one"}
-        Which data sets are neighbours.
-    variant : {"proved", "published"}
-        ``"published"`` is the paper to the letter: equal-size subsets, the purity test, exponents
-        ``epsilon / (2 sensitivity)``, formulas (9) and (10), label leaves.  It warns, for its proof fails.
-    selection : {"permute-and-flip", "exponential"}
-        Mechanism of splits and labels.
-    criterion : {"gini", "normalised-gini", "gini-gain", "majority", "information-gain"}
-        Split utility; information gain needs ``n_max``.
-    budget : {"aligned", "harmonic", "uniform", "aligned-uniform"}
-        ``"uniform"``: equal shares per level.  ``"harmonic"``: formula (9).  ``"aligned"``: (9), and a leaf also gets
-        what the levels below it leave unspent, formula (10).  ``"aligned-uniform"``: equal shares, aligned.
-    calibration : {"auto", "range", "sensitivity"}
-        Rate ``epsilon / R`` or, as in the paper, ``epsilon / (2 sensitivity)``; auto is by variant.
-    leaf : {"label", "counts"}
-        A leaf says one label, chosen privately as in the paper, or noisy class counts, which give probabilities.
-    stop : {"auto", "candidate", "never", "purity"}
-        What may end a branch early.  ``"candidate"``: *stop* stands among the candidates of the node's selection, at no
-        further cost.  ``"purity"`` (published only): the node's records share one class, read without paying.
-    stop_margin : float
-        Head start of *stop*, in units of the selection's noise: the larger, the larger the nodes that stop.
-    n_max : float
-        Public cap on the number of records, for information gain.
-    max_nodes : int
-        The forest does not grow beyond this; branches that would are leaves.  At least ``n_estimators``.
-    source : {"seeded", "secure"}
-        Where the bits of the exact samplers come from: a seed, for research, or the system's entropy, for a release.
-    random_state : None, int, Generator or RandomState
-        Seed of the seeded source.  Whoever knows it can subtract the noise.
-    n_jobs : int or None
-        Threads that count.
 
     Attributes
     ----------
@@ -107,107 +63,125 @@ class EDPRFClassifier(PrivateForestClassifier):
     []
     """
 
-    _AUTO: ClassVar = {
-        "published": {"calibration": "sensitivity", "stop": "purity"},
-        "proved": {"calibration": "range", "stop": "candidate"},
-    }
+    max_depth: Annotated[
+        int, Whole(1, MAX_DEPTH), "Splits on the longest path, as in scikit-learn; the paper's *treeDepth* is one more."
+    ] = 5
+    n_bins = 10
+    variant: Annotated[
+        Literal["proved", "published"],
+        """``"published"`` is the paper to the letter: equal-size subsets, the purity test, exponents
+        ``epsilon / (2 sensitivity)``, formulas (9) and (10), label leaves.  It warns, for its proof fails.""",
+    ] = "proved"
+    selection: Annotated[str, Choice(*SELECTIONS), Letter(), "Mechanism of splits and labels."] = "permute-and-flip"
+    criterion: Annotated[
+        str, Choice(*scores.CLASSIFICATION), Letter("normalised-gini"),  # the two readings of the paper's score
+        "Split utility; information gain needs ``n_max``.",
+    ] = "gini"  # fmt: skip
+    budget: Annotated[
+        str, Choice(*PLANS), Letter(),
+        """``"uniform"``: equal shares per level.  ``"harmonic"``: formula (9).  ``"aligned"``: (9), and a leaf also
+        gets what the levels below it leave unspent, formula (10).  ``"aligned-uniform"``: equal shares, aligned.""",
+    ] = "aligned"  # fmt: skip
+    calibration: Annotated[
+        Literal["auto", "range", "sensitivity"], Auto(published="sensitivity", proved="range"), Letter(),
+        "Rate ``epsilon / R`` or, as in the paper, ``epsilon / (2 sensitivity)``.",
+    ] = "auto"  # fmt: skip
+    leaf: Annotated[
+        Literal["label", "counts"], Letter(),
+        "A leaf says one label, chosen privately as in the paper, or noisy class counts, which give probabilities.",
+    ] = "label"  # fmt: skip
+    stop: Annotated[
+        Literal["auto", "candidate", "never", "purity"], Auto(published="purity", proved="candidate"), Letter(),
+        """What may end a branch early.  ``"candidate"``: *stop* stands among the candidates of the node's selection, at
+        no further cost.  ``"purity"`` (published only): the node's records share one class, read without paying.""",
+    ] = "auto"  # fmt: skip
+    stop_margin: Annotated[
+        float,
+        MARGIN,
+        Letter(),
+        "Head start of *stop*, in units of the selection's noise: large values stop large nodes.",
+    ] = 6.0  # chosen in notebooks/tuning.ipynb
+    n_max: Annotated[float, CAP, "Public cap on the number of records, for information gain."] = math.inf
 
-    def __init__(
-        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=5, n_bins=10, relation="add-remove",
-        variant="proved", selection="permute-and-flip", criterion="gini", budget="aligned", calibration="auto",
-        leaf="label", stop="auto", stop_margin=HEAD_START, n_max=float("inf"), max_nodes=MAX_NODES, source="seeded",
-        random_state=None, n_jobs=None,
-    ):  # fmt: skip
-        self.epsilon = epsilon
-        self.schema = schema
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-        self.n_bins = n_bins
-        self.relation = relation
-        self.variant = variant
-        self.selection = selection
-        self.criterion = criterion
-        self.budget = budget
-        self.calibration = calibration
-        self.leaf = leaf
-        self.stop = stop
-        self.stop_margin = stop_margin
-        self.n_max = n_max
-        self.max_nodes = max_nodes
-        self.source = source
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    @claim("alg-edprf", "pub-edprf", "cex-purity-stop")
+    def as_published(self, run: Run) -> Forest:
+        """Algorithms 1 to 5."""
+        run.plant(self.n_estimators, "equal-split", self.max_nodes)
+        shares = Shares("aligned", run.epsilon, self.max_depth + 1)  # formulas (9) and (10)
+        for level, nodes in run.levels(self.max_depth):
+            inner = nodes.splittable & ~pure(run.peek(nodes, PURITY))
+            self._settle(run, nodes[~inner], shares.leaf(level, stopped=False))
+            feature = run.choose_feature(nodes[inner], shares.branch(level), self._selection())
+            crowded = run.split(nodes[inner], feature)  # no room within max_nodes
+            self._settle(run, crowded, shares.leaf(level, stopped=True))
+        self._settle(run, run.frontier, shares.leaf(shares.depth, stopped=False))
+        return run.release()
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        published = self.variant == "published"
-        stop = self._option("stop")
-        growth = Growth(
-            self.n_estimators, schema.n_features, schema.n_classes, ledger,
-            "equal-split" if published else "assignment", self.max_nodes,
-        )  # fmt: skip
-        if published:
-            curator.split_equally(self.n_estimators)
-        else:
-            curator.assign(self.n_estimators)
-        shares = budgets.Shares(self.budget, epsilon, self.max_depth + 1)
-        for level in range(1, shares.depth + 1):
-            frontier = growth.frontier
-            splittable = frontier.unused.any(axis=1) & (level < shares.depth)
-            if stop == "purity":
-                what, where = PURITY
-                splittable &= ~pure(curator.peek(growth, frontier.nodes, what=what, where=where))
-            self._settle(growth, curator, frontier[~splittable], shares.leaf(level, stopped=False))
-            inner = frontier[splittable]
-            if not len(inner):
-                break
-            choice = curator.choose_feature(
-                growth, inner.nodes, inner.scopes, inner.unused, shares.branch(level),
-                score=scores.CLASSIFICATION[self.criterion], mechanism=self.selection,
-                calibration=self._option("calibration"), stop_margin=self.stop_margin if stop == "candidate" else None,
-                n_max=self.n_max,
-            )  # fmt: skip
-            arities = np.where(choice == STOP, 0, curator.cardinalities[choice])
-            grows = (choice != STOP) & growth.room(arities)
+    @claim("thm-edprf")
+    def as_proved(self, run: Run) -> Forest:
+        """The repair: each record goes to a tree by its own coin, and *stop* is chosen, not read."""
+        run.plant(self.n_estimators, "assignment", self.max_nodes)
+        shares = Shares(self.budget, run.epsilon, self.max_depth + 1)
+        for level, nodes in run.levels(self.max_depth):
+            self._settle(run, nodes[~nodes.splittable], shares.leaf(level, stopped=False))
+            inner = nodes[nodes.splittable]
+            feature = run.choose_feature(inner, shares.branch(level), self._selection())
             # a node that stops has paid for its selection: thm-stop-budget
-            self._settle(growth, curator, inner[~grows], shares.leaf(level, stopped=True))
-            growth.branch(inner[grows], choice[grows], arities[grows])
-        return growth.release()
+            self._settle(run, run.split(inner, feature), shares.leaf(level, stopped=True))
+        self._settle(run, run.frontier, shares.leaf(shares.depth, stopped=False))
+        return run.release()
 
-    def _settle(self, growth, curator, leaves, epsilon) -> None:
-        if not len(leaves):
-            return
+    def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         if self.leaf == "counts":
-            growth.settle(leaves, curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon))
+            run.say(leaves, run.count_classes(leaves, epsilon))
         else:
-            label = curator.choose_label(
-                growth, leaves.nodes, leaves.scopes, epsilon, mechanism=self.selection,
-                calibration=self._option("calibration"),
-            )  # fmt: skip
-            growth.settle(leaves, votes(label, curator.n_classes))
+            run.say(leaves, votes(run.choose_label(leaves, epsilon, self._selection()), run.schema.n_classes))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count(self.n_estimators, "n_estimators")
-        check_count(self.max_depth, "max_depth", most=MAX_DEPTH)
-        check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
-        check_choice(self.selection, "selection", SELECTIONS)
-        check_choice(self.criterion, "criterion", scores.CLASSIFICATION)
-        check_choice(self.budget, "budget", budgets.PLANS)
-        check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
-        check_choice(self.leaf, "leaf", LEAVES)
-        check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
-        check_number(self.stop_margin, "stop_margin", *MARGIN)
-        check_number(self.n_max, "n_max", *CAP)
+    def _selection(self) -> Selection:
+        margin = self.stop_margin if self.option("stop") == "candidate" else None
+        score = scores.CLASSIFICATION[self.criterion]
+        return Selection(score, self.selection, self.option("calibration"), margin, self.n_max)
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
         score = scores.CLASSIFICATION[self.criterion]
         score.range(self.relation, float(self.n_max))  # refuses a missing cap
-        if self.variant == "published":
-            letter = {"budget": "aligned", "leaf": "label", "selection": "permute-and-flip", "stop_margin": HEAD_START}
-            asked = {name: getattr(self, name) for name, value in letter.items() if getattr(self, name) != value}
-            asked |= {name: getattr(self, name) for name in ("stop", "calibration") if getattr(self, name) != "auto"}
-            if self.criterion not in ("gini", "normalised-gini"):  # the two readings of the paper's score
-                asked["criterion"] = self.criterion
-            check_letter(asked)
-        else:
-            check_covered(
-                score, self.relation, stop=self._option("stop"), sampling="assignment", n_max=float(self.n_max)
-            )  # fmt: skip
+        if self.variant == "proved":
+            stop, n_max = self.option("stop"), float(self.n_max)
+            check_covered(score, self.relation, stop=stop, sampling="assignment", n_max=n_max)
+
+    # -- the audit -------------------------------------------------------------------------------------------
+
+    def sharing(self) -> str:
+        return "parallel"
+
+    def by_paths(self) -> bool:
+        return True
+
+    def says_labels(self) -> bool:
+        return self.leaf == "label"
+
+    AUDIT: ClassVar = Audited(
+        "edprf",
+        (
+            ({}, 2, 2),
+            (HALF_STOP, 2, 2),
+            (HALF_STOP | {"selection": "exponential"}, 2, 2),
+            (HALF_STOP | {"leaf": "counts"}, 2, 2),
+            (HALF_STOP | {"leaf": "counts", "selection": "exponential", "budget": "aligned-uniform"}, 2, 2),
+            (HALF_STOP | {"criterion": "gini-gain"}, 2, 2),
+            (HALF_STOP | {"criterion": "majority"}, 2, 2),
+            (HALF_STOP | {"criterion": "information-gain", "n_max": 16}, 2, 2),
+            (HALF_STOP | {"budget": "harmonic"}, 2, 2),
+            (HALF_STOP | {"budget": "uniform"}, 2, 2),
+            ({"stop": "never"}, 2, 2),
+            ({"stop": "never", "criterion": "normalised-gini"}, 2, 2),
+            ({"stop": "never", "calibration": "sensitivity"}, 2, 2),
+            ({"stop": "never", "n_estimators": 2}, 1, 1),
+            ({"variant": "published"}, 2, 2),
+            ({"variant": "published", "criterion": "normalised-gini"}, 2, 2),
+            ({"variant": "published", "n_estimators": 2}, 1, 1),
+        ),
+        refuted("the published code reads, unpaid, whether the records of a node share one class (cex-purity-stop)"),
+        sparing=False,
+    )

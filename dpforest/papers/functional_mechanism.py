@@ -14,6 +14,7 @@ import numpy as np
 
 from dpforest.arithmetic.spectral import is_positive_definite
 from dpforest.design import Design, Weights
+from dpforest.learners.audited import EXACT, GREY_BOX, Audited
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.parameters import check_choice, check_number, check_share
 from dpforest.models.linear import (  # fmt: skip
@@ -48,18 +49,24 @@ class _FunctionalMechanism(PrivateEstimator):
 
     def _grow(self, curator, chance, schema, ledger, epsilon):
         published = self.variant == "published"
-        intercept = self._option("fit_intercept")
+        intercept = self.option("fit_intercept")
         coding = "centred" if intercept and not published else "unit"
         if published:
             # one model for a target or for two classes; else one against the rest, each with a share of the budget
             classes = range(schema.n_classes) if schema.n_classes > 2 else [None]
-            designs = [Design.of(schema, self._bins(schema), coding, intercept, positive) for positive in classes]
+            designs = [Design.of(schema, self.bins(schema), coding, intercept, positive) for positive in classes]
             fits = [self._as_published(curator, design, epsilon / len(designs)) for design in designs]
             slopes, heights = (np.concatenate(parts) for parts in zip(*fits, strict=True))
         else:
             fit = self._centred if intercept else self._through_zero
-            slopes, heights = fit(curator, Design.of(schema, self._bins(schema), coding, intercept), schema, epsilon)
+            slopes, heights = fit(curator, Design.of(schema, self.bins(schema), coding, intercept), schema, epsilon)
         return LinearModel(coding, "logit" if self._LOGISTIC else "identity", self._clips(), heights, slopes)
+
+    def lacking(self) -> dict[str, str]:
+        if self.repair == "redraw":
+            why = "noise that is drawn again until a test is passed is not released, but looked at"
+            return {EXACT: why, GREY_BOX: why}
+        return super().lacking()
 
     @claim("pub-functional-mechanism", "pub-functional-redraw")
     def _as_published(self, curator, design, epsilon):
@@ -112,7 +119,7 @@ class _FunctionalMechanism(PrivateEstimator):
     def _margin(self, curator, schema, epsilon):
         """The number of records, and the mean of each target on the scale of [-1, 1]."""
         masses = self.relation != REPLACE_ONE or schema.n_classes > 2
-        design = Design.margin(schema, self._bins(schema), masses)
+        design = Design.margin(schema, self.bins(schema), masses)
         weights = Weights(mean=1.0)
         noisy = curator.sum_products(design, weights.scaled(epsilon / design.loss(weights, self.relation)))
         sums = design.scaled(noisy)[0, design.targets]
@@ -149,8 +156,8 @@ class _FunctionalMechanism(PrivateEstimator):
     def _clips(self) -> bool:
         return False
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_choice(self.fit_intercept, "fit_intercept", ("auto", True, False))
         published = self.variant == "published"
         check_choice(self.repair, "repair", ("auto", *REPAIRS, *(["redraw"] if published else [])))
@@ -232,11 +239,17 @@ class FunctionalMechanismRegressor(_FunctionalMechanism, LinearRegressor):
         self.n_jobs = n_jobs
 
     def _clips(self) -> bool:
-        return self._option("clip")
+        return self.option("clip")
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_choice(self.clip, "clip", ("auto", True, False))
+
+    AUDIT: ClassVar = Audited(
+        "functional-mechanism",
+        (({}, 2, None), ({"fit_intercept": False}, 2, None), ({"variant": "published"}, 2, None)),
+        usual={},
+    )
 
 
 class FunctionalMechanismClassifier(_FunctionalMechanism, LinearClassifier):
@@ -283,3 +296,13 @@ class FunctionalMechanismClassifier(_FunctionalMechanism, LinearClassifier):
         self.source = source
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    AUDIT: ClassVar = Audited(
+        "functional-mechanism-classifier",
+        (
+            ({}, 2, None),
+            ({"variant": "published"}, 2, None),
+            ({"variant": "published", "fit_intercept": True}, 1, None),
+        ),
+        usual={},
+    )

@@ -13,13 +13,14 @@ import numpy as np
 
 from dpforest import budgets, mechanisms, scores
 from dpforest.curator import CALIBRATIONS, STOP
-from dpforest.learners.base import PrivateForestClassifier, check_covered
+from dpforest.learners.audited import HALF_STOP, Audited, refuted
+from dpforest.learners.base import PrivateEstimator, check_covered
 from dpforest.learners.cart import Cuts
 from dpforest.learners.growth import MAX_NODES, Growth, pure
-from dpforest.learners.parameters import MARGIN, check_choice, check_count, check_letter, check_number, check_share
+from dpforest.learners.parameters import MARGIN, check_choice, check_count, check_letter, check_share
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.forest import cut_masks
-from dpforest.models.release import MAX_DEPTH
+from dpforest.models.release import MAX_DEPTH, ForestClassifier
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, claim
 
 __all__ = ["PearsonTreeClassifier"]
@@ -41,7 +42,7 @@ ARGMAX = "the feature with the largest mean correlation", "Pearson tree patent, 
 
 
 @claim("alg-pearson-tree", "thm-pearson-tree", "pub-pearson-tree")
-class PearsonTreeClassifier(PrivateForestClassifier):
+class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
     """Private decision tree whose cuts are judged in many parts of the records, and averaged.
 
     Each record belongs to one part, by a coin of its own.  A node chooses one among all public cuts of all features by
@@ -187,8 +188,8 @@ class PearsonTreeClassifier(PrivateForestClassifier):
 
     def _grow_proved(self, growth, curator, score, epsilon) -> None:
         cuts = Cuts(curator.cardinalities, np.full(len(curator.cardinalities), True))
-        shares = budgets.Shares(self._option("budget"), epsilon, self.max_depth + 1, self.leaf_share)
-        margin = self.stop_margin if self._option("stop") == "candidate" else None
+        shares = budgets.Shares(self.option("budget"), epsilon, self.max_depth + 1, self.leaf_share)
+        margin = self.stop_margin if self.option("stop") == "candidate" else None
         for level in range(1, shares.depth + 1):
             frontier = growth.frontier
             columns = cuts.columns(np.arange(len(frontier))) & frontier.unused[:, cuts.owner]
@@ -199,7 +200,7 @@ class PearsonTreeClassifier(PrivateForestClassifier):
                 break
             choice = curator.choose_cut(
                 growth, inner.nodes, inner.scopes, columns[splittable], shares.branch(level), score=score,
-                mechanism=self._option("selection"), calibration=self._option("calibration"), stop_margin=margin,
+                mechanism=self.option("selection"), calibration=self.option("calibration"), stop_margin=margin,
             )  # fmt: skip
             grows = (choice != STOP) & growth.room(np.where(choice == STOP, 0, 2))
             self._settle(growth, curator, inner[~grows], shares.leaf(level, stopped=True))
@@ -207,7 +208,7 @@ class PearsonTreeClassifier(PrivateForestClassifier):
             cuts.divide(np.flatnonzero(splittable)[grows], feature, end)
             growth.branch(
                 inner[grows], feature, np.full(len(feature), 2), masks=cut_masks(end, curator.cardinalities[feature]),
-                reuse=self._option("reuse"),
+                reuse=self.option("reuse"),
             )  # fmt: skip
 
     def _grow_letter(self, growth, curator, chance, ledger, score, epsilon) -> None:
@@ -226,7 +227,7 @@ class PearsonTreeClassifier(PrivateForestClassifier):
                 break
             parents = frontier[inner]
             quality, ends = self._map_and_reduce(growth, curator, parents, parents.unused & divisible)
-            if self._option("selection") == "argmax":
+            if self.option("selection") == "argmax":
                 ledger.leak(*ARGMAX)
                 feature = quality.argmax(axis=1)
             else:
@@ -278,13 +279,13 @@ class PearsonTreeClassifier(PrivateForestClassifier):
             )
         return int(self.n_parts)
 
-    def _public_schema(self, *table):
-        schema = super()._public_schema(*table)
+    def declared_schema(self, *table):
+        schema = super().declared_schema(*table)
         self._parts(schema)  # refuses more than there are codes for
         return schema
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
         check_count(self.max_nodes, "max_nodes")
         if not (isinstance(self.n_parts, str) and self.n_parts == "auto"):
@@ -295,7 +296,7 @@ class PearsonTreeClassifier(PrivateForestClassifier):
         check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
         check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
         check_choice(self.reuse, "reuse", ("auto", True, False))
-        check_number(self.stop_margin, "stop_margin", *MARGIN)
+        MARGIN.check(self.stop_margin, "stop_margin")
         check_share(self.leaf_share, "leaf_share")
         if self.variant == "published":
             self._check_letter()
@@ -305,7 +306,7 @@ class PearsonTreeClassifier(PrivateForestClassifier):
                 "variant='published'"
             )
         else:
-            check_covered(CRITERIA[self.criterion], self.relation, stop=self._option("stop"))
+            check_covered(CRITERIA[self.criterion], self.relation, stop=self.option("stop"))
 
     def _check_letter(self) -> None:
         asked = {name: getattr(self, name) for name in LETTER if getattr(self, name) != "auto"}
@@ -314,6 +315,26 @@ class PearsonTreeClassifier(PrivateForestClassifier):
         if self.selection == "permute-and-flip":
             asked["selection"] = self.selection
         check_letter(asked, "patent")
+
+    AUDIT: ClassVar = Audited(
+        "pearson-tree",
+        (
+            (HALF_STOP | {"stop": "candidate", "n_parts": 2}, 2, 1),
+            ({}, 2, 1),
+            ({"n_parts": 2, "criterion": "majority", "reuse": False}, 1, 2),
+            (HALF_STOP | {"stop": "candidate", "criterion": "signed-pearson", "selection": "exponential"}, 2, 1),
+            ({"criterion": "normalised-gini", "calibration": "sensitivity", "n_bins": 3}, 1, 1),
+            ({"criterion": "gini", "budget": "uniform"}, 2, 1),
+            ({"criterion": "gini-gain", "budget": "harmonic"}, 1, 1),
+            ({"variant": "published", "n_bins": 3}, 1, 1),
+            ({"variant": "published", "selection": "exponential", "n_parts": 2}, 2, 1),
+        ),
+        refuted(
+            "the published code reads, unpaid, whether a node is pure, the best cuts and the largest correlation "
+            "(pub-pearson-tree)"
+        ),
+        numeric=True, usual={"n_parts": 1, "n_bins": 2},
+    )  # fmt: skip
 
 
 @claim("cex-pearson-argmax")

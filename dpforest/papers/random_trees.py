@@ -10,17 +10,21 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpforest.learners.audited import Audited, Broken
 from dpforest.learners.base import PrivateEstimator, PrivateForestClassifier, PrivateForestRegressor
 from dpforest.learners.cuts import CutPool, grow_random
 from dpforest.learners.growth import MAX_NODES, Growth
 from dpforest.learners.parameters import check_choice, check_count
 from dpforest.mechanisms import exponential
 from dpforest.models.release import MAX_DEPTH
-from dpforest.privacy import claim
+from dpforest.privacy import ADD_REMOVE, claim
 
 __all__ = ["RandomTreesClassifier", "RandomTreesRegressor"]
 
 
+HEIGHT = {
+    ADD_REMOVE: Broken("the published height of a tree is computed from the number of records (pub-random-trees)")
+}
 #: Height beyond which a default would make more leaves than a table has records.
 TALL = 10
 
@@ -53,7 +57,7 @@ class _RandomTrees(PrivateEstimator):
         depth = self._height(curator, schema)
         growth = Growth(self.n_estimators, schema.n_features, self._width(schema), ledger, "sequential", self.max_nodes)
         ordered = np.array([name in schema.numeric for name in schema.columns])
-        if self._option("split") == "binary":
+        if self.option("split") == "binary":
             least = self.n_estimators * (2 ** (depth + 1) - 1)
             if least > self.max_nodes:
                 raise ValueError(_too_deep(depth, least, self.max_nodes))
@@ -101,8 +105,8 @@ class _RandomTrees(PrivateEstimator):
             return max(1, min(half, levels - 1))
         return min(half, TALL) if self.max_depth is None else self.max_depth
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_count(self.n_estimators, "n_estimators")
         check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
         check_choice(self.split, "split", ("auto", "binary", "multiway"))
@@ -161,6 +165,12 @@ class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
     def _ask(self, curator):
         return curator.count_classes
 
+    AUDIT: ClassVar = Audited(
+        "random-trees",
+        (({}, 2, 1), ({"split": "multiway"}, 2, 1), ({"n_estimators": 2}, 2, 1), ({"variant": "published"}, 4, None)),
+        HEIGHT, sizes=(8,), sparing=False,
+    )  # fmt: skip
+
 
 @claim("thm-random-trees", "thm-masses")
 class RandomTreesRegressor(_RandomTrees, PrivateForestRegressor):
@@ -192,6 +202,12 @@ class RandomTreesRegressor(_RandomTrees, PrivateForestRegressor):
 
     def _ask(self, curator):
         return curator.sum_masses
+
+    AUDIT: ClassVar = Audited(
+        "random-trees-regressor",
+        (({}, 2, 1), ({"split": "multiway", "n_estimators": 2}, 2, 1), ({"variant": "published"}, 4, None)),
+        HEIGHT, sizes=(8,),
+    )  # fmt: skip
 
 
 def _too_deep(depth: int, needed: int, limit: int) -> str:

@@ -50,24 +50,31 @@ class Sapling(PrivateForestClassifier):
         self.max_nodes = max_nodes
         self.random_state = random_state
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        shape = schema.n_features, schema.n_classes
-        growth = Growth(self.n_estimators, *shape, ledger, self.sharing, self.max_nodes)
-        self._deal(curator, chance)
-        depth = self._height(curator)
+    def _learn(self, run):
+        shape = run.schema.n_features, run.schema.n_classes
+        growth = Growth(self.n_estimators, *shape, run.ledger, self.sharing, self.max_nodes)
+        self._deal(run.curator, run.chance)
+        depth = self._height(run.curator)
         for _ in range(depth):
             frontier = growth.frontier
-            grows = frontier.unused.any(axis=1) & self._may_split(growth, curator, frontier)
+            grows = frontier.unused.any(axis=1) & self._may_split(growth, run.curator, frontier)
             if not grows.all():
                 leaves = frontier[~grows]
-                self._settle(growth, curator, leaves, self._label(growth, curator, leaves, self._leaf(epsilon, depth)))
+                self._settle(
+                    growth,
+                    run.curator,
+                    leaves,
+                    self._label(growth, run.curator, leaves, self._leaf(run.epsilon, depth)),
+                )
             inner = frontier[grows]
             if not len(inner):
                 return growth.release()
-            feature = self._choose(growth, curator, inner, self._branch(epsilon, depth), chance)
-            growth.branch(inner, feature, curator.cardinalities[feature])
+            feature = self._choose(growth, run.curator, inner, self._branch(run.epsilon, depth), run.chance)
+            growth.branch(inner, feature, run.curator.cardinalities[feature])
         leaves = growth.frontier
-        self._settle(growth, curator, leaves, self._label(growth, curator, leaves, self._leaf(epsilon, depth)))
+        self._settle(
+            growth, run.curator, leaves, self._label(growth, run.curator, leaves, self._leaf(run.epsilon, depth))
+        )
         return growth.release()
 
     def _deal(self, curator, chance):

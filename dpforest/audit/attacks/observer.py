@@ -169,7 +169,7 @@ def as_records(model, X, y) -> np.ndarray:
     schema = getattr(model, "schema_", None) or getattr(model, "schema", None)
     if not isinstance(schema, Schema):
         raise TypeError(f"records are encoded by a schema, and {type(model).__name__} has none")
-    n_bins = model.n_bins_ if hasattr(model, "n_bins_") else model._bins(schema)
+    n_bins = model.n_bins_ if hasattr(model, "n_bins_") else model.bins(schema)
     codes = schema.encode(X, n_bins).codes
     labels = schema.encode_labels(y)
     if len(labels) != codes.shape[1]:
@@ -251,7 +251,7 @@ def leaf_noise(model) -> LeafNoise:
     budget = {(at, by): shares.leaf(at, by) for at, by in set(zip(level.tolist(), stopped.tolist(), strict=True))}
     epsilon = np.array([budget[pair] for pair in zip(level.tolist(), stopped.tolist(), strict=True)])
     unit: float = HISTOGRAM_SENSITIVITY[model.relation]
-    if model.leaf == "label" and model._option("calibration") == "sensitivity":
+    if model.leaf == "label" and model.option("calibration") == "sensitivity":
         unit = 2 * scores.majority.sensitivity(model.relation)
     return LeafNoise(model.leaf, epsilon / unit, shared=model.n_estimators == 1, mechanism=model.selection)
 

@@ -169,10 +169,10 @@ def one_run(
     check_count(n_canaries, "n_canaries")
     confidence = check_confidence(confidence)
     epsilon, relation = check_epsilon(estimator.epsilon), check_relation(estimator.relation)
-    schema = estimator._public_schema(None, None)
-    estimator._check_parameters()
+    schema = estimator.declared_schema()
+    estimator.check_parameters()
     rng = np.random.default_rng(random_state)
-    sizes = schema.cardinalities(estimator._bins(schema)).tolist()
+    sizes = schema.cardinalities(estimator.bins(schema)).tolist()
     if (n_cells := math.prod(sizes)) < n_canaries:
         raise ValueError(
             f"{n_canaries} canaries need cells of their own, and the schema has {n_cells}: lower n_canaries, or "
@@ -184,7 +184,7 @@ def one_run(
     classes = np.where(coins, ends[1], ends[0])
     there = classes >= 0
     door, notes = _noting()
-    forest, _ = estimator._learn(
+    forest, _ = estimator.replay(
         np.ascontiguousarray(cells[there].T), classes[there].astype(np.uint8), schema, epsilon, Seeded(rng), door=door
     )
     odds, isolated = _log_odds(forest, notes, leaf_of(forest, cells), ends)

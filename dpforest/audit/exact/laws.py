@@ -119,7 +119,7 @@ def _fit(estimator, schema: Schema, dataset: Dataset, door=None) -> Callable[[An
     """The estimator's fit on ``dataset``, as a program of chance alone."""
     codes, labels = encode(dataset, schema.n_features)
     epsilon = check_epsilon(estimator.epsilon)
-    return lambda chance: estimator._learn(codes, labels, schema, epsilon, chance, door)[0]
+    return lambda chance: estimator.replay(codes, labels, schema, epsilon, chance, door)[0]
 
 
 def describe(estimator, schema: Schema, dataset: Dataset, output: Hashable) -> str:

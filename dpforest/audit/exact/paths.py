@@ -87,12 +87,12 @@ class _Universe:
         self.epsilon = check_epsilon(estimator.epsilon)
         if math.isinf(self.epsilon):
             raise ValueError(f"epsilon={NON_PRIVATE!r} promises nothing, so there is nothing to audit")
-        self.schema = estimator._public_schema(None, None)
+        self.schema = estimator.declared_schema()
         if self.schema.classes is None:
             raise ValueError("path by path is for classifiers: replay a regressor with exact_audit")
-        estimator._check_parameters()
+        estimator.check_parameters()
         self.estimator, self.n_max, self.relation = estimator, n_max, estimator.relation
-        self.cardinalities = self.schema.cardinalities(estimator._bins(self.schema))
+        self.cardinalities = self.schema.cardinalities(estimator.bins(self.schema))
         kinds = math.prod(self.cardinalities.tolist()) * self.schema.n_classes
         self.size = check_size(kinds, n_max, max_states, "max_states", "or raise max_states")
         if (self.cardinalities < 2).any():

@@ -192,9 +192,9 @@ def exact_audit(
     found is the loss of the sums, and the model loses no more.
     """
     check_count(n_max, "n_max")
-    schema = estimator._public_schema(None, None)
-    estimator._check_parameters()
-    every = _every(schema, estimator._bins(schema), n_max, max_datasets, targets)
+    schema = estimator.declared_schema()
+    estimator.check_parameters()
+    every = _every(schema, estimator.bins(schema), n_max, max_datasets, targets)
     pairs = list(neighbours(every, estimator.relation))
     return audit_pairs(estimator, every, pairs, law=law, view=view, base=base, progress=progress)
 
@@ -212,7 +212,7 @@ def audit_pairs(
     pairs : iterable of pairs of data sets
         Of those in ``every``; both ways round are looked at.
     """
-    schema, every, pairs = estimator._public_schema(None, None), list(every), list(pairs)
+    schema, every, pairs = estimator.declared_schema(), list(every), list(pairs)
     own = law is law_of
     compare: Callable[..., tuple[float, Hashable, tuple]] = worst_output
     if base is not None:

@@ -118,7 +118,7 @@ def explore(
     ``progress`` is told how many states of the root have been run.
     """
     nodes: dict[Path, Node] = {}
-    cardinalities = schema.cardinalities(estimator._bins(schema))
+    cardinalities = schema.cardinalities(estimator.bins(schema))
 
     def visit(path: Path) -> None:
         node = nodes[path] = Node(path, cardinalities, schema.n_classes, n_max)
@@ -158,7 +158,7 @@ def _run(estimator: PrivateEstimator, schema: Schema, epsilon: float, node: Node
     steer = _Steer()
     door = partial(_Spy, steer, node, batch, owner)
     with contextlib.suppress(_Enough):
-        model._learn(*encode(table, schema.n_features), schema, epsilon, steer, door)
+        model.replay(*encode(table, schema.n_features), schema, epsilon, steer, door)
 
 
 class _Enough(Exception):

@@ -157,7 +157,7 @@ class Watch:
         """The run is over: its own ledger, with every charge that was ever written to it."""
         if self.ledger is None:
             raise ValueError(
-                "the learner never opened the door that the auditor gave it: its _learn must make its curator from the "
+                "the learner never opened the door that the auditor gave it: its replay must make its curator from the "
                 "class that it gets as door"
             )
         if self._frozen is not None:

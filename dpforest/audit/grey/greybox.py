@@ -220,7 +220,7 @@ def greybox(
     Where trees learn from bootstraps, runs are looked at in which the record that differs comes once to each tree.
     What more copies cost is for the ledger's composition to say (:prf:ref:`thm-bootstrap`).
     """
-    if not hasattr(estimator, "_learn"):
+    if not hasattr(estimator, "replay"):
         raise TypeError(f"the grey box runs an estimator of this library, not a {type(estimator).__name__}")
     promise = check_epsilon(estimator.epsilon)
     if math.isinf(promise):
@@ -244,9 +244,9 @@ def greybox(
 
 def _usual_pairs(estimator, n_max: int, max_pairs: int, rng: np.random.Generator, found) -> list[tuple]:
     """The traps, in codes and in tables, and pairs in bulk, encoded; none larger than the learner's own public cap."""
-    estimator._check_parameters()
-    schema, cap = estimator._public_schema(None, None), getattr(estimator, "n_max", math.inf)
-    universe = schema.cardinalities(estimator._bins(schema)).tolist(), answers(schema), estimator.relation
+    estimator.check_parameters()
+    schema, cap = estimator.declared_schema(), getattr(estimator, "n_max", math.inf)
+    universe = schema.cardinalities(estimator.bins(schema)).tolist(), answers(schema), estimator.relation
 
     def encoded(pairs):
         small = [
@@ -329,7 +329,7 @@ class _Audit:
         self._queries += comparison.answers
 
     def _run(self, table: Table, watch: Watch):
-        forest, _ = self._estimator._learn(
+        forest, _ = self._estimator.replay(
             table.codes, table.labels, table.schema, self._promise, watch, door=self._door
         )
         return watch, forest, watch.finish()

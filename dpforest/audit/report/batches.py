@@ -72,14 +72,14 @@ class Fits:
         if sharing is not None and sharing not in SHARING:
             raise ValueError(f"sharing must be one of {SHARING} or None, not {sharing!r}")
         self.estimator, self.sharing, self.labels = estimator, sharing, labels
-        self.schema = estimator._public_schema(None, None)
+        self.schema = estimator.declared_schema()
         self.epsilon = check_epsilon(estimator.epsilon)
         self.n_trees = int(getattr(estimator, "n_estimators", 1))
         self.rows = partial(
-            signatures, schema=self.schema, n_bins=estimator._bins(self.schema), depth=depth, labels=labels, masks=masks
+            signatures, schema=self.schema, n_bins=estimator.bins(self.schema), depth=depth, labels=labels, masks=masks
         )
         self._depth = depth
-        self._cardinalities = self.schema.cardinalities(estimator._bins(self.schema)).tolist()
+        self._cardinalities = self.schema.cardinalities(estimator.bins(self.schema)).tolist()
         self._rows: dict[Written, np.ndarray] = {}
 
     def __call__(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray | list[Written]:
@@ -137,7 +137,7 @@ class Fits:
 
     def _learn(self, estimator, dataset: Dataset, epsilon: float, chance: Seeded, door) -> Forest:
         codes, labels = encode(dataset, self.schema.n_features)
-        return estimator._learn(codes, labels, self.schema, epsilon, chance, door)[0]
+        return estimator.replay(codes, labels, self.schema, epsilon, chance, door)[0]
 
 
 class _Copies(Curator):
@@ -184,7 +184,7 @@ class Sums:
     """
 
     def __init__(self, estimator: PrivateEstimator):
-        self.estimator, self.schema = estimator, estimator._public_schema(None, None)
+        self.estimator, self.schema = estimator, estimator.declared_schema()
 
     def __call__(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray:
         (sums,) = law_of_shapes(self.estimator, self.schema, dataset, lambda model: None).values()

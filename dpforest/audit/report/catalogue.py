@@ -87,12 +87,12 @@ def subjects(epsilon: float = 1.0) -> list[Subject]:
     """
     found = []
     for name, kind in LEARNERS.items():
-        for number, (options, features, depth) in enumerate(kind.settings):
+        for number, (options, features, depth) in enumerate(kind.AUDIT.settings):
             for relation in RELATIONS:
                 made = learner(name, epsilon=epsilon, relation=relation, features=features, depth=depth, **options)
-                if kind.sparing:
+                if kind.AUDIT.sparing:
                     made = replace(made, spare=True)
-                found.append(_spared(made) if number and kind.sparing else made)
+                found.append(_spared(made) if number and kind.AUDIT.sparing else made)
     for name in MECHANISMS:
         each = [{"score": score} for score in SCORES] if name in SELECTIONS else [{}]
         found += [

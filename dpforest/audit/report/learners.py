@@ -12,7 +12,7 @@ from dpforest.audit.exact.laws import Dataset, Record, answers
 from dpforest.audit.exact.paths import path_audit
 from dpforest.audit.exact.replay import ExactAudit, audit_pairs, exact_audit
 from dpforest.audit.report.batches import Fits, Sums
-from dpforest.audit.report.settings import LEARNERS, Learner
+from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import Scale, Subject
 from dpforest.audit.search.pairs import Pair
 from dpforest.chance import NotEnumerableError
@@ -41,7 +41,7 @@ def binary_schema(features: int, *, numeric: bool = False, regression: bool = Fa
 
 def default_universe(name: str, variant: str) -> tuple[int, int | None]:
     """Features, and depth of the trees, of the first of the report's settings with that variant."""
-    every = LEARNERS[name].settings
+    every = LEARNERS[name].AUDIT.settings
     fits = [setting for setting in every if setting[0].get("variant", "proved") == variant]
     return (fits or every)[0][1:]
 
@@ -71,28 +71,29 @@ def learner(
         If the estimator does not take the options, or not together.
     """
     kind = LEARNERS[name]
-    known = set(kind.estimator().get_params()) - _OURS
-    given = {**kind.usual, **options}
+    told = kind.AUDIT
+    known = set(kind().get_params()) - _OURS
+    given = {**told.usual, **options}
     epsilon = check_epsilon(epsilon)
     check_relation(relation)
     if depth is not None:
         given["max_depth"] = depth
     if unknown := sorted(set(given) - known):
         raise ValueError(f"{name} has no option {unknown[0]!r}; it has: {', '.join(sorted(known))}")
-    schema = binary_schema(features, numeric=kind.numeric, regression=is_regressor(kind.estimator()))
-    estimator = kind.estimator(epsilon=epsilon, schema=schema, relation=relation, **given)
-    estimator._check_parameters()
-    broken = kind.broken.get(relation) if estimator.variant == "published" else None
+    schema = binary_schema(features, numeric=told.numeric, regression=is_regressor(kind()))
+    estimator = kind(epsilon=epsilon, schema=schema, relation=relation, **given)
+    estimator.check_parameters()
+    broken = told.broken.get(relation) if estimator.variant == "published" else None
     said = [f"{key}={value}" for key, value in options.items() if key != "variant"]
-    universe, lacking = _Universe(kind, estimator), kind.lacking(estimator)
+    universe, lacking = _Universe(estimator), estimator.lacking()
     sample: Fits | Sums = Sums(estimator)
     if estimator._RELEASED != "linear":
         sample = Fits(
-            estimator, _longest(estimator, features), kind.sharing(estimator), kind.labels(estimator), kind.masks
+            estimator, _longest(estimator, features), estimator.sharing(), estimator.says_labels(), told.masks
         )  # fmt: skip
     return Subject(
         name, ", ".join(said), "learner", estimator.variant, relation, epsilon, _promise(estimator, epsilon, broken),
-        frozenset({f"papers.{kind.estimator.__name__}"}), universe.engine, universe.record_kinds,
+        frozenset({f"papers.{kind.__name__}"}), universe.engine, universe.record_kinds,
         universe.exact, universe.pairs, sample, None, getattr(sample, "features", None), estimator,
         frozenset(broken.layers if broken else ()) - lacking.keys(), broken.why if broken else "", lacking,
         slow=getattr(sample, "sharing", "all") is None,
@@ -103,23 +104,23 @@ def _promise(estimator: PrivateEstimator, epsilon: float, broken) -> float:
     """What the library promises: where a published claim is refuted by unpaid reads, nothing."""
     if broken is None:
         return epsilon
-    own = estimator._promise(epsilon)
+    own = estimator.promise(epsilon)
     return own if own > epsilon and estimator.relation != ADD_REMOVE else math.inf
 
 
 class _Universe:
     """The data sets on which one estimator is audited."""
 
-    def __init__(self, kind: Learner, estimator: PrivateEstimator):
-        self.kind, self.estimator = kind, estimator
-        self.schema = estimator._public_schema(None, None)
-        self.cardinalities = self.schema.cardinalities(estimator._bins(self.schema)).tolist()
+    def __init__(self, estimator: PrivateEstimator):
+        self.estimator = estimator
+        self.schema = estimator.declared_schema()
+        self.cardinalities = self.schema.cardinalities(estimator.bins(self.schema)).tolist()
         last = answers(self.schema)
         self.record_kinds = math.prod(self.cardinalities) * len(last)
         one_tree = estimator.get_params().get("n_estimators") == 1
-        self.engine = "states" if one_tree and kind.by_paths(estimator) else "replays"
+        self.engine = "states" if one_tree and estimator.by_paths() else "replays"
         cap = getattr(estimator, "n_max", math.inf)  # more records than the schema's owner promises are refused
-        known = telling_pairs(self.cardinalities, last, estimator.relation, kind.sizes)
+        known = telling_pairs(self.cardinalities, last, estimator.relation, estimator.AUDIT.sizes)
         self.known = [pair for pair in known if max(map(len, pair[1:])) <= cap]
         self._found: dict[Scale, ExactAudit] = {}
 
@@ -134,7 +135,7 @@ class _Universe:
         if self.engine == "states":
             return path_audit(self.estimator, n_max=n_max, progress=progress)
         every = exact_audit(self.estimator, n_max=n_max, progress=progress)
-        most = self.kind.most_replayed(self.estimator)
+        most = self.estimator.most_replayed()
         found = pair_audit(self.estimator, [pair for pair in self.known if max(map(len, pair[1:])) <= most])
         worst = max((every, found), key=lambda audit: audit.epsilon)
         counts = {word: getattr(every, word) + getattr(found, word) for word in ("n_datasets", "n_pairs")}

@@ -188,9 +188,9 @@ def look(
         )  # fmt: skip
     estimator = subject.estimator
     assert estimator is not None  # else it was refused
-    schema = estimator._public_schema(None, None)
+    schema = estimator.declared_schema()
     cap = getattr(estimator, "n_max", math.inf)  # more records than the schema's owner promises are refused
-    known = traps(schema.cardinalities(estimator._bins(schema)).tolist(), answers(schema), subject.relation)
+    known = traps(schema.cardinalities(estimator.bins(schema)).tolist(), answers(schema), subject.relation)
     known = [pair for pair in known if max(len(pair.one), len(pair.other)) <= cap]
     few = known[:: max(1, math.ceil(len(known) / max(1, scale.traps)))] if scale.traps else []
     return greybox(estimator, pairs + few, runs=scale.runs, random_state=rng, progress=progress)

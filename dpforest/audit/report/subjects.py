@@ -16,6 +16,7 @@ from dpforest.audit.sampling.bounds import wilson
 from dpforest.audit.sampling.empirical import FEWEST
 from dpforest.audit.sampling.events import KINDS
 from dpforest.audit.search.pairs import Pair
+from dpforest.learners.audited import EXACT, GREY_BOX, LAYERS, STATISTICAL
 from dpforest.learners.base import PrivateEstimator
 
 __all__ = [
@@ -30,8 +31,6 @@ __all__ = [
     "Subject",
     "best_bound",
 ]
-
-LAYERS = EXACT, GREY_BOX, STATISTICAL = "exact", "greybox", "statistical"
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def prepare(estimator, pairs: Iterable, *, found: Callable[..., None] | None = N
     """
     if isinstance(pairs, Pair):
         pairs = [pairs]
-    estimator._check_parameters()
+    estimator.check_parameters()
     ready = []
     for index, given in enumerate(pairs):
         pair = as_pair(given, index)
@@ -139,9 +139,9 @@ def rows_of(X, y) -> list[tuple]:
 def _encode(estimator, name: str, data) -> tuple[Table, list[tuple]]:
     if not isinstance(data, tuple) or any(hasattr(part, "shape") for part in data):
         return _encode_table(estimator, name, data)
-    schema = estimator._public_schema(None, None)
+    schema = estimator.declared_schema()
     last = schema.n_classes or TARGET_LEVELS + 1
-    limits = [*schema.cardinalities(estimator._bins(schema)).tolist(), last]
+    limits = [*schema.cardinalities(estimator.bins(schema)).tolist(), last]
     records = []
     for record in data:
         try:
@@ -165,8 +165,7 @@ def _encode_table(estimator, name: str, data) -> tuple[Table, list[tuple]]:
         raise ValueError(f"{name!r}: a data set is a tuple of records or a table (X, y), not {data!r}") from None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfSchemaWarning)  # values outside the schema are among the traps
-        schema = estimator._public_schema(X, y)
-        encoded, labels = estimator._read(schema, X, y)
+        schema, encoded, labels = estimator.read(X, y)
     records = [tuple(map(int, record)) for record in zip(*encoded.codes, labels, strict=True)]
     return Table(tuple(records), encoded.codes, labels, schema), rows_of(X, y)
 

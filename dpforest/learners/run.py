@@ -1,0 +1,233 @@
+"""The run of one fit: what the steps of a paper may do, and nothing else.
+
+A run asks the :class:`~dpforest.curator.Curator` about nodes of the public trees that grow, at a stated budget, and
+grows the trees by what it is answered.  Where a list of nodes is empty nothing is asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpforest.chance import Chance
+from dpforest.curator import STOP, Curator
+from dpforest.learners.growth import MAX_NODES, Frontier, Growth
+from dpforest.learners.sharing import share_out
+from dpforest.models.forest import Forest
+from dpforest.privacy import Ledger
+from dpforest.schema import Schema
+from dpforest.scores import Score
+
+__all__ = ["Leak", "Run", "Selection"]
+
+#: What is read unpaid, and the line of the paper that reads it.
+Leak = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How a selection is made.
+
+    Attributes
+    ----------
+    score : Score
+        The utility of a candidate; a label's is its number of records, whatever stands here.
+    mechanism : {"permute-and-flip", "exponential"}
+    calibration : {"range", "sensitivity"}
+        Rate ``epsilon / R``, or the papers' ``epsilon / (2 sensitivity)``.
+    stop_margin : float or None
+        Head start of the *stop* candidate, in units of the selection's noise; None: no such candidate.
+    n_max : float
+        Public cap on the number of records.
+    """
+
+    score: Score
+    mechanism: str = "permute-and-flip"
+    calibration: str = "range"
+    stop_margin: float | None = None
+    n_max: float = math.inf
+
+
+class Run:
+    """One fit of a learner.
+
+    Parameters
+    ----------
+    curator : Curator
+        The door to the records.
+    chance : Chance
+        The door to randomness, for what is drawn without looking at a record.
+    schema : Schema
+    ledger : Ledger
+        Where the curator writes the charges.
+    epsilon : float
+        Budget of the fit; infinite for no noise.
+
+    Attributes
+    ----------
+    relation : {"add-remove", "replace-one"}
+    sizes : ndarray of int, shape (n_features,)
+        Codes of each feature.
+    ordered : ndarray of bool, shape (n_features,)
+        Which features are numeric.
+    growth : Growth
+        The trees, once they are planted.
+    """
+
+    growth: Growth
+
+    def __init__(self, curator: Curator, chance: Chance, schema: Schema, ledger: Ledger, epsilon: float) -> None:
+        self.curator, self.chance, self.schema, self.ledger, self.epsilon = curator, chance, schema, ledger, epsilon
+        self.relation = ledger.relation
+        self.sizes = curator.cardinalities
+        self.ordered = np.array([name in schema.numeric for name in schema.columns], dtype=bool)
+
+    # -- the trees -------------------------------------------------------------------------------------------
+
+    def plant(
+        self, n_trees: int, sampling: str = "all", max_nodes: int = MAX_NODES, n_values: int | None = None
+    ) -> float:
+        """Begin the trees, and give them their records; returns each tree's budget.
+
+        Parameters
+        ----------
+        n_trees : int
+        sampling : {"all", "assignment", "poisson", "bootstrap", "equal-split"}
+            How the trees share the records: :func:`~dpforest.learners.sharing.share_out`.
+        max_nodes : int
+            The trees together do not grow beyond this.
+        n_values : int or None
+            Numbers that a leaf holds; None: one for each class, or the two masses of a target.
+        """
+        each, kind = share_out(sampling, self.curator, self.epsilon, n_trees, self.relation)
+        values = n_values or self.schema.n_classes or 2
+        self.growth = Growth(n_trees, self.schema.n_features, values, self.ledger, kind, max_nodes)
+        return each
+
+    @property
+    def frontier(self) -> Frontier:
+        """The nodes of the level that grows now."""
+        return self.growth.frontier
+
+    def levels(self, depth: int) -> Iterator[tuple[int, Frontier]]:
+        """Level by level, from 1 to ``depth``, while there are nodes: the level and its nodes."""
+        for level in range(1, depth + 1):
+            if not len(self.frontier):
+                return
+            yield level, self.frontier
+
+    def split(self, nodes: Frontier, features: np.ndarray) -> Frontier:
+        """Split each node by its feature, one child per code, if there is room; returns those that stay leaves.
+
+        ``features`` is ``STOP`` where a selection chose to stop.  A feature is not used again below.
+        """
+        arities = np.where(features == STOP, 0, self.sizes[features])
+        grows = (features != STOP) & self.growth.room(arities)
+        self.growth.branch(nodes[grows], features[grows], arities[grows])
+        return nodes[~grows]
+
+    def room(self, choice: np.ndarray, arities: np.ndarray | int = 2) -> np.ndarray:
+        """Which nodes grow: those that did not choose to stop, in their order, while ``max_nodes`` allows."""
+        return (choice != STOP) & self.growth.room(np.where(choice == STOP, 0, arities))
+
+    def say(self, leaves: Frontier, values: np.ndarray) -> None:
+        """Say what these leaves hold: int64, shape (n_leaves, n_values)."""
+        if len(leaves):
+            self.growth.settle(leaves, values)
+
+    def release(self, shrinkage: float = 0.0) -> Forest:
+        """The finished forest."""
+        return self.growth.release(shrinkage)
+
+    # -- questions that are paid for -------------------------------------------------------------------------
+
+    def choose_feature(
+        self, nodes: Frontier, epsilon: float | np.ndarray, how: Selection, allowed: np.ndarray | None = None
+    ) -> np.ndarray:  # fmt: skip
+        """The feature that each node splits on, one of its unused or of the ``allowed`` ones, or ``STOP``."""
+        return self._choose("choose_feature", nodes, (nodes.unused if allowed is None else allowed,), epsilon, how)
+
+    def choose_cut(
+        self, nodes: Frontier, columns: np.ndarray, epsilon: float | np.ndarray, how: Selection
+    ) -> np.ndarray:  # fmt: skip
+        """The cut of each node among its ``columns``, see :class:`~dpforest.learners.cart.Cuts`, or ``STOP``."""
+        return self._choose("choose_cut", nodes, (columns,), epsilon, how)
+
+    def choose_candidate(
+        self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, epsilon: float | np.ndarray, how: Selection
+    ) -> np.ndarray:
+        """The place of each node's choice among its binary candidates, or ``STOP``."""
+        return self._choose("choose_candidate", nodes, (features, masks), epsilon, how)
+
+    def _choose(
+        self, query: str, nodes: Frontier, candidates: tuple[np.ndarray, ...], epsilon: float | np.ndarray,
+        how: Selection,
+    ) -> np.ndarray:  # fmt: skip
+        if not len(nodes):
+            return np.zeros(0, dtype=np.int32)
+        return getattr(self.curator, query)(
+            *self._asked(nodes), *candidates, epsilon, score=how.score, mechanism=how.mechanism,
+            calibration=how.calibration, stop_margin=how.stop_margin, n_max=how.n_max,
+        )  # fmt: skip
+
+    def choose_label(self, leaves: Frontier, epsilon: float | np.ndarray, how: Selection) -> np.ndarray:
+        """The label of each leaf, a class code."""
+        if not len(leaves):
+            return np.zeros(0, dtype=np.int64)
+        return self.curator.choose_label(
+            *self._asked(leaves), epsilon, mechanism=how.mechanism, calibration=how.calibration
+        )  # fmt: skip
+
+    def count_classes(self, leaves: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
+        """Noisy class counts of each leaf: int64, shape (n_leaves, n_classes)."""
+        if not len(leaves):
+            return np.zeros((0, self.curator.n_classes), dtype=np.int64)
+        return self.curator.count_classes(*self._asked(leaves), epsilon)
+
+    def count_records(self, nodes: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
+        """Noisy number of records of each node: int64, shape (n_nodes,)."""
+        if not len(nodes):
+            return np.zeros(0, dtype=np.int64)
+        return self.curator.count_records(*self._asked(nodes), epsilon)
+
+    def sum_masses(self, leaves: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
+        """Noisy masses of each leaf's targets, above the lower bound and below the upper: int64, (n_leaves, 2)."""
+        if not len(leaves):
+            return np.zeros((0, 2), dtype=np.int64)
+        return self.curator.sum_masses(*self._asked(leaves), epsilon)
+
+    def sum_targets(self, leaves: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
+        """Noisy sum of each leaf's targets, in grid steps: int64, shape (n_leaves,)."""
+        if not len(leaves):
+            return np.zeros(0, dtype=np.int64)
+        return self.curator.sum_targets(*self._asked(leaves), epsilon)
+
+    # -- reads that nobody pays for --------------------------------------------------------------------------
+
+    def peek(self, nodes: Frontier, leak: Leak) -> np.ndarray:
+        """The *exact* class counts of each node: int64, shape (n_nodes, n_classes); a leak."""
+        if not len(nodes):
+            return np.zeros((0, self.curator.n_classes), dtype=np.int64)
+        return self.curator.peek(self.growth, nodes.nodes, what=leak[0], where=leak[1])
+
+    def peek_moments(self, nodes: Frontier, leak: Leak) -> np.ndarray:
+        """The *exact* count, sum and sum of squares of each node's targets: int64, (n_nodes, 3); a leak."""
+        if not len(nodes):
+            return np.zeros((0, 3), dtype=np.int64)
+        return self.curator.peek_moments(self.growth, nodes.nodes, what=leak[0], where=leak[1])
+
+    def peek_codes(self, nodes: Frontier, leak: Leak) -> np.ndarray:
+        """Which codes of each feature occur in each node: bool, shape (n_nodes, sum of the sizes); a leak."""
+        if not len(nodes):
+            return np.zeros((0, int(self.sizes.sum())), dtype=bool)
+        return self.curator.peek_codes(self.growth, nodes.nodes, what=leak[0], where=leak[1])
+
+    def size(self, leak: Leak) -> int:
+        """The number of records: public under replace-one, else a leak."""
+        return self.curator.size(what=leak[0], where=leak[1])
+
+    def _asked(self, nodes: Frontier) -> tuple[Growth, np.ndarray, np.ndarray]:
+        return self.growth, nodes.nodes, nodes.scopes

@@ -164,7 +164,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT, say: Callable[[s
     say("\n".join(str(path) for path in paths))
     if not asked.out:
         say(
-            f"Fill in what says {MARK}, in the order of CONTRIBUTING.md, Add a paper in an hour; the tests find the places."
+            f"Fill in what says {MARK}; the tests find the places.  The order: CONTRIBUTING.md, Add a paper in an hour."
         )
     return 0
 

@@ -11,6 +11,9 @@ import pytest
 import yaml
 from hatchling.builders.wheel import WheelBuilder
 
+import dpforest
+from dpforest.audit.report.settings import LEARNERS
+from dpforest.registry import PAPERS
 from tests import lists, new_paper
 from tests.loop_times import CI, STEPS
 from tests.new_paper import MARK, PaperError
@@ -143,10 +146,11 @@ def test_lists_are_current(page, name):
 
 
 def test_the_registry_is_what_the_library_has():
-    from dpforest.registry import PAPERS
-
     assert lists.papers() == PAPERS
     assert PAPERS.keys() == {path.stem for path in (ROOT / "dpforest/papers").glob("*.py")} - {"__init__"}
+    estimators = {name for names in PAPERS.values() for name in names}
+    assert estimators <= set(dpforest.__all__)
+    assert estimators == {kind.__name__ for kind in LEARNERS.values()}
 
 
 def test_a_paper_is_cited_by_its_name_and_year():

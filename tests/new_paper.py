@@ -54,7 +54,7 @@ def files(key: str, name: str) -> dict[Path, str]:
 def check_names(root: Path, key: str, name: str) -> str:
     """Refuse names that cannot be used, or are; return the estimator's."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", key) or keyword.iskeyword(key):
-        raise PaperError(f"KEY={key!r} names a module, a page and a notebook: write small letters, digits and _")
+        raise PaperError(f"KEY={key!r} names a module: write small letters, digits and _, and no keyword")
     if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name):
         raise PaperError(f"CLASS={name!r} names the estimator, as in CLASS=Lumberjack for Lumberjack{END}")
     if name.endswith("Regressor"):

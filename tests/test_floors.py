@@ -21,6 +21,7 @@ ROOT = Path(dpforest.__file__).parent
 #: Imports run downward.  A package stands on one floor; its own modules may import each other, papers may not.
 FLOORS = {
     "arithmetic": 0, "schema": 0, "privacy": 0, "chance": 0, "_version": 0,
+    "registry": 0,
     "mechanisms": 1, "scores": 1, "budgets": 1, "design": 1, "models": 1,
     "counting": 2, "engines": 2,
     "curator": 3,

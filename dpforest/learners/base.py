@@ -83,7 +83,7 @@ class PrivateEstimator(Predictor):
     n_bins: Annotated[
         int | str, "Public bins of each numeric feature, equally wide over its bounds, from 2 to 255."
     ] = 32
-    relation: Annotated[str, Choice(*RELATIONS), "Which data sets are neighbours."] = ADD_REMOVE
+    relation: Annotated[str, Choice(RELATIONS), "Which data sets are neighbours."] = ADD_REMOVE
     variant: Annotated[str, Choice("proved", "published"), "The repair, or the paper to the letter."] = "proved"
     source: Annotated[
         str, Choice(SEEDED, SECURE),
@@ -196,7 +196,7 @@ class PrivateEstimator(Predictor):
         codes : ndarray of uint8, shape (n_features, n_rows)
         labels : ndarray of uint8, shape (n_rows,)
         schema : Schema
-            As :meth:`declared_schema` returns it.
+            As :meth:`PrivateEstimator.declared_schema` returns it.
         epsilon : float
         chance : Chance
             Seeded, secure, or one that enumerates.

@@ -1,18 +1,35 @@
-"""The papers: for each key, which is the name of its module, the estimators that the module holds."""
+"""The registry: where each public name is defined.  Plain text; nothing is imported."""
 
-from __future__ import annotations
-
-__all__ = ["PAPERS"]
-
+#: The learners of each paper, by its key: the one name of its module in ``papers``, chapter, test and notebook.
 PAPERS: dict[str, tuple[str, ...]] = {
     "edprf": ("EDPRFClassifier",),
-    "diffpets": ("DiffPETsClassifier", "DiffPETsRegressor"),
-    "random_trees": ("RandomTreesClassifier", "RandomTreesRegressor"),
     "diffprf": ("DiffPRFClassifier",),
     "diffprfs": ("DiffPRFsClassifier",),
-    "functional_mechanism": ("FunctionalMechanismRegressor", "FunctionalMechanismClassifier"),
-    "diff_lr": ("DiffLRRegressor",),
-    "dps_adaboost": ("DPsAdaBoostClassifier",),
+    "random_trees": ("RandomTreesClassifier", "RandomTreesRegressor"),
     "dp_adaboost": ("DPAdaBoostClassifier",),
+    "dps_adaboost": ("DPsAdaBoostClassifier",),
     "pearson_tree": ("PearsonTreeClassifier",),
+    "diffpets": ("DiffPETsClassifier", "DiffPETsRegressor"),
+    "functional_mechanism": ("FunctionalMechanismClassifier", "FunctionalMechanismRegressor"),
+    "diff_lr": ("DiffLRRegressor",),
 }
+
+#: The module that defines each other public name.
+NAMES: dict[str, str] = {
+    "Guarantee": "privacy",
+    "Ledger": "privacy",
+    "OutOfSchemaWarning": "privacy",
+    "ReleasedForest": "models.release",
+    "Schema": "schema",
+    "UnprovenPrivacyWarning": "privacy",
+    "load": "models.release",
+}
+
+#: Public modules.
+MODULES: tuple[str, ...] = ("budgets", "datasets", "mechanisms", "scores")
+
+#: Modules that are there, too, as soon as the package is.
+ROOMS: tuple[str, ...] = (
+    "arithmetic", "chance", "counting", "curator", "design", "engines", "learners", "models", "papers", "privacy",
+    "schema",
+)  # fmt: skip

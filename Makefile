@@ -130,14 +130,14 @@ test-elsewhere: env ## run all tests and notebooks as other processors would com
 claims: env ## write book/claims.md, the table of verdicts, from a scan of book, library, tests and notebooks
 	$(PY) -m tests.claims
 
-lists: env ## write the README's table and the API page's list, which are made from dpforest/registry.py
+lists: env ## write what is made from dpforest/registry.py: imports, the README's table, the API page's list
 	$(PY) -m tests.lists
 
 paper: env ## lay out a new paper: make paper KEY=lumberjack CLASS=Lumberjack
-	@$(PY) -m tests.new_paper "$(KEY)" "$(CLASS)"
+	@$(PY) -m tests.new_paper "$(KEY)" "$(CLASS)" && $(PY) -m tests.lists
 
 paper-out: env ## take such a paper out again, if nobody has worked on it: make paper-out KEY=lumberjack
-	@$(PY) -m tests.new_paper --out "$(KEY)"
+	@$(PY) -m tests.new_paper --out "$(KEY)" && $(PY) -m tests.lists
 
 mutate: env ## mutation test of the modules that decide privacy (an hour or more; MODULES="scores budgets" for some)
 	@test -x $(VENV)/mutate/bin/cosmic-ray || { $(PY) -m venv $(VENV)/mutate && \

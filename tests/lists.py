@@ -1,13 +1,16 @@
-"""Write the lists that are made from the registry: the README's table of learners, and the API page's estimators.
+"""Write the lists that are made from the registry: imports, the README's table of learners, the API page's estimators.
 
 ``dpforest/registry.py`` says which papers there are, and the docstrings of their modules and classes say the rest.  A
-list stands between two comments; ``python -m tests.lists`` (`make lists`) writes what is between them.
+list stands between two comments, imports stand in a row; ``python -m tests.lists`` (`make lists`) writes them.  Imports
+are not looked up when the library runs, but written out for those who read its syntax: type checkers, and the keys of
+the renderings of record.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,23 +68,46 @@ def estimators(root: Path = ROOT) -> str:
     return "\n".join(["```{eval-rst}", "\n\n".join(f".. autoclass:: {name}" for name in named), "```"])
 
 
-LISTS = {("README.md", "learners"): learners, ("book/api.md", "estimators"): estimators}
+def imports(root: Path = ROOT, indent: str = "") -> str:
+    """An import of each estimator, in the order that `make lint` wants."""
+    return "\n".join(
+        f"{indent}from dpforest.papers.{key} import {', '.join(sorted(names))}"
+        for key, names in sorted(papers(root).items())
+    )
 
 
-def rewritten(root: Path, page: str, name: str) -> str:
-    """A page with what stands between the comments of a list made anew."""
-    text = (root / page).read_text()
-    start, end = f"<!-- {name}: written by make lists -->\n", f"\n<!-- end of {name} -->"
-    if not (text.count(start) == text.count(end) == 1 and text.index(start) < text.index(end)):
-        raise ValueError(f"{page} needs the lines {start.strip()!r} and {end.strip()!r}, once each")
-    before, _, rest = text.partition(start)
-    return before + start + LISTS[page, name](root) + end + rest.partition(end)[2]
+def names(root: Path = ROOT) -> str:
+    """Every estimator, in the registry's order."""
+    return "\n".join(f"    {name}," for each in papers(root).values() for name in each)
+
+
+LISTS = {
+    ("README.md", "learners"): learners,
+    ("book/api.md", "estimators"): estimators,
+    ("dpforest/__init__.py", "imports"): partial(imports, indent="    "),
+    ("dpforest/audit/report/settings.py", "imports"): imports,
+    ("dpforest/audit/report/settings.py", "learners"): names,
+}
+
+
+def rewritten(text: str, page: str, name: str, root: Path = ROOT) -> str:
+    """A page's text with what stands between the comments of a list made anew."""
+    comment = "# {}" if page.endswith(".py") else "<!-- {} -->"
+    start, end = comment.format(f"{name}: written by make lists"), comment.format(f"end of {name}")
+    place = rf"(?<={re.escape(start)}\n)[\s\S]*?(?=^ *{re.escape(end)}$)"
+    if name == "imports":
+        start = end = "from dpforest.papers."
+        place = rf"(?:^ *{re.escape(start)}.+\n)+"
+    before_and_after = re.split(place, text, flags=re.M)
+    if len(before_and_after) != 2:
+        raise ValueError(f"{page} needs lines of {start!r} to {end!r}, in one place")
+    return f"{LISTS[page, name](root)}\n".join(before_and_after)
 
 
 def main(root: Path = ROOT) -> None:
     """Write all lists."""
     for page, name in LISTS:
-        (root / page).write_text(rewritten(root, page, name))
+        (root / page).write_text(rewritten((root / page).read_text(), page, name, root))
 
 
 if __name__ == "__main__":

@@ -143,7 +143,19 @@ def test_the_wheel_is_the_library_with_its_types():
 
 @pytest.mark.parametrize(("page", "name"), lists.LISTS)
 def test_lists_are_current(page, name):
-    assert (ROOT / page).read_text() == lists.rewritten(ROOT, page, name), "run make lists"
+    text = (ROOT / page).read_text()
+    assert text == lists.rewritten(text, page, name), "run make lists"
+
+
+def test_a_list_that_is_stale_is_seen_and_one_without_its_comments_refused():
+    page = "dpforest/audit/report/settings.py"
+    stale = "import a\nfrom dpforest.papers.nowhere import No\n\n# learners: written by make lists\n# end of learners\n"
+    fresh = lists.rewritten(lists.rewritten(stale, page, "imports"), page, "learners")
+    assert "import a\nfrom dpforest.papers.diff_lr import DiffLRRegressor\n" in fresh
+    assert "lists\n    EDPRFClassifier,\n" in fresh
+    assert "nowhere" not in fresh
+    with pytest.raises(ValueError, match="needs lines of '<!-- learners"):
+        lists.rewritten("| Learner |\n", "README.md", "learners")
 
 
 def test_the_registry_is_what_the_library_has():

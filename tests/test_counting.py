@@ -10,8 +10,9 @@ import pytest
 
 from dpforest import counting
 from dpforest.counting import bits, checks, masks, program, queries, rows, tables
-from dpforest.counting.structure import Splits
 from dpforest.counting.threads import pieces_of
+from dpforest.counting.visit import visit
+from dpforest.models.structure import Splits
 
 ENGINES = ["rows", "bits", "auto"]
 ROOT = Path(__file__).parent.parent
@@ -200,7 +201,7 @@ def test_no_candidate_to_more_than_a_pattern_holds(n_candidates, engine):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_more_tests_than_the_cache_keeps(engine):
     case = Case(5, n_rows=130, n_classes=2, n_trees=12, depth=5, n_candidates=4, cardinalities=[40] * 12, multiway=0)
-    order = case.splits.visit(case.slots)
+    order = visit(case.splits, case.slots)
     plan = program.prepare(case.splits, order, case.slots, 12, case.features, case.masks)
     assert len(plan.entry_start) > 5
     assert len(plan.kept) >= masks._KEPT_ROWS

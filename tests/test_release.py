@@ -30,6 +30,7 @@ from dpforest.learners.base import PrivateEstimator
 from dpforest.models import storage
 from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import NOT_COVERED
+from dpforest.registry import PAPERS
 
 NUMBERS = Schema(
     numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, target=(0, 1), missing="bin", other={"c": "u"}
@@ -41,7 +42,7 @@ KINDS = {
     RandomTreesRegressor: {"n_estimators": 2, "max_depth": 2},
     FunctionalMechanismClassifier: {},
 }
-LEARNERS = [kind for kind in vars(dpforest).values() if isinstance(kind, type) and issubclass(kind, PrivateEstimator)]
+LEARNERS = [getattr(dpforest, name) for names in PAPERS.values() for name in names]
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 
 

@@ -32,7 +32,7 @@ from dpforest.counting.queries import (
     node_sums,
     sum_values,
 )
-from dpforest.counting.structure import Splits
+from dpforest.models.structure import Splits
 
 __all__ = [
     "Splits",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from dpforest.counting import bits, program, rows
-from dpforest.counting.checks import check_classes, check_codes, check_records, check_slots, check_table
-from dpforest.counting.structure import Splits, check_below, frozen, kind
+from dpforest.counting.checks import check_classes, check_records, check_slots, check_table
 from dpforest.counting.tables import Cells, Planes, combine, of_classes, of_table
 from dpforest.counting.threads import check_threads, in_threads, pieces_of, total_of
+from dpforest.counting.visit import visit
+from dpforest.models.structure import Splits, check_below, check_codes, frozen
+from dpforest.models.walk import check_values
 
 _PREPARING = 1e5  # nanoseconds: what it takes at least to prepare the bit engine
 _PARTIAL_BYTES = 1 << 24  # what the threads' histograms may take together before they share one
@@ -143,7 +145,7 @@ def feature_histograms(
     threads = check_threads(n_jobs)
 
     def walk(slots):
-        return rows.walk(splits, splits.visit(slots), slots, assignment.size > 0)
+        return rows.walk(splits, visit(splits, slots), slots, assignment.size > 0)
 
     def add(path, first, last, out):
         room = rows.sorting_room(path, last - first, len(columns))
@@ -187,16 +189,11 @@ def sum_values(codes, splits, values, n_jobs=1, engine="auto") -> np.ndarray:
     -------
     ndarray of float64, shape (n_rows, n_outputs)
     """
-    splits, codes = Splits.of(splits), check_codes(codes)
-    splits.check_codes(codes)
-    shape = f"({splits.n_nodes}, n_outputs)"
-    if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.ndim != 2:
-        raise TypeError(f"values must be a float64 array of shape {shape}, not {kind(values)}")
-    if len(values) != splits.n_nodes:
-        raise ValueError(f"values has shape {values.shape}, not {shape}")
+    splits = Splits.of(splits)
+    codes, values = check_values(codes, splits, values)
     n_rows, nobody = codes.shape[1], frozen(np.empty(0, np.int32))
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
-    order, out = splits.visit(slots), np.zeros((values.shape[1], n_rows))
+    order, out = visit(splits, slots), np.zeros((values.shape[1], n_rows))
     path = rows.walk(splits, order, slots, False)
     row_cost, candidates = rows.cost(path, n_rows, 0, None), _no_candidates(0)
     plan = _program(engine, row_cost, splits, order, slots, len(codes), *candidates, n_rows, None, False)
@@ -227,7 +224,7 @@ def apply(codes, splits, n_jobs=1) -> np.ndarray:
     splits, codes = Splits.of(splits), check_codes(codes)
     splits.check_codes(codes)
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
-    path, nobody = rows.walk(splits, splits.visit(slots), slots, False), frozen(np.empty(0, np.int32))
+    path, nobody = rows.walk(splits, visit(splits, slots), slots, False), frozen(np.empty(0, np.int32))
     out = np.empty((len(splits.roots), codes.shape[1]), dtype=np.int32)
 
     def work(pieces):
@@ -263,7 +260,7 @@ def costs(n_rows, n_features, n_classes, splits, slots, features=None, masks=Non
     splits = Splits.of(splits)
     if features is None:
         features, masks = _no_candidates(int(np.max(slots, initial=-1)) + 1)
-    order = splits.visit(slots)
+    order = visit(splits, slots)
     path = rows.walk(splits, order, slots, assigned)
     plan = program.prepare(splits, order, slots, n_features, features, masks)
     planes, cells = _how(n_classes if isinstance(n_classes, np.ndarray) else check_classes(n_classes))
@@ -291,7 +288,7 @@ def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jo
     n_sums = table if isinstance(table, int) else table.shape[1]
     if known is not None and (known.shape != (n_slots, n_sums) or known.dtype != np.int64):
         raise TypeError(f"known must be an int64 array of shape {(n_slots, n_sums)}, one line per slot")
-    order, assigned = splits.visit(slots), assignment.size > 0
+    order, assigned = visit(splits, slots), assignment.size > 0
     path, (planes, cells) = rows.walk(splits, order, slots, assigned), _how(table)
     row_cost = rows.cost(path, n_rows, n_candidates, cells)
     plan = _program(engine, row_cost, splits, order, slots, len(codes), features, masks, n_rows, planes, assigned)

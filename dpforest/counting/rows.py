@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dpforest.counting.compiled import helper, kernel
-from dpforest.counting.structure import Splits, Visit, frozen
 from dpforest.counting.tables import Cells
+from dpforest.counting.visit import Visit
 from dpforest.counting.words import moved, pointer
+from dpforest.models.structure import Splits, frozen
 
 BLOCK = 2048  # rows
 _SORTING_BYTES = 1 << 24  # of one thread, for the rows that are sorted together

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, dataclass_transform
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
@@ -32,7 +32,8 @@ from dpforest.learners.parameters import (
     declare,
 )
 from dpforest.learners.run import Run
-from dpforest.models.release import ForestClassifier, ForestRegressor, Predictor
+from dpforest.models.forest import ForestClassifier, ForestRegressor
+from dpforest.models.predictor import Predictor
 from dpforest.privacy import (
     ADD_REMOVE,
     RELATIONS,
@@ -52,7 +53,7 @@ __all__ = ["PrivateEstimator", "PrivateForest", "PrivateForestClassifier", "Priv
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
-class PrivateEstimator(Predictor):
+class PrivateEstimator(Predictor, BaseEstimator):
     """Base of all private learners: a paper's module adds its parameters and what it does in a run.
 
     ``fit`` checks the parameters, encodes the table on the schema's public grid, hands it to a

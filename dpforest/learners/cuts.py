@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from dpforest.budgets import Shares
 from dpforest.chance import Chance
 from dpforest.learners.growth import Frontier, Growth
+from dpforest.learners.run import Run, Selection
 
-__all__ = ["POOL", "CutPool", "grow_random", "random_cuts"]
+__all__ = ["POOL", "CutPool", "grow_extra_trees", "grow_random", "random_cuts"]
 
 #: Divisions of a categorical feature that the trees of a forest share.
 POOL = 32
@@ -31,6 +35,32 @@ def grow_random(growth: Growth, chance: Chance, cardinalities, ordered, depth: i
         masks = pool.draw(chance, features)
         growth.branch(frontier, features, np.full(len(frontier), 2), masks=masks, reuse=True)
     return growth.frontier
+
+
+def grow_extra_trees(
+    run: Run, shares: Shares, how: Selection, settle: Callable[[Frontier, float], None], n_features: int, n_cuts: int
+) -> None:
+    """Grow extra-trees: each node chooses one of a few random cuts, drawn without looking at a record, or to stop.
+
+    Parameters
+    ----------
+    run : Run
+        With the trees planted; those of its frontier grow.
+    shares : Shares
+        What a selection on each level costs, and what is left for a leaf there.
+    how : Selection
+    settle : callable
+        ``settle(leaves, epsilon)``: ask for what these leaves say, at that budget.
+    n_features, n_cuts : int
+        A node draws so many different features, and so many cuts of each.
+    """
+    pool = CutPool(run.chance, run.sizes, run.ordered)
+    for level, nodes in run.levels(shares.depth - 1):
+        cuts = random_cuts(run.chance, pool, len(nodes), n_features, n_cuts)
+        choice = run.choose_candidate(nodes, *cuts, shares.branch(level), how)
+        # a node that stops has paid for its selection: thm-stop-budget
+        settle(run.cut(nodes, *cuts, choice), shares.leaf(level, stopped=True))
+    settle(run.frontier, shares.leaf(shares.depth, stopped=False))
 
 
 class CutPool:
@@ -78,7 +108,9 @@ class CutPool:
         return self._masks[place]
 
 
-def random_cuts(chance: Chance, pool: CutPool, n_nodes: int, size: int, each: int = 1):
+def random_cuts(
+    chance: Chance, pool: CutPool, n_nodes: int, size: int, each: int = 1
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Random candidates: ``size`` different features of each node, each with ``each`` random ones of its cuts.
 
     Returns

@@ -142,6 +142,16 @@ class Run:
         """
         self.growth.branch(nodes, features, np.full(len(nodes), 2), masks=masks, reuse=True)
 
+    def cut(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, choice: np.ndarray) -> Frontier:
+        """Cut each node in two by its chosen candidate, if there is room; returns those that stay leaves.
+
+        ``choice`` is a place among the candidates, or ``STOP``.  A feature may be used again below.
+        """
+        grows = self.room(choice)
+        at = np.flatnonzero(grows), choice[grows]
+        self.divide(nodes[grows], features[at], masks[at])
+        return nodes[~grows]
+
     def room(self, choice: np.ndarray, arities: np.ndarray | int = 2) -> np.ndarray:
         """Which nodes grow: those that did not choose to stop, in their order, while ``max_nodes`` allows."""
         return (choice != STOP) & self.growth.room(np.where(choice == STOP, 0, arities))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -20,8 +19,8 @@ from dpforest.learners.audited import EXACT, HALF_STOP, Audited, refuted
 from dpforest.learners.base import check_covered
 from dpforest.learners.boosting import CLASSES, OTHER, AdaBoost, PrivateBoostedClassifier, Round, boosted
 from dpforest.learners.cart import Cuts, best_splits, select_cuts, weakest_links
-from dpforest.learners.cuts import CutPool, random_cuts
-from dpforest.learners.growth import MAX_NODES, Frontier, grow_chosen, one_vote, pure
+from dpforest.learners.cuts import grow_extra_trees
+from dpforest.learners.growth import MAX_NODES, Frontier, one_vote, pure
 from dpforest.learners.parameters import MARGIN, Auto, Either, Letter, Whole
 from dpforest.learners.run import Run
 from dpforest.learners.sharing import n_candidates, random_features
@@ -184,12 +183,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         how = self._selection(self.stop_margin if self.stop == "candidate" else None)
         for grown in self.rounds(run):
             shares = Shares("aligned-uniform", grown.epsilon, self.max_depth + 1, self.leaf_share)
-            pool = CutPool(run.chance, run.sizes, run.ordered)
-            draw = partial(random_cuts, run.chance, pool, size=size, each=self.cuts_per_feature)
-            grow_chosen(
-                run.growth, run.curator, shares, lambda nodes, draw=draw: draw(len(nodes)), grown.settle, score=how.score,
-                mechanism=how.mechanism, stop_margin=how.stop_margin,
-            )  # fmt: skip
+            grow_extra_trees(run, shares, how, grown.settle, size, self.cuts_per_feature)
         return boosted(run)
 
     def check_parameters(self) -> None:

@@ -9,9 +9,11 @@ import numpy as np
 from dpforest.budgets import Shares
 from dpforest.chance import Chance
 from dpforest.learners.growth import Frontier, Growth
-from dpforest.learners.run import Run, Selection
+from dpforest.learners.run import Leak, Run, Selection
+from dpforest.mechanisms import exponential
+from dpforest.models.forest import cut_masks
 
-__all__ = ["POOL", "CutPool", "grow_extra_trees", "grow_random", "random_cuts"]
+__all__ = ["POOL", "CutPool", "cuts_at_values", "grow_extra_trees", "grow_random", "random_cuts", "value_cuts"]
 
 #: Divisions of a categorical feature that the trees of a forest share.
 POOL = 32
@@ -120,6 +122,33 @@ def random_cuts(
     """
     features = np.repeat(chance.subsets(pool.n_features, size, n_nodes), each, axis=1).astype(np.int32)
     return features, pool.draw(chance, features.ravel()).reshape(*features.shape, 4)
+
+
+def cuts_at_values(
+    run: Run, nodes: Frontier, size: int, each: int, leak: Leak
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Random features of each node, each at ``each`` values that occur in it, below the largest; a leak.
+
+    Parameters and returns are those of :func:`random_cuts`.  Every feature is cut in the order of its codes.
+    """
+    # public cuts are drawn and not looked at, so that a seed stands for the model that it has always stood for
+    pool = CutPool(run.chance, run.sizes, np.ones(len(run.sizes), dtype=bool))
+    features, _ = random_cuts(run.chance, pool, len(nodes), size, each)
+    return features, value_cuts(run.chance, run.peek_codes(nodes, leak), features, run.sizes)
+
+
+def value_cuts(chance: Chance, occur: np.ndarray, features: np.ndarray, cardinalities: np.ndarray) -> np.ndarray:
+    """Masks that cut each candidate at a code that occurs in its node, below the largest: codes above go right."""
+    first = np.concatenate([[0], np.cumsum(cardinalities)])[features]
+    every = np.arange(256)
+    inside = every < cardinalities[features][..., None]
+    occurs = inside & np.take_along_axis(occur[:, None], np.where(inside, first[..., None] + every, 0), axis=2)
+    largest = np.where(occurs, every, -1).max(axis=-1, keepdims=True)
+    # where one code occurs, or none, there is no cut to draw: all records go to the first child
+    below = occurs & (every < largest)
+    below |= ~below.any(axis=-1, keepdims=True) & (every == np.maximum(largest, 0))
+    cut = exponential(np.where(below.reshape(-1, 256), 0.0, -np.inf), 0.0, chance)  # uniform over them
+    return cut_masks(cut.reshape(features.shape), cardinalities[features])
 
 
 def _edges(size: int) -> np.ndarray:

@@ -252,9 +252,8 @@ class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
         super().check_parameters()
         check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
         if self.variant == "proved":
-            check_covered(
-                scores.CLASSIFICATION[self.criterion], self.relation, sampling=self.sampling, weighted=True
-            )  # fmt: skip
+            score = scores.CLASSIFICATION[self.criterion]
+            check_covered(score, self.relation, sampling=self.sampling, weighted=True)
 
     def lacking(self) -> dict[str, str]:
         if self.variant == "proved" and self.n_estimators > 1:
@@ -293,9 +292,7 @@ class AdaBoost:
         self._ended = False
 
     def rounds(self, n_rounds: int) -> Iterator[tuple[int, float]]:
-        """The number of each round's tree, and the alpha of the round before, 1 at first; the round has to :meth:`add`
-        its tree.
-        """  # fmt: skip
+        """Each round's number, and the alpha of the round before, 1 at first; the round has to ``add`` its tree."""
         for number in self._run.rounds(n_rounds):
             yield number, self._alphas[-1] if self._alphas else 1.0
             if self._ended:

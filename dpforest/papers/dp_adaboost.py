@@ -27,7 +27,6 @@ ERROR = "the weighted error of a stump, of which alpha is made", "DP-AdaBoost, t
 UPDATE = "the weights, divided by their sum", "DP-AdaBoost, the weights of the next round"
 
 
-@claim("alg-dp-adaboost", "thm-dp-adaboost", "pub-dp-adaboost")
 class DPAdaBoostClassifier(PrivateBoostedClassifier):
     """Boosted private stumps.
 

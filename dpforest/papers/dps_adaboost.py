@@ -42,7 +42,6 @@ ERROR = "the weighted error of a tree, of which alpha is made", "CART-DPsAdaBoos
 UPDATE = "the weights, divided by their sum", "CART-DPsAdaBoost algorithm 3, line 14"
 
 
-@claim("alg-dps-adaboost", "thm-dps-adaboost", "pub-dps-adaboost")
 class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     """Boosted private trees.
 

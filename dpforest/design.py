@@ -160,6 +160,11 @@ class Design:
         return sum(column.shape[1] for column in self.columns)
 
     @property
+    def n_inputs(self) -> int:
+        """Coordinates that have a coefficient: the features, and the intercept if there is one."""
+        return self.n_features + self.intercept
+
+    @property
     def n_targets(self) -> int:
         return self.answer.shape[1]
 

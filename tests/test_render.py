@@ -214,7 +214,7 @@ class TestReach:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what the keys of this repository are made of."""
     folder = tmp_path_factory.mktemp("copy")
-    for name in ("dpforest", "tests/zoo"):
+    for name in ("dpforest", "benchmarks", "tests/zoo"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "notebooks").mkdir()
     for path in [*(ROOT / "notebooks").glob("*.*"), *(ROOT / name for name in render.LOCKS)]:

@@ -15,14 +15,14 @@ from dpforest.budgets import Shares
 from dpforest.curator import STOP, Curator
 from dpforest.models.forest import Forest
 from dpforest.privacy import Ledger
+from dpforest.schema import TARGET_LEVELS
 from dpforest.scores import Score
 
-__all__ = ["MAX_NODES", "Frontier", "Growth", "grow_chosen", "one_vote", "pure", "votes"]
+__all__ = ["MAX_NODES", "Frontier", "Growth", "accurate", "grow_chosen", "masses", "one_vote", "pure", "votes"]
 
 Candidates = tuple[np.ndarray, np.ndarray]
 Draw = Callable[["Frontier"], Candidates]
 Settle = Callable[["Frontier", float], None]
-Finished = Callable[["Frontier"], np.ndarray]
 
 #: No forest grows beyond this many nodes unless its estimator is told so: 16 million nodes are about a gigabyte.
 MAX_NODES = 1 << 24
@@ -149,7 +149,7 @@ class Growth:
 
 def grow_chosen(
     growth: Growth, curator: Curator, shares: Shares, draw: Draw, settle: Settle, *, score: Score, mechanism: str,
-    calibration: str = "range", stop_margin: float | None = None, finished: Finished | None = None,
+    calibration: str = "range", stop_margin: float | None = None,
 ) -> None:  # fmt: skip
     """Grow binary trees level by level: a node draws its candidates, and the curator chooses one of them, or *stop*.
 
@@ -161,14 +161,10 @@ def grow_chosen(
         ``draw(frontier)``: features (n_nodes, K) and masks (n_nodes, K, 4) of the candidates of these nodes.
     settle : callable
         ``settle(leaves, epsilon)``: ask for what these leaves say, at that budget.
-    finished : callable or None
-        ``finished(frontier)``: which nodes a published algorithm makes leaves by what it reads in them.
     """
     for level in range(1, shares.depth + 1):
         frontier = growth.frontier
         done = np.full(len(frontier), level == shares.depth)
-        if finished is not None:
-            done |= finished(frontier)
         if done.any():
             settle(frontier[done], shares.leaf(level, stopped=False))
         inner = frontier[~done]
@@ -203,3 +199,18 @@ def one_vote(counts: np.ndarray) -> np.ndarray:
 def pure(counts: np.ndarray) -> np.ndarray:
     """Which nodes hold one class at most: bool, shape (n_nodes,), from their class counts (n_nodes, n_classes)."""
     return (counts > 0).sum(axis=1) <= 1
+
+
+def accurate(moments: np.ndarray, threshold: float) -> np.ndarray:
+    """Which nodes have a mean squared error of at most ``threshold``, in units of the squared range of the target.
+
+    ``moments`` has the count, the sum and the sum of squares of each node's targets: int64, shape (n_nodes, 3).
+    """
+    count, total, squares = moments.T
+    # n^2 times the variance, in grid steps: whole numbers, so nothing is rounded before it is compared
+    return count * squares - total**2 <= threshold * (count * TARGET_LEVELS) ** 2
+
+
+def masses(total: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """The two masses of leaves with these sums of targets, in grid steps, and numbers of records: (n_leaves, 2)."""
+    return np.stack([total, TARGET_LEVELS * count - total], axis=1)

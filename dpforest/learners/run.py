@@ -129,6 +129,18 @@ class Run:
         self.growth.branch(nodes[grows], features[grows], arities[grows])
         return nodes[~grows]
 
+    def cut(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, choice: np.ndarray) -> Frontier:
+        """Cut each node in two by its chosen candidate, if there is room; returns those that stay leaves.
+
+        ``choice`` is a place among the candidates, or ``STOP``.  A feature may be used again below.
+        """
+        grows = self.room(choice)
+        at = np.flatnonzero(grows), choice[grows]
+        self.growth.branch(
+            nodes[grows], features[at], np.full(len(at[0]), 2), masks=masks[at], reuse=True
+        )  # fmt: skip
+        return nodes[~grows]
+
     def room(self, choice: np.ndarray, arities: np.ndarray | int = 2) -> np.ndarray:
         """Which nodes grow: those that did not choose to stop, in their order, while ``max_nodes`` allows."""
         return (choice != STOP) & self.growth.room(np.where(choice == STOP, 0, arities))

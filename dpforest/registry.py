@@ -1,16 +1,17 @@
 """The registry: where each public name is defined.  Plain text; nothing is imported."""
 
 #: The learners of each paper, by its key: the one name of its module in ``papers``, chapter, test and notebook.
+#: `make lists` writes what is made from it: imports, the README's table, the API page.
 PAPERS: dict[str, tuple[str, ...]] = {
     "edprf": ("EDPRFClassifier",),
+    "random_trees": ("RandomTreesClassifier", "RandomTreesRegressor"),
+    "diffpets": ("DiffPETsClassifier", "DiffPETsRegressor"),
     "diffprf": ("DiffPRFClassifier",),
     "diffprfs": ("DiffPRFsClassifier",),
-    "random_trees": ("RandomTreesClassifier", "RandomTreesRegressor"),
-    "dp_adaboost": ("DPAdaBoostClassifier",),
     "dps_adaboost": ("DPsAdaBoostClassifier",),
+    "dp_adaboost": ("DPAdaBoostClassifier",),
     "pearson_tree": ("PearsonTreeClassifier",),
-    "diffpets": ("DiffPETsClassifier", "DiffPETsRegressor"),
-    "functional_mechanism": ("FunctionalMechanismClassifier", "FunctionalMechanismRegressor"),
+    "functional_mechanism": ("FunctionalMechanismRegressor", "FunctionalMechanismClassifier"),
     "diff_lr": ("DiffLRRegressor",),
 }
 

@@ -1,4 +1,4 @@
-"""What the bit engine prepares from the public trees and candidates, before it reads a record."""
+"""What the bit kernel prepares from the public trees and candidates, before it reads a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The row engine: each record walks down the trees, and where it arrives it counts once.
+"""The row kernel: each record walks down the trees, and where it arrives it counts once.
 
 Blocks of rows are short, so that where each record of the block stands stays in the first-level cache; nothing is
 kept per record between blocks.  Trees are the outer loop, so that the histogram of one tree stays in the cache;

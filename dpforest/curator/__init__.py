@@ -1,25 +1,36 @@
 """The only code that reads records: the trusted curator of the differential-privacy literature.
 
-A learner hands the curator a *query* about the nodes of its public, growing forest.  The curator counts, passes
-the exact integers through a mechanism, writes the charge to the ledger, and returns the private answer alone.
+A learner hands the curator a *query* about the nodes of its public, growing forest.  The curator asks its records for
+exact integers, passes them through a mechanism, writes the charge to the ledger, and returns the private answer alone.
 What a published algorithm reads without paying for goes through :meth:`Curator.peek` and its kin: the answer is exact,
 and the ledger records a leak.
 """
 
 from __future__ import annotations
 
+from typing import Any, Self
+
+import numpy as np
+
+from dpforest.chance import Chance
+from dpforest.curator.base import Base
 from dpforest.curator.choices import CALIBRATIONS, STOP, Choices
+from dpforest.curator.memory import Memory
 from dpforest.curator.peeks import Peeks
+from dpforest.curator.protocol import Door
+from dpforest.curator.scattered import Scattered
+from dpforest.curator.sharing import Sharing
 from dpforest.curator.sums import Sums
 from dpforest.curator.weights import WEIGHTS
-from dpforest.privacy import claim
+from dpforest.engines import Table
+from dpforest.privacy import Ledger, claim
 
-__all__ = ["CALIBRATIONS", "STOP", "WEIGHTS", "Curator"]
+__all__ = ["CALIBRATIONS", "STOP", "WEIGHTS", "Curator", "Door"]
 
 
 @claim("def-two-doors")
-class Curator(Choices, Sums, Peeks):
-    """Answers queries about records it alone can see.
+class Curator(Sharing, Choices, Sums, Peeks):
+    """Answers queries about records it alone can see: those of a table in memory.
 
     Parameters
     ----------
@@ -36,9 +47,26 @@ class Curator(Choices, Sums, Peeks):
         Where the charges go; its relation is the one that ``"range"`` calibrates for.
     n_jobs : int
         Threads that count.
+    ids : ndarray of uint64, shape (n_rows,), or None
+        What tells the records apart where each has a coin of its own; None for their places in the table.
 
     Notes
     -----
     Every method that answers takes ``splits`` (the public forest so far), ``nodes`` (node ids) and ``scopes`` (the
     ledger scope of each node).
     """
+
+    def __init__(
+        self, codes: np.ndarray, labels: np.ndarray, n_classes: int, cardinalities: Any, *, chance: Chance,
+        ledger: Ledger, n_jobs: int = 1, ids: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
+        records = Memory(codes, labels, n_classes, cardinalities, n_jobs=n_jobs, ids=ids)
+        super().__init__(records, n_classes, cardinalities, chance=chance, ledger=ledger, n_jobs=n_jobs)
+
+    @classmethod
+    def over(cls, table: Table, n_classes: int, cardinalities: Any, *, chance: Chance, ledger: Ledger) -> Self:
+        """A curator of the records of an opened table, which an engine reads in blocks."""
+        curator = cls.__new__(cls)
+        records = Scattered(table, n_classes, cardinalities)
+        Base.__init__(curator, records, n_classes, cardinalities, chance=chance, ledger=ledger)
+        return curator

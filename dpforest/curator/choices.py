@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from dpforest import mechanisms, scores
 from dpforest.arithmetic.fixed import STEPS, below_best, fixed
+from dpforest.counting.threads import check_threads, in_threads
+from dpforest.curator.base import Base
 from dpforest.curator.known import Split
-from dpforest.curator.records import Records
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
 
 __all__ = ["CALIBRATIONS", "STOP", "Choices"]
@@ -19,8 +22,11 @@ STOP = -1
 #: its sensitivity, as the papers write (:prf:ref:`thm-selection-range`).
 CALIBRATIONS = ("range", "sensitivity")
 
+_WORTH_THREADS = 1 << 18  # cells of histograms that are scored by several threads
+_TOGETHER = 1 << 16  # cells that are scored at a time, so that what is made of them stays in the cache
 
-class Choices(Records):
+
+class Choices(Base):
     """The queries that choose."""
 
     @claim("lem-stop-candidate")
@@ -64,7 +70,7 @@ class Choices(Records):
         histograms = None
         for few in parts:
             del histograms  # before there are others: two parts would take twice the memory
-            histograms = self._histograms(splits, nodes[few], allowed[few])
+            histograms = self._records.histograms(splits, nodes[few], allowed[few])
             counts[few] = self._of_nodes(histograms, allowed[few])
             utility[:, few, 1:] = self._feature_scores(histograms, allowed[few], score)
         behind = _behind(utility, allowed, counts, score, stop_margin, rate / self.unit)
@@ -73,7 +79,7 @@ class Choices(Records):
         split = None
         if len(parts) == 1:  # the histograms of several parts would take too much memory
             split = Split.by_code(len(nodes), parts[0], histograms, self._offsets, choice)
-        self._known.note(splits, nodes, counts, split)
+        self._records.known.note(splits, nodes, counts, split)
         return choice
 
     @claim("thm-interval-exponential")
@@ -110,7 +116,7 @@ class Choices(Records):
         self._charge(scopes, rate, score, n_max, f"choose a cut by {score.name}", mechanism)
         found = []
         for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes * score.parts):
-            histograms = self._histograms(splits, nodes[part], features[part], score.parts > 1)
+            histograms = self._records.histograms(splits, nodes[part], features[part], score.parts > 1)
             scored = self._cut_scores(histograms, allowed[part], score)
             own = self._of_nodes(histograms, features[part])
             counts[part] = self._of_all_parts(own)
@@ -122,7 +128,7 @@ class Choices(Records):
             each = np.arange(len(taken))
             choice[part] = np.where(taken > 0, columns[part][each, np.maximum(taken, 1) - 1], STOP)
             found.append(Split.by_column(self._of_all_parts(histograms), self._offsets, choice[part]))
-        self._known.note(splits, nodes, counts, Split.join(found))
+        self._records.known.note(splits, nodes, counts, Split.join(found))
         return choice
 
     def choose_candidate(
@@ -148,7 +154,8 @@ class Choices(Records):
         """
         n_max = _cap(score, n_max, stop_margin)
         rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
-        counts = self._candidate_counts(splits, nodes, features, masks, score.n_moments)
+        known = self._records.known.recall(splits, nodes, score.n_moments or self.n_classes)
+        counts = self._records.candidate_counts(splits, nodes, features, masks, score.n_moments, known)
         own = counts[:, 0].sum(axis=1)
         utility = np.zeros((2, len(nodes), features.shape[1] + 1), dtype=np.int64)
         utility[:, :, 1:] = score.exact(counts)
@@ -156,7 +163,7 @@ class Choices(Records):
         query = f"choose a cut by {score.name}"
         choice = STOP + self._select(scopes, behind, rate, score, n_max, query, mechanism)
         rows, taken = np.arange(len(nodes)), np.maximum(choice, 0)
-        self._known.note(
+        self._records.known.note(
             splits, nodes, own,
             Split(
                 np.where(choice == STOP, -1, features[rows, taken]), np.zeros(len(nodes), dtype=bool),
@@ -181,13 +188,45 @@ class Choices(Records):
     def _occupied(self, splits, nodes) -> tuple[np.ndarray, list[np.ndarray]]:
         """Class counts of the nodes, 0 where they are not known yet, and which nodes to look at, some at a time."""
         cells = int(self._offsets[-1]) * self.n_classes
-        counts = self._known.recall(splits, nodes, self.n_classes)
-        if counts is None and len(nodes) * cells <= self._cells:  # then one look will tell
+        counts = self._records.known.recall(splits, nodes, self.n_classes)
+        if counts is None and len(nodes) * cells <= self._records.cells:  # then one look will tell
             return np.zeros((len(nodes), self.n_classes), dtype=np.int64), [np.arange(len(nodes))]
         if counts is None:
-            counts = self._count_nodes(splits, nodes)
+            counts = self._records.class_counts(splits, nodes)
         few = np.flatnonzero(counts.any(axis=1))
         return counts, [few[part] for part in self._parts(len(few), cells)]
+
+    def _feature_scores(self, histograms, allowed, score) -> np.ndarray:
+        """Exact score of the multiway split of each node on each allowed feature, (2, n_nodes, n_features)."""
+        utility = np.zeros((2, *allowed.shape), dtype=np.int64)
+        tasks = []
+        for feature in np.flatnonzero(allowed.any(axis=0)).tolist():
+            columns = slice(self._offsets[feature], self._offsets[feature + 1])
+            step = max(1, _TOGETHER // histograms[0, columns].size)
+            tasks += [(feature, columns, slice(first, first + step)) for first in range(0, len(histograms), step)]
+
+        def fill(tasks):
+            for feature, columns, rows in tasks:
+                utility[:, rows, feature] = score.exact(histograms[rows, columns])
+
+        threads = check_threads(self._n_jobs) if histograms.size > _WORTH_THREADS else 1
+        in_threads(fill, tasks, threads)
+        return utility
+
+    def _cut_scores(self, histograms, allowed, score) -> np.ndarray:
+        """Exact scores of the allowed columns: cuts, and last of a feature its split with a child per code."""
+        utility = np.zeros((2, *allowed.shape), dtype=np.int64)
+        for first, last in pairwise(self._offsets):
+            mine = allowed[:, first:last]
+            if not mine.any():
+                continue
+            counts = histograms[:, first:last]
+            below = counts.cumsum(axis=1)[:, :-1]
+            above = counts.sum(axis=1, keepdims=True) - below
+            utility[:, :, first : last - 1] = score.exact(np.stack([below, above], axis=2))
+            if mine[:, -1].any():
+                utility[:, :, last - 1] = score.exact(counts)
+        return utility
 
     def _of_nodes(self, histograms, allowed) -> np.ndarray:
         """Counts of the nodes, from the histogram of one feature of each."""
@@ -205,9 +244,9 @@ class Choices(Records):
         """The rate of each node, where a record counts for 1."""
         if calibration not in CALIBRATIONS:
             raise ValueError(f"calibration must be one of {CALIBRATIONS}, not {calibration!r}")
-        if self._weighted is not None and not score.homogeneous:
+        if self._has_weights and not score.homogeneous:
             raise ValueError(f"{score.name} has no proved range where records have weights: use gini")
-        if self._n_records() > n_max:  # a broken promise would cost more than epsilon
+        if self._records.n_records > n_max:  # a broken promise would cost more than epsilon
             raise ValueError(f"there are more records than the public cap n_max = {n_max} promised")
         if calibration == "range":
             spread = score.exact_range(self._ledger.relation, n_max)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from dpforest.arithmetic import exp
-from dpforest.curator.records import Records
-from dpforest.curator.weights import weight_levels
+from dpforest.curator.base import Base
+from dpforest.curator.protocol import Whole
+from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, claim
 
 __all__ = ["Peeks"]
 
 
-class Peeks(Records):
+class Peeks(Base):
     """The reads that nobody pays for."""
 
-    _shares: np.ndarray | None = None  # AdaBoost's weights of the records, which add up to 1
-    _pool: tuple[np.ndarray, np.ndarray] | None = None  # codes and labels that rounds draw from
-
     @claim("def-leak")
-    def peek(self, splits, nodes, *, what: str, where: str) -> np.ndarray:
+    def peek(self, splits: Any, nodes: np.ndarray, *, what: str, where: str) -> np.ndarray:
         """The *exact* class counts of each node, as a published algorithm reads them; the ledger records a leak.
 
         Parameters
@@ -30,7 +29,7 @@ class Peeks(Records):
         self._ledger.leak(what, where)
         return self._class_counts(splits, nodes)
 
-    def peek_moments(self, splits, nodes, *, what: str, where: str) -> np.ndarray:
+    def peek_moments(self, splits: Any, nodes: np.ndarray, *, what: str, where: str) -> np.ndarray:
         """The *exact* count, sum and sum of squares of each node's targets, in grid steps; a leak.
 
         Returns
@@ -40,7 +39,7 @@ class Peeks(Records):
         self._ledger.leak(what, where)
         return self._moments(splits, nodes, 3)
 
-    def peek_codes(self, splits, nodes, *, what: str, where: str) -> np.ndarray:
+    def peek_codes(self, splits: Any, nodes: np.ndarray, *, what: str, where: str) -> np.ndarray:
         """Which codes of each feature *occur* among each node's records; a leak.
 
         Returns
@@ -49,16 +48,21 @@ class Peeks(Records):
             The codes of feature f begin at the sum of the cardinalities before it.
         """
         self._ledger.leak(what, where)
-        return self._occurring(splits, nodes)
+        occur = np.zeros((len(nodes), int(self._offsets[-1])), dtype=bool)
+        for part in self._parts(*occur.shape):
+            occur[part] = self._records.code_counts(splits, nodes[part]) > 0
+        return occur
 
     def size(self, *, what: str, where: str) -> int:
         """The number of records: public under replace-one; under add-remove the ledger records a leak."""
         if self._ledger.relation == ADD_REMOVE:
             self._ledger.leak(what, where)
-        return self._n_records()
+        return self._records.n_records
 
     @claim("cex-exact-gini")
-    def peek_histograms(self, splits, nodes, features, *, what: str, where: str, parts: bool = False) -> np.ndarray:
+    def peek_histograms(
+        self, splits: Any, nodes: np.ndarray, features: np.ndarray, *, what: str, where: str, parts: bool = False
+    ) -> np.ndarray:
         """The *exact* counts of each class at each code of each node's ``features``; a leak.
 
         Parameters
@@ -70,46 +74,40 @@ class Peeks(Records):
         Returns
         -------
         ndarray, shape (n_nodes, sum of the cardinalities, n_classes), or (..., n_parts, n_classes)
-            Records count by their weight.  The codes of feature f begin at the sum of the cardinalities before it;
-            what was not asked for is 0.
+            Records count by their weight, from 0 to 1.  The codes of feature f begin at the sum of the cardinalities
+            before it; what was not asked for is 0.
         """
         self._ledger.leak(what, where)
-        counts = self._in_units(self._histograms(splits, nodes, features, parts))
+        counts = self._records.histograms(splits, nodes, features, parts)
+        counts = counts if self.unit == 1 else counts / self.unit
         return counts.reshape(*counts.shape[:2], self.n_parts, self.n_classes) if parts else counts
 
     # -- AdaBoost as published: weights that are shares of all records ------------------------------------------
 
     @claim("cex-holdout-pruning")
-    def peek_held_out(self, splits, nodes, *, what: str, where: str) -> np.ndarray:
+    def peek_held_out(self, splits: Any, nodes: np.ndarray, *, what: str, where: str) -> np.ndarray:
         """The *exact* class counts of each node among the records that were put aside; a leak."""
-        self._ledger.leak(what, where)
-        return self._held_counts(splits, nodes)
+        return self._unpaid(what, where).held_counts(splits, nodes)
 
     def draw_by_weight(self, *, what: str, where: str) -> None:
         """Draw, with replacement, as many records as there are, each by its share of the weights; a leak.
 
         Until the next draw every query reads the records drawn.
         """
-        self._ledger.leak(what, where)
-        codes, labels = self._records()
-        rows = self._chance.weighted(self._weight_shares(), self._size) if self._size else np.arange(0)
-        self._codes, self._labels = np.ascontiguousarray(codes[:, rows]), labels[rows]
-        self._known.forget()
+        self._unpaid(what, where).draw_by_weight(self._chance)
 
     def count_by_share(self, *, what: str, where: str) -> None:
         """Let each record count for its weight over the largest one, in steps of ``1 / unit``; a leak."""
-        self._ledger.leak(what, where)
-        shares = self._weight_shares()
-        self._count_by(np.rint(shares / shares.max(initial=0.0) * weight_levels(self.n_classes)).astype(np.int64))
+        self._unpaid(what, where).count_by_weight()
+        self._count_in_steps()
 
     @claim("cex-max-weight")
     def peek_largest_weight(self, *, what: str, where: str) -> float:
         """The largest weight of a record, all of them adding up to 1, and 1 where there is none; a leak."""
-        self._ledger.leak(what, where)
-        return float(self._weight_shares().max()) if self._size else 1.0
+        return self._unpaid(what, where).largest_weight()
 
     @claim("cex-raw-alpha")
-    def peek_error(self, tree, *, what: str, where: str) -> float:
+    def peek_error(self, tree: Forest, *, what: str, where: str) -> float:
         """The *exact* share of the weights that lies on records for which a tree does not vote; a leak.
 
         Parameters
@@ -117,24 +115,17 @@ class Peeks(Records):
         tree : Forest
             Its leaves hold one vote for a class.
         """
-        self._ledger.leak(what, where)
-        return float(self._weight_shares()[~self._hits(tree, *self._records())].sum())
+        return self._unpaid(what, where).error(tree)
 
     @claim("cex-normalised-weights")
-    def peek_boost(self, tree, alpha: float, *, what: str, where: str) -> None:
+    def peek_boost(self, tree: Forest, alpha: float, *, what: str, where: str) -> None:
         """AdaBoost's step: ``exp(alpha)`` for a record that the tree gets wrong, ``exp(-alpha)`` for one that it gets
         right, and all weights divided by their sum; a leak, though nothing is answered.
         """  # fmt: skip
+        self._unpaid(what, where).boost(tree, alpha)
+
+    def _unpaid(self, what: str, where: str) -> Whole:
+        """All records at once, and a leak; no leak where they cannot be had."""
+        records = self._records.whole()
         self._ledger.leak(what, where)
-        weights = self._weight_shares() * np.where(self._hits(tree, *self._records()), exp(-alpha), exp(alpha))
-        self._shares = weights / weights.sum()
-
-    def _records(self) -> tuple[np.ndarray, np.ndarray]:
-        """The records that the weights speak of, whatever was drawn from them."""
-        self._pool = self._pool or (self._codes, self._labels)
-        return self._pool
-
-    def _weight_shares(self) -> np.ndarray:
-        if self._shares is None:
-            self._shares = np.full(self._size, 1 / max(self._size, 1))
-        return self._shares
+        return records

@@ -1,27 +1,48 @@
-"""The curator of a table that an engine reads in blocks: every exact answer is one pass.
+"""Records that an engine reads in blocks: every exact answer is one pass.
 
-A block is a table too.  So each worker makes of its block what the curator makes of a table in memory
-(:class:`~dpforest.curator.records.Records`), repeats the public steps that say who sees which record and what it
-counts for, and gives the very same exact answer; the whole numbers of all blocks are added up.  What is drawn, charged
-and released is none of the workers' business: it happens once, where the learner runs.
+A block is a table too.  So each worker makes of its block the records that the curator has of a table in memory
+(:class:`~dpforest.curator.memory.Memory`), repeats the public steps that say who sees which record and what it counts
+for, and gives the very same exact answer; the whole numbers of all blocks are added up.  What is drawn, charged and
+released is none of the workers' business: it happens once, where the learner runs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from dpforest import counting
 from dpforest.chance import Chance, keyed
-from dpforest.curator import Curator
-from dpforest.curator.records import KEYS_REPEAT, Records
-from dpforest.curator.weights import weight_levels
+from dpforest.curator.known import Known
+from dpforest.curator.memory import KEYS_REPEAT, Memory
+from dpforest.design import Design
 from dpforest.engines import Block, Table, TableError
-from dpforest.privacy import Ledger, claim
+from dpforest.models.forest import Forest
+from dpforest.privacy import claim
 
-__all__ = ["Question", "Scattered"]
+__all__ = ["Keys", "Question", "Scattered"]
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What every block tosses the coins of its records by: one key, or one for each tree.
+
+    Parameters
+    ----------
+    keys : tuple of (int, int)
+        Drawn once for the whole table, and as secret as its seed.
+    """
+
+    keys: tuple[keyed.Key, ...]
+
+    def coins(self, high: int, ids: np.ndarray) -> np.ndarray:
+        [key] = self.keys
+        return keyed.coins(key, ids, high)
+
+    def copies(self, n_trees: int, ids: np.ndarray) -> np.ndarray:
+        return np.stack([keyed.copies(key, ids) for key in self.keys])
 
 
 @dataclass(frozen=True)
@@ -33,7 +54,7 @@ class Question:
     n_classes : int
     cardinalities : ndarray of int
     steps : tuple of (str, tuple)
-        Methods of :class:`~dpforest.curator.records.Records` to call first, with their arguments.
+        Methods of :class:`~dpforest.curator.memory.Memory` to call first, with their arguments.
     method : str
         The one that answers.
     asked : tuple
@@ -49,46 +70,35 @@ class Question:
     @property
     def name(self) -> str:
         """What the pass does, for progress bars."""
-        return self.method.strip("_").replace("_", " ")
+        return self.method.replace("_", " ")
 
     def __call__(self, block: Block) -> tuple[np.ndarray]:
         records = _Piece(block, self.n_classes, self.cardinalities)
         for name, arguments in self.steps:
             getattr(records, name)(*arguments)
-        return (np.asarray(getattr(records, self.method)(*self.asked)),)
+        return (getattr(records, self.method)(*self.asked),)
 
 
-class _Piece(Records):
-    """The records of one block.  It has neither chance nor ledger: a block answers, and neither draws nor charges."""
+class _Piece(Memory):
+    """The records of one block, told apart in the whole table."""
 
-    def __init__(self, block: Block, n_classes: int, cardinalities: np.ndarray):
-        nobody: Any = None
-        super().__init__(block.codes, block.labels, n_classes, cardinalities, chance=nobody, ledger=nobody)
+    def __init__(self, block: Block, n_classes: int, cardinalities: np.ndarray) -> None:
+        super().__init__(block.codes, block.labels, n_classes, cardinalities)
         self._block = block
 
-    def _numbers(self):
+    def numbers(self) -> np.ndarray:
         return self._block.ids
 
-    def assign_by_key(self, key: keyed.Key, n_trees: int) -> None:
-        self._assign_by(keyed.coins(key, self._numbers(), n_trees))
 
-    def divide_by_key(self, key: keyed.Key, n_parts: int) -> None:
-        self._divide_by(keyed.coins(key, self._numbers(), n_parts), n_parts)
-
-    def repeat_by_keys(self, keys: list[keyed.Key]) -> None:
-        numbers = self._numbers()
-        self._repeat(np.stack([keyed.copies(key, numbers) for key in keys]))
-
-
-@claim("lem-blocks", "def-two-doors")
-class Scattered(Curator):
-    """A curator whose records lie in the blocks of a table that an engine reads.
+@claim("lem-blocks")
+class Scattered:
+    """A table that an engine reads in blocks: the :class:`~dpforest.curator.protocol.Records` of a curator.
 
     Parameters
     ----------
     table : Table
         Opened.
-    n_classes, cardinalities, chance, ledger
+    n_classes, cardinalities
         As for :class:`~dpforest.curator.Curator`.
 
     Notes
@@ -97,84 +107,80 @@ class Scattered(Curator):
     case, and as much stays on a worker while it counts.  A level that needs more is asked for in several passes.
     """
 
-    _cells = 1 << 25
+    cells = 1 << 25
 
-    def __init__(self, table: Table, n_classes: int, cardinalities, *, chance: Chance, ledger: Ledger):
-        nothing = np.empty((len(cardinalities), 0), np.uint8), np.empty(0, np.uint8)
-        super().__init__(*nothing, n_classes, cardinalities, chance=chance, ledger=ledger)
-        self._table, self._size = table, table.n_rows
+    def __init__(self, table: Table, n_classes: int, cardinalities: Any) -> None:
+        self._table, self.n_records = table, table.n_rows
+        self._n_classes, self._cardinalities = int(n_classes), np.asarray(cardinalities, dtype=np.int64)
         self._sharing: list[tuple[str, tuple]] = []  # who sees which record
         self._weighing: list[tuple[str, tuple]] = []  # what released trees say, and what that makes of the weights
+        self.known = Known()
 
-    # -- who sees which record: steps that every block repeats ------------------------------------------------
+    # -- who sees which record, and what it counts for: steps that every block repeats -----------------------
 
-    @claim("thm-keyed-assignment")
-    def assign(self, n_trees):
-        if n_trees > 1:
-            self._share("assign_by_key", self._chance.key(), n_trees)
+    def assign(self, n_trees: int, chance: Chance) -> None:
+        self._share("assign", n_trees, Keys((chance.key(),)))
 
-    @claim("lem-parts")
-    def divide(self, n_parts):
-        self._check_parts(n_parts)
-        if n_parts > 1:
-            self._share("divide_by_key", self._chance.key(), n_parts)
-            self.n_parts = n_parts
+    def divide(self, n_parts: int, chance: Chance) -> None:
+        self._share("divide", n_parts, Keys((chance.key(),)))
 
-    def poisson_bootstrap(self, n_trees):
+    def poisson_bootstrap(self, n_trees: int, chance: Chance) -> None:
         if self._table.reader.key is not None:
             raise TableError(KEYS_REPEAT)
-        self._share("repeat_by_keys", [self._chance.key() for _ in range(n_trees)])
+        self._share("poisson_bootstrap", n_trees, Keys(tuple(chance.key() for _ in range(n_trees))))
 
-    def weigh(self, forest=None, values=None, *, class_weights=None, rule="capped"):
-        heard = [step for step in self._weighing if step[0] == "_hear"]
-        if forest is not None:
-            heard.append(("_hear", (counting.Splits.of(forest), np.asarray(values))))
-        self._weighing = [*heard, ("_reweigh", (class_weights, rule))]
-        self.unit = weight_levels(self.n_classes)
-        self._weighted = np.empty(0, np.uint8)
-        self._known.forget()
+    def hear(self, forest: Forest, values: np.ndarray) -> None:
+        self._weighing = [*self._heard(), ("hear", (counting.Splits.of(forest), values))]
 
-    def _share(self, name: str, *arguments) -> None:
+    def weigh(self, class_weights: Any, rule: str) -> None:
+        self._weighing = [*self._heard(), ("weigh", (class_weights, rule))]
+        self.known.forget()
+
+    def _heard(self) -> list[tuple[str, tuple]]:
+        return [step for step in self._weighing if step[0] == "hear"]
+
+    def _share(self, name: str, *arguments: Any) -> None:
         self._sharing.append((name, arguments))
-        self._known.forget()
+        self.known.forget()
 
-    # -- exact answers: one pass each -------------------------------------------------------------------------
-
-    def _count_nodes(self, splits, nodes):
-        return self._of(nodes, "_count_nodes", splits)
-
-    def _sum_nodes(self, splits, nodes, n_moments):
-        return self._of(nodes, "_sum_nodes", splits, n_moments)
-
-    def _candidate_counts(self, splits, nodes, features, masks, n_moments):
-        return self._of(nodes, "_candidate_counts", splits, features, masks, n_moments)
-
-    def _histograms(self, splits, nodes, allowed, by_part=False):
-        return self._of(nodes, "_histograms", splits, allowed, by_part)
-
-    def _code_counts(self, splits, nodes):
-        return self._of(nodes, "_code_counts", splits)
-
-    def _products(self, design):
-        return self._total("_products", design)
-
-    def _of(self, nodes, name: str, splits, *more) -> np.ndarray:
-        if not len(nodes):  # nothing to read the table for
-            return getattr(super(), name)(splits, nodes, *more)
-        return self._total(name, counting.Splits.of(splits), nodes, *more)
-
-    def _total(self, name: str, *asked) -> np.ndarray:
-        steps = tuple(self._sharing + self._weighing)
-        [answer] = self._table.total(Question(self.n_classes, self.cardinalities, steps, name, asked))
-        return answer
-
-    # -- what looks at all records at once ----------------------------------------------------------------------
-
-    def _in_memory_only(self, *_, **__):
+    def whole(self) -> NoReturn:
         raise TableError(
             "this algorithm draws from the whole table at once, or gives all records weights that add up to 1, as "
             "published: that needs the table in memory.  Pass a DataFrame, or use variant='proved'"
         )
 
-    split_equally = bootstrap = hold_out = draw_by_weight = count_by_share = _in_memory_only
-    peek_largest_weight = peek_error = peek_boost = peek_held_out = _in_memory_only
+    # -- exact answers: one pass each ------------------------------------------------------------------------
+
+    def class_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
+        return self._of(nodes, "class_counts", splits)
+
+    def moments(self, splits: Any, nodes: np.ndarray, n_moments: int) -> np.ndarray:
+        return self._of(nodes, "moments", splits, n_moments)
+
+    def candidate_counts(
+        self, splits: Any, nodes: np.ndarray, features: np.ndarray, masks: np.ndarray, n_moments: int,
+        known: np.ndarray | None = None,
+    ) -> np.ndarray:  # fmt: skip
+        return self._of(nodes, "candidate_counts", splits, features, masks, n_moments)
+
+    def histograms(self, splits: Any, nodes: np.ndarray, features: np.ndarray, by_part: bool = False) -> np.ndarray:
+        return self._of(nodes, "histograms", splits, features, by_part)
+
+    def code_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
+        return self._of(nodes, "code_counts", splits)
+
+    def products(self, design: Design) -> np.ndarray:
+        return self._table.total(self._asked("products", design))[0]
+
+    def _of(self, nodes: np.ndarray, method: str, splits: Any, *more: Any) -> np.ndarray:
+        question = self._asked(method, counting.Splits.of(splits), nodes, *more)
+        if len(nodes):
+            return self._table.total(question)[0]
+        return question(self._nobody())[0]  # nothing to read the table for
+
+    def _asked(self, method: str, *asked: Any) -> Question:
+        return Question(self._n_classes, self._cardinalities, (*self._sharing, *self._weighing), method, asked)
+
+    def _nobody(self) -> Block:
+        codes = np.empty((len(self._cardinalities), 0), dtype=np.uint8)
+        return Block(codes, codes[0], codes[0].astype(np.uint64), np.zeros(0, dtype=np.int64))

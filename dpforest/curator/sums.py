@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpforest import mechanisms
-from dpforest.curator.records import Records
+from dpforest.curator.base import Base
 from dpforest.design import Design, Weights
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
 from dpforest.schema import TARGET_LEVELS
@@ -13,7 +13,7 @@ from dpforest.schema import TARGET_LEVELS
 __all__ = ["Sums"]
 
 
-class Sums(Records):
+class Sums(Base):
     """The queries that count and add."""
 
     def count_classes(self, splits, nodes, scopes, epsilon) -> np.ndarray:
@@ -43,7 +43,7 @@ class Sums(Records):
         """
         epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
         rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
-        counts = mechanisms.two_sided_geometric(self._sizes(splits, nodes), rate, self._chance)
+        counts = mechanisms.two_sided_geometric(self._records.moments(splits, nodes, 1)[:, 0], rate, self._chance)
         self._ledger.charge(scopes, rate, 0.0, "count the records of a node", "two-sided geometric")
         return counts
 
@@ -117,7 +117,7 @@ class Sums(Records):
         cells = design.matrix(weights)
         i, j = np.nonzero(cells)
         rate = cells[i, j] / (design.units[i] * design.units[j])
-        exact = self._products(design)[i, j]
+        exact = self._records.products(design)[i, j]
         times = 1 if until is None else 2
         add_remove, replace_one = (times * design.loss(weights, relation) for relation in (ADD_REMOVE, REPLACE_ONE))
         query = "sum the products of the columns"

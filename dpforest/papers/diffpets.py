@@ -84,9 +84,6 @@ class _DiffPETs(PrivateForest):
         """How many features a node tries, the paper's K, and how many cuts of each."""
         return n_candidates(self.option("max_features"), len(run.sizes)), self.option("cuts_per_feature")
 
-    def _shares(self, run: Run, budget: float) -> Shares:
-        return Shares("aligned-uniform", budget, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
-
     def _selection(self) -> Selection:
         score = (scores.CLASSIFICATION | scores.REGRESSION)[self.criterion]
         return Selection(score, self.selection, stop_margin=self.stop_margin if self.stop == "candidate" else None)
@@ -181,7 +178,8 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     @claim("thm-diffpets")
     def as_proved(self, run: Run) -> Forest:
         """The repair: cuts of the public range, *stop* is chosen, and noise on the counts of all classes."""
-        shares = self._shares(run, run.plant(self.n_estimators, self.sampling, self.max_nodes))
+        each = run.plant(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
+        shares = Shares("aligned-uniform", each, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
         grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
         unit = HISTOGRAM_SENSITIVITY[self.relation] if self.leaf == "counts" else 0.0  # one vote has no noise
         return run.release(self._half_weight(shares, unit))
@@ -297,7 +295,8 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
     @claim("thm-diffpets-regression")
     def as_proved(self, run: Run) -> Forest:
         """The repair: cuts of the public range, *stop* is chosen, and noise on two masses."""
-        shares = self._shares(run, run.plant(self.n_estimators, self.sampling, self.max_nodes))
+        each = run.plant(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
+        shares = Shares("aligned-uniform", each, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
         grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
         return run.release(self._half_weight(shares, TARGET_LEVELS * HISTOGRAM_SENSITIVITY[self.relation]))
 

@@ -20,6 +20,7 @@ from dpforest.audit.exact.laws import encode
 from dpforest.audit.exact.multisets import Multisets
 from dpforest.audit.exact.noisy import Silent, counts_and_rates, geometric_log_ratio
 from dpforest.curator import Curator
+from dpforest.curator.memory import Memory
 from dpforest.learners.base import PrivateEstimator
 from dpforest.schema import Schema
 
@@ -187,14 +188,14 @@ class _Spy(Curator):
     def __init__(self, steer: _Steer, node: Node, batch: slice, owner: np.ndarray, *table, **doors):
         super().__init__(*table, **doors)
         self._steer, self._node, self._batch, self._owner, self._level = steer, node, batch, owner, 0
+        records = Memory(*table)
+        records.n_records = node.states.n_max  # of the largest data set, not of all together
+        self._records = records
 
     def assign(self, n_trees):
-        self._assignment = self._owner
+        self._records.whole().assignment = self._owner
 
     split_equally = assign
-
-    def _n_records(self):
-        return self._node.states.n_max  # of the largest data set, not of all together
 
     def size(self, **reason):
         raise ValueError(f"this learner asks for the number of records: {_ELSEWHERE}")
@@ -239,7 +240,7 @@ class _Spy(Curator):
 
     def _mine(self, splits, nodes):
         """Trees whose node at the end of the path is among ``nodes``, and where it stands there."""
-        if self._assignment is not self._owner:
+        if self._records.whole().assignment is not self._owner:
             raise ValueError(f"the trees of this learner read the same records, so no tree is alone: {_ELSEWHERE}")
         at = np.array(splits.roots)
         for feature in self._node.path:

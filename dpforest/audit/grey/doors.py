@@ -52,16 +52,13 @@ def watching(door: Any) -> type[Curator]:
             try:
                 return method(self, *args, **kwargs)
             finally:
-                watch.answered(vars(self).get("_assignment"))
+                watch.answered(vars(self)["_records"].whole().assignment)
 
         return ask
 
-    def records(name):
-        def get(self):
-            self._chance.touch()
-            return vars(self).get(name, getattr(door, name, None))  # a class may say what there is at first
-
-        return property(get, lambda self, value: vars(self).__setitem__(name, value))
+    def records(self):
+        self._chance.touch()
+        return vars(self)["_records"]
 
     def init(self, codes, labels, *args, chance: Watch, ledger: Ledger, **kwargs):
         chance.hire(ledger, len(labels))
@@ -69,7 +66,8 @@ def watching(door: Any) -> type[Curator]:
 
     names = [name for name in dir(door) if not name.startswith("_") and inspect.isfunction(getattr(door, name))]
     body: dict[str, Any] = {name: watched(name, getattr(door, name)) for name in names}
-    body |= {"__init__": init} | {name: records(name) for name in door.SECRETS}
+    body["__init__"] = init
+    body["_records"] = property(records, lambda self, value: vars(self).__setitem__("_records", value))
     return type(f"Watched{door.__name__}", (door,), body)
 
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from dpforest import mechanisms
 from dpforest.audit.exact.laws import Dataset, Law, encode, law_of, law_of_shapes
-from dpforest.chance import Seeded
+from dpforest.chance import Chance, Seeded
 from dpforest.curator import Curator
+from dpforest.curator.memory import Coins, Memory
 from dpforest.learners.base import PrivateEstimator
 from dpforest.models.forest import Forest
 from dpforest.privacy import check_epsilon
@@ -140,40 +142,45 @@ class Fits:
         return estimator.replay(codes, labels, self.schema, epsilon, chance, door)[0]
 
 
-class _Copies(Curator):
-    """Serves many fits at once: as soon as records are given to trees, each fit gets a copy of its own."""
+class _Tiled(Memory):
+    """Records of many fits at once: as soon as they are given to trees, each fit gets a copy of its own."""
 
-    def __init__(self, copies: int, *table, **doors):
-        super().__init__(*table, **doors)
-        self._copies, self._each = copies, len(self._labels)
+    def __init__(self, copies: int, *table: Any, **how: Any) -> None:
+        super().__init__(*table, **how)
+        self._copies = copies
 
-    def assign(self, n_trees):
+    def assign(self, n_trees: int, chance: Coins) -> None:
         self._copy()
-        super().assign(n_trees // self._copies)  # every record of every copy draws its own coin
-        self._spread(n_trees // self._copies, self._assignment)
+        if n_trees > self._copies:
+            super().assign(n_trees // self._copies, chance)  # every record of every copy draws its own coin
+        self._spread(n_trees // self._copies)
 
-    def split_equally(self, n_trees):
-        labels = self._labels
-        orders: list = []
-        for _ in range(self._copies):  # an order of one data set has no form for many
-            super().split_equally(n_trees // self._copies)
-            orders.append(self._assignment)
-        self._labels = labels
+    def split_equally(self, n_trees: int, chance: Chance) -> None:
+        orders: list[Any] = []
+        if n_trees > self._copies:
+            for _ in range(self._copies):  # an order of one data set has no form for many
+                super().split_equally(n_trees // self._copies, chance)
+                orders.append(self.assignment)
         self._copy()
-        self._spread(n_trees // self._copies, None if orders[0] is None else np.concatenate(orders))
+        self.assignment = np.concatenate(orders) if orders else None
+        self._spread(n_trees // self._copies)
 
-    def _copy(self):
-        self._codes = np.ascontiguousarray(np.tile(self._codes, (1, self._copies)))
-        self._labels = np.tile(self._labels, self._copies)
-        self._size = self._each * self._copies
+    def _copy(self) -> None:
+        self.codes = np.ascontiguousarray(np.tile(self.codes, (1, self._copies)))
+        self.labels = np.tile(self.labels, self._copies)
 
-    def _spread(self, trees: int, own: np.ndarray | None) -> None:
+    def _spread(self, trees: int) -> None:
         """Give the trees of each copy numbers of their own."""
-        first = trees * np.repeat(np.arange(self._copies), self._each)
-        self._assignment = (first + (0 if own is None else own)).astype(np.int32)
+        first = trees * np.repeat(np.arange(self._copies), self.n_records)
+        self.assignment = (first + (0 if self.assignment is None else self.assignment)).astype(np.int32)
 
-    def _n_records(self):
-        return self._each
+
+class _Copies(Curator):
+    """Serves many fits at once."""
+
+    def __init__(self, copies: int, *table: Any, **doors: Any) -> None:
+        super().__init__(*table, **doors)
+        self._records = _Tiled(copies, *table)
 
 
 class Sums:

@@ -1,0 +1,170 @@
+"""The protocol between a curator and its records, and the seam at which an auditor puts a curator of its own.
+
+A curator *has* records: its one attribute ``_records`` is a :class:`Records`, and nothing else that it keeps can tell
+anything of them.  Records answer exactly; they neither charge nor add noise, which is the curator's part.  There are two
+kinds: :class:`~dpforest.curator.memory.Memory`, a table in memory, and :class:`~dpforest.curator.scattered.Scattered`,
+a table that an engine reads in blocks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from dpforest.chance import Chance
+from dpforest.curator.known import Known
+from dpforest.design import Design
+from dpforest.models.forest import Forest
+from dpforest.privacy import Ledger
+
+if TYPE_CHECKING:
+    from dpforest.curator import Curator
+
+__all__ = ["Door", "Records", "Whole"]
+
+
+class Records(Protocol):
+    """Exact answers about records, and the ways in which records are shared among trees or weighed.
+
+    Answers are whole numbers, so that those for the parts of a table add up to the answer for all of it.  ``splits`` is
+    the public forest so far, ``nodes`` are node ids, ndarray of int, shape (n_nodes,).
+
+    Attributes
+    ----------
+    n_records : int
+        Of the table; of a bootstrap, as many as were drawn from.
+    known : Known
+        Counts that the curator asked for before and that still hold: forgotten where records are shared or weighed
+        anew.
+    cells : int
+        Whole numbers that one answer may hold; the curator asks for a larger one in parts.
+    """
+
+    known: Known
+    cells: int
+
+    @property
+    def n_records(self) -> int: ...
+
+    # -- exact answers ---------------------------------------------------------------------------------------
+
+    def class_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
+        """Class counts of each node, (n_nodes, n_classes); a record counts for its weight in steps of ``1 / unit``."""
+        ...
+
+    def moments(self, splits: Any, nodes: np.ndarray, n_moments: int) -> np.ndarray:
+        """Number of records, sum and sum of squares of the target's codes, of each node: (n_nodes, n_moments)."""
+        ...
+
+    def candidate_counts(
+        self, splits: Any, nodes: np.ndarray, features: np.ndarray, masks: np.ndarray, n_moments: int,
+        known: np.ndarray | None = None,
+    ) -> np.ndarray:  # fmt: skip
+        """Class counts, or so many moments, of both children of each binary candidate: (n_nodes, K, 2, n_sums).
+
+        ``known`` are the counts of the nodes themselves, where the curator has them already; they may save work.
+        """
+        ...
+
+    def histograms(self, splits: Any, nodes: np.ndarray, features: np.ndarray, by_part: bool = False) -> np.ndarray:
+        """Class counts of each code of the ``features`` (n_nodes, n_features), (n_nodes, n_codes, n_classes).
+
+        ``by_part``, part by part: (n_nodes, n_codes, n_parts * n_classes).  The codes of a feature follow those of the
+        features before it.
+        """
+        ...
+
+    def code_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
+        """Number of records with each code of each feature, (n_nodes, n_codes)."""
+        ...
+
+    def products(self, design: Design) -> np.ndarray:
+        """Sums over all records of the products of two coordinates of the design."""
+        ...
+
+    # -- who sees which record, and what it counts for -------------------------------------------------------
+
+    def assign(self, n_trees: int, chance: Chance) -> None:
+        """Give each record to one tree, by a coin of its own."""
+
+    def divide(self, n_parts: int, chance: Chance) -> None:
+        """Give each record to one part, by a coin of its own."""
+
+    def poisson_bootstrap(self, n_trees: int, chance: Chance) -> None:
+        """Give each tree a Poisson number of copies of each record, drawn for that record alone."""
+
+    def hear(self, forest: Forest, values: np.ndarray) -> None:
+        """Add what the leaves of released trees say of each record to what earlier ones said."""
+
+    def weigh(self, class_weights: Any, rule: str) -> None:
+        """Let each record count for its weight under what was heard of it so far."""
+
+    def whole(self) -> Whole:
+        """The records as a table in memory, for what looks at all of them at once.
+
+        Raises
+        ------
+        TableError
+            Where they are none.
+        """
+        ...
+
+
+class Whole(Records, Protocol):
+    """Records that can be looked at all at once, as published algorithms do.
+
+    Attributes
+    ----------
+    assignment : ndarray of int32, or None
+        Tree of each record; None while every tree sees all.
+    """
+
+    assignment: np.ndarray | None
+
+    def split_equally(self, n_trees: int, chance: Chance) -> None:
+        """Give each tree a random subset, all of one size or one less."""
+
+    def bootstrap(self, n_trees: int, chance: Chance) -> None:
+        """Give each tree as many draws with replacement as there are records."""
+
+    def hold_out(self, share: float, chance: Chance) -> None:
+        """Put a random share of the records aside, but never all of them."""
+
+    def held_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
+        """Class counts of the records that were put aside."""
+        ...
+
+    # AdaBoost's weights: they add up to 1 over all records, and each round changes them all
+
+    def draw_by_weight(self, chance: Chance) -> None:
+        """Draw with replacement as many records as there are, each by its weight; answers are about those drawn."""
+
+    def count_by_weight(self) -> None:
+        """Let each record count for its weight over the largest one."""
+
+    def largest_weight(self) -> float:
+        """The largest weight; 1 where there is no record."""
+        ...
+
+    def error(self, tree: Forest) -> float:
+        """The sum of the weights of the records for which the votes of a tree's leaf are for another class."""
+        ...
+
+    def boost(self, tree: Forest, alpha: float) -> None:
+        """Multiply a weight by ``exp(alpha)`` where the tree is wrong, else by ``exp(-alpha)``; then normalise."""
+
+
+class Door(Protocol):
+    """What makes the curator of a fit: :class:`~dpforest.curator.Curator` itself, or what an auditor puts in its place.
+
+    :meth:`dpforest.learners.base.PrivateEstimator.replay` takes one as ``door``.  A subclass of the curator can look
+    over its shoulder: it overrides public methods to note what is asked and answered, or puts other records into
+    ``_records`` after ``super().__init__``.  The learner and the mechanisms under audit stay those that ship.
+    """
+
+    def __call__(
+        self, codes: np.ndarray, labels: np.ndarray, n_classes: int, cardinalities: np.ndarray, *, chance: Chance,
+        ledger: Ledger, n_jobs: int = 1,
+    ) -> Curator:  # fmt: skip
+        ...

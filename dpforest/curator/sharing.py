@@ -1,0 +1,118 @@
+"""Who sees which record, and what it counts for: steps that answer nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpforest.curator.base import Base
+from dpforest.models.forest import Forest
+from dpforest.privacy import claim
+
+__all__ = ["Sharing"]
+
+
+class Sharing(Base):
+    """The ways in which records are shared among trees, or weighed."""
+
+    @claim("thm-assignment", "thm-keyed-assignment", "cex-position-hash")
+    def assign(self, n_trees: int) -> None:
+        """Give each record to one tree, by a coin of its own that looks at nothing else.
+
+        Guarantee
+        ---------
+        Trees that each cost ε then cost ε together, under both relations: :prf:ref:`thm-assignment`, and
+        :prf:ref:`thm-keyed-assignment` where the coin is computed from a key of the record or from its place.
+        """
+        if n_trees > 1:
+            self._records.assign(n_trees, self._chance)
+
+    @claim("lem-parts")
+    def divide(self, n_parts: int) -> None:
+        """Give each record to one of ``n_parts`` parts, by a coin of its own, for scores that are means over parts.
+
+        Raises
+        ------
+        ValueError
+            Where a part and a class do not fit into one code of 256.
+        """
+        if n_parts * self.n_classes > 256:
+            raise ValueError(
+                f"{n_parts} parts of {self.n_classes} classes are more than 256 counts: at most "
+                f"{256 // self.n_classes} parts"
+            )
+        if n_parts > 1:
+            self._records.divide(n_parts, self._chance)
+            self.n_parts = n_parts
+
+    @claim("cex-equal-size", "pub-parallel-trees")
+    def split_equally(self, n_trees: int) -> None:
+        """Give each tree a random subset, all of one size or one less, as published.
+
+        Adding one record may move another, so the trees together cost more than ε: :prf:ref:`thm-equal-split`.
+        """
+        records = self._records.whole()
+        if n_trees > 1:
+            records.split_equally(n_trees, self._chance)
+
+    @claim("pub-bootstrap", "cex-bootstrap", "thm-bootstrap-size")
+    def bootstrap(self, n_trees: int) -> None:
+        """Give each tree n draws with replacement from the n records, as published.
+
+        A record may come to a tree several times: trees that each cost ε cost more, :prf:ref:`thm-bootstrap-size`.
+        """
+        self._records.whole().bootstrap(n_trees, self._chance)
+
+    @claim("thm-bootstrap")
+    def poisson_bootstrap(self, n_trees: int) -> None:
+        """Give each tree each record as often as a Poisson number of mean 1 says, drawn for that record alone.
+
+        Guarantee
+        ---------
+        A tree of loss ε under add-remove costs ``e^ε - 1`` there, ``2 sinh ε`` under replace-one
+        (:prf:ref:`thm-bootstrap`).
+
+        Raises
+        ------
+        ValueError
+            Where records are told apart by keys, which may repeat: the theorem asks for independent copies.
+        """
+        self._records.poisson_bootstrap(n_trees, self._chance)
+
+    def hold_out(self, share: float) -> None:
+        """Put a random share of the records aside, but never all of them: for ``peek_held_out`` alone."""
+        self._records.whole().hold_out(share, self._chance)
+
+    @claim("thm-own-weights", "lem-weighted-sse")
+    def weigh(
+        self, forest: Forest | None = None, values: np.ndarray | None = None, *, class_weights: Any = None,
+        rule: str = "capped",
+    ) -> None:  # fmt: skip
+        """Give each record a weight, by its own label and by what released trees say of it, and by nothing else.
+
+        Parameters
+        ----------
+        forest : Forest or None
+            Released trees; what they say is added to what earlier ones said.
+        values : ndarray of float64, shape (n_nodes, n_classes)
+            What each leaf says for each class, public.
+        class_weights : ndarray of float, shape (n_classes,), or None
+            Public weights of the classes, from 0 to 1.
+        rule : {"capped", "logistic"}
+            How the margin of the record's class over the best other one makes a weight: one of ``WEIGHTS``.
+
+        Guarantee
+        ---------
+        Answers nothing, and costs nothing.  From here on a record counts for at most 1, in steps of ``1 / unit``, so
+        that every query costs what it cost without weights (:prf:ref:`thm-own-weights`).  Of the scores this holds for
+        sums over the children, such as ``gini``, and not for shares of the node, such as ``normalised_gini``.
+
+        Notes
+        -----
+        A weight below half a step is 0: the record no longer counts.
+        """
+        if forest is not None:
+            self._records.hear(forest, np.asarray(values))
+        self._records.weigh(class_weights, rule)
+        self._count_in_steps()

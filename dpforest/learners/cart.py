@@ -9,9 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from dpforest import scores
+from dpforest.learners.growth import Frontier
+from dpforest.learners.run import Run, Selection
 from dpforest.models.forest import Forest
 
-__all__ = ["Cuts", "best_splits", "weakest_links"]
+__all__ = ["Cuts", "best_splits", "select_cuts", "weakest_links"]
 
 
 class Cuts:
@@ -58,6 +60,39 @@ class Cuts:
         ranges[first, 1, features[cut]] = ends[cut]
         ranges[first + 1, 0, features[cut]] = ends[cut] + 1
         self.ranges = ranges
+
+
+def select_cuts(
+    run: Run, nodes: Frontier, cuts: Cuts, columns: np.ndarray, numeric: np.ndarray, epsilon: float,
+    score: scores.Score, delta: float,
+) -> np.ndarray:  # fmt: skip
+    """A cut of each numeric feature of each node, by the exponential mechanism.
+
+    Parameters
+    ----------
+    columns : ndarray of bool, shape (n_nodes, n_columns)
+        The cuts inside the ranges of the nodes.
+    numeric : ndarray of bool, shape (n_nodes, n_features)
+        The features that each node considers: c of them have ``epsilon / (2 (c + 1))`` each.
+    score : Score
+    delta : float
+        What a paper takes for the sensitivity of the score: the rate of a selection is its budget over twice that.
+
+    Returns
+    -------
+    ndarray of int, shape (n_nodes, n_features)
+        The last code below the cut; -1 for other features.
+    """
+    each = epsilon / (2 * (numeric.sum(axis=1) + 1))
+    found = np.full(numeric.shape, -1)
+    how = Selection(score, "exponential", "sensitivity")
+    for feature in np.flatnonzero(numeric.any(axis=0)):
+        some = np.flatnonzero(numeric[:, feature])
+        budget = each[some] * score.sensitivity(run.relation) / delta  # for the curator would use its own
+        found[some, feature] = cuts.code[
+            run.choose_cut(nodes[some], columns[some] & (cuts.owner == feature), budget, how)
+        ]
+    return found
 
 
 def best_splits(

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +54,11 @@ class Frontier:
 
     def __getitem__(self, chosen) -> Frontier:
         return Frontier(self.nodes[chosen], self.scopes[chosen], self.unused[chosen])
+
+    @classmethod
+    def join(cls, parts: Sequence[Frontier]) -> Frontier:
+        """The nodes of several, at least one, in their order."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("nodes", "scopes", "unused")))
 
 
 class Growth:

@@ -31,7 +31,7 @@ from dpforest.audit.search.pairs import Pair, are_neighbours
 from dpforest.budgets import PLANS
 from dpforest.chance import Seeded
 from dpforest.curator import CALIBRATIONS, WEIGHTS, Curator
-from dpforest.curator.records import Records
+from dpforest.curator.memory import Memory
 from dpforest.curator.sums import Sums
 from dpforest.curator.weights import weight_levels
 from dpforest.learners.base import PrivateEstimator
@@ -467,11 +467,11 @@ def test_replay_visits_one_round_and_the_other_layers_visit_two(name, relation):
 
 def the_largest_weight(monkeypatch):
     """All weights are divided by the largest that occurs, which one record may change for all."""
-    count_by = Records._count_by
+    count_by = Memory.count_by
     monkeypatch.setattr(
-        Records,
-        "_count_by",
-        lambda self, steps: count_by(self, steps * weight_levels(self.n_classes) // max(steps.max(initial=0), 1)),
+        Memory,
+        "count_by",
+        lambda self, steps: count_by(self, steps * weight_levels(self._n_classes) // max(steps.max(initial=0), 1)),
     )
 
 

@@ -130,6 +130,15 @@ test-elsewhere: env ## run all tests and notebooks as other processors would com
 claims: env ## write book/claims.md, the table of verdicts, from a scan of book, library, tests and notebooks
 	$(PY) -m tests.claims
 
+lists: env ## write what is made from dpforest/registry.py: imports, the README's table, the API page's list
+	$(PY) -m tests.lists
+
+paper: env ## lay out a new paper: make paper KEY=lumberjack CLASS=Lumberjack
+	@$(PY) -m tests.new_paper "$(KEY)" "$(CLASS)" && $(PY) -m tests.lists
+
+paper-out: env ## take such a paper out again, if nobody has worked on it: make paper-out KEY=lumberjack
+	@$(PY) -m tests.new_paper --out "$(KEY)" && $(PY) -m tests.lists
+
 mutate: env ## mutation test of the modules that decide privacy (an hour or more; MODULES="scores budgets" for some)
 	@test -x $(VENV)/mutate/bin/cosmic-ray || { $(PY) -m venv $(VENV)/mutate && \
 	  $(VENV)/mutate/bin/python -m pip install -qq --disable-pip-version-check cosmic-ray==8.7.0; }
@@ -140,4 +149,4 @@ clean: ## remove what was built, but not the environment
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 .PHONY: help book test check env spark lock serve bench scale times lint format store render record recheck audit \
-  audit-peers test-elsewhere claims mutate clean
+  audit-peers test-elsewhere claims lists paper paper-out mutate clean

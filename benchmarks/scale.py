@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks import speed as bench
+from benchmarks import speed
 from dpforest.engines.parquet import Parquet
 from dpforest.models import storage
 from dpforest.papers.diffpets import DiffPETsClassifier
@@ -55,7 +55,7 @@ def table(folder: str | os.PathLike, n_rows: int) -> list[Path]:
     if not final.exists():
         part = final.with_suffix(".part")
         group = min(1 << 20, -(-n_rows // 2))  # two groups at least, one for each thread
-        bench.write_parquet(part, n_rows, files=min(-(-n_rows // group), FILES), group=group, key=True)
+        speed.write_parquet(part, n_rows, files=min(-(-n_rows // group), FILES), group=group, key=True)
         part.rename(final)
     return sorted(final.glob("*.parquet"))
 
@@ -127,10 +127,10 @@ def fit(
         (the peaks of the processes that were started, added up), ``model`` (a digest), and
         ``limit`` (bytes of memory that this process may have).
     """
-    model = DiffPETsClassifier(schema=bench.synthetic_schema(), sampling=sampling, **FOREST)
-    few = bench.synthetic(1000)
+    model = DiffPETsClassifier(schema=speed.synthetic_schema(), sampling=sampling, **FOREST)
+    few = speed.synthetic(1000)
     model.fit(few.X, few.y)  # compiles, outside all timing
-    base, begin = bench._peak_bytes(), time.perf_counter()
+    base, begin = speed._peak_bytes(), time.perf_counter()
     source, stop = _in_files(paths, scans, cache) if engine == "parquet" else _SOURCES[engine](paths)
     start, (_, cpu), begin = time.perf_counter() - begin, _family(), time.perf_counter()
     try:
@@ -150,7 +150,7 @@ def fit(
         cpu += cost.get("scan", {}).get("cpu", 0)
     return {
         "engine": engine, "sampling": sampling, "seconds": seconds, "cpu": cpu_then - cpu, "start": start,
-        "read": read if engine == "memory" else 0.0, "passes": passes, "base": base, "peak": bench._peak_bytes(),
+        "read": read if engine == "memory" else 0.0, "passes": passes, "base": base, "peak": speed._peak_bytes(),
         "workers": workers, "nodes": int(model.forest_.n_nodes), "model": digest(model),
         "bytes_per_row": getattr(X, "bytes_per_row", None), "limit": _limit(),
     }  # fmt: skip
@@ -284,9 +284,9 @@ def measure(
         for name, n_rows, options in bar:
             bar.set_postfix_str(name)
             paths = table(folder, n_rows)
-            before = bench._load()
+            before = speed._load()
             found = _in_a_fresh_process(options, paths, progress)
-            found |= {"rows": n_rows, "load": [before, bench._load()]}
+            found |= {"rows": n_rows, "load": [before, speed._load()]}
             answer["fits"].setdefault(name, []).append(found)
             answer["with"], answer["date"] = _machine(), datetime.now(UTC).date().isoformat()
             if record:

@@ -1,25 +1,56 @@
+# ruff: noqa: F401  (the imports are for type checkers and for whoever reads the syntax tree)
 """Differentially private decision trees and forests: published, refuted or proved, repaired and audited."""
 
-from dpforest import budgets, datasets, mechanisms, scores
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dpforest import registry
 from dpforest._version import __version__
-from dpforest.models.release import ReleasedForest, load
-from dpforest.papers.diff_lr import DiffLRRegressor
-from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
-from dpforest.papers.diffprf import DiffPRFClassifier
-from dpforest.papers.diffprfs import DiffPRFsClassifier
-from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
-from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
-from dpforest.papers.edprf import EDPRFClassifier
-from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
-from dpforest.papers.pearson_tree import PearsonTreeClassifier
-from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
-from dpforest.privacy import Guarantee, Ledger, OutOfSchemaWarning, UnprovenPrivacyWarning
-from dpforest.schema import Schema
+from dpforest.models import hooks
+
+if TYPE_CHECKING:
+    from dpforest import budgets, datasets, mechanisms, scores
+    from dpforest.models.release import ReleasedForest, load
+    from dpforest.papers.diff_lr import DiffLRRegressor
+    from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
+    from dpforest.papers.diffprf import DiffPRFClassifier
+    from dpforest.papers.diffprfs import DiffPRFsClassifier
+    from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
+    from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
+    from dpforest.papers.edprf import EDPRFClassifier
+    from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
+    from dpforest.papers.pearson_tree import PearsonTreeClassifier
+    from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
+    from dpforest.privacy import Guarantee, Ledger, OutOfSchemaWarning, UnprovenPrivacyWarning
+    from dpforest.schema import Schema
 
 __all__ = [
-    "DPAdaBoostClassifier", "DPsAdaBoostClassifier", "DiffLRRegressor", "DiffPETsClassifier", "DiffPETsRegressor",
-    "DiffPRFClassifier", "DiffPRFsClassifier", "EDPRFClassifier", "FunctionalMechanismClassifier",
-    "FunctionalMechanismRegressor", "Guarantee", "Ledger", "OutOfSchemaWarning", "PearsonTreeClassifier",
-    "RandomTreesClassifier", "RandomTreesRegressor", "ReleasedForest", "Schema", "UnprovenPrivacyWarning",
-    "__version__", "budgets", "datasets", "load", "mechanisms", "scores",
-]  # fmt: skip
+    *registry.MODULES,
+    *registry.NAMES,
+    *(learner for learners in registry.PAPERS.values() for learner in learners),
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for when it is first asked for."""
+    homes = {learner: f"papers.{paper}" for paper, learners in registry.PAPERS.items() for learner in learners}
+    homes |= registry.NAMES
+    if name in homes:
+        found = getattr(import_module(f"dpforest.{homes[name]}"), name)
+    elif name in registry.MODULES + registry.ROOMS:
+        found = import_module(f"dpforest.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *registry.ROOMS]
+
+
+# what is released uses these, which stand above it
+hooks.lend(sum_values=lambda: __getattr__("counting").sum_values, table_of=lambda: __getattr__("engines").table_of)

@@ -3,7 +3,8 @@
 Imports are followed through syntax trees; nothing is run.  A module counts whole, with all it imports, inside
 functions too.  A package counts by name: ``from dpforest import Schema`` reaches the module that defines ``Schema``,
 and not the rest of what ``dpforest/__init__.py`` imports, since which other modules are loaded changes no result.
-What an ``__init__`` itself defines counts, with the imports which that uses.
+What an ``__init__`` itself defines counts, with the imports which that uses.  One that imports a name when it is asked
+for (``__getattr__``) says under ``TYPE_CHECKING`` what there is, as if it imported all of it at once.
 
 Whatever is run by name (a subprocess, a registry of strings) is not seen; the notebook's metadata names it::
 
@@ -170,7 +171,8 @@ class Library:
 
     def _table(self, package: str, tree: ast.Module) -> list[Import]:
         if package not in self._tables:
-            self._tables[package] = list(imports(tree, package, True))
+            asked_for = "__getattr__" in defined(tree)
+            self._tables[package] = list(imports(tree, package, True, typed=asked_for))
         return self._tables[package]
 
     def _own(self, package: str, tree: ast.Module, found: Reach) -> None:
@@ -191,6 +193,10 @@ def passes_on(statement: ast.stmt) -> bool:
     match statement:
         case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
             return True
+        case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=[]):
+            return True
+        case ast.FunctionDef(name="__getattr__" | "__dir__"):
+            return True
         case ast.Assign(targets=[ast.Name(id="__all__")]):
             return True
     return False
@@ -209,10 +215,10 @@ def defined(tree: ast.Module) -> set[str]:
     return names
 
 
-def imports(tree: ast.AST, module: str = "", package: bool = False) -> Iterator[Import]:
-    """Yield the imports of a module, at any depth, but for those that only a type checker sees."""
+def imports(tree: ast.AST, module: str = "", package: bool = False, *, typed: bool = False) -> Iterator[Import]:
+    """Yield the imports of a module, at any depth; those that only a type checker sees, if `typed`."""
     match tree:
-        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")) if not typed:
             for statement in tree.orelse:
                 yield from imports(statement, module, package)
         case ast.Import():
@@ -227,7 +233,7 @@ def imports(tree: ast.AST, module: str = "", package: bool = False) -> Iterator[
         case _:
             for child in ast.iter_child_nodes(tree):
                 if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
-                    yield from imports(child, module, package)
+                    yield from imports(child, module, package, typed=typed)
 
 
 def whole(alias: ast.alias) -> Iterator[Import]:

@@ -12,6 +12,7 @@ import nbformat
 import pytest
 from nbval.plugin import IPyNbCell
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "notebooks"))
 import compare
 import render

@@ -17,7 +17,8 @@ from dpforest import Schema, load
 from dpforest.learners.boosting import SCALE, class_shares, discrete_votes, real_votes, whole_votes
 from dpforest.learners.cart import Cuts, best_splits, weakest_links
 from dpforest.learners.growth import Growth
-from dpforest.models.boosted import BoostedForest, ReleasedBoosted  # fmt: skip
+from dpforest.models.boosted import BoostedForest
+from dpforest.models.release import ReleasedBoosted
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.privacy import Ledger
 

@@ -10,10 +10,12 @@ import pytest
 
 from dpforest import counting
 from dpforest.counting import bits, checks, masks, program, queries, rows, tables
-from dpforest.counting.structure import Splits
 from dpforest.counting.threads import pieces_of
+from dpforest.counting.visit import visit
+from dpforest.models import walk
+from dpforest.models.structure import Splits
 
-ENGINES = ["rows", "bits", "auto"]
+KERNELS = ["rows", "bits", "auto"]
 ROOT = Path(__file__).parent.parent
 
 
@@ -149,10 +151,10 @@ class Case:
         codes, labels = np.ascontiguousarray(self.codes[:, rows]), self.labels[rows].copy()
         assignment = None if self.assignment is None else self.assignment[rows]
         records, tail = (codes, labels, self.n_classes), (assignment, options.get("n_jobs", 1))
-        engine = options.get("engine", "auto")
+        kernel = options.get("kernel", "auto")
         return (
-            counting.node_class_counts(*records, self.splits, self.slots, *tail, engine),
-            counting.candidate_counts(*records, self.splits, self.slots, self.features, self.masks, *tail, engine),
+            counting.node_class_counts(*records, self.splits, self.slots, *tail, kernel),
+            counting.candidate_counts(*records, self.splits, self.slots, self.features, self.masks, *tail, kernel),
             counting.feature_histograms(*records, self.cardinalities, self.splits, self.slots, self.allowed, *tail),
         )
 
@@ -167,49 +169,49 @@ def assert_same(answers, expected):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("seed", range(40))
-def test_every_query_equals_the_recount(seed, engine):
+def test_every_query_equals_the_recount(seed, kernel):
     case = Case(seed)
-    assert_same(case.ask(engine=engine), recount(case))
+    assert_same(case.ask(kernel=kernel), recount(case))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("n_rows", [0, 1, 63, 64, 65, 2047, 2049, bits.BLOCK - 1, bits.BLOCK, 2 * bits.BLOCK + 77])
-def test_any_number_of_rows_around_the_blocks(n_rows, engine):
+def test_any_number_of_rows_around_the_blocks(n_rows, kernel):
     case = Case(n_rows + 1, n_rows=n_rows, n_classes=3, n_trees=2, depth=3, n_candidates=5, cardinalities=[2, 7, 30])
-    assert_same(case.ask(engine=engine), recount(case))
+    assert_same(case.ask(kernel=kernel), recount(case))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("n_classes", [1, 2, 3, 8, 20, 256])
-def test_one_class_to_many(n_classes, engine):
+def test_one_class_to_many(n_classes, kernel):
     case = Case(n_classes, n_rows=300, n_classes=n_classes, n_trees=2, depth=2, n_candidates=4, cardinalities=[5, 9])
-    assert_same(case.ask(engine=engine), recount(case))
+    assert_same(case.ask(kernel=kernel), recount(case))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("n_candidates", [0, 1, 3, 4, 5, 6, 7, 13])
-def test_no_candidate_to_more_than_a_pattern_holds(n_candidates, engine):
+def test_no_candidate_to_more_than_a_pattern_holds(n_candidates, kernel):
     case = Case(n_candidates, n_rows=200, n_trees=2, depth=3, n_candidates=n_candidates)
-    assert_same(case.ask(engine=engine), recount(case))
+    assert_same(case.ask(kernel=kernel), recount(case))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_more_tests_than_the_cache_keeps(engine):
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_more_tests_than_the_cache_keeps(kernel):
     case = Case(5, n_rows=130, n_classes=2, n_trees=12, depth=5, n_candidates=4, cardinalities=[40] * 12, multiway=0)
-    order = case.splits.visit(case.slots)
+    order = visit(case.splits, case.slots)
     plan = program.prepare(case.splits, order, case.slots, 12, case.features, case.masks)
     assert len(plan.entry_start) > 5
     assert len(plan.kept) >= masks._KEPT_ROWS
     assert plan.first_row - len(plan.kept) <= masks._STRETCH_ROWS
-    assert_same(case.ask(engine=engine), recount(case))
+    assert_same(case.ask(kernel=kernel), recount(case))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_deep_and_narrow_tree(engine):
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_deep_and_narrow_tree(kernel):
     depth = 300  # each node sends one more code away
     feature = np.array([0, *[-1, 0] * depth], dtype=np.int32)
     feature[-1] = -1
@@ -228,7 +230,7 @@ def test_a_deep_and_narrow_tree(engine):
     case.features = np.ones((len(leaves), 2), dtype=np.int32)
     case.masks = np.tile(words_of([1]), (len(leaves), 2, 1))
     case.allowed = np.ones((len(leaves), 2), dtype=bool)
-    assert_same(case.ask(engine=engine), recount(case))
+    assert_same(case.ask(kernel=kernel), recount(case))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32, np.int64, np.uint64])
@@ -239,16 +241,16 @@ def test_assignments_of_any_integer_type(dtype):
         case.assignment[0] = np.iinfo(dtype).max  # in no tree, not in the one it would wrap around to
     if np.issubdtype(dtype, np.signedinteger):
         case.assignment[-1] = -1
-    for engine in ENGINES:
-        assert_same(case.ask(engine=engine), recount(case))
+    for kernel in KERNELS:
+        assert_same(case.ask(kernel=kernel), recount(case))
 
 
 def test_two_nodes_may_share_a_slot():
     case = Case(11, n_rows=200, n_trees=2, depth=2, n_candidates=3)
     case.slots[case.slots > 0] -= 1
     case.features, case.masks, case.allowed = case.features[1:], case.masks[1:], case.allowed[1:]
-    for engine in ENGINES:
-        assert_same(case.ask(engine=engine), recount(case))
+    for kernel in KERNELS:
+        assert_same(case.ask(kernel=kernel), recount(case))
 
 
 def test_all_features_by_default():
@@ -306,69 +308,69 @@ def resum(case, table):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("seed", range(40))
-def test_sums_equal_the_sum_over_the_records(seed, engine):
+def test_sums_equal_the_sum_over_the_records(seed, kernel):
     case = Case(seed, n_classes=[None, 2, 5, 12, 241, 256][seed % 6])
     table = random_table(case.rng, case.n_classes)
-    assert_same(sums(case, table, engine=engine), resum(case, table))
+    assert_same(sums(case, table, kernel=kernel), resum(case, table))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("n_powers", [1, 2, 3])
 @pytest.mark.parametrize("n_rows", [0, 1, 65, bits.BLOCK - 1, 2 * bits.BLOCK + 77])
-def test_moments_of_the_target(n_rows, n_powers, engine):
+def test_moments_of_the_target(n_rows, n_powers, kernel):
     case = Case(n_rows, n_rows=n_rows, n_classes=241, n_trees=2, depth=3, n_candidates=5, cardinalities=[2, 7, 30])
-    assert_same(sums(case, target_powers(n_powers), engine=engine), resum(case, target_powers(n_powers)))
+    assert_same(sums(case, target_powers(n_powers), kernel=kernel), resum(case, target_powers(n_powers)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("n_candidates", [0, 1, 4, 9])
 @pytest.mark.parametrize(("n_codes", "n_sums"), [(1, 1), (3, 300), (40, 5), (256, 70), (256, 300)])
-def test_one_sum_to_hundreds(n_codes, n_sums, n_candidates, engine):
+def test_one_sum_to_hundreds(n_codes, n_sums, n_candidates, kernel):
     case = Case(n_sums, n_rows=150, n_classes=n_codes, n_trees=2, depth=2, n_candidates=n_candidates)
     table = case.rng.integers(0, 1 << 31, (n_codes, n_sums))
-    assert_same(sums(case, table, engine=engine), resum(case, table))
+    assert_same(sums(case, table, kernel=kernel), resum(case, table))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_class_counts_are_the_sums_of_the_identity(engine):
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_class_counts_are_the_sums_of_the_identity(kernel):
     case = Case(4, n_rows=300, n_classes=7, n_trees=2, depth=2, n_candidates=3)
-    expected = case.ask(engine=engine)[:2]
-    assert_same(sums(case, np.eye(7, dtype=np.int64), engine=engine), expected)
+    expected = case.ask(kernel=kernel)[:2]
+    assert_same(sums(case, np.eye(7, dtype=np.int64), kernel=kernel), expected)
 
 
-@pytest.mark.parametrize("engine", ["rows", "bits"])
+@pytest.mark.parametrize("kernel", ["rows", "bits"])
 @pytest.mark.parametrize("n_jobs", [2, 5])
-def test_threads_change_no_sum(n_jobs, engine):
+def test_threads_change_no_sum(n_jobs, kernel):
     case = Case(1, n_rows=60_000, n_classes=241, n_trees=3, depth=3, n_candidates=4)
     table = target_powers(3)
-    assert_same(sums(case, table, engine=engine, n_jobs=n_jobs), sums(case, table, engine=engine))
+    assert_same(sums(case, table, kernel=kernel, n_jobs=n_jobs), sums(case, table, kernel=kernel))
 
 
-@pytest.mark.parametrize("engine", ["rows", "bits"])
-def test_sums_beyond_32_bits(engine):
+@pytest.mark.parametrize("kernel", ["rows", "bits"])
+def test_sums_beyond_32_bits(kernel):
     case = Case(9, n_rows=5000, n_classes=2, n_trees=1, depth=0, n_candidates=0)
     case.assignment = None
     table = np.array([[(1 << 31) - 1, 1], [(1 << 31) - 1, (1 << 31) - 1]])
-    got, _ = sums(case, table, engine=engine)
+    got, _ = sums(case, table, kernel=kernel)
     ones = int(case.labels.sum())
     assert got.tolist() == [[5000 * ((1 << 31) - 1), 5000 - ones + ones * ((1 << 31) - 1)]]
 
 
-@pytest.mark.parametrize("engine", ["rows", "bits"])
-def test_the_table_may_be_read_only_and_of_any_layout_and_is_not_changed(engine):
+@pytest.mark.parametrize("kernel", ["rows", "bits"])
+def test_the_table_may_be_read_only_and_of_any_layout_and_is_not_changed(kernel):
     case = Case(8, n_rows=100, n_classes=30)
     table = np.asfortranarray(target_powers(3, 30))
     table.flags.writeable = False
-    assert_same(sums(case, table, engine=engine), resum(case, table))
+    assert_same(sums(case, table, kernel=kernel), resum(case, table))
     np.testing.assert_array_equal(table, target_powers(3, 30))
 
 
 def planes_of(table):
-    """What the bit engine counts, as a matrix: one line per label, a column of ones, then the planes."""
+    """What the bit kernel counts, as a matrix: one line per label, a column of ones, then the planes."""
     planes = tables.of_table(table)[0]
     labels = np.arange(len(table))[:, None]
     runs = (labels - planes.runs[:, 0]) % 256 <= planes.runs[:, 1]
@@ -418,8 +420,8 @@ def test_a_histogram_of_few_groups_else_the_sums():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["rows", "bits"])
-def test_a_planted_error_is_found(monkeypatch, engine):
+@pytest.mark.parametrize("kernel", ["rows", "bits"])
+def test_a_planted_error_is_found(monkeypatch, kernel):
     case = Case(3, n_rows=500, n_classes=241, n_trees=1, depth=0, n_candidates=1)
     case.assignment = None
     expected = resum(case, target_powers(2))
@@ -432,27 +434,27 @@ def test_a_planted_error_is_found(monkeypatch, engine):
         return planes._replace(member=member), cells._replace(amount=amount)
 
     monkeypatch.setattr(queries, "of_table", wrong)
-    for answer, right in zip(sums(case, target_powers(2), engine=engine), expected, strict=True):
+    for answer, right in zip(sums(case, target_powers(2), kernel=kernel), expected, strict=True):
         assert (answer != right).any()
 
 
 # -- blocks of rows, threads, memory ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["rows", "bits"])
+@pytest.mark.parametrize("kernel", ["rows", "bits"])
 @pytest.mark.parametrize("seed", range(5))
-def test_counts_of_two_tables_add_up(seed, engine):
+def test_counts_of_two_tables_add_up(seed, kernel):
     case = Case(seed, n_rows=1000)
     cut = int(case.rng.integers(1000))
-    first, second = case.ask(slice(cut), engine=engine), case.ask(slice(cut, None), engine=engine)
-    assert_same([a + b for a, b in zip(first, second, strict=True)], case.ask(engine=engine))
+    first, second = case.ask(slice(cut), kernel=kernel), case.ask(slice(cut, None), kernel=kernel)
+    assert_same([a + b for a, b in zip(first, second, strict=True)], case.ask(kernel=kernel))
 
 
-@pytest.mark.parametrize("engine", ["rows", "bits"])
+@pytest.mark.parametrize("kernel", ["rows", "bits"])
 @pytest.mark.parametrize("n_jobs", [2, 5, -1])
-def test_threads_change_nothing(n_jobs, engine):
+def test_threads_change_nothing(n_jobs, kernel):
     case = Case(1, n_rows=60_000, n_trees=3, depth=3, n_candidates=4)
-    assert_same(case.ask(engine=engine, n_jobs=n_jobs), case.ask(engine=engine))
+    assert_same(case.ask(kernel=kernel, n_jobs=n_jobs), case.ask(kernel=kernel))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
@@ -482,19 +484,19 @@ def test_rows_are_sorted_some_at_a_time(assigned, monkeypatch):
     assert_same(case.ask(), expected)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("n_classes", [2, 12])
-def test_known_counts_are_not_counted_again(n_classes, engine):
+def test_known_counts_are_not_counted_again(n_classes, kernel):
     case = Case(3, n_rows=500, n_classes=n_classes, n_candidates=5)
     nodes, candidates, _ = recount(case)
     asked = case.codes, case.labels, n_classes, case.splits, case.slots, case.features, case.masks, case.assignment
     for more in (0, 7):  # of them, all that are not in the second child are in the first
-        answer = counting.candidate_counts(*asked, engine=engine, known=nodes + more)
+        answer = counting.candidate_counts(*asked, kernel=kernel, known=nodes + more)
         np.testing.assert_array_equal(answer[:, :, 0], candidates[:, :, 0] + more)
         np.testing.assert_array_equal(answer[:, :, 1], candidates[:, :, 1])
     for wrong in (nodes[:, 1:], nodes[1:], nodes.astype(float)):
         with pytest.raises(TypeError, match="one line per slot"):
-            counting.candidate_counts(*asked, engine=engine, known=wrong)
+            counting.candidate_counts(*asked, kernel=kernel, known=wrong)
 
 
 def test_input_may_be_read_only_and_is_not_changed():
@@ -504,7 +506,7 @@ def test_input_may_be_read_only_and_is_not_changed():
     arrays = case.codes, case.labels, case.masks, case.slots, case.features, case.allowed
     for array in arrays:
         array.flags.writeable = False
-    for engine in ENGINES:
+    for kernel in KERNELS:
         codes, labels = case.codes, case.labels
         got = counting.candidate_counts(
             codes,
@@ -515,7 +517,7 @@ def test_input_may_be_read_only_and_is_not_changed():
             case.features,
             case.masks,
             case.assignment,
-            engine=engine,
+            kernel=kernel,
         )
         np.testing.assert_array_equal(got, expected[1])
     for now, then in zip(arrays, before, strict=False):
@@ -539,7 +541,7 @@ def leaf_of(case):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(15))
-def test_apply_and_sum_values(seed):
+def test_apply_and_sum_values(seed, monkeypatch):
     case = Case(seed)
     leaves = leaf_of(case)
     np.testing.assert_array_equal(counting.apply(case.codes, case.splits), leaves)
@@ -547,8 +549,14 @@ def test_apply_and_sum_values(seed):
     total = np.zeros((case.n_rows, values.shape[1]))
     for tree in range(leaves.shape[1]):
         total += values[leaves[:, tree]]  # in the same order, so equal to the last bit
-    for engine in ENGINES:
-        np.testing.assert_array_equal(counting.sum_values(case.codes, case.splits, values, engine=engine), total)
+    for kernel in KERNELS:
+        np.testing.assert_array_equal(counting.sum_values(case.codes, case.splits, values, kernel=kernel), total)
+    monkeypatch.setattr(walk, "_compiled", lambda: None)
+    for steps in (walk._STEPS, 40):
+        monkeypatch.setattr(walk, "_STEPS", steps)
+        found = walk.sum_values(case.codes, case.splits, values)
+        np.testing.assert_array_equal(found, total)
+        assert found.strides == counting.sum_values(case.codes, case.splits, values).strides  # or sums may differ later
 
 
 @pytest.mark.slow
@@ -557,9 +565,9 @@ def test_sum_values_of_any_number_of_rows(n_rows):
     case = Case(7, n_rows=n_rows, n_trees=5, depth=4, cardinalities=[3, 9, 40])
     values = case.rng.normal(size=(case.splits.n_nodes, 2))
     total = values[counting.apply(case.codes, case.splits)].cumsum(axis=1)[:, -1]
-    for engine in ["rows", "bits"]:
+    for kernel in ["rows", "bits"]:
         for n_jobs in (1, 2):
-            got = counting.sum_values(case.codes, case.splits, values, n_jobs, engine)
+            got = counting.sum_values(case.codes, case.splits, values, n_jobs, kernel)
             np.testing.assert_array_equal(got, total)
     np.testing.assert_array_equal(
         counting.apply(case.codes, case.splits, n_jobs=2), counting.apply(case.codes, case.splits)
@@ -690,7 +698,7 @@ def test_the_small_call_is_valid():
         ({"assignment": np.zeros(4, np.int32)}, ValueError, "assignment"),
         ({"n_jobs": 0}, ValueError, "n_jobs"),
         ({"n_jobs": 1.5}, ValueError, "n_jobs"),
-        ({"engine": "gpu"}, ValueError, "engine"),
+        ({"kernel": "gpu"}, ValueError, "kernel"),
         ({"feature": np.array([0, -1, -1])}, TypeError, r"splits\.feature"),
         ({"feature": np.array([0, -2, -1], np.int32)}, ValueError, r"splits\.feature"),
         ({"mask": np.ones((3, 3), np.uint64)}, ValueError, r"splits\.mask"),
@@ -721,7 +729,7 @@ def test_clear_errors(changes, error, message):
         ({"labels": np.full(5, 2, np.uint8)}, ValueError, "label 2 is not one of the 2 rows"),
         ({"features": np.zeros((2, 1))}, TypeError, "features"),
         ({"masks": np.zeros((2, 4), np.uint64)}, TypeError, "masks"),
-        ({"engine": "gpu"}, ValueError, "engine"),
+        ({"kernel": "gpu"}, ValueError, "kernel"),
     ],
 )
 def test_clear_errors_of_the_sums(changes, error, message):
@@ -796,7 +804,7 @@ for seed, options in enumerate([
     {"n_rows": 5000, "n_classes": 12}, {"n_rows": 12289, "n_classes": 40, "n_candidates": 4},
 ]):
     case = Case(seed, **options)
-    for mine, exact in zip(case.ask(engine="bits"), recount(case), strict=True):
+    for mine, exact in zip(case.ask(kernel="bits"), recount(case), strict=True):
         assert (mine == exact).all(), (seed, options)
 print("counted")
 """

@@ -160,17 +160,17 @@ def test_a_seed_decides_every_byte(jobs, sampling):
 
 @pytest.mark.parametrize("variant", ["proved", "published"])
 @pytest.mark.filterwarnings("ignore::dpforest.UnprovenPrivacyWarning")
-def test_both_engines_count_the_same(monkeypatch, variant):
-    """The rows engine and the bit engine give one forest, to the last byte."""
+def test_both_kernels_count_the_same(monkeypatch, variant):
+    """The rows kernel and the bit kernel give one forest, to the last byte."""
     texts = []
     asked = []
-    for engine in ("rows", "bits"):
+    for kernel in ("rows", "bits"):
         for name in ("candidate_sums", "node_sums"):
             query = getattr(counting, name)
 
-            def spy(*args, query=query, engine=engine, **options):
-                asked.append(engine)
-                return query(*args, **{**options, "engine": engine})
+            def spy(*args, query=query, kernel=kernel, **options):
+                asked.append(kernel)
+                return query(*args, **{**options, "kernel": kernel})
 
             with monkeypatch.context() as patched:
                 patched.setattr(counting, name, spy)

@@ -34,7 +34,7 @@ from dpforest import (
     UnprovenPrivacyWarning,
     load,
 )
-from dpforest.learners.base import PrivateEstimator
+from dpforest.registry import PAPERS
 
 # -- tables --------------------------------------------------------------------------------------------------------
 
@@ -52,7 +52,7 @@ def table(n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 X, Y = table()
-LEARNERS = [kind for kind in vars(dpforest).values() if isinstance(kind, type) and issubclass(kind, PrivateEstimator)]
+LEARNERS = [getattr(dpforest, name) for names in PAPERS.values() for name in names]
 BOTH = [EDPRFClassifier, RandomTreesClassifier]
 both = pytest.mark.parametrize("kind", BOTH)
 

@@ -257,7 +257,7 @@ def test_any_cutting_and_any_order_give_the_same_coins(key, n, data):
 def test_another_process_gives_the_same_coins():
     """Text keys too, whatever seed Python salts its own hashes with: a worker is another process."""
     code = (
-        "import numpy as np; from dpforest import keyed; numbers = keyed.identify(['a', 'ä', '', 7, 2.5]);"
+        "import numpy as np; from dpforest.chance import keyed; numbers = keyed.identify(['a', 'ä', '', 7, 2.5]);"
         "print(numbers.tolist(), keyed.coins((3, 4), numbers, 1000).tolist(), keyed.copies((3, 4), numbers).tolist())"
     )
     said = subprocess.run(

@@ -6,6 +6,8 @@ import copy
 import json
 import math
 import pickle
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -13,8 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from shared import MIXED, PAIR, quietly, table
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV
+from sklearn.utils import get_tags
 
 import dpforest
 from dpforest import (
@@ -30,6 +34,7 @@ from dpforest.learners.base import PrivateEstimator
 from dpforest.models import storage
 from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import NOT_COVERED
+from dpforest.registry import PAPERS
 
 NUMBERS = Schema(
     numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, target=(0, 1), missing="bin", other={"c": "u"}
@@ -41,7 +46,7 @@ KINDS = {
     RandomTreesRegressor: {"n_estimators": 2, "max_depth": 2},
     FunctionalMechanismClassifier: {},
 }
-LEARNERS = [kind for kind in vars(dpforest).values() if isinstance(kind, type) and issubclass(kind, PrivateEstimator)]
+LEARNERS = [getattr(dpforest, name) for names in PAPERS.values() for name in names]
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 
 
@@ -172,6 +177,144 @@ def test_a_copy_in_the_process_is_the_same(kind, duplicate):
     assert quietly(fresh, X, X.x if kind is RandomTreesRegressor else Y).to_dict(seeded=True) == model.to_dict(
         seeded=True
     )
+
+
+# -- NumPy is enough -------------------------------------------------------------------------------------------------
+
+#: What a fresh process does: it cannot import what is banned, and says what the models of a folder answer to its rows.
+ALONE = """
+import json, sys
+from pathlib import Path
+
+folder, banned, kinds = Path(sys.argv[1]), set(sys.argv[2].split()), sys.argv[3].split()
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in banned:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import dpforest
+import numpy as np
+
+def table(kind):
+    rows = json.loads((folder / "rows.json").read_text())
+    if kind == "frame":
+        import pandas as pd
+        return pd.DataFrame(rows, columns=["x", "c", "k"])[["k", "c", "x"]]
+    return {"path": str(folder / "rows.parquet"), "rows": rows}.get(kind) or np.array(rows, dtype=kind)
+
+found = {}
+for path in sorted(folder.glob("*Classifier.json")) + sorted(folder.glob("*Regressor.json")):
+    model = dpforest.load(path)
+    for kind in kinds:
+        for method in ("predict", "predict_proba", "decision_function"):
+            if hasattr(model, method):
+                answer = np.asarray(getattr(model, method)(table(kind)))
+                cells = answer.tolist() if answer.dtype.kind in "OU" else answer.tobytes().hex()
+                found[f"{path.stem}.{method}({kind})"] = [str(answer.dtype), list(answer.shape), cells]
+assert not banned & {name.split(".")[0] for name in sys.modules}
+print(json.dumps(found))
+"""
+ALL_BUT_NUMPY = "numba llvmlite pandas scipy sklearn narwhals pyarrow matplotlib joblib tqdm threadpoolctl"
+#: What the cells of the categorical column ``c`` say.
+CELLS = {"texts": ["u", "v", "w"], "numbers": [4, 5, 7]}
+
+
+@pytest.fixture(scope="module", params=CELLS)
+def shelf(request, tmp_path_factory) -> Path:
+    """A folder with released models of every kind, and rows that are in part outside of their schema."""
+    folder, rng = tmp_path_factory.mktemp(request.param), np.random.default_rng(3)
+    columns = {"c": CELLS[request.param], "k": [0, 1]}
+    c, k = rng.choice(columns["c"], 700).tolist(), rng.integers(0, 3, 700).tolist()
+    rows = list(map(list, zip(rng.normal(0.5, 0.4, 700).tolist(), c, k, strict=True)))
+    rows[5][0], rows[7][0] = 1, 0.7
+    (folder / "rows.json").write_text(json.dumps(rows))
+    more = {FunctionalMechanismRegressor: {}, dpforest.DiffPETsRegressor: {"n_estimators": 3}}
+    for kind, options in {**KINDS, **more}.items():
+        regression = kind.__name__.endswith("Regressor")
+        answer = {"target": (0, 2)} if regression else {"classes": ["no", "so", "yes"]}
+        schema = Schema(
+            numeric={"x": (0, 1)}, categorical=columns, columns=["x", "c", "k"], other={"k": 1}, missing="bin", **answer
+        )
+        y = k if regression else np.array(answer["classes"])[k]
+        model = kind(schema=schema, random_state=0, epsilon=20.0, **options)
+        with pytest.warns(dpforest.OutOfSchemaWarning):
+            model.fit(np.array(rows, dtype=object), y)
+        model.save(folder / f"{kind.__name__}.json", seeded=True)
+    return folder
+
+
+def answers(shelf: Path, banned: str, *kinds: str) -> dict:
+    """What a process that cannot import what is banned says of the rows, as a table of these kinds."""
+    command = [sys.executable, "-c", ALONE, shelf, banned, " ".join(kinds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_numpy_alone_predicts_the_same_bits(shelf):
+    arrays = ["rows", "object"] + ["float32", "float64"] * ("numbers" in shelf.name)
+    everything = answers(shelf, "", *arrays, "frame")
+    assert len(everything) == 10 * (len(arrays) + 1)
+    assert answers(shelf, "numba", *arrays, "frame") == everything
+    assert answers(shelf, ALL_BUT_NUMPY, *arrays) == {
+        name: said for name, said in everything.items() if "frame" not in name
+    }
+
+
+@pytest.mark.slow
+def test_a_loaded_model_opens_the_tables_that_engines_read(shelf):
+    pytest.importorskip("pyarrow")
+    rows = pd.DataFrame(json.loads((shelf / "rows.json").read_text()), columns=["x", "c", "k"])
+    rows.to_parquet(shelf / "rows.parquet")
+    everything = answers(shelf, "", "path", "frame")
+    assert len(everything) == 20
+    for name, said in everything.items():
+        assert said == everything[name.replace("path", "frame")], name
+
+
+def test_the_package_is_imported_before_any_other():
+    """Even NumPy waits until something is asked for; the standard library alone is there at once."""
+    code = "import sys; import dpforest; print(*{name.split('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {*ALL_BUT_NUMPY.split(), "numpy"} & set(done.stdout.split())
+
+
+def test_every_public_name_is_there_when_it_is_asked_for():
+    asked: dict = {}
+    exec("from dpforest import *", asked)
+    for name in dpforest.__all__:
+        assert asked[name] is getattr(dpforest, name), name
+        assert name in dir(dpforest)
+    for room in ("models", "papers", "curator"):
+        assert getattr(dpforest, room).__name__ == f"dpforest.{room}"
+    assert dpforest.EDPRFClassifier is EDPRFClassifier
+    with pytest.raises(AttributeError, match="no attribute 'EDPRF'"):
+        getattr(dpforest, "EDPRF")  # noqa: B009
+    with pytest.raises(ImportError, match="cannot import name 'EDPRF'"):
+        from dpforest import EDPRF  # noqa: F401
+
+
+@every_kind
+def test_scikit_learn_takes_what_was_read_back(kind, tmp_path):
+    model = fitted(kind)
+    back, y = load_of(model.to_dict(seeded=True)), X.x if kind is RandomTreesRegressor else Y
+    regression = kind is RandomTreesRegressor
+    assert (is_regressor(back), is_classifier(back)) == (regression, not regression)
+    assert (is_regressor(model), is_classifier(model)) == (regression, not regression)
+    assert back.score(X, y) == model.score(X, y)
+    name = "r2" if regression else "neg_log_loss"
+    assert get_scorer(name)(back, X, y) == get_scorer(name)(model, X, y)
+    weights = np.arange(len(X))
+    assert back.score(X, y, sample_weight=weights) == model.score(X, y, sample_weight=weights) != model.score(X, y)
+    twin = clone(back)
+    assert type(twin) is type(back) is not type(model)
+    np.testing.assert_array_equal(twin.predict(X), model.predict(X))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(back)).predict(X), model.predict(X))
+    assert get_tags(back).target_tags.required
+    assert repr(twin) == repr(back)
 
 
 # -- what predict reads ----------------------------------------------------------------------------------------------

@@ -127,6 +127,11 @@ TOY = {
     "lib/star.py": "from lib.deep import *\n",
     "lib/deep/__init__.py": "import sklearn\nfrom .d import D\nfrom . import e\nfrom ..late import L\nTABLE = (e,)\n",
     "lib/deep/d.py": "D = 1\n",
+    "lib/lazy/__init__.py": "from typing import TYPE_CHECKING\nfrom lib import c, late\nfrom lib.lazy import names\n"
+                            "if TYPE_CHECKING:\n    from lib.a import A\n    from lib.b import B\n"
+                            "__all__ = [*names.ALL]\ndef __getattr__(name):\n    return find(names.ALL[name])\n"
+                            "late.hook(lambda: __getattr__('B'))\n",
+    "lib/lazy/names.py": "ALL = {'A': 'a', 'B': 'b'}\n",
     "lib/deep/e.py": "E = 1\n",
 }  # fmt: skip
 
@@ -172,6 +177,10 @@ class TestReach:
             ("from lib.deep import *", "deep deep.d deep.e late !sklearn"),
             ("from lib import star", "star deep deep.d deep.e late !sklearn"),
             ("from lib import typed", "typed a !typing"),
+            ("from lib.lazy import A", "lazy late a"),
+            ("from lib import lazy\nlazy.B", "lazy late a b"),
+            ("from lib.lazy import names", "lazy late lazy.names"),
+            ("from lib.lazy import *", "lazy late lazy.names a b c !scipy !typing"),
             ("import numpy.linalg, lib.a", "a !numpy"),
         ],
     )
@@ -205,7 +214,7 @@ class TestReach:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what the keys of this repository are made of."""
     folder = tmp_path_factory.mktemp("copy")
-    for name in ("dpforest", "tests/zoo"):
+    for name in ("dpforest", "benchmarks", "tests/zoo"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "notebooks").mkdir()
     for path in [*(ROOT / "notebooks").glob("*.*"), *(ROOT / name for name in render.LOCKS)]:

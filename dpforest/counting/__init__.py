@@ -4,13 +4,13 @@ Every query is a sum over records: of ones by class, or of the row that a public
 (the moments of a target on a public grid are such sums).  So the answers for two tables of records add up to the
 answer for both, and the same query can be answered by threads, by files larger than memory or by a cluster: count
 each block of rows, add the integers.  Nothing is kept per record between calls, nothing is random, and the same
-integers come out of either engine with any number of threads.
+integers come out of either kernel with any number of threads.
 
-Two engines answer the queries on binary candidates.  The *row* engine (:mod:`~dpforest.counting.rows`) walks each
-record down each tree and makes one increment; its cost grows with the depth.  The *bit* engine
+Two kernels answer the queries on binary candidates.  The *row* kernel (:mod:`~dpforest.counting.rows`) walks each
+record down each tree and makes one increment; its cost grows with the depth.  The *bit* kernel
 (:mod:`~dpforest.counting.bits`) ANDs bitmaps of 64 records per word and counts ones; its cost grows with the number
 of nodes, candidates and classes (or binary digits of the table), but a unit of it is some 200 times cheaper.
-:func:`costs` estimates both, and ``engine="auto"`` takes the cheaper.
+:func:`costs` estimates both, and ``kernel="auto"`` takes the cheaper.
 
 Records
 -------
@@ -32,7 +32,7 @@ from dpforest.counting.queries import (
     node_sums,
     sum_values,
 )
-from dpforest.counting.structure import Splits
+from dpforest.models.structure import Splits
 
 __all__ = [
     "Splits",

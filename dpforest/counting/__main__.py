@@ -29,10 +29,10 @@ def compile_ahead() -> None:
     )  # fmt: skip
     slots = np.array([-1, 0, 1], dtype=np.int32)
     features, masks = np.zeros((2, 1), dtype=np.int32), np.full((2, 1, 4), 5, dtype=np.uint64)
-    for engine in ("rows", "bits"):
-        counting.candidate_counts(codes, labels, 2, splits, slots, features, masks, engine=engine)
-        counting.candidate_sums(codes, labels, np.array([[3, 1 << 20]]), splits, slots, features, masks, engine=engine)
-        counting.sum_values(codes, splits, np.zeros((3, 1)), engine=engine)
+    for kernel in ("rows", "bits"):
+        counting.candidate_counts(codes, labels, 2, splits, slots, features, masks, kernel=kernel)
+        counting.candidate_sums(codes, labels, np.array([[3, 1 << 20]]), splits, slots, features, masks, kernel=kernel)
+        counting.sum_values(codes, splits, np.zeros((3, 1)), kernel=kernel)
     counting.feature_histograms(codes, labels, 2, [1], splits, slots)
     counting.apply(codes, splits)
 

@@ -1,4 +1,4 @@
-"""The bit engine: one bitmap per test and block of rows, a node is the AND of the tests above it, counts are popcounts.
+"""The bit kernel: one bitmap per test and block of rows, a node is the AND of the tests above it, counts are popcounts.
 
 A block of rows is so short that its bitmaps stay in the second-level cache; all trees are counted for it before the
 next block is touched, and nothing is kept per record.  The bitmaps are the rows of one array, the room:

@@ -6,16 +6,7 @@ from numbers import Integral
 
 import numpy as np
 
-from dpforest.counting.structure import Splits, frozen, kind
-
-
-def check_codes(codes) -> np.ndarray:
-    """The table of codes, read-only."""
-    if not isinstance(codes, np.ndarray) or codes.dtype != np.uint8:
-        raise TypeError(f"codes must be an array of uint8, not {kind(codes)}")
-    if codes.ndim != 2 or not codes.flags.c_contiguous:
-        raise ValueError("codes must be C-contiguous, one row per feature: np.ascontiguousarray(table.T)")
-    return frozen(codes)
+from dpforest.models.structure import Splits, check_codes, frozen, kind
 
 
 def check_classes(n_classes) -> int:

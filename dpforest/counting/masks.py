@@ -1,4 +1,4 @@
-"""Which bitmaps the bit engine makes, and in which order: both known before any record is read.
+"""Which bitmaps the bit kernel makes, and in which order: both known before any record is read.
 
 Equal tests (feature, set of codes) are one test.  The most used ones are *kept*: made once per block of rows.  The
 others are made for a stretch of the trees at a time, sorted by feature, so that the single codes they are put

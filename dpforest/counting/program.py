@@ -1,4 +1,4 @@
-"""What the bit engine prepares from the public trees and candidates, before it reads a record."""
+"""What the bit kernel prepares from the public trees and candidates, before it reads a record."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 
 from dpforest.counting.bits import AFTER, BLOCK, DEPTH, ENTRY, FLIP, SLOT, TREE, USE, WORDS
 from dpforest.counting.masks import PART, SPAN, STOP, schedule
-from dpforest.counting.structure import Splits, Visit
 from dpforest.counting.tables import Planes
+from dpforest.counting.visit import Visit
 from dpforest.counting.words import VECTOR_POPCOUNT
+from dpforest.models.structure import Splits
 
 _ONE = np.uint64(1)
 # Carry-save counters take so many times as long for a word as an instruction for eight popcounts (measured with AVX2).

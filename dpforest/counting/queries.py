@@ -1,20 +1,22 @@
-"""The queries: check the input, choose the engine, give each thread its rows, add up."""
+"""The queries: check the input, choose the kernel, give each thread its rows, add up."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dpforest.counting import bits, program, rows
-from dpforest.counting.checks import check_classes, check_codes, check_records, check_slots, check_table
-from dpforest.counting.structure import Splits, check_below, frozen, kind
+from dpforest.counting.checks import check_classes, check_records, check_slots, check_table
 from dpforest.counting.tables import Cells, Planes, combine, of_classes, of_table
 from dpforest.counting.threads import check_threads, in_threads, pieces_of, total_of
+from dpforest.counting.visit import visit
+from dpforest.models.structure import Splits, check_below, check_codes, frozen
+from dpforest.models.walk import check_values
 
-_PREPARING = 1e5  # nanoseconds: what it takes at least to prepare the bit engine
+_PREPARING = 1e5  # nanoseconds: what it takes at least to prepare the bit kernel
 _PARTIAL_BYTES = 1 << 24  # what the threads' histograms may take together before they share one
 
 
-def node_class_counts(codes, labels, n_classes, splits, slots, assignment=None, n_jobs=1, engine="auto") -> np.ndarray:
+def node_class_counts(codes, labels, n_classes, splits, slots, assignment=None, n_jobs=1, kernel="auto") -> np.ndarray:
     """Class counts of nodes, for all trees in one pass.
 
     Parameters
@@ -27,7 +29,7 @@ def node_class_counts(codes, labels, n_classes, splits, slots, assignment=None, 
         Row of the answer that each node is counted in, -1 for none.  Only nodes that do not split may have one.
     n_jobs : int
         Threads; -1 for as many as there are cores.
-    engine : {"auto", "rows", "bits"}
+    kernel : {"auto", "rows", "bits"}
 
     Returns
     -------
@@ -40,11 +42,11 @@ def node_class_counts(codes, labels, n_classes, splits, slots, assignment=None, 
         When an array has the wrong type or shape, or a value out of range.
     """
     candidates = _no_candidates(int(np.max(slots, initial=-1)) + 1)
-    return _sums(codes, labels, check_classes(n_classes), splits, slots, *candidates, assignment, n_jobs, engine)[0]
+    return _sums(codes, labels, check_classes(n_classes), splits, slots, *candidates, assignment, n_jobs, kernel)[0]
 
 
 def candidate_counts(
-    codes, labels, n_classes, splits, slots, features, masks, assignment=None, n_jobs=1, engine="auto", known=None
+    codes, labels, n_classes, splits, slots, features, masks, assignment=None, n_jobs=1, kernel="auto", known=None
 ) -> np.ndarray:
     """Class counts of the two children that each of K binary candidates would give each node.
 
@@ -63,11 +65,11 @@ def candidate_counts(
     ndarray of int64, shape (n_slots, K, 2, n_classes)
     """
     n_classes = check_classes(n_classes)
-    whole, ones = _sums(codes, labels, n_classes, splits, slots, features, masks, assignment, n_jobs, engine, known)
+    whole, ones = _sums(codes, labels, n_classes, splits, slots, features, masks, assignment, n_jobs, kernel, known)
     return np.stack([whole[:, None] - ones, ones], axis=2)
 
 
-def node_sums(codes, labels, table, splits, slots, assignment=None, n_jobs=1, engine="auto") -> np.ndarray:
+def node_sums(codes, labels, table, splits, slots, assignment=None, n_jobs=1, kernel="auto") -> np.ndarray:
     """Sums of ``table[label]`` over the records of nodes, for all trees in one pass.
 
     Parameters
@@ -82,11 +84,11 @@ def node_sums(codes, labels, table, splits, slots, assignment=None, n_jobs=1, en
     ndarray of int64, shape (n_slots, Q)
     """
     candidates = _no_candidates(int(np.max(slots, initial=-1)) + 1)
-    return _sums(codes, labels, check_table(table), splits, slots, *candidates, assignment, n_jobs, engine)[0]
+    return _sums(codes, labels, check_table(table), splits, slots, *candidates, assignment, n_jobs, kernel)[0]
 
 
 def candidate_sums(
-    codes, labels, table, splits, slots, features, masks, assignment=None, n_jobs=1, engine="auto", known=None
+    codes, labels, table, splits, slots, features, masks, assignment=None, n_jobs=1, kernel="auto", known=None
 ) -> np.ndarray:
     """Sums of ``table[label]`` over the records of the two children that each of K binary candidates would give.
 
@@ -97,7 +99,7 @@ def candidate_sums(
     ndarray of int64, shape (n_slots, K, 2, Q)
     """
     table = check_table(table)
-    whole, ones = _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jobs, engine, known)
+    whole, ones = _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jobs, kernel, known)
     return np.stack([whole[:, None] - ones, ones], axis=2)
 
 
@@ -143,7 +145,7 @@ def feature_histograms(
     threads = check_threads(n_jobs)
 
     def walk(slots):
-        return rows.walk(splits, splits.visit(slots), slots, assignment.size > 0)
+        return rows.walk(splits, visit(splits, slots), slots, assignment.size > 0)
 
     def add(path, first, last, out):
         room = rows.sorting_room(path, last - first, len(columns))
@@ -174,8 +176,8 @@ def histogram_bytes(n_slots, cardinalities, n_classes) -> int:
     return 8 * int(n_slots) * int(np.sum(cardinalities)) * int(n_classes)
 
 
-def sum_values(codes, splits, values, n_jobs=1, engine="auto") -> np.ndarray:
-    """Value of each record's leaf, summed over the trees in their order, the same to the last bit in either engine.
+def sum_values(codes, splits, values, n_jobs=1, kernel="auto") -> np.ndarray:
+    """Value of each record's leaf, summed over the trees in their order, the same to the last bit in either kernel.
 
     Parameters
     ----------
@@ -187,19 +189,14 @@ def sum_values(codes, splits, values, n_jobs=1, engine="auto") -> np.ndarray:
     -------
     ndarray of float64, shape (n_rows, n_outputs)
     """
-    splits, codes = Splits.of(splits), check_codes(codes)
-    splits.check_codes(codes)
-    shape = f"({splits.n_nodes}, n_outputs)"
-    if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.ndim != 2:
-        raise TypeError(f"values must be a float64 array of shape {shape}, not {kind(values)}")
-    if len(values) != splits.n_nodes:
-        raise ValueError(f"values has shape {values.shape}, not {shape}")
+    splits = Splits.of(splits)
+    codes, values = check_values(codes, splits, values)
     n_rows, nobody = codes.shape[1], frozen(np.empty(0, np.int32))
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
-    order, out = splits.visit(slots), np.zeros((values.shape[1], n_rows))
+    order, out = visit(splits, slots), np.zeros((values.shape[1], n_rows))
     path = rows.walk(splits, order, slots, False)
     row_cost, candidates = rows.cost(path, n_rows, 0, None), _no_candidates(0)
-    plan = _program(engine, row_cost, splits, order, slots, len(codes), *candidates, n_rows, None, False)
+    plan = _program(kernel, row_cost, splits, order, slots, len(codes), *candidates, n_rows, None, False)
     if plan:
         digits, leaves = program.number_leaves(order)
         plan.entries[:, bits.DIGITS] = digits
@@ -227,7 +224,7 @@ def apply(codes, splits, n_jobs=1) -> np.ndarray:
     splits, codes = Splits.of(splits), check_codes(codes)
     splits.check_codes(codes)
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
-    path, nobody = rows.walk(splits, splits.visit(slots), slots, False), frozen(np.empty(0, np.int32))
+    path, nobody = rows.walk(splits, visit(splits, slots), slots, False), frozen(np.empty(0, np.int32))
     out = np.empty((len(splits.roots), codes.shape[1]), dtype=np.int32)
 
     def work(pieces):
@@ -240,7 +237,7 @@ def apply(codes, splits, n_jobs=1) -> np.ndarray:
 
 
 def costs(n_rows, n_features, n_classes, splits, slots, features=None, masks=None, assigned=False) -> dict[str, float]:
-    """Estimated nanoseconds of one thread that either engine would take; ``engine="auto"`` takes the cheaper.
+    """Estimated nanoseconds of one thread that either kernel would take; ``kernel="auto"`` takes the cheaper.
 
     Parameters
     ----------
@@ -263,7 +260,7 @@ def costs(n_rows, n_features, n_classes, splits, slots, features=None, masks=Non
     splits = Splits.of(splits)
     if features is None:
         features, masks = _no_candidates(int(np.max(slots, initial=-1)) + 1)
-    order = splits.visit(slots)
+    order = visit(splits, slots)
     path = rows.walk(splits, order, slots, assigned)
     plan = program.prepare(splits, order, slots, n_features, features, masks)
     planes, cells = _how(n_classes if isinstance(n_classes, np.ndarray) else check_classes(n_classes))
@@ -273,7 +270,7 @@ def costs(n_rows, n_features, n_classes, splits, slots, features=None, masks=Non
     }
 
 
-def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jobs, engine, known=None):
+def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jobs, kernel, known=None):
     """Sums of each slot, (n_slots, Q), and of its records inside each test, (n_slots, K, Q).
 
     ``table`` is a checked table, or the number of classes: that of its rows.  ``known`` may be the first answer.
@@ -291,10 +288,10 @@ def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jo
     n_sums = table if isinstance(table, int) else table.shape[1]
     if known is not None and (known.shape != (n_slots, n_sums) or known.dtype != np.int64):
         raise TypeError(f"known must be an int64 array of shape {(n_slots, n_sums)}, one line per slot")
-    order, assigned = splits.visit(slots), assignment.size > 0
+    order, assigned = visit(splits, slots), assignment.size > 0
     path, (planes, cells) = rows.walk(splits, order, slots, assigned), _how(table)
     row_cost = rows.cost(path, n_rows, n_candidates, cells)
-    plan = _program(engine, row_cost, splits, order, slots, len(codes), features, masks, n_rows, planes, assigned)
+    plan = _program(kernel, row_cost, splits, order, slots, len(codes), features, masks, n_rows, planes, assigned)
     threads = check_threads(n_jobs)
     weights: np.ndarray | None
     if plan:
@@ -326,20 +323,20 @@ def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jo
 
 
 def _how(table) -> tuple[Planes, Cells]:
-    """How either engine sums the rows of a table, or counts that many classes."""
+    """How either kernel sums the rows of a table, or counts that many classes."""
     return of_classes(table) if isinstance(table, int) else of_table(table)
 
 
-def _program(engine, row_cost, splits, order, slots, n_features, features, masks, n_rows, planes, assigned):
-    """The bit engine's program if that engine is to be used, else None."""
-    if engine not in ("auto", "rows", "bits"):
-        raise ValueError(f"engine must be 'auto', 'rows' or 'bits', not {engine!r}")
-    if engine == "rows" or (engine == "auto" and row_cost < _PREPARING):
+def _program(kernel, row_cost, splits, order, slots, n_features, features, masks, n_rows, planes, assigned):
+    """The bit kernel's program if that kernel is to be used, else None."""
+    if kernel not in ("auto", "rows", "bits"):
+        raise ValueError(f"kernel must be 'auto', 'rows' or 'bits', not {kernel!r}")
+    if kernel == "rows" or (kernel == "auto" and row_cost < _PREPARING):
         return None
-    if engine == "auto" and row_cost < program.least_cost(order, slots, n_rows, len(splits.roots)):
+    if kernel == "auto" and row_cost < program.least_cost(order, slots, n_rows, len(splits.roots)):
         return None
     plan = program.prepare(splits, order, slots, n_features, features, masks)
-    if engine == "auto" and row_cost < program.cost(plan, n_rows, len(splits.roots), planes, assigned):
+    if kernel == "auto" and row_cost < program.cost(plan, n_rows, len(splits.roots), planes, assigned):
         return None
     return plan
 

@@ -1,4 +1,4 @@
-"""The row engine: each record walks down the trees, and where it arrives it counts once.
+"""The row kernel: each record walks down the trees, and where it arrives it counts once.
 
 Blocks of rows are short, so that where each record of the block stands stays in the first-level cache; nothing is
 kept per record between blocks.  Trees are the outer loop, so that the histogram of one tree stays in the cache;
@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dpforest.counting.compiled import helper, kernel
-from dpforest.counting.structure import Splits, Visit, frozen
 from dpforest.counting.tables import Cells
+from dpforest.counting.visit import Visit
 from dpforest.counting.words import moved, pointer
+from dpforest.models.structure import Splits, frozen
 
 BLOCK = 2048  # rows
 _SORTING_BYTES = 1 << 24  # of one thread, for the rows that are sorted together

@@ -1,13 +1,13 @@
-"""How each engine sums the rows of a table, known before any record is read.
+"""How each kernel sums the rows of a table, known before any record is read.
 
 The sums of ``table[label]`` over some records are whole-number combinations of *counts* of these records: the counts
-are what an engine makes, the combination is done once per query.  Labels with equal rows are one *group*.  Class
+are what an kernel makes, the combination is done once per query.  Labels with equal rows are one *group*.  Class
 counts are the sums of the identity table, whose groups are the classes.
 
-* The bit engine counts the records in *planes*, sets of labels: the binary digits of the table's columns, each
+* The bit kernel counts the records in *planes*, sets of labels: the binary digits of the table's columns, each
   different one once, or the groups but one, whichever are fewer.  The plain count of records stands for the set of
   all labels, and with it the last group needs no plane.
-* The row engine keeps a histogram of the groups, or where these are many, the sums themselves.
+* The row kernel keeps a histogram of the groups, or where these are many, the sums themselves.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpforest.counting.structure import frozen
+from dpforest.models.structure import frozen
 
-LANES = 8  # planes that the bit engine can count together
+LANES = 8  # planes that the bit kernel can count together
 _APART = 4  # planes, at most, that are counted one by one faster
-_SPARSE = 4  # the row engine keeps a histogram of at most so many groups per sum
+_SPARSE = 4  # the row kernel keeps a histogram of at most so many groups per sum
 
 
 class Planes(NamedTuple):
-    """What the bit engine counts: all records, then those in each plane.
+    """What the bit kernel counts: all records, then those in each plane.
 
     Only one of the first two arrays has any lines: few planes of one run of labels each are counted one by one.
     """
@@ -36,17 +36,17 @@ class Planes(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Counts that the bit engine makes room for; it takes runs two by two."""
+        """Counts that the bit kernel makes room for; it takes runs two by two."""
         return 1 + LANES * len(self.member) if len(self.member) else 2 * (len(self.runs) // 2 + 1)
 
     @property
     def rows(self) -> int:
-        """Bitmaps in the room of the bit engine."""
+        """Bitmaps in the room of the bit kernel."""
         return 2 * len(self.runs) + (4 + LANES * len(self.member) if len(self.member) else 0)
 
 
 class Cells(NamedTuple):
-    """What the row engine adds up for each node: a histogram of the groups, or the sums."""
+    """What the row kernel adds up for each node: a histogram of the groups, or the sums."""
 
     group: np.ndarray  # uint8 (256,): group of each label
     amount: np.ndarray  # int64 (n_codes, Q): what a record of each label adds to the sums; no columns for a histogram

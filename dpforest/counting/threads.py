@@ -22,7 +22,7 @@ def check_threads(n_jobs) -> int:
 
 def pieces_of(n_rows: int, threads: int) -> list[tuple[int, int]]:
     """Ranges of rows, as equal as can be; for a large table some four per thread, so that a late one has less to do."""
-    n_blocks = -(-n_rows // BLOCK)  # of the bit engine, which works best on whole ones
+    n_blocks = -(-n_rows // BLOCK)  # of the bit kernel, which works best on whole ones
     if n_rows >= threads * _LEAST:
         n_blocks += -n_blocks % threads
     block = -(-n_rows // max(n_blocks, 1) // 64) * 64

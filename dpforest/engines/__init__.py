@@ -8,21 +8,12 @@ function counts each block, wherever the block lies, and the sums, hence the mod
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import Any
 
 from dpforest.engines.table import Block, EngineError, Reader, Table, TableError
+from dpforest.models.elsewhere import is_elsewhere, library
 
 __all__ = ["Block", "EngineError", "Reader", "Table", "TableError", "is_elsewhere", "table_of"]
-
-
-def is_elsewhere(X: Any) -> bool:
-    """Whether ``X`` is a table that an engine reads: a path, several, a Dask or a Spark DataFrame, or a ``Table``."""
-    if isinstance(X, (Table, str, PathLike)):
-        return True
-    if isinstance(X, (list, tuple)) and X and all(isinstance(path, (str, PathLike)) for path in X):
-        return True
-    return _library(X) in ("dask", "pyspark")
 
 
 def table_of(X: Any) -> Table:
@@ -39,18 +30,14 @@ def table_of(X: Any) -> Table:
     """
     if isinstance(X, Table):
         return X
-    if _library(X) == "dask":
+    if library(X) == "dask":
         from dpforest.engines.dask import Dask
 
         return Dask(X)
-    if _library(X) == "pyspark":
+    if library(X) == "pyspark":
         from dpforest.engines.spark import Spark
 
         return Spark(X)
     from dpforest.engines.parquet import Parquet
 
     return Parquet(X)
-
-
-def _library(X: Any) -> str:
-    return type(X).__module__.split(".")[0]

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import copy
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 
 from dpforest.chance import keyed
+from dpforest.models.elsewhere import Elsewhere
 from dpforest.schema import Schema
 from dpforest.schema.frames import check_names
 
@@ -178,7 +179,7 @@ class Read(NamedTuple):
     seconds: float
 
 
-class Table(ABC):
+class Table(Elsewhere):
     """A table that some engine reads.  A subclass says how its pieces are found and worked on.
 
     Parameters
@@ -267,19 +268,6 @@ class Table(ABC):
     @abstractmethod
     def _run(self, job: Pass) -> Iterable[Found]:
         """Do the job on every piece of the table, each exactly once; the answers, in any order or added up."""
-
-    @abstractmethod
-    def rows(self, answer: Callable[[pd.DataFrame], np.ndarray], columns: list[str], name: str) -> Any:
-        """``answer`` to all rows (of a table not yet opened), in the form that the engine's users expect.
-
-        Parameters
-        ----------
-        answer : callable
-            From a frame with ``columns`` to an array of as many rows, of one or two dimensions.
-        columns : list of str
-        name : str
-            What the answer is, for an engine that puts it into a column.
-        """
 
 
 def missing_columns(wanted: Iterable[str], there: Iterable[str], where: str) -> None:

@@ -10,14 +10,14 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, dataclass_transform
 
 import numpy as np
-from sklearn.base import is_classifier
-from sklearn.exceptions import DataConversionWarning
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import validate_data
 
 from dpforest._version import __version__
-from dpforest.chance import Chance, Secure, Seeded, keyed
+from dpforest.chance import Chance, Secure, Seeded
 from dpforest.curator import Curator, Door
-from dpforest.engines import Reader, Table, is_elsewhere, table_of
+from dpforest.engines import Reader, is_elsewhere
+from dpforest.learners import intake
 from dpforest.learners.audited import EXACT, Audited
 from dpforest.learners.growth import MAX_NODES
 from dpforest.learners.parameters import (
@@ -31,7 +31,8 @@ from dpforest.learners.parameters import (
     declare,
 )
 from dpforest.learners.run import Run
-from dpforest.models.release import ForestClassifier, ForestRegressor, Predictor
+from dpforest.models.forest import ForestClassifier, ForestRegressor
+from dpforest.models.predictor import Predictor
 from dpforest.privacy import (
     ADD_REMOVE,
     RELATIONS,
@@ -39,7 +40,6 @@ from dpforest.privacy import (
     SEEDED,
     Guarantee,
     Ledger,
-    OutOfSchemaWarning,
     UnprovenPrivacyWarning,
     check_epsilon,
     claim,
@@ -51,7 +51,7 @@ __all__ = ["PrivateEstimator", "PrivateForest", "PrivateForestClassifier", "Priv
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
-class PrivateEstimator(Predictor):
+class PrivateEstimator(Predictor, BaseEstimator):
     """Base of all private learners: a paper's module adds its parameters and what it does in a run.
 
     ``fit`` checks the parameters, encodes the table on the schema's public grid, hands it to a
@@ -82,7 +82,7 @@ class PrivateEstimator(Predictor):
     n_bins: Annotated[
         int | str, "Public bins of each numeric feature, equally wide over its bounds, from 2 to 255."
     ] = 32
-    relation: Annotated[str, Choice(*RELATIONS), "Which data sets are neighbours."] = ADD_REMOVE
+    relation: Annotated[str, Choice(RELATIONS), "Which data sets are neighbours."] = ADD_REMOVE
     variant: Annotated[str, Choice("proved", "published"), "The repair, or the paper to the letter."] = "proved"
     source: Annotated[
         str, Choice(SEEDED, SECURE),
@@ -144,13 +144,12 @@ class PrivateEstimator(Predictor):
         if key is not None and not isinstance(key, str):
             raise TypeError(f"key must be the name of one column, as text, not {key!r}")
         if is_elsewhere(X):
-            ledger = Ledger(self.relation)
-            sizes, table = schema.cardinalities(n_bins), self._open(schema, X, y, key)
+            ledger, sizes = Ledger(self.relation), schema.cardinalities(n_bins)
+            table = intake.open_table(X, y, Reader(schema, n_bins, y, key), self._n_threads())
             curator = Curator.over(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
             model, named = self._learn(Run(curator, chance, schema, ledger, epsilon)), True
         else:
-            columns = frames.columns_of(X)
-            y, ids = _columns(columns, y, key)
+            columns, y, ids = intake.columns_of(X, y, key)
             schema, encoded, labels = self.read(columns, y)
             named = all(isinstance(name, str) for name in columns.names or [None])
             door = None if ids is None else partial(Curator, ids=ids)
@@ -195,7 +194,7 @@ class PrivateEstimator(Predictor):
         codes : ndarray of uint8, shape (n_features, n_rows)
         labels : ndarray of uint8, shape (n_rows,)
         schema : Schema
-            As :meth:`declared_schema` returns it.
+            As :meth:`PrivateEstimator.declared_schema` returns it.
         epsilon : float
         chance : Chance
             Seeded, secure, or one that enumerates.
@@ -294,6 +293,11 @@ class PrivateEstimator(Predictor):
             raise ValueError("this is a regressor: declare Schema(target=(low, high)), not classes")
         return copy.deepcopy(self.schema)
 
+    def read(self, X, y) -> tuple[Schema, Encoded, np.ndarray]:
+        """Encode a table in memory, each record by itself: the declared schema, the columns, the labels."""
+        schema = self.declared_schema()
+        return schema, *intake.encode(X, y, schema, self.bins(schema))
+
     # -- private ---------------------------------------------------------------------------------------------
 
     def _chance(self) -> Seeded | Secure:
@@ -303,49 +307,6 @@ class PrivateEstimator(Predictor):
         if self.random_state is not None:
             raise ValueError("source='secure' takes no seed: leave random_state=None")
         return Secure()
-
-    def read(self, X, y) -> tuple[Schema, Encoded, np.ndarray]:
-        """Encode a table in memory, each record by itself: the declared schema, the columns, the labels."""
-        schema = self.declared_schema()
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        encoded = schema.encode(X, self.bins(schema))
-        labels, beyond = self._read_target(schema, y)
-        if len(getattr(y, "shape", ())) > 1:
-            text = "A column-vector y was passed when a 1d array was expected: pass y.ravel()"
-            warnings.warn(text, DataConversionWarning, stacklevel=3)
-        if len(labels) != encoded.n_rows:
-            raise ValueError(f"X has {encoded.n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
-        self._look_at(encoded.n_rows, {**encoded.clipped, **encoded.other, **beyond})
-        return schema, encoded, labels
-
-    def _open(self, schema, X, y, key) -> Table:
-        """The table that an engine reads, looked through once."""
-        if not isinstance(y, str):
-            raise TypeError(f"y must be the name of the column of labels where X is read by an engine, not {y!r}")
-        table = table_of(X).open(Reader(schema, self.bins(schema), y, key), self._n_threads())
-        self._look_at(table.n_rows, table.strays)
-        return table
-
-    def _look_at(self, n_rows: int, strays: dict[str, int]) -> None:
-        """Refuse a table without records; warn of values outside the schema."""
-        if not n_rows:
-            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: nothing to learn from")
-        if strays:
-            text = ", ".join(f"{name}: {count}" for name, count in strays.items())
-            warnings.warn(
-                f"values outside the schema were clipped or sent to 'other' ({text} of {n_rows} rows); "
-                "these counts are exact, do not release them",
-                OutOfSchemaWarning,
-                stacklevel=4,
-            )
-
-    def _read_target(self, schema, y) -> tuple[np.ndarray, dict[str, int]]:
-        """Codes of the labels or of the target, and how many values of the target were clipped."""
-        if schema.classes is not None:
-            return schema.encode_labels(y), {}
-        codes, clipped = schema.encode_target(y)
-        return codes, {"y": clipped} if clipped else {}
 
     def _codes(self, X) -> np.ndarray:
         table = frames.columns_of(X)
@@ -382,15 +343,6 @@ class _Seed:
 
     def __repr__(self) -> str:
         return "<seed>"
-
-
-def _columns(table: frames.Columns, y, key):
-    """The labels, which may be named as a column of the table, and the numbers of the records, or None."""
-    if table.names is None and (key is not None or isinstance(y, str)):
-        raise TypeError("y or key names a column of X, so X must be a frame or a table that an engine reads")
-    if isinstance(y, str):
-        [y] = table.pick([y])
-    return y, None if key is None else keyed.identify(table.pick([key])[0])
 
 
 class PrivateForest(PrivateEstimator):

@@ -70,7 +70,7 @@ class CutPool:
         return len(self._size)
 
     def draw(self, chance: Chance, features) -> np.ndarray:
-        """One of the splits of each of these features, uniformly: uint64, shape (n, 4), see :class:`Forest`."""
+        """One of the splits of each of these features, uniformly, as masks of a forest: uint64, shape (n, 4)."""
         place, size = self._start[features], self._size[features]
         for high in np.unique(size[size > 1]):
             rows = np.flatnonzero(size == high)

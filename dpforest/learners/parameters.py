@@ -14,7 +14,7 @@ import inspect
 import math
 import reprlib
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_type_hints
@@ -98,10 +98,11 @@ class Share:
 
 
 class Choice:
-    """One of several names."""
+    """One of several names, given one by one or as what holds them."""
 
-    def __init__(self, *names: str | bool) -> None:
-        self.names = names
+    def __init__(self, *names: str | bool | Iterable[str]) -> None:
+        one_by_one = len(names) != 1 or isinstance(names[0], (str, bool))
+        self.names = tuple(names if one_by_one else names[0])  # type: ignore[arg-type]
 
     @property
     def words(self) -> str:

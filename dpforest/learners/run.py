@@ -153,7 +153,7 @@ class Run:
     def choose_cut(
         self, nodes: Frontier, columns: np.ndarray, epsilon: float | np.ndarray, how: Selection
     ) -> np.ndarray:  # fmt: skip
-        """The cut of each node among its ``columns``, see :class:`~dpforest.learners.cart.Cuts`, or ``STOP``."""
+        """The cut of each node among its ``columns``, see ``dpforest.learners.cart.Cuts``, or ``STOP``."""
         return self._choose("choose_cut", nodes, (columns,), epsilon, how)
 
     def choose_candidate(

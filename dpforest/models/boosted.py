@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from dpforest.arithmetic import softmax
 from dpforest.models.forest import Forest
-from dpforest.models.release import READERS, Predictor, Released, anywhere, check_fits
+from dpforest.models.predictor import Classifying, anywhere
 
-__all__ = ["SCALE", "BoostedClassifier", "BoostedForest", "ReleasedBoosted"]
+__all__ = ["SCALE", "BoostedClassifier", "BoostedForest"]
 
 #: Steps of a vote of 1.
 SCALE = 1 << 20
@@ -61,7 +60,7 @@ class BoostedForest:
         return f"{self.n_trees} boosted trees"
 
 
-class BoostedClassifier(ClassifierMixin, Predictor):
+class BoostedClassifier(Classifying):
     """Classification by ``boosted_``."""
 
     _RELEASED = "boosted"
@@ -101,16 +100,5 @@ class BoostedClassifier(ClassifierMixin, Predictor):
         return self._released().staged_scores(self._codes(X), n_jobs=self._n_threads())
 
 
-class ReleasedBoosted(Released, BoostedClassifier):
-    """A released boosted model: see :class:`~dpforest.models.release.Released`."""
-
-    def _read(self, description) -> None:
-        self.boosted_ = BoostedForest.from_dict(description)
-        check_fits(self.boosted_.forest, self.schema_, self.n_bins_)
-
-
 def _decision(scores: np.ndarray) -> np.ndarray:
     return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
-
-READERS["boosted", True] = ReleasedBoosted

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from dpforest import counting
-from dpforest.models import storage
+from dpforest.models import storage, walk
+from dpforest.models.predictor import Classifying, Regressing, anywhere
+from dpforest.models.structure import Splits
 from dpforest.privacy import claim
 
-__all__ = ["Forest", "cut_masks", "ranges"]
+__all__ = ["Forest", "ForestClassifier", "ForestRegressor", "cut_masks", "ranges"]
+
+_ROWS = 1 << 16  # that are looked at together
 
 
 @claim("thm-post-processing")
@@ -84,7 +87,7 @@ class Forest:
         ``values``, of shape (n_nodes, n_outputs), takes the place of the forest's own.
         """
         values = np.ascontiguousarray(self.values if values is None else values, dtype=float)
-        return counting.sum_values(codes, self, values, n_jobs=n_jobs)
+        return walk.sum_values(codes, self, values, n_jobs=n_jobs)
 
     def shares(self) -> np.ndarray:
         """Shares of the values of each node, shrunk towards the node above: float64, shape (n_nodes, n_classes).
@@ -123,7 +126,7 @@ class Forest:
             }
             shrinkage = description["shrinkage"]
             forest = cls(**columns, shrinkage=shrinkage)
-            counting.Splits.of(forest)  # refuses cycles, and children outside the table
+            Splits.of(forest)  # refuses cycles, and children outside the table
         except (KeyError, TypeError, OverflowError, ValueError) as error:
             raise ValueError(f"not a forest: {error}") from None
         if forest.values.shape[:1] != forest.feature.shape or forest.values.ndim != 2:
@@ -185,6 +188,50 @@ class Forest:
         while (inner := nodes[self.feature[nodes] >= 0]).size:
             nodes = ranges(self.first_child[inner], self.arity[inner])
             yield np.repeat(inner, self.arity[inner]), nodes
+
+
+class ForestClassifier(Classifying):
+    """Classification by ``forest_``, whose leaves hold one vote or noisy class counts."""
+
+    @anywhere
+    def predict_proba(self, X) -> np.ndarray:
+        """Class probabilities, shape (n_rows, n_classes), in the order of ``classes_``.
+
+        The share of each class in the leaf values summed over the trees, negative sums taken as zero: shares of
+        votes where leaves are labels, of noisy counts where they are counts.  Uniform where nothing is positive.  In a
+        forest with shrinkage, the mean over the trees of :meth:`dpforest.models.forest.Forest.shares`.
+        """
+        values = np.maximum(self._leaf_sums(X), 0)
+        total = values.sum(axis=1, keepdims=True)
+        return np.where(total > 0, values / np.where(total > 0, total, 1), 1 / values.shape[1])
+
+    @anywhere
+    def predict(self, X) -> np.ndarray:
+        """The class with the largest summed leaf value; the first of ``classes_`` in a tie."""
+        sums = self._leaf_sums(X)
+        # argmax copies what it is given: some rows at a time
+        parts = [sums[first : first + _ROWS].argmax(axis=1) for first in range(0, max(len(sums), 1), _ROWS)]
+        return self.classes_[np.concatenate(parts)]
+
+    def _leaf_sums(self, X) -> np.ndarray:
+        forest = self._released()
+        values = forest.shares() if forest.shrinkage else forest.values
+        return forest.sum_leaves(self._codes(X), values=values, n_jobs=self._n_threads())
+
+
+class ForestRegressor(Regressing):
+    """Regression by ``forest_``, whose leaves hold two noisy masses: above the lower bound, and below the upper."""
+
+    @anywhere
+    def predict(self, X) -> np.ndarray:
+        """The mean over the trees of the leaf means, float64, shape (n_rows,), within the declared target range.
+
+        A leaf's mean is the share of its first mass, shrunk towards the nodes above it:
+        :meth:`dpforest.models.forest.Forest.shares`.
+        """
+        forest = self._released()
+        shares = forest.sum_leaves(self._codes(X), values=forest.shares()[:, :1], n_jobs=self._n_threads())
+        return self.schema_.decode_target(np.clip(shares[:, 0] / forest.n_trees, 0, 1))
 
 
 _DTYPES: dict[str, type] = {

@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
 
 from dpforest.arithmetic import matmul, sigmoid, spectral
 from dpforest.design import CODINGS, Design, Weights
 from dpforest.models import storage
-from dpforest.models.release import READERS, Predictor, Released, anywhere
+from dpforest.models.predictor import Classifying, Predictor, Regressing, anywhere
 from dpforest.privacy import claim
 
 __all__ = [
-    "LINKS", "REPAIRS", "LinearClassifier", "LinearModel", "LinearRegressor", "ReleasedLinearClassifier",
-    "ReleasedLinearRegressor", "default_ridge", "noise_sd", "objective_terms", "solve", "solve_centred",
+    "LINKS", "REPAIRS", "LinearClassifier", "LinearModel", "LinearPredictor", "LinearRegressor", "default_ridge",
+    "noise_sd", "objective_terms", "solve", "solve_centred",
 ]  # fmt: skip
 
 #: What the score is: the target itself on the scale of [-1, 1], or the logarithm of the odds.
@@ -91,7 +90,11 @@ class LinearModel:
         return f"{len(self.intercept)} x {self.coefficients.shape[1]} coefficients"
 
 
-class _Linear(Predictor):
+class LinearPredictor(Predictor):
+    """What predicts by ``linear_``."""
+
+    linear_: LinearModel
+
     _RELEASED = "linear"
 
     def _design(self) -> Design:
@@ -101,7 +104,7 @@ class _Linear(Predictor):
         return self._released().scores(self._codes(X), self._design())
 
 
-class LinearRegressor(RegressorMixin, _Linear):
+class LinearRegressor(Regressing, LinearPredictor):
     """Regression by ``linear_``, whose score is the target on the scale where its declared range is [-1, 1]."""
 
     @anywhere
@@ -111,7 +114,7 @@ class LinearRegressor(RegressorMixin, _Linear):
         return self.schema_.decode_target(np.clip(share, 0, 1) if self.linear_.clip else share)
 
 
-class LinearClassifier(ClassifierMixin, _Linear):
+class LinearClassifier(Classifying, LinearPredictor):
     """Classification by ``linear_``, whose scores are logarithms of odds: one against the rest."""
 
     @anywhere
@@ -131,25 +134,6 @@ class LinearClassifier(ClassifierMixin, _Linear):
         scores = self._scores(X)
         best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
         return self.classes_[best]
-
-
-class _ReleasedLinear(Released, _Linear):
-    def _read(self, description) -> None:
-        self.linear_ = LinearModel.from_dict(description)
-        design, classes = self._design(), self.schema_.n_classes
-        if self.linear_.coefficients.shape != (classes if classes > 2 else 1, design.n_features):
-            raise ValueError("not a released linear model: its coefficients and its schema disagree")
-
-
-class ReleasedLinearRegressor(_ReleasedLinear, LinearRegressor):
-    """A released linear model of a target: see :class:`~dpforest.models.release.Released`."""
-
-
-class ReleasedLinearClassifier(_ReleasedLinear, LinearClassifier):
-    """A released linear model of classes: see :class:`~dpforest.models.release.Released`."""
-
-
-READERS.update({("linear", False): ReleasedLinearRegressor, ("linear", True): ReleasedLinearClassifier})
 
 
 @claim("thm-public-ridge")

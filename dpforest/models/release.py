@@ -1,4 +1,4 @@
-"""The released model: what every fitted forest does, and its form in JSON.
+"""The released model: its form in JSON, and what reads it back.
 
 The file is one JSON object (RFC 8259, UTF-8) with exactly these members:
 
@@ -28,196 +28,27 @@ where a whole number is due.  The file holds no record, no exact count and no se
 
 from __future__ import annotations
 
-import copy
-import json
 import math
 import reprlib
 from collections.abc import Mapping
-from functools import wraps
 from typing import Any
 
-import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.exceptions import NotFittedError
-
-from dpforest.engines import is_elsewhere, table_of
 from dpforest.models import storage
-from dpforest.models.forest import Forest
-from dpforest.privacy import ASSUMPTIONS, NOT_COVERED, RELATIONS, SECURE, SOURCES, UNIT, UNKNOWN, Guarantee, Leak
+from dpforest.models.boosted import BoostedClassifier, BoostedForest
+from dpforest.models.forest import Forest, ForestClassifier, ForestRegressor
+from dpforest.models.linear import LinearClassifier, LinearModel, LinearPredictor, LinearRegressor
+from dpforest.models.predictor import FORMAT, Predictor
+from dpforest.privacy import ASSUMPTIONS, RELATIONS, SOURCES, UNIT, UNKNOWN, Guarantee, Leak
 from dpforest.schema import Schema
 
 __all__ = [
-    "MAX_DEPTH", "READERS", "Answer", "ForestClassifier", "ForestRegressor", "Predictor", "Released", "ReleasedForest",
-    "ReleasedForestRegressor", "anywhere", "load", "released",
+    "MAX_DEPTH", "Released", "ReleasedBoosted", "ReleasedForest", "ReleasedForestRegressor",
+    "ReleasedLinearClassifier", "ReleasedLinearRegressor", "load", "released",
 ]  # fmt: skip
 
-FORMAT = 2  # of the JSON
 MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for, and that a file may hold
 MAX_COLUMNS = 100_000  # of a table that a file speaks of
 _LONGEST = 200  # characters of a name in a file
-_ROWS = 1 << 16  # that are looked at together
-
-
-class Answer:
-    """What a released model answers to the rows of a frame, as a function that can travel to the rows.
-
-    Parameters
-    ----------
-    model : Released
-    name : str
-        The method that answers.
-    """
-
-    def __init__(self, model: Released, name: str):
-        self._model, self._name = model, name
-
-    def __call__(self, frame) -> np.ndarray:
-        return getattr(self._model, self._name)(frame)
-
-
-def anywhere(method):
-    """Let a method that answers row by row do so where the rows lie, if an engine reads them."""
-
-    @wraps(method)
-    def answer(self, X):
-        if not is_elsewhere(X):
-            return method(self, X)
-        model, name = released(self._describe()), method.__name__
-        return table_of(X).rows(Answer(model, name), model.schema_.columns, name)
-
-    return answer
-
-
-class Predictor(BaseEstimator):
-    """What a released model says of itself, from ``schema_``, ``n_bins_`` and ``guarantee_``, whoever provides them."""
-
-    #: What is released: the key of the model in the JSON, and with an underscore the attribute that holds it.
-    _RELEASED = "forest"
-    n_jobs: int | None = None
-
-    def to_dict(self, *, seeded: bool = False) -> dict:
-        """The released model as lists and numbers, ready for JSON: no record, no exact count, no seed.
-
-        Parameters
-        ----------
-        seeded : bool
-            Whether a model may be written whose noise did not come from the operating system: for research, not for
-            release.  What is written says so, and so does every copy of it.
-
-        Returns
-        -------
-        dict
-            The members are those of the file, see :mod:`dpforest.models.release`.
-
-        Raises
-        ------
-        ValueError
-            The fit drew from a seed, or it is not known from what, and ``seeded`` was not asked for.
-        """
-        self._released()
-        if self.guarantee_.source != SECURE and not seeded:
-            origin = "it is not known where its noise came from" if self.guarantee_.source == UNKNOWN else (
-                "its noise came from a seed (source='seeded'), and whoever has or finds the seed can subtract it"
-            )  # fmt: skip
-            raise ValueError(
-                f"this {self._name()} is not for release: {origin}. Fit with source='secure', or ask with seeded=True "
-                "for what says of itself that it is for research"
-            )
-        return self._describe()
-
-    def save(self, path, *, seeded: bool = False) -> None:
-        """Write :meth:`to_dict` as a JSON file, whole or not at all; :func:`~dpforest.models.release.load` reads it.
-
-        ``seeded`` and the errors are those of :meth:`to_dict`; a disk that cannot be written raises OSError.
-        """
-        storage.write(path, json.dumps(self.to_dict(seeded=seeded), allow_nan=False))
-
-    def _describe(self) -> dict:
-        promise = self.guarantee_
-        return {
-            "format": FORMAT,
-            "estimator": self._name(),
-            "n_bins": int(self.n_bins_),
-            "schema": self.schema_.to_dict(),
-            self._RELEASED: self._released().to_dict(),
-            "guarantee": {
-                "epsilon": _finite(promise.epsilon), "relation": promise.relation, "claimed": _finite(promise.claimed),
-                "leaks": [{"what": leak.what, "where": leak.where} for leak in promise.leaks],
-                "variant": promise.variant, "source": promise.source, "version": promise.version,
-                "rests_on": list(promise.rests_on), "unit": UNIT, "not_covered": list(NOT_COVERED),
-            },
-        }  # fmt: skip
-
-    def __deepcopy__(self, memo):
-        # a copy within the process is the same in all respects; __getstate__ is for what leaves it
-        twin = self.__copy__()
-        memo[id(self)] = twin
-        twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        return twin
-
-    def __copy__(self):
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
-
-    def _name(self) -> str:
-        return type(self).__name__
-
-    def _n_threads(self) -> int:
-        return 1 if self.n_jobs is None else self.n_jobs  # the counting kernels check it
-
-    def _released(self) -> Any:
-        if not hasattr(self, f"{self._RELEASED}_"):
-            raise NotFittedError(f"this {self._name()} instance is not fitted yet: call fit first")
-        return getattr(self, f"{self._RELEASED}_")
-
-    def _codes(self, X) -> np.ndarray:
-        """Codes of the table on the grid that the model was learned on."""
-        return self.schema_.encode(X, self.n_bins_).codes
-
-
-class ForestClassifier(ClassifierMixin, Predictor):
-    """Classification by ``forest_``, whose leaves hold one vote or noisy class counts."""
-
-    @anywhere
-    def predict_proba(self, X) -> np.ndarray:
-        """Class probabilities, shape (n_rows, n_classes), in the order of ``classes_``.
-
-        The share of each class in the leaf values summed over the trees, negative sums taken as zero: shares of
-        votes where leaves are labels, of noisy counts where they are counts.  Uniform where nothing is positive.  In a
-        forest with shrinkage, the mean over the trees of :meth:`dpforest.models.forest.Forest.shares`.
-        """
-        values = np.maximum(self._leaf_sums(X), 0)
-        total = values.sum(axis=1, keepdims=True)
-        return np.where(total > 0, values / np.where(total > 0, total, 1), 1 / values.shape[1])
-
-    @anywhere
-    def predict(self, X) -> np.ndarray:
-        """The class with the largest summed leaf value; the first of ``classes_`` in a tie."""
-        sums = self._leaf_sums(X)
-        # argmax copies what it is given: some rows at a time
-        parts = [sums[first : first + _ROWS].argmax(axis=1) for first in range(0, max(len(sums), 1), _ROWS)]
-        return self.classes_[np.concatenate(parts)]
-
-    def _leaf_sums(self, X) -> np.ndarray:
-        forest = self._released()
-        values = forest.shares() if forest.shrinkage else forest.values
-        return forest.sum_leaves(self._codes(X), values=values, n_jobs=self._n_threads())
-
-
-class ForestRegressor(RegressorMixin, Predictor):
-    """Regression by ``forest_``, whose leaves hold two noisy masses: above the lower bound, and below the upper."""
-
-    @anywhere
-    def predict(self, X) -> np.ndarray:
-        """The mean over the trees of the leaf means, float64, shape (n_rows,), within the declared target range.
-
-        A leaf's mean is the share of its first mass, shrunk towards the nodes above it:
-        :meth:`dpforest.models.forest.Forest.shares`.
-        """
-        forest = self._released()
-        shares = forest.sum_leaves(self._codes(X), values=forest.shares()[:, :1], n_jobs=self._n_threads())
-        return self.schema_.decode_target(np.clip(shares[:, 0] / forest.n_trees, 0, 1))
 
 
 class Released(Predictor):
@@ -248,7 +79,7 @@ class Released(Predictor):
             self._read(_member(description, self._RELEASED, dict))
         except (KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"not a released model: {error!r}") from None
-        if is_classifier(self) == (self.schema_.classes is None):
+        if (self.schema_.classes is None) == self._CLASSIFIES:
             raise ValueError("not a released model of this kind: its schema declares another kind of answer")
         if self.schema_.classes is not None:
             self.classes_ = self.schema_.classes
@@ -257,7 +88,11 @@ class Released(Predictor):
         """Read the model itself into its attribute; raise ValueError if it cannot predict what the schema allows."""
         raise NotImplementedError
 
-    def __repr__(self, N_CHAR_MAX=700) -> str:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """What :func:`sklearn.base.clone` makes another one of: the description."""
+        return {"description": self.description}
+
+    def __repr__(self) -> str:
         return f"<released {self._name()}: {self._released()}, {self.guarantee_!r}>"
 
     def _name(self) -> str:
@@ -278,6 +113,40 @@ class ReleasedForestRegressor(_ReleasedTrees, ForestRegressor):
     """A released forest of a regressor: see :class:`Released`."""
 
 
+class ReleasedBoosted(Released, BoostedClassifier):
+    """A released boosted model: see :class:`Released`."""
+
+    def _read(self, description) -> None:
+        self.boosted_ = BoostedForest.from_dict(description)
+        check_fits(self.boosted_.forest, self.schema_, self.n_bins_)
+
+
+class _ReleasedLinear(Released, LinearPredictor):
+    def _read(self, description) -> None:
+        self.linear_ = LinearModel.from_dict(description)
+        design, classes = self._design(), self.schema_.n_classes
+        if self.linear_.coefficients.shape != (classes if classes > 2 else 1, design.n_features):
+            raise ValueError("not a released linear model: its coefficients and its schema disagree")
+
+
+class ReleasedLinearRegressor(_ReleasedLinear, LinearRegressor):
+    """A released linear model of a target: see :class:`Released`."""
+
+
+class ReleasedLinearClassifier(_ReleasedLinear, LinearClassifier):
+    """A released linear model of classes: see :class:`Released`."""
+
+
+#: Who reads a released model, by its key in the JSON and whether it classifies.
+READERS: dict[tuple[str, bool], type[Released]] = {
+    ("forest", True): ReleasedForest,
+    ("forest", False): ReleasedForestRegressor,
+    ("boosted", True): ReleasedBoosted,
+    ("linear", True): ReleasedLinearClassifier,
+    ("linear", False): ReleasedLinearRegressor,
+}
+
+
 def check_fits(forest: Forest, schema: Schema, n_bins: int) -> None:
     """Raise ValueError unless every table that the schema allows can be predicted, in reasonable time."""
     if forest.is_deeper(MAX_DEPTH):
@@ -289,13 +158,6 @@ def check_fits(forest: Forest, schema: Schema, n_bins: int) -> None:
     wide = forest.multiway & (forest.feature >= 0)
     if (forest.arity[wide] < schema.cardinalities(n_bins)[forest.feature[wide]]).any():
         raise ValueError("not a released forest: a node has fewer children than its feature has codes")
-
-
-#: Who reads a released model, by its key in the JSON and whether it classifies; ``linear`` adds its own.
-READERS: dict[tuple[str, bool], type[Released]] = {
-    ("forest", True): ReleasedForest,
-    ("forest", False): ReleasedForestRegressor,
-}
 
 
 def load(path) -> Released:
@@ -403,7 +265,3 @@ def _one_of(known, what: str, value: str) -> str:
     if value not in known:
         raise ValueError(f"not a released model: {what} is {reprlib.repr(value)}, and not one of {sorted(known)}")
     return value
-
-
-def _finite(value):
-    return None if value is None or math.isinf(value) else float(value)

@@ -72,13 +72,13 @@ class EDPRFClassifier(PrivateForestClassifier):
         """``"published"`` is the paper to the letter: equal-size subsets, the purity test, exponents
         ``epsilon / (2 sensitivity)``, formulas (9) and (10), label leaves.  It warns, for its proof fails.""",
     ] = "proved"
-    selection: Annotated[str, Choice(*SELECTIONS), Letter(), "Mechanism of splits and labels."] = "permute-and-flip"
+    selection: Annotated[str, Choice(SELECTIONS), Letter(), "Mechanism of splits and labels."] = "permute-and-flip"
     criterion: Annotated[
-        str, Choice(*scores.CLASSIFICATION), Letter("normalised-gini"),  # the two readings of the paper's score
+        str, Choice(scores.CLASSIFICATION), Letter("normalised-gini"),  # the two readings of the paper's score
         "Split utility; information gain needs ``n_max``.",
     ] = "gini"  # fmt: skip
     budget: Annotated[
-        str, Choice(*PLANS), Letter(),
+        str, Choice(PLANS), Letter(),
         """``"uniform"``: equal shares per level.  ``"harmonic"``: formula (9).  ``"aligned"``: (9), and a leaf also
         gets what the levels below it leave unspent, formula (10).  ``"aligned-uniform"``: equal shares, aligned.""",
     ] = "aligned"  # fmt: skip

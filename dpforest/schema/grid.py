@@ -6,65 +6,32 @@ Every function looks at one column, and at each of its values alone.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
+from types import ModuleType
 
 import numpy as np
-from numba import njit
 
 __all__ = ["bin_column", "edges", "look_up", "open_edges"]
 
 _WHOLE = 1 << 24  # up to here, single precision holds every whole number
 _SPAN = 1 << 12  # entries of a table of positions
-_PART = 1 << 12  # rows between two loops of a kernel
 _UNDECIDED = 255  # no column has so many codes
 
 
-@njit(cache=True, nogil=True)
-def bin_column(values, edges, high, absent, out):
+def bin_column(values, edges, high, absent, out) -> tuple[int, int]:
     """Write how many inner edges each value has reached, ``absent`` for NaN; count the values clipped and missing.
 
     ``edges`` are doubles and end in infinity, for the last bin has no inner edge above it; a value in single
-    precision is compared as the double that it is, so that the type of a column changes no code. A guess by
-    division comes first. Rounding may not move a value across an edge: where the guess is so near to an edge that
-    it might, the comparisons with the edges have the last word. For the guess never falls as values rise, so a
-    guess farther from each whole number than any edge's own guess is from the edge's number is on the right side of
-    all edges.
+    precision is compared as the double that it is, so that the type of a column changes no code.
     """
-    low, last = edges[0], len(edges) - 2
-    width = high - low
-    scale = (last + 1) / width
-    near = abs(width * scale - (last + 1))
-    for k in range(last + 1):
-        near = max(near, abs((edges[k] - low) * scale - k))
-    far, undecided = 1 - near, np.int32(0)
-    for i in range(len(values)):  # without branches, so that it is turned into vector instructions
-        value = np.float64(values[i])
-        inside = (value >= low) & (value <= high)
-        guess = ((value if inside else low) - low) * scale
-        code = np.int32(guess)
-        rest = guess - np.float64(code)
-        sure = inside & (rest > near) & (rest < far)
-        undecided += np.int32(not sure)
-        out[i] = np.uint8(code) if sure else np.uint8(_UNDECIDED)
-    clipped = missing = 0
-    for i in range(len(values) if undecided else 0):
-        if out[i] != _UNDECIDED:
-            continue
-        value = np.float64(values[i])
-        if (value >= low) & (value <= high):
-            at = min(int((value - low) * scale), last)
-            while value < edges[at]:
-                at -= 1
-            while value >= edges[at + 1]:
-                at += 1
-            out[i] = at
-        elif value != value:
-            out[i] = absent
-            missing += 1
-        else:
-            out[i] = 0 if value < low else last
-            clipped += 1
-    return clipped, missing
+    if (compiled := _compiled()) is not None:
+        return compiled.bin_column(values, edges, high, absent, out)
+    values, low = np.asarray(values, dtype=float), edges[0]
+    missing = np.isnan(values)
+    clipped = (values < low) | (values > high)
+    out[:] = np.searchsorted(edges[1:], np.clip(values, low, high), side="right")
+    out[missing] = absent
+    return int(clipped.sum()), int(missing.sum())
 
 
 @lru_cache(maxsize=4096)
@@ -128,23 +95,24 @@ def _table(known) -> tuple[int, np.ndarray] | None:
     return low, np.array([*places, _UNDECIDED], dtype=np.uint8)
 
 
-@njit(cache=True, nogil=True)
-def _look_up(values, low, high, table, absent, other, out):
-    places, start, nowhere = np.empty(_PART, np.int16), np.int32(low), np.int16(len(table) - 1)
-    unknown = missing = 0
-    for begin in range(0, len(values), _PART):
-        part, codes = values[begin : begin + _PART], out[begin : begin + _PART]
-        for i in range(len(part)):  # without branches, so that it is turned into vector instructions
-            value = part[i]
-            inside = (value >= low) & (value <= high)
-            place = np.int32(value if inside else low)
-            places[i] = np.int16(place - start) if inside & (values.dtype.type(place) == value) else nowhere
-        for i in range(len(part)):
-            code = table[places[i]]
-            if code == _UNDECIDED:
-                nan = part[i] != part[i]
-                missing += nan
-                unknown += not nan
-                code = np.uint8(absent if nan else other)
-            codes[i] = code
-    return unknown, missing
+def _look_up(values, low, high, table, absent, other, out) -> tuple[int, int]:
+    if (compiled := _compiled()) is not None:
+        return compiled.look_up(values, low, high, table, absent, other, out)
+    inside = (values >= low) & (values <= high)
+    place = np.where(inside, values, low).astype(np.int32)
+    there = inside & (place.astype(values.dtype) == values)
+    codes = table[np.where(there, place - np.int32(low), len(table) - 1)]
+    unknown = codes == _UNDECIDED
+    missing = unknown & (values != values)
+    out[:] = np.where(missing, absent, np.where(unknown, other, codes))
+    return int((unknown & ~missing).sum()), int(missing.sum())
+
+
+@cache
+def _compiled() -> ModuleType | None:
+    """The same two functions, compiled; None where Numba cannot be imported."""
+    try:
+        from dpforest.schema import compiled
+    except ImportError:
+        return None
+    return compiled

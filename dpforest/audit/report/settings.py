@@ -17,6 +17,7 @@ from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegre
 __all__ = ["LEARNERS"]
 
 _EVERY: tuple[type[PrivateEstimator], ...] = (
+    # learners: written by make lists
     EDPRFClassifier,
     RandomTreesClassifier,
     RandomTreesRegressor,
@@ -30,6 +31,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     FunctionalMechanismRegressor,
     FunctionalMechanismClassifier,
     DiffLRRegressor,
+    # end of learners
 )
 
 #: The estimators; what each tells its auditor stands in its ``AUDIT``.

@@ -1,13 +1,12 @@
-"""The public shape of the trees, as the kernels read it, and the order in which the bit engine visits their nodes."""
+"""The public shape of the trees, as a walk down them reads it, and what every walk demands of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from dpforest.counting.compiled import kernel
+__all__ = ["Splits", "check_below", "check_codes", "frozen", "kind"]
 
 _DTYPES = {
     "feature": np.int32,
@@ -29,7 +28,7 @@ def frozen(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def kind(thing) -> str:
+def kind(thing: object) -> str:
     """What an argument is instead of the array it should be."""
     return f"an array of {thing.dtype}" if isinstance(thing, np.ndarray) else type(thing).__name__
 
@@ -64,7 +63,7 @@ class Splits:
     mask: np.ndarray
     roots: np.ndarray
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, dtype in _DTYPES.items():
             array = getattr(self, name)
             if not isinstance(array, np.ndarray) or array.dtype != dtype:
@@ -101,22 +100,6 @@ class Splits:
         if (parents != 1).any():
             raise ValueError("every node must be a root or the child of exactly one node")
 
-    def visit(self, slots: np.ndarray) -> Visit:
-        """Depth-first order of the nodes with a slot (not -1) and their ancestors.
-
-        Children come after their parent in the table, so one backward sweep gives the sizes and one forward sweep
-        the places.
-        """
-        size, place = np.zeros(self.n_nodes, np.int32), np.full(self.n_nodes, -1, np.int32)
-        _measure(self.feature, self.first_child, self.arity, frozen(slots), size)
-        start = np.concatenate([[0], np.cumsum(size[self.roots])]).astype(np.int32)
-        roots = np.flatnonzero(size[self.roots])
-        place[self.roots[roots]] = start[roots]
-        node, depth, parent, after = np.zeros((4, start[-1]), np.int32)
-        parent[start[roots]] = -1
-        _arrange(self.feature, self.first_child, self.arity, size, place, node, depth, parent, after)
-        return Visit(node, depth, parent, after, start)
-
     def check_codes(self, codes: np.ndarray) -> None:
         """Raise ValueError where a record has no child to go to; one pass over the columns that need it."""
         top = int(self.feature.max(initial=-1))
@@ -128,50 +111,18 @@ class Splits:
         check_below(codes, room, "children in its smallest multiway node")
 
 
+def check_codes(codes: np.ndarray) -> np.ndarray:
+    """The table of codes, read-only."""
+    if not isinstance(codes, np.ndarray) or codes.dtype != np.uint8:
+        raise TypeError(f"codes must be an array of uint8, not {kind(codes)}")
+    if codes.ndim != 2 or not codes.flags.c_contiguous:
+        raise ValueError("codes must be C-contiguous, one row per feature: np.ascontiguousarray(table.T)")
+    return frozen(codes)
+
+
 def check_below(codes: np.ndarray, room: np.ndarray, what: str) -> None:
     """Raise ValueError where a column holds a code that is not below its ``room``; a column with 256 is not read."""
     for feature in np.flatnonzero(room < 256):
         top = int(codes[feature].max(initial=0)) if codes.shape[1] else -1
         if top >= room[feature]:
             raise ValueError(f"feature {feature} has code {top}, but only {room[feature]} {what}")
-
-
-class Visit(NamedTuple):
-    """The wanted nodes, and those above them, in depth-first order, tree by tree; one entry per node."""
-
-    node: np.ndarray
-    depth: np.ndarray
-    parent: np.ndarray  # index of the parent in this order, -1 for a root
-    after: np.ndarray  # where to go on when no row reaches the node
-    start: np.ndarray  # shape (n_trees + 1,): the entries of tree t are start[t], ..., start[t + 1] - 1
-
-
-@kernel
-def _measure(feature, first_child, arity, slots, size):
-    """Entries in the subtree of each node; 0 where nothing in it is wanted."""
-    for node in range(feature.size - 1, -1, -1):
-        below = 0
-        if feature[node] >= 0:
-            for child in range(first_child[node], first_child[node] + arity[node]):
-                below += size[child]
-        if below > 0 or slots[node] >= 0:
-            size[node] = below + 1
-
-
-@kernel
-def _arrange(feature, first_child, arity, size, place, node_at, depth, parent, after):
-    """Put each node in its place; ``place`` holds those of the roots, and -1."""
-    for node in range(feature.size):
-        here = place[node]
-        if here < 0:
-            continue
-        node_at[here] = node
-        after[here] = here + size[node]
-        if feature[node] >= 0:
-            there = here + 1
-            for child in range(first_child[node], first_child[node] + arity[node]):
-                if size[child] > 0:
-                    place[child] = there
-                    depth[there] = depth[here] + 1
-                    parent[there] = here
-                    there += size[child]

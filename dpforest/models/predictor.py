@@ -1,0 +1,201 @@
+"""What every predictor does, fitted or read back from a file: it describes itself, and finds the rows it answers to.
+
+NumPy is enough: scikit-learn is imported where it is scikit-learn that asks.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpforest.models import hooks, storage
+from dpforest.models.elsewhere import is_elsewhere
+from dpforest.privacy import NOT_COVERED, SECURE, UNIT, UNKNOWN, Guarantee
+from dpforest.schema import Schema
+
+if TYPE_CHECKING:
+    from dpforest.models.release import Released
+
+__all__ = ["FORMAT", "Answer", "Classifying", "Predictor", "Regressing", "anywhere"]
+
+FORMAT = 2  # of the JSON
+
+
+class Answer:
+    """What a released model answers to the rows of a frame, as a function that can travel to the rows.
+
+    Parameters
+    ----------
+    model : Released
+    name : str
+        The method that answers.
+    """
+
+    def __init__(self, model: Released, name: str):
+        self._model, self._name = model, name
+
+    def __call__(self, frame) -> np.ndarray:
+        return getattr(self._model, self._name)(frame)
+
+
+def anywhere(method):
+    """Let a method that answers row by row do so where the rows lie, if an engine reads them."""
+
+    @wraps(method)
+    def answer(self, X):
+        if not is_elsewhere(X):
+            return method(self, X)
+        from dpforest.models.release import released
+
+        model, name = released(self._describe()), method.__name__
+        return hooks.borrow("table_of")(X).rows(Answer(model, name), model.schema_.columns, name)
+
+    return answer
+
+
+class Predictor:
+    """What a released model says of itself, from ``schema_``, ``n_bins_`` and ``guarantee_``, whoever provides them."""
+
+    #: What is released: the key of the model in the JSON, and with an underscore the attribute that holds it.
+    _RELEASED = "forest"
+    #: Whether classes are predicted, or a number.
+    _CLASSIFIES: bool
+    schema_: Schema
+    n_bins_: int
+    classes_: Any
+    guarantee_: Guarantee
+    n_jobs: int | None = None
+
+    def to_dict(self, *, seeded: bool = False) -> dict:
+        """The released model as lists and numbers, ready for JSON: no record, no exact count, no seed.
+
+        Parameters
+        ----------
+        seeded : bool
+            Whether a model may be written whose noise did not come from the operating system: for research, not for
+            release.  What is written says so, and so does every copy of it.
+
+        Returns
+        -------
+        dict
+            The members are those of the file, see :mod:`dpforest.models.release`.
+
+        Raises
+        ------
+        ValueError
+            The fit drew from a seed, or it is not known from what, and ``seeded`` was not asked for.
+        """
+        self._released()
+        if self.guarantee_.source != SECURE and not seeded:
+            origin = "it is not known where its noise came from" if self.guarantee_.source == UNKNOWN else (
+                "its noise came from a seed (source='seeded'), and whoever has or finds the seed can subtract it"
+            )  # fmt: skip
+            raise ValueError(
+                f"this {self._name()} is not for release: {origin}. Fit with source='secure', or ask with seeded=True "
+                "for what says of itself that it is for research"
+            )
+        return self._describe()
+
+    def save(self, path, *, seeded: bool = False) -> None:
+        """Write :meth:`to_dict` as a JSON file, whole or not at all; :func:`~dpforest.models.release.load` reads it.
+
+        ``seeded`` and the errors are those of :meth:`to_dict`; a disk that cannot be written raises OSError.
+        """
+        storage.write(path, json.dumps(self.to_dict(seeded=seeded), allow_nan=False))
+
+    def _describe(self) -> dict:
+        promise = self.guarantee_
+        return {
+            "format": FORMAT,
+            "estimator": self._name(),
+            "n_bins": int(self.n_bins_),
+            "schema": self.schema_.to_dict(),
+            self._RELEASED: self._released().to_dict(),
+            "guarantee": {
+                "epsilon": _finite(promise.epsilon), "relation": promise.relation, "claimed": _finite(promise.claimed),
+                "leaks": [{"what": leak.what, "where": leak.where} for leak in promise.leaks],
+                "variant": promise.variant, "source": promise.source, "version": promise.version,
+                "rests_on": list(promise.rests_on), "unit": UNIT, "not_covered": list(NOT_COVERED),
+            },
+        }  # fmt: skip
+
+    def __deepcopy__(self, memo):
+        # a copy within the process is the same in all respects; __getstate__ is for what leaves it
+        twin = self.__copy__()
+        memo[id(self)] = twin
+        twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return twin
+
+    def __copy__(self):
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _n_threads(self) -> int:
+        return 1 if self.n_jobs is None else self.n_jobs  # the counting kernels check it
+
+    def _released(self) -> Any:
+        if not hasattr(self, f"{self._RELEASED}_"):  # of a learner, which is scikit-learn's
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError(f"this {self._name()} instance is not fitted yet: call fit first")
+        return getattr(self, f"{self._RELEASED}_")
+
+    def _codes(self, X) -> np.ndarray:
+        """Codes of the table on the grid that the model was learned on."""
+        return self.schema_.encode(X, self.n_bins_).codes
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.base import BaseEstimator
+
+        return BaseEstimator.__sklearn_tags__(self)
+
+
+class Classifying(Predictor):
+    """What scikit-learn asks of a classifier; it is imported when it asks."""
+
+    _CLASSIFIES = True
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy of :meth:`predict`, see :meth:`sklearn.base.ClassifierMixin.score`."""
+        from sklearn.base import ClassifierMixin
+
+        return ClassifierMixin.score(self, X, y, sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.classifier_tags, tags.target_tags.required = "classifier", ClassifierTags(), True
+        return tags
+
+
+class Regressing(Predictor):
+    """What scikit-learn asks of a regressor; it is imported when it asks."""
+
+    _CLASSIFIES = False
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The coefficient of determination of :meth:`predict`, see :meth:`sklearn.base.RegressorMixin.score`."""
+        from sklearn.base import RegressorMixin
+
+        return RegressorMixin.score(self, X, y, sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import RegressorTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.regressor_tags, tags.target_tags.required = "regressor", RegressorTags(), True
+        return tags
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or math.isinf(value) else float(value)

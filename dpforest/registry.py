@@ -1,0 +1,36 @@
+"""The registry: where each public name is defined.  Plain text; nothing is imported."""
+
+#: The learners of each paper, by its key: the one name of its module in ``papers``, chapter, test and notebook.
+#: `make lists` writes what is made from it: imports, the README's table, the API page.
+PAPERS: dict[str, tuple[str, ...]] = {
+    "edprf": ("EDPRFClassifier",),
+    "random_trees": ("RandomTreesClassifier", "RandomTreesRegressor"),
+    "diffpets": ("DiffPETsClassifier", "DiffPETsRegressor"),
+    "diffprf": ("DiffPRFClassifier",),
+    "diffprfs": ("DiffPRFsClassifier",),
+    "dps_adaboost": ("DPsAdaBoostClassifier",),
+    "dp_adaboost": ("DPAdaBoostClassifier",),
+    "pearson_tree": ("PearsonTreeClassifier",),
+    "functional_mechanism": ("FunctionalMechanismRegressor", "FunctionalMechanismClassifier"),
+    "diff_lr": ("DiffLRRegressor",),
+}
+
+#: The module that defines each other public name.
+NAMES: dict[str, str] = {
+    "Guarantee": "privacy",
+    "Ledger": "privacy",
+    "OutOfSchemaWarning": "privacy",
+    "ReleasedForest": "models.release",
+    "Schema": "schema",
+    "UnprovenPrivacyWarning": "privacy",
+    "load": "models.release",
+}
+
+#: Public modules.
+MODULES: tuple[str, ...] = ("budgets", "datasets", "mechanisms", "scores")
+
+#: Modules that are there, too, as soon as the package is.
+ROOMS: tuple[str, ...] = (
+    "arithmetic", "chance", "counting", "curator", "design", "engines", "learners", "models", "papers", "privacy",
+    "schema",
+)  # fmt: skip

@@ -1,0 +1,114 @@
+"""Write the lists that are made from the registry: imports, the README's table of learners, the API page's estimators.
+
+``dpforest/registry.py`` says which papers there are, and the docstrings of their modules and classes say the rest.  A
+list stands between two comments, imports stand in a row; ``python -m tests.lists`` (`make lists`) writes them.  Imports
+are not looked up when the library runs, but written out for those who read its syntax: type checkers, and the keys of
+the renderings of record.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+REGISTRY = Path("dpforest/registry.py")
+#: What an estimator is for, by the end of its name.
+FOR = {"Classifier": "classes", "Regressor": "numbers"}
+
+
+def registered(root: Path = ROOT) -> ast.Dict:
+    """The registry's table as it is written."""
+    for node in ast.parse((root / REGISTRY).read_text()).body:
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "PAPERS":
+            assert isinstance(node.value, ast.Dict)
+            return node.value
+    raise ValueError(f"{REGISTRY} has no table PAPERS: dict[str, tuple[str, ...]]")
+
+
+def papers(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
+    """The registry: the names of each paper's estimators, by its key."""
+    return ast.literal_eval(registered(root))
+
+
+def first_lines(root: Path, key: str) -> tuple[str, dict[str, str]]:
+    """The first sentences of a paper's module, and of each class in it, each on one line."""
+    module = ast.parse((root / "dpforest" / "papers" / f"{key}.py").read_text())
+
+    def first(node: ast.Module | ast.ClassDef) -> str:
+        return " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
+
+    return first(module), {node.name: first(node) for node in module.body if isinstance(node, ast.ClassDef)}
+
+
+def cited(sentence: str) -> str:
+    """A paper's short name and its year, of ``Name: what it is (authors, year)``."""
+    name = re.split(r":| \(", sentence)[0]
+    year = re.search(r"\([^()]*\b(\d{4})\)", sentence)
+    return f"{name}, {year[1]}" if year else name
+
+
+def learners(root: Path = ROOT) -> str:
+    """The README's table."""
+    rows = ["| Learner | For | What it is | From |", "|---|---|---|---|"]
+    for key, names in papers(root).items():
+        about, classes = first_lines(root, key)
+        for name in names:
+            use = next((use for end, use in FOR.items() if name.endswith(end)), "")
+            source = f"[{cited(about)}](dpforest/papers/{key}.py)"
+            rows.append(f"| `{name}` | {use} | {classes[name].rstrip('.')} | {source} |")
+    return "\n".join(rows)
+
+
+def estimators(root: Path = ROOT) -> str:
+    """The API page's list."""
+    named = [f"dpforest.papers.{key}.{name}" for key, names in papers(root).items() for name in names]
+    return "\n".join(["```{eval-rst}", "\n\n".join(f".. autoclass:: {name}" for name in named), "```"])
+
+
+def imports(root: Path = ROOT, indent: str = "") -> str:
+    """An import of each estimator, in the order that `make lint` wants."""
+    return "\n".join(
+        f"{indent}from dpforest.papers.{key} import {', '.join(sorted(names))}"
+        for key, names in sorted(papers(root).items())
+    )
+
+
+def names(root: Path = ROOT) -> str:
+    """Every estimator, in the registry's order."""
+    return "\n".join(f"    {name}," for each in papers(root).values() for name in each)
+
+
+LISTS = {
+    ("README.md", "learners"): learners,
+    ("book/api.md", "estimators"): estimators,
+    ("dpforest/__init__.py", "imports"): partial(imports, indent="    "),
+    ("dpforest/audit/report/settings.py", "imports"): imports,
+    ("dpforest/audit/report/settings.py", "learners"): names,
+}
+
+
+def rewritten(text: str, page: str, name: str, root: Path = ROOT) -> str:
+    """A page's text with what stands between the comments of a list made anew."""
+    comment = "# {}" if page.endswith(".py") else "<!-- {} -->"
+    start, end = comment.format(f"{name}: written by make lists"), comment.format(f"end of {name}")
+    place = rf"(?<={re.escape(start)}\n)[\s\S]*?(?=^ *{re.escape(end)}$)"
+    if name == "imports":
+        start = end = "from dpforest.papers."
+        place = rf"(?:^ *{re.escape(start)}.+\n)+"
+    before_and_after = re.split(place, text, flags=re.M)
+    if len(before_and_after) != 2:
+        raise ValueError(f"{page} needs lines of {start!r} to {end!r}, in one place")
+    return f"{LISTS[page, name](root)}\n".join(before_and_after)
+
+
+def main(root: Path = ROOT) -> None:
+    """Write all lists."""
+    for page, name in LISTS:
+        (root / page).write_text(rewritten((root / page).read_text(), page, name, root))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+"""The house as contributors meet it: what CONTRIBUTING.md, the forms and the workflow name is there; `make paper`."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from hatchling.builders.wheel import WheelBuilder
+from test_floors import FLOORS
+
+import dpforest
+from dpforest.audit.report.settings import LEARNERS
+from dpforest.registry import PAPERS
+from tests import lists, new_paper
+from tests.loop_times import CI, STEPS
+from tests.new_paper import MARK, PaperError
+
+ROOT = Path(__file__).resolve().parents[1]
+GITHUB = ROOT / ".github"
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+TARGETS = set(re.findall(r"^([a-z-]+):(?!=)", (ROOT / "Makefile").read_text(), flags=re.M))
+#: Pages for readers and contributors, which name commands and paths.
+PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", ".github/pull_request_template.md"]
+FORMS = sorted(path.name for path in (GITHUB / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
+
+
+def make_commands(text: str) -> set[str]:
+    """The targets that a text says to make, in code or as a line of a script."""
+    said = re.findall(r"(?:`|\$ |^)make((?: [a-z][a-z-]*)+)", text, flags=re.M)
+    return {target for words in said for target in words.split()}
+
+
+def paths(text: str) -> set[str]:
+    """The files and folders that a text names in code, seen from the top; a name in capitals stands for any."""
+    quoted = re.findall(r"`([\w.{}*-]+(?:/[\w.{}*-]*)+|[\w-]+\.(?:md|yml|yaml|toml|py|txt|cff))`", text)
+    return {path.replace("KEY", "edprf") for path in quoted}
+
+
+# -- pages, forms, workflow ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_that_a_page_names_exist(page):
+    assert make_commands((ROOT / page).read_text()) <= TARGETS
+
+
+def test_the_makefile_says_all_its_targets_are_phony():
+    phony = re.search(r"^\.PHONY: ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text(), flags=re.M)
+    assert phony
+    assert set(phony[1].replace("\\", "").split()) == TARGETS
+
+
+def test_paths_that_the_map_names_exist():
+    named = paths(CONTRIBUTING)
+    assert {path for path in named if not list(ROOT.glob(path))} == set()
+    assert "dpforest/papers/edprf.py" in named
+
+
+def test_a_wrong_command_and_a_wrong_path_are_seen():
+    assert make_commands("`make render record` and\n    $ make tests\n`make paper KEY=x`") == {
+        "render", "record", "tests", "paper",
+    }  # fmt: skip
+    assert paths("`dpforest/nowhere.py`, `tests/test_KEY.py`, `x/y/`, `print(1)`, `house.md`, `a.b`") == {
+        "dpforest/nowhere.py", "tests/test_edprf.py", "x/y/", "house.md",
+    }  # fmt: skip
+
+
+def test_the_picture_of_the_house_has_every_room():
+    picture = CONTRIBUTING.partition("```text\n")[2].partition("```")[0]
+    lines = [re.split(r"\s{2,}", line) for line in picture.splitlines()]
+    drawn = {floor: set(rooms.split()) for floor, rooms, _ in lines}
+    expected = {str(floor): {room for room in FLOORS if FLOORS[room] == floor} for floor in FLOORS.values()}
+    expected["0"] -= {"_version"}  # a number
+    assert drawn == expected
+
+
+def test_the_times_that_are_wanted_are_those_that_are_measured():
+    table = [f"| {said} | {f'{m:g} min' if m >= 1 else f'{60 * m:g} s'} |" for said, *_, m in (*STEPS, CI)]
+    assert "\n".join(table) in CONTRIBUTING
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_issue_forms_ask_for_what_is_needed(form):
+    said = yaml.safe_load((GITHUB / "ISSUE_TEMPLATE" / form).read_text())
+    assert said.keys() >= {"name", "description", "body"}
+    asked = [field for field in said["body"] if field["type"] != "markdown"]
+    assert {field["type"] for field in said["body"]} <= {"markdown", "textarea", "input", "dropdown", "checkboxes"}
+    names = [field["id"] for field in asked]
+    assert len(names) == len(set(names))
+    assert all(field["attributes"]["label"] for field in asked)
+    assert any(field.get("validations", {}).get("required") for field in asked)
+    assert "data" in names
+    attached = " ".join(str(field["attributes"]) for field in asked)
+    assert form == "paper.yml" or ("command" in names and "ledger" in attached)
+
+
+def test_there_is_a_form_for_each_kind():
+    assert FORMS == ["bug.yml", "claim.yml", "paper.yml"]
+    assert yaml.safe_load((GITHUB / "ISSUE_TEMPLATE/config.yml").read_text()).keys() <= {
+        "blank_issues_enabled", "contact_links",
+    }  # fmt: skip
+
+
+def test_the_workflow_runs_the_two_commands_on_every_python_that_is_supported():
+    said = yaml.safe_load((GITHUB / "workflows/ci.yml").read_text())
+    job = said["jobs"]["check"]
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert set().union(*map(make_commands, commands)) <= TARGETS
+    assert {"make book", "make test"} <= set(commands)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    versions = [line.rsplit(" ", 1)[1] for line in project["classifiers"] if re.search(r":: Python :: \d\.\d", line)]
+    assert job["strategy"]["matrix"]["python"] == versions
+    assert project["requires-python"] == f">={versions[0]},<3.{int(versions[-1].split('.')[1]) + 1}"
+    assert all(job in said["jobs"] for one in said["jobs"].values() for job in [one.get("needs", "check")])
+
+
+def test_hooks_call_the_tools_of_the_environment():
+    said = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    assert [repo["repo"] for repo in said["repos"]] == ["local"], "a hook of another repository would be downloaded"
+    lint = (ROOT / "Makefile").read_text().partition("\nlint:")[2].partition("\n\n")[0]
+    for hook in said["repos"][0]["hooks"]:
+        tool = hook["entry"].split()[0]
+        assert tool.startswith(".venv/bin/")
+        assert tool.replace(".venv/bin", "$(BIN)") in lint
+
+
+# -- what is shipped -------------------------------------------------------------------------------------------------
+
+
+def test_the_wheel_is_the_library_with_its_types():
+    files = [file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()]
+    assert "dpforest/py.typed" in files
+    assert {file.split("/")[0] for file in files} == {"dpforest"}
+
+
+# -- lists made from the registry ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("page", "name"), lists.LISTS)
+def test_lists_are_current(page, name):
+    text = (ROOT / page).read_text()
+    assert text == lists.rewritten(text, page, name), "run make lists"
+
+
+def test_a_list_that_is_stale_is_seen_and_one_without_its_comments_refused():
+    page = "dpforest/audit/report/settings.py"
+    stale = "import a\nfrom dpforest.papers.nowhere import No\n\n# learners: written by make lists\n# end of learners\n"
+    fresh = lists.rewritten(lists.rewritten(stale, page, "imports"), page, "learners")
+    assert "import a\nfrom dpforest.papers.diff_lr import DiffLRRegressor\n" in fresh
+    assert "lists\n    EDPRFClassifier,\n" in fresh
+    assert "nowhere" not in fresh
+    with pytest.raises(ValueError, match="needs lines of '<!-- learners"):
+        lists.rewritten("| Learner |\n", "README.md", "learners")
+
+
+def test_the_registry_is_what_the_library_has():
+    assert lists.papers() == PAPERS
+    assert PAPERS.keys() == {path.stem for path in (ROOT / "dpforest/papers").glob("*.py")} - {"__init__"}
+    estimators = {name for names in PAPERS.values() for name in names}
+    assert estimators <= set(dpforest.__all__), "dpforest/__init__.py does not offer it"
+    assert estimators == {kind.__name__ for kind in LEARNERS.values()}, "the audit does not know it"
+
+
+def test_a_paper_is_cited_by_its_name_and_year():
+    assert lists.cited("A: what it is (B and C, VLDB 2012): more, 1999.") == "A, 2012"
+    assert lists.cited("The tree of D (patent, filed 2020).") == "The tree of D, 2020"
+    assert lists.cited("A: nobody knows when.") == "A"
+
+
+# -- a new paper -----------------------------------------------------------------------------------------------------
+
+
+def unfinished(root: Path) -> list[str]:
+    """Places of the library, the book, the tests and the notebooks that still say what is to be done there."""
+    found = []
+    for pattern in ("dpforest/**/*.py", "book/*.md", "book/*.bib", "tests/test_*.py", "notebooks/*.ipynb", "README.md"):
+        for path in sorted(root.glob(pattern)):
+            text = path.read_text()
+            if path.suffix == ".ipynb":  # what was written, not what was drawn
+                text = "".join("".join(cell["source"]) + "\n" for cell in json.loads(text)["cells"])
+            for number, line in enumerate(text.splitlines(), 1):
+                if re.search(rf"\b{MARK}\b", line):
+                    found.append(f"{path.relative_to(root)}:{number}")
+    return found
+
+
+def test_nothing_is_left_to_do():
+    assert unfinished(ROOT) == []
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """The files that `make paper` reads and changes."""
+    for name in [lists.REGISTRY, new_paper.TOC, new_paper.BIBLIOGRAPHY]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ["dpforest/papers", "tests", "notebooks"]:
+        (tmp_path / name).mkdir()
+    for name in ["book/tree.md", "tests/test_schema.py", "notebooks/tuning.ipynb"]:
+        (tmp_path / name).write_text('{"cells": []}')
+    return tmp_path
+
+
+def everything(root: Path) -> dict[Path, str]:
+    return {path.relative_to(root): path.read_text() for path in root.rglob("*") if path.is_file()}
+
+
+def test_a_paper_goes_in_and_out_again(clone):
+    before = everything(clone)
+    written = new_paper.add(clone, "of_a_test", "OfATest")
+    assert lists.papers(clone)["of_a_test"] == ("OfATestClassifier",)
+    toc = {part["caption"]: part["chapters"] for part in yaml.safe_load((clone / "_toc.yml").read_text())["parts"]}
+    assert toc["Forests"][-1] == {"file": "book/of_a_test"}
+    assert toc["Evidence"][-1] == {"file": "notebooks/rendered/of_a_test"}
+    assert (clone / "book/references.bib").read_text().count("{of_a_test,") == 1
+    assert everything(clone).keys() - before.keys() == set(written[:4])
+    text = "".join(everything(clone)[path] for path in written[:4])
+    assert not re.search("newpaper|new-paper|NewPaper", text)
+    assert ":label: thm-of-a-test" in text
+    assert set(new_paper.take_out(clone, "of_a_test")) == set(written)
+    assert everything(clone) == before
+
+
+def test_each_of_a_papers_files_is_found_unfinished(clone):
+    before = unfinished(clone)
+    written = new_paper.add(clone, "of_a_test", "OfATest")
+    places = {Path(place.rsplit(":", 1)[0]) for place in unfinished(clone) if place not in before}
+    assert places == {*written[:4], new_paper.BIBLIOGRAPHY}
+
+
+def test_a_paper_that_was_worked_on_stays(clone):
+    new_paper.add(clone, "of_a_test", "OfATest")
+    (clone / "book/of_a_test.md").write_text("# Of a test\n")
+    before = everything(clone)
+    with pytest.raises(PaperError, match=r"book/of_a_test\.md: no longer as"):
+        new_paper.take_out(clone, "of_a_test")
+    with pytest.raises(PaperError, match="there is no paper 'axe'"):
+        new_paper.take_out(clone, "axe")
+    assert everything(clone) == before
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "why"),
+    [
+        ("", "OfATest", "KEY='' names a module"),
+        ("OfATest", "OfATest", "small letters"),
+        ("lumber-jack", "OfATest", "small letters"),
+        ("../jack", "OfATest", "small letters"),
+        ("2020", "OfATest", "small letters"),
+        ("class", "OfATest", "small letters"),
+        ("of_a_test", "", "CLASS='' names the estimator"),
+        ("of_a_test", "lumberjack", "as in CLASS=Lumberjack"),
+        ("of_a_test", "Lumber jack", "as in CLASS=Lumberjack"),
+        ("of_a_test", "Classifier", "says nothing of the paper"),
+        ("of_a_test", "LumberjackRegressor", "start from one, and change its base"),
+        ("edprf", "OfATest", "there is a paper 'edprf', with EDPRFClassifier"),
+        ("of_a_test", "EDPRF", "EDPRFClassifier is of the paper 'edprf'"),
+        ("tree", "OfATest", r"there is already book/tree\.md"),
+        ("schema", "OfATest", r"there is already tests/test_schema\.py"),
+        ("tuning", "OfATest", r"there is already notebooks/tuning\.ipynb"),
+        ("rivals", "OfATest", r"_toc\.yml has a page 'rivals'"),
+        ("dwork2014algorithmic", "OfATest", r"references\.bib has an entry"),
+    ],
+)
+def test_names_that_cannot_be_used_are_refused(clone, capsys, key, name, why):
+    before = everything(clone)
+    with pytest.raises(PaperError, match=why):
+        new_paper.add(clone, key, name)
+    assert new_paper.main([key, name], clone) == 1
+    assert re.search(why, capsys.readouterr().err)
+    assert everything(clone) == before

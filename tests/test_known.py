@@ -20,6 +20,7 @@ from dpforest.chance import Seeded
 from dpforest.curator import STOP, Curator
 from dpforest.curator import known as known_module
 from dpforest.curator.known import Known, Split
+from dpforest.curator.memory import Memory
 from dpforest.learners.growth import Frontier, Growth
 from dpforest.privacy import ADD_REMOVE, Ledger
 
@@ -379,16 +380,17 @@ def test_leaves_of_a_level_cost_no_count():
     ledger = Ledger(ADD_REMOVE)
     read = []
 
-    class Counting(Curator):
-        def _count_nodes(self, splits, nodes):
+    class Counting(Memory):
+        def class_counts(self, splits, nodes):
             read.append("nodes")
-            return super()._count_nodes(splits, nodes)
+            return super().class_counts(splits, nodes)
 
-        def _histograms(self, *asked):
+        def histograms(self, *asked):
             read.append("histograms")
-            return super()._histograms(*asked)
+            return super().histograms(*asked)
 
-    curator = Counting(codes, labels, 2, np.full(4, 3), chance=Seeded(0), ledger=ledger)
+    curator = Curator(codes, labels, 2, np.full(4, 3), chance=Seeded(0), ledger=ledger)
+    curator._records = Counting(codes, labels, 2, np.full(4, 3))
     growth = Growth(2, 4, 2, ledger, "sequential")
     for level in range(3):
         frontier = growth.frontier

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtri
@@ -17,7 +18,7 @@ from dpforest.arithmetic import log
 from dpforest.audit.sampling.bounds import lower_end, upper_end, wilson
 from dpforest.audit.sampling.classifiers import classifiers
 from dpforest.audit.sampling.features import Feature
-from dpforest.audit.sampling.outputs import Batch, canonical
+from dpforest.audit.sampling.outputs import Batch, bits, canonical, shortened
 
 __all__ = ["ANYTHING", "KINDS", "Event", "Proposal", "choose", "likelihood_ratio", "promise", "propose"]
 
@@ -202,31 +203,15 @@ class _Column:
 
 
 def _columns(features: list[Feature]) -> Iterator[_Column]:
-    yield _Column("output", lambda batch: batch.whole, lambda batch, index: _short(batch.item(index)))
+    yield _Column("output", lambda batch: batch.whole, lambda batch, index: shortened(repr(batch.item(index)), 60))
     for feature in features:
         if feature.atoms:
-            yield _Column(
-                feature.name.removeprefix("label "),
-                lambda batch, feature=feature: _patterns(feature(batch)),  # type: ignore[misc]
-                lambda batch, index, feature=feature: _value(feature, batch, index),  # type: ignore[misc]
-            )
+            yield _Column(feature.name.removeprefix("label "), partial(_patterns, feature), feature.words)
 
 
-def _patterns(values: np.ndarray) -> np.ndarray:
+def _patterns(feature: Feature, batch: Batch) -> np.ndarray:
     """Numbers as bit patterns, so that NaN equals NaN."""
-    return np.where(np.isnan(values), np.nan, values).view(np.int64)
-
-
-def _value(feature: Feature, batch: Batch, index: int) -> str:
-    item = batch.item(index)
-    if feature.name.startswith("label output[") and isinstance(item, tuple):
-        return _short(item[int(feature.name[len("label output[") : -1])])
-    return f"{feature(batch)[index]:.9g}"
-
-
-def _short(thing) -> str:
-    text = repr(thing)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return bits(feature(batch)).view(np.int64)
 
 
 class _Table:
@@ -252,7 +237,7 @@ class _Table:
             met = self.keys[b > 0]
             if 0 < len(met) < len(self.keys):
                 # Of the draws that say what was met, none can speak against this event: it is judged on others.
-                x, y = (np.count_nonzero(met[_find(met, side)] != side) for side in (codes if first else codes[::-1]))
+                x, y = (np.count_nonzero(~np.isin(side, met)) for side in (codes if first else codes[::-1]))
                 where = "second" if first else "first"
                 words = f"{self.column.name} is none of the {len(met)} values seen on the {where} data set"
                 bound = float(promise(x, y, cut[0].size, *test))
@@ -269,7 +254,7 @@ class _Table:
 
         def score(batch: Batch) -> np.ndarray:
             codes = self.column.codes(batch)
-            at = _find(keys, codes)
+            at = np.minimum(np.searchsorted(keys, codes), len(keys) - 1)
             return np.where(keys[at] == codes, ratio[at], 0.0)
 
         found, looked = _half_lines(self.column.name, "{}", score, cut, test, True)
@@ -286,20 +271,11 @@ class _Table:
         return replace(event, description=f"{self.column.name} in {{{shown}{more}}}{unmet}", plain=not more)
 
     def _words(self, key: int) -> str:
-        index, m = int(self.place[key]), self.batches[0].size
-        return self.column.show(self.batches[0], index) if index < m else self.column.show(self.batches[1], index - m)
+        side, index = divmod(int(self.place[key]), self.batches[0].size)  # both are of one size
+        return self.column.show(self.batches[side], index)
 
     def _event(self, words: str, keys: np.ndarray, inside: bool = True) -> Event:
-        def score(batch: Batch) -> np.ndarray:
-            codes = self.column.codes(batch)
-            return (keys[_find(keys, codes)] == codes).astype(float)
-
-        return Event(words, score, 0.5, inside)
-
-
-def _find(keys: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Where each code stands among the sorted keys, if it is one of them."""
-    return np.minimum(np.searchsorted(keys, codes), len(keys) - 1)
+        return Event(words, lambda batch: np.isin(self.column.codes(batch), keys).astype(float), 0.5, inside)
 
 
 # -- known laws --------------------------------------------------------------------------------------------------------

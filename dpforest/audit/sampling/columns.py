@@ -95,9 +95,11 @@ def _usual(lengths: Iterable[int]) -> int:
 
 def _bytes(column: list, length: int) -> np.ndarray:
     """Strings of bytes as rows of numbers, NaN for what is not a string of that length."""
-    blank = np.full(length, np.nan)
-    fits = (isinstance(part, bytes) and len(part) == length for part in column)
-    return np.array([list(part) if fit else blank for part, fit in zip(column, fits, strict=True)], dtype=float)
+    fits = np.array([isinstance(part, bytes) and len(part) == length for part in column])
+    rows = np.full((len(column), length), np.nan)
+    joined = b"".join(part for part, fit in zip(column, fits.tolist(), strict=True) if fit)
+    rows[fits] = np.frombuffer(joined, dtype=np.uint8).reshape(-1, length)
+    return rows
 
 
 def _numbers(column: list) -> np.ndarray:

@@ -193,13 +193,32 @@ class Selection(Target):
         return tuple(sorted(one)), tuple(sorted(other))
 
 
-class Counts(Target):
-    """A histogram of two classes with two-sided geometric noise, calibrated by its L1 sensitivity."""
+class _ClassCounts(Target):
+    """How many records there are of either class, with noise: one change is as telling as another."""
 
     record_kinds = 2
+    common: Dataset
+    gone: Record
+    come: Record
 
     def __init__(self, relation: str, epsilon: float):
         self.relation, self.epsilon = check_relation(relation), epsilon
+
+    def pairs(self, scale: Scale) -> list[Pair]:
+        """One record more, or a record that changes class."""
+        one, other = (tuple(sorted((*self.common, record))) for record in (self.gone, self.come))
+        if self.relation == ADD_REMOVE:
+            return [Pair("one record more", one, self.common)]
+        return [Pair("another class", one, other)]
+
+
+class Counts(_ClassCounts):
+    """A histogram of two classes with two-sided geometric noise, calibrated by its L1 sensitivity."""
+
+    common, gone, come = ((0,), (1,)), (0,), (1,)
+
+    def __init__(self, relation: str, epsilon: float):
+        super().__init__(relation, epsilon)
         self.rate = epsilon / HISTOGRAM_SENSITIVITY[relation]
 
     def sample(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -230,20 +249,14 @@ class Counts(Target):
             probabilities=(p, q), n_datasets=len(every), n_pairs=len(pairs), n_outputs=math.inf,
         )  # fmt: skip
 
-    def pairs(self, scale: Scale) -> list[Pair]:
-        """All neighbours look alike: a count with one record more, or a record that changes class."""
-        if self.relation == ADD_REMOVE:
-            return [Pair("one record more", ((0,), (0,), (1,)), ((0,), (1,)))]
-        return [Pair("another class", ((0,), (0,), (1,)), ((0,), (1,), (1,)))]
 
-
-class TextbookLaplace(Target):
+class TextbookLaplace(_ClassCounts):
     """The number of records of class 1 with Laplace noise, as textbooks write it and computers round it."""
 
-    record_kinds = 2
+    common, gone, come = ((0,),), (1,), (0,)
 
     def __init__(self, relation: str, epsilon: float):
-        self.relation, self.epsilon = check_relation(relation), epsilon
+        super().__init__(relation, epsilon)
         self.rate = epsilon  # a count changes by at most one, under both relations
 
     def sample(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -276,12 +289,6 @@ class TextbookLaplace(Target):
         return int(
             (mechanisms.laplace_textbook(np.full(len(steps), count), self.rate, steps * 2.0**-53) == output).sum()
         )
-
-    def pairs(self, scale: Scale) -> list[Pair]:
-        """A count of one against a count of zero."""
-        if self.relation == ADD_REMOVE:
-            return [Pair("one record more", ((0,), (1,)), ((0,),))]
-        return [Pair("another class", ((0,), (1,)), ((0,), (0,)))]
 
 
 def _histogram(dataset: Dataset) -> np.ndarray:

@@ -43,7 +43,7 @@ _CHUNK = 100_000  # outputs held at once while testing
 _SURVIVE = 4  # one pair in so many goes on to the next round, until no more than so many are left
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EmpiricalAudit:
     """The outcome of an audit by sampling.
 
@@ -239,10 +239,10 @@ def empirical(
             weight = best_weight(p_seen, q_seen, n, n, confidence)
         bound = epsilon_lower(likely, n, other, n, confidence, weight)
         violated, p = bound > claim, p_value(likely, n, other, n, claim, weight)
-    shown = pair.name if pair.given else (pair.one, pair.other)
     return EmpiricalAudit(
-        bound, confidence, claim, violated, p, chosen.event.description, shown, SIDES[not chosen.first], done, counts,
-        tried, method,
+        epsilon_lower=bound, confidence=confidence, claim=claim, violated=violated, p_value=p,
+        event=chosen.event.description, pair=pair.name if pair.given else (pair.one, pair.other),
+        direction=SIDES[not chosen.first], n=done, hits=counts, tried=tried, method=method,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from dpforest.audit.sampling.columns import WIDE, Columns
-from dpforest.audit.sampling.outputs import Batch, shortened
+from dpforest.audit.sampling.outputs import Batch, bits, shortened
 
 __all__ = ["Feature", "features_of", "grain"]
 
@@ -51,6 +51,10 @@ class Feature:
     def __call__(self, batch: Batch) -> np.ndarray:
         """The feature of each output, computed once."""
         return batch.once(self.name, lambda batch: np.asarray(self.compute(batch), dtype=float))
+
+    def keys(self, batch: Batch) -> np.ndarray:
+        """A whole number per output: equal features have equal ones, NaN among them."""
+        return bits(self(batch)).view(np.int64)
 
     def words(self, batch: Batch, index: int) -> str:
         """The feature of one output, as it is written: to the last place that matters, or the label."""

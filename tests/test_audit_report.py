@@ -598,6 +598,9 @@ def test_what_is_proved_holds_and_what_is_refuted_is_caught(small):
     assert verdicts == {s.key: VIOLATED if s.expected else HOLDS for s in FEW}
     assert small.unexpected == []
     assert small.counts() == {HOLDS: len(FEW) - BROKEN, VIOLATED: BROKEN, UNEXPECTED: 0}
+    assert len(small.rows) == len(FEW)
+    assert small.rows[["claim", "exact", "empirical", "p_holm"]].dtypes.eq(float).all()
+    assert small.rows["n_pairs"].dtype == "Int64"  # whole, or missing
     assert str(small) == f"{len(FEW)} audits: {len(FEW) - BROKEN} holds, {BROKEN} violated as expected, 0 UNEXPECTED"
     for row in small.records():
         if row["exact"] is None:

@@ -93,6 +93,14 @@ class Growth:
         """Which of the nodes, in their order, may get that many children within ``max_nodes``."""
         return self.n_nodes + np.cumsum(arities) <= self.max_nodes
 
+    def insist(self, n_nodes: int, depth: int) -> None:
+        """Raise ValueError if trees of that ``depth``, which need ``n_nodes`` at least, cannot fit."""
+        if n_nodes > self.max_nodes:
+            raise ValueError(
+                f"trees of depth {depth} need at least {n_nodes} nodes, more than max_nodes = {self.max_nodes}: lower "
+                "max_depth or n_estimators, use split='binary', or raise max_nodes"
+            )
+
     def branch(self, parents: Frontier, features, arities, *, masks=None, binary=None, reuse=False) -> Frontier:
         """Split ``parents``; their children, in order, are the next frontier.
 

@@ -144,7 +144,7 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
         rate = eps_1 / (2 * score.sensitivity(run.relation))  # epsilon_1 / (2 Delta q), on every level again
         for _, nodes in run.levels(self.max_depth):
             usable = nodes.unused & (run.sizes > 1)
-            inner = usable.any(axis=1)
+            inner = np.any(usable, axis=1)
             inner[inner] = ~pure(run.peek(nodes[inner], PURITY))  # step 6
             inner[inner] = run.room(np.zeros(inner.sum(), dtype=int))
             self._settle(run, nodes[~inner], eps_2)

@@ -35,6 +35,7 @@ CRITERIA = {
 }  # fmt: skip
 CORRELATIONS = ("pearson", "signed-pearson")
 BUDGETS = ("auto", *PLANS)
+READINGS = Letter(*CORRELATIONS)
 PURITY = "which nodes hold a single class", "Pearson tree patent, step 6"
 CUT = "the best cut of each part, and their mean", "Pearson tree patent, steps 3 and 4"
 ARGMAX = "the feature with the largest mean correlation", "Pearson tree patent, step 5"
@@ -95,7 +96,7 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
     ] = "auto"  # fmt: skip
     n_bins = 16
     criterion: Annotated[
-        str, Choice(CRITERIA), Letter(*CORRELATIONS),
+        str, Choice(CRITERIA), READINGS,
         """Score of a cut in a part: ``"pearson"`` is the absolute value of the correlation.  As published one of the
         correlations.""",
     ] = "pearson"  # fmt: skip

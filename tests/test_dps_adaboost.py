@@ -182,8 +182,9 @@ def test_weights_that_depend_on_all_records_would_be_found_out():
 
     class Normalising(DPsAdaBoostClassifier):
         def _learn(self, run):
-            share = run.curator._labels * 0.75 + 0.25
-            run.curator._count_by(np.rint(127 * share / share.max(initial=0.25)).astype(np.int64))
+            share = run.curator._records.labels * 0.75 + 0.25
+            run.curator._count_in_steps()
+            run.curator._records.count_by(np.rint(127 * share / share.max(initial=0.25)).astype(np.int64))
             return super()._learn(run)
 
     found = exact_audit(Normalising(schema=PAIR, n_estimators=1, max_depth=0), n_max=3)
@@ -308,14 +309,14 @@ def test_weights_may_underflow():
         ({"leaf_share": 1}, "strictly between 0 and 1"),
         ({"leaf_share": 1.5}, "leaf_share must be a number from 0 to 1"),
         ({"stop": "purity"}, "stop must be one of"),
-        ({"stop_margin": math.inf}, "stop_margin must be a number"),
+        ({"stop_margin": math.inf}, "stop_margin must be a finite number"),
         ({"max_nodes": 2}, "max_nodes must be a whole number, at least 3"),
         ({"n_bins": 1}, "n_bins must be"),
         ({"schema": None}, "needs schema="),
         ({"schema": THREE, "variant": "published"}, "tells two classes apart, as in the paper, not 3"),
         ({"variant": "published", "class_weight": {"yes": 2}}, "to the letter.*class_weight"),
         ({"variant": "published", "votes": "discrete"}, "to the letter.*votes"),
-        ({"variant": "published", "stop": "candidate", "leaf_share": 0.4}, "to the letter.*leaf_share.*stop"),
+        ({"variant": "published", "stop": "candidate", "leaf_share": 0.4}, "to the letter.*stop.*leaf_share"),
     ],
     ids=str,
 )

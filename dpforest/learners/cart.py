@@ -54,6 +54,31 @@ class Cuts:
         """Which features have one of the ``columns`` (n_nodes, n_columns): bool (n_nodes, n_features)."""
         return np.logical_or.reduceat(columns, self._starts, axis=1)
 
+    def choose(
+        self, run: Run, nodes: Frontier, columns: np.ndarray, numeric: np.ndarray, epsilon: float | np.ndarray,
+        how: Selection,
+    ) -> np.ndarray:  # fmt: skip
+        """A cut of each numeric feature of each node, with a selection of ``epsilon`` each.
+
+        Parameters
+        ----------
+        columns : ndarray of bool, shape (n_nodes, n_columns)
+            Among which cuts.
+        numeric : ndarray of bool, shape (n_nodes, n_features)
+            The features of each node that are to be cut.
+
+        Returns
+        -------
+        ndarray of int, shape (n_nodes, n_features)
+            The chosen columns; -1 for other features.
+        """
+        found, epsilon = np.full(numeric.shape, -1), np.broadcast_to(epsilon, len(nodes))
+        for feature in np.flatnonzero(numeric.any(axis=0)):
+            some = np.flatnonzero(numeric[:, feature])
+            mine = columns[some] & (self.owner == feature)
+            found[some, feature] = run.choose_cut(nodes[some], mine, epsilon[some], how)
+        return found
+
     def divide(self, nodes, features: np.ndarray, ends: np.ndarray, arities: np.ndarray | int = 2) -> None:
         """Go on to the children, in order, of these nodes, cut after code ``ends``; -1 for divided categories."""
         ranges = np.repeat(self.ranges[nodes], arities, axis=0)
@@ -62,39 +87,6 @@ class Cuts:
         ranges[first, 1, features[cut]] = ends[cut]
         ranges[first + 1, 0, features[cut]] = ends[cut] + 1
         self.ranges = ranges
-
-
-def select_cuts(
-    run: Run, nodes: Frontier, cuts: Cuts, columns: np.ndarray, numeric: np.ndarray, epsilon: float,
-    score: scores.Score, delta: float,
-) -> np.ndarray:  # fmt: skip
-    """A cut of each numeric feature of each node, by the exponential mechanism.
-
-    Parameters
-    ----------
-    columns : ndarray of bool, shape (n_nodes, n_columns)
-        The cuts inside the ranges of the nodes.
-    numeric : ndarray of bool, shape (n_nodes, n_features)
-        The features that each node considers: c of them have ``epsilon / (2 (c + 1))`` each.
-    score : Score
-    delta : float
-        What a paper takes for the sensitivity of the score: the rate of a selection is its budget over twice that.
-
-    Returns
-    -------
-    ndarray of int, shape (n_nodes, n_features)
-        The last code below the cut; -1 for other features.
-    """
-    each = epsilon / (2 * (numeric.sum(axis=1) + 1))
-    found = np.full(numeric.shape, -1)
-    how = Selection(score, "exponential", "sensitivity")
-    for feature in np.flatnonzero(numeric.any(axis=0)):
-        some = np.flatnonzero(numeric[:, feature])
-        budget = each[some] * score.sensitivity(run.relation) / delta  # for the curator would use its own
-        found[some, feature] = cuts.code[
-            run.choose_cut(nodes[some], columns[some] & (cuts.owner == feature), budget, how)
-        ]
-    return found
 
 
 class Splits(Cuts):
@@ -140,15 +132,12 @@ class Splits(Cuts):
         ndarray of bool, shape (n_nodes, n_columns)
             Of the ``columns`` of each node those that are left: the chosen cuts, and the categorical features.
         """
-        columns, epsilon = columns.copy(), np.broadcast_to(epsilon, len(nodes))
         numeric = self.owners(columns) & self.ordered
-        for feature in np.flatnonzero(numeric.any(axis=0)):
-            some = np.flatnonzero(numeric[:, feature])
-            mine = columns[some] & (self.owner == feature)
-            cut = run.choose_cut(nodes[some], mine, epsilon[some], replace(how, stop_margin=None))
-            columns[some] &= ~mine
-            columns[some, cut] = True
-        return columns
+        cuts = self.choose(run, nodes, columns, numeric, epsilon, replace(how, stop_margin=None))
+        left = columns & ~numeric[:, self.owner]
+        rows, features = np.nonzero(numeric)
+        left[rows, cuts[rows, features]] = True
+        return left
 
     def grow(self, run: Run, inner: np.ndarray, columns: np.ndarray) -> Frontier:
         """Split nodes of the frontier, each by its column, if there is room; returns those that stay leaves.
@@ -173,6 +162,33 @@ class Splits(Cuts):
         """Go on to the children, in order, of these nodes, each split by its column."""
         ends = np.where(self.cut[columns], self.code[columns], -1)
         self.divide(nodes, self.owner[columns], ends, self.arity[columns])
+
+
+def select_cuts(
+    run: Run, nodes: Frontier, cuts: Cuts, columns: np.ndarray, numeric: np.ndarray, epsilon: float,
+    score: scores.Score, delta: float,
+) -> np.ndarray:  # fmt: skip
+    """A cut of each numeric feature of each node, by the exponential mechanism.
+
+    Parameters
+    ----------
+    columns : ndarray of bool, shape (n_nodes, n_columns)
+        The cuts inside the ranges of the nodes.
+    numeric : ndarray of bool, shape (n_nodes, n_features)
+        The features that each node considers: c of them have ``epsilon / (2 (c + 1))`` each.
+    score : Score
+    delta : float
+        What a paper takes for the sensitivity of the score: the rate of a selection is its budget over twice that.
+
+    Returns
+    -------
+    ndarray of int, shape (n_nodes, n_features)
+        The last code below the cut; -1 for other features.
+    """
+    each = epsilon / (2 * (numeric.sum(axis=1) + 1))
+    each = each * score.sensitivity(run.relation) / delta  # for the curator would use its own
+    found = cuts.choose(run, nodes, columns, numeric, each, Selection(score, "exponential", "sensitivity"))
+    return np.where(found >= 0, cuts.code[found], -1)
 
 
 def best_splits(

@@ -132,7 +132,7 @@ class LooksForNothing(Plain):
 
     def deal(self, curator):
         super().deal(curator)
-        curator._labels.sum()
+        curator._records.labels.sum()
 
 
 class SizeRule(Plain):
@@ -298,7 +298,7 @@ class FailsOnNothing(Plain):
 
     def deal(self, curator):
         super().deal(curator)
-        if curator._n_records() == 0:
+        if curator._records.n_records == 0:
             raise ZeroDivisionError("no records")
 
 
@@ -307,7 +307,7 @@ class OwnScopes(Plain):
 
     def deal(self, curator):
         super().deal(curator)
-        curator._ledger.open("class", np.zeros(len(np.unique(curator._labels)), dtype=int))
+        curator._ledger.open("class", np.zeros(len(np.unique(curator._records.labels)), dtype=int))
 
 
 class OwnBins(Plain):
@@ -363,22 +363,25 @@ class Chunks(Curator):
     """A door that deals records to trees by their place in the file."""
 
     def assign(self, n_trees):
-        self._assignment = np.arange(self._labels.size) * n_trees // max(self._labels.size, 1)
+        n = self._records.labels.size
+        self._records.assignment = np.arange(n) * n_trees // max(n, 1)
 
 
 class EqualChunks(Curator):
     """A door whose parts of equal size are slices of the file."""
 
     def split_equally(self, n_trees):
-        self._assignment = np.arange(self._labels.size) * n_trees // max(self._labels.size, 1)
+        n = self._records.labels.size
+        self._records.assignment = np.arange(n) * n_trees // max(n, 1)
 
 
 class Bootstrap(Curator):
     """A door whose trees read a resample: a record may count many times."""
 
     def assign(self, n_trees):
-        drawn = self._chance.integers(max(self._labels.size, 1), self._labels.size)
-        self._codes, self._labels = self._codes[:, drawn].copy(), self._labels[drawn].copy()
+        drawn = self._chance.integers(max(self._records.labels.size, 1), self._records.labels.size)
+        records = self._records
+        records.codes, records.labels = records.codes[:, drawn].copy(), records.labels[drawn].copy()
 
 
 def look(learner, *, runs=4, pairs=None, max_pairs=0, **options) -> GreyBoxAudit:
@@ -608,22 +611,23 @@ def test_a_learner_may_pay_for_what_its_door_gives_away():
 
 #: What a curator must not say, and how it would say it.
 SLIPS = {
-    "held-out records": lambda curator: curator._held[1].sum(),
-    "a pool of records": lambda curator: curator._records()[1].sum(),
-    "weights that add up to one": lambda curator: curator._weight_shares().max(initial=0.0),
-    "the number of records": lambda curator: curator._size,
-    "the records' keys": lambda curator: 0 if curator._ids is None else curator._ids.sum(),
-    "whose records they are": lambda curator: 0 if curator._assignment is None else curator._assignment.sum(),
+    "held-out records": lambda records: records._held[1].sum(),
+    "a pool of records": lambda records: records.pool()[1].sum(),
+    "weights that add up to one": lambda records: records.shares().max(initial=0.0),
+    "the number of records": lambda records: records.n_records,
+    "the records' keys": lambda records: 0 if records.ids is None else records.ids.sum(),
+    "whose records they are": lambda records: 0 if records.assignment is None else records.assignment.sum(),
+    "what was counted before": lambda records: records.known._own.sum(),
 }
 
 
 @pytest.mark.parametrize("slip", SLIPS)
 def test_a_door_that_lets_out_any_record_unpaid_is_found(slip):
-    """Whatever it keeps: the list of what is a record is the curator's own."""
+    """Whatever it keeps of them: one attribute is watched."""
 
     class Loose(Curator):
         def tell(self):
-            return SLIPS[slip](self)
+            return SLIPS[slip](self._records)
 
     class Asks(Plain):
         def say(self, growth, leaves, curator, chance, ledger, epsilon):
@@ -638,7 +642,7 @@ def test_a_door_that_lets_out_any_record_unpaid_is_found(slip):
 def test_the_number_of_records_is_public_under_replace_one_alone():
     class QuietSize(Curator):
         def size(self, *, what, where):
-            return self._n_records()
+            return self._records.n_records
 
     nine = ((0, 0, 0),) * 9
     assert look(SizeRule(), door=QuietSize, pairs=((nine, (*nine, (0, 0, 0))),)).kinds == ["unpaid", "control-flow"]
@@ -654,7 +658,7 @@ def test_a_question_that_is_put_otherwise_is_found():
         def choose(self, growth, frontier, curator, chance, ledger, epsilon, level):
             curator.choose_feature(
                 growth, frontier.nodes, frontier.scopes, frontier.unused, epsilon / 2, score=scores.gini,
-                mechanism="exponential", stop_margin=1.0 + curator._n_records(),
+                mechanism="exponential", stop_margin=1.0 + curator._records.n_records,
             )  # fmt: skip
             return super().choose(growth, frontier, curator, chance, ledger, epsilon / 2, level)
 
@@ -665,8 +669,9 @@ def test_a_question_that_is_put_otherwise_is_found():
 def test_a_record_that_moves_has_no_price_under_replace_one():
     class ByRank(Curator):
         def split_equally(self, n_trees):
-            self._assignment = np.empty(self._labels.size, dtype=np.int32)
-            self._assignment[np.argsort(self._labels, kind="stable")] = np.arange(self._labels.size) % n_trees
+            n, order = self._records.labels.size, np.argsort(self._records.labels, kind="stable")
+            self._records.assignment = np.empty(n, dtype=np.int32)
+            self._records.assignment[order] = np.arange(n) % n_trees
 
     pair = ((0, 0, 1), (0, 0, 0)), ((0, 1, 0), (0, 0, 0))  # the second record is in the first part, then in the second
     audit = look(EqualSplit(n_estimators=2, relation="replace-one"), door=ByRank, pairs=(pair,))
@@ -679,7 +684,7 @@ def test_a_record_may_find_its_tree_by_its_own_values():
 
     class ByValue(Curator):
         def assign(self, n_trees):
-            self._assignment = self._codes[0].astype(np.int32) % n_trees
+            self._records.assignment = self._records.codes[0].astype(np.int32) % n_trees
 
     for relation in RELATIONS:
         learner = NoisyCounts(n_estimators=2, relation=relation)
@@ -707,7 +712,7 @@ def test_a_slip_on_an_answer_that_never_comes_is_found():
         def say(self, growth, leaves, curator, chance, ledger, epsilon):
             said = super().say(growth, leaves, curator, chance, ledger, epsilon)
             if said[0, 1]:
-                curator._labels.sum()
+                curator._records.labels.sum()
             return said
 
     data = ((0, 0, 0),) * 20
@@ -956,13 +961,9 @@ def test_two_ledgers_are_refused():
     class TwoLedgers(Plain):
         def _learn(self, run):
             type(run.curator)(
-                run.curator._codes,
-                run.curator._labels,
-                2,
-                run.curator.cardinalities,
-                chance=run.chance,
-                ledger=Ledger(self.relation),
-            )
+                run.curator._records.codes, run.curator._records.labels, 2, run.curator.cardinalities,
+                chance=run.chance, ledger=Ledger(self.relation),
+            )  # fmt: skip
 
     refused(TwoLedgers(), "two ledgers")
 
@@ -1153,7 +1154,7 @@ def test_a_door_may_draw_other_coins_beside_those_of_the_records():
         def assign(self, n_trees):
             salt = self._chance.integers(1000, 3)
             super().assign(n_trees)
-            self._assignment = (self._assignment + salt[0]) % n_trees
+            self._records.assignment = (self._records.assignment + salt[0]) % n_trees
 
     learner = Plain(n_estimators=2)
     assert look(learner, door=Salted, pairs=some_traps(learner)).findings == []
@@ -1163,7 +1164,7 @@ def test_a_last_question_that_only_one_data_set_meets_is_found_from_either_side(
     class LastWord(Plain):
         def say(self, growth, leaves, curator, chance, ledger, epsilon):
             said = super().say(growth, leaves, curator, chance, ledger, epsilon)
-            if curator._n_records():
+            if curator._records.n_records:
                 curator.peek(growth, leaves.nodes, what="w", where="at the end")
             return said
 
@@ -1180,7 +1181,7 @@ def test_other_questions_are_told_apart():
 
         def deal(self, curator):
             super().deal(curator)
-            if curator._n_records():
+            if curator._records.n_records:
                 self.stray(curator)
 
         def stray(self, curator):

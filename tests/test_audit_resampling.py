@@ -190,7 +190,7 @@ def test_designs_are_the_same_question_when_they_hold_the_same(relation):
 
         def _learn(self, run):
             design = Design.margin(run.schema, self.bins(run.schema), masses=True)
-            weights = Weights(mean=0.5 if run.curator._labels[:1].any() else 0.25)
+            weights = Weights(mean=0.5 if run.curator._records.labels[:1].any() else 0.25)
             run.curator.sum_products(design, weights)
             run.epsilon = run.epsilon / 2
             return super()._learn(run)
@@ -204,7 +204,7 @@ def test_designs_are_the_same_question_when_they_hold_the_same(relation):
 def test_the_number_of_records_is_a_read():
     class Sizes(DiffPETsClassifier):
         def _learn(self, run):
-            self.max_nodes = 1000 + run.curator._size
+            self.max_nodes = 1000 + run.curator._records.n_records
             return super()._learn(run)
 
     for relation in RELATIONS:

@@ -124,7 +124,7 @@ class Shape(PrivateForestClassifier):
 
     def _learn(self, run):
         growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
-        if self.rule(run.curator._codes, run.curator._labels):
+        if self.rule(run.curator._records.codes, run.curator._records.labels):
             growth.branch(growth.frontier, [0], [run.schema.cardinalities(2)[0]])
         growth.settle(growth.frontier, np.ones((len(growth.frontier), run.schema.n_classes), dtype=np.int64))
         return growth.release()

@@ -465,7 +465,7 @@ def test_normalised_weights_move_with_every_record():
         curator, ledger = curator_of(data, ONE)
         tree = stump(ONE, [[1, 0], [1, 0]])  # right about class 0
         curator.peek_boost(tree, math.log(2) / 2, what="w", where="here")
-        shares = curator._weight_shares()
+        shares = curator._records.shares()
         assert shares[0] == pytest.approx(1 / 4 if len(data) == 3 else expected, rel=1e-12)
         assert shares.sum() == pytest.approx(1, rel=1e-12)
         assert ledger.leaks

@@ -17,6 +17,7 @@ from dpforest import scores
 from dpforest.arithmetic.fixed import STEPS
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import CALIBRATIONS, STOP, Curator
+from dpforest.curator.memory import Memory
 from dpforest.learners.cuts import CutPool
 from dpforest.learners.growth import Growth
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
@@ -144,7 +145,8 @@ ORACLES = {"gini": oracle.gini, "normalised-gini": oracle.normalised_gini, "majo
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from(sorted(ORACLES)), st.sampled_from(["one", "few", "many"]))
 def test_features_are_chosen_by_a_recount(seed, assigned, name, cells):
     world = World(seed, assigned=assigned)
-    world.curator._cells = {"one": 1, "few": 60, "many": Curator._cells}[cells]  # nodes are counted some at a time
+    # nodes are counted some at a time
+    world.curator._records.cells = {"one": 1, "few": 60, "many": Memory.cells}[cells]
     choice = world.curator.choose_feature(
         world.growth, world.nodes, world.scopes, world.allowed, 0.5,
         score=scores.CLASSIFICATION[name], mechanism="exponential",
@@ -394,7 +396,7 @@ def shares(verb: str, n: int, trees: int) -> dict[tuple, Fraction]:
     def deal(chance):
         curator = Curator(np.zeros((1, n)), np.zeros(n, np.uint8), 2, [2], chance=chance, ledger=Ledger())
         getattr(curator, verb)(trees)
-        return tuple(curator._assignment.tolist())
+        return tuple(curator._records.assignment.tolist())
 
     law = defaultdict(Fraction)
     for assignment, probability in outcomes(deal):

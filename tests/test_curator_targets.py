@@ -26,7 +26,7 @@ def world_of_targets(seed: int, **options) -> World:
     world = World(seed, **options)
     targets = np.random.default_rng(seed + 1000).integers(TARGET_LEVELS + 1, size=len(world.labels))
     world.labels = targets.astype(np.uint8)
-    world.curator._labels = world.labels
+    world.curator._records.labels = world.labels
     world.curator.n_classes = 0
     return world
 

@@ -22,7 +22,7 @@ from sklearn.utils import get_tags
 
 from dpforest import Schema, UnprovenPrivacyWarning, counting, papers
 from dpforest.chance import Seeded
-from dpforest.curator import Curator, records
+from dpforest.curator import Curator, memory
 from dpforest.curator.choices import Choices
 from dpforest.curator.peeks import Peeks
 from dpforest.curator.sums import Sums
@@ -141,11 +141,11 @@ def test_a_learner_knows_what_the_curator_answers_and_nothing_else(kind, options
     """With answers that do not depend on the records, nothing that is let out does."""
     honest = fit(kind, options, seed=0), fit(kind, options, seed=1)
     assert honest[0] != honest[1]
-    monkeypatch.setattr(records.Records, "_hits", lambda self, tree, codes, labels: np.arange(len(labels)) % 5 > 0)
-    monkeypatch.setattr(records, "counting", FixedAnswers(1))
+    monkeypatch.setattr(memory.Memory, "_hits", lambda self, tree: np.arange(len(self.pool()[1])) % 5 > 0)
+    monkeypatch.setattr(memory, "counting", FixedAnswers(1))
     assert fit(kind, options, seed=0) == fit(kind, options, seed=1)
     first = fit(kind, options)
-    monkeypatch.setattr(records, "counting", FixedAnswers(2))
+    monkeypatch.setattr(memory, "counting", FixedAnswers(2))
     assert fit(kind, options) != first  # and it does listen to them
 
 
@@ -174,7 +174,7 @@ def test_the_curator_is_gone_when_the_fit_is_done(kind, options, monkeypatch):
     class Watched(Curator):
         def __init__(self, codes, labels, *args, **kwargs):
             super().__init__(codes, labels, *args, **kwargs)
-            made.extend(map(weakref.ref, (self, self._codes, self._labels)))
+            made.extend(map(weakref.ref, (self, self._records.codes, self._records.labels)))
 
     monkeypatch.setattr(estimators, "Curator", Watched)
     with warnings.catch_warnings():
@@ -219,7 +219,7 @@ def test_every_count_is_asked_for_by_the_curator_and_charged(kind, options, monk
     for name in (*queries, *peeks):
         monkeypatch.setattr(Curator, name, traced(name, getattr(Curator, name)))
     fit(kind, options)
-    assert callers == {"dpforest.curator.records"}
+    assert callers == {"dpforest.curator.memory"}
     assert silent == []
     assert set(asked) & {"choose_label", "count_classes", "sum_masses", "sum_targets", "sum_products", "count_records"}
 

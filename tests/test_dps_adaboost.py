@@ -182,8 +182,9 @@ def test_weights_that_depend_on_all_records_would_be_found_out():
 
     class Normalising(DPsAdaBoostClassifier):
         def _learn(self, run):
-            share = run.curator._labels * 0.75 + 0.25
-            run.curator._count_by(np.rint(127 * share / share.max(initial=0.25)).astype(np.int64))
+            share = run.curator._records.labels * 0.75 + 0.25
+            run.curator._count_in_steps()
+            run.curator._records.count_by(np.rint(127 * share / share.max(initial=0.25)).astype(np.int64))
             return super()._learn(run)
 
     found = exact_audit(Normalising(schema=PAIR, n_estimators=1, max_depth=0), n_max=3)

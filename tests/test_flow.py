@@ -157,8 +157,8 @@ def test_a_single_unpaid_bit_is_seen():
     learner = next(learner for learner in learners() if learner.__name__ == "EDPRFClassifier")
 
     class Slips(learner):
-        def _settle(self, growth, curator, leaves, epsilon):
-            super()._settle(growth, curator, leaves, epsilon * (1 - 1e-6 * (curator._labels[-1] == 0)))
+        def _settle(self, run, leaves, epsilon):
+            super()._settle(run, leaves, epsilon * (1 - 1e-6 * (run.curator._records.labels[-1] == 0)))
 
     model = Slips(schema=schema_of(learner), n_estimators=1, max_depth=1, leaf="counts")
     X, _ = table("classifier", 0, 9)

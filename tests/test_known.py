@@ -20,6 +20,7 @@ from dpforest.chance import Seeded
 from dpforest.curator import STOP, Curator
 from dpforest.curator import known as known_module
 from dpforest.curator.known import Known, Split
+from dpforest.curator.memory import Memory
 from dpforest.learners.growth import Frontier, Growth
 from dpforest.privacy import ADD_REMOVE, Ledger
 
@@ -40,7 +41,7 @@ class Case:
 
     def recall(self, nodes, n_sums: int | None = None, growth=None) -> np.ndarray | None:
         nodes = np.asarray(nodes, dtype=np.int64)
-        return self.curator._known.recall(
+        return self.curator._records.known.recall(
             self.world.growth if growth is None else growth, nodes, self.n_sums if n_sums is None else n_sums
         )
 
@@ -57,7 +58,7 @@ def choose(kind: str, seed: int, *, assigned: bool = False, cells: int | None = 
     curator: Any = world.curator
     curator._chance = Seeded(seed)
     if cells is not None:
-        curator._cells = cells
+        curator._records.cells = cells
     if "weighted" in kind:
         world.weights = rng.uniform(0.1, 1, size=world.classes)
         curator.weigh(class_weights=world.weights)
@@ -69,7 +70,7 @@ def choose(kind: str, seed: int, *, assigned: bool = False, cells: int | None = 
     if "feature" in kind:
         choice = curator.choose_feature(*ask, world.allowed, 1e-2, **how)
         said = [None if f == STOP else (int(f), True, None) for f in choice]
-        whole = len(nodes) * cards.sum() * world.classes <= curator._cells
+        whole = len(nodes) * cards.sum() * world.classes <= curator._records.cells
     elif "cut" in kind or kind == "parts":
         if kind == "parts":
             curator.divide(5)
@@ -327,7 +328,7 @@ def test_it_forgets_when_the_records_count_otherwise(change, seed):
     CHANGES[change](case.curator)
     assert all(case.recall([node]) is None for node in range(case.world.growth.n_nodes))
     after = case.curator._class_counts(case.world.growth, case.world.nodes)
-    assert after.tolist() == case.curator._count_nodes(case.world.growth, case.world.nodes).tolist()
+    assert after.tolist() == case.curator._records.class_counts(case.world.growth, case.world.nodes).tolist()
     if change != "poisson_bootstrap":
         assert after.tolist() != before.tolist()  # it would have been wrong
 
@@ -379,16 +380,17 @@ def test_leaves_of_a_level_cost_no_count():
     ledger = Ledger(ADD_REMOVE)
     read = []
 
-    class Counting(Curator):
-        def _count_nodes(self, splits, nodes):
+    class Counting(Memory):
+        def class_counts(self, splits, nodes):
             read.append("nodes")
-            return super()._count_nodes(splits, nodes)
+            return super().class_counts(splits, nodes)
 
-        def _histograms(self, *asked):
+        def histograms(self, *asked):
             read.append("histograms")
-            return super()._histograms(*asked)
+            return super().histograms(*asked)
 
-    curator = Counting(codes, labels, 2, np.full(4, 3), chance=Seeded(0), ledger=ledger)
+    curator = Curator(codes, labels, 2, np.full(4, 3), chance=Seeded(0), ledger=ledger)
+    curator._records = Counting(codes, labels, 2, np.full(4, 3))
     growth = Growth(2, 4, 2, ledger, "sequential")
     for level in range(3):
         frontier = growth.frontier
@@ -404,7 +406,7 @@ def test_leaves_of_a_level_cost_no_count():
         assert read == ["histograms"] * (level + 1)
     exact = curator.peek(growth, growth.frontier.nodes, what="w", where="p")
     assert read == ["histograms"] * 3
-    assert exact.tolist() == curator._count_nodes(growth, growth.frontier.nodes).tolist()
+    assert exact.tolist() == curator._records.class_counts(growth, growth.frontier.nodes).tolist()
 
 
 def test_candidates_of_the_next_level_are_counted_without_the_nodes(monkeypatch):
@@ -425,7 +427,7 @@ def test_candidates_of_the_next_level_are_counted_without_the_nodes(monkeypatch)
         nodes, scopes = growth.frontier.nodes, growth.frontier.scopes
         features, masks = rng.integers(4, size=(len(nodes), 2)).astype(np.int32), np.full((len(nodes), 2, 4), 2)
         masks = masks.astype(np.uint64)
-        exact = curator._count_nodes(growth, nodes)
+        exact = curator._records.class_counts(growth, nodes)
         choice = curator.choose_candidate(
             growth, nodes, scopes, features, masks, 1.0, score=scores.gini, mechanism="exponential"
         )

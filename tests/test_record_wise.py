@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from dpforest import Schema
 from dpforest.chance import Seeded, keyed
 from dpforest.curator import Curator
-from dpforest.curator.records import KEYS_REPEAT, Records
+from dpforest.curator.memory import KEYS_REPEAT, Memory
 from dpforest.engines import Reader
 from dpforest.engines.dask import Dask
 from dpforest.engines.parquet import Parquet
@@ -228,7 +228,7 @@ def in_memory(form, rows):
     for told in (numbers, None):
         curator = Curator(codes, labels, *shape, chance=Seeded(1), ledger=Ledger(), ids=told)
         curator.assign(N_TREES)
-        coins.append(curator._assignment)
+        coins.append(curator._records.assignment)
     columns = map(tuple, codes.T.tolist()), labels.tolist(), numbers.tolist(), *(coin.tolist() for coin in coins)
     return list(zip(*columns, strict=True))
 
@@ -300,7 +300,7 @@ def copies(rows, by_key):
             raise
         return None
     found = np.zeros((n, 64), dtype=int)
-    np.add.at(found, (curator._labels, curator._assignment), 1)
+    np.add.at(found, (curator._records.labels, curator._records.assignment), 1)
     return found.tolist()
 
 
@@ -403,10 +403,14 @@ def coins_from_a_stream(patch):
 
 
 def copies_by_key(patch):
-    def poisson_bootstrap(self, n_trees):
-        self._repeat(self._chance.copies(n_trees, self._numbers()))
+    poisson_bootstrap = Memory.poisson_bootstrap
 
-    patch.setattr(Records, "poisson_bootstrap", poisson_bootstrap)
+    def unguarded(self, n_trees, chance):
+        ids, self.ids = self.ids, None
+        self.numbers = lambda: np.arange(self.labels.size, dtype=np.uint64) if ids is None else ids
+        poisson_bootstrap(self, n_trees, chance)
+
+    patch.setattr(Memory, "poisson_bootstrap", unguarded)
 
 
 def categories_in_the_type_of_the_column(patch):

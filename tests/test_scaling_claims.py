@@ -24,7 +24,6 @@ from dpforest import (
 )
 from dpforest.chance import Replay, Seeded, keyed, outcomes
 from dpforest.curator import Curator
-from dpforest.curator.scattered import Scattered
 from dpforest.design import Design
 from dpforest.engines import Reader, Table
 from dpforest.learners.growth import Growth
@@ -84,7 +83,7 @@ def curators(frame, table, key=None, regression=False):
     shape = schema.n_classes, schema.cardinalities(N_BINS)
     ids = None if key is None else whole.numbers
     yield Curator(whole.codes, whole.labels, *shape, chance=Seeded(5), ledger=Ledger(), ids=ids)
-    yield Scattered(table.open(reader), *shape, chance=Seeded(5), ledger=Ledger())
+    yield Curator.over(table.open(reader), *shape, chance=Seeded(5), ledger=Ledger())
 
 
 def exact_answers(curator, n_trees, regression=False):
@@ -98,17 +97,17 @@ def exact_answers(curator, n_trees, regression=False):
     moments = 3 if regression else 0
     candidates = np.tile([1, 0], (n, 1)).astype(np.int32), np.tile(masks, (n, 1, 1))
     allowed = np.repeat(every, n, axis=0)
-    yield curator._candidate_counts(growth, nodes, *candidates, moments)
-    yield curator._code_counts(growth, nodes)
+    yield curator._records.candidate_counts(growth, nodes, *candidates, moments)
+    yield curator._records.code_counts(growth, nodes)
     if regression:
-        yield curator._sum_nodes(growth, nodes, 3)
+        yield curator._records.moments(growth, nodes, 3)
         answer = np.arange(241)[:, None]
     else:
-        yield curator._count_nodes(growth, nodes)
-        yield curator._histograms(growth, nodes, allowed)
+        yield curator._records.class_counts(growth, nodes)
+        yield curator._records.histograms(growth, nodes, allowed)
         answer = np.eye(2, dtype=int)
     design = Design([np.arange(4)[:, None], np.eye(3, dtype=int)], answer, True, ["a", "p", "q", "r"])
-    yield curator._products(design)
+    yield curator._records.products(design)
 
 
 @pytest.mark.slow
@@ -370,7 +369,7 @@ def test_the_shipped_curators_deal_by_the_key_and_by_nothing_else():
                 return Curator(codes, labels, 2, [2], chance=chance, ledger=ledger, ids=ids)
 
             def scattered(chance, ledger, table=table):
-                return Scattered(table, 2, [2], chance=chance, ledger=ledger)
+                return Curator.over(table, 2, [2], chance=chance, ledger=ledger)
 
             for curator_of in (memory, scattered) if data else (memory,):
                 law = labels_of(curator_of, Dealt(_Coins(secret)))

@@ -27,6 +27,8 @@ from test_doors import learners
 import dpforest
 from dpforest import OutOfSchemaWarning, Schema, UnprovenPrivacyWarning, chance, scores
 from dpforest.curator import Curator
+from dpforest.curator.memory import Memory
+from dpforest.curator.protocol import Records, Whole
 from dpforest.curator.scattered import Scattered
 from dpforest.engines import EngineError, Reader, Table, TableError
 from dpforest.engines.table import missing_columns
@@ -284,8 +286,8 @@ def test_every_step_and_answer_was_asked_of_blocks():
     """After the test above: the cases ask all that learners ask of blocks."""
     if not asked_of_blocks:
         pytest.skip("the cases above did not run")
-    steps = {"assign_by_key", "divide_by_key", "repeat_by_keys", "_hear", "_reweigh"}
-    assert asked_of_blocks == steps | answers() - {"_code_counts"}  # asked by published bootstraps alone
+    steps = {"assign", "divide", "poisson_bootstrap", "hear", "weigh"}
+    assert asked_of_blocks == steps | answers() - {"code_counts"}  # asked by published bootstraps alone
     assert needs_memory == {
         "DPAdaBoostClassifier", "DPsAdaBoostClassifier", "DiffPETsClassifier", "DiffPETsRegressor", "DiffPRFClassifier",
         "DiffPRFsClassifier", "EDPRFClassifier",
@@ -294,12 +296,8 @@ def test_every_step_and_answer_was_asked_of_blocks():
 
 def answers() -> set[str]:
     """The exact answers that Scattered asks blocks for."""
-    return {name for name in vars(Scattered) if re.search(r"self\._(total|of)\(", _source(name))} - {"_of"}
-
-
-def _source(name: str) -> str:
-    value = vars(Scattered)[name]
-    return inspect.getsource(value) if inspect.isfunction(value) else ""
+    methods = {name: value for name, value in vars(Scattered).items() if inspect.isfunction(value)}
+    return {name for name, method in methods.items() if {"_of", "total"} & {*method.__code__.co_names}} - {"_of"}
 
 
 @pytest.mark.claim("lem-blocks")
@@ -323,10 +321,10 @@ def test_any_cutting_gives_the_same_model(learner, sampling, seed, cuts, backwar
 def test_a_level_that_is_counted_in_parts_gives_the_same_model(learner, cells, monkeypatch):
     frame = frame_of(kind_of(learner))
     whole = fitted(configured(learner), frame)
-    monkeypatch.setattr(Scattered, "_cells", cells)
+    monkeypatch.setattr(Scattered, "cells", cells)
     parts = Pieces(frame, CUTS[7])
     assert released(fitted(configured(learner), parts)) == released(whole)
-    monkeypatch.setattr(Curator, "_cells", cells)
+    monkeypatch.setattr(Memory, "cells", cells)
     assert released(fitted(configured(learner), frame)) == released(whole)
 
 
@@ -536,10 +534,19 @@ def test_the_guarantee_says_where_it_rests_on_the_hash(relation):
 
 # -- what needs the table in memory ------------------------------------------------------------------------------------
 
-ONLY = [
-    "split_equally", "bootstrap", "hold_out", "draw_by_weight", "count_by_share", "peek_largest_weight", "peek_error",
-    "peek_boost", "peek_held_out",
-]  # fmt: skip
+UNPAID = {"what": "w", "where": "p"}
+#: With few trees too, a split into equal parts is one of the whole table.
+ONLY: dict[str, Any] = {
+    "split_equally": lambda curator: curator.split_equally(1),
+    "bootstrap": lambda curator: curator.bootstrap(2),
+    "hold_out": lambda curator: curator.hold_out(0.5),
+    "draw_by_weight": lambda curator: curator.draw_by_weight(**UNPAID),
+    "count_by_share": lambda curator: curator.count_by_share(**UNPAID),
+    "peek_largest_weight": lambda curator: curator.peek_largest_weight(**UNPAID),
+    "peek_error": lambda curator: curator.peek_error(None, **UNPAID),
+    "peek_boost": lambda curator: curator.peek_boost(None, 1.0, **UNPAID),
+    "peek_held_out": lambda curator: curator.peek_held_out(None, np.arange(1), **UNPAID),
+}
 
 
 def opened(table, kind="classifier", key=None):
@@ -548,7 +555,7 @@ def opened(table, kind="classifier", key=None):
 
 def scattered(table, kind="classifier", source=None, ledger=None):
     schema = SCHEMAS[kind]
-    return Scattered(
+    return Curator.over(
         opened(table, kind), schema.n_classes, schema.cardinalities(8), chance=source or chance.Seeded(0),
         ledger=ledger or Ledger(),
     )  # fmt: skip
@@ -558,31 +565,45 @@ def scattered(table, kind="classifier", source=None, ledger=None):
 def test_what_looks_at_all_records_at_once_says_so(name):
     curator = scattered(Pieces(frame_of("classifier")))
     with pytest.raises(TableError, match=WHOLE) as caught:
-        getattr(curator, name)(2, what="w", where="p")
+        ONLY[name](curator)
     assert "Pass a DataFrame, or use variant='proved'" in str(caught.value)
     assert curator._ledger.epsilon == 0
     assert not curator._ledger.leaks
+    assert curator.unit == 1
 
 
-def test_no_method_of_the_curator_in_memory_is_left_to_answer_from_no_records():
-    """A curator of blocks has an empty table of its own: what reads it must have another way, or say no."""
-    secrets = {"_codes", "_labels", "_held", "_shares", "_pool", "_said", "_ids", "_part_of"}
-    # asked by blocks alone, or by what says no
-    inner = {
-        "_numbers", "_assign_by", "_divide_by", "_repeat", "_resample", "_hear", "_reweigh", "_count_by", "_hits",
-        "_held_counts", "_records", "_weight_shares",
-    }  # fmt: skip
-    methods = {name: method for owner in Curator.__mro__[-2::-1] for name, method in vars(owner).items()}
-    reading = {
-        name for name, method in methods.items() if inspect.isfunction(method) and {*method.__code__.co_names} & secrets
+def asked(protocol: type) -> set[str]:
+    """What a protocol asks for by itself."""
+    return {name for name in {*vars(protocol), *protocol.__annotations__} if not name.startswith("_")}
+
+
+def test_both_kinds_of_records_keep_the_protocol():
+    """With the same parameters; what is for the whole table is what the scattered one does not have."""
+    there = scattered(Pieces(frame_of("classifier")))._records
+    here = Memory(np.zeros((4, 2), np.uint8), np.zeros(2, np.uint8), 3, [8, 8, 3, 2])
+    for name in asked(Records):
+        assert hasattr(here, name)
+        assert hasattr(there, name)
+        if inspect.isfunction(getattr(Records, name, None)):
+            wanted = list(inspect.signature(getattr(Records, name)).parameters)
+            assert all(
+                list(inspect.signature(getattr(kind, name)).parameters) == wanted for kind in (Memory, Scattered)
+            )
+    for name in asked(Whole) - asked(Records):
+        assert hasattr(here, name)
+        assert not hasattr(there, name)
+    assert here.whole() is here
+
+
+def test_what_is_refused_is_all_that_the_whole_table_is_asked_for():
+    """Each of them by one method of the curator."""
+    methods = {
+        name: each for owner in Curator.__mro__ for name, each in vars(owner).items() if inspect.isfunction(each)
     }
-    assert methods.keys() >= inner
-    assert reading - inner - {"__init__"} <= vars(Scattered).keys()
-    for name in inner:
-        users = {
-            user for user, method in methods.items() if inspect.isfunction(method) and name in method.__code__.co_names
-        }
-        assert users <= vars(Scattered).keys() | inner, name
+    users = {name for name, each in methods.items() if {"whole", "_unpaid"} & {*each.__code__.co_names}} - {"_unpaid"}
+    assert users == ONLY.keys()
+    used = set().union(*({*methods[name].__code__.co_names} for name in users))
+    assert asked(Whole) - asked(Records) - {"assignment"} <= used
 
 
 # -- passes ------------------------------------------------------------------------------------------------------------
@@ -641,8 +662,9 @@ def test_passes_do_not_grow_with_the_table_nor_with_the_blocks():
 
 #: All that a pass may be made of.
 PUBLIC = {
-    "dpforest.engines.table Pass", "dpforest.engines.table Reader", "dpforest.schema Schema",
-    "dpforest.curator.scattered Question", "dpforest.models.structure Splits", "dpforest.design Design",
+    "dpforest.engines.table Pass", "dpforest.engines.table Reader", "dpforest.schema.declaration Schema",
+    "dpforest.curator.scattered Question", "dpforest.curator.scattered Keys",
+    "dpforest.models.structure Splits", "dpforest.design Design",
 }  # fmt: skip
 
 

@@ -102,9 +102,9 @@ def test_a_weight_is_a_function_of_the_own_record_and_of_released_trees(rule):
         masks = np.array([[[0b10, 0, 0, 0]]], dtype=np.uint64)
         root = np.array([0])
         growth = Growth(1, 1, n_classes, Ledger(), "sequential")
-        children = whole._candidate_counts(growth, root, np.zeros((1, 1), np.int32), masks, 0)
+        children = whole._records.candidate_counts(growth, root, np.zeros((1, 1), np.int32), masks, 0)
         assert children[0, 0].tolist() == counts.tolist()
-        histogram = whole._histograms(growth, root, np.ones((1, 1), dtype=bool))
+        histogram = whole._records.histograms(growth, root, np.ones((1, 1), dtype=bool))
         assert histogram[0].tolist() == counts.tolist()
 
 
@@ -325,7 +325,7 @@ def test_the_published_weights_are_shares(relation):
     [counts] = curator._class_counts(growth, growth.roots)
     assert counts.tolist() == [2 * 42 + 127, 42]  # a third of the largest, in steps of 1 / 127
     curator.draw_by_weight(**leak)
-    assert curator._n_records() == 4
+    assert curator._records.n_records == 4
     assert curator.peek_error(tree, **leak) == pytest.approx(0.5)  # of the records, not of those drawn
     assert len(curator._ledger.leaks) == 1
     assert curator._ledger.epsilon == math.inf
@@ -338,8 +338,8 @@ def test_records_put_aside(n, held):
     curator = curator_of(records)
     curator.hold_out(0.3)
     growth = Growth(1, 1, 2, curator._ledger, "sequential")
-    left, aside = curator._class_counts(growth, growth.roots), curator._held_counts(growth, growth.roots)
+    left, aside = curator._class_counts(growth, growth.roots), curator._records.held_counts(growth, growth.roots)
     assert (left.sum(), aside.sum()) == (n - held, held)
     np.testing.assert_array_equal((left + aside)[0], np.bincount(records[:, 1], minlength=2))
-    assert curator._n_records() == n - held
+    assert curator._records.n_records == n - held
     assert curator._ledger.leaks == []

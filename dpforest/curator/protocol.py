@@ -1,9 +1,9 @@
 """The protocol between a curator and its records, and the seam at which an auditor puts a curator of its own.
 
 A curator *has* records: its one attribute ``_records`` is a :class:`Records`, and nothing else that it keeps can tell
-anything of them.  Records answer exactly; they neither charge nor add noise, which is the curator's part.  There are two
-kinds: :class:`~dpforest.curator.memory.Memory`, a table in memory, and :class:`~dpforest.curator.scattered.Scattered`,
-a table that an engine reads in blocks.
+anything of them.  Records answer exactly; they neither charge nor add noise, which is the curator's part.  They are
+:class:`~dpforest.curator.memory.Memory`, a table in memory, or :class:`~dpforest.curator.scattered.Scattered`, a table
+that an engine reads in blocks.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ class Run:
         tree : Forest or None
             The newest of them, to which ``said`` belongs: float64, shape (n_nodes, n_classes).
         rule : str
-            One of :data:`~dpforest.curator.WEIGHTS`.
+            One of the curator's ``WEIGHTS``.
         class_weights : ndarray of float or None
             Public weights of the classes, from 0 to 1.
         """

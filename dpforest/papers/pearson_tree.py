@@ -35,6 +35,7 @@ CRITERIA = {
 }  # fmt: skip
 CORRELATIONS = ("pearson", "signed-pearson")
 BUDGETS = ("auto", *PLANS)
+READINGS = Letter(*CORRELATIONS)
 PURITY = "which nodes hold a single class", "Pearson tree patent, step 6"
 CUT = "the best cut of each part, and their mean", "Pearson tree patent, steps 3 and 4"
 ARGMAX = "the feature with the largest mean correlation", "Pearson tree patent, step 5"
@@ -95,7 +96,7 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
     ] = "auto"  # fmt: skip
     n_bins = 16
     criterion: Annotated[
-        str, Choice(CRITERIA), Letter(*CORRELATIONS),
+        str, Choice(CRITERIA), READINGS,
         """Score of a cut in a part: ``"pearson"`` is the absolute value of the correlation.  As published one of the
         correlations.""",
     ] = "pearson"  # fmt: skip
@@ -144,7 +145,7 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
         rate = eps_1 / (2 * score.sensitivity(run.relation))  # epsilon_1 / (2 Delta q), on every level again
         for _, nodes in run.levels(self.max_depth):
             usable = nodes.unused & (run.sizes > 1)
-            inner = usable.any(axis=1)
+            inner = np.any(usable, axis=1)
             inner[inner] = ~pure(run.peek(nodes[inner], PURITY))  # step 6
             inner[inner] = run.room(np.zeros(inner.sum(), dtype=int))
             self._settle(run, nodes[~inner], eps_2)

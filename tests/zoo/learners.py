@@ -116,7 +116,7 @@ class TakesTheBest(Sapling):
     """Splits on the best feature, and charges as if it had been drawn."""
 
     def _choose(self, growth, curator, nodes, epsilon, chance):
-        histograms = curator._histograms(growth, nodes.nodes, nodes.unused)
+        histograms = curator._records.histograms(growth, nodes.nodes, nodes.unused)
         curator._ledger.charge(nodes.scopes, epsilon, epsilon, "choose a feature by majority", "permute-and-flip")
         utility = curator._feature_scores(histograms, nodes.unused, scores.majority)
         return below_best(utility, nodes.unused).argmax(axis=1)
@@ -220,7 +220,7 @@ class ForgetsToCharge(Sapling):
     """Draws its splits with all of epsilon behind the ledger's back, then its labels with all of epsilon."""
 
     def _choose(self, growth, curator, nodes, epsilon, chance):
-        histograms = curator._histograms(growth, nodes.nodes, nodes.unused)
+        histograms = curator._records.histograms(growth, nodes.nodes, nodes.unused)
         utility = curator._feature_scores(histograms, nodes.unused, scores.majority)
         return mechanisms.permute_and_flip(below_best(utility, nodes.unused), epsilon / STEPS, chance)
 
@@ -234,8 +234,8 @@ class DealsByPosition(Sapling):
     """Gives the first records to the first tree, the next ones to the second, in equal parts."""
 
     def _deal(self, curator, chance):
-        n = curator._labels.size
-        curator._assignment = (np.arange(n) * self.n_estimators // max(n, 1)).astype(np.int32)
+        n = curator._records.labels.size
+        curator._records.assignment = (np.arange(n) * self.n_estimators // max(n, 1)).astype(np.int32)
 
 
 class DealsEqually(Sapling):
@@ -249,20 +249,20 @@ class Bootstraps(Sapling):
     """Learns from as many records, drawn with replacement."""
 
     def _deal(self, curator, chance):
-        n = curator._labels.size
+        n = curator._records.labels.size
         if n:
             drawn = chance.integers(n, n)
-            curator._codes = np.ascontiguousarray(curator._codes[:, drawn])
-            curator._labels = curator._labels[drawn]
+            curator._records.codes = np.ascontiguousarray(curator._records.codes[:, drawn])
+            curator._records.labels = curator._records.labels[drawn]
 
 
 class HalvesByRank(Sapling):
     """Sends the lower half of the records to the first child and the others to the second, in public."""
 
     def _choose(self, growth, curator, nodes, epsilon, chance):
-        n = curator._labels.size
-        ranks = np.argsort(np.argsort(curator._codes[0], kind="stable"))
-        curator._codes = (ranks >= n // 2).astype(np.uint8)[None]
+        n = curator._records.labels.size
+        ranks = np.argsort(np.argsort(curator._records.codes[0], kind="stable"))
+        curator._records.codes = (ranks >= n // 2).astype(np.uint8)[None]
         return np.zeros(1, dtype=np.int64)
 
     def _leaf(self, epsilon, depth):
@@ -273,7 +273,7 @@ class TallForManyRecords(Sapling):
     """Grows as tall as the number of records allows."""
 
     def _height(self, curator):
-        return min(curator._labels.size // 2, self.max_depth)
+        return min(curator._records.labels.size // 2, self.max_depth)
 
 
 def portrait(forest: Forest) -> str:

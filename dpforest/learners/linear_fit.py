@@ -25,7 +25,7 @@ Solved = tuple[np.ndarray, np.ndarray]
 class PrivateLinear(PrivateEstimator):
     """Base of the private linear models: the design of the noisy sums, and what is made of them."""
 
-    #: What the score of the model is, one of :data:`dpforest.models.linear.LINKS`.
+    #: What the score of the model is: the target itself, or the logarithm of the odds.
     LINK: ClassVar[str] = "identity"
 
     fit_intercept: Annotated[

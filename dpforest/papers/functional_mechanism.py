@@ -136,6 +136,7 @@ class _FunctionalMechanism(PrivateLinear):
         return super().lacking()
 
 
+@claim("alg-functional-mechanism")
 class FunctionalMechanismRegressor(_FunctionalMechanism, PrivateLinearRegressor):
     """Linear regression by the functional mechanism.
 

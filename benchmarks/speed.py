@@ -31,8 +31,8 @@ from dpforest import scores
 from dpforest.budgets import Shares
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
-from dpforest.learners.cuts import CutPool, random_cuts
-from dpforest.learners.growth import Growth, grow_chosen
+from dpforest.learners.cuts import grow_extra_trees
+from dpforest.learners.run import Run, Selection
 from dpforest.models import storage
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.edprf import EDPRFClassifier
@@ -182,17 +182,12 @@ def greedy_forest(table: Table, ordered_cuts: bool = False, epsilon: float = 1.0
     schema, chance, ledger = table.schema, Seeded(0), Ledger("add-remove")
     sizes = schema.cardinalities(BINS)
     curator = Curator(table.codes, table.labels, schema.n_classes, sizes, chance=chance, ledger=ledger, n_jobs=THREADS)
-    n_values, score, ask = schema.n_classes, scores.gini, curator.count_classes
-    if table.regression:
-        n_values, score, ask = 2, scores.between, curator.sum_masses
-    growth = Growth(TREES, schema.n_features, n_values, ledger, "sequential")
-    pool = CutPool(chance, sizes, [ordered_cuts or name in schema.numeric for name in schema.columns])
-    grow_chosen(
-        growth, curator, Shares("uniform", epsilon / TREES, DEPTH + 1), score=score, mechanism="permute-and-flip",
-        draw=lambda nodes: random_cuts(chance, pool, len(nodes), 4),
-        settle=lambda leaves, share: growth.settle(leaves, ask(growth, leaves.nodes, leaves.scopes, share)),
-    )  # fmt: skip
-    return growth.release()
+    run = Run(curator, chance, schema, ledger, epsilon)
+    run.ordered |= ordered_cuts
+    shares = Shares("uniform", run.plant(TREES), DEPTH + 1)
+    score, ask = (scores.between, run.sum_masses) if table.regression else (scores.gini, run.count_classes)
+    grow_extra_trees(run, shares, Selection(score), lambda leaves, share: run.say(leaves, ask(leaves, share)), 4, 1)
+    return run.release()
 
 
 def _fits(table: Table) -> dict[str, Callable]:

@@ -20,7 +20,7 @@ from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit
 from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
 from dpforest.audit.report.learners import default_universe, learner
-from dpforest.audit.report.report import Report, look, plain, run, spell, versions
+from dpforest.audit.report.report import Audit, Report, look, plain, run, spell, versions
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, LAYERS, SCALES, Scale, Subject
 from dpforest.chance import NotEnumerableError
@@ -180,7 +180,7 @@ def _one(asked: argparse.Namespace, epsilon: float) -> int:
     return int(bool(broken))
 
 
-def _details(audit) -> list[str]:
+def _details(audit: Audit) -> list[str]:
     """More lines on a violation: a witness."""
     if not audit.violated:
         return []
@@ -233,10 +233,10 @@ def _scale(asked: argparse.Namespace, subject: Subject, layers: Sequence[str]) -
     scale = SCALES[asked.scale].but(n=asked.n)
     if asked.records is None:
         return scale
-    scale = scale.but(records=asked.records, **{subject.engine: _MOST[subject.engine]})
-    fits = scale.most(subject.engine, subject.record_kinds)
+    engine, kinds, limit = subject.target.engine, subject.target.record_kinds, _MOST[subject.target.engine]
+    scale = scale.but(records=asked.records, **{engine: limit})
+    fits = scale.most(engine, kinds)
     if EXACT in layers and fits < asked.records:
-        kinds, limit = subject.record_kinds, _MOST[subject.engine]
         size = math.comb(kinds + asked.records, asked.records)
         fewer = " or use fewer --features," if subject.estimator is not None else ""
         raise _RefusedError(
@@ -267,7 +267,7 @@ def _everything(asked: argparse.Namespace, epsilon: float) -> int:
     except ValueError as error:
         raise _RefusedError(str(error)) from None
     if not asked.quiet:
-        for row in report.rows:
+        for row in report.records():
             print(_line(row))
     return _verdict(report)
 

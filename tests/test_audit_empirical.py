@@ -269,6 +269,28 @@ def test_events_can_be_said_in_words(name, kinds, words):
     assert words in audit.event
 
 
+def test_a_label_that_an_output_lacks_is_said_to_be_none():
+    """Most outputs are of one length and have columns; a shorter one, which tells, has no entries in them."""
+
+    def sample(leaks, size, rng):
+        short = rng.random(size) < (0.4 if leaks else 0.1)
+        return [() if gone else ("a", k) for gone, k in zip(short, rng.integers(50, size=size).tolist(), strict=True)]
+
+    rng, reader = np.random.default_rng(0), Reader()
+    both = tuple(reader(sample(leaks, 400, rng), 400, "") for leaks in (True, False))
+    proposals, _ = propose(both, both, features_of(both), ("atoms",), 400, 0.95, 0)
+    said = {proposal.event.description for proposal in proposals}
+    assert {"output = ()", "output[0] = None", "output[0] = 'a'"} <= said
+
+
+def test_numpy_numbers_are_written_as_numbers():
+    def sample(data, size, rng):
+        return [(np.int64(k), np.float64(np.nan)) for k in rng.integers(0, 2 + 2 * data, size)]
+
+    audit = empirical(sample, (0, 1), 1.0, n=1000, random_state=0, events="sets")
+    assert audit.event == "output in {(2, nan), (3, nan)}"
+
+
 def test_the_grain_of_doubles_can_be_said_in_words():
     """Near 0 the outputs of count 0 are finer than any output of count 1."""
     audit = empirical(floating_laplace, (0, 1), 1.0, n=20_000, random_state=0, events="thresholds")

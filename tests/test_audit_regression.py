@@ -171,10 +171,10 @@ def test_the_replayed_law_is_that_of_seeded_fits(name, options, data, relation):
     """Bootstraps, random candidates, counts that are compared, votes by the largest count.  The seed is fixed."""
     subject = learner(name, features=1, depth=1, relation=relation, **options)
     n = 20_000
-    shapes = law_of_shapes(subject.estimator, subject.estimator.schema, data, subject.sample.view)
+    shapes = law_of_shapes(subject.estimator, subject.estimator.schema, data, subject.target.sample.view)
     law = {str(output): shape.probability for output, shape in shapes.items()}
     assert sum(law.values()) == pytest.approx(1, rel=1e-9)
-    drawn = [str(output) for output in subject.sample(data, n, np.random.default_rng(11))]
+    drawn = [str(output) for output in subject.target.sample(data, n, np.random.default_rng(11))]
     assert set(drawn) <= law.keys()
     expected = np.array(list(law.values())) * n
     seen = np.array([drawn.count(output) for output in law])
@@ -335,7 +335,7 @@ def test_sums_are_sampled_at_the_rates_that_ship():
     subject = learner("functional-mechanism", depth=None, features=1)
     data = ((0, 0), (1, 240))
     (shape,) = law_of_shapes(subject.estimator, subject.estimator.schema, data, lambda model: 0).values()
-    drawn = subject.sample(data, 50_000, np.random.default_rng(0))
+    drawn = subject.target.sample(data, 50_000, np.random.default_rng(0))
     assert drawn.shape == (50_000, len(shape.rates))
     alpha = np.exp(-shape.rates)
     spread = np.sqrt(2 * alpha) / (1 - alpha)  # of two-sided geometric noise

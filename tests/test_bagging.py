@@ -11,7 +11,7 @@ import pytest
 
 from dpforest.chance import Seeded, outcomes
 from dpforest.curator import Curator
-from dpforest.learners.sharing import SAMPLINGS, n_candidates, random_features, share_out
+from dpforest.learners.sharing import SAMPLINGS, Subset, n_candidates, random_features, share_out
 from dpforest.privacy import ADD_REMOVE, RELATIONS, Ledger
 
 
@@ -28,6 +28,8 @@ def test_the_size_of_a_subset(asked, features, size):
 def test_a_subset_of_no_size(bad):
     with pytest.raises(ValueError, match="max_features must be 'sqrt', 'all' or a whole number"):
         n_candidates(bad, 4)
+    with pytest.raises(ValueError, match="max_features must be 'sqrt', 'all' or a whole number"):
+        Subset().check(bad, "max_features")
 
 
 def test_every_node_draws_a_uniform_subset_of_what_it_may_use():

@@ -16,6 +16,7 @@ import dpforest.cli
 from dpforest.audit.report.catalogue import NAMES, mechanism, subjects
 from dpforest.audit.report.report import UNEXPECTED, Report
 from dpforest.cli import main
+from dpforest.learners.audited import Broken
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = ("--scale", "small")
@@ -254,7 +255,7 @@ def test_everything(capsys, tmp_path, few):
 
 @pytest.mark.slow
 def test_a_surprise_is_an_error(capsys, tmp_path, monkeypatch):
-    wrong = replace(mechanism("geometric"), expected=frozenset({"exact"}), why="so it is said")
+    wrong = replace(mechanism("geometric"), broken=Broken("so it is said", ("exact",)))
     monkeypatch.setattr(dpforest.cli, "subjects", lambda epsilon: [wrong])
     path = tmp_path / "report.json"
     code, said = lines(capsys, "--all", *SMALL, "--json", str(path))

@@ -21,7 +21,8 @@ from test_estimators import INFINITY, _SchemaFromData
 
 from dpforest import OutOfSchemaWarning, Schema, UnprovenPrivacyWarning, load, privacy
 from dpforest.chance import Seeded, outcomes
-from dpforest.papers.diffpets import DiffPETsClassifier, _cuts_at_values
+from dpforest.learners.cuts import value_cuts
+from dpforest.papers.diffpets import DiffPETsClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
@@ -231,8 +232,8 @@ def test_trees_keep_to_their_height_and_their_room(seed, height, trees, room):
 def test_the_default_height_is_half_the_features_and_has_a_public_cap():
     for features, variant, height in ((1, "proved", 1), (8, "proved", 4), (40, "proved", 10), (40, "published", 20)):
         schema = Schema(categorical={f"f{i}": [0, 1] for i in range(features)}, classes=[0, 1])
-        assert model(schema=schema, max_depth=None, variant=variant)._height(schema) == height
-        assert model(schema=schema, max_depth=25, variant=variant)._height(schema) == 25
+        assert model(schema=schema, max_depth=None, variant=variant).height(schema) == height
+        assert model(schema=schema, max_depth=25, variant=variant).height(schema) == 25
 
 
 def test_the_published_forest_ends_where_a_node_is_pure():
@@ -283,7 +284,7 @@ def cut_law(occur, features, cardinalities) -> dict:
         return tuple(code for code in range(256) if int(mask[code // 64]) >> code % 64 & 1)
 
     cardinalities, features = np.array(cardinalities), np.array(features, dtype=np.int32)
-    for masks, p in outcomes(lambda chance: _cuts_at_values(chance, np.array(occur), features, cardinalities)):
+    for masks, p in outcomes(lambda chance: value_cuts(chance, np.array(occur), features, cardinalities)):
         assert masks.shape == (*features.shape, 4)
         law[tuple(right(mask) for mask in masks.reshape(-1, 4))] += p
     return dict(law)
@@ -316,7 +317,7 @@ def test_wide_features_are_cut_at_their_values():
 
 def test_the_cuts_of_a_node_are_drawn_by_its_chance():
     occur = np.ones((300, 8), dtype=bool)
-    masks = _cuts_at_values(Seeded(0), occur, np.zeros((300, 1), dtype=np.int32), np.array([8]))
+    masks = value_cuts(Seeded(0), occur, np.zeros((300, 1), dtype=np.int32), np.array([8]))
     lowest = np.array([(int(mask[0, 0]) & -int(mask[0, 0])).bit_length() - 1 for mask in masks])
     counts = np.bincount(lowest, minlength=8)
     assert counts[0] == 0
@@ -365,11 +366,11 @@ def test_values_outside_the_schema_are_clipped_and_counted():
         ({"epsilon": 0}, "epsilon must be positive"),
         ({"epsilon": math.inf}, "non-private"),
         ({"n_estimators": 0}, "n_estimators must be a whole number, at least 1"),
-        ({"max_depth": -1}, "max_depth must be a whole number, at least 0"),
-        ({"max_depth": 1.5}, "max_depth must be a whole number"),
-        ({"max_features": 0}, "max_features must be 'sqrt', 'all' or a whole number"),
-        ({"max_features": "log2"}, "max_features must be 'sqrt', 'all' or a whole number"),
-        ({"cuts_per_feature": 0}, "cuts_per_feature must be a whole number, at least 1"),
+        ({"max_depth": -1}, "max_depth must be None or int, from 0 to 1000"),
+        ({"max_depth": 1.5}, "max_depth must be None or int, from 0 to 1000"),
+        ({"max_features": 0}, 'max_features must be "auto", "sqrt", "all" or int, at least 1'),
+        ({"max_features": "log2"}, 'max_features must be "auto", "sqrt", "all" or int, at least 1'),
+        ({"cuts_per_feature": 0}, 'cuts_per_feature must be "auto" or int, at least 1'),
         ({"n_bins": 1}, "n_bins"),
         ({"n_bins": 256}, "n_bins"),
         ({"relation": "bounded"}, "relation must be one of"),
@@ -383,12 +384,12 @@ def test_values_outside_the_schema_are_clipped_and_counted():
         ({"leaf_share": 0}, "leaf_share must lie strictly between 0 and 1"),
         ({"leaf_share": 1.0}, "leaf_share must lie strictly between 0 and 1"),
         ({"leaf_share": "half"}, "leaf_share must be a number from 0 to 1"),
-        ({"level_ratio": 0}, "level_ratio must be positive"),
-        ({"level_ratio": 1.5}, "level_ratio must be a number from 0 to 1"),
-        ({"cuts_per_feature": "all"}, "cuts_per_feature must be a whole number"),
+        ({"level_ratio": 0}, "level_ratio must be a number above 0 and at most 1"),
+        ({"level_ratio": 1.5}, "level_ratio must be a number above 0 and at most 1"),
+        ({"cuts_per_feature": "all"}, 'cuts_per_feature must be "auto" or int, at least 1'),
         ({"stop": "purity"}, "stop must be one of"),
-        ({"stop_margin": math.nan}, "stop_margin must be a number"),
-        ({"stop_margin": True}, "stop_margin must be a number"),
+        ({"stop_margin": math.nan}, "stop_margin must be a finite number of at most a million"),
+        ({"stop_margin": True}, "stop_margin must be a finite number of at most a million"),
         ({"shrinkage": -1}, "shrinkage must be a number from 0"),
         ({"max_nodes": 2}, "max_nodes must be a whole number, at least 3"),
         ({"source": "quantum"}, r"source must be one of \['secure', 'seeded'\]"),

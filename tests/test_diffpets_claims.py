@@ -457,11 +457,10 @@ def test_the_published_forest_is_not_private(relation):
 class TheCutAlone(DiffPETsClassifier):
     """The published algorithm with its bootstrap and its cuts, and none of its other faults: leaves say nothing."""
 
-    def _finished(self, curator, growth, frontier):
-        return np.zeros(len(frontier), dtype=bool)
-
-    def _settle(self, growth, curator, leaves, epsilon):
-        growth.settle(leaves, np.eye(curator.n_classes, dtype=np.int64)[np.zeros(len(leaves), dtype=np.int64)])
+    def _learn(self, run):
+        run.peek = lambda nodes, leak: np.ones((len(nodes), run.schema.n_classes), dtype=np.int64)  # no node is pure
+        run.count_records = lambda leaves, epsilon: None
+        return super()._learn(run)
 
 
 BEYOND = (2,)  # what lies to the right of a cut after code 1

@@ -146,6 +146,7 @@ class Exact(Curator):
         return counts
 
     def count_records(self, splits, nodes, scopes, epsilon):
+        epsilon = np.broadcast_to(epsilon, len(nodes))
         rate = epsilon / (1 if self._ledger.relation == ADD_REMOVE else 2)
         threshold = np.ceil(4 * math.sqrt(2) / epsilon)  # two classes, two values
         missing = (threshold - self._class_counts(splits, nodes).sum(axis=1)).astype(int)
@@ -390,7 +391,7 @@ def leaf_law(n_records, relation=ADD_REMOVE, last=1) -> dict:
 
     class Seen(Curator):
         def count_records(self, splits, nodes, scopes, epsilon):
-            asked.append(epsilon[0])
+            asked.append(float(np.broadcast_to(epsilon, 1)[0]))
             self.records = self._class_counts(splits, nodes).sum()
             return np.full(len(nodes), self.records)
 

@@ -29,9 +29,10 @@ from dpforest.audit import exact_audit
 from dpforest.budgets import PLANS
 from dpforest.chance import outcomes
 from dpforest.curator import STOP, Curator
+from dpforest.learners.cart import Splits
 from dpforest.learners.growth import Growth
 from dpforest.papers.diffprf import DiffPRFClassifier
-from dpforest.papers.diffprfs import DiffPRFsClassifier, Splits
+from dpforest.papers.diffprfs import DiffPRFsClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
 
 relations = pytest.mark.parametrize("relation", RELATIONS)

@@ -241,3 +241,19 @@ def test_many_small_columns():
     fitted = model(schema=alone).fit([["x"] * 3] * 9, [0, 1, 1] * 3)
     assert fitted.boosted_.forest.n_leaves == 3
     assert fitted.ledger_.epsilon == pytest.approx(4)
+
+
+@pytest.mark.parametrize("variant", ["proved", "published"])
+def test_a_forest_that_is_full_grows_no_more(variant):
+    """Its rounds have one leaf each, which gets what a split would have left; how large it may be is no parameter."""
+
+    class Small(DPAdaBoostClassifier):
+        max_nodes = 3 + 4
+
+    X, y = table(80)
+    fitted = quietly(Small(epsilon=4.0, schema=MIXED, n_estimators=3, n_bins=4, variant=variant, random_state=0), X, y)
+    assert fitted.boosted_.forest.n_nodes <= 7
+    assert fitted.boosted_.forest.tree(fitted.boosted_.n_trees - 1).n_nodes == 1
+    if variant == "proved":
+        assert fitted.ledger_.epsilon == pytest.approx(4)
+    assert "max_nodes" not in fitted.get_params()

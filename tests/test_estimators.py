@@ -323,7 +323,7 @@ BAD_EDPRF = [
 ]
 BAD_RANDOM = [
     ({"split": "ternary"}, ValueError, "split must be one of"),
-    ({"variant": "published"}, ValueError, "takes its height from the data"),
+    ({"variant": "published"}, ValueError, "to the letter.*max_depth"),
     ({"max_depth": 40}, ValueError, "need at least .* nodes, more than max_nodes"),
     ({"split": "multiway", "max_nodes": 5}, ValueError, "need at least .* nodes, more than max_nodes"),
 ]

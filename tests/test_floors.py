@@ -58,6 +58,8 @@ LENT = {"sum_values": "counting", "table_of": "engines"}
 OPENING = {"Reader", "Table", "is_elsewhere", "table_of"}
 #: The module that makes a curator, and hands it the records.
 MAKER = "learners.base"
+#: What makes one, or records for it.
+CURATORS = {"Curator", "Memory", "Scattered", "over"}
 #: What holds records, encoded or not.
 TABLES = {"X", "y", "codes", "labels", "encoded"}
 #: Functions that a table passes through on its way to the schema, and with it to the curator or to the released trees.
@@ -271,8 +273,8 @@ def touches(module: Module) -> list[str]:
             own = own or (isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "super")
             if private and not own:
                 broken.append(f"{module.name}:{node.lineno} {function} reaches for {ast.unparse(node)}")
-        made = set(ast.unparse(node.func).split(".")) if isinstance(node, ast.Call) else set()
-        if made & {"Curator", "Memory", "Scattered"} and module.name != MAKER:
+        makes = isinstance(node, ast.Call) and CURATORS & {*ast.unparse(node.func).split(".")}
+        if makes and module.name != MAKER:
             broken.append(f"{module.name}:{node.lineno} makes a curator of its own")
         for child in ast.iter_child_nodes(node):
             look(child, function)
@@ -579,8 +581,9 @@ def test_opening_a_table_is_fine(name, source):
         ("papers.edprf", "def as_proved(curator):\n    return curator._class_counts()"),
         ("papers.edprf", "def as_proved(curator):\n    return curator._records"),
         ("papers.edprf", "curator = Curator(1, 2)"),
-        ("learners.run", "curator = curator.scattered.Scattered(1, 2)"),
-        ("learners.run", "curator = Curator.over(1, 2)"),
+        ("learners.run", "records = curator.scattered.Scattered(1, 2)"),
+        ("learners.boosting", "other = Curator.over(table)"),
+        ("papers.edprf", "def as_proved(run):\n    return run.curator.over(run.table)"),
         ("learners.growth", "def grow(growth, labels):\n    return len(labels)"),
         ("learners.base", "class A:\n    def _check_parameters(self, y):\n        return len(y)"),
         ("learners.base", "def check(X):\n    return is_elsewhere(X)"),

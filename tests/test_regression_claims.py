@@ -734,10 +734,10 @@ def test_trees_that_see_all_records_share_epsilon(relation):
 class Greedy(DiffPETsRegressor):
     """Its leaves take five per cent more than their share, and its ledger is not told."""
 
-    def _settle(self, growth, curator, leaves, epsilon):
-        charge, curator._ledger.charge = curator._ledger.charge, lambda *told: None
-        super()._settle(growth, curator, leaves, 1.05 * epsilon)
-        curator._ledger.charge = charge
+    def _settle(self, run, leaves, epsilon):
+        charge, run.ledger.charge = run.ledger.charge, lambda *told: None
+        super()._settle(run, leaves, 1.05 * epsilon)
+        run.ledger.charge = charge
 
 
 def test_five_percent_too_much_is_found():

@@ -19,7 +19,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpforest.schema import TARGET_LEVELS, Encoded, Schema
+from dpforest.schema import TARGET_LEVELS, Encoded, Schema, grid
 
 NUMERIC = {"age": (0, 100), "income": (-1.5, 2.5)}
 CATEGORICAL = {"sex": ["F", "M"], "code": [3, 5, 4], "flag": [False, True]}
@@ -833,3 +833,42 @@ def test_a_record_changes_no_other_records_codes(dtype, more):
             together = pd.DataFrame({"x": pd.concat(parts, ignore_index=True)})
             codes = declared.encode(together, 10).codes[0].tolist()
             assert (codes[:-1] if parts[0] is rows else codes[1:]) == alone
+
+
+# -- without compiled loops ------------------------------------------------------------------------------------------
+
+DTYPES = ["f4", "f8", "i1", "u1", "i8", "u8", "?"]
+
+
+@st.composite
+def columns(draw):
+    """A numeric column and one of numbers among declared ones, of any type: on the edges, beside them, and outside."""
+    low, high = draw(st.sampled_from([(0, 1), (-1.5, 2.5), (0.1, 0.3), (-3, 300)]))
+    n_bins = draw(st.integers(2, 254))
+    steps = np.array(draw(st.lists(st.integers(-2, n_bins + 2), min_size=1, max_size=50)))
+    values = low + (high - low) * steps / n_bins
+    dtype = np.dtype(draw(st.sampled_from(DTYPES)))
+    if dtype.kind == "f":
+        values = values.astype(dtype)
+        values = np.concatenate([values, np.nextafter(values, dtype.type(9)), np.nextafter(values, dtype.type(-9))])
+        values = np.append(values, [np.nan, np.inf, -np.inf, -0.0]).astype(dtype)
+    else:
+        values = np.clip(values, 0, 100).astype(dtype)
+    known = draw(st.lists(st.integers(-4, 300), min_size=1, max_size=9, unique=True))
+    return low, high, n_bins, values, known
+
+
+@given(columns())
+@settings(max_examples=200, deadline=None)
+def test_codes_are_the_same_without_compiled_loops(column):
+    low, high, n_bins, values, known = column
+    declared = Schema(
+        numeric={"x": (low, high)}, categorical={"c": known}, classes=[0, 1], missing="bin", other={"c": known[0]}
+    )
+    table = pd.DataFrame({"x": values, "c": values})
+    compiled = declared.encode(table, n_bins)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grid, "_compiled", lambda: None)
+        plain = declared.encode(table, n_bins)
+    np.testing.assert_array_equal(plain.codes, compiled.codes)
+    assert (plain.clipped, plain.other) == (compiled.clipped, compiled.other)

@@ -21,8 +21,9 @@ from dpforest.budgets import Shares
 from dpforest.chance import Seeded, outcomes
 from dpforest.counting import Splits
 from dpforest.curator import Curator
-from dpforest.learners.cuts import POOL, CutPool, grow_random, random_cuts
-from dpforest.learners.growth import Growth, grow_chosen
+from dpforest.learners.cuts import POOL, CutPool, grow_extra_trees, grow_random, random_cuts
+from dpforest.learners.growth import Growth
+from dpforest.learners.run import Run, Selection
 from dpforest.models.forest import Forest
 from dpforest.privacy import RELATIONS, Ledger
 
@@ -423,22 +424,25 @@ def test_binary_trees_are_complete_and_may_use_a_feature_again():
     assert growth.frontier.unused.all()
 
 
-def grown_by_choice(curator, growth, plan, cuts: int, **options) -> list:
-    """Grow on ordered features; returns what was asked of the leaves: (number of nodes, budget)."""
+def planted(codes, labels, ledger: Ledger, *, n_trees: int = 1, seed: int = 1) -> Run:
+    """A run on numeric features of four codes and two classes, with all records in every tree."""
+    schema = Schema(numeric={f"x{i}": (0, 1) for i in range(len(codes))}, classes=[0, 1])
+    curator = Curator(codes, labels, 2, [4] * len(codes), chance=Seeded(seed), ledger=ledger)
+    run = Run(curator, Seeded(1), schema, ledger, 1.0)
+    run.plant(n_trees)
+    return run
+
+
+def extra_trees(run: Run, shares: Shares, n_cuts: int, **options) -> list:
+    """Grow them; returns what was asked of the leaves: (nodes, budget)."""
     asked = []
 
-    def settle(leaves, left):
-        asked.append((leaves.nodes.tolist(), left))
-        growth.settle(leaves, np.ones((len(leaves), 2), dtype=np.int64))
+    def settle(leaves, epsilon):
+        asked.append((leaves.nodes.tolist(), epsilon))
+        run.say(leaves, np.ones((len(leaves), 2), dtype=np.int64))
 
-    def draw(nodes):
-        pool = CutPool(Seeded(1), curator.cardinalities, np.ones(len(curator.cardinalities), bool))
-        return random_cuts(Seeded(1), pool, len(nodes), 1, cuts)
-
-    grow_chosen(
-        growth, curator, plan, draw, settle, score=scores.gini, mechanism="permute-and-flip", **options,
-    )  # fmt: skip
-    return asked
+    grow_extra_trees(run, shares, Selection(scores.gini, **options), settle, 1, n_cuts)
+    return [(nodes, epsilon) for nodes, epsilon in asked if nodes]
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -446,9 +450,7 @@ def test_several_candidates_are_paid_for_level_by_level(relation):
     rng = np.random.default_rng(0)
     codes, labels = rng.integers(4, size=(2, 200)).astype(np.uint8), rng.integers(2, size=200).astype(np.uint8)
     ledger = Ledger(relation)
-    curator = Curator(codes, labels, 2, [4, 4], chance=Seeded(1), ledger=ledger)
-    growth = Growth(1, 2, 2, ledger, "sequential")
-    asked = grown_by_choice(curator, growth, Shares("uniform", 0.75, 3), 3)
+    asked = extra_trees(planted(codes, labels, ledger), Shares("uniform", 0.75, 3), 3)
     assert [len(entry.scopes) for entry in ledger._charges] == [1, 2]
     own = [entry.costs[relation].tolist() for entry in ledger._charges]
     np.testing.assert_allclose(np.concatenate(own), 0.25)
@@ -458,36 +460,26 @@ def test_several_candidates_are_paid_for_level_by_level(relation):
 
 def test_a_node_that_stops_leaves_what_the_levels_below_it_do_not_need():
     """Nothing to gain and a head start without end: the root stops, having paid for its selection alone."""
-    ledger = Ledger()
-    curator = Curator(np.zeros((1, 9), np.uint8), np.zeros(9, np.uint8), 2, [4], chance=Seeded(1), ledger=ledger)
-    growth = Growth(2, 1, 2, ledger, "sequential")
-    asked = grown_by_choice(curator, growth, Shares("aligned-uniform", 0.75, 3), 1, stop_margin=1e6)
+    run = planted(np.zeros((1, 9), np.uint8), np.zeros(9, np.uint8), Ledger(), n_trees=2)
+    asked = extra_trees(run, Shares("aligned-uniform", 0.75, 3), 1, stop_margin=1e6)
     assert asked == [([0, 1], pytest.approx(0.5))]
-    assert growth.release().n_leaves == 2
+    assert run.release().n_leaves == 2
 
 
-def test_a_published_stop_is_asked_at_every_level():
-    """Which nodes are finished is the paper's own business; here all those with an even number."""
+def test_a_tree_without_splits_asks_for_its_root_alone():
     ledger = Ledger()
-    curator = Curator(np.zeros((1, 9), np.uint8), np.zeros(9, np.uint8), 2, [4], chance=Seeded(1), ledger=ledger)
-    growth = Growth(2, 1, 2, ledger, "sequential")
-    asked = grown_by_choice(
-        curator, growth, Shares("uniform", 0.75, 3), 1, finished=lambda frontier: frontier.nodes % 2 == 0
-    )  # fmt: skip
-    assert [nodes for nodes, _ in asked] == [[0], [2], [4, 5]]
+    run = planted(np.zeros((1, 9), np.uint8), np.zeros(9, np.uint8), ledger)
+    assert extra_trees(run, Shares("aligned-uniform", 0.75, 1), 1) == [([0], 0.75)]
+    assert ledger._charges == []
 
 
 def test_the_chosen_candidate_is_the_one_that_grows():
     """Without noise the best of the offered cuts is taken: here the one cut that parts the classes."""
     codes = np.array([[0, 1, 2, 3] * 5], dtype=np.uint8)
-    labels = (codes[0] >= 2).astype(np.uint8)
-    ledger = Ledger()
-    curator = Curator(codes, labels, 2, [4], chance=Seeded(3), ledger=ledger)
-    growth = Growth(1, 1, 2, ledger, "sequential")
-    grown_by_choice(curator, growth, Shares("uniform", math.inf, 2), 40)
-    assert codes_of(growth.mask[0]) == (2, 3)
-    leaves = growth.frontier
-    assert curator.count_classes(growth, leaves.nodes, leaves.scopes, math.inf).tolist() == [[10, 0], [0, 10]]
+    run = planted(codes, (codes[0] >= 2).astype(np.uint8), Ledger(), seed=3)
+    extra_trees(run, Shares("uniform", math.inf, 2), 40)
+    assert codes_of(run.growth.mask[0]) == (2, 3)
+    assert run.count_classes(run.frontier, math.inf).tolist() == [[10, 0], [0, 10]]
 
 
 # -- post-processing -------------------------------------------------------------------------------------------------

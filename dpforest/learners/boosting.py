@@ -1,4 +1,4 @@
-"""Boosted trees: the released model, whose leaves hold votes, and the rounds of the private learners.
+"""Boosting: the rounds of the private learners, and AdaBoost's as papers publish them.
 
 A round's tree learns from records that count for little where the trees before it are right.  What it says, and how
 loudly, is computed from the noisy counts of its leaves, which are paid for.
@@ -7,27 +7,28 @@ loudly, is computed from the noisy counts of its leaves, which are paid for.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from dpforest import scores
 from dpforest.arithmetic import exp, log
-from dpforest.curator import WEIGHTS, Curator
+from dpforest.curator import WEIGHTS
 from dpforest.learners.audited import EXACT
 from dpforest.learners.base import PrivateEstimator, check_covered
-from dpforest.learners.growth import Frontier, Growth, one_vote
-from dpforest.learners.parameters import check_choice, check_count, check_letter, check_number, check_share
-from dpforest.learners.sharing import share_out
+from dpforest.learners.growth import MAX_NODES, Frontier, one_vote
+from dpforest.learners.parameters import Choice, Letter, Number, Share, Whole, check_count, check_number
+from dpforest.learners.run import Leak, Run, Selection
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.boosted import SCALE, BoostedClassifier, BoostedForest
 from dpforest.models.forest import Forest
 from dpforest.privacy import HISTOGRAM_SENSITIVITY
 
 __all__ = [
-    "CLASSES", "CRITERIA", "OTHER", "PrivateBoostedClassifier", "Round", "adaboost", "class_shares", "discrete_votes",
-    "peek", "real_votes", "whole_votes",
+    "CLASSES", "CRITERIA", "OTHER", "AdaBoost", "ClassWeights", "PrivateBoostedClassifier", "Round", "boosted",
+    "class_shares", "discrete_votes", "real_votes", "whole_votes",
 ]  # fmt: skip
 
 # for audits of boosted learners: telling pairs have two of class 1, and one of 0 comes
@@ -39,9 +40,6 @@ LOUDEST = 100.0  # vote that may be asked for
 CRITERIA = tuple(
     name for name, score in scores.CLASSIFICATION.items() if score.homogeneous and not score.needs_cap
 )  # fmt: skip
-
-
-# -- the released model ----------------------------------------------------------------------------------------------
 
 
 # -- votes -----------------------------------------------------------------------------------------------------------
@@ -97,134 +95,182 @@ def whole_votes(votes: np.ndarray) -> np.ndarray:
     return np.rint(votes * SCALE).astype(np.int64)
 
 
-# -- the learners ----------------------------------------------------------------------------------------------------
+# -- class weights ---------------------------------------------------------------------------------------------------
 
 
-class Round:
-    """The leaves of the round that grows now, and what was paid for them.
+@dataclass(frozen=True)
+class ClassWeights:
+    """A mapping from classes to public weights, or None."""
+
+    words = "mapping or None"
+
+    def check(self, value: Any, name: str) -> None:
+        if value is not None and not isinstance(value, Mapping):
+            raise ValueError(
+                f"{name} must be None or map classes to positive numbers that are public, such as "
+                f"{{'no': 1, 'yes': 3}}; weights like 'balanced' would be read off the records; got {value!r}"
+            )
+
+
+def class_shares(class_weight: Mapping[Any, float] | None, classes: np.ndarray) -> np.ndarray | None:
+    """The public weight of each class, the largest being 1; None for no weights.
 
     Parameters
     ----------
-    growth : Growth
-    curator : Curator
-    relation : {"add-remove", "replace-one"}
+    class_weight : mapping or None
+        From classes to positive numbers; a class that is not in it has weight 1.
+    classes : ndarray
+    """
+    ClassWeights().check(class_weight, "class_weight")
+    if class_weight is None:
+        return None
+    known = classes.tolist()
+    if unknown := [label for label in class_weight if label not in known]:
+        raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes {known}")
+    shares = [check_number(class_weight.get(label, 1), f"class_weight of {label!r}", 1e-9, 1e9) for label in known]
+    return np.array(shares) / max(shares)
+
+
+# -- rounds on weights of the own record -----------------------------------------------------------------------------
+
+
+class Round:
+    """A round of boosting: its budget, its leaves, and what was paid for them.
+
+    Parameters
+    ----------
+    run : Run
+        Its frontier is the root of the round's tree.
+    epsilon : float
     """
 
-    def __init__(self, growth: Growth, curator: Curator, relation: str):
-        self._growth, self._curator, self._unit = growth, curator, HISTOGRAM_SENSITIVITY[relation]
+    def __init__(self, run: Run, epsilon: float) -> None:
+        self.epsilon = epsilon
+        self._run, self._unit = run, HISTOGRAM_SENSITIVITY[run.relation]
         self._leaves: list[Frontier] = []
         self._counts: list[np.ndarray] = []
         self._noise: list[np.ndarray] = []
 
     def settle(self, leaves: Frontier, epsilon: float) -> None:
         """Ask for the weighted class counts of these leaves, at that budget."""
-        counts = self._curator.count_classes(self._growth, leaves.nodes, leaves.scopes, epsilon)
         self._leaves.append(leaves)
-        self._counts.append(counts / self._curator.unit)
+        self._counts.append(self._run.count_classes(leaves, epsilon) / self._run.unit)
         self._noise.append(np.full(len(leaves), self._unit / epsilon))
 
-    def answers(self) -> tuple[np.ndarray, np.ndarray]:
-        """Noisy weighted counts of all leaves, shape (n_leaves, n_classes), and the scale of their noise."""
-        return np.concatenate(self._counts), np.concatenate(self._noise)
+    @property
+    def leaves(self) -> Frontier:
+        """All leaves, in the order in which they were settled."""
+        return Frontier.join(self._leaves)
 
-    def vote(self, votes: np.ndarray) -> None:
-        """Say what the leaves answer: float64, shape (n_leaves, n_classes)."""
-        ends = np.cumsum([len(leaves) for leaves in self._leaves])[:-1]
-        for leaves, said in zip(self._leaves, np.split(whole_votes(votes), ends), strict=True):
-            self._growth.settle(leaves, said)
+    @property
+    def counts(self) -> np.ndarray:
+        """Their noisy weighted counts: float64, shape (n_leaves, n_classes)."""
+        return np.concatenate(self._counts)
+
+    @property
+    def noise(self) -> np.ndarray:
+        """The scale of the noise of each: float64, shape (n_leaves,)."""
+        return np.concatenate(self._noise)
+
+
+def boosted(run: Run) -> BoostedForest:
+    """The released trees of a run, in the order of their rounds."""
+    forest = run.release()
+    return BoostedForest(Forest.join(forest.tree(number) for number in range(forest.n_trees)))
 
 
 class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
-    """Base of the private boosted classifiers: a paper's module adds its parameters and what it grows in a round.
+    """Base of the private boosted classifiers: a paper's module adds its parameters and what grows in a round.
 
-    A subclass has the parameters of :class:`~dpforest.learners.base.PrivateEstimator` and ``n_estimators``, ``votes``,
-    ``weights``, ``learning_rate``, ``alpha_max``, ``smoothing``, ``class_weight``, ``sampling``, ``selection``,
-    ``criterion``, ``leaf_share`` and ``max_nodes``; it grows with ``_grow_round``, and as published
-    with ``_grow_published``.
+    ``max_nodes`` is an attribute, of which a subclass makes a parameter if it likes.
     """
 
-    def _grow(self, curator, chance, schema, ledger, epsilon) -> BoostedForest:
-        if self.variant == "published":
-            return self._grow_published(curator, chance, schema, ledger, epsilon)
-        public = class_shares(self.class_weight, schema.classes)
-        each, sharing = share_out(self.sampling, curator, epsilon, self.n_estimators, self.relation)
-        growth = Growth(
-            self.n_estimators, schema.n_features, schema.n_classes, ledger, sharing, self.max_nodes
-        )  # fmt: skip
-        if public is not None:
-            curator.weigh(class_weights=public, rule=self.weights)
-        trees: list[Forest] = []
-        for number in range(self.n_estimators):
-            growth.begin(number)
-            grown = Round(growth, curator, self.relation)
-            self._grow_round(growth, curator, chance, schema, each, grown)
-            grown.vote(self.learning_rate * self._say(*grown.answers()))
-            trees.append(growth.release().tree(number))
-            if number + 1 < self.n_estimators:
-                said = BoostedForest(trees[-1]).votes()
-                curator.weigh(trees[-1], said, class_weights=public, rule=self.weights)
-        return BoostedForest(Forest.join(trees))
+    n_estimators: Annotated[int, Whole(1), "Rounds."] = 10
+    votes: Annotated[
+        Literal["real", "discrete"], Letter(),
+        """A leaf votes for every class by the log of its share (:func:`~dpforest.learners.boosting.real_votes`), or for
+        its commonest class by SAMME's alpha of the round (:func:`~dpforest.learners.boosting.discrete_votes`).  A round
+        at chance, or whose counts are all 0 or less, gets no vote.""",
+    ] = "real"  # fmt: skip
+    weights: Annotated[
+        str, Choice(WEIGHTS), Letter(),
+        """How a record's margin m makes its weight: ``min(1, exp(-m / 2))`` or ``min(1, 2 / (1 + exp(m)))``.  In the
+        released counts weights are whole steps, 127 of them for two classes and fewer for more; below half a step a
+        record no longer counts.  At most 128 classes.""",
+    ] = "capped"  # fmt: skip
+    learning_rate: Annotated[float, Number(1e-6, 10), Letter(), "Factor of all votes."] = 1.0
+    alpha_max: Annotated[float, Number(1e-6, LOUDEST), Letter(), "Bound of a round's votes before that."] = 2.0
+    smoothing: Annotated[
+        float, Number(0, 1e6), Letter(),
+        "Of real votes: so many times a leaf's noise is added to its counts, in the proportions of the round.",
+    ] = 1.0  # fmt: skip
+    class_weight: Annotated[
+        Mapping[Any, float] | None, ClassWeights(), Letter(),
+        "Public weights of the classes, positive, 1 where not named; only their ratios matter.",
+    ] = None  # fmt: skip
+    sampling: Annotated[
+        Literal["all", "assignment"], Letter(),
+        """``"all"``: every round sees all records, at ``epsilon / n_estimators``.  ``"assignment"``: each record
+        belongs to one round by a coin, and each round has all of ``epsilon``.""",
+    ] = "all"  # fmt: skip
+    selection: Annotated[str, Choice(SELECTIONS), Letter(), "Mechanism of the splits."] = "permute-and-flip"
+    criterion: Annotated[str, Choice(CRITERIA), Letter(), "Split utility."] = "gini"
+    leaf_share: Annotated[
+        float, Share(), Letter(),
+        """Share of a round's budget that is kept for its leaves; the levels above have equal parts of the rest, and a
+        leaf that ends a branch early also gets what the levels below it do not need.""",
+    ] = 0.5  # fmt: skip
+    max_nodes = MAX_NODES
 
-    def _grow_round(self, growth, curator, chance, schema, epsilon: float, grown: Round) -> None:
-        """Grow the tree whose root is the frontier, and settle its leaves with ``grown``."""
-        raise NotImplementedError
+    def rounds(self, run: Run) -> Iterator[Round]:
+        """The rounds of the repair, on records that count for weights of their own (:prf:ref:`thm-own-weights`).
 
-    def _grow_published(self, curator, chance, schema, ledger, epsilon) -> BoostedForest:
-        raise NotImplementedError
+        When a round is over, the leaves that it settled vote.
+        """
+        assert run.schema.classes is not None
+        public = class_shares(self.class_weight, run.schema.classes)
+        epsilon = run.plant(self.n_estimators, self.sampling, self.max_nodes)
+        tree, said = None, None
+        for number in run.rounds(self.n_estimators):
+            if number or public is not None:
+                run.weigh(tree, said, self.weights, public)
+            grown = Round(run, epsilon)
+            yield grown
+            run.say(grown.leaves, whole_votes(self.learning_rate * self._say(grown.counts, grown.noise)))
+            tree = run.tree(number)
+            said = BoostedForest(tree).votes()
 
     def _say(self, counts: np.ndarray, noise: np.ndarray) -> np.ndarray:
         if self.votes == "real":
             return real_votes(counts, noise, smoothing=self.smoothing, alpha_max=self.alpha_max)
         return discrete_votes(counts, alpha_max=self.alpha_max)
 
+    def _selection(self, stop_margin: float | None = None) -> Selection:
+        return Selection(scores.CLASSIFICATION[self.criterion], self.selection, stop_margin=stop_margin)
+
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_count(self.n_estimators, "n_estimators")
         check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
-        check_choice(self.votes, "votes", ("real", "discrete"))
-        check_choice(self.weights, "weights", WEIGHTS)
-        check_choice(self.sampling, "sampling", ("all", "assignment"))
-        check_number(self.learning_rate, "learning_rate", 1e-6, 10)
-        check_number(self.alpha_max, "alpha_max", 1e-6, LOUDEST)
-        check_number(self.smoothing, "smoothing", 0, 1e6)
-        check_choice(self.selection, "selection", SELECTIONS)
-        check_choice(self.criterion, "criterion", CRITERIA)
-        check_share(self.leaf_share, "leaf_share")
         if self.variant == "proved":
-            check_covered(
-                scores.CLASSIFICATION[self.criterion], self.relation, sampling=self.sampling, weighted=True
-            )  # fmt: skip
-        _check_mapping(self.class_weight)
+            score = scores.CLASSIFICATION[self.criterion]
+            check_covered(score, self.relation, sampling=self.sampling, weighted=True)
 
     def lacking(self) -> dict[str, str]:
         if self.variant == "proved" and self.n_estimators > 1:
             return {EXACT: "noisy counts decide the weights of the next round, so that replay cannot visit them"}
         return super().lacking()
 
-    def _check_letter(self, schema, *names: str) -> None:
-        """As published: two classes, and none of the options that only the proved variant has."""
-        if schema.n_classes != 2:
-            raise ValueError(
-                f"variant='published' tells two classes apart, as in the paper, not {schema.n_classes}: use 'proved'"
-            )
-        every = ("votes", "weights", "learning_rate", "alpha_max", "smoothing", "class_weight", "sampling", *names)
-        default = type(self)().get_params()
-        check_letter({name: getattr(self, name) for name in every if getattr(self, name) != default[name]})
+
+# -- rounds as published ---------------------------------------------------------------------------------------------
 
 
-def adaboost(
-    curator: Curator, n_rounds: int, grow: Callable[[int, float], Forest], error: tuple[str, str],
-    update: tuple[str, str],
-) -> BoostedForest:  # fmt: skip
+class AdaBoost:
     """AdaBoost's rounds as published papers run them, on exact errors and on weights that add up to 1.
 
     Parameters
     ----------
-    curator : Curator
-    n_rounds : int
-    grow : callable
-        ``grow(number, alpha)``: the tree of that round, with one vote in each leaf; ``alpha`` is that of the round
-        before, 1 at first.
+    run : Run
+        Of two classes, with the trees planted.
     error, update : pairs of str
         What is read unpaid for a tree's error and for the new weights, and where the paper does it.
 
@@ -234,51 +280,38 @@ def adaboost(
     tree without errors has an infinite ``alpha = ln((1 - tau) / tau) / 2``: it outvotes all before it, and no round
     follows.  A leaf votes alpha for its class and against the other.
     """
-    trees: list[Forest] = []
-    alphas: list[float] = []
-    for number in range(n_rounds):
-        tree = grow(number, alphas[-1] if alphas else 1.0)
-        tau = round(peek(curator.peek_error, error, tree), 12)  # the last tree again has 1/2, but for rounding
+
+    def __init__(self, run: Run, error: Leak, update: Leak) -> None:
+        if (n_classes := run.schema.n_classes) != 2:
+            raise ValueError(
+                f"variant='published' tells two classes apart, as in the paper, not {n_classes}: use 'proved'"
+            )
+        self._run, self._error, self._update = run, error, update
+        self._trees: list[Forest] = []
+        self._alphas: list[float] = []
+        self._ended = False
+
+    def rounds(self, n_rounds: int) -> Iterator[tuple[int, float]]:
+        """Each round's number, and the alpha of the round before, 1 at first; the round has to ``add`` its tree."""
+        for number in self._run.rounds(n_rounds):
+            yield number, self._alphas[-1] if self._alphas else 1.0
+            if self._ended:
+                return
+
+    def add(self, tree: Forest) -> None:
+        """Give a tree, with one vote in each leaf, its alpha, and the records their new weights."""
+        tau = round(self._run.peek_error(tree, self._error), 12)  # the last tree again has 1/2, but for rounding
+        self._ended = tau > 0.5 or not tau
         if tau > 0.5:
-            trees = trees or [replace(tree, values=np.zeros_like(tree.values))]
-            break
-        alphas.append(log((1 - tau) / tau) / 2 if tau else 1 + math.fsum(alphas))
+            self._trees = self._trees or [replace(tree, values=np.zeros_like(tree.values))]
+            return
+        alpha = log((1 - tau) / tau) / 2 if tau else 1 + math.fsum(self._alphas)
         against = (tree.feature < 0)[:, None] - tree.values
-        trees.append(replace(tree, values=whole_votes(alphas[-1] * (tree.values - against))))
-        if not tau:
-            break
-        peek(curator.peek_boost, update, tree, alphas[-1])
-    return BoostedForest(Forest.join(trees))
+        self._trees.append(replace(tree, values=whole_votes(alpha * (tree.values - against))))
+        self._alphas.append(alpha)
+        if tau:
+            self._run.peek_boost(tree, alpha, self._update)
 
-
-def peek(query: Callable, leak: tuple[str, str], *arguments):
-    """The unpaid answer to a query of the curator; ``leak`` is what is read, and where the paper reads it."""
-    what, where = leak
-    return query(*arguments, what=what, where=where)
-
-
-def _check_mapping(class_weight) -> None:
-    if class_weight is not None and not isinstance(class_weight, Mapping):
-        raise ValueError(
-            "class_weight must be None or map classes to positive numbers that are public, such as {'no': 1, 'yes': 3};"
-            f" weights like 'balanced' would be read off the records; got {class_weight!r}"
-        )
-
-
-def class_shares(class_weight, classes) -> np.ndarray | None:
-    """The public weight of each class, the largest being 1; None for no weights.
-
-    Parameters
-    ----------
-    class_weight : mapping or None
-        From classes to positive numbers; a class that is not in it has weight 1.
-    classes : ndarray
-    """
-    _check_mapping(class_weight)
-    if class_weight is None:
-        return None
-    known = classes.tolist()
-    if unknown := [label for label in class_weight if label not in known]:
-        raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes {known}")
-    shares = [check_number(class_weight.get(label, 1), f"class_weight of {label!r}", 1e-9, 1e9) for label in known]
-    return np.array(shares) / max(shares)
+    def release(self) -> BoostedForest:
+        """The trees that were added, each with its alpha as its votes."""
+        return BoostedForest(Forest.join(self._trees))

@@ -6,12 +6,16 @@ least Gini impurity, and the grown tree is pruned by its weakest links.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dpforest import scores
-from dpforest.models.forest import Forest
+from dpforest.learners.growth import Frontier
+from dpforest.learners.run import Run, Selection
+from dpforest.models.forest import Forest, cut_masks
 
-__all__ = ["Cuts", "best_splits", "weakest_links"]
+__all__ = ["Cuts", "Splits", "best_splits", "select_cuts", "weakest_links"]
 
 
 class Cuts:
@@ -50,6 +54,31 @@ class Cuts:
         """Which features have one of the ``columns`` (n_nodes, n_columns): bool (n_nodes, n_features)."""
         return np.logical_or.reduceat(columns, self._starts, axis=1)
 
+    def choose(
+        self, run: Run, nodes: Frontier, columns: np.ndarray, numeric: np.ndarray, epsilon: float | np.ndarray,
+        how: Selection,
+    ) -> np.ndarray:  # fmt: skip
+        """A cut of each numeric feature of each node, with a selection of ``epsilon`` each.
+
+        Parameters
+        ----------
+        columns : ndarray of bool, shape (n_nodes, n_columns)
+            Among which cuts.
+        numeric : ndarray of bool, shape (n_nodes, n_features)
+            The features of each node that are to be cut.
+
+        Returns
+        -------
+        ndarray of int, shape (n_nodes, n_features)
+            The chosen columns; -1 for other features.
+        """
+        found, epsilon = np.full(numeric.shape, -1), np.broadcast_to(epsilon, len(nodes))
+        for feature in np.flatnonzero(numeric.any(axis=0)):
+            some = np.flatnonzero(numeric[:, feature])
+            mine = columns[some] & (self.owner == feature)
+            found[some, feature] = run.choose_cut(nodes[some], mine, epsilon[some], how)
+        return found
+
     def divide(self, nodes, features: np.ndarray, ends: np.ndarray, arities: np.ndarray | int = 2) -> None:
         """Go on to the children, in order, of these nodes, cut after code ``ends``; -1 for divided categories."""
         ranges = np.repeat(self.ranges[nodes], arities, axis=0)
@@ -58,6 +87,108 @@ class Cuts:
         ranges[first, 1, features[cut]] = ends[cut]
         ranges[first + 1, 0, features[cut]] = ends[cut] + 1
         self.ranges = ranges
+
+
+class Splits(Cuts):
+    """The splits that a schema knows: cuts of numeric features, and categorical ones with one child per code.
+
+    Parameters
+    ----------
+    sizes, ordered, n_nodes
+        As in :class:`Cuts`.
+
+    Attributes
+    ----------
+    ordered, owner, code, ranges
+        As there.
+    cut : ndarray of bool, shape (n_columns,)
+        Which columns are cuts; the others have one child per code.
+    arity : ndarray of int, shape (n_columns,)
+    mask : ndarray of uint64, shape (n_columns, 4)
+        Which codes go to the second child of a cut.
+    """
+
+    def __init__(self, sizes: np.ndarray, ordered: np.ndarray, n_nodes: int = 1) -> None:
+        super().__init__(sizes, ordered, n_nodes)
+        self.ordered = ordered
+        numeric, size = ordered[self.owner], sizes[self.owner]
+        last = self.code == size - 1
+        self.cut = numeric & ~last
+        self.arity = np.where(self.cut, 2, size)
+        self.mask = cut_masks(self.code, size)
+        self._whole = ~numeric & last & (size > 1)
+
+    def within(self, unused: np.ndarray) -> np.ndarray:
+        """The splits of each node, bool (n_nodes, n_columns): cuts inside its ranges, and features not yet used up."""
+        return self.columns(np.arange(len(unused))) | (self._whole & unused[:, self.owner])
+
+    def choose_cuts(
+        self, run: Run, nodes: Frontier, columns: np.ndarray, epsilon: float | np.ndarray, how: Selection
+    ) -> np.ndarray:
+        """Choose one cut for each numeric feature, with a selection of ``epsilon`` each.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_nodes, n_columns)
+            Of the ``columns`` of each node those that are left: the chosen cuts, and the categorical features.
+        """
+        numeric = self.owners(columns) & self.ordered
+        cuts = self.choose(run, nodes, columns, numeric, epsilon, replace(how, stop_margin=None))
+        left = columns & ~numeric[:, self.owner]
+        rows, features = np.nonzero(numeric)
+        left[rows, cuts[rows, features]] = True
+        return left
+
+    def grow(self, run: Run, inner: np.ndarray, columns: np.ndarray) -> Frontier:
+        """Split nodes of the frontier, each by its column, if there is room; returns those that stay leaves.
+
+        Parameters
+        ----------
+        inner : ndarray of bool, shape (n_nodes,)
+            Which nodes of the frontier have chosen.
+        columns : ndarray of int, shape (n_inner,)
+            What they chose, a column or ``STOP``.
+        """
+        nodes, grows = run.frontier[inner], run.room(columns, self.arity[columns])
+        chosen = columns[grows]
+        self.split(np.flatnonzero(inner)[grows], chosen)
+        run.growth.branch(
+            nodes[grows], self.owner[chosen], self.arity[chosen], masks=self.mask[chosen], binary=self.cut[chosen],
+            reuse=self.cut[chosen],
+        )  # fmt: skip
+        return nodes[~grows]
+
+    def split(self, nodes: np.ndarray, columns: np.ndarray) -> None:
+        """Go on to the children, in order, of these nodes, each split by its column."""
+        ends = np.where(self.cut[columns], self.code[columns], -1)
+        self.divide(nodes, self.owner[columns], ends, self.arity[columns])
+
+
+def select_cuts(
+    run: Run, nodes: Frontier, cuts: Cuts, columns: np.ndarray, numeric: np.ndarray, epsilon: float,
+    score: scores.Score, delta: float,
+) -> np.ndarray:  # fmt: skip
+    """A cut of each numeric feature of each node, by the exponential mechanism.
+
+    Parameters
+    ----------
+    columns : ndarray of bool, shape (n_nodes, n_columns)
+        The cuts inside the ranges of the nodes.
+    numeric : ndarray of bool, shape (n_nodes, n_features)
+        The features that each node considers: c of them have ``epsilon / (2 (c + 1))`` each.
+    score : Score
+    delta : float
+        What a paper takes for the sensitivity of the score: the rate of a selection is its budget over twice that.
+
+    Returns
+    -------
+    ndarray of int, shape (n_nodes, n_features)
+        The last code below the cut; -1 for other features.
+    """
+    each = epsilon / (2 * (numeric.sum(axis=1) + 1))
+    each = each * score.sensitivity(run.relation) / delta  # for the curator would use its own
+    found = cuts.choose(run, nodes, columns, numeric, each, Selection(score, "exponential", "sensitivity"))
+    return np.where(found >= 0, cuts.code[found], -1)
 
 
 def best_splits(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from dpforest.budgets import Shares
 from dpforest.chance import Chance
 from dpforest.learners.growth import Frontier, Growth
+from dpforest.learners.run import Leak, Run, Selection
+from dpforest.mechanisms import exponential
+from dpforest.models.forest import cut_masks
 
-__all__ = ["POOL", "CutPool", "grow_random", "random_cuts"]
+__all__ = ["POOL", "CutPool", "cuts_at_values", "grow_extra_trees", "grow_random", "random_cuts", "value_cuts"]
 
 #: Divisions of a categorical feature that the trees of a forest share.
 POOL = 32
@@ -31,6 +37,32 @@ def grow_random(growth: Growth, chance: Chance, cardinalities, ordered, depth: i
         masks = pool.draw(chance, features)
         growth.branch(frontier, features, np.full(len(frontier), 2), masks=masks, reuse=True)
     return growth.frontier
+
+
+def grow_extra_trees(
+    run: Run, shares: Shares, how: Selection, settle: Callable[[Frontier, float], None], n_features: int, n_cuts: int
+) -> None:
+    """Grow extra-trees: each node chooses one of a few random cuts, drawn without looking at a record, or to stop.
+
+    Parameters
+    ----------
+    run : Run
+        With the trees planted; those of its frontier grow.
+    shares : Shares
+        What a selection on each level costs, and what is left for a leaf there.
+    how : Selection
+    settle : callable
+        ``settle(leaves, epsilon)``: ask for what these leaves say, at that budget.
+    n_features, n_cuts : int
+        A node draws so many different features, and so many cuts of each.
+    """
+    pool = CutPool(run.chance, run.sizes, run.ordered)
+    for level, nodes in run.levels(shares.depth - 1):
+        cuts = random_cuts(run.chance, pool, len(nodes), n_features, n_cuts)
+        choice = run.choose_candidate(nodes, *cuts, shares.branch(level), how)
+        # a node that stops has paid for its selection: thm-stop-budget
+        settle(run.cut(nodes, *cuts, choice), shares.leaf(level, stopped=True))
+    settle(run.frontier, shares.leaf(shares.depth, stopped=False))
 
 
 class CutPool:
@@ -78,7 +110,9 @@ class CutPool:
         return self._masks[place]
 
 
-def random_cuts(chance: Chance, pool: CutPool, n_nodes: int, size: int, each: int = 1):
+def random_cuts(
+    chance: Chance, pool: CutPool, n_nodes: int, size: int, each: int = 1
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Random candidates: ``size`` different features of each node, each with ``each`` random ones of its cuts.
 
     Returns
@@ -88,6 +122,33 @@ def random_cuts(chance: Chance, pool: CutPool, n_nodes: int, size: int, each: in
     """
     features = np.repeat(chance.subsets(pool.n_features, size, n_nodes), each, axis=1).astype(np.int32)
     return features, pool.draw(chance, features.ravel()).reshape(*features.shape, 4)
+
+
+def cuts_at_values(
+    run: Run, nodes: Frontier, size: int, each: int, leak: Leak
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Random features of each node, each at ``each`` values that occur in it, below the largest; a leak.
+
+    Parameters and returns are those of :func:`random_cuts`.  Every feature is cut in the order of its codes.
+    """
+    # public cuts are drawn and not looked at, so that a seed stands for the model that it has always stood for
+    pool = CutPool(run.chance, run.sizes, np.ones(len(run.sizes), dtype=bool))
+    features, _ = random_cuts(run.chance, pool, len(nodes), size, each)
+    return features, value_cuts(run.chance, run.peek_codes(nodes, leak), features, run.sizes)
+
+
+def value_cuts(chance: Chance, occur: np.ndarray, features: np.ndarray, cardinalities: np.ndarray) -> np.ndarray:
+    """Masks that cut each candidate at a code that occurs in its node, below the largest: codes above go right."""
+    first = np.concatenate([[0], np.cumsum(cardinalities)])[features]
+    every = np.arange(256)
+    inside = every < cardinalities[features][..., None]
+    occurs = inside & np.take_along_axis(occur[:, None], np.where(inside, first[..., None] + every, 0), axis=2)
+    largest = np.where(occurs, every, -1).max(axis=-1, keepdims=True)
+    # where one code occurs, or none, there is no cut to draw: all records go to the first child
+    below = occurs & (every < largest)
+    below |= ~below.any(axis=-1, keepdims=True) & (every == np.maximum(largest, 0))
+    cut = exponential(np.where(below.reshape(-1, 256), 0.0, -np.inf), 0.0, chance)  # uniform over them
+    return cut_masks(cut.reshape(features.shape), cardinalities[features])
 
 
 def _edges(size: int) -> np.ndarray:

@@ -1,28 +1,17 @@
-"""Growing trees level by level, and the released forest.
-
-:class:`Growth` is the public forest while it grows: structure that earlier answers decided, and nothing else.
-:class:`Forest` is what is released: flat arrays with no record, no exact count and no seed.
-"""
+"""The public forest while it grows, level by level: structure that earlier answers decided, and nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dpforest.budgets import Shares
-from dpforest.curator import STOP, Curator
 from dpforest.models.forest import Forest
 from dpforest.privacy import Ledger
-from dpforest.scores import Score
+from dpforest.schema import TARGET_LEVELS
 
-__all__ = ["MAX_NODES", "Frontier", "Growth", "grow_chosen", "one_vote", "pure", "votes"]
-
-Candidates = tuple[np.ndarray, np.ndarray]
-Draw = Callable[["Frontier"], Candidates]
-Settle = Callable[["Frontier", float], None]
-Finished = Callable[["Frontier"], np.ndarray]
+__all__ = ["MAX_NODES", "Frontier", "Growth", "accurate", "masses", "one_vote", "pure", "votes"]
 
 #: No forest grows beyond this many nodes unless its estimator is told so: 16 million nodes are about a gigabyte.
 MAX_NODES = 1 << 24
@@ -54,6 +43,11 @@ class Frontier:
 
     def __getitem__(self, chosen) -> Frontier:
         return Frontier(self.nodes[chosen], self.scopes[chosen], self.unused[chosen])
+
+    @classmethod
+    def join(cls, parts: Sequence[Frontier]) -> Frontier:
+        """The nodes of several, at least one, in their order."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("nodes", "scopes", "unused")))
 
 
 class Growth:
@@ -98,6 +92,14 @@ class Growth:
     def room(self, arities: np.ndarray) -> np.ndarray:
         """Which of the nodes, in their order, may get that many children within ``max_nodes``."""
         return self.n_nodes + np.cumsum(arities) <= self.max_nodes
+
+    def insist(self, n_nodes: int, depth: int) -> None:
+        """Raise ValueError if trees of that ``depth``, which need ``n_nodes`` at least, cannot fit."""
+        if n_nodes > self.max_nodes:
+            raise ValueError(
+                f"trees of depth {depth} need at least {n_nodes} nodes, more than max_nodes = {self.max_nodes}: lower "
+                "max_depth or n_estimators, use split='binary', or raise max_nodes"
+            )
 
     def branch(self, parents: Frontier, features, arities, *, masks=None, binary=None, reuse=False) -> Frontier:
         """Split ``parents``; their children, in order, are the next frontier.
@@ -147,49 +149,6 @@ class Growth:
         )
 
 
-def grow_chosen(
-    growth: Growth, curator: Curator, shares: Shares, draw: Draw, settle: Settle, *, score: Score, mechanism: str,
-    calibration: str = "range", stop_margin: float | None = None, finished: Finished | None = None,
-) -> None:  # fmt: skip
-    """Grow binary trees level by level: a node draws its candidates, and the curator chooses one of them, or *stop*.
-
-    Parameters
-    ----------
-    shares : Shares
-        What a selection on each level costs, and what is left for a leaf there.
-    draw : callable
-        ``draw(frontier)``: features (n_nodes, K) and masks (n_nodes, K, 4) of the candidates of these nodes.
-    settle : callable
-        ``settle(leaves, epsilon)``: ask for what these leaves say, at that budget.
-    finished : callable or None
-        ``finished(frontier)``: which nodes a published algorithm makes leaves by what it reads in them.
-    """
-    for level in range(1, shares.depth + 1):
-        frontier = growth.frontier
-        done = np.full(len(frontier), level == shares.depth)
-        if finished is not None:
-            done |= finished(frontier)
-        if done.any():
-            settle(frontier[done], shares.leaf(level, stopped=False))
-        inner = frontier[~done]
-        if not len(inner):
-            break
-        features, masks = draw(inner)
-        choice = curator.choose_candidate(
-            growth, inner.nodes, inner.scopes, features, masks, shares.branch(level), score=score, mechanism=mechanism,
-            calibration=calibration, stop_margin=stop_margin,
-        )  # fmt: skip
-        grows = (choice != STOP) & growth.room(np.where(choice == STOP, 0, 2))
-        if not grows.all():
-            # a node that stops has paid for its selection: thm-stop-budget
-            settle(inner[~grows], shares.leaf(level, stopped=True))
-        rows = np.flatnonzero(grows)
-        growth.branch(
-            inner[grows], features[rows, choice[rows]], np.full(len(rows), 2), masks=masks[rows, choice[rows]],
-            reuse=True,
-        )  # fmt: skip
-
-
 def votes(said: np.ndarray, n_classes: int) -> np.ndarray:
     """One vote of each leaf for the class that it says: int64, shape (n_leaves, n_classes)."""
     return np.eye(n_classes, dtype=np.int64)[said]
@@ -203,3 +162,18 @@ def one_vote(counts: np.ndarray) -> np.ndarray:
 def pure(counts: np.ndarray) -> np.ndarray:
     """Which nodes hold one class at most: bool, shape (n_nodes,), from their class counts (n_nodes, n_classes)."""
     return (counts > 0).sum(axis=1) <= 1
+
+
+def accurate(moments: np.ndarray, threshold: float) -> np.ndarray:
+    """Which nodes have a mean squared error of at most ``threshold``, in units of the squared range of the target.
+
+    ``moments`` has the count, the sum and the sum of squares of each node's targets: int64, shape (n_nodes, 3).
+    """
+    count, total, squares = moments.T
+    # n^2 times the variance, in grid steps: whole numbers, so nothing is rounded before it is compared
+    return count * squares - total**2 <= threshold * (count * TARGET_LEVELS) ** 2
+
+
+def masses(total: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """The two masses of leaves with these sums of targets, in grid steps, and numbers of records: (n_leaves, 2)."""
+    return np.stack([total, TARGET_LEVELS * count - total], axis=1)

@@ -7,17 +7,19 @@ grows the trees by what it is answered.  Where a list of nodes is empty nothing 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from dpforest import mechanisms
 from dpforest.chance import Chance
 from dpforest.curator import STOP, Curator
+from dpforest.design import Design, Weights
 from dpforest.learners.growth import MAX_NODES, Frontier, Growth
 from dpforest.learners.sharing import share_out
 from dpforest.models.forest import Forest
-from dpforest.privacy import Ledger
+from dpforest.privacy import RELATIONS, Ledger
 from dpforest.schema import Schema
 from dpforest.scores import Score
 
@@ -112,6 +114,12 @@ class Run:
         """The nodes of the level that grows now."""
         return self.growth.frontier
 
+    def rounds(self, n_rounds: int) -> Iterator[int]:
+        """Boosting, one tree after the other: the number of the tree whose root is the frontier now, from 0."""
+        for number in range(n_rounds):
+            self.growth.begin(number)
+            yield number
+
     def levels(self, depth: int) -> Iterator[tuple[int, Frontier]]:
         """Level by level, from 1 to ``depth``, while there are nodes: the level and its nodes."""
         for level in range(1, depth + 1):
@@ -129,6 +137,23 @@ class Run:
         self.growth.branch(nodes[grows], features[grows], arities[grows])
         return nodes[~grows]
 
+    def divide(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, reuse: bool = True) -> None:
+        """Split each node in two, which may split on the same feature again if ``reuse``.
+
+        ``masks`` (uint64, n_nodes by 4) say which codes of the ``features`` go to the second child.
+        """
+        self.growth.branch(nodes, features, np.full(len(nodes), 2), masks=masks, reuse=reuse)
+
+    def cut(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, choice: np.ndarray) -> Frontier:
+        """Cut each node in two by its chosen candidate, if there is room; returns those that stay leaves.
+
+        ``choice`` is a place among the candidates, or ``STOP``.  A feature may be used again below.
+        """
+        grows = self.room(choice)
+        at = np.flatnonzero(grows), choice[grows]
+        self.divide(nodes[grows], features[at], masks[at])
+        return nodes[~grows]
+
     def room(self, choice: np.ndarray, arities: np.ndarray | int = 2) -> np.ndarray:
         """Which nodes grow: those that did not choose to stop, in their order, while ``max_nodes`` allows."""
         return (choice != STOP) & self.growth.room(np.where(choice == STOP, 0, arities))
@@ -138,9 +163,39 @@ class Run:
         if len(leaves):
             self.growth.settle(leaves, values)
 
+    def tree(self, number: int) -> Forest:
+        """One of the trees, as far as it has grown."""
+        return self.growth.release().tree(number)
+
     def release(self, shrinkage: float = 0.0) -> Forest:
         """The finished forest."""
         return self.growth.release(shrinkage)
+
+    # -- the records that are asked -----------------------------------------------------------------------------
+
+    def weigh(
+        self, tree: Forest | None, said: np.ndarray | None, rule: str, class_weights: np.ndarray | None = None
+    ) -> None:
+        """Let each record count for what its own class makes of what the released trees say of it: for 1 at most.
+
+        Parameters
+        ----------
+        tree : Forest or None
+            The newest of them, to which ``said`` belongs: float64, shape (n_nodes, n_classes).
+        rule : str
+            One of the curator's ``WEIGHTS``.
+        class_weights : ndarray of float or None
+            Public weights of the classes, from 0 to 1.
+        """
+        self.curator.weigh(tree, said, class_weights=class_weights, rule=rule)
+
+    def hold_out(self, share: float) -> None:
+        """Put a random share of the records aside."""
+        self.curator.hold_out(share)
+
+    def deal(self, n_parts: int) -> None:
+        """Give each record to one of the parts, by a coin of its own, for scores that are means over parts."""
+        self.curator.divide(n_parts)
 
     # -- questions that are paid for -------------------------------------------------------------------------
 
@@ -181,11 +236,21 @@ class Run:
             *self._asked(leaves), epsilon, mechanism=how.mechanism, calibration=how.calibration
         )  # fmt: skip
 
-    def count_classes(self, leaves: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
-        """Noisy class counts of each leaf: int64, shape (n_leaves, n_classes)."""
+    def count_classes(
+        self, leaves: Frontier, epsilon: float | np.ndarray, tree: Forest | None = None
+    ) -> np.ndarray:  # fmt: skip
+        """Noisy class counts of each leaf, of the trees that grow or of another ``tree``: int64, (n_leaves, n_classes).
+
+        Where records have weights these are counted, in steps of ``1 / unit``.
+        """
         if not len(leaves):
             return np.zeros((0, self.curator.n_classes), dtype=np.int64)
-        return self.curator.count_classes(*self._asked(leaves), epsilon)
+        return self.curator.count_classes(self.growth if tree is None else tree, leaves.nodes, leaves.scopes, epsilon)
+
+    @property
+    def unit(self) -> int:
+        """Steps of a weight of 1."""
+        return self.curator.unit
 
     def count_records(self, nodes: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
         """Noisy number of records of each node: int64, shape (n_nodes,)."""
@@ -204,6 +269,29 @@ class Run:
         if not len(leaves):
             return np.zeros(0, dtype=np.int64)
         return self.curator.sum_targets(*self._asked(leaves), epsilon)
+
+    def sum_products(
+        self, design: Design, weights: Weights, until: Callable[[np.ndarray], bool] | None = None
+    ) -> np.ndarray:  # fmt: skip
+        """Noisy sums over all records of products of two coordinates: int64, shape (n_coordinates, n_coordinates).
+
+        ``weights`` say what each kind of sum may lose; with ``until`` the noise is drawn again until that says True.
+        """
+        return self.curator.sum_products(design, weights, until=until)
+
+    def draw(self, nodes: Frontier, qualities: np.ndarray, rate: float, score: Score, query: str) -> np.ndarray:
+        """The place of each node's choice by the exponential mechanism, among qualities that a peek has told.
+
+        Weights are ``exp(rate * quality)``.  The ledger is charged what that costs by the range of ``score``; the peek
+        stays a leak.
+        """
+        if not len(nodes):
+            return np.zeros(0, dtype=np.int64)
+        rates = np.full(len(nodes), rate)
+        choice = mechanisms.select("exponential", qualities, rates, self.chance)
+        add_remove, replace_one = (rates * score.range(relation) for relation in RELATIONS)
+        self.ledger.charge(nodes.scopes, add_remove, replace_one, query, "exponential")
+        return choice
 
     # -- reads that nobody pays for --------------------------------------------------------------------------
 
@@ -224,6 +312,54 @@ class Run:
         if not len(nodes):
             return np.zeros((0, int(self.sizes.sum())), dtype=bool)
         return self.curator.peek_codes(self.growth, nodes.nodes, what=leak[0], where=leak[1])
+
+    def peek_histograms(
+        self, nodes: Frontier, features: np.ndarray, leak: Leak, parts: bool = False
+    ) -> np.ndarray:  # fmt: skip
+        """The *exact* class counts at each code of each node's ``features`` (bool, n_nodes by n_features); a leak.
+
+        Returns
+        -------
+        ndarray, shape (n_nodes, sum of the sizes, n_classes), or (..., n_parts, n_classes) of each part by itself
+        """
+        if not len(nodes):
+            each = (self.curator.n_parts,) * parts
+            return np.zeros((0, int(self.sizes.sum()), *each, self.curator.n_classes))
+        return self.curator.peek_histograms(
+            self.growth, nodes.nodes, features, what=leak[0], where=leak[1], parts=parts
+        )  # fmt: skip
+
+    def peek_largest(self, nodes: Frontier, qualities: np.ndarray, leak: Leak) -> np.ndarray:
+        """The place of each node's largest quality, the first of several; a leak, for nothing is drawn."""
+        if len(nodes):
+            self.ledger.leak(*leak)
+        return qualities.argmax(axis=1)
+
+    def peek_held_out(self, tree: Forest, nodes: np.ndarray, leak: Leak) -> np.ndarray:
+        """The *exact* class counts of a tree's nodes among the records put aside: (n_nodes, n_classes); a leak."""
+        if not len(nodes):
+            return np.zeros((0, self.curator.n_classes), dtype=np.int64)
+        return self.curator.peek_held_out(tree, nodes, what=leak[0], where=leak[1])
+
+    def draw_by_weight(self, leak: Leak) -> None:
+        """Draw as many records as there are, with replacement, by AdaBoost's weights; a leak."""
+        self.curator.draw_by_weight(what=leak[0], where=leak[1])
+
+    def count_by_share(self, leak: Leak) -> None:
+        """Let each record count for its AdaBoost weight over the largest one; a leak."""
+        self.curator.count_by_share(what=leak[0], where=leak[1])
+
+    def peek_largest_weight(self, leak: Leak) -> float:
+        """The largest of AdaBoost's weights, which add up to 1; a leak."""
+        return self.curator.peek_largest_weight(what=leak[0], where=leak[1])
+
+    def peek_error(self, tree: Forest, leak: Leak) -> float:
+        """The *exact* share of AdaBoost's weights that a tree gets wrong; a leak."""
+        return self.curator.peek_error(tree, what=leak[0], where=leak[1])
+
+    def peek_boost(self, tree: Forest, alpha: float, leak: Leak) -> None:
+        """Multiply AdaBoost's weights by ``exp(alpha)`` or ``exp(-alpha)``, and divide them by their sum; a leak."""
+        self.curator.peek_boost(tree, alpha, what=leak[0], where=leak[1])
 
     def size(self, leak: Leak) -> int:
         """The number of records: public under replace-one, else a leak."""

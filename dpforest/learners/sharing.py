@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from dpforest.chance import Chance
 from dpforest.curator import Curator
 from dpforest.privacy import ADD_REMOVE, claim
 
-__all__ = ["SAMPLINGS", "n_candidates", "random_features", "share_out"]
+__all__ = ["SAMPLINGS", "Subset", "n_candidates", "random_features", "share_out"]
 
 #: How the trees may share the records: all to every tree; each to one tree, by a coin of its own; a Poisson number of
 #: copies to every tree; and as published, as many draws with replacement for every tree as there are records.
@@ -66,6 +68,16 @@ def n_candidates(max_features, n_features: int) -> int:
     if isinstance(max_features, Integral) and not isinstance(max_features, bool) and int(max_features) >= 1:
         return min(int(max_features), n_features)
     raise ValueError(f"max_features must be 'sqrt', 'all' or a whole number from 1 on, not {max_features!r}")
+
+
+@dataclass(frozen=True)
+class Subset:
+    """What :func:`n_candidates` takes for the size of a random subset of features."""
+
+    words = 'int, at least 1, "sqrt" or "all"'
+
+    def check(self, value: Any, name: str) -> None:
+        n_candidates(value, 1)
 
 
 def random_features(chance: Chance, usable: np.ndarray, size: int) -> np.ndarray:

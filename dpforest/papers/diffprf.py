@@ -8,85 +8,32 @@ where the published budget falls short and what the repair gains.
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from dataclasses import replace
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from dpforest import budgets, scores
+from dpforest import scores
 from dpforest.arithmetic import log, log2
-from dpforest.curator import CALIBRATIONS, STOP
+from dpforest.budgets import Shares
 from dpforest.learners.audited import GREY_BOX, HALF_STOP, Audited, Broken
-from dpforest.learners.base import PrivateForestClassifier, check_covered
-from dpforest.learners.growth import MAX_NODES, Growth, one_vote
-from dpforest.learners.parameters import CAP, MARGIN, check_choice, check_count, check_letter
-from dpforest.learners.sharing import SAMPLINGS, n_candidates, random_features, share_out
-from dpforest.mechanisms import SELECTIONS
-from dpforest.models.release import MAX_DEPTH
+from dpforest.learners.growth import Frontier
+from dpforest.learners.id3 import PrivateID3Forest
+from dpforest.learners.parameters import CAP, Auto, Choice, Letter
+from dpforest.learners.run import Run, Selection
+from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, bootstrap, claim
 
 __all__ = ["DiffPRFClassifier"]
 
-VOTES = ("counts", "majority")
-HEAD_START = 6.0  # of *stop*, as in eDPRF
-#: What the letter of the paper fixes; a vote is read off the noisy counts, and either may be released.
-LETTER = ("sampling", "selection", "budget", "calibration", "stop")
+CRITERIA = ("auto", *scores.CLASSIFICATION)
 BOOTSTRAP = "a bootstrap costs more than the paper charges (pub-diffprf)"
 SIZE = "the number of records", "DiffPRF, the sensitivity of information gain"
 
 
 @claim("alg-diffprf", "thm-diffprf", "pub-diffprf")
-class DiffPRFClassifier(PrivateForestClassifier):
+class DiffPRFClassifier(PrivateID3Forest):
     """Private random forest of ID3 trees.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget of the whole forest, positive; ``"non-private"`` turns the noise off.
-    schema : Schema
-        What is public: bounds, categories, classes.  Required.
-    n_estimators : int
-    max_depth : int
-        Splits on the longest path; 0 makes every tree a single leaf.
-    max_features : int, "sqrt" or "all"
-        Size of the random subset of features that a node chooses from.
-    n_bins : int
-        Public bins of each numeric feature, equally wide over its bounds.
-    relation : {"add-remove", "replace-one"}
-        Which data sets are neighbours.
-    variant : {"proved", "published"}
-        ``"published"`` is the paper to the letter: for every tree a bootstrap of the size of the data, equal shares per
-        level, half of each for a noisy record count and half for the selection, exponents
-        ``epsilon / (2 sensitivity)``, majority vote.  It warns, for a bootstrap costs more than the paper charges.
-    sampling : {"auto", "all", "assignment", "poisson", "bootstrap"}
-        Which records a tree sees.  ``"all"`` (auto of the proved variant): every tree all of them, at
-        ``epsilon / n_estimators``.  ``"assignment"``: each record goes to one tree by a coin, and each tree has all of
-        ``epsilon``.  ``"poisson"``: a Poisson number of copies of each record for every tree, paid for in full.
-        ``"bootstrap"`` (published only): as many draws with replacement as there are records.
-    selection : {"auto", "exponential", "permute-and-flip"}
-        Mechanism of splits; auto is exponential as published, permute-and-flip if proved.
-    criterion : {"auto", "information-gain", "gini", "gini-gain", "majority", "normalised-gini"}
-        Split utility; auto is information gain as published, Gini if proved.  Information gain needs ``n_max`` if
-        proved; the published variant puts the number of records in its place.
-    budget : {"auto", "uniform", "aligned-uniform", "harmonic", "aligned"}
-        How a tree's budget falls on its levels, see :class:`~dpforest.budgets.Shares`.  Auto is ``"uniform"`` as
-        published, ``"aligned-uniform"`` if proved: a leaf also gets what the levels below it leave unspent.
-    calibration : {"auto", "range", "sensitivity"}
-        Rate ``epsilon / R`` or, as in the paper, ``epsilon / (2 sensitivity)``; auto is by variant.
-    vote : {"auto", "counts", "majority"}
-        What a leaf says: its noisy class counts, which the forest adds up, or one vote for the largest of them.  Auto
-        is the majority vote as published, counts if proved.
-    stop : {"auto", "candidate", "count", "never"}
-        What may end a branch early.  ``"candidate"`` (auto if proved): *stop* stands among the candidates of the node's
-        selection.  ``"count"`` (auto as published): half of a node's share pays for a noisy count of its records, and
-        the node is a leaf if the count is below sqrt(2) / epsilon for each class and value of its widest feature.
-    stop_margin : float
-        Head start of the *stop* candidate, in units of the selection's noise.
-    n_max : float
-        Public cap on the number of records, for information gain.
-    max_nodes : int
-        The forest does not grow beyond this; branches that would are leaves.
-    source, random_state, n_jobs
-        As in :class:`~dpforest.papers.edprf.EDPRFClassifier`.
 
     Attributes
     ----------
@@ -115,138 +62,90 @@ class DiffPRFClassifier(PrivateForestClassifier):
     ['no', 'yes']
     """
 
-    _AUTO: ClassVar = {
-        "published": {
-            "sampling": "bootstrap", "selection": "exponential", "criterion": "information-gain", "budget": "uniform",
-            "calibration": "sensitivity", "vote": "majority", "stop": "count",
-        },
-        "proved": {
-            "sampling": "all", "selection": "permute-and-flip", "criterion": "gini", "budget": "aligned-uniform",
-            "calibration": "range", "vote": "counts", "stop": "candidate",
-        },
-    }  # fmt: skip
+    n_bins = 10
+    variant: Annotated[
+        Literal["proved", "published"],
+        """``"published"`` is the paper to the letter: for every tree a bootstrap of the size of the data, equal shares
+        per level, half of each for a noisy record count and half for the selection, exponents
+        ``epsilon / (2 sensitivity)``, majority vote.  It warns, for a bootstrap costs more than the paper charges.""",
+    ] = "proved"
+    criterion: Annotated[
+        str, Choice(CRITERIA), Auto(published="information-gain", proved="gini"),
+        Letter("information-gain", "gini", "majority"),  # the three that the paper compares
+        """Split utility.  Information gain needs ``n_max`` if proved; the published variant puts the number of records
+        in its place.""",
+    ] = "auto"  # fmt: skip
+    stop: Annotated[
+        Literal["auto", "candidate", "count", "never"], Auto(published="count", proved="candidate"), Letter(),
+        """What may end a branch early.  ``"candidate"``: *stop* stands among the candidates of the node's selection.
+        ``"count"``: half of a node's share pays for a noisy count of its records, and the node is a leaf if the count
+        is below sqrt(2) / epsilon for each class and value of its widest feature.""",
+    ] = "auto"  # fmt: skip
+    n_max: Annotated[float, CAP, "Public cap on the number of records, for information gain."] = math.inf
 
-    def __init__(
-        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=5, max_features="sqrt", n_bins=10,
-        relation="add-remove", variant="proved", sampling="auto", selection="auto", criterion="auto", budget="auto",
-        calibration="auto", vote="auto", stop="auto", stop_margin=HEAD_START, n_max=float("inf"), max_nodes=MAX_NODES,
-        source="seeded", random_state=None, n_jobs=None,
-    ):  # fmt: skip
-        self.epsilon = epsilon
-        self.schema = schema
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-        self.max_features = max_features
-        self.n_bins = n_bins
-        self.relation = relation
-        self.variant = variant
-        self.sampling = sampling
-        self.selection = selection
-        self.criterion = criterion
-        self.budget = budget
-        self.calibration = calibration
-        self.vote = vote
-        self.stop = stop
-        self.stop_margin = stop_margin
-        self.n_max = n_max
-        self.max_nodes = max_nodes
-        self.source = source
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        sampling, stop = self.option("sampling"), self.option("stop")
-        each, sharing = share_out(sampling, curator, epsilon, self.n_estimators, self.relation)
-        growth = Growth(
-            self.n_estimators, schema.n_features, schema.n_classes, ledger, sharing, self.max_nodes
-        )  # fmt: skip
-        shares = budgets.Shares(self.option("budget"), each, self.max_depth + 1)
-        size = n_candidates(self.max_features, schema.n_features)
-        for level in range(1, shares.depth + 1):
-            frontier = growth.frontier
-            usable = frontier.unused & (curator.cardinalities > 1)
-            splittable = usable.any(axis=1) & (level < shares.depth)
-            # the published algorithm counts first and asks then; a repaired one does not pay for what it will not use
-            counted = np.full(len(frontier), stop == "count") & (splittable | (self.variant == "published"))
-            paid = np.where(counted, shares.branch(level) / 2, 0.0)
-            if counted.any():
-                some = frontier[counted]
-                records = curator.count_records(growth, some.nodes, some.scopes, paid[counted])
-                widest = np.where(usable[counted], curator.cardinalities, 1).max(axis=1)
-                splittable[counted] &= records >= math.sqrt(2) / paid[counted] * schema.n_classes * widest
-            ended = ~splittable
-            left = shares.leaf(level, stopped=False) - (paid[ended] if math.isfinite(each) else 0.0)
-            self._settle(growth, curator, frontier[ended], left)
-            inner = frontier[splittable]
-            if not len(inner):
+    @claim("alg-diffprf", "pub-diffprf")
+    def as_published(self, run: Run) -> Forest:
+        """Steps 1 and 2; the vote of step 3 is in what a leaf says."""
+        budget = run.plant(self.n_estimators, "bootstrap", self.max_nodes)  # step 1
+        shares = Shares("uniform", budget, self.max_depth + 1)
+        for level, nodes in run.levels(shares.depth):  # step 2
+            half = shares.branch(level) / 2
+            features = nodes.unused & (run.sizes > 1)
+            splits = self._enough(run, nodes, features, half) & np.any(features, axis=1) & (level <= self.max_depth)
+            self._settle(run, nodes[~splits], half)  # 2.1
+            if not splits.any():
                 break
-            choice = self._choose(
-                curator, growth, inner, random_features(chance, usable[splittable], size),
-                shares.branch(level) - paid[splittable] if math.isfinite(each) else each, stop,
-            )  # fmt: skip
-            arities = np.where(choice == STOP, 0, curator.cardinalities[choice])
-            grows = (choice != STOP) & growth.room(arities)
-            self._settle(growth, curator, inner[~grows], shares.leaf(level, stopped=True))
-            growth.branch(inner[grows], choice[grows], arities[grows])
-        return growth.release()
+            epsilon, how = self._exponent(run, half)  # 2.2
+            chosen = run.choose_feature(nodes[splits], epsilon, how, self._subset(run, features[splits]))
+            without_room = run.split(nodes[splits], chosen)  # within max_nodes
+            self._settle(run, without_room, shares.leaf(level, stopped=True))
+        return run.release()
 
-    def promise(self, epsilon):
+    @claim("thm-diffprf")
+    def as_proved(self, run: Run) -> Forest:
+        """The repair: trees on all records, public constants, and *stop* among the candidates in place of a count."""
+        budget = run.plant(self.n_estimators, self.option("sampling"), self.max_nodes)
+        shares = Shares(self.option("budget"), budget, self.max_depth + 1)
+        for level, nodes in run.levels(self.max_depth):
+            features = nodes.unused & (run.sizes > 1)
+            splits, paid = np.any(features, axis=1), np.zeros(len(nodes))
+            if self.option("stop") == "count":  # which a node pays for if it could split
+                half = shares.branch(level) / 2
+                paid[splits] = half if math.isfinite(half) else 0.0
+                splits[splits] = self._enough(run, nodes[splits], features[splits], half)
+            self._settle(run, nodes[~splits], shares.leaf(level, stopped=False) - paid[~splits])
+            epsilon, allowed = shares.branch(level) - paid[splits], self._subset(run, features[splits])
+            chosen = run.choose_feature(nodes[splits], epsilon, self._selection(), allowed)
+            # a node that stops has paid for its selection: thm-stop-budget
+            self._settle(run, run.split(nodes[splits], chosen), shares.leaf(level, stopped=True))
+        self._settle(run, run.frontier, shares.leaf(shares.depth, stopped=False))
+        return run.release()
+
+    def _enough(self, run: Run, nodes: Frontier, features: np.ndarray, epsilon: float) -> np.ndarray:
+        """Whether every cell of a node's widest split may hold a standard deviation of its noise, by a noisy count."""
+        widest = np.where(features, run.sizes, 1).max(axis=1)  # t of the paper
+        return run.count_records(nodes, epsilon) >= math.sqrt(2) / epsilon * run.schema.n_classes * widest
+
+    def _exponent(self, run: Run, epsilon: float) -> tuple[float, Selection]:
+        """The paper's selection, with its bound of the sensitivity of information gain in place of the exact one."""
+        how = self._selection()
+        if not how.score.needs_cap:
+            return epsilon, how
+        n = float(max(2, run.size(SIZE)))  # nothing to choose by in a single record
+        delta = log2(n + 1) + 1 / log(2)
+        return epsilon * how.score.sensitivity(run.relation, n) / delta, replace(how, n_max=n)
+
+    def _cap(self) -> float:
+        return math.inf if self.option("sampling") == "poisson" else float(self.n_max)  # copies know no cap
+
+    def promise(self, epsilon: float) -> float:
         if self.variant == "proved":
             return epsilon
         # a run that stops early spends less than the paper's share of its trees; the promise is about every run
         each = epsilon / self.n_estimators
         return self.n_estimators * float(bootstrap(each, each, self.relation))
 
-    def _choose(self, curator, growth, inner, allowed, epsilon, stop):
-        score, n_max = scores.CLASSIFICATION[self.option("criterion")], self._cap()
-        if self.variant == "published" and score.needs_cap:
-            what, where = SIZE
-            n_max = float(max(2, curator.size(what=what, where=where)))  # nothing to choose by in a single record
-            # the paper's bound log2(n + 1) + 1 / ln 2 in place of the exact constant
-            epsilon = epsilon * score.sensitivity(self.relation, n_max) / (log2(n_max + 1) + 1 / log(2))
-        return curator.choose_feature(
-            growth, inner.nodes, inner.scopes, allowed, epsilon, score=score, mechanism=self.option("selection"),
-            calibration=self.option("calibration"), stop_margin=self.stop_margin if stop == "candidate" else None,
-            n_max=n_max,
-        )  # fmt: skip
-
-    def _settle(self, growth, curator, leaves, epsilon) -> None:
-        if not len(leaves):
-            return
-        counts = curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon)
-        if self.option("vote") == "majority":
-            counts = one_vote(counts)
-        growth.settle(leaves, counts)
-
-    def _cap(self) -> float:
-        """The public cap, where a tree sees no record twice."""
-        return math.inf if self.option("sampling") == "poisson" else float(self.n_max)
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        check_count(self.n_estimators, "n_estimators")
-        check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
-        check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
-        n_candidates(self.max_features, 1)
-        check_choice(self.sampling, "sampling", ("auto", *SAMPLINGS))
-        check_choice(self.selection, "selection", ("auto", *SELECTIONS))
-        check_choice(self.criterion, "criterion", ("auto", *scores.CLASSIFICATION))
-        check_choice(self.budget, "budget", ("auto", *budgets.PLANS))
-        check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
-        check_choice(self.vote, "vote", ("auto", *VOTES))
-        check_choice(self.stop, "stop", ("auto", "candidate", "count", "never"))
-        MARGIN.check(self.stop_margin, "stop_margin")
-        CAP.check(self.n_max, "n_max")
-        score = scores.CLASSIFICATION[self.option("criterion")]
-        if self.variant == "published":
-            asked = {name: getattr(self, name) for name in LETTER if getattr(self, name) != "auto"}
-            if score.name not in ("information-gain", "gini", "majority"):  # the three that the paper compares
-                asked["criterion"] = self.criterion
-            check_letter(asked)
-            return
-        check_covered(
-            score, self.relation, stop=self.option("stop"), sampling=self.option("sampling"), n_max=self._cap()
-        )  # fmt: skip
+    # -- the audit -------------------------------------------------------------------------------------------
 
     def by_paths(self) -> bool:
         # a node's law is a matter of its own records, and no coin that is not released touches it
@@ -255,9 +154,6 @@ class DiffPRFClassifier(PrivateForestClassifier):
             and self.option("vote") == "counts" and self.option("stop") != "count"
             and self.declared_schema().n_features <= (2 if self.max_features == "sqrt" else 99)
         )  # fmt: skip
-
-    def says_labels(self) -> bool:
-        return self.option("vote") == "majority"
 
     AUDIT: ClassVar = Audited(
         "diffprf",

@@ -6,22 +6,24 @@ The structure of the trees is drawn without looking at the data; only the leaves
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from dpforest.learners.audited import Audited, Broken
-from dpforest.learners.base import PrivateEstimator, PrivateForestClassifier, PrivateForestRegressor
+from dpforest.learners.base import PrivateForest, PrivateForestClassifier, PrivateForestRegressor
 from dpforest.learners.cuts import CutPool, grow_random
-from dpforest.learners.growth import MAX_NODES, Growth
-from dpforest.learners.parameters import check_choice, check_count
+from dpforest.learners.growth import MAX_NODES, Frontier
+from dpforest.learners.parameters import Auto, Either, Letter, Whole
+from dpforest.learners.run import Run
 from dpforest.mechanisms import exponential
+from dpforest.models.forest import Forest
 from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import ADD_REMOVE, claim
 
-__all__ = ["RandomTreesClassifier", "RandomTreesRegressor"]
+__all__ = ["RandomTreesClassifier", "RandomTreesRegressor", "published_height"]
 
-
+SIZE = "the number of records", "RDT, the rule for the height of a tree"
 HEIGHT = {
     ADD_REMOVE: Broken("the published height of a tree is computed from the number of records (pub-random-trees)")
 }
@@ -29,121 +31,82 @@ HEIGHT = {
 TALL = 10
 
 
-class _RandomTrees(PrivateEstimator):
-    """The random trees of both kinds: a subclass says what a leaf is asked for, and how many numbers that gives."""
+def published_height(n: int, sizes: np.ndarray) -> int:
+    """``min(k / 2, log_b n - 1)``, rounded down and at least 1: n records, k features of b values in the mean."""
+    base, power = max(Fraction(2), Fraction(int(sizes.sum()), len(sizes))), 0
+    while base ** (power + 1) <= n:  # the whole part of log_b n, which a rounded logarithm may miss
+        power += 1
+    return max(1, min(len(sizes) // 2, power - 1))
 
-    _AUTO: ClassVar = {
-        "published": {"split": "multiway"}, "proved": {"split": "binary"}
-    }  # fmt: skip
 
-    def __init__(
-        self, *, epsilon=1.0, schema=None, n_estimators=10, max_depth=None, split="auto", n_bins=32,
-        relation="add-remove", variant="proved", max_nodes=MAX_NODES, source="seeded", random_state=None, n_jobs=None,
-    ):  # fmt: skip
-        self.epsilon = epsilon
-        self.schema = schema
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-        self.split = split
-        self.n_bins = n_bins
-        self.relation = relation
-        self.variant = variant
-        self.max_nodes = max_nodes
-        self.source = source
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+class _RandomTrees(PrivateForest):
+    """The random trees of both kinds: a subclass says what is counted in a leaf."""
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        depth = self._height(curator, schema)
-        growth = Growth(self.n_estimators, schema.n_features, self._width(schema), ledger, "sequential", self.max_nodes)
-        ordered = np.array([name in schema.numeric for name in schema.columns])
-        if self.option("split") == "binary":
-            least = self.n_estimators * (2 ** (depth + 1) - 1)
-            if least > self.max_nodes:
-                raise ValueError(_too_deep(depth, least, self.max_nodes))
-            leaves = [grow_random(growth, chance, curator.cardinalities, ordered, depth)]
+    max_depth: Annotated[
+        int | None, Either(None, rule=Whole(0, MAX_DEPTH)), Letter(),
+        """Splits on a path; None takes half the number of features, the public part of the paper's rule, at most 10.
+        With one tree, 0 gives the private majority, or the private mean.""",
+    ] = None  # fmt: skip
+    split: Annotated[
+        Literal["auto", "binary", "multiway"], Auto(published="multiway", proved="binary"), Letter("multiway"),
+        """``"binary"``: a random cut of a random feature, which may come again below.  ``"multiway"``: as in the paper,
+        one child per category of an unused feature, and a random cut for a numeric one.""",
+    ] = "auto"  # fmt: skip
+    variant: Annotated[
+        Literal["proved", "published"],
+        """``"published"`` takes the paper's height ``min(k / 2, log_b n - 1)``, which reads the number of records n, of
+        k features with b values in the mean.""",
+    ] = "proved"
+    max_nodes: Annotated[int, Whole(1), "A forest that could not fit raises."] = MAX_NODES
+
+    @claim("alg-random-trees", "pub-random-trees")
+    def as_published(self, run: Run) -> Forest:
+        """Steps 1 and 2, on trees of the paper's height."""
+        height = published_height(run.size(SIZE), run.sizes)
+        share = run.plant(self.n_estimators, "all", self.max_nodes)
+        for leaves in self._grow_multiway(run, height):  # step 1
+            run.say(leaves, self._count(run, leaves, share))  # step 2
+        return run.release()
+
+    @claim("thm-random-trees")
+    def as_proved(self, run: Run) -> Forest:
+        """The repair: a height that is public."""
+        half = max(1, run.schema.n_features // 2)
+        height = min(half, TALL) if self.max_depth is None else self.max_depth
+        share = run.plant(self.n_estimators, "all", self.max_nodes)
+        if self.option("split") == "multiway":
+            parts = self._grow_multiway(run, height)
         else:
-            leaves = self._grow_multiway(growth, curator, chance, ordered, depth)
-        for part in leaves:
-            growth.settle(part, self._ask(curator)(growth, part.nodes, part.scopes, epsilon / self.n_estimators))
-        return growth.release()
+            run.growth.insist(self.n_estimators * (2 ** (height + 1) - 1), height)
+            parts = [grow_random(run.growth, run.chance, run.sizes, run.ordered, height)]
+        for leaves in parts:
+            run.say(leaves, self._count(run, leaves, share))
+        return run.release()
 
-    def _width(self, schema) -> int:
-        raise NotImplementedError
-
-    def _ask(self, curator):
-        raise NotImplementedError
-
-    def _grow_multiway(self, growth, curator, chance, ordered, depth):
-        """Split every node on a random unused feature; a numeric one is cut in two at a random public edge."""
-        leaves, pool = [], CutPool(chance, curator.cardinalities, np.ones_like(ordered))
-        for _ in range(depth):
-            frontier = growth.frontier
-            open_ = frontier.unused.any(axis=1)
-            leaves.append(frontier[~open_])
-            inner = frontier[open_]
-            if not len(inner):
-                return leaves
+    def _grow_multiway(self, run: Run, height: int) -> list[Frontier]:
+        """Split nodes on all categories of a random unused feature, numbers at a random edge; returns the leaves."""
+        leaves, pool = [], CutPool(run.chance, run.sizes, np.ones_like(run.ordered))
+        for _, nodes in run.levels(height):
+            leaves.append(nodes[~nodes.splittable])
+            inner = nodes[nodes.splittable]
             # the exponential mechanism at rate zero is the uniform law over what is allowed
-            features = exponential(np.where(inner.unused, 0.0, -np.inf), 0.0, chance)
-            numeric = ordered[features]
-            arities = np.where(numeric, 2, curator.cardinalities[features])
-            if not growth.room(arities).all():
-                raise ValueError(_too_deep(depth, growth.n_nodes + int(arities.sum()), self.max_nodes))
-            masks = pool.draw(chance, features)
-            growth.branch(inner, features, arities, masks=masks, binary=numeric)
-        return [*leaves, growth.frontier]
+            features = exponential(np.where(inner.unused, 0.0, -np.inf), 0.0, run.chance)
+            numeric = run.ordered[features]
+            arities = np.where(numeric, 2, run.sizes[features])
+            run.growth.insist(run.growth.n_nodes + int(arities.sum()), height)
+            masks = pool.draw(run.chance, features)
+            run.growth.branch(inner, features, arities, masks=masks, binary=numeric)
+        return [*leaves, run.frontier]
 
-    def _height(self, curator, schema) -> int:
-        half = max(1, schema.n_features // 2)
-        if self.variant == "published":
-            n = curator.size(what="the number of records", where="RDT, the rule for the height of a tree")
-            sizes, levels = curator.cardinalities.tolist(), 0
-            base = max(Fraction(2), Fraction(sum(sizes), len(sizes)))
-            while base ** (levels + 1) <= n:  # the whole part of log_b n, which a rounded logarithm may miss
-                levels += 1
-            return max(1, min(half, levels - 1))
-        return min(half, TALL) if self.max_depth is None else self.max_depth
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        check_count(self.n_estimators, "n_estimators")
-        check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
-        check_choice(self.split, "split", ("auto", "binary", "multiway"))
-        if self.variant == "published" and self.split == "binary":
-            raise ValueError("variant='published' is the paper to the letter, which splits multiway")
-        if self.max_depth is not None:
-            check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
-            if self.variant == "published":
-                raise ValueError("variant='published' takes its height from the data: leave max_depth=None")
+    def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
+        raise NotImplementedError
 
 
 @claim("alg-random-trees", "thm-random-trees", "pub-random-trees")
 class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
     """Random trees whose leaves hold noisy class counts.
 
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget of the whole forest; each tree reads every record, so each gets ``epsilon / n_estimators``.
-    schema : Schema
-        What is public.  Required.
-    n_estimators : int
-    max_depth : int or None
-        Splits on a path; None takes half the number of features, the public part of the paper's rule, and at most 10.
-        0 makes every tree a single leaf: with one tree, the private majority.
-    split : {"auto", "binary", "multiway"}
-        ``"binary"``: a random cut of a random feature, which may come again below.  ``"multiway"``: as in the paper,
-        one child per category of an unused feature, and a random cut for a numeric one.  Auto is by variant.
-    n_bins : int
-        Public bins of each numeric feature; cuts fall on their edges.
-    relation : {"add-remove", "replace-one"}
-    variant : {"proved", "published"}
-        ``"published"`` takes the paper's height ``min(k / 2, log_b n - 1)``, which reads the number of records n.
-    max_nodes : int
-        A forest that could not fit raises.
-    source, random_state, n_jobs
-        As in :class:`~dpforest.papers.edprf.EDPRFClassifier`.
+    Each tree reads every record, so each gets ``epsilon / n_estimators``.
 
     Attributes
     ----------
@@ -159,11 +122,8 @@ class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
     ICDM Workshops 2009, and Transactions on Data Privacy 5, 2012.
     """
 
-    def _width(self, schema):
-        return schema.n_classes
-
-    def _ask(self, curator):
-        return curator.count_classes
+    def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
+        return run.count_classes(leaves, epsilon)
 
     AUDIT: ClassVar = Audited(
         "random-trees",
@@ -175,13 +135,6 @@ class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
 @claim("thm-random-trees", "thm-masses")
 class RandomTreesRegressor(_RandomTrees, PrivateForestRegressor):
     """Random trees whose leaves hold two noisy masses of the target, above its lower bound and below its upper one.
-
-    Parameters
-    ----------
-    epsilon, schema, n_estimators, split, n_bins, relation, variant, max_nodes, source, random_state, n_jobs
-        As in :class:`RandomTreesClassifier`; the schema declares a target range.
-    max_depth : int or None
-        As there; with one tree, 0 gives the private mean.
 
     Attributes
     ----------
@@ -197,21 +150,11 @@ class RandomTreesRegressor(_RandomTrees, PrivateForestRegressor):
     The trees are those of the paper, which has no regression; the leaves are this library's.
     """
 
-    def _width(self, schema):
-        return 2
-
-    def _ask(self, curator):
-        return curator.sum_masses
+    def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
+        return run.sum_masses(leaves, epsilon)
 
     AUDIT: ClassVar = Audited(
         "random-trees-regressor",
         (({}, 2, 1), ({"split": "multiway", "n_estimators": 2}, 2, 1), ({"variant": "published"}, 4, None)),
         HEIGHT, sizes=(8,),
     )  # fmt: skip
-
-
-def _too_deep(depth: int, needed: int, limit: int) -> str:
-    return (
-        f"trees of depth {depth} need at least {needed} nodes, more than max_nodes = {limit}: lower max_depth or "
-        "n_estimators, use split='binary', or raise max_nodes"
-    )

@@ -11,6 +11,7 @@ from dpforest.audit.report.learners import learner
 from dpforest.audit.report.primitives import Counts, Selection, TextbookLaplace
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, STATISTICAL, Subject
+from dpforest.learners.audited import Broken
 from dpforest.mechanisms import SELECTIONS
 from dpforest.privacy import ADD_REMOVE, RELATIONS, check_epsilon
 from dpforest.scores import Score
@@ -23,37 +24,36 @@ _PARTED = scores.averaged(scores.for_classes(scores.absolute_pearson, 2), 2)
 #: The scores by name.
 SCORES = {value.name: value for value in vars(scores).values() if isinstance(value, Score)} | {_PARTED.name: _PARTED}
 
-_ROUNDED = "the doubles that the textbook sampler can return depend on the count (cex-float-laplace)"
+_ROUNDED = Broken(
+    "the doubles that the textbook sampler can return depend on the count (cex-float-laplace)", (EXACT, STATISTICAL)
+)
 
 
 def _selection(name: str, relation: str, epsilon: float, score: str = "gini") -> Subject:
     if score not in SCORES:
         raise ValueError(f"there is no score {score!r}; there are: {', '.join(SCORES)}")
-    selection = Selection(name, SCORES[score], relation, epsilon)
-    word = name.replace("-", "_")
-    made = {"averaged", "for_classes"} if score == _PARTED.name else {score.replace("-", "_")}
+    word, made = name.replace("-", "_"), {score.replace("-", "_")}
+    if score == _PARTED.name:
+        made = {"averaged", "for_classes"}
     covers = {f"mechanisms.{word}", f"mechanisms.{word}_law", "mechanisms.select"} | {f"scores.{by}" for by in made}
     return Subject(
-        name, f"score={score}", "selection", "proved", relation, epsilon, epsilon, frozenset(covers), selection.engine,
-        len(selection.kinds), selection.exact, selection.pairs, selection.sample, selection.law,
+        name=name, options=f"score={score}", kind="selection", relation=relation, claim=epsilon, promise=epsilon,
+        covers=frozenset(covers), target=Selection(name, SCORES[score], relation, epsilon),
     )  # fmt: skip
 
 
 def _geometric(name: str, relation: str, epsilon: float) -> Subject:
-    counts = Counts(relation, epsilon)
     covers = frozenset({"mechanisms.two_sided_geometric", "mechanisms.two_sided_geometric_law"})
     return Subject(
-        name, "", "noise", "proved", relation, epsilon, epsilon, covers, counts.engine, len(counts.kinds), counts.exact,
-        counts.pairs, counts.sample,
+        name=name, kind="noise", relation=relation, claim=epsilon, promise=epsilon, covers=covers,
+        target=Counts(relation, epsilon),
     )  # fmt: skip
 
 
 def _textbook(name: str, relation: str, epsilon: float) -> Subject:
-    counts = TextbookLaplace(relation, epsilon)
     return Subject(
-        name, "", "noise", "published", relation, epsilon, math.inf, frozenset({"mechanisms.laplace_textbook"}),
-        counts.engine, len(counts.kinds), counts.exact, counts.pairs, counts.sample,
-        expected=frozenset({EXACT, STATISTICAL}), why=_ROUNDED,
+        name=name, kind="noise", variant="published", relation=relation, claim=epsilon, promise=math.inf,
+        covers=frozenset({"mechanisms.laplace_textbook"}), target=TextbookLaplace(relation, epsilon), broken=_ROUNDED,
     )  # fmt: skip
 
 
@@ -90,9 +90,8 @@ def subjects(epsilon: float = 1.0) -> list[Subject]:
         for number, (options, features, depth) in enumerate(kind.AUDIT.settings):
             for relation in RELATIONS:
                 made = learner(name, epsilon=epsilon, relation=relation, features=features, depth=depth, **options)
-                if kind.AUDIT.sparing:
-                    made = replace(made, spare=True)
-                found.append(_spared(made) if number and kind.AUDIT.sparing else made)
+                made = replace(made, spare=kind.AUDIT.sparing)
+                found.append(_spared(made) if number and made.spare else made)
     for name in MECHANISMS:
         each = [{"score": score} for score in SCORES] if name in SELECTIONS else [{}]
         found += [

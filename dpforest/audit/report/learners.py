@@ -13,8 +13,9 @@ from dpforest.audit.exact.paths import path_audit
 from dpforest.audit.exact.replay import ExactAudit, audit_pairs, exact_audit
 from dpforest.audit.report.batches import Fits, Sums
 from dpforest.audit.report.settings import LEARNERS
-from dpforest.audit.report.subjects import Scale, Subject
+from dpforest.audit.report.subjects import Scale, Subject, Target
 from dpforest.audit.search.pairs import Pair
+from dpforest.audit.search.traps import traps
 from dpforest.chance import NotEnumerableError
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.parameters import check_count
@@ -84,44 +85,40 @@ def learner(
     estimator = kind(epsilon=epsilon, schema=schema, relation=relation, **given)
     estimator.check_parameters()
     broken = told.broken.get(relation) if estimator.variant == "published" else None
-    said = [f"{key}={value}" for key, value in options.items() if key != "variant"]
-    universe, lacking = _Universe(estimator), estimator.lacking()
-    sample: Fits | Sums = Sums(estimator)
-    if estimator._RELEASED != "linear":
-        sample = Fits(
-            estimator, _longest(estimator, features), estimator.sharing(), estimator.says_labels(), told.masks
-        )  # fmt: skip
     return Subject(
-        name, ", ".join(said), "learner", estimator.variant, relation, epsilon, _promise(estimator, epsilon, broken),
-        frozenset({f"papers.{kind.__name__}"}), universe.engine, universe.record_kinds,
-        universe.exact, universe.pairs, sample, None, getattr(sample, "features", None), estimator,
-        frozenset(broken.layers if broken else ()) - lacking.keys(), broken.why if broken else "", lacking,
-        slow=getattr(sample, "sharing", "all") is None,
+        name=name, options=", ".join(f"{key}={value}" for key, value in options.items() if key != "variant"),
+        kind="learner", variant=estimator.variant, relation=relation, claim=epsilon,
+        promise=epsilon if broken is None else _refuted_promise(estimator, epsilon),
+        covers=frozenset({f"papers.{kind.__name__}"}), target=Universe(estimator), estimator=estimator, broken=broken,
+        lacking=estimator.lacking(),
     )  # fmt: skip
 
 
-def _promise(estimator: PrivateEstimator, epsilon: float, broken) -> float:
-    """What the library promises: where a published claim is refuted by unpaid reads, nothing."""
-    if broken is None:
-        return epsilon
+def _refuted_promise(estimator: PrivateEstimator, epsilon: float) -> float:
+    """What the library promises of a published claim that is refuted: if by unpaid reads, nothing."""
     own = estimator.promise(epsilon)
     return own if own > epsilon and estimator.relation != ADD_REMOVE else math.inf
 
 
-class _Universe:
-    """The data sets on which one estimator is audited."""
+class Universe(Target):
+    """The data sets on which one estimator is audited, and its fits on them."""
 
     def __init__(self, estimator: PrivateEstimator):
         self.estimator = estimator
-        self.schema = estimator.declared_schema()
-        self.cardinalities = self.schema.cardinalities(estimator.bins(self.schema)).tolist()
-        last = answers(self.schema)
-        self.record_kinds = math.prod(self.cardinalities) * len(last)
+        schema = estimator.declared_schema()
+        self.cardinalities, self.last = schema.cardinalities(estimator.bins(schema)).tolist(), answers(schema)
+        self.record_kinds = math.prod(self.cardinalities) * len(self.last)
         one_tree = estimator.get_params().get("n_estimators") == 1
         self.engine = "states" if one_tree and estimator.by_paths() else "replays"
-        cap = getattr(estimator, "n_max", math.inf)  # more records than the schema's owner promises are refused
-        known = telling_pairs(self.cardinalities, last, estimator.relation, estimator.AUDIT.sizes)
-        self.known = [pair for pair in known if max(map(len, pair[1:])) <= cap]
+        known = telling_pairs(self.cardinalities, self.last, estimator.relation, estimator.AUDIT.sizes)
+        self.cap = getattr(estimator, "n_max", math.inf)  # more records than the schema's owner promises are refused
+        self.known = _at_most(self.cap, known)
+        if estimator._RELEASED == "linear":
+            self.sample = Sums(estimator)
+        else:
+            depth, sharing = _longest(estimator, schema.n_features), estimator.sharing()
+            self.sample = fits = Fits(estimator, depth, sharing, estimator.says_labels(), estimator.AUDIT.masks)
+            self.features, self.slow = fits.features, sharing is None
         self._found: dict[Scale, ExactAudit] = {}
 
     def exact(self, scale: Scale, progress: bool = False) -> ExactAudit:
@@ -135,8 +132,7 @@ class _Universe:
         if self.engine == "states":
             return path_audit(self.estimator, n_max=n_max, progress=progress)
         every = exact_audit(self.estimator, n_max=n_max, progress=progress)
-        most = self.estimator.most_replayed()
-        found = pair_audit(self.estimator, [pair for pair in self.known if max(map(len, pair[1:])) <= most])
+        found = pair_audit(self.estimator, _at_most(self.estimator.most_replayed(), self.known))
         worst = max((every, found), key=lambda audit: audit.epsilon)
         counts = {word: getattr(every, word) + getattr(found, word) for word in ("n_datasets", "n_pairs")}
         return replace(worst, **counts)
@@ -148,6 +144,16 @@ class _Universe:
         except (ValueError, NotEnumerableError):  # the exact layer says why
             worst = []
         return worst + self.known
+
+    def traps(self, scale: Scale) -> list[Pair]:
+        """Classical ones, as many as the scale says, from all over the list."""
+        every = _at_most(self.cap, traps(self.cardinalities, self.last, self.estimator.relation))
+        return every[:: max(1, math.ceil(len(every) / max(1, scale.traps)))] if scale.traps else []
+
+
+def _at_most(records: float, pairs: Iterable[Pair]) -> list[Pair]:
+    """The pairs of data sets of at most so many records."""
+    return [pair for pair in pairs if max(len(pair.one), len(pair.other)) <= records]
 
 
 def telling_pairs(

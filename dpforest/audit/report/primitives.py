@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 
@@ -19,15 +19,16 @@ from dpforest.arithmetic import expm1, log
 from dpforest.arithmetic.fixed import STEPS, below_best
 from dpforest.audit.exact.laws import Dataset, Law, Record
 from dpforest.audit.exact.multisets import Multisets
-from dpforest.audit.exact.replay import ExactAudit
-from dpforest.audit.report.subjects import Scale, best_bound
+from dpforest.audit.exact.replay import ExactAudit, datasets, neighbours
+from dpforest.audit.report.subjects import Scale, Target
+from dpforest.audit.sampling.bounds import wilson
 from dpforest.audit.search.pairs import Pair
 from dpforest.chance import Seeded
-from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, check_relation
+from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, check_relation
 from dpforest.schema import TARGET_LEVELS
 from dpforest.scores import Score
 
-__all__ = ["CAP", "Counts", "Selection", "TextbookLaplace", "universe"]
+__all__ = ["CAP", "Counts", "Selection", "TextbookLaplace", "best_bound", "universe"]
 
 #: The public cap on the number of records, for scores whose range depends on one.
 CAP = 64
@@ -79,7 +80,7 @@ def _tables(places, rows: np.ndarray, children: int) -> np.ndarray:
     return add
 
 
-class Selection:
+class Selection(Target):
     """A selection mechanism by a score, calibrated by the score's range.  Data sets are tuples of records.
 
     Parameters
@@ -90,11 +91,10 @@ class Selection:
     epsilon : float
     """
 
-    engine = "tables"
-
     def __init__(self, mechanism: str, score: Score, relation: str, epsilon: float):
         self.mechanism, self.score, self.relation, self.epsilon = mechanism, score, check_relation(relation), epsilon
         self.kinds, self.add, self.candidates = universe(score)
+        self.record_kinds = len(self.kinds)
         self.cap = CAP if score.needs_cap else math.inf
         self.rate = epsilon / (score.exact_range(relation, self.cap) * STEPS)
         self._law = {
@@ -126,12 +126,11 @@ class Selection:
 
     def exact(self, scale: Scale, progress: bool = False) -> ExactAudit:
         """The worst loss over all neighbours of few records, by themselves and beside crowds of equal ones."""
-        worst, _, counted = self._best(scale)
-        loss, one, other, candidate = worst
-        laws = [self.law(data)[candidate] for data in (one, other)]
+        (loss, one, other, candidate), _, (n_datasets, n_pairs) = self._best(scale)
         return ExactAudit(
-            loss, self.epsilon, self.relation, (one, other), self.candidates[candidate], (laws[0], laws[1]),
-            counted[0], counted[1], len(self.candidates),
+            epsilon=loss, claim=self.epsilon, relation=self.relation, pair=(one, other),
+            output=self.candidates[candidate], probabilities=(self.law(one)[candidate], self.law(other)[candidate]),
+            n_datasets=n_datasets, n_pairs=n_pairs, n_outputs=len(self.candidates),
         )  # fmt: skip
 
     def pairs(self, scale: Scale) -> list[Pair]:
@@ -141,7 +140,7 @@ class Selection:
 
     def _search(self, scale: Scale):
         """The worst pair, the most telling one, and how many data sets and pairs were looked at."""
-        every = Multisets(len(self.kinds), scale.most(self.engine, len(self.kinds)))
+        every = Multisets(len(self.kinds), scale.most(self.engine, self.record_kinds))
         rows = every.rows()
         one, other, plus, instead = self._changes(every, rows)
         tables = np.tensordot(rows.astype(float), self.add, 1)
@@ -194,13 +193,32 @@ class Selection:
         return tuple(sorted(one)), tuple(sorted(other))
 
 
-class Counts:
-    """A histogram of two classes with two-sided geometric noise, calibrated by its L1 sensitivity."""
+class _ClassCounts(Target):
+    """How many records there are of either class, with noise: one change is as telling as another."""
 
-    engine, kinds = "tables", ((0,), (1,))
+    record_kinds = 2
+    common: Dataset
+    gone: Record
+    come: Record
 
     def __init__(self, relation: str, epsilon: float):
         self.relation, self.epsilon = check_relation(relation), epsilon
+
+    def pairs(self, scale: Scale) -> list[Pair]:
+        """One record more, or a record that changes class."""
+        one, other = (tuple(sorted((*self.common, record))) for record in (self.gone, self.come))
+        if self.relation == ADD_REMOVE:
+            return [Pair("one record more", one, self.common)]
+        return [Pair("another class", one, other)]
+
+
+class Counts(_ClassCounts):
+    """A histogram of two classes with two-sided geometric noise, calibrated by its L1 sensitivity."""
+
+    common, gone, come = ((0,), (1,)), (0,), (1,)
+
+    def __init__(self, relation: str, epsilon: float):
+        super().__init__(relation, epsilon)
         self.rate = epsilon / HISTOGRAM_SENSITIVITY[relation]
 
     def sample(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -212,42 +230,33 @@ class Counts:
 
         All outputs of a window around the counts are compared: outside of it the ratio no longer changes.
         """
-        n_max = scale.most(self.engine, len(self.kinds))
+        n_max = scale.most(self.engine, self.record_kinds)
         window = np.arange(-n_max, 2 * n_max + 1)
-        every = [counts for counts in product(range(n_max + 1), repeat=2) if sum(counts) <= n_max]
         logs = {c: log(mechanisms.two_sided_geometric_law(window - c, self.rate)) for c in range(n_max + 1)}
-        found = []
-        for one, other in product(every, repeat=2):
-            if not _neighbours(one, other, self.relation):
-                continue
-            gaps = [logs[a] - logs[b] for a, b in zip(one, other, strict=True)]
-            output = tuple(int(window[gap.argmax()]) for gap in gaps)
-            found.append((float(sum(gap.max() for gap in gaps)), one, other, output))
-        loss, one, other, output = max(found)
-        chances = [
-            float(np.prod(mechanisms.two_sided_geometric_law(np.subtract(output, counts), self.rate)))
-            for counts in (one, other)
-        ]
-        pair = _records(one), _records(other)
+        every = list(datasets((), 2, n_max))
+        pairs = list(neighbours(every, self.relation))
+
+        def worst(one: Dataset, other: Dataset) -> tuple:
+            counts = [tuple(_histogram(data).tolist()) for data in (one, other)]
+            gaps = [logs[a] - logs[b] for a, b in zip(*counts, strict=True)]
+            return float(sum(gap.max() for gap in gaps)), *counts, tuple(int(window[gap.argmax()]) for gap in gaps)
+
+        both = [pair for one, other in pairs for pair in ((one, other), (other, one))]
+        (loss, *counts, output), pair = max((worst(*pair), pair) for pair in both)
+        p, q = (float(np.prod(mechanisms.two_sided_geometric_law(np.subtract(output, of), self.rate))) for of in counts)
         return ExactAudit(
-            loss, self.epsilon, self.relation, pair, str(output), (chances[0], chances[1]), len(every), len(found) // 2,
-            math.inf,
+            epsilon=loss, claim=self.epsilon, relation=self.relation, pair=pair, output=str(output),
+            probabilities=(p, q), n_datasets=len(every), n_pairs=len(pairs), n_outputs=math.inf,
         )  # fmt: skip
 
-    def pairs(self, scale: Scale) -> list[Pair]:
-        """All neighbours look alike: a count with one record more, or a record that changes class."""
-        if self.relation == ADD_REMOVE:
-            return [Pair("one record more", ((0,), (0,), (1,)), ((0,), (1,)))]
-        return [Pair("another class", ((0,), (0,), (1,)), ((0,), (1,), (1,)))]
 
-
-class TextbookLaplace:
+class TextbookLaplace(_ClassCounts):
     """The number of records of class 1 with Laplace noise, as textbooks write it and computers round it."""
 
-    engine, kinds = "tables", ((0,), (1,))
+    common, gone, come = ((0,),), (1,), (0,)
 
     def __init__(self, relation: str, epsilon: float):
-        self.relation, self.epsilon = check_relation(relation), epsilon
+        super().__init__(relation, epsilon)
         self.rate = epsilon  # a count changes by at most one, under both relations
 
     def sample(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -258,12 +267,13 @@ class TextbookLaplace:
     def exact(self, scale: Scale, progress: bool = False) -> ExactAudit:
         """A witness: an output that one count can give and the other cannot, whatever the uniform number is."""
         ((_, one, other),) = self.pairs(scale)
-        for output in self.sample(one, 100, np.random.default_rng(0)):
-            here, there = (self.reached_by(float(output), int(_histogram(data)[1])) for data in (one, other))
+        for output in map(float, self.sample(one, 100, np.random.default_rng(0))):
+            here, there = (self.reached_by(output, int(_histogram(data)[1])) for data in (one, other))
             if here and not there:
                 return ExactAudit(
-                    math.inf, self.epsilon, self.relation, (one, other), float(output).hex(), (here * 2.0**-53, 0.0),
-                    2, 1, math.inf,
+                    epsilon=math.inf, claim=self.epsilon, relation=self.relation, pair=(one, other),
+                    output=output.hex(), probabilities=(here * 2.0**-53, 0.0), n_datasets=2, n_pairs=1,
+                    n_outputs=math.inf,
                 )  # fmt: skip
         raise AssertionError("no witness among 100 outputs: the textbook mechanism is not what it was")
 
@@ -280,21 +290,30 @@ class TextbookLaplace:
             (mechanisms.laplace_textbook(np.full(len(steps), count), self.rate, steps * 2.0**-53) == output).sum()
         )
 
-    def pairs(self, scale: Scale) -> list[Pair]:
-        """A count of one against a count of zero."""
-        if self.relation == ADD_REMOVE:
-            return [Pair("one record more", ((0,), (1,)), ((0,),))]
-        return [Pair("another class", ((0,), (1,)), ((0,), (0,)))]
-
 
 def _histogram(dataset: Dataset) -> np.ndarray:
     return np.bincount([record[-1] for record in dataset], minlength=2)
 
 
-def _records(counts: tuple[int, ...]) -> Dataset:
-    return tuple((label,) for label, times in enumerate(counts) for _ in range(times))
+def best_bound(p: np.ndarray, q: np.ndarray, n: int) -> np.ndarray:
+    """The bound on the loss that the best event may be trusted to give in ``n`` draws per side.
 
+    Parameters
+    ----------
+    p, q : ndarray, shape (pairs, outputs)
+        Laws on either data set of each pair.
+    n : int
 
-def _neighbours(one, other, relation: str) -> bool:
-    more, less = (sum(max(0, b - a) for a, b in zip(*pair, strict=True)) for pair in ((one, other), (other, one)))
-    return (more + less == 1) if relation == RELATIONS[0] else more == less == 1
+    Returns
+    -------
+    ndarray, shape (pairs,)
+        The largest over both directions and all sets that a likelihood ratio cuts off; by Wilson's interval.
+    """
+    best = np.zeros(len(p))
+    for one, other in ((p, q), (q, p)):
+        with np.errstate(invalid="ignore"):
+            order = np.argsort(-np.nan_to_num(log(one) - log(other), nan=-np.inf), axis=1, kind="stable")
+        x, y = (np.cumsum(np.take_along_axis(law, order, axis=1), axis=1).clip(0, 1) for law in (one, other))
+        low, high = wilson(n * x, n, 1.96)[0], wilson(n * y, n, 1.96)[1]
+        best = np.maximum(best, (log(low) - log(high)).max(axis=1))
+    return best

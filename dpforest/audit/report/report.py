@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import math
 import platform
 import zlib
 from collections import Counter
@@ -21,19 +20,18 @@ from typing import Any
 
 import numba
 import numpy as np
+import pandas as pd
 import scipy
 import sklearn
 from tqdm import tqdm
 
 import dpforest
-from dpforest.audit.exact.laws import answers
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit, greybox
 from dpforest.audit.plain import plain
 from dpforest.audit.report.subjects import EXACT, GREY_BOX, LAYERS, SCALES, STATISTICAL, Scale, Subject
 from dpforest.audit.sampling.bounds import check_confidence
 from dpforest.audit.sampling.empirical import EmpiricalAudit, empirical
-from dpforest.audit.search.traps import traps
 from dpforest.learners.parameters import check_choice
 from dpforest.models import storage
 
@@ -46,38 +44,55 @@ FORMAT = 1  # of the JSON
 Audit = ExactAudit | GreyBoxAudit | EmpiricalAudit
 
 
-@dataclass(frozen=True)
+#: The columns of the table, and their types; what a layer did not look at is missing.
+_STATED = {
+    **dict.fromkeys(("key", "name", "options", "kind", "variant", "relation"), "object"),
+    "claim": "float", "promise": "float", "why": "object", "expected": "object",
+}  # fmt: skip
+_MEASURED = {
+    "exact": "float", "unspent": "float", "exact_violated": "boolean", "exact_pair": "object",
+    "exact_output": "object", "n_pairs": "Int64", "greybox": "object", "findings": "object", "paid": "float",
+    "runs": "Int64", "empirical": "float", "p_value": "float", "event": "object", "pair": "object", "n": "Int64",
+    "hits": "object",
+}  # fmt: skip
+_JUDGED = {"p_holm": "float", "alarms": "object", "verdict": "object"}
+
+
+@dataclass(frozen=True, eq=False)
 class Report:
     """The table, and how it was made.
 
     Attributes
     ----------
-    rows : list of dict
-        One for each subject; what a layer did not look at is None.  ``key``, ``name``, ``options``, ``kind``,
-        ``variant``, ``relation``; ``claim`` (what is audited) and ``promise`` (of the library); ``exact``,
-        ``unspent``, ``exact_violated``, ``exact_pair``, ``exact_output``, ``n_pairs``; ``greybox`` (kinds of findings),
-        ``findings``, ``paid``, ``runs``; ``empirical`` (a lower bound), ``p_value``, ``p_holm``, ``event``, ``pair``,
-        ``n``, ``hits``; ``alarms``, ``expected`` (layers), ``why``, ``verdict``.
+    rows : DataFrame
+        One row for each subject; what a layer did not look at is missing.  ``key``, ``name``, ``options``, ``kind``,
+        ``variant``, ``relation``; ``claim`` (what is audited) and ``promise`` (of the library); ``why`` and
+        ``expected`` (layers); ``exact``, ``unspent``, ``exact_violated``, ``exact_pair``, ``exact_output``,
+        ``n_pairs``; ``greybox`` (kinds of findings), ``findings``, ``paid``, ``runs``; ``empirical`` (a lower bound),
+        ``p_value``, ``event``, ``pair``, ``n``, ``hits``; ``p_holm``, ``alarms``, ``verdict``.
     made : dict
         ``versions``, ``code`` (a digest of the library's syntax trees) and ``settings``, the seed among them.
     """
 
-    rows: list[dict[str, Any]]
+    rows: pd.DataFrame
     made: dict[str, Any]
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows one by one, as JSON has them; what is missing is None."""
+        return _records(self.rows)
 
     @property
     def unexpected(self) -> list[dict[str, Any]]:
         """The surprises."""
-        return [row for row in self.rows if row["verdict"] == UNEXPECTED]
+        return _records(self.rows[self.rows["verdict"] == UNEXPECTED])
 
     def counts(self) -> dict[str, int]:
         """How many rows have each verdict."""
-        found = Counter(row["verdict"] for row in self.rows)
-        return {verdict: found[verdict] for verdict in VERDICTS}
+        return {verdict: int((self.rows["verdict"] == verdict).sum()) for verdict in VERDICTS}
 
     def __str__(self) -> str:
-        counts = self.counts()
-        lines = [f"{len(self.rows)} audits: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}"]
+        counts = ", ".join(f"{n} {verdict}" for verdict, n in self.counts().items())
+        lines = [f"{len(self.rows)} audits: {counts}"]
         for row in self.unexpected:
             alarms, expected = (", ".join(row[word]) or "none" for word in ("alarms", "expected"))
             lines.append(f"  {row['key']}: alarms by {alarms}, expected by {expected}")
@@ -85,7 +100,7 @@ class Report:
 
     def save(self, path) -> None:
         """Write it as JSON; the same report gives the same bytes."""
-        _write(Path(path), {"format": FORMAT, **self.made, "counts": self.counts(), "rows": self.rows})
+        _write(path, {**self.made, "counts": self.counts(), "rows": self.records()})
 
     @classmethod
     def load(cls, path) -> Report:
@@ -97,15 +112,12 @@ class Report:
             If the file is not one, or not finished.
         """
         try:
-            found = storage.read_json(path)
-            report = cls(
-                [_read(row) for row in found["rows"]], {word: found[word] for word in ("versions", "code", "settings")}
-            )
-            if found["format"] != FORMAT or not all(row["verdict"] in VERDICTS for row in report.rows):
-                raise KeyError("verdict")
-        except (ValueError, KeyError, TypeError):
+            made, rows = _read(path, _STATED | _MEASURED | _JUDGED)
+            if not rows["verdict"].isin(VERDICTS).all():
+                raise ValueError
+        except _NO_REPORT:
             raise ValueError(f"{path} is not a finished report of dpforest's auditor") from None
-        return report
+        return cls(rows, made)
 
 
 def run(
@@ -137,20 +149,12 @@ def run(
     Report
     """
     subjects = list(subjects)
+    if repeated := [key for key, times in Counter(subject.key for subject in subjects).items() if times > 1]:
+        raise ValueError(f"two subjects are called {repeated[0]!r}")
     if isinstance(scale, str):
         check_choice(scale, "scale", SCALES)
         scale = SCALES[scale]
-    check_confidence(confidence)
-    for layer in layers:
-        check_choice(layer, "layers", LAYERS)
-    if isinstance(random_state, bool) or not isinstance(random_state, int) or random_state < 0:
-        raise ValueError(f"random_state must be a whole number, zero or more, so that a row can be made again; "
-                         f"not {random_state!r}")  # fmt: skip
-    if repeated := [key for key, times in Counter(subject.key for subject in subjects).items() if times > 1]:
-        raise ValueError(f"two subjects are called {repeated[0]!r}")
-    settings = {**asdict(scale), "layers": list(layers), "confidence": confidence, "random_state": random_state}
-    settings = json.loads(json.dumps(settings))
-    made = {"versions": versions(), "code": _digest(), "settings": settings}
+    made = {"versions": versions(), "code": _digest(), "settings": _settings(scale, layers, confidence, random_state)}
     done = _resume(path, made)
     rows = []
     with tqdm(subjects, disable=not progress, unit="audit") as bar:
@@ -162,11 +166,23 @@ def run(
                 row = stated | _measured(subject, layers, scale, confidence, random_state)
             rows.append(row)
             if path is not None:
-                _write(Path(path), {"format": FORMAT, **made, "rows": rows})
-    report = Report(_judged(rows, 1 - confidence), made)
+                _write(path, {**made, "rows": rows})
+    report = Report(_judged(_table(rows, _STATED | _MEASURED), 1 - confidence), made)
     if path is not None:
         report.save(path)
     return report
+
+
+def _settings(scale: Scale, layers: Sequence[str], confidence: float, random_state: int) -> dict[str, Any]:
+    """What a report was asked for, checked, as JSON has it."""
+    check_confidence(confidence)
+    for layer in layers:
+        check_choice(layer, "layers", LAYERS)
+    if isinstance(random_state, bool) or not isinstance(random_state, int) or random_state < 0:
+        raise ValueError(
+            f"random_state must be a whole number, zero or more, so that a row can be made again; not {random_state!r}"
+        )
+    return plain({**asdict(scale), "layers": layers, "confidence": confidence, "random_state": random_state})
 
 
 def look(
@@ -177,23 +193,19 @@ def look(
         raise ValueError(f"{subject.name} cannot be audited by the layer {layer!r}, for {why}")
     scale = subject.scaled(scale)
     rng = np.random.default_rng([random_state, zlib.crc32(f"{subject.key}/{layer}".encode())])
+    target = subject.target
     if layer == EXACT:
-        return subject.exact(scale, progress=progress)
-    pairs = subject.pairs(scale)
-    if layer == STATISTICAL:
-        return empirical(
-            subject.sample, pairs[: scale.most_pairs()], subject.claim, n=scale.n, confidence=confidence,
-            random_state=rng, relation=subject.relation, law=subject.law, features=subject.features,
-            events=scale.events, progress=progress,
+        return target.exact(scale, progress=progress)
+    pairs = target.pairs(scale)
+    if layer == GREY_BOX:
+        assert subject.estimator is not None  # else it was refused
+        return greybox(
+            subject.estimator, pairs + target.traps(scale), runs=scale.runs, random_state=rng, progress=progress
         )  # fmt: skip
-    estimator = subject.estimator
-    assert estimator is not None  # else it was refused
-    schema = estimator.declared_schema()
-    cap = getattr(estimator, "n_max", math.inf)  # more records than the schema's owner promises are refused
-    known = traps(schema.cardinalities(estimator.bins(schema)).tolist(), answers(schema), subject.relation)
-    known = [pair for pair in known if max(len(pair.one), len(pair.other)) <= cap]
-    few = known[:: max(1, math.ceil(len(known) / max(1, scale.traps)))] if scale.traps else []
-    return greybox(estimator, pairs + few, runs=scale.runs, random_state=rng, progress=progress)
+    return empirical(
+        target.sample, pairs[: scale.most_pairs()], subject.claim, n=scale.n, confidence=confidence, random_state=rng,
+        relation=subject.relation, law=target.law, features=target.features, events=scale.events, progress=progress,
+    )  # fmt: skip
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -219,65 +231,73 @@ def spell(dataset: Sequence[Sequence[int]]) -> str:
 
 # -- rows ----------------------------------------------------------------------------------------------------------
 
-_NUMBERS = ("claim", "promise", "exact", "unspent", "paid", "empirical")  # those that may be infinite
-_STATED = ("key", "name", "options", "kind", "variant", "relation", "claim", "promise", "why")
-_MEASURED = (
-    "exact", "unspent", "exact_violated", "exact_pair", "exact_output", "n_pairs", "greybox", "findings", "paid",
-    "runs", "empirical", "p_value", "event", "pair", "n", "hits",
-)  # fmt: skip
-
 
 def _stated(subject: Subject) -> dict[str, Any]:
-    said = {word: getattr(subject, word) for word in _STATED}
-    return said | {"expected": [layer for layer in LAYERS if layer in subject.expected]}
+    return {word: getattr(subject, word) for word in _STATED} | {"expected": list(subject.expected)}
 
 
-def _measured(subject: Subject, layers, scale: Scale, confidence: float, random_state: int) -> dict[str, Any]:
+def _measured(subject: Subject, layers: Sequence[str], scale: Scale, confidence: float, seed: int) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(_MEASURED)
     for layer in subject.layers:
-        if layer not in layers:
-            continue
-        audit = look(subject, layer, scale, confidence, random_state)
-        if isinstance(audit, ExactAudit):
-            row |= {
-                "exact": audit.epsilon, "unspent": audit.unspent, "exact_violated": audit.violated,
-                "exact_pair": " | ".join(map(spell, audit.pair)), "exact_output": audit.shown or str(audit.output),
-                "n_pairs": audit.n_pairs,
-            }  # fmt: skip
-        elif isinstance(audit, GreyBoxAudit):
-            row |= {
-                "greybox": ", ".join(audit.kinds) or "no finding", "findings": [str(found) for found in audit.findings],
-                "paid": audit.paid, "runs": audit.n_runs,
-            }  # fmt: skip
-        else:
-            row |= {
-                "empirical": audit.epsilon_lower, "p_value": audit.p_value, "event": audit.event,
-                "pair": str(audit.pair), "n": audit.n, "hits": list(audit.hits),
-            }  # fmt: skip
+        if layer in layers:
+            row |= _found(look(subject, layer, scale, confidence, seed))
     return row
 
 
-def _judged(rows: list[dict[str, Any]], alpha: float) -> list[dict[str, Any]]:
+def _found(audit: Audit) -> dict[str, Any]:
+    """The columns that one layer fills."""
+    if isinstance(audit, ExactAudit):
+        return {
+            "exact": audit.epsilon, "unspent": audit.unspent, "exact_violated": audit.violated,
+            "exact_pair": " | ".join(map(spell, audit.pair)), "exact_output": audit.shown or str(audit.output),
+            "n_pairs": audit.n_pairs,
+        }  # fmt: skip
+    if isinstance(audit, GreyBoxAudit):
+        return {
+            "greybox": ", ".join(audit.kinds) or "no finding", "findings": [str(found) for found in audit.findings],
+            "paid": audit.paid, "runs": audit.n_runs,
+        }  # fmt: skip
+    return {
+        "empirical": audit.epsilon_lower, "p_value": audit.p_value, "event": audit.event, "pair": str(audit.pair),
+        "n": audit.n, "hits": list(audit.hits),
+    }  # fmt: skip
+
+
+def _judged(rows: pd.DataFrame, alpha: float) -> pd.DataFrame:
     """The rows with the statistical tests taken together, the alarms, and the verdicts."""
-    tested = [row for row in rows if row["p_value"] is not None]
-    together = dict(zip((row["key"] for row in tested), holm([row["p_value"] for row in tested]), strict=True))
-    judged = []
-    for row in rows:
-        p_holm = together.get(row["key"])
-        raised = {
-            EXACT: row["exact_violated"],
-            GREY_BOX: None if row["findings"] is None else bool(row["findings"]),
-            STATISTICAL: None if p_holm is None else p_holm < alpha,
-        }
-        due = [layer for layer in row["expected"] if raised[layer] is not None]
-        alarms = [layer for layer in LAYERS if raised[layer]]
-        surprise = set(due) - set(alarms) or (alarms and not row["expected"])
-        verdict = UNEXPECTED if surprise else VIOLATED if alarms else HOLDS
-        judged.append(row | {"p_holm": p_holm, "alarms": alarms, "verdict": verdict})
-    return judged
+    tested = rows["p_value"].dropna()
+    rows = rows.assign(p_holm=pd.Series(holm(tested.tolist()), tested.index, dtype=float))
+    raised = [_raised(row, alpha) for row in _records(rows)]
+    verdicts = [_verdict(*both) for both in zip(raised, rows["expected"], strict=True)]
+    return rows.assign(alarms=[[layer for layer in found if found[layer]] for found in raised], verdict=verdicts)
+
+
+def _raised(row: dict[str, Any], alpha: float) -> dict[str, bool]:
+    """For each layer that looked, whether it raises an alarm."""
+    significant = None if row["p_holm"] is None else row["p_holm"] < alpha
+    found = {EXACT: row["exact_violated"], GREY_BOX: row["findings"], STATISTICAL: significant}
+    return {layer: bool(found[layer]) for layer in LAYERS if found[layer] is not None}
+
+
+def _verdict(raised: dict[str, bool], expected: Sequence[str]) -> str:
+    alarm = any(raised.values())
+    if (alarm and not expected) or not all(raised.get(layer, True) for layer in expected):
+        return UNEXPECTED
+    return VIOLATED if alarm else HOLDS
+
+
+def _table(rows: list[dict[str, Any]], columns: dict[str, str]) -> pd.DataFrame:
+    cells = [[row[word] for word in columns] for row in rows]
+    return pd.DataFrame(cells, columns=[*columns], dtype=object).astype(columns)
+
+
+def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    return rows.astype(object).where(rows.notna(), None).to_dict("records")
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
+
+_NO_REPORT = (ValueError, KeyError, TypeError, AttributeError)  # what reading another file may raise
 
 
 def _resume(path, made: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -285,22 +305,24 @@ def _resume(path, made: dict[str, Any]) -> dict[str, dict[str, Any]]:
     if path is None or not Path(path).exists():
         return {}
     try:
-        found = storage.read_json(path)
-        same = found["format"] == FORMAT and all(found[word] == made[word] for word in made)
-        rows = [_read(row) for row in found["rows"]] if same else []
-        return {row["key"]: {word: row[word] for word in (*_STATED, "expected", *_MEASURED)} for row in rows}
-    except (ValueError, KeyError, TypeError, AttributeError):
+        found, rows = _read(path, _STATED | _MEASURED)
+    except _NO_REPORT:
         raise ValueError(f"{path} exists and is no report of this auditor: give another file, or remove it") from None
+    return {row["key"]: row for row in _records(rows)} if found == made else {}
 
 
-def _write(path: Path, what: dict[str, Any]) -> None:
+def _read(path, columns: dict[str, str]) -> tuple[dict[str, Any], pd.DataFrame]:
+    """How a report was made, and these columns of its rows."""
+    found = storage.read_json(path)
+    if found["format"] != FORMAT:
+        raise ValueError
+    return {word: found[word] for word in ("versions", "code", "settings")}, _table(found["rows"], columns)
+
+
+def _write(path, what: dict[str, Any]) -> None:
     """Write JSON, whole or not at all."""
-    storage.write(path, json.dumps(plain(what), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def _read(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as it was before it became JSON."""
-    return {**row, **{word: float(row[word]) for word in _NUMBERS if isinstance(row[word], str)}}
+    text = json.dumps(plain({"format": FORMAT, **what}), indent=1, ensure_ascii=False, allow_nan=False)
+    storage.write(path, text + "\n")
 
 
 def versions() -> dict[str, str]:

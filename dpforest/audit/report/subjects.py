@@ -8,32 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from dpforest.arithmetic import log
 from dpforest.audit.exact.laws import Dataset, Law
 from dpforest.audit.exact.multisets import largest
 from dpforest.audit.exact.replay import ExactAudit
-from dpforest.audit.sampling.bounds import wilson
 from dpforest.audit.sampling.empirical import FEWEST
 from dpforest.audit.sampling.events import KINDS
 from dpforest.audit.search.pairs import Pair
-from dpforest.learners.audited import EXACT, GREY_BOX, LAYERS, STATISTICAL
+from dpforest.learners.audited import EXACT, GREY_BOX, LAYERS, STATISTICAL, Broken
 from dpforest.learners.base import PrivateEstimator
 
-__all__ = [
-    "EXACT",
-    "FULL",
-    "GREY_BOX",
-    "LAYERS",
-    "SCALES",
-    "SMALL",
-    "STATISTICAL",
-    "Scale",
-    "Subject",
-    "best_bound",
-]
+__all__ = ["EXACT", "FULL", "GREY_BOX", "LAYERS", "SCALES", "SMALL", "STATISTICAL", "Scale", "Subject", "Target"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Scale:
     """How much is looked at.
 
@@ -56,16 +43,16 @@ class Scale:
         Kinds of events that the statistical layer tries.
     """
 
-    n: int
-    slow: int
-    records: int
-    tables: int
-    states: int
-    replays: int
-    crowds: tuple[int, ...]
-    runs: int
-    traps: int
-    events: tuple[str, ...]
+    n: int = 2_000
+    slow: int = 120
+    records: int = 3
+    tables: int = 200
+    states: int = 200
+    replays: int = 10
+    crowds: tuple[int, ...] = (0, 20)
+    runs: int = 2
+    traps: int = 4
+    events: tuple[str, ...] = ("atoms", "thresholds", "sets")
 
     def but(self, **changes) -> Scale:
         """The same scale with some numbers changed; None changes nothing."""
@@ -81,18 +68,58 @@ class Scale:
 
 
 #: For tests and stored notebooks: seconds.
-SMALL = Scale(2_000, 120, 3, 200, 200, 10, (0, 20), 2, 4, ("atoms", "thresholds", "sets"))
+SMALL = Scale()
 #: For the book and ``make audit``.
-FULL = Scale(20_000, 480, 6, 1300, 5000, 50, (0, 20, 60), 4, 24, KINDS)
+FULL = Scale(
+    n=20_000, slow=480, records=6, tables=1300, states=5000, replays=50, crowds=(0, 20, 60), runs=4, traps=24,
+    events=KINDS,
+)  # fmt: skip
 SCALES = {"small": SMALL, "full": FULL}
 #: Draws per side that refute what is slow to draw: published CART-DPsAdaBoost under replace-one was caught with 320 in
 #: 6 of 6 seeds, with 240 in 4.
 _REFUTES = 320
 
 
-@dataclass(frozen=True)
+class Target:
+    """What an exact and a statistical audit ask of a mechanism or a learner.
+
+    Attributes
+    ----------
+    engine : {"tables", "states", "replays"}
+        How the exact audit goes through the data sets, see :class:`~dpforest.audit.report.subjects.Scale`.
+    record_kinds : int
+        How many kinds of records its universe has.
+    exact : callable
+        ``exact(scale, progress=False)`` gives the exact audit.
+    pairs : callable
+        ``pairs(scale)``: neighbours to sample, the most telling ones known.
+    sample : callable
+        ``sample(dataset, size, rng)`` draws as the library draws, through its seeded source.
+    law : callable or None
+        ``law(dataset)``: the exact law of what is sampled, where it is finite and quick.
+    features : callable or None
+        ``features(outputs)``: numbers that the auditor may look at, for outputs that are words.
+    slow : bool
+        Whether it is sampled one fit at a time, a millisecond each, and therefore less often.
+    """
+
+    engine: str = "tables"
+    record_kinds: int
+    exact: Callable[..., ExactAudit]
+    pairs: Callable[[Scale], list[Pair]]
+    sample: Callable[[Dataset, int, np.random.Generator], Any]
+    law: Callable[[Dataset], Law] | None = None
+    features: Callable[[Any], np.ndarray] | None = None
+    slow: bool = False
+
+    def traps(self, scale: Scale) -> list[Pair]:
+        """Pairs for the grey box to run beside the telling ones."""
+        return []
+
+
+@dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A mechanism or a learner with a claim, and what each layer of the auditor needs of it.
+    """A mechanism or a learner with a claim.
 
     Attributes
     ----------
@@ -109,55 +136,31 @@ class Subject:
         What the library promises: more than the claim for what is published and refuted, mostly infinity.
     covers : frozenset of str
         Names of the library that are audited hereby, such as ``"scores.gini"``.
-    engine : {"tables", "states", "replays"}
-        How the exact audit goes through the data sets, see :class:`~dpforest.audit.report.subjects.Scale`.
-    record_kinds : int
-        How many kinds of records its universe has.
-    exact : callable
-        ``exact(scale, progress=False)`` gives the exact audit.
-    pairs : callable
-        ``pairs(scale)``: neighbours to sample, the most telling ones known.
-    sample : callable
-        ``sample(dataset, size, rng)`` draws as the library draws, through its seeded source.
-    law : callable or None
-        ``law(dataset)``: the exact law of what is sampled, where it is finite and quick.
-    features : callable or None
-        ``features(outputs)``: numbers that the auditor may look at, for outputs that are words.
+    target : Target
+        What the exact and the statistical layer look at.
     estimator : PrivateEstimator or None
         For the grey box; a mechanism by itself keeps no accounts.
-    expected : frozenset of str
-        Layers that must find a violation; no other layer may.
-    why : str
-        Why they must.
+    broken : Broken or None
+        Why layers must find a violation, and which.
     lacking : mapping
         Layers that do not look at it, and why.
     spare : bool
         Whether to look at less of it than a scale says, see :meth:`scaled`.
-    slow : bool
-        Whether it is sampled one fit at a time, a millisecond each, and therefore less often.
     """
 
     name: str
-    options: str
+    options: str = ""
     kind: str
-    variant: str
+    variant: str = "proved"
     relation: str
     claim: float
     promise: float
     covers: frozenset[str]
-    engine: str
-    record_kinds: int
-    exact: Callable[..., ExactAudit]
-    pairs: Callable[[Scale], list[Pair]]
-    sample: Callable[[Dataset, int, np.random.Generator], Any]
-    law: Callable[[Dataset], Law] | None = None
-    features: Callable[[Any], np.ndarray] | None = None
+    target: Target
     estimator: PrivateEstimator | None = None
-    expected: frozenset[str] = frozenset()
-    why: str = ""
+    broken: Broken | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
     spare: bool = False
-    slow: bool = False
 
     @property
     def key(self) -> str:
@@ -166,13 +169,24 @@ class Subject:
         return ", ".join(part for part in parts if part)
 
     @property
+    def expected(self) -> tuple[str, ...]:
+        """The layers that must find a violation; no other layer may."""
+        due = self.broken.layers if self.broken else ()
+        return tuple(layer for layer in LAYERS if layer in due and layer not in self.lacking)
+
+    @property
+    def why(self) -> str:
+        """Why they must."""
+        return self.broken.why if self.broken else ""
+
+    @property
     def layers(self) -> tuple[str, ...]:
         """The layers that it can be audited by."""
         return tuple(layer for layer in LAYERS if self.refusal(layer) is None)
 
     def scaled(self, scale: Scale) -> Scale:
         """How much is looked at: where much else of its kind is, fewer runs and data sets, and no classifier."""
-        if self.slow:
+        if self.target.slow:
             scale = scale.but(n=min(scale.n, max(scale.slow, _REFUTES) if self.expected else scale.slow))
         if not self.spare:
             return scale
@@ -184,28 +198,3 @@ class Subject:
         if layer == GREY_BOX and self.estimator is None:
             return f"{self.name} is a mechanism and keeps no accounts"
         return self.lacking.get(layer)
-
-
-def best_bound(p: np.ndarray, q: np.ndarray, n: int) -> np.ndarray:
-    """The bound on the loss that the best event may be trusted to give in ``n`` draws per side.
-
-    Parameters
-    ----------
-    p, q : ndarray, shape (pairs, outputs)
-        Laws on either data set of each pair.
-    n : int
-
-    Returns
-    -------
-    ndarray, shape (pairs,)
-        The largest over both directions and all sets that a likelihood ratio cuts off; by Wilson's interval.
-    """
-    best = np.zeros(len(p))
-    for one, other in ((p, q), (q, p)):
-        with np.errstate(invalid="ignore"):
-            order = np.argsort(-np.nan_to_num(log(one) - log(other), nan=-np.inf), axis=1, kind="stable")
-        x = np.cumsum(np.take_along_axis(one, order, axis=1), axis=1).clip(0, 1)
-        y = np.cumsum(np.take_along_axis(other, order, axis=1), axis=1).clip(0, 1)
-        low, high = wilson(n * x, n, 1.96)[0], wilson(n * y, n, 1.96)[1]
-        best = np.maximum(best, (log(low) - log(high)).max(axis=1))
-    return best

@@ -56,23 +56,24 @@ class Columns:
         """The columns of numbers, (size, columns); NaN where an output has none."""
         if isinstance(batch.raw, np.ndarray):
             return batch.raw.reshape(batch.size, -1)
-        if "numbers" not in batch.known:
-            parts = self._parts(batch)
-            columns = [
-                _bytes(parts[name], length) if length else _numbers(parts[name]) for name, length in self._lengths
-            ]
-            batch.known["numbers"] = np.concatenate(columns, axis=1)[batch.place]
-        return batch.known["numbers"]
+        return batch.once("numbers", self._numbers)
 
     def codes(self, batch: Batch, label: str) -> np.ndarray:
         """A column of labels: one whole number per label, -1 for those that were not met when it was laid out."""
         book = self._books[label]
         return np.array([book.get(part, -1) for part in self._parts(batch)[label]], dtype=np.int64)[batch.place]
 
+    def label(self, batch: Batch, index: int, label: str) -> Hashable:
+        """One output's entry in a column of labels."""
+        return self._parts(batch)[label][batch.place[index]]
+
+    def _numbers(self, batch: Batch) -> np.ndarray:
+        parts = self._parts(batch)
+        columns = [_bytes(parts[name], length) if length else _numbers(parts[name]) for name, length in self._lengths]
+        return np.concatenate(columns, axis=1)[batch.place]
+
     def _parts(self, batch: Batch) -> dict[str, list]:
-        if "parts" not in batch.known:
-            batch.known["parts"] = self._split(batch.items)
-        return batch.known["parts"]
+        return batch.once("parts", lambda batch: self._split(batch.items))
 
     def _split(self, items: list) -> dict[str, list]:
         if not self._width:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpforest.audit.sampling.outputs import Batch, Reader
+from dpforest.audit.sampling.outputs import Batch, Reader, canonical, shortened
 from dpforest.privacy import ADD_REMOVE, check_relation
 
 __all__ = ["SIDES", "NamedPair", "Sampler", "check_law", "check_pairs"]
@@ -25,6 +25,10 @@ class NamedPair(NamedTuple):
     one: Any
     other: Any
     given: bool  # whether the caller gave the name
+
+    def side(self, side: int) -> str:
+        """One of the data sets, for messages."""
+        return f"the {SIDES[side]} data set of pair {self.name}"
 
 
 class Sampler:
@@ -77,12 +81,11 @@ class Sampler:
         return self._generator.bit_generator.state == np.random.default_rng(self._seed).bit_generator.state
 
     def _read(self, pair: NamedPair, side: int, size: int, seed: np.ndarray | None = None) -> Batch:
-        source = f"the {SIDES[side]} data set of pair {pair.name}"
         try:
             raw = self._draw(pair, side, size, seed)
         except Exception as error:
             raise RuntimeError(self._blame(pair, side, size, error)) from error
-        return self.reader(raw, size, source)
+        return self.reader(raw, size, pair.side(side))
 
     def _draw(self, pair: NamedPair, side: int, size: int, seed: np.ndarray | None = None):
         self._seed = self.rng.integers(2**63, size=4) if seed is None else seed
@@ -129,7 +132,7 @@ def _named(pair: Any, place: int) -> NamedPair:
         return NamedPair(text if len(text) <= 80 else f"number {place}", pair[0], pair[1], False)
     raise ValueError(
         f"pair number {place} must be (dataset, dataset) or (name, dataset, dataset), with a string as its name; "
-        f"got {_shortened(pair)}"
+        f"got {shortened(repr(pair))}"
     )
 
 
@@ -155,25 +158,15 @@ def _records(dataset: Any, pair: NamedPair) -> Counter:
             f"a relation is checked on sequences of records; in pair {pair.name} there is a data set of type "
             f"{type(dataset).__name__}.  Leave the relation out to vouch for the pairs yourself"
         )
-    return Counter(map(_hashable, dataset))
-
-
-def _hashable(record: Any):
-    if isinstance(record, np.ndarray):
-        record = record.tolist()
-    if isinstance(record, tuple | list):
-        return tuple(map(_hashable, record))
-    if isinstance(record, Mapping):
-        return frozenset((key, _hashable(value)) for key, value in record.items())
-    return "NaN" if record != record else record
+    return Counter(map(canonical, dataset))
 
 
 def check_law(law: Any, pair: NamedPair, side: int) -> Mapping:
     """A law as a mapping from outputs to probabilities that sum to one."""
-    source = f"the {SIDES[side]} data set of pair {pair.name}"
+    source = pair.side(side)
     if not isinstance(law, Mapping) or not law:
         raise TypeError(
-            f"law must return a dict from outputs to probabilities; for {source} it returned {_shortened(law)}"
+            f"law must return a dict from outputs to probabilities; for {source} it returned {shortened(repr(law))}"
         )
     chances = np.array([float(chance) for chance in law.values()])
     if not (chances >= 0).all() or abs(chances.sum() - 1) > 1e-6:
@@ -182,8 +175,3 @@ def check_law(law: Any, pair: NamedPair, side: int) -> Mapping:
             f"{chances.min()} and the sum {chances.sum()}"
         )
     return dict(zip(law, chances.tolist(), strict=True))
-
-
-def _shortened(thing: Any) -> str:
-    text = repr(thing)
-    return text if len(text) <= 80 else text[:77] + "..."

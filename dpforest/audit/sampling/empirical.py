@@ -28,7 +28,7 @@ from dpforest.audit.sampling.bounds import (
 from dpforest.audit.sampling.draws import SIDES, NamedPair, Sampler, check_law, check_pairs
 from dpforest.audit.sampling.events import ANYTHING, KINDS, Proposal, choose, likelihood_ratio, propose
 from dpforest.audit.sampling.features import features_of
-from dpforest.audit.sampling.outputs import Batch, join
+from dpforest.audit.sampling.outputs import Batch, join, shortened
 from dpforest.learners.parameters import check_choice, check_count
 from dpforest.privacy import claim as seal
 
@@ -43,7 +43,7 @@ _CHUNK = 100_000  # outputs held at once while testing
 _SURVIVE = 4  # one pair in so many goes on to the next round, until no more than so many are left
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EmpiricalAudit:
     """The outcome of an audit by sampling.
 
@@ -94,8 +94,7 @@ class EmpiricalAudit:
 
     @property
     def _pair(self) -> str:
-        text = self.pair if isinstance(self.pair, str) else repr(self.pair)
-        return text if len(text) <= 80 else text[:77] + "..."
+        return shortened(self.pair if isinstance(self.pair, str) else repr(self.pair))
 
     def __str__(self) -> str:
         verdict = "VIOLATED" if self.violated else "not refuted"
@@ -147,8 +146,7 @@ class EmpiricalAudit:
         below.set(xlim=(least, 1.3), ylim=(1.6, -1.1))
         below.set_yticks([0, 1], labels=SIDES)
         below.grid(visible=False, axis="y")
-        words = self.event if len(self.event) <= 44 else self.event[:41] + "..."
-        below.set_title(words.replace("$", r"\$"))
+        below.set_title(shortened(self.event, 44).replace("$", r"\$"))
         below.set_xlabel("probability of the event on either data set")
         below.legend(loc="upper left")
         return made
@@ -241,10 +239,10 @@ def empirical(
             weight = best_weight(p_seen, q_seen, n, n, confidence)
         bound = epsilon_lower(likely, n, other, n, confidence, weight)
         violated, p = bound > claim, p_value(likely, n, other, n, claim, weight)
-    shown = pair.name if pair.given else (pair.one, pair.other)
     return EmpiricalAudit(
-        bound, confidence, claim, violated, p, chosen.event.description, shown, SIDES[not chosen.first], done, counts,
-        tried, method,
+        epsilon_lower=bound, confidence=confidence, claim=claim, violated=violated, p_value=p,
+        event=chosen.event.description, pair=pair.name if pair.given else (pair.one, pair.other),
+        direction=SIDES[not chosen.first], n=done, hits=counts, tried=tried, method=method,
     )  # fmt: skip
 
 

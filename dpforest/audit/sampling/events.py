@@ -7,7 +7,7 @@ atoms), of the exact likelihood ratio where the laws are known, or of a classifi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from dpforest.arithmetic import log
 from dpforest.audit.sampling.bounds import lower_end, upper_end, wilson
 from dpforest.audit.sampling.classifiers import classifiers
 from dpforest.audit.sampling.features import Feature
-from dpforest.audit.sampling.outputs import Batch, canonical
+from dpforest.audit.sampling.outputs import Batch, canonical, shortened
 
 __all__ = ["ANYTHING", "KINDS", "Event", "Proposal", "choose", "likelihood_ratio", "promise", "propose"]
 
@@ -125,8 +125,8 @@ def propose(
         Of the classifier.
     """
     test = n, confidence
-    columns = list(_columns(features)) if {"atoms", "sets"} & set(kinds) else []
-    tables = [_Table(column, fit) for column in columns]
+    met: list[Feature | _Whole] = [_Whole(), *(feature for feature in features if feature.atoms)]
+    tables = [_Table(values, fit) for values in met] if {"atoms", "sets"} & set(kinds) else []
     found = []
     if "atoms" in kinds:
         found.append([table.atoms(cut, test) for table in tables])
@@ -192,49 +192,24 @@ def _half_lines(
 # -- values that are met again ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Column:
-    """Something of an output whose values may be met again: their codes, and how a value is written."""
+class _Whole:
+    """An output as a whole, which may be met again like the values of a feature."""
 
-    name: str
-    codes: Callable[[Batch], np.ndarray]
-    show: Callable[[Batch, int], str]
+    name = "output"
 
+    def keys(self, batch: Batch) -> np.ndarray:
+        return batch.whole
 
-def _columns(features: list[Feature]) -> Iterator[_Column]:
-    yield _Column("output", lambda batch: batch.whole, lambda batch, index: _short(batch.item(index)))
-    for feature in features:
-        if feature.atoms:
-            yield _Column(
-                feature.name.removeprefix("label "),
-                lambda batch, feature=feature: _patterns(feature(batch)),  # type: ignore[misc]
-                lambda batch, index, feature=feature: _value(feature, batch, index),  # type: ignore[misc]
-            )
-
-
-def _patterns(values: np.ndarray) -> np.ndarray:
-    """Numbers as bit patterns, so that NaN equals NaN."""
-    return np.where(np.isnan(values), np.nan, values).view(np.int64)
-
-
-def _value(feature: Feature, batch: Batch, index: int) -> str:
-    item = batch.item(index)
-    if feature.name.startswith("label output[") and isinstance(item, tuple):
-        return _short(item[int(feature.name[len("label output[") : -1])])
-    return f"{feature(batch)[index]:.9g}"
-
-
-def _short(thing) -> str:
-    text = repr(thing)
-    return text if len(text) <= 60 else text[:57] + "..."
+    def words(self, batch: Batch, index: int) -> str:
+        return shortened(repr(batch.item(index)), 60)
 
 
 class _Table:
-    """The values of a column that were met, and how often on either side."""
+    """The values that were met, and how often on either side."""
 
-    def __init__(self, column: _Column, batches: Two):
-        self.column, self.batches = column, batches
-        codes = [column.codes(batch) for batch in batches]
+    def __init__(self, values: Feature | _Whole, batches: Two):
+        self.values, self.batches, self.name = values, batches, values.name.removeprefix("label ")
+        codes = [values.keys(batch) for batch in batches]
         self.keys, self.place, inverse = np.unique(np.concatenate(codes), return_index=True, return_inverse=True)
         sides = inverse[: len(codes[0])], inverse[len(codes[0]) :]
         self.counts = tuple(np.bincount(side, minlength=len(self.keys)) for side in sides)
@@ -242,19 +217,19 @@ class _Table:
     def atoms(self, cut: Two, test: tuple[int, float]) -> tuple[list[Proposal], int]:
         """The most promising single values for either direction, and all that was never met on one side."""
         found = []
-        codes = [self.column.codes(batch) for batch in cut]
+        codes = [self.values.keys(batch) for batch in cut]
         for first in (True, False):
             a, b = self.counts if first else self.counts[::-1]
             promised = promise(a, b, self.batches[0].size, *test)
             for best in np.argsort(-promised, kind="stable")[:_ATOMS].tolist():
-                event = self._event(f"{self.column.name} = {self._words(best)}", self.keys[[best]])
+                event = self._event(f"{self.name} = {self._words(best)}", self.keys[[best]])
                 found.append(Proposal(event, first, float(promised[best])))
             met = self.keys[b > 0]
             if 0 < len(met) < len(self.keys):
                 # Of the draws that say what was met, none can speak against this event: it is judged on others.
-                x, y = (np.count_nonzero(met[_find(met, side)] != side) for side in (codes if first else codes[::-1]))
+                x, y = (np.count_nonzero(~np.isin(side, met)) for side in (codes if first else codes[::-1]))
                 where = "second" if first else "first"
-                words = f"{self.column.name} is none of the {len(met)} values seen on the {where} data set"
+                words = f"{self.name} is none of the {len(met)} values seen on the {where} data set"
                 bound = float(promise(x, y, cut[0].size, *test))
                 found.append(Proposal(self._event(words, met, inside=False), first, bound, True))
         return found, 2 * len(self.keys) + 2
@@ -268,11 +243,11 @@ class _Table:
         ratio = log((a + 0.5) / (b + 0.5))
 
         def score(batch: Batch) -> np.ndarray:
-            codes = self.column.codes(batch)
-            at = _find(keys, codes)
+            codes = self.values.keys(batch)
+            at = np.minimum(np.searchsorted(keys, codes), len(keys) - 1)
             return np.where(keys[at] == codes, ratio[at], 0.0)
 
-        found, looked = _half_lines(self.column.name, "{}", score, cut, test, True)
+        found, looked = _half_lines(self.name, "{}", score, cut, test, True)
         places = np.flatnonzero(known)
         return [replace(one, event=self._named(one.event, ratio, places)) for one in found], looked
 
@@ -283,23 +258,14 @@ class _Table:
         shown = ", ".join(self._words(int(places[k])) for k in order[:_SHOWN])
         more = f", ... {len(order) - _SHOWN} more" if len(order) > _SHOWN else ""
         unmet = " or a value not seen before" if (event.threshold <= 0) == event.above else ""
-        return replace(event, description=f"{self.column.name} in {{{shown}{more}}}{unmet}", plain=not more)
+        return replace(event, description=f"{self.name} in {{{shown}{more}}}{unmet}", plain=not more)
 
     def _words(self, key: int) -> str:
-        index, m = int(self.place[key]), self.batches[0].size
-        return self.column.show(self.batches[0], index) if index < m else self.column.show(self.batches[1], index - m)
+        side, index = divmod(int(self.place[key]), self.batches[0].size)  # both are of one size
+        return self.values.words(self.batches[side], index)
 
     def _event(self, words: str, keys: np.ndarray, inside: bool = True) -> Event:
-        def score(batch: Batch) -> np.ndarray:
-            codes = self.column.codes(batch)
-            return (keys[_find(keys, codes)] == codes).astype(float)
-
-        return Event(words, score, 0.5, inside)
-
-
-def _find(keys: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Where each code stands among the sorted keys, if it is one of them."""
-    return np.minimum(np.searchsorted(keys, codes), len(keys) - 1)
+        return Event(words, lambda batch: np.isin(self.values.keys(batch), keys).astype(float), 0.5, inside)
 
 
 # -- known laws --------------------------------------------------------------------------------------------------------

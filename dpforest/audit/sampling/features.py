@@ -7,7 +7,7 @@ on doubles away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, pairwise
@@ -15,7 +15,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from dpforest.audit.sampling.columns import WIDE, Columns
-from dpforest.audit.sampling.outputs import Batch
+from dpforest.audit.sampling.outputs import Batch, bits, shortened
 
 __all__ = ["Feature", "features_of", "grain"]
 
@@ -37,6 +37,8 @@ class Feature:
         Whether single values are worth a look.
     codes : bool
         Whether its numbers stand for labels, so that their order means nothing.
+    label : callable, optional
+        ``label(batch, index)``: the label that a number stands for.
     """
 
     name: str
@@ -44,12 +46,19 @@ class Feature:
     form: str = "{:.6g}"
     atoms: bool = True
     codes: bool = False
+    label: Callable[[Batch, int], Hashable] | None = None
 
     def __call__(self, batch: Batch) -> np.ndarray:
         """The feature of each output, computed once."""
-        if self.name not in batch.known:
-            batch.known[self.name] = np.asarray(self.compute(batch), dtype=float)
-        return batch.known[self.name]
+        return batch.once(self.name, lambda batch: np.asarray(self.compute(batch), dtype=float))
+
+    def keys(self, batch: Batch) -> np.ndarray:
+        """A whole number per output: equal features have equal ones, NaN among them."""
+        return bits(self(batch)).view(np.int64)
+
+    def words(self, batch: Batch, index: int) -> str:
+        """The feature of one output, as it is written: to the last place that matters, or the label."""
+        return shortened(repr(self.label(batch, index)), 60) if self.label else f"{self(batch)[index]:.9g}"
 
 
 def features_of(batches: tuple[Batch, Batch], extra: Callable | None = None) -> list[Feature]:
@@ -70,31 +79,38 @@ def features_of(batches: tuple[Batch, Batch], extra: Callable | None = None) -> 
     found = []
     for j in columns:
         name = table.names[j]
-        found.append(Feature(name, partial(_column, table=table, j=j), atoms=name != "output"))  # an atom as a whole
+        found.append(Feature(name, _on(table.numbers, _column, j), atoms=name != "output"))  # an atom as a whole
         if real and len(columns) <= WIDE and not name.startswith("byte"):
-            found.append(Feature(f"lowest bit of {name}", partial(_grain, table=table, j=j), "2^{:.0f}", atoms=False))
+            lowest = _on(table.numbers, lambda numbers, j: grain(numbers[:, j]), j)
+            found.append(Feature(f"lowest bit of {name}", lowest, "2^{:.0f}", atoms=False))
     found += _of_vectors(table, columns)
     numeric = {table.names[j] for j in np.flatnonzero(~gaps.any(axis=0)).tolist()}
-    labels = [name for name in table.labels if name not in numeric]
-    found += [Feature(f"label {name}", partial(table.codes, label=name), codes=True) for name in labels]
+    for name in table.labels:
+        if name not in numeric:
+            codes, label = partial(table.codes, label=name), partial(table.label, label=name)
+            found.append(Feature(f"label {name}", codes, codes=True, label=label))
     if isinstance(batches[0].raw, list):
         found.append(Feature("label output", lambda batch: batch.whole, atoms=False, codes=True))
         if len({_length(item) for batch in batches for item in batch.items}) > 1:
             found.append(Feature("length of output", _lengths))
     if extra is not None:
-        k = _table(batches[0], extra).shape[1]
-        found += [Feature(f"feature[{j}]", partial(_given, extra=extra, j=j)) for j in range(k)]
+        given = partial(_given, extra=extra)
+        found += [Feature(f"feature[{j}]", _on(given, _column, j)) for j in range(given(batches[0]).shape[1])]
     return found
+
+
+def _on(table: Callable[[Batch], np.ndarray], compute: Callable[..., np.ndarray], *at) -> Callable:
+    """What is computed from a table of numbers of each batch, at the given columns."""
+    return lambda batch: compute(table(batch), *at)
 
 
 def _of_vectors(table: Columns, columns: list[int]) -> Iterator[Feature]:
     """What the numbers of one output say together."""
     if len(columns) < 2:
         return
-    names = table.names
     pairs = combinations(columns, 2) if len(columns) <= PAIRWISE else pairwise(columns)
     for i, j in pairs if len(columns) <= WIDE else ():
-        yield Feature(f"{names[j]} - {names[i]}", partial(_difference, table=table, i=i, j=j))
+        yield Feature(f"{table.names[j]} - {table.names[i]}", _on(table.numbers, _difference, i, j))
 
     def rows(batch: Batch) -> np.ndarray:
         return np.nan_to_num(table.numbers(batch)[:, columns].astype(float), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
@@ -108,7 +124,7 @@ def _of_vectors(table: Columns, columns: list[int]) -> Iterator[Feature]:
     yield Feature("smallest of output", lambda batch: rows(batch).min(axis=1))
     yield Feature("place of the largest", lambda batch: rows(batch).argmax(axis=1), codes=True)
     yield Feature("place of the smallest", lambda batch: rows(batch).argmin(axis=1), codes=True)
-    yield Feature("sum of output", partial(_sum, table=table, columns=columns))
+    yield Feature("sum of output", _on(table.numbers, _sum, columns))
     if len(columns) <= WIDE:
         yield Feature("gap below the largest", lambda batch: gaps(batch)[:, -1])
         yield Feature("gap above the smallest", lambda batch: gaps(batch)[:, 0])
@@ -129,45 +145,38 @@ def grain(x) -> np.ndarray:
     return np.where(whole == 0, np.where(finite, 1100.0, np.nan), exponent - 53.0 + lowest)
 
 
-def _column(batch: Batch, table: Columns, j: int) -> np.ndarray:
-    return table.numbers(batch)[:, j]
+def _column(numbers: np.ndarray, j: int) -> np.ndarray:
+    return numbers[:, j]
 
 
-def _grain(batch: Batch, table: Columns, j: int) -> np.ndarray:
-    return grain(table.numbers(batch)[:, j])
+@np.errstate(invalid="ignore")  # infinity less infinity is NaN, and meant
+def _difference(numbers: np.ndarray, i: int, j: int) -> np.ndarray:
+    return numbers[:, j].astype(float) - numbers[:, i].astype(float)
 
 
-def _difference(batch: Batch, table: Columns, i: int, j: int) -> np.ndarray:
-    numbers = table.numbers(batch)
-    with np.errstate(invalid="ignore"):  # infinity less infinity is NaN, and meant
-        return numbers[:, j].astype(float) - numbers[:, i].astype(float)
-
-
-def _sum(batch: Batch, table: Columns, columns: list[int]) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
-        return table.numbers(batch)[:, columns].sum(axis=1, dtype=float)
+@np.errstate(invalid="ignore")
+def _sum(numbers: np.ndarray, columns: list[int]) -> np.ndarray:
+    return numbers[:, columns].sum(axis=1, dtype=float)
 
 
 def _lengths(batch: Batch) -> np.ndarray:
     return np.array([_length(item) for item in batch.items])[batch.place]
 
 
-def _length(item) -> int:
+def _length(item: Hashable) -> int:
     return len(item) if isinstance(item, tuple | str | bytes) else -1
 
 
-def _given(batch: Batch, extra: Callable, j: int) -> np.ndarray:
-    return _table(batch, extra)[:, j]
-
-
-def _table(batch: Batch, extra: Callable) -> np.ndarray:
+def _given(batch: Batch, extra: Callable) -> np.ndarray:
     """The user's features of a batch."""
-    if "features" not in batch.known:
+
+    def checked(batch: Batch) -> np.ndarray:
         given = np.asarray(extra(batch.raw), dtype=float)
         if given.ndim not in (1, 2) or len(given) != batch.size:
             raise ValueError(
                 "features must return an array of shape (size,) or (size, k), one row per output; "
                 f"for {batch.size} outputs it returned shape {given.shape}"
             )
-        batch.known["features"] = given.reshape(batch.size, -1)
-    return batch.known["features"]
+        return given.reshape(batch.size, -1)
+
+    return batch.once("features", checked)

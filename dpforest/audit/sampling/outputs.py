@@ -1,4 +1,4 @@
-"""What a sampler returns, read for an auditor: numbers, vectors, labels, trees.
+"""The outputs of a sampler in one canonical form, whatever it returns: numbers, vectors, labels, trees.
 
 Outputs are an array, of numbers or of equal shapes, or a list of hashable objects.  Nothing is dropped: NaN is a
 value like others, and a label that appears for the first time in a million draws is told from all others.
@@ -6,17 +6,18 @@ value like others, and a label that appears for the first time in a million draw
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Batch", "Reader", "canonical", "join"]
+__all__ = ["Batch", "Reader", "bits", "canonical", "join", "shortened"]
 
 
 class _NotANumber:
-    """What a NaN is replaced by in a label, for NaN is unlike itself."""
+    """What a NaN is replaced by, for NaN is unlike itself."""
 
     def __repr__(self) -> str:
         return "nan"
@@ -25,37 +26,68 @@ class _NotANumber:
 NAN = _NotANumber()
 
 
+def canonical(thing: Any) -> Any:
+    """A hashable object that equals itself: a tuple for an array or a list, the entries of a mapping, NaN replaced."""
+    if isinstance(thing, np.ndarray | np.generic):
+        thing = thing.tolist()
+    if isinstance(thing, list | tuple):
+        return tuple(map(canonical, thing))
+    if isinstance(thing, Mapping):
+        return frozenset((key, canonical(value)) for key, value in thing.items())
+    return NAN if isinstance(thing, Number) and thing != thing else thing
+
+
+def bits(numbers: np.ndarray) -> np.ndarray:
+    """Numbers as 64-bit patterns, with one pattern for NaN."""
+    if numbers.dtype.kind in "biu":
+        return numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64).view(np.uint64)
+    return np.where(np.isnan(numbers), np.nan, numbers).astype(float).view(np.uint64)
+
+
+def shortened(text: str, most: int = 80) -> str:
+    """The text, cut to so many characters."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 @dataclass
 class Batch:
     """Outputs as they were returned, and what tells them apart.
 
     Attributes
     ----------
-    raw : ndarray or list, of length ``size``
+    raw : ndarray or list
     whole : ndarray of int64, shape (size,)
         A code per output: equal outputs have equal ones.
     items : list of hashables
-        Of a list, the different outputs, NaN replaced; empty for arrays.
+        Of a list, the different outputs, canonical; empty for arrays.
     place : ndarray of int64, shape (size,)
         Of a list, where each output stands among ``items``.
     """
 
     raw: Any
-    size: int
     whole: np.ndarray
-    items: list
-    place: np.ndarray
+    items: list[Hashable] = field(default_factory=list)
+    place: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     known: dict[str, Any] = field(default_factory=dict, repr=False)  # what was computed from it, by name
 
+    @property
+    def size(self) -> int:
+        return len(self.whole)
+
     def item(self, index: int) -> Hashable:
-        """An output as a hashable Python object: a number, or a tuple of numbers for a row of an array."""
-        item = self.raw[index]
-        return _tuples(item.tolist()) if isinstance(item, np.ndarray | np.generic) else canonical(item)
+        """An output, canonical."""
+        return canonical(self.raw[index])
 
     def part(self, start: int, stop: int) -> Batch:
         """Some of the outputs."""
         cut = slice(start, stop)
-        return Batch(self.raw[cut], stop - start, self.whole[cut], self.items, self.place[cut])
+        return Batch(self.raw[cut], self.whole[cut], self.items, self.place[cut])
+
+    def once(self, name: str, compute: Callable[[Batch], Any]) -> Any:
+        """What ``compute`` says of the batch; it is asked once for each name."""
+        if name not in self.known:
+            self.known[name] = compute(self)
+        return self.known[name]
 
 
 class Reader:
@@ -70,20 +102,13 @@ class Reader:
         self._form: str | None = None  # "numbers", "arrays of shape ..." or "a list"
         self._codes: dict[Hashable, int] = {}
 
-    def __call__(self, raw, size: int, source: str) -> Batch:
+    def __call__(self, raw: Any, size: int, source: str) -> Batch:
         """The ``size`` outputs of one call; ``source`` says where they come from, for the messages."""
         if isinstance(raw, str | bytes | Mapping | set | frozenset) or not hasattr(raw, "__len__"):
             raise ValueError(f"sample must return an array or a list; for {source} it returned {type(raw).__name__}")
-        if not isinstance(raw, list | tuple):
-            raw = np.asarray(raw)
         if len(raw) != size:
             raise ValueError(f"sample returned {len(raw)} outputs for {source}, where {size} were asked for")
-        if isinstance(raw, np.ndarray) and raw.dtype.kind == "c":
-            raw = np.ascontiguousarray(raw.astype(complex)).view(float).reshape(*raw.shape, 2)  # two numbers each
-        if isinstance(raw, np.ndarray) and raw.dtype.kind not in "biuf":
-            raw = [_tuples(row) for row in raw.tolist()]
-        elif not isinstance(raw, np.ndarray) and size and isinstance(raw[0], np.ndarray | list):
-            raw = _stack(raw, source)
+        raw = _array_or_list(raw, source)
         form = "a list"
         if isinstance(raw, np.ndarray):
             form = f"arrays of shape {raw.shape[1:]}" if raw.ndim > 1 else "numbers"
@@ -93,9 +118,7 @@ class Reader:
                 f"outputs differ in shape: for {source} the sampler returned {form}, elsewhere {self._form}; "
                 f"if the shape is part of the output, return a list of tuples"
             )
-        if isinstance(raw, np.ndarray):
-            return Batch(raw, size, _hashes(raw), [], np.zeros(size, dtype=np.int64))
-        return self._read_list(list(raw), source)
+        return Batch(raw, _hashes(raw)) if isinstance(raw, np.ndarray) else self._read_list(raw, source)
 
     def _read_list(self, raw: list, source: str) -> Batch:
         met: dict[Hashable, int] = {}
@@ -111,13 +134,11 @@ class Reader:
             codes = [book.setdefault(item, len(book)) for item in items]
         else:
             codes = [book.get(item, -1) for item in items]
-        return Batch(raw, len(raw), np.array(codes, dtype=np.int64)[place], items, place)
+        return Batch(raw, np.array(codes, dtype=np.int64)[place], items, place)
 
 
 def join(parts: Sequence[Batch]) -> Batch:
     """Several batches of one reader as one."""
-    if len(parts) == 1:
-        return parts[0]
     raw: Any
     if isinstance(parts[0].raw, np.ndarray):
         raw = np.concatenate([part.raw for part in parts])
@@ -126,43 +147,20 @@ def join(parts: Sequence[Batch]) -> Batch:
     starts = np.cumsum([0, *(len(part.items) for part in parts[:-1])])
     place = np.concatenate([part.place + start for part, start in zip(parts, starts, strict=True)])
     items = [item for part in parts for item in part.items]
-    return Batch(raw, len(raw), np.concatenate([part.whole for part in parts]), items, place)
+    return Batch(raw, np.concatenate([part.whole for part in parts]), items, place)
 
 
-def canonical(item):
-    """The item with every NaN in it replaced, so that it equals itself."""
-    if isinstance(item, tuple):
-        return tuple(map(canonical, item))
-    return NAN if isinstance(item, float | np.floating) and item != item else item
+def _array_or_list(raw: Any, source: str) -> np.ndarray | list:
+    """An array of numbers where the outputs are numbers or arrays of them, a complex one as two; else a list."""
+    if isinstance(raw, list | tuple):
+        return _stack(raw, source) if len(raw) and isinstance(raw[0], np.ndarray | list) else list(raw)
+    raw = np.asarray(raw)
+    if raw.dtype.kind == "c":
+        return np.ascontiguousarray(raw.astype(complex)).view(float).reshape(*raw.shape, 2)
+    return raw if raw.dtype.kind in "biuf" else [canonical(row) for row in raw.tolist()]
 
 
-def _tuples(item):
-    return tuple(map(_tuples, item)) if isinstance(item, list) else canonical(item)
-
-
-def _hashes(raw: np.ndarray) -> np.ndarray:
-    """One 64-bit number per output, from the bits of all its numbers."""
-    whole = np.zeros(len(raw), dtype=np.uint64)
-    for column in raw.reshape(len(raw), -1).T:
-        whole = _mix(whole * np.uint64(0x9E3779B97F4A7C15) + _bits(column))
-    return whole.view(np.int64)
-
-
-def _bits(column: np.ndarray) -> np.ndarray:
-    """Numbers as bit patterns, with one pattern for NaN."""
-    if column.dtype.kind in "biu":
-        return column.astype(np.uint64 if column.dtype.kind == "u" else np.int64).view(np.uint64)
-    return np.where(np.isnan(column), np.nan, column).astype(float).view(np.uint64)
-
-
-def _mix(x: np.ndarray) -> np.ndarray:
-    """Spread the bits of 64-bit numbers, one to one (the finisher of SplitMix64)."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-def _stack(raw, source: str) -> np.ndarray:
+def _stack(raw: Sequence, source: str) -> np.ndarray:
     shapes = {np.shape(item) for item in raw}
     if len(shapes) > 1:
         raise ValueError(
@@ -175,3 +173,18 @@ def _stack(raw, source: str) -> np.ndarray:
             f"outputs for {source} are lists that hold more than numbers: return tuples, which are hashable"
         )
     return stacked
+
+
+def _hashes(raw: np.ndarray) -> np.ndarray:
+    """One 64-bit number per output, from the bits of all its numbers."""
+    whole = np.zeros(len(raw), dtype=np.uint64)
+    for column in raw.reshape(len(raw), -1).T:
+        whole = _mix(whole * np.uint64(0x9E3779B97F4A7C15) + bits(column))
+    return whole.view(np.int64)
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """Spread the bits of 64-bit numbers, one to one (the finisher of SplitMix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -125,7 +125,7 @@ class DiffLRRegressor(PrivateLinearRegressor):
             part.scaled(run.epsilon * share / delta) if delta else part  # a part without sums costs nothing
             for part, share, delta in zip(parts, each, sensitivities, strict=True)
         ]
-        noisy = design.scaled(sum(run.sum_products(design, rate) for rate in rates))
+        noisy = design.scaled(np.sum([run.sum_products(design, rate) for rate in rates], axis=0))
         return noisy, noise_sd(rates[-1].product)
 
     AUDIT: ClassVar = Audited(

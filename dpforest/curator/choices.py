@@ -33,8 +33,9 @@ class Choices(Base):
 
     @claim("lem-stop-candidate")
     def choose_feature(
-        self, splits, nodes, scopes, allowed, epsilon, *, score, mechanism, calibration="range",
-        stop_margin=None, n_max=np.inf,
+        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, allowed: np.ndarray, epsilon: float | np.ndarray, *,
+        score: scores.Score, mechanism: str, calibration: str = "range", stop_margin: float | None = None,
+        n_max: float = np.inf,
     ) -> np.ndarray:  # fmt: skip
         """Choose for each node the feature to split on, one child per code, or to stop.
 
@@ -90,8 +91,9 @@ class Choices(Base):
 
     @claim("thm-interval-exponential")
     def choose_cut(
-        self, splits, nodes, scopes, allowed, epsilon, *, score, mechanism, calibration="range",
-        stop_margin=None, n_max=np.inf,
+        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, allowed: np.ndarray, epsilon: float | np.ndarray, *,
+        score: scores.Score, mechanism: str, calibration: str = "range", stop_margin: float | None = None,
+        n_max: float = np.inf,
     ) -> np.ndarray:  # fmt: skip
         """Choose for each node one of the cuts of its features, or a split with one child per code, or to stop.
 
@@ -136,8 +138,9 @@ class Choices(Base):
         return choice
 
     def choose_candidate(
-        self, splits, nodes, scopes, features, masks, epsilon, *, score, mechanism, calibration="range",
-        stop_margin=None, n_max=np.inf,
+        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, features: np.ndarray, masks: np.ndarray,
+        epsilon: float | np.ndarray, *, score: scores.Score, mechanism: str, calibration: str = "range",
+        stop_margin: float | None = None, n_max: float = np.inf,
     ) -> np.ndarray:  # fmt: skip
         """Choose for each node one of K binary candidates, or to stop.
 
@@ -175,7 +178,16 @@ class Choices(Base):
         )  # fmt: skip
         return choice
 
-    def choose_label(self, splits, nodes, scopes, epsilon, *, mechanism, calibration="range") -> np.ndarray:
+    def choose_label(
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        scopes: np.ndarray,
+        epsilon: float | np.ndarray,
+        *,
+        mechanism: str,
+        calibration: str = "range",
+    ) -> np.ndarray:
         """Choose the label of each leaf, with its class counts as scores.  Returns class codes.
 
         Guarantee
@@ -190,7 +202,7 @@ class Choices(Base):
         behind = behind[:, 1:].copy()  # to stop is no label
         return self._select(scopes, behind, rate, scores.majority, np.inf, "choose the label of a leaf", mechanism)
 
-    def _occupied(self, splits, nodes) -> tuple[np.ndarray, list[np.ndarray]]:
+    def _occupied(self, splits: Any, nodes: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         """Class counts of the nodes, 0 where they are not known yet, and which nodes to look at, some at a time."""
         cells = int(self._offsets[-1]) * self.n_classes
         counts = self._records.known.recall(splits, nodes, self.n_classes)
@@ -232,7 +244,9 @@ class Choices(Base):
         """Counts of the feature with the most codes."""
         return int(self.cardinalities.max(initial=1)) * max(self.n_classes, 1)
 
-    def _feature_scores(self, histograms, allowed, score, rows: slice = slice(None)) -> np.ndarray:
+    def _feature_scores(
+        self, histograms: np.ndarray, allowed: np.ndarray, score: scores.Score, rows: slice = slice(None)
+    ) -> np.ndarray:
         """Exact score of the multiway split of each of some nodes on each allowed feature, (2, n_nodes, n_features)."""
         allowed, histograms = allowed[rows], histograms[rows]
         utility = np.zeros((2, *allowed.shape), dtype=np.int64)
@@ -240,7 +254,9 @@ class Choices(Base):
             utility[:, :, feature] = score.exact(histograms[:, self._offsets[feature] : self._offsets[feature + 1]])
         return utility
 
-    def _cut_scores(self, histograms, allowed, columns, score, rows: slice) -> np.ndarray:
+    def _cut_scores(
+        self, histograms: np.ndarray, allowed: np.ndarray, columns: Any, score: scores.Score, rows: slice
+    ) -> np.ndarray:
         """Exact scores of some columns of each of some nodes: cuts, and last of a feature its split by code."""
         allowed, histograms = allowed[rows], histograms[rows]
         utility = np.zeros((2, *allowed.shape), dtype=np.int64)
@@ -256,7 +272,7 @@ class Choices(Base):
                 utility[:, :, last - 1] = score.exact(counts)
         return np.take_along_axis(utility, columns[None, rows], axis=2)
 
-    def _of_nodes(self, histograms, allowed) -> np.ndarray:
+    def _of_nodes(self, histograms: np.ndarray, allowed: np.ndarray) -> np.ndarray:
         """Counts of the nodes, from the histogram of one feature of each."""
         counts, first = np.zeros((len(histograms), histograms.shape[2]), dtype=np.int64), allowed.argmax(axis=1)
         for feature in np.unique(first):
@@ -264,11 +280,13 @@ class Choices(Base):
             counts[rows] = histograms[rows, self._offsets[feature] : self._offsets[feature + 1]].sum(axis=1)
         return counts
 
-    def _of_all_parts(self, counts) -> np.ndarray:
+    def _of_all_parts(self, counts: np.ndarray) -> np.ndarray:
         """Class counts, from those of each part side by side."""
         return counts.reshape(*counts.shape[:-1], -1, self.n_classes).sum(axis=-2)
 
-    def _rate(self, score, epsilon, calibration, n_max, size) -> np.ndarray:
+    def _rate(
+        self, score: scores.Score, epsilon: float | np.ndarray, calibration: str, n_max: float, size: int
+    ) -> np.ndarray:
         """The rate of each node, where a record counts for 1."""
         if calibration not in CALIBRATIONS:
             raise ValueError(f"calibration must be one of {CALIBRATIONS}, not {calibration!r}")
@@ -285,22 +303,33 @@ class Choices(Base):
             spread = max(spread, 2 * score.exact_range(ADD_REMOVE, n_max))
         return np.broadcast_to(np.asarray(epsilon, dtype=float) / spread, size)
 
-    def _select(self, scopes, behind, rate, score: scores.Score, n_max, query, mechanism) -> np.ndarray:
+    def _select(
+        self,
+        scopes: np.ndarray,
+        behind: np.ndarray,
+        rate: np.ndarray,
+        score: scores.Score,
+        n_max: float,
+        query: str,
+        mechanism: str,
+    ) -> np.ndarray:
         """Draw one candidate per row of ``behind`` and charge for it, so that neither happens without the other."""
         choice = self._drawn(behind, rate, mechanism)
         self._charge(scopes, rate, score, n_max, query, mechanism)
         return choice
 
-    def _drawn(self, behind, rate, mechanism) -> np.ndarray:
+    def _drawn(self, behind: np.ndarray, rate: np.ndarray, mechanism: str) -> np.ndarray:
         """One candidate of each row, by how many steps it is behind; a record counts for ``unit * STEPS``."""
         return mechanisms.select(mechanism, behind, rate / (self.unit * STEPS), self._chance)
 
-    def _charge(self, scopes, rate, score: scores.Score, n_max, query, mechanism) -> None:
+    def _charge(
+        self, scopes: np.ndarray, rate: np.ndarray, score: scores.Score, n_max: float, query: str, mechanism: str
+    ) -> None:
         add_remove, replace_one = (rate * score.exact_range(relation, n_max) for relation in (ADD_REMOVE, REPLACE_ONE))
         self._ledger.charge(scopes, add_remove, replace_one, query, mechanism)
 
 
-def _cap(score: scores.Score, n_max: float, stop_margin) -> float:
+def _cap(score: scores.Score, n_max: float, stop_margin: float | None) -> float:
     """The cap that calibrates: *stop* attains the supremum of R at any size, so a cap gains nothing beside it."""
     if stop_margin is None or score.needs_cap:
         return n_max

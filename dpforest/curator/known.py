@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,9 @@ class Split(NamedTuple):
     counts: np.ndarray
 
     @classmethod
-    def by_code(cls, n_nodes: int, few: np.ndarray, histograms, offsets: np.ndarray, choice: np.ndarray) -> Split:
+    def by_code(
+        cls, n_nodes: int, few: np.ndarray, histograms: np.ndarray, offsets: np.ndarray, choice: np.ndarray
+    ) -> Split:
         """Of splits with a child per code: the chosen feature of each node, and the histograms of a ``few`` of them.
 
         The other nodes have no records.
@@ -48,7 +50,7 @@ class Split(NamedTuple):
         return cls(choice, np.ones(n_nodes, dtype=bool), np.zeros((n_nodes, 4), dtype=np.uint64), arity, counts)
 
     @classmethod
-    def by_column(cls, histograms, offsets: np.ndarray, column: np.ndarray) -> Split:
+    def by_column(cls, histograms: np.ndarray, offsets: np.ndarray, column: np.ndarray) -> Split:
         """Of cuts: the chosen column of each node, and the histograms; a feature's last column has a child per code."""
         feature = np.where(column >= 0, np.searchsorted(offsets, column, side="right") - 1, -1)
         low, high = offsets[feature], offsets[feature + 1]
@@ -78,7 +80,7 @@ class Known:
     A node that the selection stopped has its own counts; one that was split as chosen has those of its children.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
@@ -86,11 +88,11 @@ class Known:
         self._splits, self._nodes, self._own = None, np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int64)
         self._split: Split | None = None
 
-    def note(self, splits, nodes: np.ndarray, own: np.ndarray, split: Split | None = None) -> None:
+    def note(self, splits: Any, nodes: np.ndarray, own: np.ndarray, split: Split | None = None) -> None:
         """Remember the counts of these nodes, (n_nodes, n_sums), and what was chosen for them."""
         self._splits, self._nodes, self._own, self._split = splits, np.asarray(nodes), own, split
 
-    def recall(self, splits, nodes: np.ndarray, n_sums: int) -> np.ndarray | None:
+    def recall(self, splits: Any, nodes: np.ndarray, n_sums: int) -> np.ndarray | None:
         """The first ``n_sums`` counts of each node, int64; None unless all of them are known."""
         if self._splits is not splits or self._own.shape[1] < n_sums or not len(nodes) or not len(self._nodes):
             return None
@@ -105,7 +107,7 @@ class Known:
             return None
         return rows[found, :n_sums]
 
-    def _children(self, splits) -> tuple[np.ndarray, np.ndarray]:
+    def _children(self, splits: Any) -> tuple[np.ndarray, np.ndarray]:
         """Numbers and counts of the children, where a node was split as it was chosen to be."""
         split, nodes = self._split, self._nodes
         assert split is not None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from dpforest import mechanisms
@@ -16,7 +19,9 @@ __all__ = ["Sums"]
 class Sums(Base):
     """The queries that count and add."""
 
-    def count_classes(self, splits, nodes, scopes, epsilon) -> np.ndarray:
+    def count_classes(
+        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray
+    ) -> np.ndarray:
         """Noisy class counts of each leaf, int64, shape (n_nodes, n_classes); they may be negative.
 
         Guarantee
@@ -32,7 +37,9 @@ class Sums(Base):
         self._ledger.charge(scopes, rate, 2 * rate, "count the classes of a leaf", "two-sided geometric")
         return counts
 
-    def count_records(self, splits, nodes, scopes, epsilon) -> np.ndarray:
+    def count_records(
+        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray
+    ) -> np.ndarray:
         """Noisy number of records of each node, int64, shape (n_nodes,); it may be negative.
 
         Guarantee
@@ -48,7 +55,7 @@ class Sums(Base):
         return counts
 
     @claim("thm-masses")
-    def sum_masses(self, splits, nodes, scopes, epsilon) -> np.ndarray:
+    def sum_masses(self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
         """Noisy masses of the target in each leaf: how far it lies above the lower bound, and below the upper.
 
         Returns
@@ -72,7 +79,9 @@ class Sums(Base):
         self._ledger.charge(scopes, rate, 2 * rate, "sum the masses of a leaf", "two-sided geometric")
         return noisy
 
-    def sum_targets(self, splits, nodes, scopes, epsilon) -> np.ndarray:
+    def sum_targets(
+        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray
+    ) -> np.ndarray:
         """Noisy sum of the target's codes in each leaf, int64, shape (n_nodes,).
 
         Guarantee
@@ -88,7 +97,15 @@ class Sums(Base):
         return noisy
 
     @claim("pub-functional-redraw")
-    def sum_products(self, design: Design, weights: Weights, scope=0, *, until=None, attempts=100_000) -> np.ndarray:
+    def sum_products(
+        self,
+        design: Design,
+        weights: Weights,
+        scope: Any = 0,
+        *,
+        until: Callable[[np.ndarray], bool] | None = None,
+        attempts: int = 100_000,
+    ) -> np.ndarray:
         """Noisy sums over all records of the products of two coordinates of the design.
 
         Parameters

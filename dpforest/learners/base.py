@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, ClassVar, dataclass_transform
+from typing import Annotated, Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
@@ -72,8 +71,6 @@ class PrivateEstimator(Predictor, BaseEstimator):
     SOURCE: ClassVar[str] = "paper"
     PARAMETERS: ClassVar[dict[str, Parameter]]
     AUDIT: ClassVar[Audited]
-    #: What ``"auto"`` stands for, by variant and parameter.
-    _AUTO: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     epsilon: Annotated[float | str, Budget(), 'Of the whole model; ``"non-private"`` turns the noise off.'] = 1.0
     schema: Annotated[
@@ -98,7 +95,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         super().__init_subclass__(**more)
         declare(cls)
 
-    def fit(self, X, y, *, key=None):
+    def fit(self, X: Any, y: Any, *, key: str | None = None) -> Self:
         """Learn from the records.
 
         Parameters
@@ -183,7 +180,13 @@ class PrivateEstimator(Predictor, BaseEstimator):
         return self
 
     def replay(
-        self, codes, labels, schema: Schema, epsilon: float, chance: Chance, door: Door | None = None
+        self,
+        codes: np.ndarray,
+        labels: np.ndarray,
+        schema: Schema,
+        epsilon: float,
+        chance: Chance,
+        door: Door | None = None,
     ) -> tuple[Any, Ledger]:
         """Learn from encoded records: what ``fit`` does between the table's encoding and the estimator's state.
 
@@ -225,8 +228,6 @@ class PrivateEstimator(Predictor, BaseEstimator):
         raise NotImplementedError
 
     def _learn(self, run: Run) -> Any:
-        if hasattr(self, "_grow"):
-            return self._grow(run.curator, run.chance, run.schema, run.ledger, run.epsilon)
         return self.as_published(run) if self.variant == "published" else self.as_proved(run)
 
     def promise(self, epsilon: float) -> float:
@@ -238,8 +239,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         value = getattr(self, name)
         if not isinstance(value, str) or value != "auto":
             return value
-        auto = self.PARAMETERS[name].auto if name in self.PARAMETERS else None
-        return getattr(auto, self.variant) if auto else self._AUTO[self.variant][name]
+        return getattr(self.PARAMETERS[name].auto, self.variant)
 
     # -- what an auditor asks --------------------------------------------------------------------------------
 
@@ -293,7 +293,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
             raise ValueError("this is a regressor: declare Schema(target=(low, high)), not classes")
         return copy.deepcopy(self.schema)
 
-    def read(self, X, y) -> tuple[Schema, Encoded, np.ndarray]:
+    def read(self, X: Any, y: Any) -> tuple[Schema, Encoded, np.ndarray]:
         """Encode a table in memory, each record by itself: the declared schema, the columns, the labels."""
         schema = self.declared_schema()
         return schema, *intake.encode(X, y, schema, self.bins(schema))
@@ -308,25 +308,25 @@ class PrivateEstimator(Predictor, BaseEstimator):
             raise ValueError("source='secure' takes no seed: leave random_state=None")
         return Secure()
 
-    def _codes(self, X) -> np.ndarray:
+    def _codes(self, X: Any) -> np.ndarray:
         table = frames.columns_of(X)
         codes = super()._codes(table)
         if table.names is None:  # warns of an array where fit saw names
             validate_data(self, X, reset=False, skip_check_array=True)
         return codes
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         tags.input_tags.allow_nan = isinstance(self.schema, Schema) and self.schema.missing == "bin"
         return tags
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         # a fitted model that leaves this process carries no seed: with it, anyone could subtract the noise
         return {**state, "random_state": None} if f"{self._RELEASED}_" in state else state
 
-    def __repr__(self, N_CHAR_MAX=700) -> str:
+    def __repr__(self, N_CHAR_MAX: Any = 700) -> str:
         shown = copy.copy(self)
         if shown.random_state is not None:
             shown.random_state = _Seed()  # type: ignore[assignment]
@@ -334,7 +334,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
 
     _repr_html_ = None  # the diagram that scikit-learn makes lists the parameters, the seed among them
 
-    def _repr_mimebundle_(self, **_):
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": repr(self)}
 
 

@@ -45,7 +45,7 @@ class Cuts:
         self._starts = np.cumsum(sizes) - sizes
         self.ranges = np.tile([np.zeros_like(sizes), sizes - 1], (n_nodes, 1, 1))
 
-    def columns(self, nodes) -> np.ndarray:
+    def columns(self, nodes: np.ndarray) -> np.ndarray:
         """The cuts inside the ranges of these nodes: bool, shape (n_nodes, n_columns)."""
         low, high = self.ranges[nodes][:, :, self.owner].transpose(1, 0, 2)
         return self._cut & (low <= self.code) & (self.code < high)
@@ -79,7 +79,7 @@ class Cuts:
             found[some, feature] = run.choose_cut(nodes[some], mine, epsilon[some], how)
         return found
 
-    def divide(self, nodes, features: np.ndarray, ends: np.ndarray, arities: np.ndarray | int = 2) -> None:
+    def divide(self, nodes: np.ndarray, features: np.ndarray, ends: np.ndarray, arities: np.ndarray | int = 2) -> None:
         """Go on to the children, in order, of these nodes, cut after code ``ends``; -1 for divided categories."""
         ranges = np.repeat(self.ranges[nodes], arities, axis=0)
         cut = np.flatnonzero(ends >= 0)

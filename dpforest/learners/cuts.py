@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ __all__ = ["POOL", "CutPool", "cuts_at_values", "grow_extra_trees", "grow_random
 POOL = 32
 
 
-def grow_random(growth: Growth, chance: Chance, cardinalities, ordered, depth: int) -> Frontier:
+def grow_random(growth: Growth, chance: Chance, cardinalities: Any, ordered: Any, depth: int) -> Frontier:
     """Grow complete binary trees of ``depth`` splits without reading anything; returns their leaves.
 
     A node splits on a random feature, by one of the public cuts of its codes (:class:`CutPool`).
@@ -87,7 +88,7 @@ class CutPool:
     mixture over pools of what is private given each, and so as private (:prf:ref:`thm-post-processing`).
     """
 
-    def __init__(self, chance: Chance, cardinalities, ordered):
+    def __init__(self, chance: Chance, cardinalities: Any, ordered: Any):
         pools = [
             _edges(int(size)) if cut else _divisions(chance, int(size))
             for size, cut in zip(cardinalities, ordered, strict=True)
@@ -101,7 +102,7 @@ class CutPool:
     def n_features(self) -> int:
         return len(self._size)
 
-    def draw(self, chance: Chance, features) -> np.ndarray:
+    def draw(self, chance: Chance, features: np.ndarray) -> np.ndarray:
         """One of the splits of each of these features, uniformly, as masks of a forest: uint64, shape (n, 4)."""
         place, size = self._start[features], self._size[features]
         for high in np.unique(size[size > 1]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class Frontier:
         """Which nodes have a feature left: bool, shape (n_nodes,)."""
         return np.any(self.unused, axis=1)
 
-    def __getitem__(self, chosen) -> Frontier:
+    def __getitem__(self, chosen: Any) -> Frontier:
         return Frontier(self.nodes[chosen], self.scopes[chosen], self.unused[chosen])
 
     @classmethod
@@ -63,7 +64,9 @@ class Growth:
         Size beyond which :meth:`room` says no.
     """
 
-    def __init__(self, n_trees, n_features, n_classes, ledger: Ledger, sharing: str, max_nodes: int = MAX_NODES):
+    def __init__(
+        self, n_trees: int, n_features: int, n_classes: int, ledger: Ledger, sharing: str, max_nodes: int = MAX_NODES
+    ):
         self.ledger = ledger
         self.max_nodes = max_nodes
         self.feature = np.full(n_trees, -1, dtype=np.int32)
@@ -101,7 +104,16 @@ class Growth:
                 "max_depth or n_estimators, use split='binary', or raise max_nodes"
             )
 
-    def branch(self, parents: Frontier, features, arities, *, masks=None, binary=None, reuse=False) -> Frontier:
+    def branch(
+        self,
+        parents: Frontier,
+        features: np.ndarray,
+        arities: Any,
+        *,
+        masks: np.ndarray | None = None,
+        binary: np.ndarray | None = None,
+        reuse: bool | np.ndarray = False,
+    ) -> Frontier:
         """Split ``parents``; their children, in order, are the next frontier.
 
         Parameters

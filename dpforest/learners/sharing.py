@@ -59,7 +59,7 @@ def share_out(sampling: str, curator: Curator, epsilon: float, n_trees: int, rel
     return each, "bootstrap"
 
 
-def n_candidates(max_features, n_features: int) -> int:
+def n_candidates(max_features: int | str, n_features: int) -> int:
     """Size of a node's random subset of features: ``"sqrt"`` (rounded up), ``"all"``, or a whole number from 1 on."""
     if isinstance(max_features, str) and max_features == "sqrt":
         return math.isqrt(n_features - 1) + 1

@@ -34,8 +34,8 @@ class Records(Protocol):
     ----------
     n_records : int
         Of the table; of a bootstrap, as many as were drawn from.
-    known : Known
-        Counts that the curator asked for before and that still hold: forgotten where records are shared or weighed
+    known : cache of counts
+        What the curator asked for before and still holds: forgotten where records are shared or weighed
         anew.
     cells : int
         Whole numbers that one answer may hold; the curator asks for a larger one in parts.

@@ -21,7 +21,7 @@ def open_table(X: Any, y: Any, reader: Reader, n_jobs: int) -> Table:
     if not isinstance(y, str):
         raise TypeError(f"y must be the name of the column of labels where X is read by an engine, not {y!r}")
     table = table_of(X).open(reader, n_jobs)
-    _look_at(table.n_rows, table.strays)
+    _look_at(table.n_rows, table.strays, 4)
     return table
 
 
@@ -52,12 +52,12 @@ def encode(X: Any, y: Any, schema: Schema, n_bins: int) -> tuple[Encoded, np.nda
         warnings.warn(text, DataConversionWarning, stacklevel=4)
     if len(labels) != encoded.n_rows:
         raise ValueError(f"X has {encoded.n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
-    _look_at(encoded.n_rows, {**encoded.clipped, **encoded.other, **beyond})
+    _look_at(encoded.n_rows, {**encoded.clipped, **encoded.other, **beyond}, 5)
     return encoded, labels
 
 
-def _look_at(n_rows: int, strays: dict[str, int]) -> None:
-    """Refuse a table without records; warn of values outside the schema."""
+def _look_at(n_rows: int, strays: dict[str, int], level: int) -> None:
+    """Refuse a table without records; warn of values outside the schema, so many calls below who asked."""
     if not n_rows:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: nothing to learn from")
     if strays:
@@ -66,5 +66,5 @@ def _look_at(n_rows: int, strays: dict[str, int]) -> None:
             f"values outside the schema were clipped or sent to 'other' ({text} of {n_rows} rows); "
             "these counts are exact, do not release them",
             OutOfSchemaWarning,
-            stacklevel=5,
+            stacklevel=level,
         )

@@ -8,23 +8,27 @@ checked exactly.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from numbers import Integral
+from typing import TypeVar
 
 from dpforest.privacy import claim
 
 __all__ = ["PLANS", "SPLITS", "Shares", "aligned_leaf", "geometric", "harmonic", "leaf_budget", "uniform"]
 
+Budget = TypeVar("Budget", float, Fraction)
+
 
 @claim("def-uniform-budget")
-def uniform(epsilon, depth: int) -> list:
+def uniform(epsilon: Budget, depth: int) -> list[Budget]:
     """The same share ``epsilon / depth`` for each of ``depth`` levels."""
     return [epsilon * share for share in _shares([1] * _check_depth(depth), epsilon)]
 
 
 @claim("pub-harmonic-budget", "thm-harmonic")
-def harmonic(epsilon, depth: int) -> list:
+def harmonic(epsilon: Budget, depth: int) -> list[Budget]:
     """Formula (9) of the eDPRF paper: the share of each level, small at the root and largest at the bottom.
 
     Parameters
@@ -50,7 +54,7 @@ def harmonic(epsilon, depth: int) -> list:
     return [epsilon * share for share in _shares(weights, epsilon)]
 
 
-def geometric(epsilon, depth: int, ratio) -> list:
+def geometric(epsilon: Budget, depth: int, ratio: float | Fraction) -> list[Budget]:
     """Shares of ``depth`` levels, each ``ratio`` times that of the level above; their sum is ``epsilon``.
 
     Parameters
@@ -73,7 +77,7 @@ def geometric(epsilon, depth: int, ratio) -> list:
 
 
 @claim("pub-aligned-leaf", "thm-aligned")
-def aligned_leaf(epsilon, depth: int, level: int):
+def aligned_leaf(epsilon: Budget, depth: int, level: int) -> Budget:
     """Formula (10) of the eDPRF paper: what a leaf at ``level`` gets, ``epsilon`` less what its ancestors spent.
 
     Parameters
@@ -100,7 +104,7 @@ def aligned_leaf(epsilon, depth: int, level: int):
 
 
 @claim("thm-aligned", "thm-stop-budget")
-def leaf_budget(epsilon, spent):
+def leaf_budget(epsilon: Budget, spent: Sequence[Budget]) -> Budget:
     """What is left for a leaf when the selections ``spent`` (a list) were made on its path.
 
     A leaf at level l forced by depth, or by the lack of features, has spent levels 1 to l - 1.  A leaf made by
@@ -146,7 +150,7 @@ class Shares:
         self.depth = _check_depth(depth)
         self._epsilon = epsilon
         self._aligned = plan.startswith("aligned")
-        split = SPLITS["uniform" if plan.endswith("uniform") else "harmonic"]
+        split: Callable[[float, int], list[float]] = SPLITS["uniform" if plan.endswith("uniform") else "harmonic"]
         if ratio is not None:
             split = partial(geometric, ratio=ratio)
         if math.isinf(epsilon):
@@ -168,14 +172,14 @@ class Shares:
         return leaf_budget(self._epsilon, self._levels[:spent]) if self._aligned else self._levels[spent]
 
 
-def _shares(weights, epsilon) -> list:
+def _shares(weights: Sequence[int | Fraction], epsilon: float | Fraction) -> list:
     """Weights over their sum: exact for a Fraction budget, floats for a float one."""
     total = sum(Fraction(w) for w in weights)
     shares = [Fraction(w) / total for w in weights]
     return shares if isinstance(epsilon, (Fraction, Integral)) else [float(share) for share in shares]
 
 
-def _check_depth(depth) -> int:
+def _check_depth(depth: object) -> int:
     if not isinstance(depth, Integral) or isinstance(depth, bool) or depth < 1:
         raise ValueError(f"depth must be a whole number of levels, at least 1, not {depth!r}")
     return int(depth)

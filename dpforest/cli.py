@@ -20,7 +20,7 @@ from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit
 from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
 from dpforest.audit.report.learners import default_universe, learner
-from dpforest.audit.report.report import Report, look, plain, run, spell, versions
+from dpforest.audit.report.report import Audit, Report, look, plain, run, spell, versions
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, LAYERS, SCALES, Scale, Subject
 from dpforest.chance import NotEnumerableError
@@ -180,7 +180,7 @@ def _one(asked: argparse.Namespace, epsilon: float) -> int:
     return int(bool(broken))
 
 
-def _details(audit) -> list[str]:
+def _details(audit: Audit) -> list[str]:
     """More lines on a violation: a witness."""
     if not audit.violated:
         return []

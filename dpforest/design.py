@@ -59,7 +59,7 @@ class Weights:
     within: float = 0.0
     answer: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not all(value >= 0 for value in astuple(self)):  # also refuses NaN
             raise ValueError(f"weights cannot be negative: {self}")
 
@@ -160,6 +160,11 @@ class Design:
         return sum(column.shape[1] for column in self.columns)
 
     @property
+    def n_inputs(self) -> int:
+        """Coordinates that have a coefficient: the features, and the intercept if there is one."""
+        return self.n_features + self.intercept
+
+    @property
     def n_targets(self) -> int:
         return self.answer.shape[1]
 
@@ -245,16 +250,16 @@ def _answers(schema: Schema, positive: int | None) -> np.ndarray:
     return 2 * (np.arange(schema.n_classes) == (1 if positive is None else positive))[:, None] - 1
 
 
-def _steepest(mean, cross, first, answer, bend, low, high) -> float:
+def _steepest(mean: float, cross: float, first: float, answer: float, bend: float, low: float, high: float) -> float:
     """The maximum of ``mean e + cross e R - first R - answer e^2 - bend R^2``, e in [-1, 1], R in [low, high].
 
     R is the inner product of the old and the new features, e minus the product of the old and the new target.
     """
 
-    def value(e, r):
+    def value(e: float, r: float) -> float:
         return mean * e + cross * e * r - first * r - answer * e * e - bend * r * r
 
-    points = [(e, r) for e in (-1, 1) for r in (low, high)]
+    points: list[tuple[float, float]] = [(e, r) for e in (-1, 1) for r in (low, high)]
     if bend:
         points += [(e, (cross * e - first) / (2 * bend)) for e in (-1, 1)]
     if answer:

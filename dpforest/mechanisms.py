@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpforest import arithmetic
 from dpforest.chance import Chance
@@ -22,7 +23,7 @@ __all__ = [
 
 
 @claim("def-exponential", "thm-selection-range", "thm-exponential-bounded-range", "lem-exponential-at")
-def exponential_law(scores, rate) -> np.ndarray:
+def exponential_law(scores: ArrayLike, rate: ArrayLike) -> np.ndarray:
     """Output law of the exponential mechanism, weights ``exp(rate * score)``.
 
     Parameters
@@ -54,7 +55,7 @@ def exponential_law(scores, rate) -> np.ndarray:
     "thm-permute-and-flip-tight", "cex-permute-and-flip-bounded-range", "pub-permute-and-flip",
     "pub-permute-and-flip-better",
 )  # fmt: skip
-def permute_and_flip_law(scores, rate) -> np.ndarray:
+def permute_and_flip_law(scores: ArrayLike, rate: ArrayLike) -> np.ndarray:
     """Output law of permute-and-flip, acceptance probabilities ``exp(rate * (score - best))``.
 
     Giving each candidate an independent uniform arrival time, ``P(r) = p_r * integral over [0, 1] of the product
@@ -80,12 +81,12 @@ def permute_and_flip_law(scores, rate) -> np.ndarray:
     return law * accept
 
 
-def exponential(scores, rate, chance: Chance) -> np.ndarray:
+def exponential(scores: ArrayLike, rate: ArrayLike, chance: Chance) -> np.ndarray:
     """Draw one candidate per row of ``scores`` (m, K) by the exponential mechanism: :func:`exponential_law`."""
     return chance.select("exponential", exponential_law, *_rows(scores, rate))
 
 
-def permute_and_flip(scores, rate, chance: Chance) -> np.ndarray:
+def permute_and_flip(scores: ArrayLike, rate: ArrayLike, chance: Chance) -> np.ndarray:
     """Draw one candidate per row of ``scores`` (m, K) by permute-and-flip: :func:`permute_and_flip_law`."""
     return chance.select("permute-and-flip", permute_and_flip_law, *_rows(scores, rate))
 
@@ -94,7 +95,7 @@ def permute_and_flip(scores, rate, chance: Chance) -> np.ndarray:
 SELECTIONS = {"exponential": exponential, "permute-and-flip": permute_and_flip}
 
 
-def select(mechanism: str, scores, rate, chance: Chance) -> np.ndarray:
+def select(mechanism: str, scores: ArrayLike, rate: ArrayLike, chance: Chance) -> np.ndarray:
     """Draw by the mechanism of that name, one of ``SELECTIONS``."""
     if mechanism not in SELECTIONS:
         raise ValueError(f"selection must be one of {sorted(SELECTIONS)}, not {mechanism!r}")
@@ -102,14 +103,14 @@ def select(mechanism: str, scores, rate, chance: Chance) -> np.ndarray:
 
 
 @claim("thm-geometric")
-def two_sided_geometric_law(k, rate) -> np.ndarray:
+def two_sided_geometric_law(k: ArrayLike, rate: ArrayLike) -> np.ndarray:
     """Probability of the noise value ``k`` (any integers): ``(1 - a) / (1 + a) * a^|k|`` with ``a = exp(-rate)``."""
     rate = np.asarray(rate, dtype=float)
     return arithmetic.tanh(rate / 2) * arithmetic.exp(-rate * np.abs(np.asarray(k)))
 
 
 @claim("thm-geometric", "pub-laplace-counts")
-def two_sided_geometric(counts, rate, chance: Chance) -> np.ndarray:
+def two_sided_geometric(counts: ArrayLike, rate: ArrayLike, chance: Chance) -> np.ndarray:
     """Integer counts plus two-sided geometric noise, the discrete Laplace mechanism.
 
     Parameters
@@ -144,7 +145,7 @@ def two_sided_geometric(counts, rate, chance: Chance) -> np.ndarray:
     return counts.astype(np.int64) + chance.two_sided_geometric(rate, counts.shape)
 
 
-def _cube(x):
+def _cube(x: np.ndarray) -> np.ndarray:
     return x * x * x  # a power of three would be left to the processor's own function
 
 
@@ -159,7 +160,7 @@ MEANS = {
 
 
 @claim("thm-mean-variance")
-def mean_variance(mu, mechanism: str = "masses") -> np.ndarray:
+def mean_variance(mu: ArrayLike, mechanism: str = "masses") -> np.ndarray:
     """Variance of a private mean of n targets in [0, 1], times ``n^2 epsilon^2``, to first order in 1/n.
 
     Parameters
@@ -192,13 +193,13 @@ def mean_variance(mu, mechanism: str = "masses") -> np.ndarray:
 
 
 @claim("def-laplace")
-def laplace_density(x, rate) -> np.ndarray:
+def laplace_density(x: ArrayLike, rate: float | np.ndarray) -> np.ndarray:
     """Density of Laplace noise at ``x``: ``rate / 2 * exp(-rate |x|)``; the ideal that the papers write down."""
     return rate / 2 * arithmetic.exp(-rate * np.abs(np.asarray(x, dtype=float)))
 
 
 @claim("cex-float-laplace")
-def laplace_textbook(counts, rate: float, uniform) -> np.ndarray:
+def laplace_textbook(counts: ArrayLike, rate: float, uniform: ArrayLike) -> np.ndarray:
     """The textbook inverse-CDF Laplace mechanism in doubles, kept only to show how it leaks.
 
     ``uniform`` holds numbers in (0, 1), one per count, so that the attack can be replayed.  The set of doubles
@@ -216,7 +217,7 @@ def _gauss_legendre(n: int) -> list[tuple[float, float]]:
     return list(zip(((nodes + 1) / 2).tolist(), (weights / 2).tolist(), strict=True))
 
 
-def _rows(scores, rate) -> tuple[np.ndarray, np.ndarray]:
+def _rows(scores: ArrayLike, rate: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     scores = np.asarray(scores, dtype=float)
     if scores.ndim != 2:
         raise ValueError(f"scores must have shape (selections, candidates), not {scores.shape}")
@@ -241,7 +242,7 @@ def _best(scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
     return best
 
 
-def _acceptance(scores, rate) -> np.ndarray:
+def _acceptance(scores: ArrayLike, rate: ArrayLike) -> np.ndarray:
     """``exp(rate * (score - best))``, zero for what is not a candidate, and right at infinite rate."""
     scores = np.asarray(scores, dtype=float)
     rate = np.asarray(rate, dtype=float)[..., None]

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from numbers import Integral
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpforest.arithmetic import log2, matmul
 from dpforest.arithmetic.fixed import STEPS, fixed, over
@@ -86,11 +87,11 @@ class Score:
     _exact_rest: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
     _exact_range: Constants | None = field(default=None, repr=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "__claims__", self.claims)
         object.__setattr__(self, "__doc__", self.description)
 
-    def __call__(self, counts) -> np.ndarray:
+    def __call__(self, counts: ArrayLike) -> np.ndarray:
         return self.function(self._checked(np.asarray(counts, dtype=float)))
 
     def exact(self, counts: np.ndarray) -> np.ndarray:
@@ -200,61 +201,61 @@ def _child_impurity(counts: np.ndarray) -> np.ndarray:
     return size - _ratio(_total(counts**2), size)
 
 
-def _gini(counts):
+def _gini(counts: np.ndarray) -> np.ndarray:
     return -_child_impurity(counts).sum(axis=-1)
 
 
-def _normalised_gini(counts):
+def _normalised_gini(counts: np.ndarray) -> np.ndarray:
     return _ratio(_gini(counts), counts.sum(axis=(-1, -2)))
 
 
-def _gini_gain(counts):
+def _gini_gain(counts: np.ndarray) -> np.ndarray:
     return _child_impurity(counts.sum(axis=-2)) + _gini(counts)
 
 
-def _information_gain(counts):
+def _information_gain(counts: np.ndarray) -> np.ndarray:
     size = counts.sum(axis=-1, keepdims=True)
     share = _ratio(counts, size)
     return (counts * log2(np.where(share > 0, share, 1.0))).sum(axis=(-1, -2))
 
 
-def _majority(counts):
+def _majority(counts: np.ndarray) -> np.ndarray:
     return counts.max(axis=-1).sum(axis=-1)
 
 
-def _child_sse(moments):
+def _child_sse(moments: np.ndarray) -> np.ndarray:
     size, total, squares = _moments(moments)
     return squares - _ratio(total**2, size)
 
 
-def _sse(moments):
+def _sse(moments: np.ndarray) -> np.ndarray:
     return -_child_sse(moments).sum(axis=-1)
 
 
-def _variance(moments):
+def _variance(moments: np.ndarray) -> np.ndarray:
     return -_ratio(_child_sse(moments), moments[..., 0]).sum(axis=-1)
 
 
-def _weighted_variance(moments):
+def _weighted_variance(moments: np.ndarray) -> np.ndarray:
     return _ratio(_sse(moments), moments[..., 0].sum(axis=-1))
 
 
-def _between(moments):
+def _between(moments: np.ndarray) -> np.ndarray:
     size, total = _two_moments(moments)
     return _ratio((total - size / 2) ** 2, size).sum(axis=-1)
 
 
-def _mean(moments):
+def _mean(moments: np.ndarray) -> np.ndarray:
     size, total = _two_moments(moments)
     return _ratio(total.sum(axis=-1), size.sum(axis=-1))
 
 
-def _mass_gap(moments):
+def _mass_gap(moments: np.ndarray) -> np.ndarray:
     size, total = _two_moments(moments)
     return np.abs(total - size / 2).sum(axis=-1)
 
 
-def _pearson(counts):
+def _pearson(counts: np.ndarray) -> np.ndarray:
     if counts.shape[-2] > 2:
         raise ValueError(f"the correlation is that of a cut, which has two children, not {counts.shape[-2]}")
     if counts.max(initial=0) * counts.shape[-1] > 2**24 and not (counts % 1).any():
@@ -268,7 +269,7 @@ def _pearson(counts):
     return np.clip(_ratio((n * sxy - sx * sy).astype(float), np.sqrt(np.maximum(spread, 0))), -1, 1)
 
 
-def _exact_gini(counts):
+def _exact_gini(counts: np.ndarray) -> np.ndarray:
     size = _total(counts)
     most = float(size.max(initial=0)) ** 2
     found = over(lambda kind: _total(counts.astype(kind) ** 2), size, most).sum(axis=-1)
@@ -276,39 +277,39 @@ def _exact_gini(counts):
     return found
 
 
-def _exact_majority(counts):
+def _exact_majority(counts: np.ndarray) -> np.ndarray:
     return fixed(_majority(counts))
 
 
-def _exact_sse(moments):
+def _exact_sse(moments: np.ndarray) -> np.ndarray:
     size, total, squares = _moments(moments)
 
-    def top(kind):
+    def top(kind: type) -> np.ndarray:
         return size.astype(kind) * squares.astype(kind) - total.astype(kind) ** 2
 
     most = float(size.max(initial=0)) * float(squares.max(initial=0))
     return -over(top, size, most, TARGET_LEVELS**2).sum(axis=-1)
 
 
-def _exact_between(moments):
+def _exact_between(moments: np.ndarray) -> np.ndarray:
     size, total = _two_moments(moments)
     gap = 2 * total - TARGET_LEVELS * size
     most = float(np.abs(gap).max(initial=0)) ** 2
     return over(lambda kind: gap.astype(kind) ** 2, size, most, (2 * TARGET_LEVELS) ** 2).sum(axis=-1)
 
 
-def _exact_mass_gap(moments):
+def _exact_mass_gap(moments: np.ndarray) -> np.ndarray:
     size, total = _two_moments(moments)
     whole, left = np.divmod(np.abs(2 * total - TARGET_LEVELS * size), 2 * TARGET_LEVELS)
     return np.stack([whole, left * STEPS // (2 * TARGET_LEVELS)]).sum(axis=-1)
 
 
-def _rest_of_gini(counts):
+def _rest_of_gini(counts: np.ndarray) -> np.ndarray:
     """Falls by 2 with every record, as fast as any candidate may."""
     return -2 * counts.sum(axis=-1)
 
 
-def _uncorrelated(counts):
+def _uncorrelated(counts: np.ndarray) -> np.ndarray:
     """An undivided node has the correlation 0, whatever its records; a change of 0 is within every interval with 0."""
     return np.zeros(counts.shape[:-1])
 

@@ -1010,8 +1010,8 @@ def test_shared_records_keep_their_coins(relation):
             second.assign(5)
             for here, there in enumerate(match):
                 if there >= 0:
-                    assert vars(second)["_assignment"][here] == vars(first)["_assignment"][there]
-            assert set(vars(second)["_assignment"].tolist()) <= set(range(5))
+                    assert vars(second)["_records"].assignment[here] == vars(first)["_records"].assignment[there]
+            assert set(vars(second)["_records"].assignment.tolist()) <= set(range(5))
 
 
 @relations
@@ -1026,11 +1026,11 @@ def test_equal_split_moves_one_record_at_most(relation):
             match = match_records(one, other)
             second = door_of(other, Watch(Seeded(rng), frozen, match), relation)
             second.split_equally(3)
-            sizes = np.bincount(vars(second)["_assignment"], minlength=3)
+            sizes = np.bincount(vars(second)["_records"].assignment, minlength=3)
             assert sizes.max() - sizes.min() <= 1
             moves.append(
                 sum(
-                    vars(second)["_assignment"][h] != vars(first)["_assignment"][t]
+                    vars(second)["_records"].assignment[h] != vars(first)["_records"].assignment[t]
                     for h, t in enumerate(match)
                     if t >= 0
                 )

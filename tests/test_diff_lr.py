@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 
 from dpforest import OutOfSchemaWarning, Schema, load
 from dpforest.curator import Curator
-from dpforest.design import Design
+from dpforest.design import Design, Weights
 from dpforest.papers.diff_lr import DiffLRRegressor, published_sensitivities, shares
 from dpforest.papers.functional_mechanism import FunctionalMechanismRegressor, published_sensitivity
 from dpforest.privacy import RELATIONS, REPLACE_ONE
@@ -28,13 +28,13 @@ def people(n: int = 400, seed: int = 0):
     return X, y + rng.normal(size=n)
 
 
-def rates(model, schema) -> np.ndarray:
-    """The rate of the noise of every product, by pair of coordinates, added up over the queries; one record."""
-    total = []
+def asked(model, schema) -> list[tuple[Design, Weights]]:
+    """The design and the weights of every query, of a table of one record."""
+    queries = []
 
     class Looking(Curator):
         def sum_products(self, design, weights, scope=0, **options):
-            total.append(design.matrix(weights) / np.outer(design.units, design.units))
+            queries.append((design, weights))
             return super().sum_products(design, weights, scope, **options)
 
     class Silent:
@@ -43,6 +43,14 @@ def rates(model, schema) -> np.ndarray:
 
     codes = np.zeros((schema.n_features, 1), dtype=np.uint8)
     model.replay(codes, np.zeros(1, dtype=np.uint8), schema, model.epsilon, Silent(), Looking)
+    return queries
+
+
+def rates(model, schema) -> np.ndarray:
+    """The rate of the noise of every product, by pair of coordinates, added up over the queries."""
+    total = [
+        design.matrix(weights) / np.outer(design.units, design.units) for design, weights in asked(model, schema)
+    ]  # fmt: skip
     assert all(np.count_nonzero(part) for part in total)
     assert np.count_nonzero(sum(total)) == sum(map(np.count_nonzero, total))  # each product is asked for once
     return sum(total)
@@ -127,7 +135,7 @@ def test_the_parts_are_charged_exactly(relation, fit_intercept):
     # the shares are the optimal ones for the paper's coordinates: 2 / sqrt(d) and 1 / d per product
     design = Design.of(SCHEMA, 255, "centred" if fit_intercept else "unit", fit_intercept)
     d = design.n_features + fit_intercept
-    parts = model._rates(design, 0.6)
+    parts = [weights for _, weights in asked(model, SCHEMA)]
     counts = [np.count_nonzero(design.matrix(part)) for part in parts]
     units = [2 / math.sqrt(d) / parts[0].cross, 1 / d / parts[1].product]
     sensitivities = [design.loss(part, relation) * unit for part, unit in zip(parts, units, strict=True)]

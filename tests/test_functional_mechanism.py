@@ -619,7 +619,7 @@ def test_what_cannot_be_declared_or_fitted():
             Schema(numeric={"x": bounds}, target=(0, 1))
     X, y = people()
     bad = [
-        ({"repair": "redraw"}, "repair must be one of"), ({"repair": "hope"}, "repair must be one of"),
+        ({"repair": "redraw"}, "variant='published'"), ({"repair": "hope"}, "repair must be one of"),
         ({"ridge": -1}, "ridge must be"), ({"ridge": math.inf}, "ridge must be"), ({"ridge": True}, "ridge must be"),
         ({"mean_share": 0}, "mean_share must"), ({"mean_share": 1.0}, "mean_share must"), ({"clip": "no"}, "clip must"),
         ({"fit_intercept": 2}, "fit_intercept must"), ({"n_bins": 256}, "n_bins must"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import json
+import pkgutil
 import re
 import shutil
 import tomllib
@@ -11,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from hatchling.builders.wheel import WheelBuilder
+from sphinx.pycode import ModuleAnalyzer
 from test_floors import FLOORS
 
 import dpforest
@@ -274,3 +278,18 @@ def test_names_that_cannot_be_used_are_refused(clone, capsys, key, name, why):
     assert new_paper.main([key, name], clone) == 1
     assert re.search(why, capsys.readouterr().err)
     assert everything(clone) == before
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "dpforest").rglob("*.py")), ids=lambda path: path.stem)
+def test_sphinx_can_read_the_code_that_chapters_show(path):
+    """What it cannot read it leaves out of a chapter."""
+    ModuleAnalyzer.for_file(str(path), path.stem).analyze()
+
+
+@pytest.mark.parametrize("room", ["papers", "scores", "budgets"])
+def test_examples_in_docstrings_say_what_is_printed(room):
+    root = importlib.import_module(f"dpforest.{room}")
+    names = [info.name for info in pkgutil.walk_packages(getattr(root, "__path__", []), f"dpforest.{room}.")]
+    ran = [doctest.testmod(module) for module in (root, *map(importlib.import_module, names))]
+    assert not sum(found.failed for found in ran)
+    assert sum(found.attempted for found in ran)

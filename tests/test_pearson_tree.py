@@ -30,6 +30,7 @@ from dpforest.audit.grey.greybox import greybox
 from dpforest.budgets import PLANS
 from dpforest.chance import Seeded, outcomes
 from dpforest.curator import Curator
+from dpforest.learners.parts import best_of_parts
 from dpforest.papers import pearson_tree
 from dpforest.papers.pearson_tree import CORRELATIONS, CRITERIA, PearsonTreeClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
@@ -164,12 +165,12 @@ def test_an_averaged_cut_by_hand():
     histograms[0, :, 0] = [[4, 0], [0, 1], [0, 1], [0, 1], [0, 1]]
     histograms[0, :, 1] = [[1, 0], [1, 0], [1, 0], [1, 0], [0, 4]]
     histograms[0, :, 2] = [[0, 5]] * 5
-    quality, ends = pearson_tree.best_of_parts(
+    quality, ends = best_of_parts(
         histograms, np.array([[True]]), np.array([5]), CRITERIA["pearson"]
     )  # fmt: skip
     assert quality == pytest.approx(2 / 3)  # 1, 1 and 0
     assert ends.tolist() == [[1]]  # the mean of 0 and 3, rounded down
-    quality, ends = pearson_tree.best_of_parts(
+    quality, ends = best_of_parts(
         histograms[:, :, 2:], np.array([[True]]), np.array([5]), CRITERIA["pearson"]
     )  # fmt: skip
     assert (quality.tolist(), ends.tolist()) == ([[0]], [[0]])
@@ -528,9 +529,9 @@ def test_parts_that_the_classes_leave_room_for():
         ({"epsilon": -1}, "epsilon must be positive"),
         ({"schema": None}, "needs schema=Schema"),
         ({"max_depth": -1}, "max_depth must be a whole number"),
-        ({"n_parts": 0}, "n_parts must be a whole number"),
-        ({"n_parts": 2.5}, "n_parts must be a whole number"),
-        ({"n_parts": "many"}, "n_parts must be a whole number"),
+        ({"n_parts": 0}, 'n_parts must be "auto" or int, from 1 to 256'),
+        ({"n_parts": 2.5}, 'n_parts must be "auto" or int, from 1 to 256'),
+        ({"n_parts": "many"}, 'n_parts must be "auto" or int, from 1 to 256'),
         ({"n_parts": 200}, "use n_parts=128 or fewer"),
         ({"max_nodes": 0}, "max_nodes must be a whole number"),
         ({"criterion": "information-gain"}, "criterion must be one of"),
@@ -543,8 +544,8 @@ def test_parts_that_the_classes_leave_room_for():
         ({"stop": "always"}, "stop must be one of"),
         ({"stop_margin": math.inf}, "stop_margin must be"),
         ({"reuse": "sometimes"}, "reuse must be one of"),
-        ({"selection": "argmax"}, "read the data unpaid.*variant='published'"),
-        ({"stop": "purity"}, "read the data unpaid.*variant='published'"),
+        ({"selection": "argmax"}, "reads the data unpaid.*variant='published'"),
+        ({"stop": "purity"}, "reads the data unpaid.*variant='published'"),
         ({"criterion": "normalised-gini", "stop": "candidate"}, "no stop candidate in its range"),
         ({"variant": "published", "criterion": "gini"}, "to the letter.*criterion"),
         ({"variant": "published", "selection": "permute-and-flip"}, "to the letter.*selection"),

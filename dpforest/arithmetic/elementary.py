@@ -15,13 +15,19 @@ from collections.abc import Callable
 from decimal import Decimal, localcontext
 from functools import cache, wraps
 from math import cos, factorial, frexp, inf, ldexp, nan, pi
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = [
     "asinh", "cbrt", "exp", "expm1", "gauss_legendre", "log", "log1p", "log2", "logaddexp", "matmul", "sigmoid",
     "sinh", "softmax", "tanh",
 ]  # fmt: skip
+
+#: A Python float, or an array of floats: what comes is what is given back.
+Number = TypeVar("Number", float, np.ndarray)
+Kernel = Callable[[np.ndarray], np.ndarray]  # of a flat, short array
 
 #: So many numbers at a time, that what lies between stays in the processor's cache.
 BLOCK = 1 << 14
@@ -42,16 +48,16 @@ ATANH = [2 / (2 * k + 1) for k in range(1, 11)]
 TAYLOR = [1 / factorial(n) for n in range(2, 20)]
 
 
-def _elementwise(one: Callable[[float], float]):
+def _elementwise(one: Callable[[float], float]) -> Callable[[Kernel], Callable[[Number], Number]]:
     """A function of floats of any shape from one of a flat, short array, and from one of a Python float.
 
     Both do the same operations, so their bits are the same; for a few numbers Python is quicker.  A Python number gives
     a Python float.
     """
 
-    def made(kernel: Callable[[np.ndarray], np.ndarray]):
+    def made(kernel: Kernel) -> Callable[[Number], Number]:
         @wraps(kernel)
-        def function(x):
+        def function(x: Any) -> Any:
             if type(x) is float:
                 return one(x)
             values = np.asarray(x, dtype=float)
@@ -72,7 +78,7 @@ def _elementwise(one: Callable[[float], float]):
     return made
 
 
-def _polynomial(x, coefficients: list[float]):
+def _polynomial(x: Number, coefficients: list[float]) -> Number:
     total = coefficients[-1] * x
     for coefficient in coefficients[-2:0:-1]:
         total += coefficient
@@ -95,7 +101,7 @@ def _exp_one(x: float) -> float:
     return _exp_of_rest(x, float(k)) * ldexp(1.0, half) * ldexp(1.0, k - half)
 
 
-def _exp_of_rest(x, k):
+def _exp_of_rest(x: Number, k: Number) -> Number:
     """e^(x - k ln 2), see :func:`exp`."""
     high, low = x - k * LN2_HIGH, k * LN2_LOW
     r = high - low
@@ -109,7 +115,7 @@ def _exp_of_rest(x, k):
 
 
 @_elementwise(_exp_one)
-def exp(x):
+def exp(x: np.ndarray) -> np.ndarray:
     """e^x to within 0.7 units in the last place; one unit where the result is subnormal.
 
     Notes
@@ -135,7 +141,7 @@ def exp(x):
     return y
 
 
-def _add_to_sum(a, b, small):
+def _add_to_sum(a: Number | float, b: Number, small: Number) -> Number:
     """``a + b + small`` rounded nearly once, where ``|b| <= |a|`` or a is 0."""
     total = a + b
     error = total - a
@@ -145,7 +151,7 @@ def _add_to_sum(a, b, small):
     return total
 
 
-def _reduced(x):
+def _reduced(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """``k`` and ``f`` with x = 2^k (1 + f), and sqrt(1/2) <= 1 + f < sqrt(2)."""
     f, k = np.frexp(x)
     low = f < SQRT_HALF
@@ -159,7 +165,7 @@ def _reduced_one(x: float) -> tuple[float, float]:
     return (k - 1.0, f + f - 1) if f < SQRT_HALF else (float(k), f - 1)
 
 
-def _log1p(f):
+def _log1p(f: Number) -> Number:
     """log(1 + f) - f for f between sqrt(1/2) - 1 and sqrt(2) - 1: below 0.09."""
     s = f / (2 + f)
     square = s * s
@@ -173,14 +179,14 @@ def _log1p(f):
     return rest
 
 
-def _log_of_parts(k, f, error=0.0):
+def _log_of_parts(k: Number, f: Number, error: Number | float = 0.0) -> Number:
     """log(2^k (1 + f)), and ``error`` more."""
     small = _log1p(f)
     small += k * LN2_LOW + error
     return _add_to_sum(k * LN2_HIGH, f, small)
 
 
-def _with_ends(x, y):
+def _with_ends(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """``y``, but the logarithm's values where x is 0, negative, infinite or NaN."""
     if not ((x > 0) & (x < np.inf)).all():
         y[x == np.inf] = np.inf
@@ -199,7 +205,7 @@ def _log_one(x: float) -> float:
 
 
 @_elementwise(_log_one)
-def log(x):
+def log(x: np.ndarray) -> np.ndarray:
     """The natural logarithm to within 0.9 units in the last place; -inf at 0, NaN below.
 
     Notes
@@ -210,7 +216,7 @@ def log(x):
     return _with_ends(x, _log_of_parts(*_reduced(x)))
 
 
-def _log2_of_parts(k, f):
+def _log2_of_parts(k: Number, f: Number) -> Number:
     return k + (f + _log1p(f)) * INVERSE_LN2
 
 
@@ -219,7 +225,7 @@ def _log2_one(x: float) -> float:
 
 
 @_elementwise(_log2_one)
-def log2(x):
+def log2(x: np.ndarray) -> np.ndarray:
     """The logarithm to base 2 to within 2 units in the last place; exact at powers of two."""
     return _with_ends(x, _log2_of_parts(*_reduced(x)))
 
@@ -234,7 +240,7 @@ def _log1p_one(x: float) -> float:
 
 
 @_elementwise(_log1p_one)
-def log1p(x):
+def log1p(x: np.ndarray) -> np.ndarray:
     """The logarithm of 1 + x to within 0.9 units in the last place.
 
     Notes
@@ -249,7 +255,7 @@ def log1p(x):
     return np.where(x == 0, x, y)
 
 
-def _expm1_near(x):
+def _expm1_near(x: Number) -> Number:
     """e^x - 1 for x between -1 and 1."""
     return x + x * x * _polynomial(x, TAYLOR)
 
@@ -261,26 +267,26 @@ def _expm1_one(x: float) -> float:
 
 
 @_elementwise(_expm1_one)
-def expm1(x):
+def expm1(x: np.ndarray) -> np.ndarray:
     """e^x - 1 to within 3 units in the last place."""
     near = _expm1_near(np.clip(x, -1.0, 1.0))
     return np.where(x == 0, x, np.where(np.abs(x) < 1, near, exp(x) - 1))
 
 
-def sinh(x):
+def sinh(x: Number) -> Number:
     """(e^x - e^-x) / 2 to within 5 units in the last place; infinite from 709.8 on."""
     size = expm1(np.abs(x))
     with np.errstate(invalid="ignore"):
         return _like(x, np.copysign(np.where(np.isinf(size), size, (size + size / (1 + size)) / 2), x))
 
 
-def tanh(x):
+def tanh(x: Number) -> Number:
     """The hyperbolic tangent to within 5 units in the last place."""
     size = expm1(-2 * np.minimum(np.abs(x), 50.0))
     return _like(x, np.copysign(-size / (2 + size), x))
 
 
-def asinh(x):
+def asinh(x: Number) -> Number:
     """The inverse of sinh to within 4 units in the last place."""
     size = np.abs(x)
     near = np.minimum(size, 1e10)
@@ -288,7 +294,7 @@ def asinh(x):
     return _like(x, np.copysign(np.where(size > 1e10, log(size) + log(2.0), near), x))
 
 
-def cbrt(x):
+def cbrt(x: Number) -> Number:
     """The cube root to within 2 units in the last place."""
     size = np.abs(np.asarray(x, dtype=float))
     fraction, exponent = np.frexp(size)
@@ -300,7 +306,7 @@ def cbrt(x):
     return _like(x, np.copysign(root, x))
 
 
-def logaddexp(a, b):
+def logaddexp(a: ArrayLike, b: ArrayLike) -> Any:
     """log(e^a + e^b), also where one of them or both are -inf."""
     top = np.maximum(a, b)
     with np.errstate(invalid="ignore"):
@@ -308,7 +314,7 @@ def logaddexp(a, b):
     return np.where(np.isfinite(top), top + log1p(exp(-np.where(np.isnan(gap), 0.0, gap))), top)[()]
 
 
-def sigmoid(x):
+def sigmoid(x: Number) -> Number:
     """1 / (1 + e^-x)."""
     return _like(x, 1 / (1 + exp(-np.asarray(x, dtype=float))))
 
@@ -319,7 +325,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def matmul(a, b) -> np.ndarray:
+def matmul(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """The product of two matrices, or of a matrix or a vector and a vector, every sum in the same fixed order."""
     a, b = np.asarray(a), np.asarray(b)
     if b.ndim == 1:
@@ -359,6 +365,6 @@ def _legendre(n: int, x: Decimal) -> tuple[Decimal, Decimal]:
     return value, n * (x * value - last) / (x * x - 1)
 
 
-def _like(x, y):
+def _like(x: ArrayLike, y: np.ndarray) -> Any:
     """``y`` as a Python float if ``x`` is a Python number."""
     return y[()] if isinstance(x, (np.ndarray, np.generic)) or np.ndim(x) else float(y)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from math import lcm
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["FARTHEST", "STEPS", "below_best", "fixed", "over"]
 
@@ -24,7 +25,7 @@ _ROUGH = 2.0**-44  # relative error of a sum of 257 products in doubles
 _ROOM = 2.0**61  # what a first remainder may be
 
 
-def fixed(values) -> np.ndarray:
+def fixed(values: ArrayLike) -> np.ndarray:
     """The number of the grid next to each value: int64, shape (2, ...).
 
     Parameters

@@ -200,7 +200,7 @@ class Exact:
         while todo.size:
             offset = (self._words(todo.size) >> (64 - bits[todo]).astype(np.uint64)).astype(np.int64)
 
-            def exponent(at: int, todo=todo, offset=offset) -> Fraction:
+            def exponent(at: int, todo: np.ndarray = todo, offset: np.ndarray = offset) -> Fraction:
                 return Fraction(rate[todo[at]]) * int(offset[at])
 
             kept = self._heads(self._words(todo.size), rate[todo], offset.astype(float), exponent)
@@ -219,7 +219,7 @@ class Exact:
             found[at] = floor_of_exponential(self._uniform(words[at]), Fraction(rate[at]))
         return found.astype(np.int64)
 
-    def _uniform(self, word) -> Uniform:
+    def _uniform(self, word: np.uint64) -> Uniform:
         return Uniform(int(word), lambda: int(self._words(1)[0]))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ _MOST = 20  # copies of a record in a Poisson bootstrap: more have probability 2
 
 
 @njit(cache=True, nogil=True)
-def _round(a, b, c, d):
+def _round(a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     a += b
     b = (b << np.uint64(13)) | (b >> np.uint64(51))
     b ^= a
@@ -45,7 +46,7 @@ def _round(a, b, c, d):
 
 
 @njit(cache=True, nogil=True)
-def _hash(first, second, ids, out):
+def _hash(first: np.uint64, second: np.uint64, ids: np.ndarray, out: np.ndarray) -> None:
     for i in range(len(ids)):
         word = ids[i]
         a, b = first ^ np.uint64(0x736F6D6570736575), second ^ np.uint64(0x646F72616E646F6D)
@@ -86,7 +87,7 @@ def copies(key: Key, ids: np.ndarray) -> np.ndarray:
     return np.searchsorted(_STEPS, siphash(key, ids), side="right").astype(np.int64)
 
 
-def identify(values) -> np.ndarray:
+def identify(values: Any) -> np.ndarray:
     """A number for each value of a column of record keys, uint64, a function of that value alone.
 
     A whole number is itself, modulo 2^64, whether it comes as an integer, as a float such as 7.0, or as True, which is
@@ -135,7 +136,7 @@ def identify(values) -> np.ndarray:
     return found
 
 
-def _kind(key) -> int:
+def _kind(key: object) -> int:
     if isinstance(key, (int, np.integer, np.bool_)) and not isinstance(key, np.timedelta64):
         return 0
     if isinstance(key, (float, np.floating)) and key == key:
@@ -147,11 +148,11 @@ def _kind(key) -> int:
     raise TypeError(f"a record key must be a whole number or text, not {key!r}: turn the column into text first")
 
 
-def _of_integers(keys) -> np.ndarray:
+def _of_integers(keys: np.ndarray) -> np.ndarray:
     return np.array([int(key) % (1 << 64) for key in keys], dtype=np.uint64)
 
 
-def _of_floats(keys, bits: int = 53) -> np.ndarray:
+def _of_floats(keys: np.ndarray, bits: int = 53) -> np.ndarray:
     keys, bits = np.asarray(keys, dtype=float), min(bits, 53)
     if not (np.abs(keys) < 1 << bits).all():
         raise ValueError(f"record keys are floats of 2^{bits} or more, which may stand for several integers: pass text")
@@ -159,7 +160,7 @@ def _of_floats(keys, bits: int = 53) -> np.ndarray:
     return np.where(keys == whole, whole.astype(np.int64).view(np.uint64), pd.util.hash_array(keys))
 
 
-def _of_texts(keys) -> np.ndarray:
+def _of_texts(keys: np.ndarray) -> np.ndarray:
     try:
         return pd.util.hash_array(keys, categorize=False)
     except UnicodeEncodeError as error:

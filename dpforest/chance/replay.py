@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
@@ -13,6 +14,8 @@ from dpforest.chance import keyed
 from dpforest.chance.verbs import Law
 
 __all__ = ["NotEnumerableError", "Replay", "outcomes"]
+
+Weights = Sequence[float | Fraction] | np.ndarray  # the probabilities of a draw
 
 
 class NotEnumerableError(RuntimeError):
@@ -26,12 +29,12 @@ class Replay:
     Probabilities are multiplied as they come, so laws made of fractions give exact fractions.
     """
 
-    def __init__(self):
-        self._path: list[tuple[Any, int]] = []  # (law of the draw, index taken)
+    def __init__(self) -> None:
+        self._path: list[tuple[Weights, int]] = []  # (law of the draw, index taken)
         self._at = 0
 
     @property
-    def probability(self):
+    def probability(self) -> Any:
         """Probability of the branch just run."""
         return math.prod(law[index] for law, index in self._path)
 
@@ -46,7 +49,7 @@ class Replay:
                 return True
         return False
 
-    def _choose(self, law) -> int:
+    def _choose(self, law: Weights) -> int:
         if self._at == len(self._path):
             first = _next_possible(law, 0)
             if first is None:
@@ -94,7 +97,7 @@ class Replay:
             "lem-geometric-leaves where the noisy counts are released as they are, and the whole forest is seen"
         )
 
-    def _uniform(self, n: int):
+    def _uniform(self, n: int) -> Sequence[float | Fraction]:
         return [1.0 / n] * n
 
 
@@ -111,5 +114,5 @@ def outcomes(program: Callable[[Any], Any], replay: Replay | None = None) -> Ite
             return
 
 
-def _next_possible(law, start: int) -> int | None:
+def _next_possible(law: Weights, start: int) -> int | None:
     return next((index for index in range(start, len(law)) if law[index] > 0), None)

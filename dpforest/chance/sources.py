@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from numbers import Integral
 
 import numpy as np
@@ -34,7 +35,9 @@ class Seeded(Exact):
     ones.
     """
 
-    def __init__(self, random_state=None):
+    def __init__(
+        self, random_state: int | Sequence[int] | np.random.Generator | np.random.RandomState | None = None
+    ) -> None:
         if isinstance(random_state, np.random.RandomState):
             random_state = int(random_state.randint(np.iinfo(np.int32).max))
         elif random_state is not None and not isinstance(random_state, np.random.Generator):

@@ -9,7 +9,7 @@ import numpy as np
 from dpforest.models.structure import Splits, check_codes, frozen, kind
 
 
-def check_classes(n_classes) -> int:
+def check_classes(n_classes: object) -> int:
     """The number of classes."""
     if not isinstance(n_classes, Integral) or not 1 <= int(n_classes) <= 256:
         raise ValueError(f"n_classes must be a whole number from 1 to 256, not {n_classes!r}")
@@ -25,7 +25,9 @@ def check_total(n_rows: int, most: int) -> None:
         )
 
 
-def check_records(codes, labels, table, splits, assignment):
+def check_records(
+    codes: np.ndarray, labels: np.ndarray, table: np.ndarray | int, splits: Splits, assignment: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The records, read-only: codes, labels, assignment (int32, empty for None).
 
     ``table`` is what the labels stand for: a checked table, or the number of classes.
@@ -41,7 +43,7 @@ def check_records(codes, labels, table, splits, assignment):
         what = f"below n_classes = {table}"
     else:
         check_total(n_rows, int(table.max()))
-        table, what = len(table), f"one of the {len(table)} rows of the table"
+        what, table = f"one of the {len(table)} rows of the table", len(table)
     if n_rows and labels.max() >= table:
         raise ValueError(f"label {labels.max()} is not {what}")
     if assignment is None:
@@ -55,7 +57,7 @@ def check_records(codes, labels, table, splits, assignment):
     return codes, frozen(labels), frozen(assignment)
 
 
-def check_slots(slots, splits: Splits, n_slots: int) -> np.ndarray:
+def check_slots(slots: np.ndarray, splits: Splits, n_slots: int) -> np.ndarray:
     """The slots, read-only."""
     if not isinstance(slots, np.ndarray) or slots.dtype != np.int32 or slots.shape != (splits.n_nodes,):
         raise TypeError(f"slots must be an int32 array of shape ({splits.n_nodes},), one slot or -1 per node")
@@ -66,7 +68,7 @@ def check_slots(slots, splits: Splits, n_slots: int) -> np.ndarray:
     return frozen(slots)
 
 
-def check_table(table) -> np.ndarray:
+def check_table(table: np.ndarray) -> np.ndarray:
     """What a record of each label adds to each sum, read-only."""
     if not isinstance(table, np.ndarray) or table.dtype != np.int64:
         raise TypeError(f"table must be an array of int64, not {kind(table)}")

@@ -9,6 +9,7 @@ arguments, the processor and the versions: what is found is never stale, and nev
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -29,7 +30,7 @@ jit: Any = njit  # Numba, not the type checker, knows the types inside compiled 
 helper = jit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called by kernels alone
 
 
-def kernel(function):
+def kernel(function: Callable) -> Any:
     """Compile on the first call with arguments of some types, and keep that on disk."""
     compiled = jit(nogil=True, no_cfunc_wrapper=True)(function)
     compiled._cache = _Cache(function)
@@ -39,7 +40,7 @@ def kernel(function):
 class _Cache(FunctionCache):
     """Where Numba looks for a compiled function and puts it."""
 
-    def __init__(self, function):
+    def __init__(self, function: Callable) -> None:
         super().__init__(function)
         self._cache_file: Any = _Files(Path(self.cache_path), self._impl.filename_base, _source(function))
 
@@ -50,18 +51,18 @@ class _Files:
     def __init__(self, folder: Path, name: str, source: str):
         self._folder, self._name, self._source = folder, name, source
 
-    def _path(self, key) -> Path:
+    def _path(self, key: object) -> Path:
         digest = sha256(repr((self._source, numba.__version__, llvmlite.__version__, key)).encode()).hexdigest()
         return self._folder / f"{self._name}-{digest[:32]}.nbc"
 
-    def load(self, key):
+    def load(self, key: object) -> Any:
         """What was saved under the key, or None."""
         try:
             return pickle.loads(self._path(key).read_bytes())
         except OSError:
             return None
 
-    def save(self, key, data) -> None:
+    def save(self, key: object, data: Any) -> None:
         """Keep the data; whoever reads meanwhile finds all of it or nothing."""
         storage.write(self._path(key), dumps(data))
 
@@ -71,7 +72,7 @@ class _Files:
             path.unlink(missing_ok=True)
 
 
-def _source(function) -> str:
+def _source(function: Callable) -> str:
     return _sources(Path(function.__code__.co_filename).parent)
 
 

@@ -10,7 +10,9 @@ _ROWS = 1 << 14  # records whose products are added at a time
 _EXACT = 1 << 53  # doubles hold all smaller whole numbers
 
 
-def products(codes, labels, columns: Sequence[np.ndarray], answer: np.ndarray, intercept: bool = False) -> np.ndarray:
+def products(
+    codes: np.ndarray, labels: np.ndarray, columns: Sequence[np.ndarray], answer: np.ndarray, intercept: bool = False
+) -> np.ndarray:
     """Sums over all records of the products of every two coordinates.
 
     Parameters

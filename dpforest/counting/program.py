@@ -33,7 +33,9 @@ class Program(NamedTuple):
     depth: int  # rows for the current path
 
 
-def prepare(splits: Splits, order: Visit, slots, n_features: int, features, masks) -> Program:
+def prepare(
+    splits: Splits, order: Visit, slots: np.ndarray, n_features: int, features: np.ndarray, masks: np.ndarray
+) -> Program:
     """Prepare to count the nodes with a slot, divided by K tests each: features (n_slots, K), masks (n_slots, K, 4).
 
     K is filled up to a multiple of 4 by repeating the last test.
@@ -98,7 +100,7 @@ def room(plan: Program, more: int) -> np.ndarray:
     return raw[skip : skip + n_rows * WORDS]
 
 
-def least_cost(order: Visit, slots, n_rows: int, n_trees: int) -> float:
+def least_cost(order: Visit, slots: np.ndarray, n_rows: int, n_trees: int) -> float:
     """A part of :func:`cost` that is known without preparing: one AND per entry."""
     n_entries = len(order.node)
     n_words = -(-n_rows // 64)

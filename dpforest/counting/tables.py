@@ -76,11 +76,11 @@ def of_table(table: np.ndarray) -> tuple[Planes, Cells]:
 
 
 @lru_cache(maxsize=16)
-def _of_bytes(shape, raw):
+def _of_bytes(shape: tuple[int, ...], raw: bytes) -> tuple[Planes, Cells]:
     return _plan(np.frombuffer(raw, dtype=np.int64).reshape(shape))
 
 
-def _plan(table):
+def _plan(table: np.ndarray) -> tuple[Planes, Cells]:
     rows, group = _groups(table)
     planes, weights = _digits(table)
     if len(rows) - 1 <= len(planes):
@@ -98,14 +98,14 @@ def _plan(table):
     return Planes(runs, member, weights), cells
 
 
-def _groups(table):
+def _groups(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The distinct rows in the order of their first label, and the number of each label's row."""
     _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return table[first[order]], np.argsort(order)[group.ravel()]
 
 
-def _digits(table):
+def _digits(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The distinct sets of labels that the binary digits of the columns are, and the weights of the columns."""
     n_codes, n_sums = table.shape
     digits = table.T[:, None, :] >> np.arange(31)[:, None] & 1  # sum, digit, label
@@ -118,7 +118,7 @@ def _digits(table):
     return planes[proper].astype(bool), weights[np.append(True, proper)]
 
 
-def _packing(planes):
+def _packing(planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The runs or the octets of planes given as Booleans, shape (n_planes, n_codes)."""
     inside = np.zeros((len(planes), 256), dtype=bool)
     inside[:, : planes.shape[1]] = planes

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
+from typing import TypeVar
 
 import numpy as np
 
 from dpforest.counting.bits import BLOCK
 
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
 _LEAST = 1 << 12  # rows that are worth a thread
 
 
-def check_threads(n_jobs) -> int:
+def check_threads(n_jobs: object) -> int:
     """A number of threads; -1 stands for the number of cores."""
     if not isinstance(n_jobs, Integral) or (int(n_jobs) < 1 and int(n_jobs) != -1):
         raise ValueError(f"n_jobs must be a positive number of threads, or -1 for all cores, not {n_jobs!r}")
@@ -30,7 +35,7 @@ def pieces_of(n_rows: int, threads: int) -> list[tuple[int, int]]:
     return [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)] if n_rows else []
 
 
-def in_threads(work, pieces: list, threads: int) -> list:
+def in_threads(work: Callable[[Iterator[Piece]], Result], pieces: list[Piece], threads: int) -> list[Result]:
     """Result of ``work`` in each thread, called with one iterator from which all of them draw their pieces."""
     threads = max(1, min(threads, len(pieces)))
     shared = iter(pieces)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +25,7 @@ STOP = -1
 #: its sensitivity, as the papers write (:prf:ref:`thm-selection-range`).
 CALIBRATIONS = ("range", "sensitivity")
 
-_WORTH_THREADS = 1 << 18  # cells of histograms that are scored by several threads
-_TOGETHER = 1 << 16  # cells that are scored at a time, so that what is made of them stays in the cache
+_TOGETHER = 1 << 16  # counts that are scored at a time, so that what is made of them stays in the cache
 
 
 class Choices(Base):
@@ -64,20 +66,24 @@ class Choices(Base):
         """
         n_max = _cap(score, n_max, stop_margin)
         rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
-        # an empty node scores 0 on every feature; most nodes of a private tree are empty
-        utility = np.zeros((2, len(nodes), len(self.cardinalities) + 1), dtype=np.int64)
         counts, parts = self._occupied(splits, nodes)
-        histograms = None
+        behind = np.empty((len(nodes), len(self.cardinalities) + 1))
+        rest, size, histograms = np.ones(len(nodes), dtype=bool), self._widest(), None
         for few in parts:
             del histograms  # before there are others: two parts would take twice the memory
-            histograms = self._records.histograms(splits, nodes[few], allowed[few])
-            counts[few] = self._of_nodes(histograms, allowed[few])
-            utility[:, few, 1:] = self._feature_scores(histograms, allowed[few], score)
-        behind = _behind(utility, allowed, counts, score, stop_margin, rate / self.unit)
+            histograms, mine = self._records.histograms(splits, nodes[few], allowed[few]), allowed[few]
+            counts[few], rest[few] = self._of_nodes(histograms, mine), False
+            exact = partial(self._feature_scores, histograms, mine, score)
+            behind[few] = self._behind(exact, size, mine, counts[few], score, stop_margin, rate[few])
+            del exact
+        # an empty node scores 0 on every feature; most nodes of a private tree are empty
+        behind[rest] = self._behind(lambda rows: 0, size, allowed[rest], counts[rest], score, stop_margin, rate[rest])
+        if len(parts) > 1:  # those of all parts would take too much memory to be remembered
+            histograms = None
         query = f"choose a feature by {score.name}"
         choice = STOP + self._select(scopes, behind, rate, score, n_max, query, mechanism)
         split = None
-        if len(parts) == 1:  # the histograms of several parts would take too much memory
+        if histograms is not None:
             split = Split.by_code(len(nodes), parts[0], histograms, self._offsets, choice)
         self._records.known.note(splits, nodes, counts, split)
         return choice
@@ -117,13 +123,11 @@ class Choices(Base):
         found = []
         for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes * score.parts):
             histograms = self._records.histograms(splits, nodes[part], features[part], score.parts > 1)
-            scored = self._cut_scores(histograms, allowed[part], score)
             own = self._of_nodes(histograms, features[part])
             counts[part] = self._of_all_parts(own)
-            utility = np.zeros((2, len(own), width + 1), dtype=np.int64)
-            utility[:, :, 1:] = np.take_along_axis(scored, columns[None, part], axis=2)
             able = np.take_along_axis(allowed[part], columns[part], axis=1)
-            behind = _behind(utility, able, own, score, stop_margin, rate[part] / self.unit)
+            exact = partial(self._cut_scores, histograms, allowed[part], columns[part], score)
+            behind = self._behind(exact, self._widest(), able, own, score, stop_margin, rate[part])
             taken = self._drawn(behind, rate[part], mechanism)
             each = np.arange(len(taken))
             choice[part] = np.where(taken > 0, columns[part][each, np.maximum(taken, 1) - 1], STOP)
@@ -157,9 +161,8 @@ class Choices(Base):
         known = self._records.known.recall(splits, nodes, score.n_moments or self.n_classes)
         counts = self._records.candidate_counts(splits, nodes, features, masks, score.n_moments, known)
         own = counts[:, 0].sum(axis=1)
-        utility = np.zeros((2, len(nodes), features.shape[1] + 1), dtype=np.int64)
-        utility[:, :, 1:] = score.exact(counts)
-        behind = _behind(utility, np.ones(features.shape, dtype=bool), own, score, stop_margin, rate / self.unit)
+        able, size = np.ones(features.shape, dtype=bool), counts[:1].size
+        behind = self._behind(lambda rows: score.exact(counts[rows]), size, able, own, score, stop_margin, rate)
         query = f"choose a cut by {score.name}"
         choice = STOP + self._select(scopes, behind, rate, score, n_max, query, mechanism)
         rows, taken = np.arange(len(nodes)), np.maximum(choice, 0)
@@ -182,7 +185,9 @@ class Choices(Base):
         """
         rate = self._rate(scores.majority, epsilon, calibration, np.inf, len(nodes))
         counts = self._class_counts(splits, nodes)
-        behind = below_best(fixed(counts), np.ones(counts.shape, dtype=bool))
+        able, size = np.ones(counts.shape, dtype=bool), counts[:1].size
+        behind = self._behind(lambda rows: fixed(counts[rows]), size, able, counts, scores.majority, None, rate)
+        behind = behind[:, 1:].copy()  # to stop is no label
         return self._select(scopes, behind, rate, scores.majority, np.inf, "choose the label of a leaf", mechanism)
 
     def _occupied(self, splits, nodes) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -196,25 +201,48 @@ class Choices(Base):
         few = np.flatnonzero(counts.any(axis=1))
         return counts, [few[part] for part in self._parts(len(few), cells)]
 
-    def _feature_scores(self, histograms, allowed, score) -> np.ndarray:
-        """Exact score of the multiway split of each node on each allowed feature, (2, n_nodes, n_features)."""
+    @claim("thm-exact-scores")
+    def _behind(
+        self, exact: Callable[[slice], Any], size: int, able: np.ndarray, counts: np.ndarray, score: scores.Score,
+        stop_margin: float | None, rate: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        """How far each candidate is behind the best of its node: the first column is *stop*, the others are ``able``.
+
+        ``exact`` scores the candidates of some nodes, from so many counts of each.  Exact scores are larger than what
+        is left of them, so they are made for a few nodes at a time, which also keeps them in the cache.
+        """
+        behind = np.empty((len(able), able.shape[1] + 1))
+
+        def fill(blocks: Iterable[slice]) -> None:
+            for rows in blocks:
+                utility = np.zeros((2, *behind[rows].shape), dtype=np.int64)
+                utility[:, :, 1:] = exact(rows)
+                may = np.full(behind[rows].shape, stop_margin is not None)
+                may[:, 1:] = able[rows]
+                if stop_margin is not None:
+                    head_start = fixed(_head_start(stop_margin, rate[rows] / self.unit))
+                    utility[:, :, 0] = score.exact_rest(counts[rows]) + head_start
+                behind[rows] = below_best(utility, may)
+
+        step = max(1, _TOGETHER // max(size, 1))
+        in_threads(fill, [slice(at, at + step) for at in range(0, len(able), step)], check_threads(self._n_jobs))
+        return behind
+
+    def _widest(self) -> int:
+        """Counts of the feature with the most codes."""
+        return int(self.cardinalities.max(initial=1)) * max(self.n_classes, 1)
+
+    def _feature_scores(self, histograms, allowed, score, rows: slice = slice(None)) -> np.ndarray:
+        """Exact score of the multiway split of each of some nodes on each allowed feature, (2, n_nodes, n_features)."""
+        allowed, histograms = allowed[rows], histograms[rows]
         utility = np.zeros((2, *allowed.shape), dtype=np.int64)
-        tasks = []
         for feature in np.flatnonzero(allowed.any(axis=0)).tolist():
-            columns = slice(self._offsets[feature], self._offsets[feature + 1])
-            step = max(1, _TOGETHER // histograms[0, columns].size)
-            tasks += [(feature, columns, slice(first, first + step)) for first in range(0, len(histograms), step)]
-
-        def fill(tasks):
-            for feature, columns, rows in tasks:
-                utility[:, rows, feature] = score.exact(histograms[rows, columns])
-
-        threads = check_threads(self._n_jobs) if histograms.size > _WORTH_THREADS else 1
-        in_threads(fill, tasks, threads)
+            utility[:, :, feature] = score.exact(histograms[:, self._offsets[feature] : self._offsets[feature + 1]])
         return utility
 
-    def _cut_scores(self, histograms, allowed, score) -> np.ndarray:
-        """Exact scores of the allowed columns: cuts, and last of a feature its split with a child per code."""
+    def _cut_scores(self, histograms, allowed, columns, score, rows: slice) -> np.ndarray:
+        """Exact scores of some columns of each of some nodes: cuts, and last of a feature its split by code."""
+        allowed, histograms = allowed[rows], histograms[rows]
         utility = np.zeros((2, *allowed.shape), dtype=np.int64)
         for first, last in pairwise(self._offsets):
             mine = allowed[:, first:last]
@@ -226,7 +254,7 @@ class Choices(Base):
             utility[:, :, first : last - 1] = score.exact(np.stack([below, above], axis=2))
             if mine[:, -1].any():
                 utility[:, :, last - 1] = score.exact(counts)
-        return utility
+        return np.take_along_axis(utility, columns[None, rows], axis=2)
 
     def _of_nodes(self, histograms, allowed) -> np.ndarray:
         """Counts of the nodes, from the histogram of one feature of each."""
@@ -270,17 +298,6 @@ class Choices(Base):
     def _charge(self, scopes, rate, score: scores.Score, n_max, query, mechanism) -> None:
         add_remove, replace_one = (rate * score.exact_range(relation, n_max) for relation in (ADD_REMOVE, REPLACE_ONE))
         self._ledger.charge(scopes, add_remove, replace_one, query, mechanism)
-
-
-@claim("thm-exact-scores")
-def _behind(utility, allowed, counts, score: scores.Score, stop_margin, rate) -> np.ndarray:
-    """How far each candidate is behind the best of its node: the first column is *stop*, the others are ``allowed``."""
-    able = np.zeros(utility.shape[1:], dtype=bool)
-    able[:, 1:] = allowed
-    if stop_margin is not None:
-        able[:, 0] = True
-        utility[:, :, 0] = score.exact_rest(counts) + fixed(_head_start(stop_margin, rate))
-    return below_best(utility, able)
 
 
 def _cap(score: scores.Score, n_max: float, stop_margin) -> float:

@@ -276,5 +276,5 @@ def _digest(parts: Parts) -> str:
     return digest.hexdigest()
 
 
-def _rows(values, positions):
+def _rows(values: pd.DataFrame | pd.Series | None, positions: np.ndarray) -> pd.DataFrame | pd.Series | None:
     return None if values is None else values.iloc[positions].reset_index(drop=True)

@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from tqdm import tqdm
 
@@ -231,10 +232,10 @@ class _TooLargeError(Exception):
 class _Room:
     """What may still be unpacked of one download; a bomb is given up before it fills the memory."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._left = _MOST
 
-    def read(self, stream) -> bytes:
+    def read(self, stream: IO[bytes] | gzip.GzipFile) -> bytes:
         content = stream.read(self._left + 1)
         self._left -= len(content)
         if self._left < 0:

@@ -6,7 +6,7 @@ import os
 import pickle
 import queue
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -257,10 +257,10 @@ def _locally(get: Callable, plan: _Plan, bar: Any) -> list[Found]:
 
     pieces, running = set(plan.pieces), set()
 
-    def started(key, graph, state):
+    def started(key: Hashable, graph: dict, state: dict) -> None:
         running.add(key)
 
-    def finished(key, value, graph, state, worker):
+    def finished(key: Hashable, value: Any, graph: dict, state: dict, worker: Any) -> None:
         running.discard(key)
         bar.update(key in pieces)
 

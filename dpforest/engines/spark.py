@@ -93,7 +93,7 @@ class Spark(Table):
             packed = cloudpickle.dumps(job)
             unpacked = _shared(session, packed, after) if classic else lambda: packed
 
-            def work(batches):
+            def work(batches: Iterable) -> Iterator:
                 return _work(batches, cloudpickle.loads(unpacked()), names, key)
 
             # without a number of partitions: Spark takes more of them where there is more to add up
@@ -275,7 +275,14 @@ def _pieces(arrays: Iterable[np.ndarray]) -> Iterator:
             yield _piece(number, start, array.shape, array.dtype.str, flat[start : start + step].tobytes())
 
 
-def _piece(number=-1, start=0, shape=None, type=None, values=None, error=None) -> Any:
+def _piece(
+    number: int = -1,
+    start: int = 0,
+    shape: tuple[int, ...] | None = None,
+    type: str | None = None,
+    values: bytes | None = None,
+    error: str | None = None,
+) -> Any:
     import pyarrow as pa
 
     fields = {

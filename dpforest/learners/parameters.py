@@ -150,10 +150,10 @@ CAP = Number(2, math.inf, "a public cap of at least 2 records")
 
 @dataclass(frozen=True)
 class Auto:
-    """What ``"auto"`` stands for in each variant."""
+    """What ``"auto"`` stands for in each variant; the published one may do without the parameter."""
 
-    published: Any
     proved: Any
+    published: Any = None
 
 
 class Letter:
@@ -195,8 +195,13 @@ class Parameter:
         default = "" if self.name == "schema" else f", default={_quoted(self.default)}"
         text = self.text
         if self.auto is not None:
-            one, other = f"``{_quoted(self.auto.published)}``", f"``{_quoted(self.auto.proved)}``"
-            text += f"  Auto is {one if one == other else f'{one} as published, {other} if proved'}."
+            letter, proved = self.auto.published, f"``{_quoted(self.auto.proved)}``"
+            if letter is None:
+                text += f"  Auto is {proved} if proved."
+            elif letter == self.auto.proved:
+                text += f"  Auto is {proved}."
+            else:
+                text += f"  Auto is ``{_quoted(letter)}`` as published, {proved} if proved."
         lines = textwrap.wrap(text, _WIDTH - 4) if text else []
         return "\n".join([f"{self.name} : {words}{default}", *(f"    {line}" for line in lines)])
 

@@ -7,17 +7,19 @@ grows the trees by what it is answered.  Where a list of nodes is empty nothing 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from dpforest import mechanisms
 from dpforest.chance import Chance
 from dpforest.curator import STOP, Curator
+from dpforest.design import Design, Weights
 from dpforest.learners.growth import MAX_NODES, Frontier, Growth
 from dpforest.learners.sharing import share_out
 from dpforest.models.forest import Forest
-from dpforest.privacy import Ledger
+from dpforest.privacy import RELATIONS, Ledger
 from dpforest.schema import Schema
 from dpforest.scores import Score
 
@@ -135,12 +137,12 @@ class Run:
         self.growth.branch(nodes[grows], features[grows], arities[grows])
         return nodes[~grows]
 
-    def divide(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray) -> None:
-        """Split each node in two, which may split on the same feature again.
+    def divide(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, reuse: bool = True) -> None:
+        """Split each node in two, which may split on the same feature again if ``reuse``.
 
         ``masks`` (uint64, n_nodes by 4) say which codes of the ``features`` go to the second child.
         """
-        self.growth.branch(nodes, features, np.full(len(nodes), 2), masks=masks, reuse=True)
+        self.growth.branch(nodes, features, np.full(len(nodes), 2), masks=masks, reuse=reuse)
 
     def cut(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, choice: np.ndarray) -> Frontier:
         """Cut each node in two by its chosen candidate, if there is room; returns those that stay leaves.
@@ -190,6 +192,10 @@ class Run:
     def hold_out(self, share: float) -> None:
         """Put a random share of the records aside."""
         self.curator.hold_out(share)
+
+    def deal(self, n_parts: int) -> None:
+        """Give each record to one of the parts, by a coin of its own, for scores that are means over parts."""
+        self.curator.divide(n_parts)
 
     # -- questions that are paid for -------------------------------------------------------------------------
 
@@ -264,6 +270,29 @@ class Run:
             return np.zeros(0, dtype=np.int64)
         return self.curator.sum_targets(*self._asked(leaves), epsilon)
 
+    def sum_products(
+        self, design: Design, weights: Weights, until: Callable[[np.ndarray], bool] | None = None
+    ) -> np.ndarray:  # fmt: skip
+        """Noisy sums over all records of products of two coordinates: int64, shape (n_coordinates, n_coordinates).
+
+        ``weights`` say what each kind of sum may lose; with ``until`` the noise is drawn again until that says True.
+        """
+        return self.curator.sum_products(design, weights, until=until)
+
+    def draw(self, nodes: Frontier, qualities: np.ndarray, rate: float, score: Score, query: str) -> np.ndarray:
+        """The place of each node's choice by the exponential mechanism, among qualities that a peek has told.
+
+        Weights are ``exp(rate * quality)``.  The ledger is charged what that costs by the range of ``score``; the peek
+        stays a leak.
+        """
+        if not len(nodes):
+            return np.zeros(0, dtype=np.int64)
+        rates = np.full(len(nodes), rate)
+        choice = mechanisms.select("exponential", qualities, rates, self.chance)
+        add_remove, replace_one = (rates * score.range(relation) for relation in RELATIONS)
+        self.ledger.charge(nodes.scopes, add_remove, replace_one, query, "exponential")
+        return choice
+
     # -- reads that nobody pays for --------------------------------------------------------------------------
 
     def peek(self, nodes: Frontier, leak: Leak) -> np.ndarray:
@@ -284,16 +313,27 @@ class Run:
             return np.zeros((0, int(self.sizes.sum())), dtype=bool)
         return self.curator.peek_codes(self.growth, nodes.nodes, what=leak[0], where=leak[1])
 
-    def peek_histograms(self, nodes: Frontier, features: np.ndarray, leak: Leak) -> np.ndarray:
+    def peek_histograms(
+        self, nodes: Frontier, features: np.ndarray, leak: Leak, parts: bool = False
+    ) -> np.ndarray:  # fmt: skip
         """The *exact* class counts at each code of each node's ``features`` (bool, n_nodes by n_features); a leak.
 
         Returns
         -------
-        ndarray, shape (n_nodes, sum of the sizes, n_classes)
+        ndarray, shape (n_nodes, sum of the sizes, n_classes), or (..., n_parts, n_classes) of each part by itself
         """
         if not len(nodes):
-            return np.zeros((0, int(self.sizes.sum()), self.curator.n_classes))
-        return self.curator.peek_histograms(self.growth, nodes.nodes, features, what=leak[0], where=leak[1])
+            each = (self.curator.n_parts,) * parts
+            return np.zeros((0, int(self.sizes.sum()), *each, self.curator.n_classes))
+        return self.curator.peek_histograms(
+            self.growth, nodes.nodes, features, what=leak[0], where=leak[1], parts=parts
+        )  # fmt: skip
+
+    def peek_largest(self, nodes: Frontier, qualities: np.ndarray, leak: Leak) -> np.ndarray:
+        """The place of each node's largest quality, the first of several; a leak, for nothing is drawn."""
+        if len(nodes):
+            self.ledger.leak(*leak)
+        return qualities.argmax(axis=1)
 
     def peek_held_out(self, tree: Forest, nodes: np.ndarray, leak: Leak) -> np.ndarray:
         """The *exact* class counts of a tree's nodes among the records put aside: (n_nodes, n_classes); a leak."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -66,37 +67,37 @@ class BoostedClassifier(Classifying):
     _RELEASED = "boosted"
 
     @anywhere
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes, shape (n_rows, n_classes); of two classes how far the second is ahead, (n_rows,)."""
         return _decision(self._scores(X))
 
     @anywhere
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, shape (n_rows, n_classes): the logistic link on the scores."""
         return softmax(self._scores(X))
 
     @anywhere
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """The class with the largest score; the first of ``classes_`` in a tie."""
         best = self._scores(X).argmax(axis=1)
         return self.classes_[best]
 
-    def staged_predict(self, X) -> Iterator[np.ndarray]:
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """The predictions after each round."""
         yield from (self.classes_[scores.argmax(axis=1)] for scores in self._staged(X))
 
-    def staged_predict_proba(self, X) -> Iterator[np.ndarray]:
+    def staged_predict_proba(self, X: Any) -> Iterator[np.ndarray]:
         """The probabilities after each round."""
         yield from (softmax(scores) for scores in self._staged(X))
 
-    def staged_decision_function(self, X) -> Iterator[np.ndarray]:
+    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """The decision function after each round."""
         yield from (_decision(scores) for scores in self._staged(X))
 
-    def _scores(self, X) -> np.ndarray:
+    def _scores(self, X: Any) -> np.ndarray:
         return self._released().scores(self._codes(X), n_jobs=self._n_threads())
 
-    def _staged(self, X) -> Iterator[np.ndarray]:
+    def _staged(self, X: Any) -> Iterator[np.ndarray]:
         return self._released().staged_scores(self._codes(X), n_jobs=self._n_threads())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any
@@ -166,7 +166,7 @@ class Forest:
         columns["roots"] = np.concatenate([forest.roots + start for forest, start in zip(forests, before, strict=True)])
         return cls(**columns, shrinkage=forests[0].shrinkage)
 
-    def describe(self, columns, tree: int = 0, max_lines: int = 40) -> str:
+    def describe(self, columns: Sequence[str], tree: int = 0, max_lines: int = 40) -> str:
         """One tree as indented text, for reading: ``columns`` names the features."""
         lines: list[str] = []
         todo = [(int(self.roots[tree]), 0, "root")]
@@ -194,7 +194,7 @@ class ForestClassifier(Classifying):
     """Classification by ``forest_``, whose leaves hold one vote or noisy class counts."""
 
     @anywhere
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, shape (n_rows, n_classes), in the order of ``classes_``.
 
         The share of each class in the leaf values summed over the trees, negative sums taken as zero: shares of
@@ -206,14 +206,14 @@ class ForestClassifier(Classifying):
         return np.where(total > 0, values / np.where(total > 0, total, 1), 1 / values.shape[1])
 
     @anywhere
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """The class with the largest summed leaf value; the first of ``classes_`` in a tie."""
         sums = self._leaf_sums(X)
         # argmax copies what it is given: some rows at a time
         parts = [sums[first : first + _ROWS].argmax(axis=1) for first in range(0, max(len(sums), 1), _ROWS)]
         return self.classes_[np.concatenate(parts)]
 
-    def _leaf_sums(self, X) -> np.ndarray:
+    def _leaf_sums(self, X: Any) -> np.ndarray:
         forest = self._released()
         values = forest.shares() if forest.shrinkage else forest.values
         return forest.sum_leaves(self._codes(X), values=values, n_jobs=self._n_threads())
@@ -223,7 +223,7 @@ class ForestRegressor(Regressing):
     """Regression by ``forest_``, whose leaves hold two noisy masses: above the lower bound, and below the upper."""
 
     @anywhere
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """The mean over the trees of the leaf means, float64, shape (n_rows,), within the declared target range.
 
         A leaf's mean is the share of its first mass, shrunk towards the nodes above it:
@@ -264,7 +264,7 @@ def _weight(size: np.ndarray, half: np.ndarray) -> np.ndarray:
     return np.divide(size**2, size**2 + half**2, out=np.zeros(len(size)), where=size > 0)
 
 
-def cut_masks(ends, sizes) -> np.ndarray:
+def cut_masks(ends: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Cuts of code ranges: codes after ``ends`` and below ``sizes``, of the same shape (...), as uint64 (..., 4)."""
     every = np.arange(256)
     bits = (every > ends[..., None]) & (every < sizes[..., None])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -47,14 +48,14 @@ class LinearModel:
     intercept: np.ndarray
     coefficients: np.ndarray
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         fits = self.coefficients.ndim == 2 and self.intercept.shape == self.coefficients.shape[:1]
         if self.coding not in CODINGS or self.link not in LINKS or not fits:
             raise ValueError("its coding, its link, or the shape of its coefficients is unknown")
         if not (np.isfinite(self.intercept).all() and np.isfinite(self.coefficients).all()):
             raise ValueError("the coefficients of a linear model must be finite numbers")
 
-    def scores(self, codes, design: Design) -> np.ndarray:
+    def scores(self, codes: np.ndarray, design: Design) -> np.ndarray:
         """The linear scores of encoded records, shape (n_rows, n_outputs)."""
         total = np.repeat(self.intercept[None], codes.shape[1], axis=0)
         weights = (self.coefficients / design.units[design.features]).T
@@ -100,7 +101,7 @@ class LinearPredictor(Predictor):
     def _design(self) -> Design:
         return Design.of(self.schema_, self.n_bins_, self._released().coding, intercept=False)
 
-    def _scores(self, X) -> np.ndarray:
+    def _scores(self, X: Any) -> np.ndarray:
         return self._released().scores(self._codes(X), self._design())
 
 
@@ -108,7 +109,7 @@ class LinearRegressor(Regressing, LinearPredictor):
     """Regression by ``linear_``, whose score is the target on the scale where its declared range is [-1, 1]."""
 
     @anywhere
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """The predicted target, float64, shape (n_rows,); within the declared range if the model says ``clip``."""
         share = (self._scores(X)[:, 0] + 1) / 2
         return self.schema_.decode_target(np.clip(share, 0, 1) if self.linear_.clip else share)
@@ -118,7 +119,7 @@ class LinearClassifier(Classifying, LinearPredictor):
     """Classification by ``linear_``, whose scores are logarithms of odds: one against the rest."""
 
     @anywhere
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, shape (n_rows, n_classes), in the order of ``classes_``.
 
         With more than two classes, the probabilities of one against the rest, scaled to add up to one.
@@ -129,7 +130,7 @@ class LinearClassifier(Classifying, LinearPredictor):
         return chances / chances.sum(axis=1, keepdims=True)  # a sigmoid of a finite score clipped to 700 is positive
 
     @anywhere
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """The class of the largest score; the first of ``classes_`` in a tie."""
         scores = self._scores(X)
         best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
@@ -137,7 +138,7 @@ class LinearClassifier(Classifying, LinearPredictor):
 
 
 @claim("thm-public-ridge")
-def solve(matrix, vectors, *, ridge: float = 0.0, repair: str = "shrink") -> np.ndarray:
+def solve(matrix: np.ndarray, vectors: np.ndarray, *, ridge: float = 0.0, repair: str = "shrink") -> np.ndarray:
     """The repaired minimiser of ``w' matrix w - 2 vector' w``, for every column of ``vectors``.
 
     Parameters
@@ -165,7 +166,7 @@ def solve(matrix, vectors, *, ridge: float = 0.0, repair: str = "shrink") -> np.
     if repair not in REPAIRS:
         raise ValueError(f"repair must be one of {REPAIRS}, not {repair!r}")
 
-    def inverse(values):
+    def inverse(values: np.ndarray) -> np.ndarray:
         dust = np.abs(values).max() * len(values) * np.finfo(float).eps
         if repair == "ridge":
             values = np.maximum(values, 0) + ridge
@@ -178,7 +179,16 @@ def solve(matrix, vectors, *, ridge: float = 0.0, repair: str = "shrink") -> np.
     return spectral.apply((matrix + matrix.T) / 2, vectors, inverse)
 
 
-def solve_centred(products, sums, cross, count, means, *, ridge: float = 0.0, repair: str = "shrink"):
+def solve_centred(
+    products: np.ndarray,
+    sums: np.ndarray,
+    cross: np.ndarray,
+    count: float,
+    means: np.ndarray,
+    *,
+    ridge: float = 0.0,
+    repair: str = "shrink",
+) -> tuple[np.ndarray, np.ndarray]:
     """Slopes and intercepts of least squares from noisy sums; the intercept is not drawn towards 0.
 
     Parameters

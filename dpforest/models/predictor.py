@@ -8,8 +8,10 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
+from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -39,15 +41,15 @@ class Answer:
     def __init__(self, model: Released, name: str):
         self._model, self._name = model, name
 
-    def __call__(self, frame) -> np.ndarray:
+    def __call__(self, frame: Any) -> np.ndarray:
         return getattr(self._model, self._name)(frame)
 
 
-def anywhere(method):
+def anywhere(method: Callable[[Any, Any], np.ndarray]) -> Callable[[Any, Any], Any]:
     """Let a method that answers row by row do so where the rows lie, if an engine reads them."""
 
     @wraps(method)
-    def answer(self, X):
+    def answer(self: Any, X: Any) -> Any:
         if not is_elsewhere(X):
             return method(self, X)
         from dpforest.models.release import released
@@ -101,7 +103,7 @@ class Predictor:
             )
         return self._describe()
 
-    def save(self, path, *, seeded: bool = False) -> None:
+    def save(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
         """Write :meth:`to_dict` as a JSON file, whole or not at all; :func:`~dpforest.models.release.load` reads it.
 
         ``seeded`` and the errors are those of :meth:`to_dict`; a disk that cannot be written raises OSError.
@@ -124,14 +126,14 @@ class Predictor:
             },
         }  # fmt: skip
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # a copy within the process is the same in all respects; __getstate__ is for what leaves it
         twin = self.__copy__()
         memo[id(self)] = twin
         twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return twin
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         return twin
@@ -149,7 +151,7 @@ class Predictor:
             raise NotFittedError(f"this {self._name()} instance is not fitted yet: call fit first")
         return getattr(self, f"{self._RELEASED}_")
 
-    def _codes(self, X) -> np.ndarray:
+    def _codes(self, X: Any) -> np.ndarray:
         """Codes of the table on the grid that the model was learned on."""
         return self.schema_.encode(X, self.n_bins_).codes
 

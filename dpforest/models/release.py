@@ -29,8 +29,9 @@ where a whole number is due.  The file holds no record, no exact count and no se
 from __future__ import annotations
 
 import math
+import os
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from dpforest.models import storage
@@ -70,7 +71,7 @@ class Released(Predictor):
         The description is not one, member by member: nothing is converted, and nothing is taken on trust.
     """
 
-    def __init__(self, description):
+    def __init__(self, description: dict) -> None:
         self.description = description
         try:
             self._estimator, self.n_bins_ = _check_members(description, self._RELEASED)
@@ -84,7 +85,7 @@ class Released(Predictor):
         if self.schema_.classes is not None:
             self.classes_ = self.schema_.classes
 
-    def _read(self, description) -> None:
+    def _read(self, description: dict) -> None:
         """Read the model itself into its attribute; raise ValueError if it cannot predict what the schema allows."""
         raise NotImplementedError
 
@@ -100,7 +101,7 @@ class Released(Predictor):
 
 
 class _ReleasedTrees(Released):
-    def _read(self, description) -> None:
+    def _read(self, description: dict) -> None:
         self.forest_ = Forest.from_dict(description)
         check_fits(self.forest_, self.schema_, self.n_bins_)
 
@@ -116,13 +117,13 @@ class ReleasedForestRegressor(_ReleasedTrees, ForestRegressor):
 class ReleasedBoosted(Released, BoostedClassifier):
     """A released boosted model: see :class:`Released`."""
 
-    def _read(self, description) -> None:
+    def _read(self, description: dict) -> None:
         self.boosted_ = BoostedForest.from_dict(description)
         check_fits(self.boosted_.forest, self.schema_, self.n_bins_)
 
 
 class _ReleasedLinear(Released, LinearPredictor):
-    def _read(self, description) -> None:
+    def _read(self, description: dict) -> None:
         self.linear_ = LinearModel.from_dict(description)
         design, classes = self._design(), self.schema_.n_classes
         if self.linear_.coefficients.shape != (classes if classes > 2 else 1, design.n_features):
@@ -160,7 +161,7 @@ def check_fits(forest: Forest, schema: Schema, n_bins: int) -> None:
         raise ValueError("not a released forest: a node has fewer children than its feature has codes")
 
 
-def load(path) -> Released:
+def load(path: str | os.PathLike[str]) -> Released:
     """Read a model that ``save`` wrote.  JSON runs no code, unlike a pickle.
 
     What is read is checked in every part, but who wrote it is not: a guarantee is as good as the hand that the file
@@ -193,7 +194,7 @@ def released(description: dict) -> Released:
 # -- what is read is not believed ------------------------------------------------------------------------------------
 
 
-def _member(description, name: str, *kinds: type):
+def _member(description: Any, name: str, *kinds: type) -> Any:
     """What stands there under this name, which must be of one of these types exactly."""
     if type(description) is not dict or name not in description:
         raise ValueError(f"not a released model: it has no {name!r}")
@@ -205,7 +206,7 @@ def _member(description, name: str, *kinds: type):
     return value
 
 
-def _check_members(description, key: str) -> tuple[str, int]:
+def _check_members(description: dict, key: str) -> tuple[str, int]:
     """The learner's name and the number of bins; nothing else may stand there than what the format says."""
     number = _member(description, "format", int)
     if number not in (1, FORMAT):
@@ -218,7 +219,7 @@ def _check_members(description, key: str) -> tuple[str, int]:
     return name, _member(description, "n_bins", int)
 
 
-def _schema(description) -> Schema:
+def _schema(description: Any) -> Schema:
     kinds = {"numeric": (dict,), "categorical": (dict,), "classes": (list, type(None)), "target": (list, type(None)),
              "columns": (list,), "other": (dict,), "missing": (str,)}  # fmt: skip
     parts = {name: _member(description, name, *of) for name, of in kinds.items()}
@@ -229,7 +230,7 @@ def _schema(description) -> Schema:
     return Schema.from_dict(description)
 
 
-def _guarantee(description, number: int) -> Guarantee:
+def _guarantee(description: Any, number: int) -> Guarantee:
     name, nothing = (str,), type(None)
     epsilon, claimed = (_member(description, part, int, float, nothing) for part in ("epsilon", "claimed"))
     relation = _one_of(RELATIONS, "relation", _member(description, "relation", *name))
@@ -261,7 +262,7 @@ def _guarantee(description, number: int) -> Guarantee:
     )  # fmt: skip
 
 
-def _one_of(known, what: str, value: str) -> str:
+def _one_of(known: Collection[str], what: str, value: str) -> str:
     if value not in known:
         raise ValueError(f"not a released model: {what} is {reprlib.repr(value)}, and not one of {sorted(known)}")
     return value

@@ -19,7 +19,7 @@ __all__ = ["listed", "parse", "read_json", "table", "write"]
 _STALE = 3600.0  # seconds after which a part belongs to nobody who is still writing
 
 
-def write(path, content: bytes | str) -> None:
+def write(path: str | os.PathLike[str], content: bytes | str) -> None:
     """Write a file so that whoever reads it, whenever, finds the old content or the new one.
 
     The content goes to a file beside it, from there to the disk, and takes the name in one step.  What fails or is
@@ -61,7 +61,7 @@ def write(path, content: bytes | str) -> None:
         raise
 
 
-def read_json(path) -> Any:
+def read_json(path: str | os.PathLike[str]) -> Any:
     """What a JSON file says.
 
     Raises
@@ -94,14 +94,14 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def listed(values, name: str, *kinds: type) -> list:
+def listed(values: Any, name: str, *kinds: type) -> list:
     """``values`` itself: a list whose entries are of exactly these types, for True is not 1, nor is "1"."""
     if type(values) is not list or not set(map(type, values)) <= set(kinds):
         raise ValueError(f"{name} must be a list of {_said(kinds)}")
     return values
 
 
-def table(values, name: str, *kinds: type) -> list[list]:
+def table(values: Any, name: str, *kinds: type) -> list[list]:
     """``values`` itself: a list of lists of one length, whose entries are of exactly these types."""
     listed(values, name, list)
     if len(set(map(len, values))) > 1 or not set(map(type, chain.from_iterable(values))) <= set(kinds):

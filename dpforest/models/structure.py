@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,7 @@ class Splits:
         self._check()
 
     @classmethod
-    def of(cls, splits) -> Splits:
+    def of(cls, splits: Any) -> Splits:
         """The same six arrays of any object that has them, checked."""
         return splits if isinstance(splits, cls) else cls(*(getattr(splits, name) for name in _DTYPES))
 

@@ -7,26 +7,26 @@ holds.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from dpforest import budgets, mechanisms, scores
-from dpforest.curator import CALIBRATIONS, STOP
+from dpforest import scores
+from dpforest.budgets import PLANS, Shares
 from dpforest.learners.audited import HALF_STOP, Audited, refuted
 from dpforest.learners.base import PrivateEstimator, check_covered
 from dpforest.learners.cart import Cuts
-from dpforest.learners.growth import MAX_NODES, Growth, pure
-from dpforest.learners.parameters import MARGIN, check_choice, check_count, check_letter, check_share
-from dpforest.mechanisms import SELECTIONS
-from dpforest.models.forest import cut_masks
-from dpforest.models.release import MAX_DEPTH, ForestClassifier
-from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, claim
+from dpforest.learners.growth import MAX_NODES, Frontier, pure
+from dpforest.learners.parameters import MARGIN, Auto, Choice, Either, Letter, Share, Whole
+from dpforest.learners.parts import CODES, best_cuts, check_parts, most_parts
+from dpforest.learners.run import Run, Selection
+from dpforest.models.forest import Forest, ForestClassifier, cut_masks
+from dpforest.models.release import MAX_DEPTH
+from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
+from dpforest.schema import Schema
 
 __all__ = ["PearsonTreeClassifier"]
 
-CODES = 256  # a record's part and class stand in one code of so many
-CELLS = 1 << 22  # of histograms by part that are read at a time: 32 MB
 PUBLISHED_PARTS = 4  # where ``n_parts`` is "auto"; the patent gives no number
 #: Utilities of a cut, by name: those of one table of class counts for each part.
 CRITERIA = {
@@ -34,63 +34,19 @@ CRITERIA = {
     **{name: score for name, score in scores.CLASSIFICATION.items() if not score.needs_cap},
 }  # fmt: skip
 CORRELATIONS = ("pearson", "signed-pearson")
-#: What the letter of the patent fixes; besides, it draws the feature or takes the most probable one.
-LETTER = ("budget", "calibration", "stop", "reuse")
+BUDGETS = ("auto", *PLANS)
+READINGS = Letter(*CORRELATIONS)
 PURITY = "which nodes hold a single class", "Pearson tree patent, step 6"
 CUT = "the best cut of each part, and their mean", "Pearson tree patent, steps 3 and 4"
 ARGMAX = "the feature with the largest mean correlation", "Pearson tree patent, step 5"
 
 
-@claim("alg-pearson-tree", "thm-pearson-tree", "pub-pearson-tree")
 class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
     """Private decision tree whose cuts are judged in many parts of the records, and averaged.
 
     Each record belongs to one part, by a coin of its own.  A node chooses one among all public cuts of all features by
     a private selection; the score of a cut is its mean over the parts, and one record moves one part only.  Categories
     are cut by the order of their codes, as in the patent.  Leaves vote by noisy class counts.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget of the tree, positive; ``"non-private"`` turns the noise off.
-    schema : Schema
-        What is public: bounds, categories, classes.  Required.  Correlations take the classes for numbers, in their
-        order.
-    max_depth : int
-        Splits on the longest path; 0 makes the tree a single leaf.
-    n_parts : int or "auto"
-        Parts of the records, at most ``256 // n_classes``.  ``"auto"``: 4 as published; if proved, that many for
-        correlations, and 1 for scores of counts, which lose by parts.
-    n_bins : int
-        Public bins of each numeric feature, equally wide over its bounds; cuts fall on their edges.
-    criterion : {"gini", "gini-gain", "majority", "normalised-gini", "pearson", "signed-pearson"}
-        Score of a cut in a part: ``"pearson"`` is the absolute value of the correlation.  As published one of the
-        correlations.
-    relation : {"add-remove", "replace-one"}
-        Which data sets are neighbours.
-    variant : {"proved", "published"}
-        ``"published"`` is the patent to the letter; see Notes.  It warns, for it is not private.
-    selection : {"auto", "argmax", "exponential", "permute-and-flip"}
-        Mechanism of the splits; auto is permute-and-flip if proved.  Published only: ``"argmax"`` (auto), the feature
-        of the largest probability, or ``"exponential"``, which draws it.
-    budget : {"auto", "aligned", "aligned-uniform", "harmonic", "uniform"}
-        How the share of the splits is divided over the levels, and whether a leaf also gets what is left below it; auto
-        is aligned-uniform if proved.  As published each level has all of it.
-    leaf_share : float
-        Share of the budget that is kept for the leaves, between 0 and 1; as published, epsilon_2 over epsilon.
-    calibration : {"auto", "range", "sensitivity"}
-        Whether a selection's rate comes from the score's range (auto if proved) or from twice its sensitivity.
-    stop : {"auto", "candidate", "never", "purity"}
-        What may end a branch early: nothing (auto if proved), or ``"candidate"``: *stop* is one of the candidates.
-        ``"purity"`` (published only): the node's records share one class, read without paying.
-    stop_margin : float
-        Head start of the *stop* candidate, in units of the selection's noise.
-    reuse : {"auto", True, False}
-        Whether a feature may be cut again below (auto if proved).
-    max_nodes : int
-        The tree does not grow beyond this; branches that would are leaves.
-    source, random_state, n_jobs
-        As in :class:`~dpforest.papers.edprf.EDPRFClassifier`.
 
     Attributes
     ----------
@@ -113,19 +69,10 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
 
     Notes
     -----
-    What ``variant="published"`` does, and how it reads the patent where it can be read in several ways.  Records are
-    dealt out to the parts once, by coins, and stay in them.  In each part and for each feature the cut of the largest
-    correlation is found among the codes of the public grid, the first in a tie; a correlation of 0/0 is 0.  The
-    feature's cut is the mean of these codes, rounded down, over the parts in which some cut correlates at all; its
-    quality is the mean of these correlations over all parts.  Correlations are absolute values, for the patent calls
-    larger ones stronger; ``criterion="signed-pearson"`` is its formula as it stands.  The feature of the largest
-    quality splits the node (*the attribute with the largest output probability*), and is not used again on the path:
-    the patent takes it from one set that all nodes share, so that the order of the nodes would matter.  With
-    ``selection="exponential"`` it is drawn with weights ``exp(epsilon_1 q / (2 Delta))``, Delta being the sensitivity
-    of the quality, ``1 / n_parts`` for absolute values, which the patent names and does not give.  Every level has all
-    of epsilon_1, and the leaves have epsilon_2, so that a path costs ``max_depth epsilon_1 + epsilon_2``
-    (:prf:ref:`cex-level-budget`); an argmax costs nothing and is a leak.  Pure nodes are leaves, empty ones too.  Class
-    counts have two-sided geometric noise in place of Laplace noise, of scale ``1 / epsilon_2`` under both relations.
+    How ``variant="published"`` reads the patent stands below :prf:ref:`alg-pearson-tree`.  Besides: of cuts or features
+    that are equally good the first is taken, empty nodes are leaves, and class counts have two-sided geometric noise in
+    place of Laplace noise, of scale ``1 / epsilon_2`` under both relations.  A path costs ``max_depth epsilon_1 +
+    epsilon_2`` (:prf:ref:`cex-level-budget`); an argmax costs nothing and is a leak.
 
     Examples
     --------
@@ -139,182 +86,133 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
     ['no', 'yes']
     """
 
-    _AUTO: ClassVar = {
-        "published": {"selection": "argmax", "stop": "purity", "reuse": False},
-        "proved": {
-            "selection": "permute-and-flip", "budget": "aligned-uniform", "calibration": "range", "stop": "never",
-            "reuse": True,
-        },
-    }  # fmt: skip
+    SOURCE = "patent"
 
-    def __init__(
-        self, *, epsilon=1.0, schema=None, max_depth=5, n_parts="auto", n_bins=16, criterion="pearson",
-        relation="add-remove", variant="proved", selection="auto", budget="auto", leaf_share=0.4, calibration="auto",
-        stop="auto", stop_margin=1.0, reuse="auto", max_nodes=MAX_NODES, source="seeded", random_state=None,
-        n_jobs=None,
-    ):  # fmt: skip
-        self.epsilon = epsilon
-        self.schema = schema
-        self.max_depth = max_depth
-        self.n_parts = n_parts
-        self.n_bins = n_bins
-        self.criterion = criterion
-        self.relation = relation
-        self.variant = variant
-        self.selection = selection
-        self.budget = budget
-        self.leaf_share = leaf_share
-        self.calibration = calibration
-        self.stop = stop
-        self.stop_margin = stop_margin
-        self.reuse = reuse
-        self.max_nodes = max_nodes
-        self.source = source
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    max_depth: Annotated[int, Whole(0, MAX_DEPTH), "Splits on the longest path; 0 makes the tree a single leaf."] = 5
+    n_parts: Annotated[
+        int | str, Either("auto", rule=Whole(1, CODES)),
+        """Parts of the records, at most ``256 // n_classes``.  Auto is 4 as published; if proved, that many for
+        correlations, and 1 for scores of counts, which lose by parts.""",
+    ] = "auto"  # fmt: skip
+    n_bins = 16
+    criterion: Annotated[
+        str, Choice(CRITERIA), READINGS,
+        """Score of a cut in a part: ``"pearson"`` is the absolute value of the correlation.  As published one of the
+        correlations.""",
+    ] = "pearson"  # fmt: skip
+    variant: Annotated[
+        Literal["proved", "published"],
+        """``"published"`` is the patent to the letter; see Notes.  It warns, for it is not private.""",
+    ] = "proved"
+    selection: Annotated[
+        Literal["auto", "argmax", "exponential", "permute-and-flip"],
+        Auto(published="argmax", proved="permute-and-flip"), Letter("argmax", "exponential"),
+        """Mechanism of the splits.  Published only: ``"argmax"``, the feature of the largest probability, or
+        ``"exponential"``, which draws it.""",
+    ] = "auto"  # fmt: skip
+    budget: Annotated[
+        str, Choice(BUDGETS), Auto(proved="aligned-uniform"), Letter(),
+        """How the share of the splits is divided over the levels, and whether a leaf also gets what is left below it.
+        As published each level has all of it.""",
+    ] = "auto"  # fmt: skip
+    leaf_share: Annotated[
+        float, Share(), "Share of the budget that is kept for the leaves; as published, epsilon_2 over epsilon."
+    ] = 0.4
+    calibration: Annotated[
+        Literal["auto", "range", "sensitivity"], Auto(published="sensitivity", proved="range"), Letter(),
+        "Whether a selection's rate comes from the score's range or from twice its sensitivity.",
+    ] = "auto"  # fmt: skip
+    stop: Annotated[
+        Literal["auto", "candidate", "never", "purity"], Auto(published="purity", proved="never"), Letter(),
+        """What may end a branch early: nothing, or ``"candidate"``: *stop* is one of the candidates.  ``"purity"``
+        (published only): the node's records share one class, read without paying.""",
+    ] = "auto"  # fmt: skip
+    stop_margin: Annotated[float, MARGIN, "Head start of *stop*, in units of the selection's noise."] = 1.0
+    reuse: Annotated[
+        Literal["auto", True, False], Auto(published=False, proved=True), Letter(),
+        "Whether a feature may be cut again below.",
+    ] = "auto"  # fmt: skip
+    max_nodes: Annotated[
+        int, Whole(), "The tree does not grow beyond this; branches that would are leaves."
+    ] = MAX_NODES  # fmt: skip
 
-    def _grow(self, curator, chance, schema, ledger, epsilon):
-        parts = self._parts(schema)
-        if self.max_depth:
-            curator.divide(parts)
-        growth = Growth(1, schema.n_features, schema.n_classes, ledger, "sequential", self.max_nodes)
-        score = CRITERIA[self.criterion]
-        if self.variant == "published":
-            self._grow_letter(growth, curator, chance, ledger, scores.averaged(score, parts), epsilon)
-        else:
-            score = scores.for_classes(score, schema.n_classes)
-            self._grow_proved(growth, curator, scores.averaged(score, parts), epsilon)
-        return growth.release()
-
-    def _grow_proved(self, growth, curator, score, epsilon) -> None:
-        cuts = Cuts(curator.cardinalities, np.full(len(curator.cardinalities), True))
-        shares = budgets.Shares(self.option("budget"), epsilon, self.max_depth + 1, self.leaf_share)
-        margin = self.stop_margin if self.option("stop") == "candidate" else None
-        for level in range(1, shares.depth + 1):
-            frontier = growth.frontier
-            columns = cuts.columns(np.arange(len(frontier))) & frontier.unused[:, cuts.owner]
-            splittable = columns.any(axis=1) & (level < shares.depth)
-            self._settle(growth, curator, frontier[~splittable], shares.leaf(level, stopped=False))
-            inner = frontier[splittable]
-            if not len(inner):
-                break
-            choice = curator.choose_cut(
-                growth, inner.nodes, inner.scopes, columns[splittable], shares.branch(level), score=score,
-                mechanism=self.option("selection"), calibration=self.option("calibration"), stop_margin=margin,
-            )  # fmt: skip
-            grows = (choice != STOP) & growth.room(np.where(choice == STOP, 0, 2))
-            self._settle(growth, curator, inner[~grows], shares.leaf(level, stopped=True))
-            feature, end = cuts.owner[choice[grows]], cuts.code[choice[grows]]
-            cuts.divide(np.flatnonzero(splittable)[grows], feature, end)
-            growth.branch(
-                inner[grows], feature, np.full(len(feature), 2), masks=cut_masks(end, curator.cardinalities[feature]),
-                reuse=self.option("reuse"),
-            )  # fmt: skip
-
-    def _grow_letter(self, growth, curator, chance, ledger, score, epsilon) -> None:
-        first, second = (1 - self.leaf_share) * epsilon, self.leaf_share * epsilon
-        second *= HISTOGRAM_SENSITIVITY[self.relation]  # the curator would divide by it, and the patent does not
-        divisible = curator.cardinalities > 1
-        for level in range(self.max_depth + 1):
-            frontier = growth.frontier
-            inner = (frontier.unused & divisible).any(axis=1) & (level < self.max_depth)
-            if inner.any():
-                counts = curator.peek(growth, frontier.nodes[inner], what=PURITY[0], where=PURITY[1])
-                inner[inner] = ~pure(counts)
-            inner[inner] = growth.room(np.full(inner.sum(), 2))
-            self._settle(growth, curator, frontier[~inner], second)
-            if not inner.any():
-                break
-            parents = frontier[inner]
-            quality, ends = self._map_and_reduce(growth, curator, parents, parents.unused & divisible)
-            if self.option("selection") == "argmax":
-                ledger.leak(*ARGMAX)
-                feature = quality.argmax(axis=1)
+    @claim("alg-pearson-tree", "pub-pearson-tree", "cex-pearson-argmax", "cex-level-budget")
+    def as_published(self, run: Run) -> Forest:
+        """Steps 1 to 9, a level at a time."""
+        eps_1, eps_2 = (1 - self.leaf_share) * run.epsilon, self.leaf_share * run.epsilon
+        eps_2 *= HISTOGRAM_SENSITIVITY[run.relation]  # the run would divide by it, and the patent does not
+        score = self._plant(run)  # steps 1 and 2
+        rate = eps_1 / (2 * score.sensitivity(run.relation))  # epsilon_1 / (2 Delta q), on every level again
+        for _, nodes in run.levels(self.max_depth):
+            usable = nodes.unused & (run.sizes > 1)
+            inner = np.any(usable, axis=1)
+            inner[inner] = ~pure(run.peek(nodes[inner], PURITY))  # step 6
+            inner[inner] = run.room(np.zeros(inner.sum(), dtype=int))
+            self._settle(run, nodes[~inner], eps_2)
+            parents = nodes[inner]
+            qualities, ends = best_cuts(run, parents, usable[inner], CRITERIA[self.criterion], CUT)  # steps 3 to 5
+            if self.option("selection") == "argmax":  # "the attribute with the largest output probability"
+                feature = run.peek_largest(parents, qualities, ARGMAX)
             else:
-                feature = self._draw(chance, ledger, parents.scopes, quality, score, first)
+                feature = run.draw(parents, qualities, rate, score, "choose a feature by its best cuts")
             end = ends[np.arange(len(parents)), feature]
-            growth.branch(
-                parents, feature, np.full(len(parents), 2), masks=cut_masks(end, curator.cardinalities[feature])
-            )  # fmt: skip
+            run.divide(parents, feature, cut_masks(end, run.sizes[feature]), reuse=False)
+        self._settle(run, run.frontier, eps_2)
+        return run.release()
 
-    def _map_and_reduce(self, growth, curator, parents, allowed) -> tuple[np.ndarray, np.ndarray]:
-        """:func:`best_of_parts` of the nodes, some at a time."""
-        cells = int(curator.cardinalities.sum()) * curator.n_parts * curator.n_classes
-        found = []
-        for at in range(0, len(parents), step := max(1, CELLS // cells)):
-            few = slice(at, at + step)
-            histograms = curator.peek_histograms(
-                growth, parents.nodes[few], allowed[few], parts=True, what=CUT[0], where=CUT[1]
-            )  # fmt: skip
-            found.append(
-                best_of_parts(histograms, allowed[few], curator.cardinalities, CRITERIA[self.criterion])
-            )  # fmt: skip
-        quality, ends = map(np.concatenate, zip(*found, strict=True))
-        return quality, ends
+    @claim("thm-pearson-tree")
+    def as_proved(self, run: Run) -> Forest:
+        """The repair: the public cuts of all features are candidates of one selection, and the levels share epsilon."""
+        margin = self.stop_margin if self.option("stop") == "candidate" else None
+        how = Selection(self._plant(run), self.option("selection"), self.option("calibration"), margin)
+        shares = Shares(self.option("budget"), run.epsilon, self.max_depth + 1, self.leaf_share)
+        cuts = Cuts(run.sizes, np.ones(len(run.sizes), dtype=bool))
+        for level, nodes in run.levels(self.max_depth):
+            columns = cuts.columns(np.arange(len(nodes))) & nodes.unused[:, cuts.owner]
+            inner = columns.any(axis=1)
+            self._settle(run, nodes[~inner], shares.leaf(level, stopped=False))
+            choice = run.choose_cut(nodes[inner], columns[inner], shares.branch(level), how)
+            grows = run.room(choice)
+            # a node that stops has paid for its selection: thm-stop-budget
+            self._settle(run, nodes[inner][~grows], shares.leaf(level, stopped=True))
+            feature, end = cuts.owner[choice[grows]], cuts.code[choice[grows]]
+            cuts.divide(np.flatnonzero(inner)[grows], feature, end)
+            run.divide(nodes[inner][grows], feature, cut_masks(end, run.sizes[feature]), self.option("reuse"))
+        self._settle(run, run.frontier, shares.leaf(shares.depth, stopped=False))
+        return run.release()
 
-    @claim("cex-level-budget")
-    def _draw(self, chance, ledger, scopes, quality, score, epsilon) -> np.ndarray:
-        """The patent's exponential mechanism over the features, with all of epsilon_1 at every node."""
-        rate = np.full(len(quality), epsilon / (2 * score.sensitivity(self.relation)))
-        feature = mechanisms.select("exponential", quality, rate, chance)
-        add_remove, replace_one = (rate * score.range(relation) for relation in RELATIONS)
-        ledger.charge(scopes, add_remove, replace_one, "choose a feature by its best cuts", "exponential")
-        return feature
+    def _plant(self, run: Run) -> scores.Score:
+        """One tree, whose records are dealt out to the parts; returns the mean score over these."""
+        n_parts, score = self._n_parts(run.schema), CRITERIA[self.criterion]
+        if self.max_depth:
+            run.deal(n_parts)
+        run.plant(1, max_nodes=self.max_nodes)
+        if self.variant == "proved":
+            score = scores.for_classes(score, run.schema.n_classes)
+        return scores.averaged(score, n_parts)
 
-    def _settle(self, growth, curator, leaves, epsilon) -> None:
-        if len(leaves):
-            growth.settle(leaves, curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon))
+    def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+        run.say(leaves, run.count_classes(leaves, epsilon))
 
-    def _parts(self, schema) -> int:
-        """``n_parts``, with what ``"auto"`` stands for."""
-        most = CODES // schema.n_classes
-        if self.n_parts == "auto":
-            if self.criterion not in CORRELATIONS:
-                return 1
-            return most if self.variant == "proved" else min(PUBLISHED_PARTS, most)
-        if self.n_parts > most:
-            raise ValueError(
-                f"n_parts={self.n_parts} parts of {schema.n_classes} classes need {self.n_parts * schema.n_classes} "
-                f"codes, and a record's part and class have {CODES}: use n_parts={most} or fewer"
-            )
-        return int(self.n_parts)
+    def _n_parts(self, schema: Schema) -> int:
+        if self.n_parts != "auto":
+            return int(self.n_parts)
+        if self.criterion not in CORRELATIONS:
+            return 1
+        most = most_parts(schema)
+        return most if self.variant == "proved" else min(PUBLISHED_PARTS, most)
 
-    def declared_schema(self, *table):
-        schema = super().declared_schema(*table)
-        self._parts(schema)  # refuses more than there are codes for
+    def declared_schema(self) -> Schema:
+        schema = super().declared_schema()
+        check_parts(self._n_parts(schema), schema)
         return schema
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_count(self.max_depth, "max_depth", least=0, most=MAX_DEPTH)
-        check_count(self.max_nodes, "max_nodes")
-        if not (isinstance(self.n_parts, str) and self.n_parts == "auto"):
-            check_count(self.n_parts, "n_parts", most=CODES)
-        check_choice(self.criterion, "criterion", CRITERIA)
-        check_choice(self.selection, "selection", ("auto", "argmax", *SELECTIONS))
-        check_choice(self.budget, "budget", ("auto", *budgets.PLANS))
-        check_choice(self.calibration, "calibration", ("auto", *CALIBRATIONS))
-        check_choice(self.stop, "stop", ("auto", "candidate", "never", "purity"))
-        check_choice(self.reuse, "reuse", ("auto", True, False))
-        MARGIN.check(self.stop_margin, "stop_margin")
-        check_share(self.leaf_share, "leaf_share")
-        if self.variant == "published":
-            self._check_letter()
-        elif self.selection == "argmax" or self.stop == "purity":
-            raise ValueError(
-                "selection='argmax' and stop='purity' read the data unpaid, so no proof covers them; use "
-                "variant='published'"
-            )
-        else:
+        if self.variant == "proved":
+            if self.selection == "argmax":
+                raise ValueError("selection='argmax' reads the data unpaid: use variant='published'")
             check_covered(CRITERIA[self.criterion], self.relation, stop=self.option("stop"))
-
-    def _check_letter(self) -> None:
-        asked = {name: getattr(self, name) for name in LETTER if getattr(self, name) != "auto"}
-        if self.criterion not in CORRELATIONS:
-            asked["criterion"] = self.criterion
-        if self.selection == "permute-and-flip":
-            asked["selection"] = self.selection
-        check_letter(asked, "patent")
 
     AUDIT: ClassVar = Audited(
         "pearson-tree",
@@ -335,38 +233,3 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
         ),
         numeric=True, usual={"n_parts": 1, "n_bins": 2},
     )  # fmt: skip
-
-
-@claim("cex-pearson-argmax")
-def best_of_parts(histograms, features, sizes, score) -> tuple[np.ndarray, np.ndarray]:
-    """What the patent's mappers find in their parts, and the means that its reducer makes of it.
-
-    Parameters
-    ----------
-    histograms : ndarray of int, shape (n_nodes, sum of the sizes, n_parts, n_classes)
-        Exact class counts of each code of each feature.
-    features : ndarray of bool, shape (n_nodes, n_features)
-        Which ones each node considers.
-    sizes : ndarray of int, shape (n_features,)
-    score : Score
-        Of the two children of a cut.
-
-    Returns
-    -------
-    quality : ndarray of float, shape (n_nodes, n_features)
-        Mean over all parts of the largest score; -inf where a feature is not considered.
-    ends : ndarray of int, shape (n_nodes, n_features)
-        Mean of the best cuts' codes over the parts in which a cut has a score other than 0, rounded down.
-    """
-    starts = np.cumsum(sizes) - sizes
-    quality, ends = np.full(features.shape, -np.inf), np.zeros(features.shape, dtype=np.int64)
-    for feature in np.flatnonzero(features.any(axis=0)):
-        rows = np.flatnonzero(features[:, feature])
-        counts = histograms[rows, starts[feature] : starts[feature] + sizes[feature]]
-        below = counts.cumsum(axis=1)
-        children = np.stack([below, below[:, -1:] - below], axis=-2)[:, :-1]
-        found = np.round(score(children), 12)  # (node, cut, part); equal ones shall tie
-        quality[rows, feature] = np.round(found.max(axis=1).mean(axis=1), 12)
-        says = (found != 0).any(axis=1)
-        ends[rows, feature] = (found.argmax(axis=1) * says).sum(axis=1) // np.maximum(says.sum(axis=1), 1)
-    return quality, ends

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from dpforest.arithmetic import exp, expm1, log1p, sinh
+from dpforest.arithmetic.elementary import Number
 from dpforest.privacy.vocabulary import ADD_REMOVE, check_relation, claim
 
 __all__ = ["bootstrap", "equal_split", "parallel", "poisson_bootstrap", "sequential"]
@@ -61,7 +63,7 @@ def equal_split(epsilon: float, parts: int) -> float:
 
 
 @claim("thm-bootstrap")
-def poisson_bootstrap(epsilon, relation: str):
+def poisson_bootstrap(epsilon: Number, relation: str) -> Number:
     """Loss of a mechanism that sees each record a Poisson(1) number of times, each record by a draw of its own.
 
     Parameters
@@ -81,7 +83,7 @@ def poisson_bootstrap(epsilon, relation: str):
 
 
 @claim("thm-bootstrap-size", "pub-bootstrap", "cex-bootstrap")
-def bootstrap(add_remove, replace_one, relation: str):
+def bootstrap(add_remove: Number, replace_one: Number, relation: str) -> Number:
     """Loss of a mechanism that sees n draws with replacement from n records, the largest over all n.
 
     A record that is drawn twice counts twice, and under add-remove one more record means one more draw.
@@ -103,4 +105,5 @@ def bootstrap(add_remove, replace_one, relation: str):
     small = np.minimum(add_remove, 300.0)
     counts = expm1(2 * small) - small
     loss = counts + log1p(2 * sinh(small) * exp(-1 - counts))
-    return np.where(add_remove > small, math.inf, loss)[()]
+    found: Any = np.where(add_remove > small, math.inf, loss)[()]  # of a float, a float
+    return found

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpforest.privacy.composition import bootstrap, equal_split, poisson_bootstrap
 from dpforest.privacy.vocabulary import ADD_REMOVE, RELATIONS, REPLACE_ONE, UNIT, Guarantee, Leak, check_relation, claim
@@ -61,10 +62,10 @@ class Ledger:
     _charges: list[_Charge] = field(default_factory=list)
     _size: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_relation(self.relation)
 
-    def open(self, label: str, parents, kind: str = "partition") -> np.ndarray:
+    def open(self, label: str, parents: ArrayLike, kind: str = "partition") -> np.ndarray:
         """Open one scope under each of ``parents`` (ids); all get the same label and kind.  Returns their ids."""
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {KINDS}, not {kind!r}")
@@ -78,7 +79,9 @@ class Ledger:
         self._size += len(parents)
         return ids
 
-    def charge(self, scopes, add_remove, replace_one, query: str, mechanism: str) -> None:
+    def charge(
+        self, scopes: ArrayLike, add_remove: ArrayLike, replace_one: ArrayLike, query: str, mechanism: str
+    ) -> None:
         """Charge each of ``scopes`` its loss under either relation (scalars or one value per scope)."""
         scopes = np.atleast_1d(np.array(scopes, dtype=np.int64))  # copies: what was charged stays charged
         pair = ((ADD_REMOVE, add_remove), (REPLACE_ONE, replace_one))
@@ -173,7 +176,7 @@ class Ledger:
             self._lines(ids, indent + "  ", lines)
 
 
-def _compose(ids, parents, kinds, cost) -> None:
+def _compose(ids: np.ndarray, parents: np.ndarray, kinds: np.ndarray, cost: dict[str, np.ndarray]) -> None:
     """Add to the cost of each parent the composition of its children ``ids``, by the rule of the parent's kind."""
     ar, r1 = cost[ADD_REMOVE], cost[REPLACE_ONE]
     by_kind = kinds[parents[ids]]

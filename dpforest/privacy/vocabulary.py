@@ -6,12 +6,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
+from typing import Any, TypeVar
 
 __all__ = [
     "ADD_REMOVE", "ASSUMPTIONS", "HISTOGRAM_SENSITIVITY", "NON_PRIVATE", "NOT_COVERED", "RELATIONS", "REPLACE_ONE",
     "SECURE", "SEEDED", "SOURCES", "UNIT", "UNKNOWN", "Guarantee", "Leak", "OutOfSchemaWarning",
     "UnprovenPrivacyWarning", "check_epsilon", "check_relation", "claim",
 ]  # fmt: skip
+
+T = TypeVar("T")
 
 ADD_REMOVE = "add-remove"
 REPLACE_ONE = "replace-one"
@@ -33,14 +36,14 @@ class OutOfSchemaWarning(UserWarning):
     """
 
 
-def claim(*ids: str) -> Callable:
+def claim(*ids: str) -> Callable[[T], T]:
     """Seal a function or class with the ids of the claims of the book that it carries out.
 
     The seal is an attribute, ``__claims__``; ``tests/test_claims.py`` walks the library and checks that every
     id has its statement, its code, its test and its exhibit.
     """
 
-    def seal(thing):
+    def seal(thing: Any) -> Any:
         thing.__claims__ = tuple(ids)
         return thing
 
@@ -55,7 +58,7 @@ def check_relation(relation: str) -> str:
     return relation
 
 
-def check_epsilon(epsilon, name: str = "epsilon") -> float:
+def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
     """A privacy parameter as a float: positive and finite, or the string ``"non-private"`` for infinity.
 
     Infinity has to be asked for by name, so that no arithmetic slip turns the noise off.

@@ -10,7 +10,7 @@ _UNDECIDED = 255  # no column has so many codes
 
 
 @njit(cache=True, nogil=True)
-def bin_column(values, edges, high, absent, out):
+def bin_column(values: np.ndarray, edges: np.ndarray, high: float, absent: int, out: np.ndarray) -> tuple[int, int]:
     """What :func:`dpforest.schema.grid.bin_column` says.
 
     A guess by division comes first.  Rounding may not move a value across an edge: where the guess is so near to an
@@ -56,7 +56,9 @@ def bin_column(values, edges, high, absent, out):
 
 
 @njit(cache=True, nogil=True)
-def look_up(values, low, high, table, absent, other, out):
+def look_up(
+    values: np.ndarray, low: np.number, high: np.number, table: np.ndarray, absent: int, other: int, out: np.ndarray
+) -> tuple[int, int]:
     """What :func:`dpforest.schema.grid.look_up` asks of a table of positions."""
     places, start, nowhere = np.empty(_PART, np.int16), np.int32(low), np.int16(len(table) - 1)
     unknown = missing = 0

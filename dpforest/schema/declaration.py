@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpforest.schema import cells, frames, grid
 
@@ -152,7 +154,7 @@ class Schema:
             raise ValueError(f"{name!r} is not a numeric column of the schema: {list(self.numeric)}")
         return grid.edges(*self.numeric[name], _check_bins(n_bins, extra=self.missing == "bin")).copy()
 
-    def encode(self, X, n_bins: int) -> Encoded:
+    def encode(self, X: Any, n_bins: int) -> Encoded:
         """Turn a table into codes.
 
         Parameters
@@ -200,7 +202,7 @@ class Schema:
         other = {name: self._encode_categorical(name, columns[name], rows[name]) for name in self.categorical}
         return Encoded(codes, clipped, {name: count for name, count in other.items() if count})
 
-    def encode_labels(self, y) -> np.ndarray:
+    def encode_labels(self, y: Any) -> np.ndarray:
         """Class codes (uint8) of the labels ``y``; an undeclared label raises and is named."""
         if self.classes is None:
             raise ValueError("this schema declares a regression target; a classifier needs classes=[...]")
@@ -216,7 +218,7 @@ class Schema:
             )
         return codes.astype(np.uint8)
 
-    def encode_target(self, y) -> tuple[np.ndarray, int]:
+    def encode_target(self, y: Any) -> tuple[np.ndarray, int]:
         """The target on its public grid, and how many values lay outside the declared range and were clipped.
 
         Parameters
@@ -241,7 +243,7 @@ class Schema:
         codes = np.rint((np.clip(y, low, high) - low) / (high - low) * TARGET_LEVELS)
         return codes.astype(np.uint8), int(((y < low) | (y > high)).sum())
 
-    def decode_target(self, share) -> np.ndarray:
+    def decode_target(self, share: ArrayLike) -> np.ndarray:
         """The value at ``share``, from 0 to 1, of the way through the declared range."""
         low, high = self._target_range()
         return low + (high - low) * np.asarray(share, dtype=float)
@@ -263,7 +265,7 @@ class Schema:
         """The schema that :meth:`to_dict` described."""
         return cls(**description)
 
-    def __eq__(self, another) -> bool:
+    def __eq__(self, another: object) -> bool:
         return isinstance(another, Schema) and self.to_dict() == another.to_dict()
 
     def __hash__(self) -> int:
@@ -293,7 +295,9 @@ class Schema:
             raise ValueError(f"X has {width} features, but {wanted}")
         return [table[place] for place in range(width)]
 
-    def _encode_numeric(self, columns, n_bins, rows) -> dict[str, int]:
+    def _encode_numeric(
+        self, columns: Mapping[str, Any], n_bins: int, rows: Mapping[str, np.ndarray]
+    ) -> dict[str, int]:
         """Write the codes of the numeric columns; returns how many values were clipped, by column."""
         todo = [
             (name, cells.numbers(columns[name], f"column {name!r}, declared numeric,"))
@@ -314,7 +318,7 @@ class Schema:
                     )
         return {name: count for name, count in outside.items() if count}
 
-    def _encode_categorical(self, name, values, out) -> int:
+    def _encode_categorical(self, name: str, values: Any, out: np.ndarray) -> int:
         categories = self.categorical[name]
         known, absent = _known(categories, numerals=True), len(categories)
         other = categories.index(self.other[name]) if name in self.other else 0
@@ -338,7 +342,7 @@ class Schema:
         return strays[0]
 
 
-def _bounds(pair, where) -> tuple[float, float]:
+def _bounds(pair: Any, where: str) -> tuple[float, float]:
     try:
         low, high = pair
     except (TypeError, ValueError):
@@ -350,7 +354,7 @@ def _bounds(pair, where) -> tuple[float, float]:
     return low, high
 
 
-def _labels(values, where, least) -> list:
+def _labels(values: Any, where: str, least: int) -> list:
     """The declared values as a list of different, hashable, present values."""
     if isinstance(values, (str, bytes, set, frozenset)):
         raise TypeError(f"{where} must be a list, whose order is that of the codes, not {values!r}")
@@ -370,13 +374,13 @@ def _labels(values, where, least) -> list:
     return values
 
 
-def _class_array(classes) -> np.ndarray:
+def _class_array(classes: list) -> np.ndarray:
     array = np.array(classes)
     # np.array turns a mixture such as [0, 'a'] into strings: keep the labels as the user wrote them
     return array if array.tolist() == classes else np.array(classes, dtype=object)
 
 
-def _check_bins(n_bins, extra) -> int:
+def _check_bins(n_bins: object, extra: bool) -> int:
     if not isinstance(n_bins, Integral) or isinstance(n_bins, bool) or not 2 <= int(n_bins) < MAX_CODES - extra:
         raise ValueError(f"n_bins must be a whole number between 2 and {MAX_CODES - 1 - extra}, not {n_bins!r}")
     return int(n_bins)
@@ -395,10 +399,10 @@ def _known(declared: Sequence, *, numerals: bool = False) -> dict[str | float, i
     return more | known
 
 
-def _first(column, where: np.ndarray):
+def _first(column: ArrayLike, where: np.ndarray) -> Any:
     """The first cell of the column that is meant."""
     return _plain(np.asarray(column)[np.flatnonzero(where)[0]])
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value

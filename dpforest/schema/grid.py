@@ -5,9 +5,11 @@ Every function looks at one column, and at each of its values alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache, lru_cache
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +20,7 @@ _SPAN = 1 << 12  # entries of a table of positions
 _UNDECIDED = 255  # no column has so many codes
 
 
-def bin_column(values, edges, high, absent, out) -> tuple[int, int]:
+def bin_column(values: np.ndarray, edges: np.ndarray, high: float, absent: int, out: np.ndarray) -> tuple[int, int]:
     """Write how many inner edges each value has reached, ``absent`` for NaN; count the values clipped and missing.
 
     ``edges`` are doubles and end in infinity, for the last bin has no inner edge above it; a value in single
@@ -35,14 +37,14 @@ def bin_column(values, edges, high, absent, out) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=4096)
-def edges(low, high, n_bins) -> np.ndarray:
+def edges(low: float, high: float, n_bins: int) -> np.ndarray:
     """The doubles nearest to the edges of equally wide bins, the bounds being the decimals they were written as."""
     start, width = Fraction(str(low)), Fraction(str(high)) - Fraction(str(low))
     return np.array([float(start + width * k / n_bins) for k in range(n_bins + 1)])
 
 
 @lru_cache(maxsize=4096)
-def open_edges(low, high, n_bins) -> tuple[np.ndarray, np.floating]:
+def open_edges(low: float, high: float, n_bins: int) -> tuple[np.ndarray, float]:
     """The edges with the last one replaced by infinity, and the upper bound."""
     found = edges(low, high, n_bins).copy()
     high = found[-1]
@@ -50,7 +52,9 @@ def open_edges(low, high, n_bins) -> tuple[np.ndarray, np.floating]:
     return found, high
 
 
-def look_up(known, values, absent, other, out) -> tuple[int, int] | None:
+def look_up(
+    known: Mapping[str | float, int], values: Any, absent: int, other: int, out: np.ndarray
+) -> tuple[int, int] | None:
     """Write the position of each number among the known ones, ``absent`` for NaN and ``other`` for another one.
 
     Returns how many others and how many NaN there are, or None where this fast way is not provided for:
@@ -83,7 +87,7 @@ _NUMBERS = frozenset(map(np.dtype, "?bBhHiIlLqQfd"))
 
 
 @lru_cache(maxsize=4096)
-def _table(known) -> tuple[int, np.ndarray] | None:
+def _table(known: tuple[tuple[float, int], ...]) -> tuple[int, np.ndarray] | None:
     """The least of the known numbers and a table of positions from there on, whose last entry is for others."""
     code_of = dict(known)
     if not code_of or any(abs(value) > _WHOLE or value != int(value) for value in code_of):
@@ -95,7 +99,9 @@ def _table(known) -> tuple[int, np.ndarray] | None:
     return low, np.array([*places, _UNDECIDED], dtype=np.uint8)
 
 
-def _look_up(values, low, high, table, absent, other, out) -> tuple[int, int]:
+def _look_up(
+    values: np.ndarray, low: np.number, high: np.number, table: np.ndarray, absent: int, other: int, out: np.ndarray
+) -> tuple[int, int]:
     if (compiled := _compiled()) is not None:
         return compiled.look_up(values, low, high, table, absent, other, out)
     inside = (values >= low) & (values <= high)

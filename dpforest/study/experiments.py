@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy import stats
 from tqdm import tqdm
 
@@ -26,7 +28,7 @@ def grid(**axes: Sequence) -> list[dict]:
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
-def evaluate(model, X, y, target: tuple[float, float] | None = None) -> dict[str, float]:
+def evaluate(model: Any, X: Any, y: Any, target: tuple[float, float] | None = None) -> dict[str, float]:
     """How well a fitted model answers.
 
     Parameters
@@ -157,7 +159,7 @@ def floor(data: Dataset, seeds: Iterable[int], test_size: float = 0.3) -> dict[s
     return _average(scores)
 
 
-def ceiling(model, data: Dataset, seeds: Iterable[int], n_bins: int, test_size: float = 0.3) -> dict[str, float]:
+def ceiling(model: Any, data: Dataset, seeds: Iterable[int], n_bins: int, test_size: float = 0.3) -> dict[str, float]:
     """What a non-private scikit-learn learner scores on the same public codes, averaged over seeds."""
     from sklearn.base import clone
 
@@ -178,14 +180,14 @@ def _average(measured: list[dict[str, float]]) -> dict[str, float]:
     return {name: float(np.mean([m[name] for m in measured])) for name in measured[0]}
 
 
-def _errors(y, predicted, target) -> dict[str, float]:
+def _errors(y: np.ndarray, predicted: np.ndarray, target: tuple[float, float]) -> dict[str, float]:
     low, high = target
     mse, spread = np.mean((y - predicted) ** 2), np.var(y)
     r2 = 1 - mse / spread if spread else np.nan
     return {"mse": float(mse), "scaled_mse": float(mse / (high - low) ** 2), "r2": float(r2)}
 
 
-def _auc(y, probabilities, classes) -> float:
+def _auc(y: np.ndarray, probabilities: ArrayLike, classes: np.ndarray) -> float:
     """Share of pairs in order, ties counting half: the rank-sum statistic of each class against the rest."""
     areas = []
     for label, probability in zip(classes, np.asarray(probabilities).T, strict=True):

@@ -165,7 +165,7 @@ class _Rational(Replay):
             raise ValueError(f"no law in fractions for the mechanism {kind!r}")
         chosen = []
         for row, own in zip(scores, np.broadcast_to(rate, len(scores)), strict=True):
-            powers = own * (row - row.max()) / arithmetic.log(self._base)
+            powers = own * (row - row.max()) / arithmetic.log(float(self._base))
             whole = np.round(np.where(np.isfinite(powers), powers, 0))
             if np.isinf(own) or not np.allclose(powers[np.isfinite(powers)], whole[np.isfinite(powers)], atol=1e-9):
                 raise ValueError(

@@ -140,7 +140,7 @@ class Subject:
         What the exact and the statistical layer look at.
     estimator : PrivateEstimator or None
         For the grey box; a mechanism by itself keeps no accounts.
-    broken : Broken or None
+    broken : object or None
         Why layers must find a violation, and which.
     lacking : mapping
         Layers that do not look at it, and why.

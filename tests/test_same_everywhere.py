@@ -73,7 +73,7 @@ ELSEWHERE = {
 #: Where they stand all the same, and why that decides nothing.
 FINE = {
     "chance.exact": "believed only where no rounding of theirs can turn a draw round (thm-exact-draws)",
-    "arithmetic": "a first guess, whose last bits do not matter",
+    "arithmetic.elementary": "a first guess, whose last bits do not matter",
     "counting.products": "whole numbers below 2^53, which add up exactly in any order",
     "curator.memory": "whole numbers of 64 bits, which no BLAS adds up",
     "audit.attacks.adversaries": "numbers that are shown",
@@ -81,8 +81,6 @@ FINE = {
     "audit.report.primitives": "whole numbers below 2^53, which add up exactly in any order",
     "audit.sampling.bounds": "a p-value, a wealth: numbers that are shown",
     "audit.sampling.empirical": "the length of a bar in a figure",
-    "bench": "measures time",
-    "scale": "measures time",
 }
 
 

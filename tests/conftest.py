@@ -27,6 +27,8 @@ if folder := os.environ.get("DPFOREST_DATA"):
     os.environ["DPFOREST_DATA"] = str(Path(folder).resolve())
 
 
+collect_ignore = ["paper_templates"]  # what `make paper` fills in: no notebook runs before that
+
 #: What takes longest is handed out first, so that the workers end together (`make test` prints what takes long).
 LONGEST = (
     "report.ipynb", "test_audit_report.py", "test_book.py", "test_engine_spark.py", "test_counting.py",

@@ -30,6 +30,18 @@ def test_a_subset_of_no_size(bad):
         n_candidates(bad, 4)
     with pytest.raises(ValueError, match="max_features must be 'sqrt', 'all' or a whole number"):
         Subset().check(bad, "max_features")
+    with pytest.raises(ValueError, match="max_features must be 'sqrt', 'all' or a whole number"):
+        Subset(auto=True).check(bad, "max_features")
+
+
+def test_a_subset_of_any_size_is_all_there_is():
+    for rule in (Subset(), Subset(auto=True)):
+        rule.check(1 << 40, "max_features")
+        assert all(word in rule.words for word in ("sqrt", "all"))
+    assert n_candidates(1 << 40, 7) == 7
+    Subset(auto=True).check("auto", "max_features")
+    with pytest.raises(ValueError, match="max_features must be 'sqrt', 'all' or a whole number"):
+        Subset().check("auto", "max_features")
 
 
 def test_every_node_draws_a_uniform_subset_of_what_it_may_use():

@@ -8,7 +8,9 @@ from typing import Any
 
 from dpforest.privacy import RELATIONS
 
-__all__ = ["EXACT", "GREY_BOX", "HALF_STOP", "LAYERS", "STATISTICAL", "Audited", "Broken", "Settings", "refuted"]
+__all__ = [
+    "CUT_ONCE", "EXACT", "GREY_BOX", "HALF_STOP", "LAYERS", "STATISTICAL", "Audited", "Broken", "Settings", "refuted",
+]  # fmt: skip
 
 #: The layers of an audit: every branch with its probability, the ledger against the likelihood ratios, and samples.
 LAYERS = EXACT, GREY_BOX, STATISTICAL = "exact", "greybox", "statistical"
@@ -17,6 +19,7 @@ LAYERS = EXACT, GREY_BOX, STATISTICAL = "exact", "greybox", "statistical"
 Settings = tuple[tuple[dict[str, Any], int, int | None], ...]
 
 HALF_STOP = {"stop_margin": 0.5}  # a head start that lets a node of few records do either, stop or split
+CUT_ONCE = {"n_estimators": 1, "cuts_per_feature": 1}  # a feature of two codes has a single cut
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,9 @@ class PrivateEstimator(Predictor, BaseEstimator):
     PARAMETERS: ClassVar[dict[str, Parameter]]
     AUDIT: ClassVar[Audited]
 
-    epsilon: Annotated[float | str, Budget(), 'Of the whole model; ``"non-private"`` turns the noise off.'] = 1.0
+    epsilon: Annotated[
+        float | str, Budget(), 'Privacy budget of the whole model; ``"non-private"`` turns the noise off.'
+    ] = 1.0
     schema: Annotated[
         Schema | None, "What is public: bounds, categories, and the classes or the target.  Required."
     ] = None

@@ -230,15 +230,15 @@ class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
         assert run.schema.classes is not None
         public = class_shares(self.class_weight, run.schema.classes)
         epsilon = run.plant(self.n_estimators, self.sampling, self.max_nodes)
-        tree, said = None, None
         for number in run.rounds(self.n_estimators):
-            if number or public is not None:
-                run.weigh(tree, said, self.weights, public)
+            if number:
+                tree = run.tree(number - 1)
+                run.weigh(tree, BoostedForest(tree).votes(), self.weights, public)
+            elif public is not None:
+                run.weigh(None, None, self.weights, public)
             grown = Round(run, epsilon)
             yield grown
             run.say(grown.leaves, whole_votes(self.learning_rate * self._say(grown.counts, grown.noise)))
-            tree = run.tree(number)
-            said = BoostedForest(tree).votes()
 
     def _say(self, counts: np.ndarray, noise: np.ndarray) -> np.ndarray:
         if self.votes == "real":

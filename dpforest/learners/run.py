@@ -132,8 +132,8 @@ class Run:
 
         ``features`` is ``STOP`` where a selection chose to stop.  A feature is not used again below.
         """
-        arities = np.where(features == STOP, 0, self.sizes[features])
-        grows = (features != STOP) & self.growth.room(arities)
+        arities = self.sizes[features]
+        grows = self.room(features, arities)
         self.growth.branch(nodes[grows], features[grows], arities[grows])
         return nodes[~grows]
 

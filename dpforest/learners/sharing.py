@@ -72,12 +72,18 @@ def n_candidates(max_features: int | str, n_features: int) -> int:
 
 @dataclass(frozen=True)
 class Subset:
-    """What :func:`n_candidates` takes for the size of a random subset of features."""
+    """What :func:`n_candidates` takes for the size of a random subset of features; ``"auto"`` if that is allowed."""
 
-    words = 'int, at least 1, "sqrt" or "all"'
+    auto: bool = False
+
+    @property
+    def words(self) -> str:
+        """What is allowed, as the table of the docstring has it."""
+        return 'int, at least 1, "sqrt", "all" or "auto"' if self.auto else 'int, at least 1, "sqrt" or "all"'
 
     def check(self, value: Any, name: str) -> None:
-        n_candidates(value, 1)
+        if not (self.auto and isinstance(value, str) and value == "auto"):
+            n_candidates(value, 1)
 
 
 def random_features(chance: Chance, usable: np.ndarray, size: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpforest.models import storage, walk
 from dpforest.models.predictor import Classifying, Regressing, anywhere
-from dpforest.models.structure import Splits
+from dpforest.models.structure import SHAPE, Splits
 from dpforest.privacy import claim
 
 __all__ = ["Forest", "ForestClassifier", "ForestRegressor", "cut_masks", "ranges"]
@@ -234,10 +234,7 @@ class ForestRegressor(Regressing):
         return self.schema_.decode_target(np.clip(shares[:, 0] / forest.n_trees, 0, 1))
 
 
-_DTYPES: dict[str, type] = {
-    "feature": np.int32, "first_child": np.int32, "arity": np.int32, "multiway": np.bool_, "mask": np.uint64,
-    "roots": np.int32, "values": np.int64,
-}  # fmt: skip
+_DTYPES: dict[str, type] = {**SHAPE, "values": np.int64}
 
 
 def _reachable(forest: Forest, roots: np.ndarray) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Splits", "check_below", "check_codes", "frozen", "kind"]
+__all__ = ["SHAPE", "Splits", "check_below", "check_codes", "frozen", "kind"]
 
-_DTYPES = {
+#: The arrays that say how the nodes of trees hang together, with their types.
+SHAPE: dict[str, type] = {
     "feature": np.int32,
     "first_child": np.int32,
     "arity": np.int32,
@@ -65,7 +66,7 @@ class Splits:
     roots: np.ndarray
 
     def __post_init__(self) -> None:
-        for name, dtype in _DTYPES.items():
+        for name, dtype in SHAPE.items():
             array = getattr(self, name)
             if not isinstance(array, np.ndarray) or array.dtype != dtype:
                 raise TypeError(f"splits.{name} must be an array of {np.dtype(dtype)}, not {kind(array)}")
@@ -78,7 +79,7 @@ class Splits:
     @classmethod
     def of(cls, splits: Any) -> Splits:
         """The same six arrays of any object that has them, checked."""
-        return splits if isinstance(splits, cls) else cls(*(getattr(splits, name) for name in _DTYPES))
+        return splits if isinstance(splits, cls) else cls(*(getattr(splits, name) for name in SHAPE))
 
     @property
     def n_nodes(self) -> int:

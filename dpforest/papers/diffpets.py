@@ -13,13 +13,13 @@ from typing import Annotated, ClassVar, Literal
 
 from dpforest import scores
 from dpforest.budgets import Shares, uniform
-from dpforest.learners.audited import HALF_STOP, Audited, refuted
+from dpforest.learners.audited import CUT_ONCE, HALF_STOP, Audited, refuted
 from dpforest.learners.base import PrivateForest, PrivateForestClassifier, PrivateForestRegressor, check_covered
 from dpforest.learners.cuts import cuts_at_values, grow_extra_trees
 from dpforest.learners.growth import Frontier, accurate, masses, one_vote, pure, votes
 from dpforest.learners.parameters import MARGIN, Auto, Choice, Either, Number, Share, Whole
 from dpforest.learners.run import Run, Selection
-from dpforest.learners.sharing import n_candidates
+from dpforest.learners.sharing import Subset, n_candidates
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.forest import Forest
 from dpforest.models.release import MAX_DEPTH
@@ -46,7 +46,7 @@ class _DiffPETs(PrivateForest):
         number of features, as in the paper, and if proved at most 10.""",
     ] = None  # fmt: skip
     max_features: Annotated[
-        int | str, Either("auto", "sqrt", "all", rule=Whole()), Auto(published="sqrt", proved="sqrt"),
+        int | str, Subset(auto=True), Auto(published="sqrt", proved="sqrt"),
         "The paper's K: different random features among which a node chooses.",
     ] = "auto"  # fmt: skip
     cuts_per_feature: Annotated[
@@ -136,7 +136,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         class, half of the budget unspent.  It warns, for its proof fails.""",
     ] = "proved"
     max_features: Annotated[
-        int | str, Either("auto", "sqrt", "all", rule=Whole()), Auto(published="sqrt", proved="all"),
+        int | str, Subset(auto=True), Auto(published="sqrt", proved="all"),
         """The paper's K: different random features among which a node chooses.  A selection costs the same however many
         candidates it has.""",
     ] = "auto"  # fmt: skip
@@ -214,7 +214,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
             "the published code reads, unpaid, whether a node is pure, which values occur in it and the commonest "
             "class of a leaf (pub-diffpets)"
         ),
-        usual={"n_estimators": 1, "cuts_per_feature": 1}, masks=True,  # a feature of two codes has a single cut
+        usual=CUT_ONCE, masks=True,
     )  # fmt: skip
 
 
@@ -322,5 +322,5 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
             "the published code reads, unpaid, the error of a node and which values occur in it "
             "(pub-diffpets-regression)"
         ),
-        usual={"n_estimators": 1, "cuts_per_feature": 1}, masks=True,  # a feature of two codes has a single cut
+        usual=CUT_ONCE, masks=True,
     )  # fmt: skip

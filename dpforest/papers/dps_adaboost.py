@@ -15,15 +15,15 @@ import numpy as np
 from dpforest import scores
 from dpforest.arithmetic import log
 from dpforest.budgets import Shares
-from dpforest.learners.audited import EXACT, HALF_STOP, Audited, refuted
+from dpforest.learners.audited import CUT_ONCE, EXACT, HALF_STOP, Audited, refuted
 from dpforest.learners.base import check_covered
 from dpforest.learners.boosting import CLASSES, OTHER, AdaBoost, PrivateBoostedClassifier, Round, boosted
 from dpforest.learners.cart import Cuts, best_splits, select_cuts, weakest_links
 from dpforest.learners.cuts import grow_extra_trees
 from dpforest.learners.growth import MAX_NODES, Frontier, one_vote, pure
-from dpforest.learners.parameters import MARGIN, Auto, Either, Letter, Whole
+from dpforest.learners.parameters import MARGIN, Auto, Letter, Whole
 from dpforest.learners.run import Run
-from dpforest.learners.sharing import n_candidates, random_features
+from dpforest.learners.sharing import Subset, n_candidates, random_features
 from dpforest.models.boosted import BoostedForest
 from dpforest.models.forest import Forest
 from dpforest.models.release import MAX_DEPTH
@@ -101,7 +101,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         int, Whole(0, MAX_DEPTH), "Splits on the longest path; 0 makes every tree a single leaf."
     ] = 3  # fmt: skip
     max_features: Annotated[
-        int | str, Either("auto", "sqrt", "all", rule=Whole()), Auto(published=5, proved=10),
+        int | str, Subset(auto=True), Auto(published=5, proved=10),
         "Different random features among which a node chooses; 5 is the paper's k.",
     ] = "auto"  # fmt: skip
     cuts_per_feature: Annotated[
@@ -211,7 +211,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             "the published code reads, unpaid, the weights, the errors, the best splits and the held-out records "
             "(pub-dps-adaboost)"
         ),
-        usual={"n_estimators": 1, "cuts_per_feature": 1}, masks=True,  # a feature of two codes has a single cut
+        usual=CUT_ONCE, masks=True,
     )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ class _RandomTrees(PrivateForest):
     """The random trees of both kinds: a subclass says what is counted in a leaf."""
 
     max_depth: Annotated[
-        int | None, Either(None, rule=Whole(0, MAX_DEPTH)), Letter(),
+        int | None, Either(None, rule=Whole(0, MAX_DEPTH)),
         """Splits on a path; None takes half the number of features, the public part of the paper's rule, at most 10.
         With one tree, 0 gives the private majority, or the private mean.""",
     ] = None  # fmt: skip
@@ -100,6 +100,11 @@ class _RandomTrees(PrivateForest):
 
     def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
         raise NotImplementedError
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if self.variant == "published" and self.max_depth is not None:
+            raise ValueError("variant='published' takes its height from the data: leave max_depth=None")
 
 
 @claim("alg-random-trees", "thm-random-trees", "pub-random-trees")

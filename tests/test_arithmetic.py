@@ -117,7 +117,6 @@ def test_sums_of_exponentials():
     a = np.array([0.0, 5.0, -inf, -inf, inf, 1000.0])
     b = np.array([0.0, -3.0, 2.0, -inf, 1.0, 1000.0])
     np.testing.assert_allclose(arithmetic.logaddexp(a, b), np.logaddexp(a, b), rtol=1e-15)
-    np.testing.assert_allclose(arithmetic.softmax(np.array([[1000.0, 1001.0]])).sum(axis=1), 1, rtol=1e-15)
     np.testing.assert_allclose(arithmetic.sigmoid(np.array([-800, 0.0, 800])), [0, 0.5, 1])
 
 

@@ -18,6 +18,7 @@ from dpforest.learners.boosting import SCALE, class_shares, discrete_votes, real
 from dpforest.learners.cart import Cuts, best_splits, weakest_links
 from dpforest.learners.growth import Growth
 from dpforest.models.boosted import BoostedForest
+from dpforest.models.forest import Forest
 from dpforest.models.release import ReleasedBoosted
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.privacy import Ledger
@@ -38,6 +39,12 @@ X, Y = table()
 @pytest.fixture(scope="module")
 def model():
     return DPsAdaBoostClassifier(epsilon=20.0, schema=SCHEMA, n_estimators=4, max_depth=2, random_state=0).fit(X, Y)
+
+
+STUMP = {
+    "feature": [-1], "first_child": [0], "arity": [0], "multiway": [False], "mask": [[0, 0, 0, 0]], "roots": [0],
+    "values": [[0, 0]], "shrinkage": 0.0,
+}  # fmt: skip
 
 
 # -- votes -----------------------------------------------------------------------------------------------------------
@@ -112,11 +119,12 @@ def test_scores_add_up_stage_by_stage(model):
     for stage, probability, predicted in zip(
         stages, model.staged_predict_proba(X), model.staged_predict(X), strict=True
     ):
-        np.testing.assert_allclose(probability, np.exp(stage) / np.exp(stage).sum(axis=1, keepdims=True))
+        weight = np.exp((stage - stage.max(axis=1, keepdims=True)) / 2)  # the capped link
+        np.testing.assert_allclose(probability, weight / weight.sum(axis=1, keepdims=True))
         np.testing.assert_array_equal(predicted, model.classes_[stage.argmax(axis=1)])
     np.testing.assert_array_equal(predicted, model.predict(X))
     np.testing.assert_allclose(probability, model.predict_proba(X))
-    first = BoostedForest(model.boosted_.forest.tree(0)).scores(SCHEMA.encode(X, model.n_bins).codes)
+    first = BoostedForest(model.boosted_.forest.tree(0), "capped").scores(SCHEMA.encode(X, model.n_bins).codes)
     np.testing.assert_allclose(stages[0], first)
     assert model.score(X, Y) > 0.8
 
@@ -127,7 +135,7 @@ def test_two_classes_have_one_score():
     model = DPsAdaBoostClassifier(epsilon=20.0, schema=two, n_estimators=3, max_depth=1, random_state=0).fit(X, y)
     score = model.decision_function(X)
     assert score.shape == (300,)
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-score)))
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-score / 2)))
     np.testing.assert_array_equal(model.predict(X), np.where(score > 0, "z", "ab"))
 
 
@@ -163,6 +171,54 @@ def test_votes_are_released_as_whole_numbers(model):
     assert values.dtype == np.int64
     assert whole_votes(np.array([0.5, -2.0])).tolist() == [SCALE // 2, -2 * SCALE]
     np.testing.assert_array_equal(model.boosted_.votes() * SCALE, values)
+
+
+@pytest.mark.claim("lem-link", verdict="proved", constant="odds 1 / w(m)", evidence=["symbolic", "numerical"])
+@pytest.mark.parametrize(
+    ("weights", "odds"), [("capped", lambda e: e), ("logistic", lambda e: (1 + e * e) / 2)]
+)  # fmt: skip
+def test_the_link_is_where_the_rounds_come_to_rest(weights, odds):
+    """With e = exp(m / 2) rational so are the weights: the weighted classes balance at the link, and nowhere else."""
+    for e in (Fraction(1), Fraction(3, 2), Fraction(2), Fraction(7)):
+        weight = {"capped": 1 / e, "logistic": 2 / (1 + e * e)}[weights]  # of the class that is ahead by m
+        p = odds(e) / (1 + odds(e))
+        assert p * weight == 1 - p  # the other class is behind: its weight is 1
+        score = np.array([[0.0, 2 * math.log(e)]])
+        model = BoostedForest(Forest.from_dict(STUMP), weights)
+        np.testing.assert_allclose(model.probabilities(score), [[float(1 - p), float(p)]], rtol=1e-14)
+        np.testing.assert_allclose(model.probabilities(score[:, ::-1]), [[float(p), float(1 - p)]], rtol=1e-14)
+        for other in (score * 1.1 + 0.1, score / 2):  # another margin does not balance these classes
+            assert e == 1 or not np.allclose(model.probabilities(other)[0, 1], float(p), rtol=1e-3)
+
+
+@pytest.mark.parametrize("weights", ["capped", "logistic"])
+@pytest.mark.parametrize("yes", [550, 700, 930])
+def test_rounds_without_noise_come_to_rest_at_the_share(weights, yes):
+    two = Schema(categorical={"c": ["u", "v"]}, classes=["no", "yes"])
+    y = np.repeat(["no", "yes"], [1000 - yes, yes])
+    X = np.full((1000, 1), "u", dtype=object)
+    model = DPsAdaBoostClassifier(
+        epsilon="non-private", schema=two, n_estimators=60, max_depth=1, weights=weights, random_state=0
+    ).fit(X, y)
+    probability = model.predict_proba(X[:1])[0, 1]
+    step = 1 / 127  # of a weight: rounding moves the odds 1 / w by half of one
+    least, most = (1 / (1 + (1 - yes / 1000) / (yes / 1000) + sign * step) for sign in (1, -1))
+    assert least <= probability <= most
+
+
+@pytest.mark.parametrize("link", ["softmax", None, 3, ["capped"]])
+def test_an_unknown_link_is_refused(link):
+    with pytest.raises(ValueError, match="link must be one of"):
+        BoostedForest.from_dict({**STUMP, "link": link})
+    with pytest.raises(ValueError, match="link must be one of"):
+        BoostedForest.from_dict(STUMP)
+
+
+def test_a_class_far_behind_has_a_probability():
+    for link in ("capped", "logistic", "adaboost"):
+        found = BoostedForest(Forest.from_dict(STUMP), link).probabilities(np.array([[1e6, -1e6, 0.0]]))
+        assert np.isfinite(found).all()
+        assert found.argmax() == 0
 
 
 # -- CART ------------------------------------------------------------------------------------------------------------

@@ -13,11 +13,10 @@ from dpforest.arithmetic.elementary import (
     matmul,
     sigmoid,
     sinh,
-    softmax,
     tanh,
 )
 
 __all__ = [
     "asinh", "cbrt", "exp", "expm1", "gauss_legendre", "log", "log1p", "log2", "logaddexp", "matmul", "sigmoid",
-    "sinh", "softmax", "tanh",
+    "sinh", "tanh",
 ]  # fmt: skip

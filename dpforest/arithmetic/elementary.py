@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 __all__ = [
     "asinh", "cbrt", "exp", "expm1", "gauss_legendre", "log", "log1p", "log2", "logaddexp", "matmul", "sigmoid",
-    "sinh", "softmax", "tanh",
+    "sinh", "tanh",
 ]  # fmt: skip
 
 #: A Python float, or an array of floats: what comes is what is given back.
@@ -317,12 +317,6 @@ def logaddexp(a: ArrayLike, b: ArrayLike) -> Any:
 def sigmoid(x: Number) -> Number:
     """1 / (1 + e^-x)."""
     return _like(x, 1 / (1 + exp(-np.asarray(x, dtype=float))))
-
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    """Exponentials along the last axis, divided by their sum."""
-    weights = exp(scores - scores.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def matmul(a: ArrayLike, b: ArrayLike) -> np.ndarray:

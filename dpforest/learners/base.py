@@ -354,10 +354,15 @@ class PrivateForest(PrivateEstimator):
     max_nodes: Annotated[int, Whole(1), "The forest does not grow beyond this; branches that would are leaves."] = (
         MAX_NODES
     )
+    shrinkage: float = 0.0
 
     def check_parameters(self) -> None:
         super().check_parameters()
         check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
+
+    def half_weight(self, epsilon: float, unit: float) -> float:
+        """Public constant of the released forest: ``shrinkage`` times the noise of a leaf, ``unit`` at epsilon 1."""
+        return 0.0 if math.isinf(epsilon) else float(self.shrinkage * unit / epsilon)
 
     def sharing(self) -> str | None:
         return "parallel" if self._sampling() == "assignment" else "sequential"

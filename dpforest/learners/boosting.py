@@ -173,10 +173,10 @@ class Round:
         return np.concatenate(self._noise)
 
 
-def boosted(run: Run) -> BoostedForest:
-    """The released trees of a run, in the order of their rounds."""
+def boosted(run: Run, weights: str) -> BoostedForest:
+    """The released trees of a run, in the order of their rounds, which learned under these ``weights``."""
     forest = run.release()
-    return BoostedForest(Forest.join(forest.tree(number) for number in range(forest.n_trees)))
+    return BoostedForest(Forest.join(forest.tree(number) for number in range(forest.n_trees)), weights)
 
 
 class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
@@ -233,7 +233,7 @@ class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
         for number in run.rounds(self.n_estimators):
             if number:
                 tree = run.tree(number - 1)
-                run.weigh(tree, BoostedForest(tree).votes(), self.weights, public)
+                run.weigh(tree, tree.values / SCALE, self.weights, public)
             elif public is not None:
                 run.weigh(None, None, self.weights, public)
             grown = Round(run, epsilon)
@@ -314,4 +314,4 @@ class AdaBoost:
 
     def release(self) -> BoostedForest:
         """The trees that were added, each with its alpha as its votes."""
-        return BoostedForest(Forest.join(self._trees))
+        return BoostedForest(Forest.join(self._trees), "adaboost")

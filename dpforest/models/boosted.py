@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from dpforest.arithmetic import softmax
+from dpforest.arithmetic import exp
 from dpforest.models.forest import Forest
 from dpforest.models.predictor import Classifying, anywhere
+from dpforest.privacy import claim
 
-__all__ = ["SCALE", "BoostedClassifier", "BoostedForest"]
+__all__ = ["LINKS", "SCALE", "BoostedClassifier", "BoostedForest"]
 
 #: Steps of a vote of 1.
 SCALE = 1 << 20
+#: A class has probability in proportion to this, by how far it is behind the best one: it is what a record of the best
+#: class weighs at that margin, for there the rounds come to rest.  AdaBoost's own weights have no cap.
+LINKS = {
+    "capped": lambda behind: exp(-behind / 2),
+    "logistic": lambda behind: 2 / (1 + exp(behind)),
+    "adaboost": lambda behind: exp(-behind),
+}
+_FAR = 700.0  # behind which a class has no probability that a number could hold
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +34,12 @@ class BoostedForest:
     Attributes
     ----------
     forest : Forest
+    link : {"capped", "logistic", "adaboost"}
+        How scores become probabilities: by the weights under which the rounds learned.
     """
 
     forest: Forest
+    link: str
 
     @property
     def n_trees(self) -> int:
@@ -45,17 +57,27 @@ class BoostedForest:
         """The scores after each round."""
         total = np.zeros((codes.shape[1], self.forest.values.shape[1]))
         for tree in range(self.n_trees):
-            total = total + BoostedForest(self.forest.tree(tree)).scores(codes, n_jobs=n_jobs)
+            total = total + replace(self, forest=self.forest.tree(tree)).scores(codes, n_jobs=n_jobs)
             yield total
 
+    @claim("lem-link")
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Class probabilities of records with these scores, both of shape (n_rows, n_classes)."""
+        behind = np.minimum(scores.max(axis=1, keepdims=True) - scores, _FAR)
+        parts = LINKS[self.link](behind)
+        return parts / parts.sum(axis=1, keepdims=True)
+
     def to_dict(self) -> dict:
-        """See :meth:`dpforest.models.forest.Forest.to_dict`."""
-        return self.forest.to_dict()
+        """The forest's, see :meth:`dpforest.models.forest.Forest.to_dict`, and the link."""
+        return {**self.forest.to_dict(), "link": self.link}
 
     @classmethod
     def from_dict(cls, description: Mapping) -> BoostedForest:
         """The model that :meth:`to_dict` described; anything malformed raises ValueError."""
-        return cls(Forest.from_dict(description))
+        link = description.get("link")
+        if type(link) is not str or link not in LINKS:
+            raise ValueError(f"not a boosted forest: link must be one of {list(LINKS)}, not {link!r:.40}")
+        return cls(Forest.from_dict({name: part for name, part in description.items() if name != "link"}), link)
 
     def __str__(self) -> str:
         return f"{self.n_trees} boosted trees"
@@ -73,8 +95,12 @@ class BoostedClassifier(Classifying):
 
     @anywhere
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, shape (n_rows, n_classes): the logistic link on the scores."""
-        return softmax(self._scores(X))
+        """Class probabilities, shape (n_rows, n_classes), by the model's link.
+
+        For two classes it is the probability at which the rounds come to rest (:prf:ref:`lem-link`).  With
+        ``class_weight`` it is that of the weighted classes.
+        """
+        return self._released().probabilities(self._scores(X))
 
     @anywhere
     def predict(self, X: Any) -> np.ndarray:
@@ -88,7 +114,7 @@ class BoostedClassifier(Classifying):
 
     def staged_predict_proba(self, X: Any) -> Iterator[np.ndarray]:
         """The probabilities after each round."""
-        yield from (softmax(scores) for scores in self._staged(X))
+        yield from (self._released().probabilities(scores) for scores in self._staged(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """The decision function after each round."""

@@ -7,7 +7,6 @@ published proof fails and why the repair holds.
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Annotated, ClassVar, Literal
 
@@ -89,11 +88,6 @@ class _DiffPETs(PrivateForest):
     def _selection(self) -> Selection:
         score = (scores.CLASSIFICATION | scores.REGRESSION)[self.criterion]
         return Selection(score, self.selection, stop_margin=self.stop_margin if self.stop == "candidate" else None)
-
-    def _half_weight(self, shares: Shares, unit: float) -> float:
-        """Public constant of the released forest: ``shrinkage`` times the noise of a leaf, ``unit`` at epsilon 1."""
-        epsilon = shares.leaf(shares.depth, stopped=False)
-        return 0.0 if math.isinf(epsilon) else float(self.shrinkage * unit / epsilon)
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -184,7 +178,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         shares = Shares("aligned-uniform", each, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
         grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
         unit = HISTOGRAM_SENSITIVITY[self.relation] if self.leaf == "counts" else 0.0  # one vote has no noise
-        return run.release(self._half_weight(shares, unit))
+        return run.release(self.half_weight(shares.leaf(shares.depth, stopped=False), unit))
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         if self.leaf == "counts":
@@ -300,7 +294,8 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
         each = run.plant(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
         shares = Shares("aligned-uniform", each, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
         grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
-        return run.release(self._half_weight(shares, TARGET_LEVELS * HISTOGRAM_SENSITIVITY[self.relation]))
+        epsilon, unit = shares.leaf(shares.depth, stopped=False), TARGET_LEVELS * HISTOGRAM_SENSITIVITY[self.relation]
+        return run.release(self.half_weight(epsilon, unit))
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         run.say(leaves, run.sum_masses(leaves, epsilon))

@@ -104,7 +104,7 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
             crowded = run.split(root, run.choose_feature(root, shares.branch(1), self._selection()))
             grown.settle(crowded, shares.leaf(1, stopped=True))
             grown.settle(run.frontier, shares.leaf(2, stopped=False))
-        return boosted(run)
+        return boosted(run, self.weights)
 
     AUDIT: ClassVar = Audited(
         "dp-adaboost",

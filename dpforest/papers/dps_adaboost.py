@@ -183,7 +183,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         for grown in self.rounds(run):
             shares = Shares("aligned-uniform", grown.epsilon, self.max_depth + 1, self.leaf_share)
             grow_extra_trees(run, shares, how, grown.settle, size, self.cuts_per_feature)
-        return boosted(run)
+        return boosted(run, self.weights)
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -14,12 +14,13 @@ from dpforest.learners.audited import Audited, Broken
 from dpforest.learners.base import PrivateForest, PrivateForestClassifier, PrivateForestRegressor
 from dpforest.learners.cuts import CutPool, grow_random
 from dpforest.learners.growth import MAX_NODES, Frontier
-from dpforest.learners.parameters import Auto, Either, Letter, Whole
+from dpforest.learners.parameters import Auto, Either, Letter, Number, Whole
 from dpforest.learners.run import Run
 from dpforest.mechanisms import exponential
 from dpforest.models.forest import Forest
 from dpforest.models.release import MAX_DEPTH
-from dpforest.privacy import ADD_REMOVE, claim
+from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, claim
+from dpforest.schema import TARGET_LEVELS
 
 __all__ = ["RandomTreesClassifier", "RandomTreesRegressor", "published_height"]
 
@@ -57,6 +58,12 @@ class _RandomTrees(PrivateForest):
         """``"published"`` takes the paper's height ``min(k / 2, log_b n - 1)``, which reads the number of records n, of
         k features with b values in the mean.""",
     ] = "proved"
+    shrinkage: Annotated[
+        float, Number(0, 1e6),
+        """If proved, how far a leaf's shares are drawn to those of the nodes above
+        (:meth:`~dpforest.models.forest.Forest.shares`): the size, in units of the noise of a leaf, at which a leaf
+        counts as much as the node above it.  0: class counts are summed over the trees, as in the paper.""",
+    ] = 1.0  # fmt: skip
     max_nodes: Annotated[int, Whole(1), "A forest that could not fit raises."] = MAX_NODES
 
     @claim("alg-random-trees", "pub-random-trees")
@@ -81,7 +88,7 @@ class _RandomTrees(PrivateForest):
             parts = [grow_random(run.growth, run.chance, run.sizes, run.ordered, height)]
         for leaves in parts:
             run.say(leaves, self._count(run, leaves, share))
-        return run.release()
+        return run.release(self.half_weight(share, self._unit() * HISTOGRAM_SENSITIVITY[self.relation]))
 
     def _grow_multiway(self, run: Run, height: int) -> list[Frontier]:
         """Split nodes on all categories of a random unused feature, numbers at a random edge; returns the leaves."""
@@ -99,6 +106,10 @@ class _RandomTrees(PrivateForest):
         return [*leaves, run.frontier]
 
     def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
+        raise NotImplementedError
+
+    def _unit(self) -> int:
+        """What one record adds to the values of a leaf."""
         raise NotImplementedError
 
     def check_parameters(self) -> None:
@@ -130,6 +141,9 @@ class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
     def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
         return run.count_classes(leaves, epsilon)
 
+    def _unit(self) -> int:
+        return 1
+
     AUDIT: ClassVar = Audited(
         "random-trees",
         (({}, 2, 1), ({"split": "multiway"}, 2, 1), ({"n_estimators": 2}, 2, 1), ({"variant": "published"}, 4, None)),
@@ -155,8 +169,13 @@ class RandomTreesRegressor(_RandomTrees, PrivateForestRegressor):
     The trees are those of the paper, which has no regression; the leaves are this library's.
     """
 
+    shrinkage = 2.0
+
     def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
         return run.sum_masses(leaves, epsilon)
+
+    def _unit(self) -> int:
+        return TARGET_LEVELS
 
     AUDIT: ClassVar = Audited(
         "random-trees-regressor",

@@ -100,7 +100,7 @@ def test_every_question_to_the_curator_is_audited():
     for name in questions:
         setattr(door, name, noting(name))
     for subject in EVERY:
-        if subject.kind == "learner":
+        if subject.kind == "learner" and asked < questions:
             schema = subject.estimator.schema
             width = schema.n_features
             records = [((at >> f) & 1 for f in range(width)) for at in range(12)]

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from dpforest.counting import bits, checks, masks, program, queries, rows, table
 from dpforest.counting.threads import pieces_of
 from dpforest.counting.visit import visit
 from dpforest.models import walk
-from dpforest.models.structure import Splits
+from dpforest.models.structure import FEW, SHAPE, Splits
 
 KERNELS = ["rows", "bits", "auto"]
 ROOT = Path(__file__).parent.parent
@@ -791,6 +792,25 @@ def test_splits_of_anything_with_the_six_arrays():
     np.testing.assert_array_equal(
         counting.apply(case.codes, Growth(case.splits)), counting.apply(case.codes, case.splits)
     )
+
+
+def test_few_nodes_are_known_by_what_they_hold():
+    """Trees that are kept are found again by their content alone: one that grows is looked at anew, a wrong one too."""
+    case = Case(2, depth=1, n_trees=1)
+    growing = SimpleNamespace(**{name: getattr(case.splits, name).copy() for name in SHAPE})
+    assert Splits.of(growing).n_nodes <= FEW
+    kept = Splits.of(growing)
+    assert Splits.of(SimpleNamespace(**{name: getattr(growing, name).copy() for name in SHAPE})) is kept
+    growing.feature[0] = (growing.feature[0] + 1) % len(case.codes)
+    assert kept.feature[0] != growing.feature[0] == Splits.of(growing).feature[0]
+    growing.roots[0] = 1
+    for _ in range(2):
+        with pytest.raises(ValueError, match="exactly one node"):
+            Splits.of(growing)
+    growing.feature = growing.feature.astype(np.int64)
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"splits\.feature must be an array"):
+            Splits.of(growing)
 
 
 # -- other processors, and what is kept on disk ----------------------------------------------------------------------

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from dpforest.counting import bits, program, rows
 from dpforest.counting.checks import check_classes, check_records, check_slots, check_table
 from dpforest.counting.tables import Cells, Planes, combine, of_classes, of_table
 from dpforest.counting.threads import check_threads, in_threads, pieces_of, total_of
-from dpforest.counting.visit import visit
-from dpforest.models.structure import Splits, check_below, check_codes, frozen
+from dpforest.counting.visit import Visit, visit
+from dpforest.models.structure import FEW, Splits, check_below, check_codes, frozen
 from dpforest.models.walk import check_values
 
 _PREPARING = 1e5  # nanoseconds: what it takes at least to prepare the bit kernel
@@ -145,7 +147,7 @@ def feature_histograms(
     threads = check_threads(n_jobs)
 
     def walk(slots):
-        return rows.walk(splits, visit(splits, slots), slots, assignment.size > 0)
+        return _way(splits, slots, assignment.size > 0)[1]
 
     def add(path, first, last, out):
         room = rows.sorting_room(path, last - first, len(columns))
@@ -193,8 +195,7 @@ def sum_values(codes, splits, values, n_jobs=1, kernel="auto") -> np.ndarray:
     codes, values = check_values(codes, splits, values)
     n_rows, nobody = codes.shape[1], frozen(np.empty(0, np.int32))
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
-    order, out = visit(splits, slots), np.zeros((values.shape[1], n_rows))
-    path = rows.walk(splits, order, slots, False)
+    (order, path), out = _way(splits, slots, False), np.zeros((values.shape[1], n_rows))
     row_cost, candidates = rows.cost(path, n_rows, 0, None), _no_candidates(0)
     plan = _program(kernel, row_cost, splits, order, slots, len(codes), *candidates, n_rows, None, False)
     if plan:
@@ -224,7 +225,7 @@ def apply(codes, splits, n_jobs=1) -> np.ndarray:
     splits, codes = Splits.of(splits), check_codes(codes)
     splits.check_codes(codes)
     slots = np.where(splits.feature < 0, np.int32(0), np.int32(-1))
-    path, nobody = rows.walk(splits, visit(splits, slots), slots, False), frozen(np.empty(0, np.int32))
+    path, nobody = _way(splits, slots, False)[1], frozen(np.empty(0, np.int32))
     out = np.empty((len(splits.roots), codes.shape[1]), dtype=np.int32)
 
     def work(pieces):
@@ -260,8 +261,7 @@ def costs(n_rows, n_features, n_classes, splits, slots, features=None, masks=Non
     splits = Splits.of(splits)
     if features is None:
         features, masks = _no_candidates(int(np.max(slots, initial=-1)) + 1)
-    order = visit(splits, slots)
-    path = rows.walk(splits, order, slots, assigned)
+    order, path = _way(splits, slots, assigned)
     plan = program.prepare(splits, order, slots, n_features, features, masks)
     planes, cells = _how(n_classes if isinstance(n_classes, np.ndarray) else check_classes(n_classes))
     return {
@@ -288,8 +288,8 @@ def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jo
     n_sums = table if isinstance(table, int) else table.shape[1]
     if known is not None and (known.shape != (n_slots, n_sums) or known.dtype != np.int64):
         raise TypeError(f"known must be an int64 array of shape {(n_slots, n_sums)}, one line per slot")
-    order, assigned = visit(splits, slots), assignment.size > 0
-    path, (planes, cells) = rows.walk(splits, order, slots, assigned), _how(table)
+    assigned, (planes, cells) = assignment.size > 0, _how(table)
+    order, path = _way(splits, slots, assigned)
     row_cost = rows.cost(path, n_rows, n_candidates, cells)
     plan = _program(kernel, row_cost, splits, order, slots, len(codes), features, masks, n_rows, planes, assigned)
     threads = check_threads(n_jobs)
@@ -320,6 +320,21 @@ def _sums(codes, labels, table, splits, slots, features, masks, assignment, n_jo
 
     whole, ones = total_of(in_threads(work, pieces_of(n_rows, threads), threads))
     return combine(whole, weights) if known is None else known, combine(ones, weights)
+
+
+def _way(splits: Splits, slots: np.ndarray, assigned: bool) -> tuple[Visit, rows.Walk]:
+    """In which order the nodes are visited, and how the row kernel walks; of few nodes it is kept."""
+    if len(slots) <= FEW:
+        return _known_way(splits, slots.tobytes(), assigned)
+    order = visit(splits, slots)
+    return order, rows.walk(splits, order, slots, assigned)
+
+
+@lru_cache(maxsize=1 << 12)
+def _known_way(splits: Splits, raw: bytes, assigned: bool) -> tuple[Visit, rows.Walk]:
+    slots = np.frombuffer(raw, np.int32)
+    order = visit(splits, slots)
+    return order, rows.walk(splits, order, slots, assigned)
 
 
 def _how(table) -> tuple[Planes, Cells]:

@@ -78,7 +78,9 @@ class Choices(Base):
             behind[few] = self._behind(exact, size, mine, counts[few], score, stop_margin, rate[few])
             del exact
         # an empty node scores 0 on every feature; most nodes of a private tree are empty
-        behind[rest] = self._behind(lambda rows: 0, size, allowed[rest], counts[rest], score, stop_margin, rate[rest])
+        if rest.any():
+            idle = allowed[rest], counts[rest], score, stop_margin, rate[rest]
+            behind[rest] = self._behind(lambda rows: 0, size, *idle)
         if len(parts) > 1:  # those of all parts would take too much memory to be remembered
             histograms = None
         query = f"choose a feature by {score.name}"

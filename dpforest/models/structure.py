@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-__all__ = ["SHAPE", "Splits", "check_below", "check_codes", "frozen", "kind"]
+__all__ = ["FEW", "SHAPE", "Splits", "check_below", "check_codes", "frozen", "kind"]
 
 #: The arrays that say how the nodes of trees hang together, with their types.
 SHAPE: dict[str, type] = {
@@ -18,6 +19,8 @@ SHAPE: dict[str, type] = {
     "mask": np.uint64,
     "roots": np.int32,
 }
+#: Trees of so few nodes are kept: an audit grows the same ones thousands of times.
+FEW = 64
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
@@ -79,7 +82,12 @@ class Splits:
     @classmethod
     def of(cls, splits: Any) -> Splits:
         """The same six arrays of any object that has them, checked."""
-        return splits if isinstance(splits, cls) else cls(*(getattr(splits, name) for name in SHAPE))
+        if isinstance(splits, cls):
+            return splits
+        arrays = {name: getattr(splits, name) for name in SHAPE}
+        if all(_few(array, SHAPE[name]) for name, array in arrays.items()):
+            return _kept(*((array.shape, array.tobytes()) for array in arrays.values()))
+        return cls(**arrays)
 
     @property
     def n_nodes(self) -> int:
@@ -104,13 +112,29 @@ class Splits:
 
     def check_codes(self, codes: np.ndarray) -> None:
         """Raise ValueError where a record has no child to go to; one pass over the columns that need it."""
-        top = int(self.feature.max(initial=-1))
-        if top >= len(codes):
-            raise ValueError(f"a node splits on feature {top}; codes has {len(codes)} features")
-        multiway = np.flatnonzero((self.feature >= 0) & self.multiway)
-        room = np.full(len(codes), 256)
-        np.minimum.at(room, self.feature[multiway], self.arity[multiway])
+        room = self._room
+        if len(room) > len(codes):
+            raise ValueError(f"a node splits on feature {len(room) - 1}; codes has {len(codes)} features")
         check_below(codes, room, "children in its smallest multiway node")
+
+    @cached_property
+    def _room(self) -> np.ndarray:
+        """Children of the smallest multiway node of each feature, up to the last one split on; 256 for none."""
+        room = np.full(int(self.feature.max(initial=-1)) + 1, 256)
+        multiway = np.flatnonzero((self.feature >= 0) & self.multiway)
+        np.minimum.at(room, self.feature[multiway], self.arity[multiway])
+        return room
+
+
+def _few(array: object, dtype: type) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype == dtype and array.ndim > 0 and len(array) <= FEW
+
+
+@lru_cache(maxsize=1 << 12)
+def _kept(*arrays: tuple[tuple[int, ...], bytes]) -> Splits:
+    """Splits from the shape and the bytes of each array, checked once."""
+    made = (np.ndarray(shape, dtype, raw) for dtype, (shape, raw) in zip(SHAPE.values(), arrays, strict=True))
+    return Splits(*made)
 
 
 def check_codes(codes: np.ndarray) -> np.ndarray:

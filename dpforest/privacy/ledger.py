@@ -86,7 +86,7 @@ class Ledger:
         scopes = np.atleast_1d(np.array(scopes, dtype=np.int64))  # copies: what was charged stays charged
         pair = ((ADD_REMOVE, add_remove), (REPLACE_ONE, replace_one))
         costs = {name: np.broadcast_to(np.array(value, dtype=float), scopes.shape) for name, value in pair}
-        if any((cost < 0).any() or np.isnan(cost).any() for cost in costs.values()):
+        if not all((cost >= 0).all() for cost in costs.values()):  # also refuses NaN
             raise ValueError("a charge cannot be negative: spent budget is not refundable")
         if scopes.size and not (scopes.min() >= 0 and scopes.max() < self._size):
             raise ValueError("a charge must go to an existing scope")

@@ -82,8 +82,8 @@ class Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         if len(self.shape) != 2 or axis not in (1, -1) or out is not None:
             return np.asarray(self).argmax(axis)
         self._used_for("its largest entries")
-        laws = [largest_law(*row) for row in zip(self._counts, self._rates, strict=True)]
-        return np.array([self._chance._choose(law.tolist()) for law in laws], dtype=np.int64)
+        laws = [_known_law(*map(tuple, row)) for row in zip(self._counts.tolist(), self._rates.tolist(), strict=True)]
+        return np.array([self._chance._choose(law) for law in laws], dtype=np.int64)
 
     def __array__(self, dtype=None, copy=None):
         if self._use != "a number":
@@ -161,6 +161,11 @@ def largest_law(counts: np.ndarray, rates: np.ndarray) -> np.ndarray:
         for at in range(len(counts))
     ])  # fmt: skip
     return law / law.sum()
+
+
+@lru_cache(maxsize=1 << 12)
+def _known_law(counts: tuple[int, ...], rates: tuple[float, ...]) -> list[float]:
+    return largest_law(np.array(counts), np.array(rates)).tolist()
 
 
 @claim("lem-geometric-leaves")

@@ -2,7 +2,7 @@
 
 A claim has one id and four hits: a labelled block in ``book/``, a ``@claim`` seal in ``dpforest/``, a
 ``@pytest.mark.claim`` on a test, and a mention in the first cell of a notebook.  ``tests/test_claims.py`` checks
-that none is missing; ``python tests/claims.py`` writes the table.
+that none is missing; ``make claims`` writes the table.
 """
 
 from __future__ import annotations
@@ -28,6 +28,13 @@ ROOMS = {
     "thm": ("book", "code", "test", "notebook"),
     "pub": ("book", "code", "test", "notebook"),
     "cex": ("book", "code", "test", "notebook"),
+}
+#: What to do where a hit is missing.
+HINTS = {
+    "book": ": label the block in its chapter with it",
+    "code": ": put @claim on a public class or function (what begins with _ is not looked at)",
+    "test": ": put @pytest.mark.claim on the test that proves it",
+    "notebook": ": name it after Exhibits: in the first cell of a notebook",
 }
 KINDS = {
     "def": "definition", "alg": "algorithm", "lem": "lemma", "thm": "theorem", "pub": "conjecture", "cex": "example",
@@ -162,7 +169,7 @@ def problems(found: Scan) -> list[str]:
         prefix = claim.split("-")[0]
         for room in ROOMS[prefix]:
             if not getattr(found, room).get(claim):
-                out.append(f"{claim}: no hit in the {room} room")
+                out.append(f"{claim}: no hit in the {room} room{HINTS[room]}")
         blocks = found.book.get(claim, [])
         if len(blocks) > 1:
             out.append(f"{claim}: labelled {len(blocks)} times, on {[block.page for block in blocks]}")

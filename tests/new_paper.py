@@ -125,6 +125,8 @@ def take_out(root: Path, key: str) -> list[Path]:
         raise PaperError(f"there is no paper {key!r}; there are {', '.join(papers(root))}")
     name = papers(root)[key][0]
     own = files(key, name)
+    if gone := [str(path) for path in own if not (root / path).exists()]:
+        raise PaperError(f"{', '.join(gone)}: not there; take the rest of {key!r} out by hand")
     if changed := [str(path) for path, text in own.items() if not _says(root / path, text)]:
         raise PaperError(f"{', '.join(changed)}: no longer as `make paper` left it; take it out by hand")
     shared = {

@@ -16,7 +16,7 @@ def test_every_claim_has_its_hits(found):
 
 
 def test_the_table_of_verdicts_is_current(found):
-    assert (BOOK / "claims.md").read_text() == table(found), "run python tests/claims.py"
+    assert (BOOK / "claims.md").read_text() == table(found), "run make claims"
 
 
 def test_the_table_has_each_verdict_once(found):

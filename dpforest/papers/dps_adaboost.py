@@ -67,7 +67,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
 
     Source
     ------
-    Jia, Qiu and Ma, *Journal of Cyber Security*: algorithms 1 to 4, formula (5).
+    Jia, Qiu and Ma, *Journal of Cyber Security* 6(4), 2021: algorithms 1 to 4, formula (5).
 
     Notes
     -----
@@ -124,7 +124,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
 
     @claim("alg-dps-adaboost", "pub-dps-adaboost")
     def as_published(self, run: Run) -> BoostedForest:
-        """Algorithm 3."""
+        """Algorithms 3 and 4; a tree is algorithms 1 and 2."""
         share = run.plant(self.n_estimators, "all", self.max_nodes)
         boost = AdaBoost(run, ERROR, UPDATE)
         run.hold_out(HELD_OUT)
@@ -133,23 +133,23 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             epsilon = grown.epsilon / (self.max_depth + 1)  # of a level
             run.draw_by_weight(DRAW)  # line 5
             # the largest weight is taken for the sensitivity of a count of records: the curator would use 1, or 2
-            loud = epsilon * (HISTOGRAM_SENSITIVITY[run.relation] / run.peek_largest_weight(WEIGHTS))
-            nodes = self._build(run, grown, epsilon, loud)
-            boost.add(self._prune(run, run.tree(number), nodes, grown, loud))  # lines 7, 9 and 14
+            charged = epsilon * (HISTOGRAM_SENSITIVITY[run.relation] / run.peek_largest_weight(WEIGHTS))
+            nodes = self._build(run, grown, epsilon, charged)
+            boost.add(self._prune(run, run.tree(number), nodes, grown, charged))  # lines 7, 9 and 14
         return boost.release()
 
-    def _build(self, run: Run, grown: Round, epsilon: float, loud: float) -> Frontier:
+    def _build(self, run: Run, grown: Round, epsilon: float, charged: float) -> Frontier:
         """Algorithm 1, level by level; returns all the nodes."""
         size = n_candidates(self.option("max_features"), len(run.sizes))
         cuts, levels = Cuts(run.sizes, run.ordered), []
         for level, nodes in run.levels(self.max_depth + 1):
             levels.append(nodes)
-            run.count_records(nodes, loud / 2)  # lines 4 to 6: nothing uses it
+            run.count_records(nodes, charged / 2)  # lines 4 to 6: nothing uses it
             columns = cuts.columns(np.arange(len(nodes)))
             usable = cuts.owners(columns) | (~run.ordered & (run.sizes > 1))
             inner = usable.any(axis=1) & (level <= self.max_depth) & ~pure(run.peek(nodes, PURITY))  # line 14
             inner[inner] = run.room(np.zeros(inner.sum(), dtype=int))
-            grown.settle(nodes[~inner], loud / 2)
+            grown.settle(nodes[~inner], charged / 2)
             if not inner.any():
                 break
             parents, features = nodes[inner], random_features(run.chance, usable[inner], size)
@@ -164,7 +164,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         return Frontier.join(levels)
 
     @claim("cex-refund")
-    def _prune(self, run: Run, tree: Forest, nodes: Frontier, grown: Round, loud: float) -> Forest:
+    def _prune(self, run: Run, tree: Forest, nodes: Frontier, grown: Round, charged: float) -> Forest:
         """Prune by the records put aside, and hand the budget of what was pruned to the node above it."""
         ends = np.searchsorted(nodes.nodes, grown.leaves.nodes)  # the tree numbers its nodes anew
         held = run.peek_held_out(tree, ends, PRUNE)
@@ -172,7 +172,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         pruned, left = tree.prune(cut)
         again = replace(nodes[cut], nodes=np.searchsorted(left, cut))
         values = pruned.values.copy()
-        values[again.nodes] = one_vote(run.count_classes(again, height * loud, pruned))
+        values[again.nodes] = one_vote(run.count_classes(again, height * charged, pruned))
         return replace(pruned, values=values)
 
     @claim("thm-dps-adaboost")

@@ -1,7 +1,7 @@
 """DiffP-ID3: one ID3 tree whose splits the exponential mechanism chooses (Friedman and Schuster, 2010).
 
-A node asks for a noisy count of its records, and if that is large enough it draws the feature to split on, one child per
-value.  The chapter *DiffP-ID3* tells what the tree spends of its budget, and what the repair does with the rest.
+A node asks for a noisy count of its records, and if that is large enough it draws the feature to split on, one child
+per value.  The chapter *DiffP-ID3* tells what the tree spends of its budget, and what the repair does with the rest.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "functional_mechanism": ("FunctionalMechanismRegressor", "FunctionalMechanismClassifier"),
     "diff_lr": ("DiffLRRegressor",),
     "diffp_id3": ("DiffPID3Classifier",),
+    "sulq_id3": ("SulqID3Classifier",),
 }
 
 #: The module that defines each other public name.

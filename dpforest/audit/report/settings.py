@@ -14,6 +14,7 @@ from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
+from dpforest.papers.sulq_id3 import SulqID3Classifier
 
 __all__ = ["LEARNERS"]
 
@@ -33,6 +34,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     FunctionalMechanismClassifier,
     DiffLRRegressor,
     DiffPID3Classifier,
+    SulqID3Classifier,
     # end of learners
 )
 

@@ -25,6 +25,7 @@ from dpforest.privacy import claim
 __all__ = ["DiffPID3Classifier"]
 
 CRITERIA = ("information-gain", "gini", "majority")  # the three that the paper compares
+CHOICES = ("auto", *CRITERIA)
 NO_RATIO = (
     "criterion='gain-ratio' is refused: one record moves it from 0 to 1, which is all the way, however many there are, "
     "so no rate tells a good split from a bad one (cex-gain-ratio); use 'gini', 'majority' or 'information-gain'"
@@ -70,7 +71,7 @@ class DiffPID3Classifier(PrivateID3Tree):
         and leaf, and the exponent of a selection by twice the sensitivity.""",
     ] = "proved"
     criterion: Annotated[
-        str, Choice("auto", *CRITERIA), Auto(published="majority", proved="gini"), Letter(*CRITERIA),
+        str, Choice(CHOICES), Auto(published="majority", proved="gini"),
         "Split utility; ``\"majority\"`` is the paper's *Max*.  Information gain needs ``n_max``.",
     ] = "auto"  # fmt: skip
     n_max: Annotated[float, CAP, "Public cap on the number of records, for information gain."] = math.inf
@@ -124,7 +125,7 @@ class DiffPID3Classifier(PrivateID3Tree):
         return epsilon, how
 
     def check_parameters(self) -> None:
-        if self.criterion == "gain-ratio":
+        if isinstance(self.criterion, str) and self.criterion == "gain-ratio":
             raise ValueError(NO_RATIO)
         super().check_parameters()
         check_covered(self._score(), self.relation, stop="candidate", n_max=self.n_max)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dpforest import budgets, datasets, mechanisms, scores
     from dpforest.models.release import ReleasedForest, load
     from dpforest.papers.diff_lr import DiffLRRegressor
+    from dpforest.papers.diffp_id3 import DiffPID3Classifier
     from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
     from dpforest.papers.diffprf import DiffPRFClassifier
     from dpforest.papers.diffprfs import DiffPRFsClassifier
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
     from dpforest.papers.pearson_tree import PearsonTreeClassifier
     from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
+    from dpforest.papers.sulq_id3 import SulqID3Classifier
     from dpforest.privacy import Guarantee, Ledger, OutOfSchemaWarning, UnprovenPrivacyWarning
     from dpforest.schema import Schema
 

@@ -13,6 +13,8 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "pearson_tree": ("PearsonTreeClassifier",),
     "functional_mechanism": ("FunctionalMechanismRegressor", "FunctionalMechanismClassifier"),
     "diff_lr": ("DiffLRRegressor",),
+    "diffp_id3": ("DiffPID3Classifier",),
+    "sulq_id3": ("SulqID3Classifier",),
 }
 
 #: The module that defines each other public name.

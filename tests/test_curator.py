@@ -205,6 +205,42 @@ def test_counts_labels_and_peeks_by_a_recount(seed, assigned):
     assert once
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.booleans(), st.booleans(), st.sampled_from(["one", "many"]))
+def test_children_are_counted_by_a_recount(seed, assigned, classes, cells):
+    world = World(seed, assigned=assigned)
+    world.curator._records.cells = {"one": 1, "many": Memory.cells}[cells]
+    at, first = world.records_at(), np.concatenate([[0], np.cumsum(world.cardinalities)])
+    counts = world.curator.count_children(
+        world.growth, world.nodes, world.scopes, world.allowed, 0.5, classes=classes
+    )  # fmt: skip
+    for row, node in enumerate(world.nodes.tolist()):
+        for feature in range(3):
+            children = world.split(at[node], feature)
+            told = [[child.count(c) for c in range(3)] if classes else [len(child)] for child in children]
+            if not world.allowed[row, feature]:
+                told = np.zeros_like(told)
+            np.testing.assert_array_equal(counts[row, first[feature] : first[feature + 1]], told)
+    [(kind, rate)] = world.chance.asked
+    assert kind == "noise"
+    each = [0.5 / row.sum() for row in world.allowed for size in world.cardinalities[row] for _ in range(size)]
+    np.testing.assert_allclose(rate, np.repeat([each], 3 if classes else 1, axis=0).T)  # nothing else is drawn
+
+
+@relations
+@pytest.mark.parametrize("classes", [True, False])
+def test_children_are_charged_for_both_relations(relation, classes):
+    world = World(3, relation=relation)
+    world.curator.count_children(world.growth, world.nodes, world.scopes, world.allowed, 0.6, classes=classes)
+    [(query, kind, *costs)] = charges(world.ledger)
+    assert (query, kind) == (
+        f"count the {'classes' if classes else 'records'} of each child by each feature", "two-sided geometric",
+    )  # fmt: skip
+    np.testing.assert_allclose(
+        costs, np.outer([0.6, 1.2] if relation == ADD_REMOVE else [0.3, 0.6], np.ones(len(world.nodes)))
+    )
+
+
 def test_without_noise_the_best_candidate_wins():
     world = World(5)
     quiet = Curator(world.codes, world.labels, 3, world.cardinalities, chance=Seeded(0), ledger=world.ledger)

@@ -39,7 +39,15 @@ SCHEMAS = {
 #: Whose published form tells two classes apart.
 OF_TWO = {"DPAdaBoostClassifier", "DPsAdaBoostClassifier"}
 #: Whose published form reads nothing unpaid.
-WITHOUT_LEAKS = {"DiffLRRegressor", "FunctionalMechanismClassifier", "FunctionalMechanismRegressor"}
+WITHOUT_LEAKS = {
+    "DiffLRRegressor",
+    "FunctionalMechanismClassifier",
+    "FunctionalMechanismRegressor",
+    "DiffPID3Classifier",
+    "SulqID3Classifier",
+}
+#: Learners whose splits are computed from noisy counts; those of the others are draws.
+BY_COUNTS = {"SulqID3Classifier"}
 COUNTING = ["node_class_counts", "node_sums", "feature_histograms", "candidate_counts", "candidate_sums", "products"]
 
 
@@ -342,7 +350,8 @@ def test_the_draws_decide_the_model(kind, options):
     assert again.to_dict() == released.to_dict()
     assert tape.left == []
     # the splits are drawn answers: played to other records of the same number, they give the same splits
-    if options.get("variant") != "published" and hasattr(released, "feature"):  # published forests look
+    drawn = options.get("variant") != "published" and kind.__name__ not in BY_COUNTS  # published forests look
+    if drawn and hasattr(released, "feature"):
         elsewhere, _ = model.replay(encoded(model, schema, 1)[0], labels, schema, 5.0, Tape(recorder.drawn))
         assert elsewhere.feature.tolist() == released.feature.tolist()
         assert elsewhere.mask.tolist() == released.mask.tolist()

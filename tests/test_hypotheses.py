@@ -19,7 +19,8 @@ BOOK = Path(__file__).resolve().parents[1] / "book"
 CASES = {
     "thm-edprf": "edprf", "thm-diffpets": "diffpets", "thm-diffpets-regression": "regression", "thm-diffprf": "rivals",
     "thm-diffprfs": "rivals", "thm-dps-adaboost": "boosting", "thm-dp-adaboost": "boosting",
-    "thm-pearson-tree": "pearson_tree",
+    "thm-pearson-tree": "pearson_tree", "thm-diffp-id3": "diffp_id3",
+    "thm-sulq-id3": "sulq_id3",
 }  # fmt: skip
 
 

@@ -348,6 +348,7 @@ def test_missing_and_other_values_are_the_same_in_blocks():
 QUERIES: dict[str, Any] = {
     "count_classes": lambda c, g, n, s: c.count_classes(g, n, s, 1.0),
     "count_records": lambda c, g, n, s: c.count_records(g, n, s, 1.0),
+    "count_children": lambda c, g, n, s: c.count_children(g, n, s, np.ones((len(n), 4), bool), 1.0),
     "choose_label": lambda c, g, n, s: c.choose_label(g, n, s, 1.0, mechanism="exponential"),
     "peek": lambda c, g, n, s: c.peek(g, n, what="w", where="p"),
     "peek_codes": lambda c, g, n, s: c.peek_codes(g, n, what="w", where="p"),

@@ -54,6 +54,46 @@ class Sums(Base):
         self._ledger.charge(scopes, rate, 0.0, "count the records of a node", "two-sided geometric")
         return counts
 
+    @claim("lem-children")
+    def count_children(
+        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, allowed: np.ndarray, epsilon: float | np.ndarray, *,
+        classes: bool = True,
+    ) -> np.ndarray:  # fmt: skip
+        """Noisy class counts of each child that a node would have, by each feature; they may be negative.
+
+        Parameters
+        ----------
+        allowed : ndarray of bool, shape (n_nodes, n_features)
+            The features of each node, at least one.
+        epsilon : float or ndarray
+            Budget of each node, of which each of its features has the same part.
+        classes : bool
+            False: the number of records of each child, in the place of its class counts.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_nodes, sum of the cardinalities, n_classes), or (..., 1) without ``classes``
+            The children of a feature follow those of the features before it; 0 where a feature is not allowed.
+
+        Guarantee
+        ---------
+        ``epsilon`` per node under the ledger's relation: by each feature a record is in one child, so the counts of a
+        feature are a histogram, and the features read the same records (:prf:ref:`lem-children`).
+        """
+        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
+        rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
+        counts = np.zeros((len(nodes), int(self._offsets[-1]), self.n_classes if classes else 1), dtype=np.int64)
+        for part in self._parts(len(nodes), counts[:1].size * (1 if classes else self.n_classes)):
+            exact = self._records.histograms(splits, nodes[part], allowed[part])
+            counts[part] = exact if classes else exact.sum(axis=-1, keepdims=True)
+        asked = np.repeat(allowed, self.cardinalities, axis=1)  # whose child each column is
+        each = np.broadcast_to((rate / np.maximum(allowed.sum(axis=1), 1))[:, None], asked.shape)[asked]
+        counts[~asked] = 0
+        counts[asked] = mechanisms.two_sided_geometric(counts[asked], each[:, None] / self.unit, self._chance)
+        query = f"count the {'classes' if classes else 'records'} of each child by each feature"
+        self._ledger.charge(scopes, rate, 2 * rate, query, "two-sided geometric")
+        return counts
+
     @claim("thm-masses")
     def sum_masses(self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
         """Noisy masses of the target in each leaf: how far it lies above the lower bound, and below the upper.

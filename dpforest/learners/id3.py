@@ -1,4 +1,4 @@
-"""Random forests of private ID3 trees, after Friedman and Schuster (2010): what the papers that build on it share."""
+"""Private ID3 trees, after Friedman and Schuster (2010), and random forests of them: what their papers share."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import numpy as np
 
 from dpforest import scores
 from dpforest.budgets import PLANS
-from dpforest.learners.base import PrivateForestClassifier, check_covered
-from dpforest.learners.growth import Frontier, one_vote
+from dpforest.learners.base import PrivateEstimator, PrivateForestClassifier, check_covered
+from dpforest.learners.growth import MAX_NODES, Frontier, one_vote
 from dpforest.learners.parameters import MARGIN, Auto, Choice, Letter, Whole
 from dpforest.learners.run import Run, Selection
 from dpforest.learners.sharing import Subset, n_candidates, random_features
 from dpforest.mechanisms import SELECTIONS
+from dpforest.models.forest import ForestClassifier
 from dpforest.models.release import MAX_DEPTH
 
-__all__ = ["PrivateID3Forest"]
+__all__ = ["PrivateID3Forest", "PrivateID3Tree", "enough"]
 
 MECHANISMS, BUDGETS = ("auto", *SELECTIONS), ("auto", *PLANS)
 
@@ -91,3 +92,39 @@ class PrivateID3Forest(PrivateForestClassifier):
             check_covered(
                 how.score, self.relation, stop=self.option("stop"), sampling=self.option("sampling"), n_max=how.n_max
             )  # fmt: skip
+
+
+class PrivateID3Tree(PrivateEstimator, ForestClassifier):
+    """Base of the single ID3 trees: multiway splits, a feature once on a path, numbers by the bins of the schema."""
+
+    n_bins = 10
+    max_depth: Annotated[int, Whole(0, MAX_DEPTH), "Splits on the longest path; 0 makes the tree a single leaf."] = 5
+    max_nodes: Annotated[
+        int, Whole(), "The tree does not grow beyond this; branches that would are leaves."
+    ] = MAX_NODES  # fmt: skip
+
+    def _settle(self, run: Run, leaves: Frontier, epsilon: float | np.ndarray) -> None:
+        run.say(leaves, run.count_classes(leaves, epsilon))
+
+
+def enough(run: Run, nodes: Frontier, features: np.ndarray, epsilon: float) -> np.ndarray:
+    """Whether every cell of a node's widest split may hold a standard deviation of its noise, by a noisy count.
+
+    Parameters
+    ----------
+    features : ndarray of bool, shape (n_nodes, n_features)
+        What a node may split on.
+    epsilon : float
+        Budget of the count of each node.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_nodes,)
+
+    Notes
+    -----
+    The rule is that of Friedman and Schuster: a leaf where the count is below ``sqrt(2) / epsilon`` for each class and
+    value.  A negative count is below it.
+    """
+    widest = np.where(features, run.sizes, 1).max(axis=1)  # t of the paper
+    return run.count_records(nodes, epsilon) >= math.sqrt(2) / epsilon * run.schema.n_classes * widest

@@ -258,6 +258,17 @@ class Run:
             return np.zeros(0, dtype=np.int64)
         return self.curator.count_records(*self._asked(nodes), epsilon)
 
+    def count_children(
+        self, nodes: Frontier, allowed: np.ndarray, epsilon: float | np.ndarray, classes: bool = True
+    ) -> np.ndarray:  # fmt: skip
+        """Noisy class counts of each child that a node would have, by each of the ``allowed`` features.
+
+        int64, shape (n_nodes, sum of the sizes, n_classes); (..., 1), their numbers of records, without ``classes``.
+        """
+        if not len(nodes):
+            return np.zeros((0, int(self.sizes.sum()), self.schema.n_classes if classes else 1), dtype=np.int64)
+        return self.curator.count_children(*self._asked(nodes), allowed, epsilon, classes=classes)
+
     def sum_masses(self, leaves: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
         """Noisy masses of each leaf's targets, above the lower bound and below the upper: int64, (n_leaves, 2)."""
         if not len(leaves):

@@ -17,8 +17,7 @@ from dpforest import scores
 from dpforest.arithmetic import log, log2
 from dpforest.budgets import Shares
 from dpforest.learners.audited import GREY_BOX, HALF_STOP, Audited, Broken
-from dpforest.learners.growth import Frontier
-from dpforest.learners.id3 import PrivateID3Forest
+from dpforest.learners.id3 import PrivateID3Forest, enough
 from dpforest.learners.parameters import CAP, Auto, Choice, Letter
 from dpforest.learners.run import Run, Selection
 from dpforest.models.forest import Forest
@@ -91,7 +90,7 @@ class DiffPRFClassifier(PrivateID3Forest):
         for level, nodes in run.levels(shares.depth):  # step 2
             half = shares.branch(level) / 2
             features = nodes.unused & (run.sizes > 1)
-            splits = self._enough(run, nodes, features, half) & np.any(features, axis=1) & (level <= self.max_depth)
+            splits = enough(run, nodes, features, half) & np.any(features, axis=1) & (level <= self.max_depth)
             self._settle(run, nodes[~splits], half)  # 2.1
             if not splits.any():
                 break
@@ -112,7 +111,7 @@ class DiffPRFClassifier(PrivateID3Forest):
             if self.option("stop") == "count":  # which a node pays for if it could split
                 half = shares.branch(level) / 2
                 paid[splits] = half if math.isfinite(half) else 0.0
-                splits[splits] = self._enough(run, nodes[splits], features[splits], half)
+                splits[splits] = enough(run, nodes[splits], features[splits], half)
             self._settle(run, nodes[~splits], shares.leaf(level, stopped=False) - paid[~splits])
             epsilon, allowed = shares.branch(level) - paid[splits], self._subset(run, features[splits])
             chosen = run.choose_feature(nodes[splits], epsilon, self._selection(), allowed)
@@ -120,11 +119,6 @@ class DiffPRFClassifier(PrivateID3Forest):
             self._settle(run, run.split(nodes[splits], chosen), shares.leaf(level, stopped=True))
         self._settle(run, run.frontier, shares.leaf(shares.depth, stopped=False))
         return run.release()
-
-    def _enough(self, run: Run, nodes: Frontier, features: np.ndarray, epsilon: float) -> np.ndarray:
-        """Whether every cell of a node's widest split may hold a standard deviation of its noise, by a noisy count."""
-        widest = np.where(features, run.sizes, 1).max(axis=1)  # t of the paper
-        return run.count_records(nodes, epsilon) >= math.sqrt(2) / epsilon * run.schema.n_classes * widest
 
     def _exponent(self, run: Run, epsilon: float) -> tuple[float, Selection]:
         """The paper's selection, with its bound of the sensitivity of information gain in place of the exact one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpforest.learners.base import PrivateEstimator
 from dpforest.papers.diff_lr import DiffLRRegressor
+from dpforest.papers.diffp_id3 import DiffPID3Classifier
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
@@ -13,6 +14,7 @@ from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
+from dpforest.papers.sulq_id3 import SulqID3Classifier
 
 __all__ = ["LEARNERS"]
 
@@ -31,6 +33,8 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     FunctionalMechanismRegressor,
     FunctionalMechanismClassifier,
     DiffLRRegressor,
+    DiffPID3Classifier,
+    SulqID3Classifier,
     # end of learners
 )
 

@@ -19,10 +19,6 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shared import assert_an_estimator
-from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
-from test_estimators import INFINITY, _SchemaFromData
 
 from dpforest import Schema, UnprovenPrivacyWarning
 from dpforest.audit import exact_audit
@@ -505,64 +501,6 @@ def test_the_full_table_of_nodes_ends_branches():
 # -- the estimator ---------------------------------------------------------------------------------------------------
 
 
-class SchemaFree(_SchemaFromData, DiffPRFClassifier):
-    pass
-
-
-CHECKED = [
-    SchemaFree(epsilon=1000.0, n_estimators=5, max_depth=2, max_features="all", random_state=0),
-    SchemaFree(epsilon=1000.0, n_estimators=1, max_depth=2, stop="never", sampling="assignment", random_state=0),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
-@parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: INFINITY)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-def test_it_is_an_estimator(tmp_path):
-    X, y = table(200)
-    model = DiffPRFClassifier(epsilon=2.0, schema=THREE, n_estimators=3, max_depth=2, random_state=0)
-    assert_an_estimator(model, X, y, tmp_path)
-    other = clone(model).set_params(epsilon=0.1, max_features="all").fit(X, y)
-    assert other.guarantee_.epsilon == 0.1
-
-
-@pytest.mark.parametrize(
-    ("parameters", "says"),
-    [
-        ({"epsilon": 0}, "epsilon must be positive"),
-        ({"max_depth": -1}, "max_depth must be a whole number, at least 0"),
-        ({"n_estimators": 0}, "n_estimators must be a whole number"),
-        ({"max_features": 0}, "max_features must be"),
-        ({"sampling": "bagging"}, "sampling must be one of"),
-        ({"sampling": "bootstrap"}, "costs more than epsilon"),
-        ({"criterion": "entropy"}, "criterion must be one of"),
-        ({"criterion": "information-gain"}, "needs a public cap"),
-        ({"criterion": "information-gain", "n_max": 100, "sampling": "poisson"}, "copies know none"),
-        ({"criterion": "normalised-gini"}, "use stop='never'"),
-        ({"stop": "purity"}, "stop must be one of"),
-        ({"stop_margin": float("nan")}, "stop_margin must be a finite number"),
-        ({"n_max": 1}, "n_max must be a public cap"),
-        ({"variant": "published", "sampling": "all"}, "the paper to the letter"),
-        ({"variant": "published", "criterion": "gini-gain"}, "the paper to the letter"),
-        ({"budget": "even"}, "budget must be one of"),
-        ({"vote": "soft"}, "vote must be one of"),
-        ({"selection": "argmax"}, "selection must be one of"),
-        ({"calibration": "none"}, "calibration must be one of"),
-        ({"max_nodes": 2}, "max_nodes must be a whole number, at least 10"),
-        ({"schema": None}, "needs schema="),
-    ],
-    ids=str,
-)
-def test_bad_parameters_say_what_to_do(parameters, says):
-    X, y = table(20)
-    with pytest.raises(ValueError, match=says):
-        DiffPRFClassifier(**{"schema": THREE} | parameters).fit(X, y)
-
-
 def test_more_records_than_the_cap_promised():
     X, y = table(50)
     model = DiffPRFClassifier(schema=THREE, criterion="information-gain", n_max=49, random_state=0)
@@ -578,10 +516,3 @@ def test_the_published_forest_of_a_single_record():
         assert sum(law_of_trees(model, ONE, data).values()) == pytest.approx(1)
     with pytest.warns(UnprovenPrivacyWarning):
         assert model.fit([[0]], [0]).guarantee_.epsilon > 1
-
-
-def test_fewer_records_than_trees():
-    X, y = table(2)
-    for sampling in ("all", "assignment", "poisson"):
-        model = DiffPRFClassifier(schema=THREE, n_estimators=7, sampling=sampling, random_state=0).fit(X, y)
-        assert model.ledger_.epsilon == pytest.approx(1, rel=1e-12)

@@ -17,6 +17,7 @@ from itertools import chain, combinations, product
 import numpy as np
 import oracle
 import pytest
+import shared
 import sympy
 from oracle_trees import select, utility, votes
 from replayed import encoded
@@ -384,24 +385,12 @@ def test_two_trees_lose_no_more_than_the_claim(relation):
         assert coins.epsilon == pytest.approx(1, rel=1e-9)
 
 
-class Greedy(DiffPETsClassifier):
-    """Every query at 1.05 times the budget it says it takes."""
-
-    factor = 1.05
-
-    def _learn(self, run):
-        run.epsilon = self.factor * run.epsilon
-        return super()._learn(run)
+class Greedy(shared.Greedy, DiffPETsClassifier):
+    pass
 
 
-class Liar(Greedy):
-    """The same, and its ledger is made to look right."""
-
-    def _learn(self, run):
-        forest = super()._learn(run)
-        for entry in run.ledger._charges:
-            entry.costs = {relation: cost / self.factor for relation, cost in entry.costs.items()}
-        return forest
+class Liar(shared.Liar, DiffPETsClassifier):
+    pass
 
 
 def test_five_percent_too_much_is_found():

@@ -17,6 +17,7 @@ import numpy as np
 import oracle
 import oracle_trees
 import pytest
+import shared
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle_trees import joined, select, utility, votes
@@ -581,24 +582,12 @@ def test_edges_read_off_the_data_give_it_away(where):
 # -- the audit can fail ----------------------------------------------------------------------------------------------
 
 
-class Greedy(EDPRFClassifier):
-    """Every query at 1.05 times the budget it says it takes."""
-
-    factor = 1.05
-
-    def _learn(self, run):
-        run.epsilon = self.factor * run.epsilon
-        return super()._learn(run)
+class Greedy(shared.Greedy, EDPRFClassifier):
+    pass
 
 
-class Liar(Greedy):
-    """The same, and its ledger is made to look right."""
-
-    def _learn(self, run):
-        forest = super()._learn(run)
-        for entry in run.ledger._charges:
-            entry.costs = {relation: cost / self.factor for relation, cost in entry.costs.items()}
-        return forest
+class Liar(shared.Liar, EDPRFClassifier):
+    pass
 
 
 def test_five_percent_too_much_is_found():

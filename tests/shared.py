@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
+import pytest
+from sklearn.base import clone, is_classifier
 
 from dpforest import Schema, UnprovenPrivacyWarning, load
 
@@ -40,19 +41,57 @@ def assert_an_estimator(estimator, X, y, folder: Path):
 
     Returns the fitted estimator.
     """
-    before = estimator.get_params()
+    before, seed = estimator.get_params(), estimator.random_state
+    assert pickle.loads(pickle.dumps(estimator)).random_state == seed
     quietly(estimator, X, y)
-    assert estimator.get_params() == before
-    twin = quietly(clone(estimator).set_params(n_jobs=2), X, y)
-    assert json.dumps(twin.to_dict(seeded=True)) == json.dumps(estimator.to_dict(seeded=True))
-    assert str(twin.ledger_) == str(estimator.ledger_)
-    other = quietly(clone(estimator).set_params(random_state=estimator.random_state + 1), X, y)
+    assert estimator.get_params() == before == clone(estimator).get_params()
+    assert estimator.get_params()["schema"] is before["schema"]
+    assert not [name for name in vars(clone(estimator)) if name.endswith("_")]
+    released = json.dumps(estimator.to_dict(seeded=True))
+    for same in ({"n_jobs": 2}, {"n_jobs": -1, "random_state": np.random.default_rng(seed)}):
+        twin = quietly(clone(estimator).set_params(**same), X, y)
+        assert json.dumps(twin.to_dict(seeded=True)) == released
+        assert str(twin.ledger_) == str(estimator.ledger_)
+    assert pickle.loads(pickle.dumps(twin)).random_state is None  # of a generator, too
+    other = quietly(clone(estimator).set_params(random_state=seed + 1), X, y)
     assert other.to_dict(seeded=True) != estimator.to_dict(seeded=True)
+    assert json.dumps(quietly(other.set_params(random_state=seed), X, y).to_dict(seeded=True)) == released  # as if new
     copy = pickle.loads(pickle.dumps(estimator))
     assert copy.random_state is None
+    assert estimator.random_state == seed
+    assert str(copy.ledger_) == str(estimator.ledger_)
     estimator.save(folder / "model.json", seeded=True)
-    for back in (copy, load(folder / "model.json")):
-        np.testing.assert_array_equal(back.predict(X), estimator.predict(X))
-        np.testing.assert_array_equal(back.predict_proba(X), estimator.predict_proba(X))
+    kept = load(folder / "model.json")
+    assert json.loads((folder / "model.json").read_text()) == kept.to_dict(seeded=True) == json.loads(released)
+    assert kept.schema_ == estimator.schema
+    assert "random_state" not in released
+    assert is_classifier(kept) == is_classifier(estimator)
+    assert f"released {type(estimator).__name__}" in repr(kept)
+    with pytest.raises(ValueError, match="X has no column"):
+        kept.predict(X.rename(columns={X.columns[0]: "another"}))
+    for back in (copy, kept):
+        for method in ("predict", "predict_proba") if is_classifier(estimator) else ("predict",):
+            np.testing.assert_array_equal(getattr(back, method)(X), getattr(estimator, method)(X))
         assert back.guarantee_ == estimator.guarantee_
+    assert is_classifier(estimator) or kept.score(X, y) == estimator.score(X, y)
     return estimator
+
+
+class Greedy:
+    """A learner, mixed in, with every query at 1.05 times the budget it says it takes."""
+
+    factor = 1.05
+
+    def _learn(self, run):
+        run.epsilon = self.factor * run.epsilon
+        return super()._learn(run)
+
+
+class Liar(Greedy):
+    """The same, and its ledger is made to look right."""
+
+    def _learn(self, run):
+        forest = super()._learn(run)
+        for entry in run.ledger._charges:
+            entry.costs = {relation: cost / self.factor for relation, cost in entry.costs.items()}
+        return forest

@@ -15,11 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shared import assert_an_estimator
-from sklearn.utils.estimator_checks import parametrize_with_checks
-from test_estimators import INFINITY, _SchemaFromData
 
-from dpforest import OutOfSchemaWarning, Schema, UnprovenPrivacyWarning, load, privacy
+from dpforest import Schema, UnprovenPrivacyWarning, privacy
 from dpforest.chance import Seeded, outcomes
 from dpforest.learners.cuts import value_cuts
 from dpforest.papers.diffpets import DiffPETsClassifier
@@ -57,26 +54,6 @@ def model(**parameters):
 
 def published(**parameters):
     return model(variant="published", **parameters)
-
-
-# -- scikit-learn's own checks ---------------------------------------------------------------------------------------
-
-
-class SchemaFree(_SchemaFromData, DiffPETsClassifier):
-    pass
-
-
-CHECKED = [
-    SchemaFree(epsilon=1000.0, n_estimators=5, max_depth=4, max_features="all", cuts_per_feature=4, random_state=0),
-    SchemaFree(epsilon=1000.0, n_estimators=5, max_depth=4, leaf="label", sampling="poisson", random_state=0),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
-@parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: INFINITY)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # -- the ledger ------------------------------------------------------------------------------------------------------
@@ -349,103 +326,3 @@ def test_poor_tables_are_no_error(variant):
         assert fitted.forest_.n_trees == trees
         if variant == "proved":
             assert fitted.ledger_.epsilon == pytest.approx(1, rel=1e-12)
-
-
-def test_values_outside_the_schema_are_clipped_and_counted():
-    X, y = table(50)
-    X[3, 0] = 7.0
-    with pytest.warns(OutOfSchemaWarning, match="age: 1"):
-        clipped = model().fit(X, y)
-    X[3, 0] = 1.0
-    assert json.dumps(clipped.to_dict(seeded=True)) == json.dumps(model().fit(X, y).to_dict(seeded=True))
-
-
-@pytest.mark.parametrize(
-    ("parameters", "says"),
-    [
-        ({"epsilon": 0}, "epsilon must be positive"),
-        ({"epsilon": math.inf}, "non-private"),
-        ({"n_estimators": 0}, "n_estimators must be a whole number, at least 1"),
-        ({"max_depth": -1}, "max_depth must be None or int, from 0 to 1000"),
-        ({"max_depth": 1.5}, "max_depth must be None or int, from 0 to 1000"),
-        ({"max_features": 0}, "max_features must be 'sqrt', 'all' or a whole number"),
-        ({"max_features": "log2"}, "max_features must be 'sqrt', 'all' or a whole number"),
-        ({"cuts_per_feature": 0}, 'cuts_per_feature must be "auto" or int, at least 1'),
-        ({"n_bins": 1}, "n_bins"),
-        ({"n_bins": 256}, "n_bins"),
-        ({"relation": "bounded"}, "relation must be one of"),
-        ({"variant": "paper"}, "variant must be one of"),
-        ({"sampling": "bootstrap"}, "sampling must be one of .*all.*assignment.*poisson"),
-        ({"selection": "argmax"}, "selection must be one of"),
-        ({"criterion": "information-gain"}, "criterion must be one of"),
-        ({"criterion": "sse"}, "criterion must be one of"),
-        ({"criterion": "normalised-gini"}, "use stop='never'"),
-        ({"leaf": "mean"}, "leaf must be one of"),
-        ({"leaf_share": 0}, "leaf_share must lie strictly between 0 and 1"),
-        ({"leaf_share": 1.0}, "leaf_share must lie strictly between 0 and 1"),
-        ({"leaf_share": "half"}, "leaf_share must be a number from 0 to 1"),
-        ({"level_ratio": 0}, "level_ratio must be a number above 0 and at most 1"),
-        ({"level_ratio": 1.5}, "level_ratio must be a number above 0 and at most 1"),
-        ({"cuts_per_feature": "all"}, 'cuts_per_feature must be "auto" or int, at least 1'),
-        ({"stop": "purity"}, "stop must be one of"),
-        ({"stop_margin": math.nan}, "stop_margin must be a finite number of at most a million"),
-        ({"stop_margin": True}, "stop_margin must be a finite number of at most a million"),
-        ({"shrinkage": -1}, "shrinkage must be a number from 0"),
-        ({"max_nodes": 2}, "max_nodes must be a whole number, at least 3"),
-        ({"source": "quantum"}, r"source must be one of \['secure', 'seeded'\]"),
-        ({"schema": None}, "needs schema="),
-        ({"schema": Schema(numeric={"age": (0, 1)}, target=(0, 1))}, "this is a classifier"),
-    ],
-    ids=str,
-)
-def test_bad_parameters_say_what_to_do_and_change_nothing(parameters, says):
-    X, y = table(20)
-    estimator = model(**parameters)
-    with pytest.raises(ValueError, match=says):
-        estimator.fit(X, y)
-    assert not hasattr(estimator, "forest_")
-
-
-def test_bad_tables_are_refused():
-    X, y = table(20)
-    for records, labels, says in (
-        (X[:0], y[:0], "minimum of 1 is required"),
-        (X, y[:-1], "inconsistent"),
-        (X[:, :2], y, "columns|features"),
-        (X, np.where(y == "no", "never", y), "never"),
-    ):
-        with pytest.raises(ValueError, match=says):
-            model().fit(records, labels)
-
-
-# -- the estimator ---------------------------------------------------------------------------------------------------
-
-
-def test_a_fit_changes_no_parameter_and_a_seed_decides_every_byte(tmp_path):
-    X, y = table(300)
-    for options in ({}, {"sampling": "poisson", "leaf": "label"}, {"sampling": "assignment", "shrinkage": 2.0}):
-        assert_an_estimator(model(**options), X, y, tmp_path)
-
-
-def test_a_published_model_comes_back_with_its_warning(tmp_path):
-    X, y = table(100)
-    with pytest.warns(UnprovenPrivacyWarning):
-        fitted = published().fit(X, y)
-    fitted.save(tmp_path / "model.json", seeded=True)
-    again = load(tmp_path / "model.json")
-    assert again.guarantee_ == fitted.guarantee_
-    assert again.guarantee_.epsilon == math.inf
-    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
-
-
-@pytest.mark.parametrize("sampling", ["all", "assignment", "poisson"])
-def test_a_release_on_entropy(sampling):
-    X, y = table(60)
-    options = {"source": "secure", "random_state": None, "n_estimators": 2, "max_depth": 2, "sampling": sampling}
-    fitted = model(**options).fit(X, y)
-    assert fitted.ledger_.epsilon == pytest.approx(1, rel=1e-12)
-    assert json.dumps(model(**options).fit(X, y).to_dict(seeded=True)) != json.dumps(fitted.to_dict(seeded=True))
-    with pytest.raises(ValueError, match="takes no seed"):
-        model(source="secure").fit(X, y)
-    with pytest.warns(UnprovenPrivacyWarning):
-        published(source="secure", random_state=None, n_estimators=2, max_depth=1).fit(X, y)

@@ -17,7 +17,10 @@ from itertools import chain, combinations, product
 import numpy as np
 import oracle
 import pytest
+import shared
 import sympy
+from oracle_trees import select, utility, votes
+from replayed import encoded
 from scipy import optimize, sparse
 
 from dpforest import Schema, UnprovenPrivacyWarning, privacy
@@ -75,11 +78,11 @@ class Paper:
             return self._leaf(records, self.leaf)
         law: dict = defaultdict(lambda: (0.0, None))
         for p, candidates in self._candidates(records):
-            utilities = {at: self._utility(records, cut) for at, cut in enumerate(candidates)}
+            utilities = {at: utility(self.criterion, self._parts(records, *cut)) for at, cut in enumerate(candidates)}
             exponent = float(self.split * self.branch[level]) * self.epsilon
             if isinstance(self.stop, float):
                 utilities["stop"] = Fraction(-2 * len(records)) + Fraction(self.stop / exponent)
-            for choice, q in self._select(utilities, exponent).items():
+            for choice, q in select(self.mechanism, utilities, exponent).items():
                 if choice == "stop":
                     self._add(law, p * q, self._leaf(records, self.stopped[level]).items())
                     continue
@@ -97,12 +100,12 @@ class Paper:
             law[tree] = law[tree][0] + weight * p, leaves
 
     def _leaf(self, records, budget) -> dict:
-        votes = [sum(record[-1] == c for record in records) for c in range(self.classes)]
+        counts = votes(records, self.classes)
         if self.says == "majority":
-            return {("leaf", votes.index(max(votes))): (1.0, ())}
+            return {("leaf", counts.index(max(counts))): (1.0, ())}
         if self.says == "counts":
-            return {("leaf",): (1.0, ((tuple(votes), float(self.rate * budget) * self.epsilon),))}
-        drawn = self._select(dict(enumerate(votes)), float(self.rate * budget) * self.epsilon)
+            return {("leaf",): (1.0, ((counts, float(self.rate * budget) * self.epsilon),))}
+        drawn = select(self.mechanism, dict(enumerate(counts)), float(self.rate * budget) * self.epsilon)
         return {("leaf", label): (p, ()) for label, p in drawn.items()}
 
     def _candidates(self, records):
@@ -126,16 +129,6 @@ class Paper:
 
     def _parts(self, records, feature, right):
         return oracle.split_by_value(records, 2, lambda record: int(record[feature] in right))
-
-    def _utility(self, records, cut) -> Fraction:
-        children = tuple(tuple(sorted(record[-1] for record in part)) for part in self._parts(records, *cut))
-        return {"gini": oracle.gini, "majority": oracle.majority}[self.criterion](children)
-
-    def _select(self, utilities: dict, exponent: float) -> dict:
-        best = max(utilities.values())
-        accept = [math.exp(exponent * float(u - best)) for u in utilities.values()]
-        law = {"permute-and-flip": oracle.permute_and_flip_orders, "exponential": oracle.exponential}[self.mechanism]
-        return dict(zip(utilities, map(float, law(accept)), strict=True))
 
     def loss(self, size: int, relation: str) -> float:
         """Exact loss over all neighbours of at most ``size`` records."""
@@ -205,16 +198,11 @@ class Noted(Curator):
         return counts
 
 
-def encode(data, schema):
-    table = np.array(data, dtype=np.uint8).reshape(-1, schema.n_features + 1)
-    return np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
-
-
 def law_of_trees(model, data) -> dict:
     """The exact law of the fit that ships: trees -> (probability, counts and rates of the leaves)."""
 
     def fit(chance):
-        forest, _ = model.replay(*encode(data, model.schema), model.schema, model.epsilon, chance, Noted)
+        forest, _ = model.replay(*encoded(data, model.schema), model.schema, model.epsilon, chance, Noted)
         counts = model.variant == "proved" and model.leaf == "counts"
         leaves = []
 
@@ -397,24 +385,12 @@ def test_two_trees_lose_no_more_than_the_claim(relation):
         assert coins.epsilon == pytest.approx(1, rel=1e-9)
 
 
-class Greedy(DiffPETsClassifier):
-    """Every query at 1.05 times the budget it says it takes."""
-
-    factor = 1.05
-
-    def _learn(self, run):
-        run.epsilon = self.factor * run.epsilon
-        return super()._learn(run)
+class Greedy(shared.Greedy, DiffPETsClassifier):
+    pass
 
 
-class Liar(Greedy):
-    """The same, and its ledger is made to look right."""
-
-    def _learn(self, run):
-        forest = super()._learn(run)
-        for entry in run.ledger._charges:
-            entry.costs = {relation: cost / self.factor for relation, cost in entry.costs.items()}
-        return forest
+class Liar(shared.Liar, DiffPETsClassifier):
+    pass
 
 
 def test_five_percent_too_much_is_found():
@@ -643,7 +619,7 @@ def test_a_forest_on_a_poisson_bootstrap_spends_its_budget(relation):
         law: dict = defaultdict(float)
 
         def fit(chance):
-            forest, _ = model.replay(*encode(data, ONE), ONE, 1.0, chance, Noted)
+            forest, _ = model.replay(*encoded(data, ONE), ONE, 1.0, chance, Noted)
             return tuple(forest.values[0].tolist()), *set(chance.noted[0])
 
         for output, p in outcomes(fit, Copies()):

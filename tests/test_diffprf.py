@@ -11,18 +11,18 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, product
 
 import numpy as np
 import oracle
+import oracle_trees
 import pytest
+import replayed
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shared import assert_an_estimator
-from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
-from test_estimators import INFINITY, _SchemaFromData
+from oracle_trees import joined, select, utility, votes
+from replayed import Exact
 
 from dpforest import Schema, UnprovenPrivacyWarning
 from dpforest.audit import exact_audit
@@ -92,11 +92,13 @@ class Paper:
     def _split(self, law, records, features, level, budget, weight) -> None:
         subsets = list(combinations(features, min(self.subset, len(features))))
         for considered in subsets:
-            utilities = {feature: float(self._utility(records, feature)) for feature in considered}
+            utilities = {
+                feature: float(utility(self.criterion, self._parts(records, feature))) for feature in considered
+            }
             if isinstance(self.stop, float):
                 rest = {"gini": -2 * len(records), "majority": 0}[self.criterion]
                 utilities["stop"] = rest + self.stop / (self.split * budget)
-            for choice, p in self._select(utilities, self.split * budget).items():
+            for choice, p in select(self.mechanism, utilities, self.split * budget).items():
                 p *= weight / len(subsets)
                 if choice == "stop":
                     leaf = self.epsilon - budget * level if self.aligned else budget
@@ -104,26 +106,14 @@ class Paper:
                     continue
                 rest = tuple(feature for feature in features if feature != choice)
                 parts = [self._node(part, rest, level + 1) for part in self._parts(records, choice)]
-                for children in product(*(part.items() for part in parts)):
-                    law["split", choice, *(tree for tree, _ in children)] += p * math.prod(q for _, q in children)
-
-    def _select(self, utilities, rate) -> dict:
-        best = max(utilities.values())
-        accept = [math.exp(rate * (u - best)) for u in utilities.values()]
-        mechanism = {"permute-and-flip": oracle.permute_and_flip_orders, "exponential": oracle.exponential}
-        return dict(zip(utilities, map(float, mechanism[self.mechanism](accept)), strict=True))
+                for tree, q in joined(("split", choice), parts):
+                    law[tree] += p * q
 
     def _leaf(self, records, budget) -> tuple:
-        return "leaf", tuple(sum(record[-1] == c for record in records) for c in (0, 1)), round(budget, 9)
+        return "leaf", votes(records), round(budget, 9)
 
     def _parts(self, records, feature):
         return oracle.split_by_value(records, 2, lambda record: record[feature])
-
-    def _utility(self, records, feature) -> float:
-        children = tuple(tuple(record[-1] for record in part) for part in self._parts(records, feature))
-        if self.criterion == "information-gain":
-            return math.log2(oracle.information_gain(children).power)
-        return {"gini": oracle.gini, "majority": oracle.majority}[self.criterion](children)
 
 
 @cache
@@ -132,18 +122,8 @@ def noise_below(m: int, a: float) -> float:
     return sum((1 - a) / (1 + a) * a ** abs(k) for k in range(m - 2000, m))
 
 
-class Exact(Curator):
-    """Exact class counts, each beside what was asked for it; a count of records is only compared with its threshold."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.leaves: dict[int, tuple] = {}
-
-    def count_classes(self, splits, nodes, scopes, epsilon):
-        counts = self._class_counts(splits, nodes)
-        for node, row, budget in zip(nodes, counts, np.broadcast_to(epsilon, len(nodes)), strict=True):
-            self.leaves[int(node)] = "leaf", tuple(row.tolist()), round(float(budget), 9)
-        return counts
+class Counting(Exact):
+    """A count of records is only compared with its threshold."""
 
     def count_records(self, splits, nodes, scopes, epsilon):
         epsilon = np.broadcast_to(epsilon, len(nodes))
@@ -157,35 +137,8 @@ class Exact(Curator):
         return np.where([self._chance._choose(law) for law in laws], threshold, threshold - 1).astype(np.int64)
 
 
-def law_of_trees(model, schema, data) -> dict:
-    """The exact law of the shipped code's trees, leaves as in ``Paper``, for a forest of one tree."""
-    table = np.array(data, dtype=np.uint8).reshape(-1, schema.n_features + 1)
-    codes, labels = np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
-    law: dict = defaultdict(float)
-    doors: list[Exact] = []
-
-    def door(*args, **kwargs):
-        doors.append(Exact(*args, **kwargs))
-        return doors[-1]
-
-    def nested(forest, leaves, node):
-        if forest.feature[node] < 0:
-            return leaves[node]
-        children = range(forest.first_child[node], forest.first_child[node] + forest.arity[node])
-        return "split", int(forest.feature[node]), *(nested(forest, leaves, child) for child in children)
-
-    for (forest, _), probability in outcomes(
-        lambda chance: model.replay(codes, labels, schema, model.epsilon, chance, door)
-    ):
-        law[nested(forest, doors.pop().leaves, 0)] += probability
-    return dict(law)
-
-
-def agree(law: dict, expected: dict) -> None:
-    expected = {tree: p for tree, p in expected.items() if p > 1e-14}
-    assert {tree for tree, p in law.items() if p > 1e-14} == expected.keys()
-    for tree, probability in expected.items():
-        assert law[tree] == pytest.approx(probability, rel=1e-9)
+law_of_trees = partial(replayed.law_of_trees, kind=Counting)
+agree = partial(oracle_trees.agree, least=1e-14)
 
 
 def draw(seed, n, features) -> tuple:
@@ -505,64 +458,6 @@ def test_the_full_table_of_nodes_ends_branches():
 # -- the estimator ---------------------------------------------------------------------------------------------------
 
 
-class SchemaFree(_SchemaFromData, DiffPRFClassifier):
-    pass
-
-
-CHECKED = [
-    SchemaFree(epsilon=1000.0, n_estimators=5, max_depth=2, max_features="all", random_state=0),
-    SchemaFree(epsilon=1000.0, n_estimators=1, max_depth=2, stop="never", sampling="assignment", random_state=0),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
-@parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: INFINITY)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-def test_it_is_an_estimator(tmp_path):
-    X, y = table(200)
-    model = DiffPRFClassifier(epsilon=2.0, schema=THREE, n_estimators=3, max_depth=2, random_state=0)
-    assert_an_estimator(model, X, y, tmp_path)
-    other = clone(model).set_params(epsilon=0.1, max_features="all").fit(X, y)
-    assert other.guarantee_.epsilon == 0.1
-
-
-@pytest.mark.parametrize(
-    ("parameters", "says"),
-    [
-        ({"epsilon": 0}, "epsilon must be positive"),
-        ({"max_depth": -1}, "max_depth must be a whole number, at least 0"),
-        ({"n_estimators": 0}, "n_estimators must be a whole number"),
-        ({"max_features": 0}, "max_features must be"),
-        ({"sampling": "bagging"}, "sampling must be one of"),
-        ({"sampling": "bootstrap"}, "costs more than epsilon"),
-        ({"criterion": "entropy"}, "criterion must be one of"),
-        ({"criterion": "information-gain"}, "needs a public cap"),
-        ({"criterion": "information-gain", "n_max": 100, "sampling": "poisson"}, "copies know none"),
-        ({"criterion": "normalised-gini"}, "use stop='never'"),
-        ({"stop": "purity"}, "stop must be one of"),
-        ({"stop_margin": float("nan")}, "stop_margin must be a finite number"),
-        ({"n_max": 1}, "n_max must be a public cap"),
-        ({"variant": "published", "sampling": "all"}, "the paper to the letter"),
-        ({"variant": "published", "criterion": "gini-gain"}, "the paper to the letter"),
-        ({"budget": "even"}, "budget must be one of"),
-        ({"vote": "soft"}, "vote must be one of"),
-        ({"selection": "argmax"}, "selection must be one of"),
-        ({"calibration": "none"}, "calibration must be one of"),
-        ({"max_nodes": 2}, "max_nodes must be a whole number, at least 10"),
-        ({"schema": None}, "needs schema="),
-    ],
-    ids=str,
-)
-def test_bad_parameters_say_what_to_do(parameters, says):
-    X, y = table(20)
-    with pytest.raises(ValueError, match=says):
-        DiffPRFClassifier(**{"schema": THREE} | parameters).fit(X, y)
-
-
 def test_more_records_than_the_cap_promised():
     X, y = table(50)
     model = DiffPRFClassifier(schema=THREE, criterion="information-gain", n_max=49, random_state=0)
@@ -578,10 +473,3 @@ def test_the_published_forest_of_a_single_record():
         assert sum(law_of_trees(model, ONE, data).values()) == pytest.approx(1)
     with pytest.warns(UnprovenPrivacyWarning):
         assert model.fit([[0]], [0]).guarantee_.epsilon > 1
-
-
-def test_fewer_records_than_trees():
-    X, y = table(2)
-    for sampling in ("all", "assignment", "poisson"):
-        model = DiffPRFClassifier(schema=THREE, n_estimators=7, sampling=sampling, random_state=0).fit(X, y)
-        assert model.ledger_.epsilon == pytest.approx(1, rel=1e-12)

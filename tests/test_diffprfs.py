@@ -11,18 +11,16 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import combinations_with_replacement, pairwise, product
 
 import numpy as np
 import oracle
 import pytest
+import replayed
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shared import assert_an_estimator
-from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
-from test_estimators import INFINITY, _SchemaFromData
+from oracle_trees import agree, joined, select, utility, votes
 
 from dpforest import Schema, UnprovenPrivacyWarning, scores
 from dpforest.audit import exact_audit
@@ -226,8 +224,9 @@ class Paper:
         numeric = 1 if self.half else bool(cuts)  # a part for every numeric feature, or for those considered
         each = share / part / (numeric + 1 if self.two_stage else 1)
         if self.two_stage and cuts:
-            for cut, p in self._select({cut: self._utility(records, cut) for cut in cuts}, each).items():
-                self._second(law, records, span, unused, level, [cut, *whole], each, p)
+            chosen = select(self.mechanism, {one: self._utility(records, one) for one in cuts}, self.split * each)
+            for one, p in chosen.items():
+                self._second(law, records, span, unused, level, [one, *whole], each, p)
         else:
             self._second(law, records, span, unused, level, [*cuts, *whole], each, 1.0)
         return dict(law)
@@ -236,7 +235,7 @@ class Paper:
         utilities: dict = {split: self._utility(records, split) for split in candidates}
         if isinstance(self.stop, float):
             utilities["stop"] = -2 * len(records) + self.stop / (self.split * budget)
-        for split, p in self._select(utilities, budget).items():
+        for split, p in select(self.mechanism, utilities, self.split * budget).items():
             if split == "stop":
                 share = self.epsilon / self.levels
                 law[self._leaf(records, self.epsilon - share * level if self.aligned else share)] += p * weight
@@ -246,75 +245,28 @@ class Paper:
                 self._node(part, below, unused and not split[1], level + 1)
                 for part, below in zip(self._parts(records, split), spans, strict=True)
             ]
-            for children in product(*(part.items() for part in parts)):
-                law[(*split, *(tree for tree, _ in children))] += p * weight * math.prod(q for _, q in children)
-
-    def _select(self, utilities, budget) -> dict:
-        best = max(utilities.values())
-        accept = [math.exp(float(self.split * budget * (u - best))) for u in utilities.values()]
-        mechanism = {"permute-and-flip": oracle.permute_and_flip_orders, "exponential": oracle.exponential}
-        return dict(zip(utilities, map(float, mechanism[self.mechanism](accept)), strict=True))
+            for tree, q in joined(split, parts):
+                law[tree] += p * weight * q
 
     def _leaf(self, records, budget) -> tuple:
-        return "leaf", tuple(sum(record[-1] == c for record in records) for c in (0, 1)), round(budget, 9)
+        return "leaf", votes(records), round(budget, 9)
 
     def _parts(self, records, split):
         feature, code = split[1:]
         return oracle.split_by_value(records, 2, lambda record: record[1] if feature else int(record[0] > code))
 
     def _utility(self, records, split) -> float:
-        children = tuple(tuple(record[-1] for record in part) for part in self._parts(records, split))
-        return float(oracle.gini(children))
+        return float(utility("gini", self._parts(records, split)))
 
 
-class Exact(Curator):
-    """Exact class counts, each beside what was asked for it."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.leaves: dict[int, tuple] = {}
-
-    def count_classes(self, splits, nodes, scopes, epsilon):
-        counts = self._class_counts(splits, nodes)
-        for node, row, budget in zip(nodes, counts, np.broadcast_to(epsilon, len(nodes)), strict=True):
-            self.leaves[int(node)] = "leaf", tuple(row.tolist()), round(float(budget), 9)
-        return counts
-
-    def count_records(self, splits, nodes, scopes, epsilon):
-        return np.zeros(len(nodes), dtype=np.int64)
+def cut(forest, node) -> int | None:
+    """The last code of a numeric split's first child."""
+    right = [code for code in range(256) if (int(forest.mask[node, code // 64]) >> code % 64) & 1]
+    assert forest.multiway[node] or right == list(range(right[0], BINS))
+    return None if forest.multiway[node] else right[0] - 1
 
 
-def law_of_trees(model, schema, data) -> dict:
-    """The exact law of the shipped code's trees, leaves as in ``Paper``, for a forest of one tree."""
-    table = np.array(data, dtype=np.uint8).reshape(-1, schema.n_features + 1)
-    codes, labels = np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
-    law: dict = defaultdict(float)
-    doors: list[Exact] = []
-
-    def door(*args, **kwargs):
-        doors.append(Exact(*args, **kwargs))
-        return doors[-1]
-
-    def nested(forest, leaves, node):
-        if forest.feature[node] < 0:
-            return leaves[node]
-        children = range(forest.first_child[node], forest.first_child[node] + forest.arity[node])
-        right = [code for code in range(256) if (int(forest.mask[node, code // 64]) >> code % 64) & 1]
-        cut = None if forest.multiway[node] else right[0] - 1
-        assert forest.multiway[node] or right == list(range(cut + 1, BINS))
-        return "split", int(forest.feature[node]), cut, *(nested(forest, leaves, child) for child in children)
-
-    for (forest, _), probability in outcomes(
-        lambda chance: model.replay(codes, labels, schema, model.epsilon, chance, door)
-    ):
-        law[nested(forest, doors.pop().leaves, 0)] += probability
-    return dict(law)
-
-
-def agree(law: dict, expected: dict) -> None:
-    assert law.keys() == expected.keys()
-    for tree, probability in expected.items():
-        assert law[tree] == pytest.approx(probability, rel=1e-9)
+law_of_trees = partial(replayed.law_of_trees, cut=cut)
 
 
 def draw(seed, n) -> tuple:
@@ -585,65 +537,10 @@ def test_the_published_ledger_has_the_leak(relation):
 # -- the estimator ---------------------------------------------------------------------------------------------------
 
 
-class SchemaFree(_SchemaFromData, DiffPRFsClassifier):
-    pass
-
-
-CHECKED = [
-    SchemaFree(epsilon=1000.0, n_estimators=5, max_depth=4, max_features="all", random_state=0),
-    SchemaFree(epsilon=2000.0, n_estimators=5, max_depth=4, two_stage=True, sampling="poisson", random_state=0),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
-@parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: INFINITY)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-def test_it_is_an_estimator(tmp_path):
-    X, y = table(200)
-    model = DiffPRFsClassifier(epsilon=2.0, schema=MIXED, n_estimators=3, max_depth=2, random_state=0)
-    assert_an_estimator(model, X, y, tmp_path)
-    other = clone(model).set_params(epsilon=0.1, two_stage=True).fit(X, y)
-    assert other.guarantee_.epsilon == 0.1
-    votes = clone(model).set_params(vote="majority").fit(X, y).forest_
+def test_a_leaf_has_one_vote():
+    model = DiffPRFsClassifier(epsilon=2.0, schema=MIXED, n_estimators=3, max_depth=2, vote="majority", random_state=0)
+    votes = model.fit(*table(200)).forest_
     assert (votes.values[votes.feature < 0].sum(axis=1) == 1).all()
-
-
-@pytest.mark.parametrize(
-    ("parameters", "says"),
-    [
-        ({"epsilon": 0}, "epsilon must be positive"),
-        ({"max_depth": -1}, "max_depth must be a whole number, at least 0"),
-        ({"n_estimators": 0}, "n_estimators must be a whole number"),
-        ({"max_features": 0}, "max_features must be"),
-        ({"sampling": "bootstrap"}, "costs more than epsilon"),
-        ({"sampling": "bagging"}, "sampling must be one of"),
-        ({"criterion": "information-gain"}, "criterion must be one of"),
-        ({"criterion": "normalised-gini"}, "use stop='never'"),
-        ({"stop": "purity"}, "no proof covers it"),
-        ({"stop": "count"}, "stop must be one of"),
-        ({"stop_margin": float("inf")}, "stop_margin must be a finite number"),
-        ({"two_stage": "no"}, "two_stage must be one of"),
-        ({"variant": "published", "stop": "never"}, "the paper to the letter"),
-        ({"variant": "published", "two_stage": False}, "the paper to the letter"),
-        ({"variant": "published", "criterion": "majority"}, "the paper to the letter"),
-        ({"budget": "even"}, "budget must be one of"),
-        ({"vote": "soft"}, "vote must be one of"),
-        ({"selection": "argmax"}, "selection must be one of"),
-        ({"calibration": "none"}, "calibration must be one of"),
-        ({"max_nodes": 2}, "max_nodes must be a whole number, at least 10"),
-        ({"n_bins": 1}, "n_bins must be"),
-        ({"schema": None}, "needs schema="),
-    ],
-    ids=str,
-)
-def test_bad_parameters_say_what_to_do(parameters, says):
-    X, y = table(20)
-    with pytest.raises(ValueError, match=says):
-        DiffPRFsClassifier(**{"schema": MIXED} | parameters).fit(X, y)
 
 
 def test_a_table_without_a_split_to_choose():

@@ -10,14 +10,17 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
 import oracle
+import oracle_trees
 import pytest
+import shared
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle_trees import joined, select, utility, votes
 
 from dpforest import EDPRFClassifier, Schema, UnprovenPrivacyWarning
 from dpforest.audit import exact_audit, law_of
@@ -68,10 +71,7 @@ class Paper:
 
     def select(self, utilities: dict, factor: Fraction) -> dict:
         """The law of one selection with ``factor`` times budget times utility in the exponent."""
-        best = max(utilities.values())
-        accept = [math.exp(float(factor) * self.epsilon * float(u - best)) for u in utilities.values()]
-        mechanism = {"permute-and-flip": oracle.permute_and_flip_orders, "exponential": oracle.exponential}
-        return dict(zip(utilities, map(float, mechanism[self.mechanism](accept)), strict=True))
+        return select(self.mechanism, utilities, float(factor) * self.epsilon)
 
     def tree(self, records) -> dict:
         return self._node(tuple(sorted(records)), tuple(range(len(self.cardinalities))), 1)
@@ -82,7 +82,7 @@ class Paper:
         if pure or not features or level == self.levels:
             return self._leaf(records, self.leaf_share(level, stopped=False))
         share = self.shares()[level - 1]
-        utilities: dict = {feature: self._utility(records, feature) for feature in features}
+        utilities: dict = {feature: utility(self.criterion, self._parts(records, feature)) for feature in features}
         if isinstance(self.stop, float):
             rest = -2 * len(records) if self.criterion == "gini" else 0
             head_start = self.stop / float(self.split * share) / self.epsilon
@@ -95,20 +95,16 @@ class Paper:
                 continue
             left = tuple(feature for feature in features if feature != choice)
             parts = [self._node(part, left, level + 1) for part in self._parts(records, choice)]
-            for children in product(*(part.items() for part in parts)):
-                law["split", choice, *(tree for tree, _ in children)] += p * math.prod(q for _, q in children)
+            for tree, q in joined(("split", choice), parts):
+                law[tree] += p * q
         return dict(law)
 
     def _leaf(self, records, share) -> dict:
-        votes = {c: sum(record[-1] == c for record in records) for c in range(self.classes)}
-        return {("leaf", c): p for c, p in self.select(votes, self.label * share).items()}
+        counts = dict(enumerate(votes(records, self.classes)))
+        return {("leaf", c): p for c, p in self.select(counts, self.label * share).items()}
 
     def _parts(self, records, feature):
         return oracle.split_by_value(records, self.cardinalities[feature], lambda record: record[feature])
-
-    def _utility(self, records, feature) -> Fraction:
-        children = tuple(tuple(record[-1] for record in part) for part in self._parts(records, feature))
-        return {"gini": oracle.gini, "majority": oracle.majority}[self.criterion](children)
 
     def loss(self, size: int, relation: str):
         """Exact loss over all neighbours of at most ``size`` records: a float, infinite if supports differ."""
@@ -136,10 +132,7 @@ def shape(forest) -> tuple:
     return tuple(nested(root) for root in forest.roots.tolist())
 
 
-def agree(law: dict, expected: dict) -> None:
-    assert law.keys() == expected.keys()
-    for tree, probability in expected.items():
-        assert law[tree] == pytest.approx(probability, rel=1e-12, abs=1e-15)
+agree = partial(oracle_trees.agree, rel=1e-12)
 
 
 def one_tree(law: dict) -> dict:
@@ -589,24 +582,12 @@ def test_edges_read_off_the_data_give_it_away(where):
 # -- the audit can fail ----------------------------------------------------------------------------------------------
 
 
-class Greedy(EDPRFClassifier):
-    """Every query at 1.05 times the budget it says it takes."""
-
-    factor = 1.05
-
-    def _learn(self, run):
-        run.epsilon = self.factor * run.epsilon
-        return super()._learn(run)
+class Greedy(shared.Greedy, EDPRFClassifier):
+    pass
 
 
-class Liar(Greedy):
-    """The same, and its ledger is made to look right."""
-
-    def _learn(self, run):
-        forest = super()._learn(run)
-        for entry in run.ledger._charges:
-            entry.costs = {relation: cost / self.factor for relation, cost in entry.costs.items()}
-        return forest
+class Liar(shared.Liar, EDPRFClassifier):
+    pass
 
 
 def test_five_percent_too_much_is_found():

@@ -1,40 +1,26 @@
-"""The estimators as scikit-learn estimators, on bad input, and as released models."""
+"""Tables and labels of any type, and released models: what they hold, and what is refused when one is read."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import pickle
 import types
-import warnings
 from collections.abc import Mapping
-from decimal import Decimal
-from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
-from sklearn.base import clone
-from sklearn.exceptions import DataConversionWarning, NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.exceptions import DataConversionWarning
 
-import dpforest
 from dpforest import (
     EDPRFClassifier,
-    OutOfSchemaWarning,
     RandomTreesClassifier,
     ReleasedForest,
     Schema,
     UnprovenPrivacyWarning,
     load,
 )
-from dpforest.registry import PAPERS
 
 # -- tables --------------------------------------------------------------------------------------------------------
 
@@ -52,7 +38,6 @@ def table(n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 X, Y = table()
-LEARNERS = [getattr(dpforest, name) for names in PAPERS.values() for name in names]
 BOTH = [EDPRFClassifier, RandomTreesClassifier]
 both = pytest.mark.parametrize("kind", BOTH)
 
@@ -68,120 +53,7 @@ def released(estimator) -> str:
     return json.dumps(estimator.to_dict(seeded=True))
 
 
-# -- scikit-learn's own checks -------------------------------------------------------------------------------------
-
-
-def declarable(label) -> bool:
-    return isinstance(label, (str, bool, int)) or (isinstance(label, float) and math.isfinite(label))
-
-
-def schema_of(X, y) -> Schema:
-    """A schema read off the data: for scikit-learn's checks alone, which bring tables that nobody declared."""
-    values = X.toarray() if sparse.issparse(X) else np.asarray(X)
-    values = values if values.ndim == 2 else values.reshape(-1, 1)
-    try:
-        values = np.nan_to_num(values.real.astype(float), posinf=0, neginf=0)
-    except (TypeError, ValueError):
-        values = np.zeros(values.shape)
-    names = list(getattr(X, "columns", [f"x{i}" for i in range(max(values.shape[1], 1))]))
-    low, high = (values.min(axis=0), values.max(axis=0)) if values.size else (np.zeros(len(names)),) * 2
-    labels = [label for label in np.unique([] if y is None else np.asarray(y)).tolist() if declarable(label)]
-    if len(labels) > 20:  # a regression target
-        labels = []
-    labels += [1001, 1002][: max(0, 2 - len(labels))]
-    bounds = {name: (float(a), float(max(b, a + 1))) for name, a, b in zip(names, low, high, strict=True)}
-    return Schema(numeric=bounds, classes=labels)
-
-
-class _SchemaFromData:
-    """What the library never does: it would make the bounds and the classes depend on the records."""
-
-    def fit(self, X, y, **more):
-        self._found = schema_of(X, y)
-        return super().fit(X, y, **more)
-
-    def declared_schema(self):
-        return self._found
-
-
-class SchemaFreeEDPRF(_SchemaFromData, EDPRFClassifier):
-    pass
-
-
-class SchemaFreeRandomTrees(_SchemaFromData, RandomTreesClassifier):
-    pass
-
-
-CHECKED = [
-    # one tree, else each tree of the checks' tables of ten rows would see two or three of them
-    SchemaFreeEDPRF(epsilon=50.0, n_estimators=1, max_depth=2, random_state=0),
-    SchemaFreeEDPRF(epsilon=50.0, n_estimators=1, max_depth=2, leaf="counts", stop="never", random_state=0),
-    SchemaFreeRandomTrees(epsilon=1000.0, n_estimators=30, max_depth=5, random_state=0),
-    SchemaFreeRandomTrees(epsilon=1000.0, n_estimators=10, max_depth=2, split="multiway", random_state=0),
-]
-INFINITY = {
-    "check_estimators_nan_inf": "NaN is refused; an infinite value lies outside the bounds and is clipped and counted"
-}
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
-@parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: INFINITY)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@both
-def test_unfitted_models_say_so(kind):
-    for method in ("predict", "predict_proba"):
-        with pytest.raises(NotFittedError, match="not fitted yet"):
-            getattr(model(kind), method)(X)
-    with pytest.raises(NotFittedError):
-        model(kind).to_dict(seeded=True)
-
-
-@pytest.mark.slow
-@both
-def test_parameters_survive_fit_clone_and_set_params(kind):
-    estimator = model(kind)
-    before = estimator.get_params()
-    estimator.fit(X, Y)
-    assert estimator.get_params() == before
-    assert estimator.get_params()["schema"] is SCHEMA
-    copy = clone(estimator)
-    assert copy.get_params() == before
-    assert not hasattr(copy, "forest_")
-    assert copy.set_params(epsilon=1.0, random_state=5).get_params()["epsilon"] == 1.0
-    with pytest.raises(ValueError, match="Invalid parameter"):
-        copy.set_params(epsilom=1)
-
-
-@both
-def test_pipelines_and_searches(kind):
-    pipeline = make_pipeline(FunctionTransformer(), model(kind))
-    assert pipeline.fit(X, Y).predict(X).shape == Y.shape
-    framed = pipeline.set_output(transform="pandas").fit(X, Y)  # a classifier has no table of its own to set
-    assert framed[-1].feature_names_in_.tolist() == SCHEMA.columns
-    search = GridSearchCV(model(kind, epsilon=50.0), {"max_depth": [1, 2], "n_bins": [4, 10]}, cv=2).fit(X, Y)
-    assert search.best_score_ > 0.5
-    assert search.best_estimator_.random_state == 0
-    assert len(cross_val_score(model(kind), X, Y, cv=3)) == 3
-
-
-@both
-@pytest.mark.parametrize("jobs", [2, -1])
-def test_a_seed_decides_every_byte(kind, jobs):
-    one = model(kind).fit(X, Y)
-    other = model(kind, n_jobs=jobs).fit(X, Y)
-    assert released(one) == released(other)
-    assert str(one.ledger_) == str(other.ledger_)
-    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
-    assert released(model(kind, random_state=1).fit(X, Y)) != released(one)
-    assert released(model(kind, random_state=np.random.default_rng(3)).fit(X, Y)) == released(
-        model(kind, random_state=3).fit(X, Y)
-    )
-    one.fit(X, Y)
-    assert released(one) == released(other)  # fit again: as if it were new
+# -- tables and predictions --------------------------------------------------------------------------------------------
 
 
 @both
@@ -270,258 +142,6 @@ def test_read_only_arrays_and_column_vectors():
     assert released(column) == released(estimator)
     turned = model(EDPRFClassifier, schema=schema).fit(np.asfortranarray(codes), labels)
     assert released(turned) == released(estimator)
-
-
-# -- bad parameters ------------------------------------------------------------------------------------------------
-
-WHOLE = [(name, value) for name in ("n_estimators", "max_nodes") for value in (0, -2, 2.5, True, "3")]
-WHOLE += [("max_depth", value) for value in (-2, 2.5, True, "3")]  # 0 makes a random tree a single leaf
-OTHER = {"budget": "uniform", "leaf": "counts", "selection": "exponential", "stop": "never", "calibration": "range"}
-BAD = [
-    ({"epsilon": 0}, ValueError, "epsilon must be positive"),
-    ({"epsilon": -1.0}, ValueError, "epsilon must be positive"),
-    ({"epsilon": math.nan}, ValueError, "epsilon must be positive"),
-    ({"epsilon": math.inf}, ValueError, "write epsilon='non-private'"),
-    ({"epsilon": "1"}, ValueError, "'non-private' to turn privacy off"),
-    ({"epsilon": True}, TypeError, "must be a positive number, not bool"),
-    ({"epsilon": None}, TypeError, "must be a positive number"),
-    ({"epsilon": [1.0]}, TypeError, "must be a positive number"),
-    ({"relation": "bounded"}, ValueError, "relation must be one of"),
-    ({"variant": "sound"}, ValueError, "variant must be one of"),
-    ({"source": "hardware"}, ValueError, r"source must be one of \['secure', 'seeded'\]"),
-    ({"source": "secure"}, ValueError, "takes no seed"),
-    ({"n_jobs": 0}, ValueError, "n_jobs must be"),
-    ({"n_jobs": 1.5}, ValueError, "n_jobs must be"),
-    ({"n_bins": 2.5}, ValueError, "n_bins must be a whole number between 2 and 255"),
-    ({"n_bins": 1}, ValueError, "n_bins must be"),
-    ({"n_bins": 256}, ValueError, "n_bins must be"),
-    ({"n_bins": True}, ValueError, "n_bins must be"),
-    ({"max_depth": 10**9}, ValueError, "max_depth must be .* (at most|to) 1000"),
-    *(({name: value}, ValueError, f"{name} must be (a whole number|None or int)") for name, value in WHOLE),
-]
-BAD_EDPRF = [
-    ({"max_depth": 0}, ValueError, "max_depth must be a whole number"),
-    ({"max_depth": None}, ValueError, "max_depth must be a whole number"),
-    *(
-        ({name: "no such"}, ValueError, f"{name} must be one of")
-        for name in ("selection", "criterion", "budget", "calibration", "leaf", "stop")
-    ),
-    ({"selection": ["exponential"]}, ValueError, "selection must be one of"),
-    ({"stop_margin": math.nan}, ValueError, "stop_margin must be a finite number"),
-    ({"stop_margin": math.inf}, ValueError, "stop_margin must be a finite number"),
-    ({"stop_margin": "4"}, ValueError, "stop_margin must be a finite number"),
-    ({"stop_margin": True}, ValueError, "stop_margin must be a finite number"),
-    ({"n_max": 0}, ValueError, "public cap"),
-    ({"n_max": 10.5}, ValueError, "public cap"),
-    ({"n_max": math.nan}, ValueError, "public cap"),
-    ({"criterion": "information-gain"}, ValueError, "needs a public cap"),
-    ({"criterion": "normalised-gini"}, ValueError, "use stop='never'"),
-    ({"stop": "purity"}, ValueError, "reads the data unpaid"),
-    ({"criterion": "information-gain", "n_max": 100}, ValueError, "more records than the public cap"),
-    ({"n_max": 100, "stop": "never"}, ValueError, "more records than the public cap"),
-    *(({"variant": "published", name: value}, ValueError, f"to the letter.*{name}") for name, value in OTHER.items()),
-]
-BAD_RANDOM = [
-    ({"split": "ternary"}, ValueError, "split must be one of"),
-    ({"variant": "published"}, ValueError, "to the letter.*max_depth"),
-    ({"max_depth": 40}, ValueError, "need at least .* nodes, more than max_nodes"),
-    ({"split": "multiway", "max_nodes": 5}, ValueError, "need at least .* nodes, more than max_nodes"),
-]
-
-
-@pytest.mark.parametrize(
-    ("kind", "parameters", "error", "message"),
-    [(kind, *bad) for kind in BOTH for bad in BAD]
-    + [(EDPRFClassifier, *bad) for bad in BAD_EDPRF]
-    + [(RandomTreesClassifier, *bad) for bad in BAD_RANDOM],
-)
-def test_bad_parameters_name_themselves_and_change_nothing(kind, parameters, error, message):
-    fresh = model(kind)
-    fitted = model(kind).fit(X, Y)
-    before = released(fitted)
-    for estimator in (fresh, fitted):
-        estimator.set_params(**parameters)
-        with pytest.raises(error, match=message):
-            estimator.fit(X, Y)
-    assert not [name for name in vars(fresh) if name.endswith("_")]
-    fitted.set_params(n_jobs=None)
-    assert released(fitted) == before
-
-
-#: What may stand in a cell of a table or of a configuration, and is no value of any parameter.
-ODD = [
-    pd.NA,
-    pd.NaT,
-    Decimal("sNaN"),
-    Decimal(1),
-    10**400,
-    Fraction(10**400),
-    -(10**30),
-    np.array([1, 2]),
-    1j,
-    object(),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("variant", ["proved", "published"])
-@pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
-def test_odd_values_are_refused_by_the_name_of_the_parameter(kind, variant):
-    regression = kind.__name__.endswith("Regressor")
-    schema = Schema(numeric=SCHEMA.numeric, categorical=SCHEMA.categorical, target=(0, 1)) if regression else SCHEMA
-    y = (Y == "yes").astype(float) if regression else Y
-    silent = []
-    for name, odd in product(kind().get_params(), ODD):
-        estimator = kind(**{"schema": schema, "variant": variant, "random_state": 0, name: odd})
-        if name in ("random_state", "max_features", "n_jobs") and isinstance(odd, int) and odd > 0:
-            continue  # any whole number is a seed; of features and threads there are as many as there are
-        if name == "n_jobs" and kind._RELEASED == "linear":
-            continue  # accepted like everywhere, and not used
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UnprovenPrivacyWarning)
-                estimator.fit(X, y)
-        except (ValueError, TypeError) as error:
-            if name not in str(error) and "published" not in str(error):
-                silent.append((name, odd, str(error)))
-        else:
-            silent.append((name, odd, "accepted"))
-    assert silent == []
-
-
-@pytest.mark.parametrize("seed", ["abc", -1, 1.5, True, [1, -2], [True], b"x"])
-def test_what_is_no_seed_is_refused(seed):
-    with pytest.raises(ValueError, match="random_state must be None, a whole number of at least 0 or a list of them"):
-        model(EDPRFClassifier, random_state=seed).fit(X, Y)
-
-
-@both
-@pytest.mark.parametrize("schema", [None, {"age": (0, 1)}, SCHEMA.to_dict()])
-def test_a_missing_schema_says_what_to_write(kind, schema):
-    with pytest.raises(ValueError, match=r"needs schema=Schema\(numeric=.*classes=.*never learned from it"):
-        model(kind, schema=schema).fit(X, Y)
-
-
-@both
-def test_a_regression_schema_is_refused(kind):
-    with pytest.raises(ValueError, match="declare Schema"):
-        model(kind, schema=Schema(numeric={"age": (0, 100)}, target=(0, 1))).fit(X[["age"]], Y)
-
-
-@both
-def test_privacy_is_turned_off_by_name_alone(kind):
-    estimator = model(kind, epsilon="non-private").fit(X, Y)
-    assert estimator.guarantee_.epsilon == math.inf
-    assert "not differentially private" in str(estimator.guarantee_)
-    assert estimator.ledger_.leaks == []
-
-
-# -- bad data ------------------------------------------------------------------------------------------------------
-
-
-def bad_tables():
-    yield "names", X.rename(columns={"age": "AGE"}), ValueError, r"X has no column 'age'; it has \['AGE', 'income'"
-    yield "a column less", X[["age", "city"]], ValueError, "X has no column 'income'"
-    yield "a column twice", X[["age", "city", "income", "age"]], ValueError, "X has more than one column 'age'"
-    yield "width", X.to_numpy()[:, :2], ValueError, "X has 2 features, but Schema is expecting 3 features"
-    yield "one dimension", X.age.to_numpy(), ValueError, "Reshape your data"
-    yield "no column", np.empty((len(X), 0)), ValueError, r"0 feature\(s\)"
-    yield "undeclared category", X.assign(city="z"), ValueError, "'z', which is not among its declared categories"
-    yield "text in a numeric column", X.assign(age="old"), ValueError, "column 'age', declared numeric, holds 'old'"
-    yield "object in a numeric column", X.assign(age=[{}] * len(X)), TypeError, "declared numeric, holds {}"
-    yield "complex", X.assign(age=1j), ValueError, "Complex data not supported"
-    yield "NaN", X.assign(age=np.nan), ValueError, r"NaN; declare Schema\(missing='bin'\)"
-    yield "None", X.assign(city=None), ValueError, r"NaN; declare Schema\(missing='bin'\)"
-    yield "sparse", sparse.csr_array(np.ones((len(X), 3))), TypeError, r"X.toarray\(\)"
-    yield "nothing", None, ValueError, "Expected 2D array"
-
-
-@both
-@pytest.mark.parametrize(("name", "bad", "error", "message"), list(bad_tables()), ids=[row[0] for row in bad_tables()])
-def test_bad_tables_are_refused_by_fit_and_predict(kind, name, bad, error, message):
-    estimator = model(kind).fit(X, Y)
-    before = released(estimator)
-    with pytest.raises(error, match=message):
-        estimator.predict(bad)
-    with pytest.raises(error, match=message):
-        estimator.fit(bad, Y)
-    assert released(estimator) == before
-    fresh = model(kind)
-    with pytest.raises(error, match=message):
-        fresh.fit(bad, Y)
-    assert not hasattr(fresh, "forest_")
-
-
-@both
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (np.where(Y == "yes", "maybe", "no"), r"Unknown label type: .*'maybe'.* is not among the declared classes"),
-        (np.where(Y == "yes", None, "no"), "None is not among the declared classes"),
-        (np.linspace(0, 1, len(Y)), "Unknown label type"),
-        (Y[:-1], "120 rows, y has 119"),
-        (np.append(Y, "no"), "120 rows, y has 121"),
-        (np.stack([Y, Y], axis=1), "y must be one-dimensional, not of shape"),
-        (None, "requires y to be passed"),
-    ],
-    ids=["unknown", "missing", "continuous", "short", "long", "two columns", "none"],
-)
-def test_bad_labels_are_refused(kind, labels, message):
-    with pytest.raises(ValueError, match=message):
-        model(kind).fit(X, labels)
-
-
-@both
-def test_empty_data_are_refused_and_small_data_are_not(kind):
-    with pytest.raises(ValueError, match="minimum of 1 is required"):
-        model(kind).fit(X[:0], Y[:0])
-    for rows in (slice(0, 1), Y == "no"):
-        estimator = model(kind).fit(X[rows], Y[rows])
-        assert estimator.classes_.tolist() == ["no", "yes"]  # declared, so no news that one of them is absent
-        assert estimator.predict_proba(X).shape == (len(X), 2)
-        assert estimator.guarantee_.epsilon == pytest.approx(4.0)
-    estimator = model(kind).fit(X, Y)
-    assert estimator.predict(X[:0]).shape == (0,)
-    assert estimator.predict_proba(X[:0]).shape == (0, 2)
-
-
-@both
-def test_values_outside_the_bounds_are_clipped_counted_and_forgotten(kind):
-    wild = X.copy()
-    wild.loc[:6, "age"], wild.loc[:2, "income"] = 1e9, -np.inf
-    with pytest.warns(OutOfSchemaWarning, match="age: 7, income: 3 of 120 rows.*do not release") as caught:
-        estimator = model(kind).fit(wild, Y)
-    assert caught[0].filename == __file__
-    tame = wild.assign(age=wild.age.clip(0, 100), income=wild.income.clip(0, 10))
-    assert released(estimator) == released(model(kind).fit(tame, Y))
-    fitted, clean = ({name for name in vars(m) if name.endswith("_")} for m in (estimator, model(kind).fit(tame, Y)))
-    assert fitted == clean
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        estimator.predict(wild)  # the table of a query is nobody's secret: no warning
-
-
-@both
-def test_undeclared_categories_go_to_other_where_it_is_declared(kind):
-    schema = Schema(numeric=SCHEMA.numeric, categorical=SCHEMA.categorical, classes=SCHEMA.classes, other={"city": "c"})
-    strange = X.assign(city=X.city.replace("c", "atlantis"))
-    with pytest.warns(OutOfSchemaWarning, match=f"city: {(X.city == 'c').sum()} of 120 rows"):
-        estimator = model(kind, schema=schema).fit(strange, Y)
-    assert released(estimator) == released(model(kind, schema=schema).fit(X, Y))
-    np.testing.assert_array_equal(estimator.predict(strange), estimator.predict(X))
-
-
-@both
-def test_missing_values_have_a_public_bin_where_it_is_declared(kind):
-    schema = Schema(numeric=SCHEMA.numeric, categorical=SCHEMA.categorical, classes=SCHEMA.classes, missing="bin")
-    holes = X.copy()
-    holes.loc[::5, "age"], holes.loc[::7, "city"] = np.nan, None
-    estimator = model(kind, schema=schema).fit(holes, Y)
-    assert estimator.predict(holes).shape == Y.shape
-    nullable = holes.assign(age=holes.age.astype("Float64"))
-    assert released(model(kind, schema=schema).fit(nullable, Y)) == released(estimator)
-    assert estimator.__sklearn_tags__().input_tags.allow_nan
-    assert not model(kind).__sklearn_tags__().input_tags.allow_nan
 
 
 # -- the released model --------------------------------------------------------------------------------------------
@@ -629,21 +249,6 @@ def test_the_search_for_secrets_can_find_them():
     assert SEED.to_bytes(4, "little") in pickle.dumps(kept)
 
 
-@both
-def test_a_fitted_pickle_drops_the_seed_and_an_unfitted_one_keeps_it(kind):
-    estimator = model(kind, random_state=SEED)
-    assert pickle.loads(pickle.dumps(estimator)).random_state == SEED
-    assert clone(estimator.fit(X, Y)).random_state == SEED
-    assert estimator.random_state == SEED
-    copy = pickle.loads(pickle.dumps(estimator))
-    assert copy.random_state is None
-    np.testing.assert_array_equal(copy.predict_proba(X), estimator.predict_proba(X))
-    assert copy.guarantee_ == estimator.guarantee_
-    assert str(copy.ledger_) == str(estimator.ledger_)
-    generator = model(kind, random_state=np.random.default_rng(SEED)).fit(X, Y)
-    assert pickle.loads(pickle.dumps(generator)).random_state is None
-
-
 @pytest.mark.parametrize(("kind", "parameters"), [(kind, p) for kind in BOTH for p in settings(kind)])
 @pytest.mark.filterwarnings("ignore::dpforest.UnprovenPrivacyWarning")
 def test_the_ledger_holds_no_answer(kind, parameters):
@@ -658,29 +263,6 @@ def test_the_ledger_holds_no_answer(kind, parameters):
     assert one[0] == other[0]
     assert one[2] != other[2]
     assert one[1] == other[1]
-
-
-@pytest.mark.parametrize(("kind", "parameters"), [(kind, p) for kind in BOTH for p in settings(kind)])
-@pytest.mark.filterwarnings("ignore::dpforest.UnprovenPrivacyWarning")
-def test_json_gives_back_the_same_model(kind, parameters, tmp_path):
-    estimator = model(kind, **parameters).fit(X, Y)
-    estimator.save(tmp_path / "model.json", seeded=True)
-    copy = load(tmp_path / "model.json")
-    assert copy.to_dict(seeded=True) == estimator.to_dict(seeded=True)
-    assert copy.guarantee_ == estimator.guarantee_
-    assert copy.schema_ == SCHEMA
-    np.testing.assert_array_equal(copy.predict_proba(X), estimator.predict_proba(X))
-    np.testing.assert_array_equal(copy.predict(X), estimator.predict(X))
-    with pytest.raises(ValueError, match="X has no column 'age'"):
-        copy.predict(X.rename(columns={"age": "AGE"}))
-
-
-def test_json_of_a_model_without_privacy(tmp_path):
-    estimator = model(EDPRFClassifier, epsilon="non-private").fit(X, Y)
-    estimator.save(tmp_path / "model.json", seeded=True)
-    text = (tmp_path / "model.json").read_text()
-    assert "Infinity" not in text
-    assert load(tmp_path / "model.json").guarantee_.epsilon == math.inf
 
 
 def inner(description) -> int:
@@ -753,27 +335,6 @@ def test_text_that_is_no_json_is_refused(tmp_path):
 
 
 # -- what is promised ----------------------------------------------------------------------------------------------
-
-
-@both
-@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-def test_the_guarantee_is_what_was_asked_for(kind, relation):
-    estimator = model(kind, relation=relation, epsilon=0.7).fit(X, Y)
-    assert estimator.guarantee_.epsilon == pytest.approx(0.7, rel=1e-12)
-    assert estimator.guarantee_.relation == relation
-    assert estimator.guarantee_.claimed is None
-    assert estimator.guarantee_.leaks == ()
-
-
-@both
-def test_the_published_variant_warns_and_states_both_numbers(kind):
-    published = model(kind, variant="published", max_depth=3 if kind is EDPRFClassifier else None)
-    with pytest.warns(UnprovenPrivacyWarning, match=r"the paper claims 4\)\n  leak: ") as caught:
-        published.fit(X, Y)
-    assert caught[0].filename == __file__
-    assert published.guarantee_.epsilon == math.inf
-    assert published.guarantee_.claimed == 4.0
-    assert len(published.guarantee_.leaks) == 1
 
 
 def test_a_published_variant_that_overspends_without_a_leak_says_so():

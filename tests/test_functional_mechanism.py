@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpforest import OutOfSchemaWarning, Schema, load
+from dpforest import Schema, load
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.design import Design, Weights
@@ -617,34 +616,10 @@ def test_what_cannot_be_declared_or_fitted():
     for bounds in ((0, math.inf), (-math.inf, 0), (1, 1), (2, 1)):
         with pytest.raises(ValueError, match="finite numbers"):
             Schema(numeric={"x": bounds}, target=(0, 1))
-    X, y = people()
-    bad = [
-        ({"repair": "redraw"}, "variant='published'"), ({"repair": "hope"}, "repair must be one of"),
-        ({"ridge": -1}, "ridge must be"), ({"ridge": math.inf}, "ridge must be"), ({"ridge": True}, "ridge must be"),
-        ({"mean_share": 0}, "mean_share must"), ({"mean_share": 1.0}, "mean_share must"), ({"clip": "no"}, "clip must"),
-        ({"fit_intercept": 2}, "fit_intercept must"), ({"n_bins": 256}, "n_bins must"),
-        ({"schema": None}, "needs schema"), ({"variant": "other"}, "variant must"), ({"epsilon": 0}, "epsilon must"),
-        ({"relation": "other"}, "relation must"), ({"source": "other"}, "source must"),
-    ]  # fmt: skip
-    for options, message in bad:
-        with pytest.raises(ValueError, match=message):
-            FunctionalMechanismRegressor(**{"schema": SCHEMA, **options}).fit(X, y)
-    with pytest.raises(ValueError, match="declare Schema"):
-        FunctionalMechanismClassifier(schema=SCHEMA).fit(X, y)
+    X, _ = people()
     three = Schema(numeric=SCHEMA.numeric, categorical=SCHEMA.categorical, classes=[0, 1, 2])
     with pytest.raises(ValueError, match="fit_intercept=True"):
         FunctionalMechanismClassifier(schema=three, fit_intercept=False).fit(X, np.zeros(len(X), dtype=int))
-
-
-def test_values_outside_the_schema_are_clipped_and_counted():
-    X, y = people()
-    X[0, 0], y[1] = 1e6, -1e6
-    inside_X, inside_y = X.copy(), y.copy()
-    inside_X[0, 0], inside_y[1] = 100, 0
-    with pytest.warns(OutOfSchemaWarning, match="age: 1.*y: 1"):
-        outside = FunctionalMechanismRegressor(schema=SCHEMA, random_state=0).fit(X, y)
-    inside = FunctionalMechanismRegressor(schema=SCHEMA, random_state=0).fit(inside_X, inside_y)
-    assert outside.to_dict(seeded=True) == inside.to_dict(seeded=True)
 
 
 @pytest.mark.parametrize("variant", ["proved", "published"])
@@ -703,71 +678,3 @@ def test_no_categorical_column_may_be_left_out_of_the_design():
         Design.of(SCHEMA, 9, "unit", False).loss(Weights(first=1.0), ADD_REMOVE)
     with pytest.raises(ValueError, match="cannot be negative"):
         Weights(cross=-1.0)
-
-
-# -- scikit-learn's own checks -----------------------------------------------------------------------------------------
-
-
-def declared(X, y, classify: bool) -> Schema:
-    """A schema read off the data: for scikit-learn's checks alone, which bring tables that nobody declared."""
-    values = np.asarray(getattr(X, "values", X))
-    values = values if values.ndim == 2 else values.reshape(-1, 1)
-    try:
-        values = np.nan_to_num(values.real.astype(float), posinf=0, neginf=0)
-    except (TypeError, ValueError):
-        values = np.zeros(values.shape)
-    names = list(getattr(X, "columns", [f"x{i}" for i in range(max(values.shape[1], 1))]))
-    low, high = (values.min(axis=0), values.max(axis=0)) if values.size else (np.zeros(len(names)),) * 2
-    bounds = {name: (float(a), float(max(b, a + 1))) for name, a, b in zip(names, low, high, strict=True)}
-    answers = np.unique([] if y is None else np.asarray(y)).tolist()
-    if classify:
-        usable = [label for label in answers if isinstance(label, (str, bool, int))]
-        usable = [] if len(usable) > 20 else usable
-        return Schema(numeric=bounds, classes=usable + [1001, 1002][: max(0, 2 - len(usable))])
-    try:
-        finite = [float(value) for value in answers if math.isfinite(float(value))]
-    except (TypeError, ValueError):
-        finite = []
-    low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
-    return Schema(numeric=bounds, target=(low, high if high > low else low + 1))
-
-
-class SchemaFreeRegressor(FunctionalMechanismRegressor):
-    def fit(self, X, y, **more):
-        self._found = declared(X, y, False)
-        return super().fit(X, y, **more)
-
-    def declared_schema(self):
-        return self._found
-
-
-class SchemaFreeClassifier(FunctionalMechanismClassifier):
-    def fit(self, X, y, **more):
-        self._found = declared(X, y, True)
-        return super().fit(X, y, **more)
-
-    def declared_schema(self):
-        return self._found
-
-
-CHECKED = [
-    SchemaFreeRegressor(epsilon=1e6, random_state=0),
-    SchemaFreeRegressor(epsilon=1e6, variant="published", fit_intercept=True, random_state=0),
-    SchemaFreeClassifier(epsilon=1e6, random_state=0),
-]
-INFINITY = dict.fromkeys(
-    ("check_estimators_nan_inf", "check_supervised_y_no_nan"),
-    "NaN is refused; an infinite value is clipped to the bounds and counted",
-)
-
-
-def expected(estimator) -> dict:
-    classifies = isinstance(estimator, SchemaFreeClassifier)
-    return {check: why for check, why in INFINITY.items() if not (classifies and "y_no_nan" in check)}
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
-@parametrize_with_checks(CHECKED, expected_failed_checks=expected)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

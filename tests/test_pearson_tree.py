@@ -18,11 +18,8 @@ import pytest
 import shared
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shared import MIXED, PAIR, THREE, assert_an_estimator, quietly
-from sklearn.utils.estimator_checks import parametrize_with_checks
-from test_estimators import INFINITY, _SchemaFromData
+from shared import MIXED, PAIR, THREE, quietly
 
-import dpforest
 from dpforest import Schema
 from dpforest.arithmetic.fixed import STEPS
 from dpforest.audit import exact_audit
@@ -44,18 +41,6 @@ def model(**parameters) -> PearsonTreeClassifier:
     return PearsonTreeClassifier(
         **{"epsilon": 4.0, "schema": MIXED, "max_depth": 3, "n_bins": 8, "random_state": 0, **parameters}
     )
-
-
-class SchemaFree(_SchemaFromData, PearsonTreeClassifier):
-    pass
-
-
-@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
-@parametrize_with_checks(
-    [SchemaFree(epsilon=1000.0, n_bins=8, random_state=0)], expected_failed_checks=lambda estimator: INFINITY
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # -- seeing the tree -------------------------------------------------------------------------------------------------
@@ -459,13 +444,6 @@ def test_parts_buy_rate():
 
 
 @pytest.mark.parametrize("variant", ["proved", "published"])
-def test_it_is_an_estimator(tmp_path, variant):
-    X, y = table(300)
-    assert_an_estimator(model(variant=variant), X, y, tmp_path)
-    assert dpforest.PearsonTreeClassifier is PearsonTreeClassifier
-
-
-@pytest.mark.parametrize("variant", ["proved", "published"])
 @pytest.mark.parametrize("n", [1, 2, 7])
 def test_few_records_and_many_empty_parts(variant, n):
     X, y = table(n, seed=2)
@@ -521,49 +499,3 @@ def test_parts_that_the_classes_leave_room_for():
         model(schema=THREE, n_parts=86).fit(X, y)
     many = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, classes=[f"k{i:03}" for i in range(130)])
     assert model(schema=many).fit(X, np.array(many.classes)[:50]).forest_.n_trees == 1  # auto is one part
-
-
-@pytest.mark.parametrize(
-    ("parameters", "says"),
-    [
-        ({"epsilon": -1}, "epsilon must be positive"),
-        ({"schema": None}, "needs schema=Schema"),
-        ({"max_depth": -1}, "max_depth must be a whole number"),
-        ({"n_parts": 0}, 'n_parts must be "auto" or int, from 1 to 256'),
-        ({"n_parts": 2.5}, 'n_parts must be "auto" or int, from 1 to 256'),
-        ({"n_parts": "many"}, 'n_parts must be "auto" or int, from 1 to 256'),
-        ({"n_parts": 200}, "use n_parts=128 or fewer"),
-        ({"max_nodes": 0}, "max_nodes must be a whole number"),
-        ({"criterion": "information-gain"}, "criterion must be one of"),
-        ({"relation": "replace"}, "relation must be one of"),
-        ({"variant": "other"}, "variant must be one of"),
-        ({"selection": "best"}, "selection must be one of"),
-        ({"budget": "all"}, "budget must be one of"),
-        ({"leaf_share": 1}, "strictly between 0 and 1"),
-        ({"calibration": "none"}, "calibration must be one of"),
-        ({"stop": "always"}, "stop must be one of"),
-        ({"stop_margin": math.inf}, "stop_margin must be"),
-        ({"reuse": "sometimes"}, "reuse must be one of"),
-        ({"selection": "argmax"}, "reads the data unpaid.*variant='published'"),
-        ({"stop": "purity"}, "reads the data unpaid.*variant='published'"),
-        ({"criterion": "normalised-gini", "stop": "candidate"}, "no stop candidate in its range"),
-        ({"variant": "published", "criterion": "gini"}, "to the letter.*criterion"),
-        ({"variant": "published", "selection": "permute-and-flip"}, "to the letter.*selection"),
-        ({"variant": "published", "budget": "uniform"}, "to the letter.*budget"),
-        ({"variant": "published", "reuse": True}, "to the letter.*reuse"),
-        ({"variant": "published", "stop": "never"}, "to the letter.*stop"),
-        ({"variant": "published", "calibration": "range"}, "to the letter.*calibration"),
-        ({"source": "secure"}, "takes no seed"),
-    ],
-    ids=str,
-)
-def test_bad_parameters_say_what_to_do(parameters, says):
-    X, y = table(60)
-    with pytest.raises(ValueError, match=says):
-        model(**parameters).fit(X, y)
-
-
-def test_labels_that_are_not_declared_are_refused():
-    X, y = table(60)
-    with pytest.raises(ValueError, match="perhaps"):
-        model().fit(X, np.where(y == "yes", "perhaps", y))

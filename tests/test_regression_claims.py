@@ -20,6 +20,7 @@ import oracle
 import pytest
 import sympy
 import z3
+from real_numbers import certain, possible
 
 from dpforest import Schema, scores
 from dpforest.arithmetic.fixed import STEPS
@@ -47,21 +48,6 @@ BITS = (0, 1)
 relations = pytest.mark.parametrize("relation", RELATIONS)
 SQUARE = Schema(categorical={"a": [0, 1], "b": [0, 1]}, target=(0, 1))
 LINE = Schema(categorical={"x": [0, 1]}, target=(0, 1))
-
-
-def certain(claim, *given) -> bool:
-    """Whether the claim follows from what is given, for all real numbers."""
-    solver = z3.Solver()
-    solver.set("timeout", 20_000)
-    solver.add(*given, z3.Not(claim))
-    return solver.check() == z3.unsat
-
-
-def possible(*given) -> bool:
-    solver = z3.Solver()
-    solver.set("timeout", 20_000)
-    solver.add(*given)
-    return solver.check() == z3.sat
 
 
 # -- the mean --------------------------------------------------------------------------------------------------------

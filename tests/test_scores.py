@@ -19,6 +19,7 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import iv
+from real_numbers import certain, possible
 
 from dpforest import scores
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
@@ -76,21 +77,6 @@ def moves_one_way(family, largest: int) -> bool:
     """For one candidate: whether adding a record never makes it rise, or never makes it fall."""
     found = [change for n in range(1, largest + 1) for pair in family(n, ADD_REMOVE) for change in pair]
     return min(found) >= 0 or max(found) <= 0
-
-
-def certain(claim, *given) -> bool:
-    """Whether the claim follows from what is given, for all real numbers."""
-    solver = z3.Solver()
-    solver.set("timeout", 20_000)
-    solver.add(*given, z3.Not(claim))
-    return solver.check() == z3.unsat
-
-
-def possible(*given) -> bool:
-    solver = z3.Solver()
-    solver.set("timeout", 20_000)
-    solver.add(*given)
-    return solver.check() == z3.sat
 
 
 def table_of(split, classes: int) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpforest.learners.base import PrivateEstimator
 from dpforest.papers.diff_lr import DiffLRRegressor
+from dpforest.papers.diffp_c45 import DiffPC45Classifier
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
@@ -31,6 +32,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     FunctionalMechanismRegressor,
     FunctionalMechanismClassifier,
     DiffLRRegressor,
+    DiffPC45Classifier,
     # end of learners
 )
 

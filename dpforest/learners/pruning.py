@@ -66,7 +66,7 @@ def pessimistic(size: float, errors: float, confidence: float) -> float:
         return 0.0
     none = size * float(1 - exp(log(confidence) / size))
     if errors < 1:
-        return none + errors * (pessimistic(size, 1.0, confidence) - none) if errors > 0 else none
+        return min(none + errors * (pessimistic(size, 1.0, confidence) - none), size) if errors > 0 else none
     if errors + 0.5 >= size:
         return errors + 0.67 * max(size - errors, 0.0)
     squared, high = NormalDist().inv_cdf(1 - confidence) ** 2, errors + 0.5

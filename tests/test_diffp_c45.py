@@ -258,7 +258,7 @@ def test_the_shipped_pruning_is_the_papers(counted):
 
 
 def test_pessimistic_errors():
-    """Limits that Quinlan's book gives to three digits, exact without an error; a smaller factor allows for more errors."""
+    """Limits that Quinlan's book gives to three digits, exact without an error; a smaller factor allows for more."""
     for errors, size, limit in ((0, 6, 0.206), (0, 9, 0.143), (0, 1, 0.75)):
         assert pessimistic(size, errors, 0.25) / size == pytest.approx(limit, abs=5e-4)
     assert pessimistic(16, 1, 0.25) / 16 == pytest.approx(0.157, abs=5e-3)

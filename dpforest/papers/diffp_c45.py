@@ -74,7 +74,9 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
         number of numeric features; a noisy count that stops at every node; a cut of each numeric feature, then the
         feature, with exponents ``epsilon / (2 sensitivity)``; a leaf says one class.""",
     ] = "proved"
-    criterion: Annotated[str, Choice(CRITERIA), Letter(*CRITERIA), "Split utility; ``majority`` is its *Max*."] = "gini"
+    criterion: Annotated[
+        str, Choice(CRITERIA), Letter("gini", "majority"), "Split utility; ``majority`` is its *Max*."
+    ] = "gini"
     selection: Annotated[
         Literal["auto", "exponential", "permute-and-flip"],
         Auto(published="exponential", proved="permute-and-flip"), Letter(), "Mechanism of splits.",

@@ -39,7 +39,12 @@ SCHEMAS = {
 #: Whose published form tells two classes apart.
 OF_TWO = {"DPAdaBoostClassifier", "DPsAdaBoostClassifier"}
 #: Whose published form reads nothing unpaid.
-WITHOUT_LEAKS = {"DiffLRRegressor", "FunctionalMechanismClassifier", "FunctionalMechanismRegressor"}
+WITHOUT_LEAKS = {
+    "DiffLRRegressor",
+    "DiffPC45Classifier",
+    "FunctionalMechanismClassifier",
+    "FunctionalMechanismRegressor",
+}
 COUNTING = ["node_class_counts", "node_sums", "feature_histograms", "candidate_counts", "candidate_sums", "products"]
 
 

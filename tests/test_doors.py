@@ -44,6 +44,7 @@ WITHOUT_LEAKS = {
     "FunctionalMechanismClassifier",
     "FunctionalMechanismRegressor",
     "DiffPID3Classifier",
+    "DiffPC45Classifier",
     "SulqID3Classifier",
 }
 #: Learners whose splits are computed from noisy counts; those of the others are draws.

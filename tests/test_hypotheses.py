@@ -21,6 +21,7 @@ CASES = {
     "thm-diffprfs": "rivals", "thm-dps-adaboost": "boosting", "thm-dp-adaboost": "boosting",
     "thm-pearson-tree": "pearson_tree", "thm-diffp-id3": "diffp_id3",
     "thm-sulq-id3": "sulq_id3",
+    "thm-diffp-c45": "diffp_c45",
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpforest.learners.base import PrivateEstimator
 from dpforest.papers.diff_lr import DiffLRRegressor
+from dpforest.papers.diffp_c45 import DiffPC45Classifier
 from dpforest.papers.diffp_id3 import DiffPID3Classifier
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.diffprf import DiffPRFClassifier
@@ -35,6 +36,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     DiffLRRegressor,
     DiffPID3Classifier,
     SulqID3Classifier,
+    DiffPC45Classifier,
     # end of learners
 )
 

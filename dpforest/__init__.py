@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dpforest import budgets, datasets, mechanisms, scores
     from dpforest.models.release import ReleasedForest, load
     from dpforest.papers.diff_lr import DiffLRRegressor
+    from dpforest.papers.diffgen import DiffGenClassifier
     from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
     from dpforest.papers.diffprf import DiffPRFClassifier
     from dpforest.papers.diffprfs import DiffPRFsClassifier

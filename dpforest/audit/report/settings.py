@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpforest.learners.base import PrivateEstimator
 from dpforest.papers.diff_lr import DiffLRRegressor
+from dpforest.papers.diffgen import DiffGenClassifier
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
@@ -31,6 +32,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     FunctionalMechanismRegressor,
     FunctionalMechanismClassifier,
     DiffLRRegressor,
+    DiffGenClassifier,
     # end of learners
 )
 

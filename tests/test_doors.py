@@ -39,7 +39,9 @@ SCHEMAS = {
 #: Whose published form tells two classes apart.
 OF_TWO = {"DPAdaBoostClassifier", "DPsAdaBoostClassifier"}
 #: Whose published form reads nothing unpaid.
-WITHOUT_LEAKS = {"DiffLRRegressor", "FunctionalMechanismClassifier", "FunctionalMechanismRegressor"}
+WITHOUT_LEAKS = {
+    "DiffGenClassifier", "DiffLRRegressor", "FunctionalMechanismClassifier", "FunctionalMechanismRegressor",
+}  # fmt: skip
 COUNTING = ["node_class_counts", "node_sums", "feature_histograms", "candidate_counts", "candidate_sums", "products"]
 
 

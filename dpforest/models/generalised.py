@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpforest.models.forest import Forest
-from dpforest.schema import MISSING, Schema, Value
+from dpforest.models import storage
+from dpforest.models.forest import Forest, ForestClassifier
+from dpforest.schema import MISSING, Schema, Value, taxonomies
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["GeneralisedTable"]
+__all__ = ["GeneralisedTable", "GeneralisingClassifier"]
 
 
 class GeneralisedTable:
@@ -48,10 +50,10 @@ class GeneralisedTable:
         self.leaves = np.flatnonzero(forest.feature < 0)
         self.counts = np.maximum(forest.values[self.leaves], 0)
         inside, ends = self._inside()[self.leaves], np.cumsum(schema.cardinalities(n_bins))
-        self._cells = {}  # column -> its different values as sets of codes, and the place of each group's value
+        self._cells = {}  # by column, the codes of each of its different values, and the place of each group's value
         for name, cell in zip(schema.columns, np.split(inside, ends[:-1], axis=1), strict=True):
             sets, place = np.unique(cell, axis=0, return_inverse=True)
-            self._cells[name] = [np.flatnonzero(codes).tolist() for codes in sets], place.ravel()
+            self._cells[name] = [np.flatnonzero(members).tolist() for members in sets], place.ravel()
         blocks = [self._numbers(name) for name in schema.columns]
         self._rows = np.concatenate([block for block, _ in blocks], axis=1)
         self.columns = [label for _, labels in blocks for label in labels]
@@ -106,25 +108,44 @@ class GeneralisedTable:
     def _numbers(self, name: str) -> tuple[np.ndarray, list[str]]:
         sets, place = self._cells[name]
         if name not in self._schema.numeric:
-            return np.eye(len(sets))[place], [f"{name}: {self._label(name, codes)}" for codes in sets]
+            return np.eye(len(sets))[place], [f"{name}: {self._label(name, members)}" for members in sets]
         edges = self._schema.edges(name, self._n_bins)
         middles = []
-        for codes in sets:
-            bins = [code for code in codes if code < self._n_bins] or range(self._n_bins)
+        for members in sets:
+            bins = [code for code in members if code < self._n_bins] or range(self._n_bins)
             middles.append((edges[bins[0]] + edges[bins[-1] + 1]) / 2)
         return np.array(middles)[place][:, None], [name]
 
-    def _label(self, name: str, codes: list[int]) -> str:
+    def _label(self, name: str, members: list[int]) -> str:
         if name in self._schema.numeric:
-            edges, bins = self._schema.edges(name, self._n_bins), [code for code in codes if code < self._n_bins]
+            edges, bins = self._schema.edges(name, self._n_bins), [code for code in members if code < self._n_bins]
             end = "]" if bins and bins[-1] == self._n_bins - 1 else ")"
             said = [f"[{edges[bins[0]]:g}, {edges[bins[-1] + 1]:g}{end}"] if bins else []
-            return " or ".join(said + [MISSING] * (len(bins) < len(codes)))
-        return _named(self._roots[name], tuple(codes)).label
+            return " or ".join(said + [MISSING] * (len(bins) < len(members)))
+        return _named(self._roots[name], tuple(members)).label
 
 
-def _named(value: Value, codes: tuple[int, ...]) -> Value:
+def _named(value: Value, members: tuple[int, ...]) -> Value:
     """The value of a taxonomy that has these codes."""
-    while value.codes != codes:
-        value = next(child for child in value.children if set(codes) <= set(child.codes))
+    while value.codes != members:
+        value = next(child for child in value.children if set(members) <= set(child.codes))
     return value
+
+
+class GeneralisingClassifier(ForestClassifier):
+    """Classification by the counts of a record's group, and what else a generalised table is for."""
+
+    taxonomies: Mapping | None
+
+    def table(self) -> GeneralisedTable:
+        """The released table, for reading and for training."""
+        return GeneralisedTable(self._released(), self.schema_, self.n_bins_, taxonomies(self.schema_, self.taxonomies))
+
+    def generalise(self, X: Any) -> np.ndarray:
+        """Records as the numbers of their groups, in the columns of :meth:`GeneralisedTable.records`."""
+        return self.table().encode(self._codes(X))
+
+    def save_table(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
+        """Write the table as a CSV file; ``seeded`` and the errors are those of ``save``."""
+        self.to_dict(seeded=seeded)
+        storage.write(path, self.table().to_frame().to_csv(index=False))

@@ -7,9 +7,8 @@ released is a table of groups, with noisy class counts, on which any classifier 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -26,9 +25,8 @@ from dpforest.learners.generalisation import (
 from dpforest.learners.parameters import CAP, Auto, Choice, Either, Letter, Whole
 from dpforest.learners.run import Run, Selection
 from dpforest.mechanisms import SELECTIONS
-from dpforest.models import storage
-from dpforest.models.forest import Forest, ForestClassifier
-from dpforest.models.generalised import GeneralisedTable
+from dpforest.models.forest import Forest
+from dpforest.models.generalised import GeneralisingClassifier
 from dpforest.privacy import claim
 from dpforest.schema import Schema, taxonomies
 
@@ -36,15 +34,16 @@ __all__ = ["DiffGenClassifier"]
 
 #: Specialisations that "auto" stands for, where the schema has so many.
 SPECIALISATIONS = 10
+MECHANISMS = Choice("auto", *SELECTIONS)
 CRITERIA = {score.name: score for score in (scores.majority, scores.gini, scores.information_gain)}
 
 
 @claim("alg-diffgen", "pub-diffgen", "thm-diffgen")
-class DiffGenClassifier(PrivateEstimator, ForestClassifier):
+class DiffGenClassifier(PrivateEstimator, GeneralisingClassifier):
     """Private generalised table: groups of records that public taxonomies make alike, with noisy class counts.
 
     The groups are the leaves of one tree, in which all groups that have a value are divided alike.  It predicts by the
-    counts of a record's group; :meth:`table` is what other classifiers learn from.
+    counts of a record's group; its ``table()`` is what other classifiers learn from.
 
     Attributes
     ----------
@@ -96,7 +95,7 @@ class DiffGenClassifier(PrivateEstimator, ForestClassifier):
         groups, exponents ``epsilon' / (2 sensitivity)``.""",
     ] = "proved"
     selection: Annotated[
-        str, Choice("auto", *SELECTIONS), Auto(published="exponential", proved="permute-and-flip"), Letter(),
+        str, MECHANISMS, Auto(published="exponential", proved="permute-and-flip"), Letter(),
         "Mechanism of the specialisations.",
     ] = "auto"  # fmt: skip
     criterion: Annotated[
@@ -157,19 +156,6 @@ class DiffGenClassifier(PrivateEstimator, ForestClassifier):
             table.specialise(candidates[found])
         run.say(table.groups, run.count_classes(table.groups, counts))
         return run.release()
-
-    def table(self) -> GeneralisedTable:
-        """The released table, for reading and for training."""
-        return GeneralisedTable(self._released(), self.schema_, self.n_bins_, taxonomies(self.schema_, self.taxonomies))
-
-    def generalise(self, X: Any) -> np.ndarray:
-        """Records as rows of the table's :meth:`~dpforest.models.generalised.GeneralisedTable.records`."""
-        return self.table().encode(self._codes(X))
-
-    def save_table(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
-        """Write the table as a CSV file; ``seeded`` and the errors are those of :meth:`save`."""
-        self.to_dict(seeded=seeded)
-        storage.write(path, self.table().to_frame().to_csv(index=False))
 
     def _rounds(self, schema: Schema) -> int:
         most = most_specialisations(

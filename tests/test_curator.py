@@ -580,7 +580,7 @@ def test_one_division_of_many_nodes_by_a_recount(seed, name, relation):
         for node in world.nodes.tolist():
             goes = [child[world.codes[feature, record]] for record in at[node]]
             mine = [[r for r, to in zip(at[node], goes, strict=True) if to == j] for j in range(3)]
-            total += ORACLES[name]([tuple(world.classes_of(records)) for records in mine])
+            total += ORACLES[name]([tuple(int(world.labels[record]) for record in records) for records in mine])
         expected.append(float(total))
     [(kind, utility, rate)] = world.chance.asked
     assert (kind, choice) == ("exponential", 0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
+from itertools import product
 
 import numpy as np
 import oracle
@@ -196,18 +198,19 @@ def test_a_seeded_table_is_for_research(tmp_path):
 SHARP = {"majority": {ADD_REMOVE: 1, REPLACE_ONE: 2}, "gini": {ADD_REMOVE: Fraction(4, 3), REPLACE_ONE: Fraction(8, 3)}}
 
 
+@cache
 def sums(data, score) -> list[Fraction]:
-    """The summed score of each division of the groups by a: none; by b in both; in one, whole or left out elsewhere."""
-
-    def child(division, a, b):
-        return {"none": 0, "both": b, "first": b if a == 0 else 0, "first alone": b if a == 0 else None}[division]
-
+    """The summed score of each division of the groups by a: none; by b or d in both; in one, whole or left out else."""
+    divisions = [
+        lambda a, b, d: 0, lambda a, b, d: b, lambda a, b, d: d,
+        lambda a, b, d: b if a == 0 else 0, lambda a, b, d: d if a == 0 else None,
+    ]  # fmt: skip
     found = []
-    for division in ("none", "both", "first", "first alone"):
+    for child in divisions:
         total = Fraction(0)
         for group in (0, 1):
-            mine = [(child(division, a, b), label) for a, b, label in data if a == group]
-            total += score([tuple(mine.count((j, c)) for c in (0, 1)) for j in (0, 1)])
+            mine = [(child(a, b, d), label) for a, b, d, label in data if a == group]
+            total += score([tuple(label for to, label in mine if to == j) for j in (0, 1)])
         found.append(total)
     return found
 
@@ -217,7 +220,7 @@ def sums(data, score) -> list[Fraction]:
 @pytest.mark.parametrize("name", sorted(SHARP))
 def test_a_sum_over_groups_has_the_range_of_one_node(name, relation):
     score = {"majority": oracle.majority, "gini": oracle.gini}[name]
-    universe = [(a, b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1)]
+    universe = list(product((0, 1), repeat=4))  # a, b, d and the class
     worst = Fraction(0)
     for one, other in oracle.pairs(universe, 3, relation):
         changes = [after - before for before, after in zip(sums(one, score), sums(other, score), strict=True)]

@@ -56,7 +56,7 @@ class GeneralisedTable:
             self._cells[name] = [np.flatnonzero(members).tolist() for members in sets], place.ravel()
         blocks = [self._numbers(name) for name in schema.columns]
         self._rows = np.concatenate([block for block, _ in blocks], axis=1)
-        self.columns = [label for _, labels in blocks for label in labels]
+        self.columns = [number for _, numbers in blocks for number in numbers]
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each group: an interval or a value of a taxonomy in each column, then the class counts."""

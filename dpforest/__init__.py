@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dpforest import budgets, datasets, mechanisms, scores
     from dpforest.models.release import ReleasedForest, load
     from dpforest.papers.diff_lr import DiffLRRegressor
+    from dpforest.papers.diffgen import DiffGenClassifier
     from dpforest.papers.diffp_c45 import DiffPC45Classifier
     from dpforest.papers.diffp_id3 import DiffPID3Classifier
     from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor

@@ -16,6 +16,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "diffp_id3": ("DiffPID3Classifier",),
     "sulq_id3": ("SulqID3Classifier",),
     "diffp_c45": ("DiffPC45Classifier",),
+    "diffgen": ("DiffGenClassifier",),
 }
 
 #: The module that defines each other public name.

@@ -595,3 +595,44 @@ def test_replay_meets_the_same_curator():
     curator = Curator(np.zeros((1, 3)), np.zeros(3, np.uint8), 2, [2], chance=replay, ledger=Ledger())
     curator.assign(2)
     assert replay.probability == 1 / 8
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["gini", "majority"]), st.sampled_from(RELATIONS))
+def test_one_division_of_many_nodes_by_a_recount(seed, name, relation):
+    """The score is summed over all nodes, codes at -1 count nowhere, and it is charged once, to the one scope."""
+    world, k = World(seed, trees=1, relation=relation), 5
+    rng = np.random.default_rng(seed)
+    features, children = rng.integers(3, size=k), rng.integers(-1, 3, size=(k, 256))
+    children[:, 0] = 0  # at least one child
+    scope = world.ledger.open("all", [0])
+    choice = world.curator.choose_division(
+        world.growth, world.nodes, scope, features, children, 0.7, score=scores.CLASSIFICATION[name],
+        mechanism="exponential",
+    )  # fmt: skip
+    at, expected = world.records_at(), []
+    for feature, child in zip(features, children, strict=True):
+        total = Fraction(0)
+        for node in world.nodes.tolist():
+            goes = [child[world.codes[feature, record]] for record in at[node]]
+            mine = [[r for r, to in zip(at[node], goes, strict=True) if to == j] for j in range(3)]
+            total += ORACLES[name]([tuple(int(world.labels[record]) for record in records) for records in mine])
+        expected.append(float(total))
+    [(kind, utility, rate)] = world.chance.asked
+    assert (kind, choice) == ("exponential", 0)
+    same_to_the_grid(utility, np.array([expected]))
+    spread = CONSTANTS[name][1]
+    np.testing.assert_allclose(rate * STEPS, 0.7 / spread[RELATIONS.index(relation)], rtol=1e-15)
+    [entry] = world.ledger._charges
+    assert entry.scopes.tolist() == scope.tolist()
+    np.testing.assert_allclose(entry.costs[relation], 0.7, rtol=1e-15)
+
+
+def test_a_sum_over_nodes_needs_a_monotone_score():
+    world = World(0, trees=1)
+    for score in (scores.gini_gain, scores.normalised_gini, scores.averaged(scores.gini, 2), scores.sse):
+        with pytest.raises(ValueError, match=f"a sum of {score.name} over nodes has no proved range"):
+            world.curator.choose_division(
+                world.growth, world.nodes, world.ledger.open("all", [0]), np.array([0]),
+                np.zeros((1, 256), dtype=int), 1.0, score=score, mechanism="exponential",
+            )  # fmt: skip

@@ -43,6 +43,7 @@ WITHOUT_LEAKS = {
     "DiffLRRegressor",
     "FunctionalMechanismClassifier",
     "FunctionalMechanismRegressor",
+    "DiffGenClassifier",
     "DiffPID3Classifier",
     "DiffPC45Classifier",
     "SulqID3Classifier",

@@ -71,6 +71,7 @@ TABLE_FUNCTIONS = {
     "models.structure": {"check_codes", "check_below"},
     "models.walk": {"sum_values", "check_values", "_leaves"},
     "models.forest": {"sum_leaves", "_leaf_sums", "predict", "predict_proba"},
+    "models.generalised": {"encode", "generalise"},
     "models.linear": {"scores", "_scores", "predict", "predict_proba"},
     "models.boosted": {
         "scores", "staged_scores", "_scores", "_staged", "decision_function", "predict", "predict_proba",

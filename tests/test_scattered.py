@@ -360,6 +360,12 @@ QUERIES: dict[str, Any] = {
     "choose_feature": lambda c, g, n, s: c.choose_feature(
         g, n, s, np.ones((len(n), 4), bool), 1.0, score=scores.gini, mechanism="exponential", stop_margin=0.1
     ),
+    "choose_division": lambda c, g, n, s: np.array(
+        c.choose_division(
+            g, n, s[:1], np.array([2, 3, 0]), np.arange(768).reshape(3, 256) % 3 - 1, 1.0, score=scores.gini,
+            mechanism="exponential",
+        )
+    ),
     "choose_cut": lambda c, g, n, s: c.choose_cut(
         g, n, s, np.ones((len(n), 21), bool), 1.0, score=scores.gini, mechanism="permute-and-flip"
     ),

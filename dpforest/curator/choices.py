@@ -180,6 +180,58 @@ class Choices(Base):
         )  # fmt: skip
         return choice
 
+    @claim("lem-common-choice")
+    def choose_division(
+        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, features: np.ndarray, children: np.ndarray,
+        epsilon: float, *, score: scores.Score, mechanism: str, calibration: str = "range", n_max: float = np.inf,
+    ) -> int:  # fmt: skip
+        """Choose one division of a feature's codes for all these nodes together, by the sum of their scores.
+
+        Parameters
+        ----------
+        nodes : ndarray of int, shape (n_nodes,)
+            Of one tree; none below another.
+        scopes : ndarray of int, shape (1,)
+            Of what holds the records of all the nodes.
+        features : ndarray of int, shape (K,)
+            The feature that each candidate divides; at least one candidate.
+        children : ndarray of int, shape (K, 256)
+            The child that each code goes to, from 0 on; -1 for a code whose records do not count.
+        epsilon : float
+            Budget of the one selection.
+        score : Score
+            Of class counts, monotone.
+
+        Returns
+        -------
+        int
+            Place of the candidate.
+
+        Guarantee
+        ---------
+        ``epsilon`` under the ledger's relation when calibrated by range: a record is in one child of one node at most,
+        so the sum has the range of the score of a single node (:prf:ref:`lem-common-choice`).
+
+        Notes
+        -----
+        The other parameters are those of :meth:`choose_feature`.
+        """
+        if not score.monotone or score.n_moments or score.parts > 1:
+            raise ValueError(f"a sum of {score.name} over nodes has no proved range: use a monotone score of counts")
+        rate = self._rate(score, epsilon, calibration, n_max, 1)
+        utility = np.zeros((2, 1, len(features)), dtype=np.int64)
+        asked = np.isin(np.arange(len(self.cardinalities)), features)
+        for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes):
+            wanted = np.tile(asked, (len(nodes[part]), 1))
+            histograms = self._records.histograms(splits, nodes[part], wanted)
+            for place, (feature, child) in enumerate(zip(features, children, strict=True)):
+                own = histograms[:, self._offsets[feature] : self._offsets[feature + 1]]
+                goes = np.arange(child.max() + 1)[:, None] == child[: own.shape[1]]
+                utility[:, 0, place] += score.exact(np.einsum("jc,nck->njk", goes.astype(np.int64), own)).sum(axis=1)
+        behind = below_best(utility, np.ones((1, len(features)), dtype=bool))
+        query = f"choose a division by {score.name}"
+        return int(self._select(scopes, behind, rate, score, n_max, query, mechanism)[0])
+
     def choose_label(
         self,
         splits: Any,

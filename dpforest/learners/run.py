@@ -171,6 +171,10 @@ class Run:
         """The finished forest."""
         return self.growth.release(shrinkage)
 
+    def parts(self, label: str, n_parts: int) -> np.ndarray:
+        """Scopes of public parts of the records, of which a record is in one at most, beside the trees: (n_parts,)."""
+        return self.ledger.open(label, np.repeat(self.ledger.open(label, [0]), n_parts))
+
     # -- the records that are asked -----------------------------------------------------------------------------
 
     def weigh(
@@ -226,6 +230,20 @@ class Run:
         return getattr(self.curator, query)(
             *self._asked(nodes), *candidates, epsilon, score=how.score, mechanism=how.mechanism,
             calibration=how.calibration, stop_margin=how.stop_margin, n_max=how.n_max,
+        )  # fmt: skip
+
+    def choose_division(
+        self, nodes: Frontier, features: np.ndarray, children: np.ndarray, epsilon: float, how: Selection,
+        scopes: np.ndarray, tree: Forest | None = None,
+    ) -> int:  # fmt: skip
+        """The place of the one division, of the codes of its feature, that all these nodes of a tree choose together.
+
+        ``children`` (K, 256) say where each code goes, -1 where its records do not count; ``scopes`` is the one scope
+        that holds all their records, and ``tree`` another tree than the one that grows.
+        """
+        return self.curator.choose_division(
+            self.growth if tree is None else tree, nodes.nodes, scopes, features, children, epsilon, score=how.score,
+            mechanism=how.mechanism, calibration=how.calibration, n_max=how.n_max,
         )  # fmt: skip
 
     def choose_label(self, leaves: Frontier, epsilon: float | np.ndarray, how: Selection) -> np.ndarray:

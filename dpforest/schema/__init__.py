@@ -1,5 +1,6 @@
 """What is public before the data: the declaration, the grid, and the encoding of any table, record by record."""
 
 from dpforest.schema.declaration import MAX_CODES, TARGET_LEVELS, Encoded, Schema
+from dpforest.schema.taxonomy import MISSING, Value, taxonomies
 
-__all__ = ["MAX_CODES", "TARGET_LEVELS", "Encoded", "Schema"]
+__all__ = ["MAX_CODES", "MISSING", "TARGET_LEVELS", "Encoded", "Schema", "Value", "taxonomies"]

@@ -204,5 +204,7 @@ def pair_audit(estimator: PrivateEstimator, pairs: Iterable[Pair]) -> ExactAudit
 
 def _longest(estimator: PrivateEstimator, features: int) -> int:
     """Splits on the longest path; where the estimator computes it itself, at most half of the features."""
-    depth = getattr(estimator, "max_depth", None)
+    if not hasattr(estimator, "max_depth"):
+        return features  # of two codes each, which a path divides once
+    depth = estimator.max_depth
     return max(1, features // 2) if depth is None else int(depth)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpforest.learners.base import PrivateEstimator
 from dpforest.papers.diff_lr import DiffLRRegressor
+from dpforest.papers.diffgen import DiffGenClassifier
 from dpforest.papers.diffp_c45 import DiffPC45Classifier
 from dpforest.papers.diffp_id3 import DiffPID3Classifier
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
@@ -37,6 +38,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     DiffPID3Classifier,
     SulqID3Classifier,
     DiffPC45Classifier,
+    DiffGenClassifier,
     # end of learners
 )
 

@@ -102,7 +102,8 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
             features = grid.owners(columns)
             sizes.append(run.count_records(nodes, epsilon))  # 2.1
             least = math.sqrt(2) / epsilon * run.schema.n_classes * np.where(features, arity, 1).max(axis=1)
-            splits = np.asarray((sizes[-1] >= least) & np.any(features, axis=1) & (level <= self.max_depth))
+            splits = features.any(axis=1)
+            splits &= (sizes[-1] >= least) & (level <= self.max_depth)
             self._settle(run, nodes[~splits], epsilon)  # 2.2
             columns = grid.choose_cuts(run, nodes[splits], columns[splits], epsilon, self._selection())  # 2.3
             chosen = run.choose_cut(nodes[splits], columns, epsilon, self._selection())  # 2.4

@@ -102,7 +102,8 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
             features = grid.owners(columns)
             sizes.append(run.count_records(nodes, epsilon))  # 2.1
             least = math.sqrt(2) / epsilon * run.schema.n_classes * np.where(features, arity, 1).max(axis=1)
-            splits = np.asarray((sizes[-1] >= least) & np.any(features, axis=1) & (level <= self.max_depth))
+            splits: np.ndarray = np.any(features, axis=1)
+            splits &= (sizes[-1] >= least) & (level <= self.max_depth)
             self._settle(run, nodes[~splits], epsilon)  # 2.2
             columns = grid.choose_cuts(run, nodes[splits], columns[splits], epsilon, self._selection())  # 2.3
             chosen = run.choose_cut(nodes[splits], columns, epsilon, self._selection())  # 2.4
@@ -116,7 +117,7 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
         shares, grid = Shares("aligned-uniform", run.epsilon, self.max_depth + 1), Splits(run.sizes, run.ordered)
         for level, nodes in run.levels(self.max_depth):
             columns = grid.within(nodes.unused)
-            splits = columns.any(axis=1)
+            splits: np.ndarray = np.any(columns, axis=1)
             self._settle(run, nodes[~splits], shares.leaf(level, stopped=False))
             chosen = run.choose_cut(nodes[splits], columns[splits], shares.branch(level), self._selection())
             # a node that stops has paid for its selection: thm-stop-budget

@@ -13,6 +13,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "pearson_tree": ("PearsonTreeClassifier",),
     "functional_mechanism": ("FunctionalMechanismRegressor", "FunctionalMechanismClassifier"),
     "diff_lr": ("DiffLRRegressor",),
+    "smooth_forest": ("SmoothForestClassifier",),
 }
 
 #: The module that defines each other public name.

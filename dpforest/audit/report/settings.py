@@ -13,6 +13,7 @@ from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
+from dpforest.papers.smooth_forest import SmoothForestClassifier
 
 __all__ = ["LEARNERS"]
 
@@ -31,6 +32,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     FunctionalMechanismRegressor,
     FunctionalMechanismClassifier,
     DiffLRRegressor,
+    SmoothForestClassifier,
     # end of learners
 )
 

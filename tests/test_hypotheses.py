@@ -19,7 +19,7 @@ BOOK = Path(__file__).resolve().parents[1] / "book"
 CASES = {
     "thm-edprf": "edprf", "thm-diffpets": "diffpets", "thm-diffpets-regression": "regression", "thm-diffprf": "rivals",
     "thm-diffprfs": "rivals", "thm-dps-adaboost": "boosting", "thm-dp-adaboost": "boosting",
-    "thm-pearson-tree": "pearson_tree",
+    "thm-pearson-tree": "pearson_tree", "thm-smooth-forest": "smooth_forest",
 }  # fmt: skip
 
 

@@ -244,7 +244,7 @@ def test_few_records_and_classes(variant):
         assert fitted.predict_proba(X).shape == (400, 3)
         assert fitted.forest_.values[fitted.forest_.feature < 0].sum(axis=1).tolist() == [1] * fitted.forest_.n_leaves
         assert {0, 1, 2} == set(fitted.forest_.values[fitted.forest_.feature < 0].argmax(axis=1))
-    with pytest.raises(ValueError, match="0 sample|no record"):
+    with pytest.raises(ValueError, match=r"0 sample|no record"):
         quietly(model(variant=variant), X[:0], y[:0])
 
 

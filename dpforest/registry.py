@@ -17,6 +17,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "sulq_id3": ("SulqID3Classifier",),
     "diffp_c45": ("DiffPC45Classifier",),
     "diffgen": ("DiffGenClassifier",),
+    "smooth_forest": ("SmoothForestClassifier",),
 }
 
 #: The module that defines each other public name.

@@ -290,7 +290,7 @@ def test_every_step_and_answer_was_asked_of_blocks():
     assert asked_of_blocks == steps | answers() - {"code_counts"}  # asked by published bootstraps alone
     assert needs_memory == {
         "DPAdaBoostClassifier", "DPsAdaBoostClassifier", "DiffPETsClassifier", "DiffPETsRegressor", "DiffPRFClassifier",
-        "DiffPRFsClassifier", "EDPRFClassifier",
+        "DiffPRFsClassifier", "EDPRFClassifier", "SmoothForestClassifier",
     }  # fmt: skip
 
 
@@ -441,7 +441,7 @@ def test_with_a_key_the_order_of_the_rows_does_not_matter(learner, options):
 def shares(learner, options) -> bool:
     """Whether the model depends on who is who: the trees share the records, or the parts of one tree do."""
     return options.get("sampling", "all") != "all" or learner.__name__ in {
-        "EDPRFClassifier", "PearsonTreeClassifier",
+        "EDPRFClassifier", "PearsonTreeClassifier", "SmoothForestClassifier",
     }  # fmt: skip
 
 

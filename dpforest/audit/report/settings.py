@@ -16,6 +16,7 @@ from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
+from dpforest.papers.smooth_forest import SmoothForestClassifier
 from dpforest.papers.sulq_id3 import SulqID3Classifier
 
 __all__ = ["LEARNERS"]
@@ -39,6 +40,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     SulqID3Classifier,
     DiffPC45Classifier,
     DiffGenClassifier,
+    SmoothForestClassifier,
     # end of learners
 )
 

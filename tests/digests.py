@@ -147,6 +147,15 @@ LEARNERS: list[tuple[str, dict, list[dict], list[dict]]] = [
     ("DiffLRRegressor", {}, each(
         split=["proportional"], fit_intercept=[False], repair=["ridge", "spectral", "none"], ridge=[0.0],
     ), each(fit_intercept=[True])),
+    ("SulqID3Classifier", {"max_depth": 2, "n_bins": 3}, each(max_depth=[0]), []),
+    ("DiffPID3Classifier", {"max_depth": 2, "n_bins": 3}, [
+        *each(criterion=["majority"], selection=["exponential"]), *apart("information-gain", n_max=1000),
+    ], each(criterion=["gini"])),
+    ("DiffPC45Classifier", {"max_depth": 3}, each(
+        criterion=["majority"], selection=["exponential"], prune=[False], confidence=[0.05],
+    ), each(prune=[False])),
+    ("DiffGenClassifier", {"n_bins": 8}, each(criterion=["majority"], selection=["exponential"]), []),
+    ("SmoothForestClassifier", {"n_estimators": 3}, each(selection=["exponential"], max_depth=[2]), []),
 ]  # fmt: skip
 #: Fits on other tables and at other budgets.
 OTHERS: list[tuple[str, dict]] = [

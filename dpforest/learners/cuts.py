@@ -14,7 +14,16 @@ from dpforest.learners.run import Leak, Run, Selection
 from dpforest.mechanisms import exponential
 from dpforest.models.forest import cut_masks
 
-__all__ = ["POOL", "CutPool", "cuts_at_values", "grow_extra_trees", "grow_random", "random_cuts", "value_cuts"]
+__all__ = [
+    "POOL",
+    "CutPool",
+    "cuts_at_values",
+    "grow_extra_trees",
+    "grow_multiway",
+    "grow_random",
+    "random_cuts",
+    "value_cuts",
+]
 
 #: Divisions of a categorical feature that the trees of a forest share.
 POOL = 32
@@ -173,3 +182,33 @@ def _divisions(chance: Chance, size: int) -> np.ndarray:
         word = chance.integers((1 << width) - at_least, POOL) + at_least
         bits[:, 1 + start : 1 + start + width] = word[:, None] >> np.arange(width) & 1
     return bits
+
+
+def grow_multiway(run: Run, height: int, reuse: bool = False) -> list[Frontier]:
+    """Trees whose nodes split on a random feature: one child per category, a number cut in two at a random public edge.
+
+    Parameters
+    ----------
+    run : Run
+    height : int
+        Splits on the longest path.
+    reuse : bool
+        Whether a number may be cut again below; a categorical feature is not used again.
+
+    Returns
+    -------
+    list of Frontier
+        The leaves.
+    """
+    leaves, pool = [], CutPool(run.chance, run.sizes, np.ones_like(run.ordered))
+    for _, nodes in run.levels(height):
+        leaves.append(nodes[~nodes.splittable])
+        inner = nodes[nodes.splittable]
+        # the exponential mechanism at rate zero is the uniform law over what is allowed
+        features = exponential(np.where(inner.unused, 0.0, -np.inf), 0.0, run.chance)
+        numeric = run.ordered[features]
+        arities = np.where(numeric, 2, run.sizes[features])
+        run.growth.insist(run.growth.n_nodes + int(arities.sum()), height)
+        masks = pool.draw(run.chance, features)
+        run.growth.branch(inner, features, arities, masks=masks, binary=numeric, reuse=reuse & numeric)
+    return [*leaves, run.frontier]

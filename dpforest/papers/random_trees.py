@@ -12,11 +12,10 @@ import numpy as np
 
 from dpforest.learners.audited import Audited, Broken
 from dpforest.learners.base import PrivateForest, PrivateForestClassifier, PrivateForestRegressor
-from dpforest.learners.cuts import CutPool, grow_random
+from dpforest.learners.cuts import grow_multiway, grow_random
 from dpforest.learners.growth import MAX_NODES, Frontier
 from dpforest.learners.parameters import Auto, Either, Letter, Number, Whole
 from dpforest.learners.run import Run
-from dpforest.mechanisms import exponential
 from dpforest.models.forest import Forest
 from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, claim
@@ -71,7 +70,7 @@ class _RandomTrees(PrivateForest):
         """Steps 1 and 2, on trees of the paper's height."""
         height = published_height(run.size(SIZE), run.sizes)
         share = run.plant(self.n_estimators, "all", self.max_nodes)
-        for leaves in self._grow_multiway(run, height):  # step 1
+        for leaves in grow_multiway(run, height):  # step 1
             run.say(leaves, self._count(run, leaves, share))  # step 2
         return run.release()
 
@@ -82,28 +81,13 @@ class _RandomTrees(PrivateForest):
         height = min(half, TALL) if self.max_depth is None else self.max_depth
         share = run.plant(self.n_estimators, "all", self.max_nodes)
         if self.option("split") == "multiway":
-            parts = self._grow_multiway(run, height)
+            parts = grow_multiway(run, height)
         else:
             run.growth.insist(self.n_estimators * (2 ** (height + 1) - 1), height)
             parts = [grow_random(run.growth, run.chance, run.sizes, run.ordered, height)]
         for leaves in parts:
             run.say(leaves, self._count(run, leaves, share))
         return run.release(self.half_weight(share, self._unit() * HISTOGRAM_SENSITIVITY[self.relation]))
-
-    def _grow_multiway(self, run: Run, height: int) -> list[Frontier]:
-        """Split nodes on all categories of a random unused feature, numbers at a random edge; returns the leaves."""
-        leaves, pool = [], CutPool(run.chance, run.sizes, np.ones_like(run.ordered))
-        for _, nodes in run.levels(height):
-            leaves.append(nodes[~nodes.splittable])
-            inner = nodes[nodes.splittable]
-            # the exponential mechanism at rate zero is the uniform law over what is allowed
-            features = exponential(np.where(inner.unused, 0.0, -np.inf), 0.0, run.chance)
-            numeric = run.ordered[features]
-            arities = np.where(numeric, 2, run.sizes[features])
-            run.growth.insist(run.growth.n_nodes + int(arities.sum()), height)
-            masks = pool.draw(run.chance, features)
-            run.growth.branch(inner, features, arities, masks=masks, binary=numeric)
-        return [*leaves, run.frontier]
 
     def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
         raise NotImplementedError

@@ -14,11 +14,11 @@ import numpy as np
 from dpforest import arithmetic, scores
 from dpforest.learners.audited import GREY_BOX, Audited, Broken
 from dpforest.learners.base import PrivateForestClassifier
-from dpforest.learners.cuts import CutPool
+from dpforest.learners.cuts import grow_multiway
 from dpforest.learners.growth import MAX_NODES, Frontier, votes
 from dpforest.learners.parameters import Choice, Either, Letter, Whole
 from dpforest.learners.run import Run, Selection
-from dpforest.mechanisms import SELECTIONS, exponential
+from dpforest.mechanisms import SELECTIONS
 from dpforest.models.forest import Forest
 from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import RELATIONS, claim
@@ -146,18 +146,7 @@ class SmoothForestClassifier(PrivateForestClassifier):
         n_numeric = int(run.ordered.sum())
         default = min(balls_in_bins(n_numeric, len(run.ordered) - n_numeric), TALL)
         height = default if self.max_depth is None else self.max_depth
-        leaves, pool = [], CutPool(run.chance, run.sizes, np.ones_like(run.ordered))
-        for _, nodes in run.levels(height):
-            leaves.append(nodes[~nodes.splittable])
-            inner = nodes[nodes.splittable]
-            # the exponential mechanism at rate zero is the uniform law over what is allowed
-            features = exponential(np.where(inner.unused, 0.0, -np.inf), 0.0, run.chance)
-            numeric = run.ordered[features]
-            arities = np.where(numeric, 2, run.sizes[features])
-            run.growth.insist(run.growth.n_nodes + int(arities.sum()), height)
-            masks = pool.draw(run.chance, features)
-            run.growth.branch(inner, features, arities, masks=masks, binary=numeric, reuse=numeric)
-        return [*leaves, run.frontier]
+        return grow_multiway(run, height, reuse=True)
 
     # -- the audit -------------------------------------------------------------------------------------------
 

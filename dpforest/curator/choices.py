@@ -227,7 +227,8 @@ class Choices(Base):
             for place, (feature, child) in enumerate(zip(features, children, strict=True)):
                 own = histograms[:, self._offsets[feature] : self._offsets[feature + 1]]
                 goes = np.arange(child.max() + 1)[:, None] == child[: own.shape[1]]
-                utility[:, 0, place] += score.exact(np.einsum("jc,nck->njk", goes.astype(np.int64), own)).sum(axis=1)
+                counts = np.stack([own[:, codes].sum(axis=1) for codes in goes], axis=1)
+                utility[:, 0, place] += score.exact(counts).sum(axis=1)
         behind = below_best(utility, np.ones((1, len(features)), dtype=bool))
         query = f"choose a division by {score.name}"
         return int(self._select(scopes, behind, rate, score, n_max, query, mechanism)[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from statistics import NormalDist
 
 import numpy as np
@@ -69,8 +70,9 @@ def pessimistic(size: float, errors: float, confidence: float) -> float:
         return min(none + errors * (pessimistic(size, 1.0, confidence) - none), size) if errors > 0 else none
     if errors + 0.5 >= size:
         return errors + 0.67 * max(size - errors, 0.0)
-    squared, high = NormalDist().inv_cdf(1 - confidence) ** 2, errors + 0.5
-    spread = (squared * (high * (1 - high / size) + squared / 4)) ** 0.5
+    quantile = round(NormalDist().inv_cdf(1 - confidence), 12)  # its last digits depend on the C library
+    squared, high = quantile * quantile, errors + 0.5
+    spread = math.sqrt(squared * (high * (1 - high / size) + squared / 4))
     return size * (high + squared / 2 + spread) / (size + squared)
 
 

@@ -117,7 +117,7 @@ class DiffGenClassifier(PrivateEstimator, GeneralisingClassifier):
         every, whole = run.frontier, run.tree(0)
         table, rounds = Generalisation(run, self.taxonomies), self._rounds(run.schema)  # lines 1 and 2
         numbers = np.flatnonzero(run.ordered).tolist()
-        share = run.epsilon / (2 * (len(numbers) + 2 * rounds))  # line 3
+        share = run.epsilon / (2 * max(1, len(numbers) + 2 * rounds))  # line 3; nothing to divide asks nothing
         known: dict[tuple[int, int], Specialisation] = {}  # what may be chosen, by feature and place
 
         def choose(candidates: list[Specialisation], scopes: np.ndarray) -> Specialisation:

@@ -105,7 +105,10 @@ class SulqID3Classifier(PrivateID3Tree):
         return super().lacking()
 
     AUDIT: ClassVar = Audited(
-        "sulq-id3", (({}, 2, 1), ({}, 2, 0), ({"variant": "published"}, 2, 1), ({"variant": "published"}, 2, 0)),
+        "sulq-id3", (
+            ({}, 2, 1), ({"max_depth": 0}, 2, None),
+            ({"variant": "published"}, 2, 1), ({"variant": "published", "max_depth": 0}, 2, None),
+        ),
         sizes=(60,), usual={},
     )  # fmt: skip
 

@@ -151,6 +151,7 @@ def schema_free(name: str) -> type:
 
 #: What the checks ask for is accuracy, on tables of ten rows: large budgets, and options of some learners.
 LEARNING: dict[str, list[dict]] = {
+    "SmoothForestClassifier": [{"n_estimators": 4, "max_depth": 6}],  # each tree has records of its own
     # one tree, else each tree of the checks' tables of ten rows would see two or three of them
     "EDPRFClassifier": [
         {"epsilon": 50.0, "n_estimators": 1, "max_depth": 2},

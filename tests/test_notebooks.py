@@ -119,7 +119,7 @@ def test_figures_have_their_data(notebook: nbformat.NotebookNode) -> None:
 def test_the_data_of_a_figure_is_small(notebook: nbformat.NotebookNode) -> None:
     outputs = [output for cell in code(notebook) for output in cell.outputs if KEY in output.get("metadata", {})]
     sizes = [len(output.metadata[KEY].encode()) for output in outputs]
-    # most are below 2 kB, all others below 7; the report's has a bar and two marks for each of nearly three hundred rows
+    # most are below 2 kB, all others below 7; the report's has a bar and two marks for each of almost 300 rows
     assert [size for size in sizes if size > 50_000] == []
 
 

@@ -114,11 +114,16 @@ audit: env ## audit everything: the page and the table of the audit report; fail
 	echo "as JSON: notebooks/rendered/report.json"; \
 	echo "as a page, after make book: file://$(CURDIR)/_build/html/notebooks/rendered/report.html"; exit $$code
 
-audit-peers: env ## audit learners of other libraries, in an environment of their own (PEERS=--quick for a twentieth)
+audit-peers: peers ## audit learners of other libraries, in an environment of their own (PEERS=--quick for a twentieth)
+	$(VENV)/peers/bin/python tests/peers/audit_peers.py $(PEERS)
+
+compare-peers: peers ## fit those learners on the data sets of the comparison (PEERS=--quick for one set)
+	$(VENV)/peers/bin/python tests/peers/compare_peers.py $(PEERS)
+
+peers: env
 	@test -x $(VENV)/peers/bin/python || $(PY) -m venv $(VENV)/peers
 	@$(VENV)/peers/bin/python -m pip install -qq --disable-pip-version-check --require-hashes \
 	  -r tests/peers/requirements.txt
-	$(VENV)/peers/bin/python tests/peers/audit_peers.py $(PEERS)
 
 test-elsewhere: env ## run all tests and notebooks as other processors would compute, one after the other
 	@for path in threads old avx2; do \
@@ -149,4 +154,4 @@ clean: ## remove what was built, but not the environment
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 .PHONY: help book test check env spark lock serve bench scale times lint format store render record recheck audit \
-  audit-peers test-elsewhere claims lists paper paper-out mutate clean
+  audit-peers compare-peers peers test-elsewhere claims lists paper paper-out mutate clean

@@ -98,7 +98,7 @@ LEARNERS: list[tuple[str, dict, list[dict], list[dict]]] = [
     ("EDPRFClassifier", TREES, [
         *each(
             selection=["exponential"], criterion=["gini-gain", "majority"], calibration=["sensitivity"],
-            budget=["aligned-uniform", "harmonic", "uniform"], leaf=["counts"], stop=["never"],
+            budget=["aligned-uniform", "harmonic", "uniform"], leaf=["label"], stop=["never"],
         ),
         *apart("normalised-gini", stop="never"), *apart("information-gain", stop="never", n_max=1000),
     ], []),
@@ -281,9 +281,9 @@ def audits() -> Iterator[tuple[str, Callable[[], str]]]:
         return digest(repr(audit.epsilon), repr(audit.pair), repr(audit.output), repr(audit.probabilities))
 
     for relation in RELATIONS:
-        one = EDPRFClassifier(max_depth=1, relation=relation, **small)
+        one = EDPRFClassifier(max_depth=1, leaf="label", relation=relation, **small)
         yield f"audit of labels {relation}", lambda one=one: exact(one, n_max=2)
-        counts = EDPRFClassifier(max_depth=1, leaf="counts", selection="exponential", relation=relation, **small)
+        counts = EDPRFClassifier(max_depth=1, selection="exponential", relation=relation, **small)
         yield f"audit of counts {relation}", lambda counts=counts: exact(counts, n_max=2)
         yield f"audit by paths {relation}", lambda one=one: path(one, n_max=5)
     trees = RandomTreesClassifier(max_depth=1, **small)

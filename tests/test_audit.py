@@ -175,7 +175,7 @@ def test_a_claim_of_none_is_never_violated():
 
 
 def test_a_law_sums_to_one_and_tells_every_forest_apart():
-    model = EDPRFClassifier(schema=TWO, n_estimators=1, max_depth=2, stop_margin=0.0)
+    model = EDPRFClassifier(schema=TWO, leaf="label", n_estimators=1, max_depth=2, stop_margin=0.0)
     data = ((0, 0, 0), (0, 1, 1), (1, 1, 1))
     law = law_of(model, TWO, data)
     assert sum(law.values()) == pytest.approx(1, rel=1e-12)
@@ -195,7 +195,7 @@ def test_masks_and_arities_count_as_output():
 
 
 def test_the_audit_sees_what_the_view_sees():
-    model = EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, stop="never")
+    model = EDPRFClassifier(schema=ONE, leaf="label", n_estimators=1, max_depth=1, stop="never")
     shape = exact_audit(model, n_max=2, view=lambda forest: forest.n_nodes)
     assert (shape.n_outputs, shape.epsilon) == (1, 0.0)  # without stop the shape is public
     assert exact_audit(model, n_max=2).epsilon > 0.1

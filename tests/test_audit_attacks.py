@@ -119,7 +119,7 @@ def test_trees_that_share_the_records_are_a_sum_of_signs(trees):
 @relations
 def test_the_best_attack_on_the_code_that_ships(relation):
     """Over all neighbours of a small universe; the exact loss allows what the attack reaches."""
-    model = EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, relation=relation, stop_margin=0.5)
+    model = EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, leaf="label", relation=relation, stop_margin=0.5)
     every = list(datasets([2], 2, 3))
     laws = {data: law_of(model, ONE, data) for data in every}
     gains = [best_advantage(laws[one], laws[other]) for one, other in neighbours(every, relation)]
@@ -285,7 +285,7 @@ def slow_leaf(forest, codes, tree: int) -> int:
 FORESTS = [
     RandomTreesClassifier(schema=MIXED, n_estimators=3, max_depth=3, n_bins=4, random_state=1),
     RandomTreesClassifier(schema=TWO, n_estimators=2, max_depth=2, n_bins=4, split="multiway", random_state=2),
-    EDPRFClassifier(schema=MIXED, n_estimators=3, max_depth=2, n_bins=4, stop_margin=0.0, random_state=3),
+    EDPRFClassifier(schema=MIXED, n_estimators=3, max_depth=2, n_bins=4, leaf="label", stop_margin=0.0, random_state=3),
 ]
 
 
@@ -376,7 +376,7 @@ def log_probability(model, records) -> float:
         reached = {slow_leaf(forest, r, tree) for r in product(*map(range, model.schema.cardinalities(model.n_bins)))}
         for leaf in reached:
             rate = float(np.broadcast_to(leaf_noise(model).rate, forest.n_nodes)[leaf])
-            if isinstance(model, EDPRFClassifier) and model.leaf == "label":
+            if isinstance(model, EDPRFClassifier) and model.option("leaf") == "label":
                 law = {"permute-and-flip": permute_and_flip_law, "exponential": exponential_law}[model.selection]
                 total += math.log(law(counts[leaf], rate)[np.argmax(forest.values[leaf])])
             else:
@@ -388,7 +388,7 @@ def log_probability(model, records) -> float:
     "model",
     [
         FORESTS[0], FORESTS[1],
-        EDPRFClassifier(schema=TWO, n_estimators=1, max_depth=2, n_bins=4, stop_margin=0.0, random_state=6),
+        EDPRFClassifier(schema=TWO, n_estimators=1, max_depth=2, leaf="label", stop_margin=0.0, random_state=6),
         EDPRFClassifier(schema=MIXED, n_estimators=1, max_depth=2, n_bins=4, leaf="counts", random_state=7),
     ],
 )  # fmt: skip

@@ -427,10 +427,12 @@ def test_learners_that_keep_their_accounts_are_clean(relation, learner):
 
 
 EDPRF = [
-    {}, {"leaf": "counts", "n_estimators": 2}, {"stop": "never", "selection": "exponential"}, {"criterion": "majority"},
-    {"criterion": "normalised-gini", "stop": "never"}, {"criterion": "gini-gain", "budget": "uniform"},
-    {"criterion": "information-gain", "n_max": 8}, {"budget": "harmonic", "n_estimators": 3}, {"stop_margin": 0.0},
-    {"budget": "aligned-uniform", "calibration": "sensitivity"}, {"schema": MIXED, "n_bins": 3, "max_depth": 1},
+    {}, {"n_estimators": 2}, *({"leaf": "label"} | more for more in (
+        {}, {"stop": "never", "selection": "exponential"}, {"criterion": "majority"},
+        {"criterion": "normalised-gini", "stop": "never"}, {"criterion": "gini-gain", "budget": "uniform"},
+        {"criterion": "information-gain", "n_max": 8}, {"budget": "harmonic", "n_estimators": 3}, {"stop_margin": 0.0},
+        {"budget": "aligned-uniform", "calibration": "sensitivity"}, {"schema": MIXED, "n_bins": 3, "max_depth": 1},
+    )),
 ]  # fmt: skip
 TREES = [{}, {"split": "multiway"}, {"schema": MIXED, "n_bins": 3, "split": "multiway", "max_depth": 2}]
 VARIANTS = [(EDPRFClassifier, options) for options in EDPRF] + [(RandomTreesClassifier, options) for options in TREES]
@@ -733,7 +735,14 @@ def test_far_candidates_do_not_underflow():
     assert audit.findings == []
     assert audit.measured == pytest.approx(1000, rel=1e-9)
     expo = EDPRFClassifier(
-        schema=TWO, epsilon=1000.0, n_estimators=1, max_depth=1, selection="exponential", stop="never", budget="uniform"
+        leaf="label",
+        schema=TWO,
+        epsilon=1000.0,
+        n_estimators=1,
+        max_depth=1,
+        selection="exponential",
+        stop="never",
+        budget="uniform",
     )
     audit = look(expo, pairs=((data, (*data, (0, 0, 0))),))
     assert audit.findings == []
@@ -756,8 +765,10 @@ def every_pair(schema, n_max, relation):
 @pytest.mark.parametrize(
     "learner",
     [
-        EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, stop_margin=0.5),
-        EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, stop_margin=0.5, selection="exponential"),
+        EDPRFClassifier(schema=ONE, leaf="label", n_estimators=1, max_depth=1, stop_margin=0.5),
+        EDPRFClassifier(
+            schema=ONE, leaf="label", n_estimators=1, max_depth=1, stop_margin=0.5, selection="exponential"
+        ),
         Plain(schema=ONE, split=0.25, leaf=0.75, criterion="gini"),
         Plain(schema=ONE, depth=0, leaf=1.3),
     ],
@@ -868,7 +879,7 @@ def test_pairs_are_made_when_none_are_given():
 def test_tables_are_encoded_as_fit_would():
     X = pd.DataFrame({"x": [0.1, 5.0, np.nan], "a": ["u", "never declared", None], "b": [0, 1, 2]})
     y = np.array(["n", "y", "z"])
-    learner = EDPRFClassifier(schema=MIXED, n_estimators=1, max_depth=1, n_bins=3)
+    learner = EDPRFClassifier(schema=MIXED, leaf="label", n_estimators=1, max_depth=1, n_bins=3)
     with warnings.catch_warnings():
         warnings.simplefilter("error", OutOfSchemaWarning)
         audit = greybox(learner, [("a table", (X.iloc[:2], y[:2]), (X, y))], runs=2)

@@ -34,7 +34,7 @@ def majority_tree(relation, selection, base, **options):
     unit = {"add-remove": 2, "replace-one": 4}[relation]
     return EDPRFClassifier(
         epsilon=unit * math.log(base), schema=TWO, n_estimators=1, max_depth=1, criterion="majority", budget="uniform",
-        stop="never", relation=relation, selection=selection, **options,
+        leaf="label", stop="never", relation=relation, selection=selection, **options,
     )  # fmt: skip
 
 

@@ -190,7 +190,9 @@ def random_trees(schema=SMALL, **options):
 
 
 def edprf(schema=SMALL, **options):
-    return EDPRFClassifier(schema=schema, **{"n_estimators": 1, "max_depth": 2, "stop": "never"} | options)
+    return EDPRFClassifier(
+        schema=schema, **{"n_estimators": 1, "max_depth": 2, "stop": "never", "leaf": "label"} | options
+    )
 
 
 class Leaky(RandomTreesClassifier):

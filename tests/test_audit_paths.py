@@ -28,7 +28,7 @@ def cube(features: int, codes: int = 2, classes: int = 2) -> Schema:
 
 def tree(features=2, depth=2, **options) -> EDPRFClassifier:
     schema = options.pop("schema", cube(features))
-    return EDPRFClassifier(**{"schema": schema, "n_estimators": 1, "max_depth": depth, **options})
+    return EDPRFClassifier(**{"schema": schema, "n_estimators": 1, "max_depth": depth, "leaf": "label", **options})
 
 
 # -- multisets -------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def trees(schema, **options):
 
 
 def edprf(schema, **options):
-    return EDPRFClassifier(schema=schema, **{"n_estimators": 1, "max_depth": 2, "n_bins": 4} | options)
+    return EDPRFClassifier(schema=schema, **{"n_estimators": 1, "max_depth": 2, "n_bins": 4, "leaf": "label"} | options)
 
 
 # -- the most probable data set --------------------------------------------------------------------------------------

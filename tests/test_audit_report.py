@@ -116,7 +116,7 @@ def test_every_choice_of_an_estimator_is_audited():
 
     assert met("edprf", "criterion") == scores.CLASSIFICATION.keys()
     assert met("edprf", "selection") == mechanisms.SELECTIONS.keys()
-    assert met("edprf", "leaf") == {"counts", "label"}
+    assert met("edprf", "leaf") == {"auto", "label"}  # auto: counts where proved
     assert met("edprf", "budget") == set(PLANS)
     assert met("edprf", "calibration") - {"auto"} == {"sensitivity"}  # "range" is what auto is for the proved variant
     assert set(CALIBRATIONS) == {"range", "sensitivity"}
@@ -200,7 +200,7 @@ LABELLED = [
 @pytest.mark.parametrize(("options", "depth"), LABELLED, ids=str)
 def test_fits_made_together_have_the_law_of_one_fit(options, depth, relation):
     """20 000 seeded fits against the replayed law.  The seed is fixed; a right law fails with probability 1e-6."""
-    subject = learner("edprf", relation=relation, features=depth, depth=depth, **options)
+    subject = learner("edprf", relation=relation, features=depth, depth=depth, leaf="label", **options)
     data = DATA if depth == 2 else tuple((a, label) for a, _, label in DATA)
     fits, n = subject.target.sample, 20_000
     law = fits.law(data)
@@ -297,7 +297,7 @@ def _nodes(forest, tree):
 
 
 def test_trees_in_words():
-    subject = learner("edprf", stop="never", selection="exponential")
+    subject = learner("edprf", stop="never", selection="exponential", leaf="label")
     drawn = subject.target.sample(DATA, 50, np.random.default_rng(0))
     words = [str(forest) for forest in drawn]
     assert all(word[:3] in ("f0(", "f1(") for word in words)

@@ -207,7 +207,9 @@ def test_a_purity_test_costs_everything(relation):
     other = mixed if relation == "add-remove" else ((0, 0),) * 2 + ((0, 1),)
     supports = {}
     for variant in ("published", "proved"):
-        model = EDPRFClassifier(schema=schema, n_estimators=1, max_depth=1, variant=variant, relation=relation)
+        model = EDPRFClassifier(
+            schema=schema, leaf="label", n_estimators=1, max_depth=1, variant=variant, relation=relation
+        )
         supports[variant] = [set(exact.law_of(model, schema, data)) for data in (pure, other)]
     assert not supports["published"][0] & supports["published"][1]
     assert supports["proved"][0] == supports["proved"][1]

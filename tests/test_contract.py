@@ -43,7 +43,7 @@ READS_THE_SIZE = {"DiffPRFClassifier", "RandomTreesClassifier", "RandomTreesRegr
 SEEDS = {"DPAdaBoostClassifier": 2}
 #: Options under which a learner is tried, beside none, the other relation, and as published.
 OPTIONS: dict[str, list[dict]] = {
-    "EDPRFClassifier": [{"leaf": "counts"}, {"stop": "never", "selection": "exponential"}],
+    "EDPRFClassifier": [{"leaf": "label"}, {"stop": "never", "selection": "exponential"}],
     "RandomTreesClassifier": [{"split": "multiway"}],
     "RandomTreesRegressor": [{"split": "multiway"}],
     "DiffPETsClassifier": [{"sampling": "poisson", "leaf": "label"}, {"sampling": "assignment", "shrinkage": 2.0}],
@@ -154,8 +154,8 @@ LEARNING: dict[str, list[dict]] = {
     "SmoothForestClassifier": [{"n_estimators": 4, "max_depth": 6}],  # each tree has records of its own
     # one tree, else each tree of the checks' tables of ten rows would see two or three of them
     "EDPRFClassifier": [
-        {"epsilon": 50.0, "n_estimators": 1, "max_depth": 2},
-        {"epsilon": 50.0, "n_estimators": 1, "max_depth": 2, "leaf": "counts", "stop": "never"},
+        {"epsilon": 50.0, "n_estimators": 1, "max_depth": 2, "leaf": "label"},
+        {"epsilon": 50.0, "n_estimators": 1, "max_depth": 2, "stop": "never"},
     ],
     "RandomTreesClassifier": [
         {"n_estimators": 30, "max_depth": 5}, {"n_estimators": 10, "max_depth": 2, "split": "multiway"},

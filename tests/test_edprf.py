@@ -217,7 +217,7 @@ def test_the_proved_tree_is_the_repaired_algorithm(relation, options):
     rng = np.random.default_rng(3)
     for schema, depth, n in ((TWO, 1, 4), (TWO, 2, 5), (TWO, 3, 2), (MIXED, 1, 9)):
         model = EDPRFClassifier(
-            epsilon=0.8, schema=schema, n_estimators=1, max_depth=depth, relation=relation, **options
+            leaf="label", epsilon=0.8, schema=schema, n_estimators=1, max_depth=depth, relation=relation, **options
         )
         data = draw(rng, schema, n)
         agree(law_of(model, schema, data, shape), one_tree(rewritten(model).tree(data)))
@@ -227,7 +227,7 @@ def test_the_proved_tree_is_the_repaired_algorithm(relation, options):
 def test_the_trees_of_a_forest_share_the_records(variant):
     """Two trees: by a coin per record, or by a random split into equal sizes; given the shares they are independent."""
     options = {"stop": "never"} if variant == "proved" else {}
-    model = EDPRFClassifier(schema=ONE, n_estimators=2, max_depth=1, variant=variant, **options)
+    model = EDPRFClassifier(schema=ONE, leaf="label", n_estimators=2, max_depth=1, variant=variant, **options)
     paper = rewritten(model) if variant == "proved" else Paper((2,), 2, 2)
     for data in [(), ((0, 0),), ((0, 0), (0, 1), (1, 1))]:
         combine = oracle.by_coin if variant == "proved" else oracle.by_equal_split
@@ -266,7 +266,9 @@ def test_the_papers_figure_in_the_ledger():
     """Three levels: 2/11 and 3/11 for the splits, 6/11 for the leaves below, 9/11 for a leaf of level 2."""
     gini, leaf = "gini", "leaf"
     X, y = table(4000)
-    model = EDPRFClassifier(schema=THREE, n_estimators=1, max_depth=2, stop="never", random_state=0).fit(X, y)
+    model = EDPRFClassifier(schema=THREE, leaf="label", n_estimators=1, max_depth=2, stop="never", random_state=0).fit(
+        X, y
+    )
     full = {
         ("level 1", gini): {Fraction(2, 11)},
         ("level 2", gini): {Fraction(3, 11)},
@@ -280,19 +282,23 @@ def test_the_papers_figure_in_the_ledger():
     half = {key: {share / 2 for share in shares} for key, shares in full.items()}
     assert spendings(paper.ledger_) == half | {("level 2", leaf): {Fraction(9, 22)}}
     # one feature: the features run out at level 2, a leaf by the lack of them has 9/11 too
-    short = EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=2, stop="never", random_state=0).fit(X[:, :1], y)
+    short = EDPRFClassifier(schema=ONE, leaf="label", n_estimators=1, max_depth=2, stop="never", random_state=0).fit(
+        X[:, :1], y
+    )
     assert spendings(short.ledger_) == {("level 1", gini): {Fraction(2, 11)}, ("level 2", leaf): {Fraction(9, 11)}}
 
 
 @pytest.mark.claim("thm-stop-budget")
 def test_a_stop_pays_its_level():
     X, y = table(400)
-    always = EDPRFClassifier(schema=THREE, n_estimators=1, max_depth=2, stop_margin=1e6, random_state=0).fit(X, y)
+    always = EDPRFClassifier(
+        schema=THREE, leaf="label", n_estimators=1, max_depth=2, stop_margin=1e6, random_state=0
+    ).fit(X, y)
     assert spendings(always.ledger_) == {("level 1", "gini"): {Fraction(2, 11)}, ("level 1", "leaf"): {Fraction(9, 11)}}
     assert always.ledger_.epsilon == pytest.approx(1, rel=1e-12)
-    crowded = EDPRFClassifier(schema=THREE, n_estimators=1, max_depth=2, stop="never", max_nodes=3, random_state=0).fit(
-        X, y
-    )  # no room below level 2: those nodes have paid for their choice
+    crowded = EDPRFClassifier(
+        schema=THREE, leaf="label", n_estimators=1, max_depth=2, stop="never", max_nodes=3, random_state=0
+    ).fit(X, y)  # no room below level 2: those nodes have paid for their choice
     assert spendings(crowded.ledger_)["level 2", "leaf"] == {Fraction(6, 11)}
     assert crowded.forest_.n_nodes == 3
     assert crowded.ledger_.epsilon == pytest.approx(1, rel=1e-12)
@@ -349,7 +355,9 @@ EXACT = [
 )  # fmt: skip
 @pytest.mark.parametrize(("levels", "relation", "options", "exact"), EXACT, ids=str)
 def test_the_exact_loss_of_a_tree(levels, relation, options, exact):
-    model = EDPRFClassifier(schema=TWO, n_estimators=1, max_depth=levels - 1, relation=relation, **options)
+    model = EDPRFClassifier(
+        schema=TWO, leaf="label", n_estimators=1, max_depth=levels - 1, relation=relation, **options
+    )
     paper = rewritten(model)
     assert paper.loss(4, relation) == pytest.approx(float(exact), rel=1e-12)
     assert exact <= 1
@@ -377,7 +385,7 @@ def up_to_renaming(size: int) -> list[tuple]:
 @relations
 def test_the_shipped_code_audited_over_every_data_set(relation):
     """No rewriting, no renaming: all data sets of at most three records, one feature."""
-    model = EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, relation=relation, stop_margin=0.0)
+    model = EDPRFClassifier(schema=ONE, leaf="label", n_estimators=1, max_depth=1, relation=relation, stop_margin=0.0)
     found = exact_audit(model, n_max=3)
     assert found.epsilon == pytest.approx(rewritten(model).loss(3, relation), rel=1e-12)
     assert not found.violated
@@ -399,7 +407,7 @@ def test_the_shipped_code_audited_over_every_data_set(relation):
 )
 def test_a_forest_loses_no_more_than_its_trees(relation, options, exact):
     """Two trees, a coin per record, over all data sets of at most three records; one record attains the bound."""
-    model = EDPRFClassifier(schema=ONE, n_estimators=2, max_depth=1, relation=relation, **options)
+    model = EDPRFClassifier(schema=ONE, leaf="label", n_estimators=2, max_depth=1, relation=relation, **options)
     paper = rewritten(model)
     forest = exact_audit(
         model, n_max=3, law=lambda estimator, schema, data, view: oracle.by_coin([paper.tree] * 2)(data)
@@ -418,7 +426,7 @@ def test_trees_that_compete_for_room_lose_no_more():
 
     The code that ships, over all pairs of one and two records but for renaming; a record that joins another attains ε.
     """
-    model = EDPRFClassifier(schema=ONE, n_estimators=2, max_depth=1, max_nodes=4, stop_margin=0.0)
+    model = EDPRFClassifier(schema=ONE, leaf="label", n_estimators=2, max_depth=1, max_nodes=4, stop_margin=0.0)
     pairs = [(((0, 0),), ((0, 0), joins)) for joins in ((0, 0), (0, 1), (1, 0), (1, 1))]
     found = audit_pairs(model, set().union(*pairs), pairs)
     assert found.epsilon == pytest.approx(1, rel=1e-12)
@@ -443,7 +451,7 @@ def greatest(p: dict, q: dict) -> float:
 @pytest.mark.claim("thm-edprf")
 def test_the_worst_family_of_two_levels_tends_to_eleven_twelfths():
     """Without stop: ε₁ (2m/(m+1) - (a+1)/(2a+1)) / 2 + ε₂, met exactly; it tends to 11/12 ε."""
-    model = EDPRFClassifier(schema=TWO, n_estimators=1, max_depth=1, stop="never")
+    model = EDPRFClassifier(schema=TWO, leaf="label", n_estimators=1, max_depth=1, stop="never")
     losses = []
     for m, a in [(2, 1), (8, 3), (40, 10), (200, 40)]:
         losses.append(greatest(*(law_of(model, TWO, data, shape) for data in family(m, a))))
@@ -544,7 +552,7 @@ def test_predictions_alone_give_the_published_forest_away():
     assert probability == pytest.approx(0.5402, abs=5e-5)
     assert exact_audit(model, n_max=2, view=predictions).epsilon == math.inf
     # the repaired forest, seen the same way
-    repaired = EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1)
+    repaired = EDPRFClassifier(schema=ONE, leaf="label", n_estimators=1, max_depth=1)
     assert exact_audit(repaired, n_max=2, view=predictions).epsilon < 1
 
 
@@ -562,7 +570,7 @@ def test_edges_read_off_the_data_give_it_away(where):
         return Schema(numeric={"x": (inner - width, inner + width)}, classes=[0, 1])
 
     def predictions(schema, records):
-        model = EDPRFClassifier(schema=schema, n_estimators=1, max_depth=1, n_bins=2, stop="never")
+        model = EDPRFClassifier(schema=schema, leaf="label", n_estimators=1, max_depth=1, n_bins=2, stop="never")
         codes = schema.encode([[x] for x, _ in records], 2).codes[0]
         query = schema.encode([[0.4], [0.6]], 2).codes
         dataset = tuple(sorted((int(code), label) for code, (_, label) in zip(codes, records, strict=True)))
@@ -599,7 +607,9 @@ def test_five_percent_too_much_is_found():
     found = exact_audit(Liar(schema=ONE, n_estimators=1, max_depth=1, stop_margin=0.0), n_max=2)
     assert found.epsilon == pytest.approx(1.05, rel=1e-9)
     assert found.violated
-    assert not exact_audit(EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, stop_margin=0.0), n_max=2).violated
+    assert not exact_audit(
+        EDPRFClassifier(schema=ONE, leaf="label", n_estimators=1, max_depth=1, stop_margin=0.0), n_max=2
+    ).violated
 
 
 class WrongRange(EDPRFClassifier):
@@ -629,7 +639,7 @@ def test_without_noise_the_tree_is_the_greedy_one():
     X, _ = table(600)
     y = X[:, 1] ^ (X[:, 2] & X[:, 1])
     model = EDPRFClassifier(
-        schema=THREE, epsilon="non-private", n_estimators=1, max_depth=3, stop="never", random_state=0
+        leaf="label", schema=THREE, epsilon="non-private", n_estimators=1, max_depth=3, stop="never", random_state=0
     ).fit(X, y)
     assert (model.predict(X) == y).all()
     first = int(model.forest_.feature[0])
@@ -642,7 +652,13 @@ def test_without_noise_the_tree_is_the_greedy_one():
 def test_trees_keep_to_their_depth_their_features_and_their_room(seed, depth, trees, room):
     X, y = table(200, seed=seed % 100)
     model = EDPRFClassifier(
-        schema=THREE, n_estimators=trees, max_depth=depth, stop_margin=2.0, max_nodes=room, random_state=seed
+        leaf="label",
+        schema=THREE,
+        n_estimators=trees,
+        max_depth=depth,
+        stop_margin=2.0,
+        max_nodes=room,
+        random_state=seed,
     ).fit(X, y)
     forest = model.forest_
     assert forest.n_trees == trees
@@ -664,7 +680,7 @@ def test_trees_keep_to_their_depth_their_features_and_their_room(seed, depth, tr
 
 def test_replayed_forests_sum_to_one():
     """Forests are drawn from a law: the branches that replay visits have probabilities that sum to one."""
-    model = EDPRFClassifier(schema=ONE, n_estimators=2, max_depth=1)
+    model = EDPRFClassifier(schema=ONE, leaf="label", n_estimators=2, max_depth=1)
     codes, labels = np.array([[0, 1]], dtype=np.uint8), np.array([0, 1], dtype=np.uint8)
     total = sum(p for _, p in outcomes(lambda chance: model.replay(codes, labels, ONE, 1.0, chance)[0].n_nodes))
     assert total == pytest.approx(1, rel=1e-12)
@@ -677,7 +693,14 @@ def test_the_promise_is_of_every_run(budget, calibration):
     """What one run spent depends on its answers; the guarantee is never below the exact loss over all runs."""
     schema = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
     estimator = EDPRFClassifier(
-        epsilon=3.0, schema=schema, n_estimators=1, max_depth=2, stop_margin=0.0, budget=budget, calibration=calibration
+        leaf="label",
+        epsilon=3.0,
+        schema=schema,
+        n_estimators=1,
+        max_depth=2,
+        stop_margin=0.0,
+        budget=budget,
+        calibration=calibration,
     )
     loss = exact_audit(estimator, n_max=1).epsilon
     X, y = [[0, 0]], [0]
@@ -689,7 +712,9 @@ def test_the_promise_is_of_every_run(budget, calibration):
 
 def test_without_noise_an_empty_node_stops():
     X, y = table(5)
-    forest = EDPRFClassifier(schema=THREE, epsilon="non-private", n_estimators=1, max_depth=3, random_state=0).fit(X, y)
+    forest = EDPRFClassifier(
+        schema=THREE, leaf="label", epsilon="non-private", n_estimators=1, max_depth=3, random_state=0
+    ).fit(X, y)
     tree, visited = forest.forest_, set()
     for row in X:
         node = 0

@@ -22,6 +22,7 @@ from scipy.stats import binom
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 import audit_peers
+import compare_peers
 import oracle
 import peer_cases
 from peer_cases import CASES, HERE, Case
@@ -273,3 +274,34 @@ def test_without_the_libraries_it_says_what_to_run(monkeypatch, capsys):
     monkeypatch.setattr(audit_peers.learners, "versions", lambda: {"diffprivlib": "missing"})
     assert audit_peers.main([]) == 1
     assert "make audit-peers" in capsys.readouterr().err
+
+
+# --- the comparison ---------------------------------------------------------------------------------------------------
+def test_the_record_of_the_comparison_is_whole():
+    """Every peer on every set that it can read, at each budget and seed, and better than a guess somewhere."""
+    rows = json.loads(audit_peers.RECORD.with_name("incumbents.json").read_text(encoding="utf-8"))["rows"]
+    found = Counter((row["data"], row["learner"], row["ε"], row["seed"]) for row in rows)
+    assert set(found.values()) == {1}
+    many = {"nursery", "wall-following-robot"}  # classes: DP-EBM tells two apart
+    asked = {
+        (name, kind.title, epsilon, seed)
+        for name, kind in product(
+            compare_peers.NAMES, (compare_peers.Integers, compare_peers.Additive, compare_peers.Tuned)
+        )
+        for epsilon, seed in product(compare_peers.EPSILONS, range(compare_peers.SEEDS))
+        if kind is compare_peers.Integers or name not in many
+    }
+    assert found.keys() == asked, "run `make compare-peers`"
+    for learner in {row["learner"] for row in rows}:
+        assert max(row["auc"] for row in rows if row["learner"] == learner) > 0.9
+    assert all(row["log loss"] > 0 and 0 <= row["accuracy"] <= 1 and row["cost"] > 0 for row in rows)
+
+
+def test_log_loss_by_hand():
+    class Says:
+        classes_ = np.array(["a", "b"])
+
+        def predict_proba(self, X):
+            return np.array([[0.25, 0.75], [1.0, 0.0]])
+
+    assert compare_peers.log_loss(Says(), None, ["b", "b"]) == pytest.approx((-math.log(0.75) + math.log(1e6)) / 2)

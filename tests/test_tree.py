@@ -268,7 +268,7 @@ def scope_tree(ledger: Ledger):
 
 @pytest.mark.claim("thm-path")
 @pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("options", [{}, {"leaf": "counts"}, {"stop": "never"}, {"budget": "uniform"}])
+@pytest.mark.parametrize("options", [{}, {"leaf": "label"}, {"stop": "never"}, {"budget": "uniform"}])
 def test_the_ledger_of_a_fit_is_the_dearest_path(relation, options):
     rng = np.random.default_rng(1)
     X = np.stack([rng.integers(2, size=300), rng.integers(3, size=300)], axis=1)
@@ -490,7 +490,13 @@ def test_the_chosen_candidate_is_the_one_that_grows():
 def test_what_is_computed_from_a_forest_costs_nothing(relation):
     schema = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
     model = EDPRFClassifier(
-        schema=schema, n_estimators=1, max_depth=1, relation=relation, stop_margin=0.0, calibration="range"
+        leaf="label",
+        schema=schema,
+        n_estimators=1,
+        max_depth=1,
+        relation=relation,
+        stop_margin=0.0,
+        calibration="range",
     )
     table = np.array([[0, 1]], dtype=np.uint8)
 

@@ -25,6 +25,7 @@ from dpforest.privacy import claim
 
 __all__ = ["EDPRFClassifier"]
 
+LABEL = {"leaf": "label"}  # has exact laws without unbounded sums
 PURITY = "which nodes hold a single class", "eDPRF algorithm 5, line 1"
 
 
@@ -87,9 +88,9 @@ class EDPRFClassifier(PrivateForestClassifier):
         "Rate ``epsilon / R`` or, as in the paper, ``epsilon / (2 sensitivity)``.",
     ] = "auto"  # fmt: skip
     leaf: Annotated[
-        Literal["label", "counts"], Letter(),
+        Literal["auto", "label", "counts"], Auto(published="label", proved="counts"), Letter("label"),
         "A leaf says one label, chosen privately as in the paper, or noisy class counts, which give probabilities.",
-    ] = "label"  # fmt: skip
+    ] = "auto"  # fmt: skip
     stop: Annotated[
         Literal["auto", "candidate", "never", "purity"], Auto(published="purity", proved="candidate"), Letter(),
         """What may end a branch early.  ``"candidate"``: *stop* stands among the candidates of the node's selection, at
@@ -132,7 +133,7 @@ class EDPRFClassifier(PrivateForestClassifier):
         return run.release()
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
-        if self.leaf == "counts":
+        if self.option("leaf") == "counts":
             run.say(leaves, run.count_classes(leaves, epsilon))
         else:
             run.say(leaves, votes(run.choose_label(leaves, epsilon, self._selection()), run.schema.n_classes))
@@ -159,25 +160,25 @@ class EDPRFClassifier(PrivateForestClassifier):
         return True
 
     def says_labels(self) -> bool:
-        return self.leaf == "label"
+        return self.option("leaf") == "label"
 
     AUDIT: ClassVar = Audited(
         "edprf",
         (
             ({}, 2, 2),
+            (LABEL | HALF_STOP, 2, 2),
+            (LABEL | HALF_STOP | {"selection": "exponential"}, 2, 2),
             (HALF_STOP, 2, 2),
-            (HALF_STOP | {"selection": "exponential"}, 2, 2),
-            (HALF_STOP | {"leaf": "counts"}, 2, 2),
-            (HALF_STOP | {"leaf": "counts", "selection": "exponential", "budget": "aligned-uniform"}, 2, 2),
-            (HALF_STOP | {"criterion": "gini-gain"}, 2, 2),
-            (HALF_STOP | {"criterion": "majority"}, 2, 2),
-            (HALF_STOP | {"criterion": "information-gain", "n_max": 16}, 2, 2),
-            (HALF_STOP | {"budget": "harmonic"}, 2, 2),
-            (HALF_STOP | {"budget": "uniform"}, 2, 2),
-            ({"stop": "never"}, 2, 2),
-            ({"stop": "never", "criterion": "normalised-gini"}, 2, 2),
-            ({"stop": "never", "calibration": "sensitivity"}, 2, 2),
-            ({"stop": "never", "n_estimators": 2}, 1, 1),
+            (HALF_STOP | {"selection": "exponential", "budget": "aligned-uniform"}, 2, 2),
+            (LABEL | HALF_STOP | {"criterion": "gini-gain"}, 2, 2),
+            (LABEL | HALF_STOP | {"criterion": "majority"}, 2, 2),
+            (LABEL | HALF_STOP | {"criterion": "information-gain", "n_max": 16}, 2, 2),
+            (LABEL | HALF_STOP | {"budget": "harmonic"}, 2, 2),
+            (LABEL | HALF_STOP | {"budget": "uniform"}, 2, 2),
+            (LABEL | {"stop": "never"}, 2, 2),
+            (LABEL | {"stop": "never", "criterion": "normalised-gini"}, 2, 2),
+            (LABEL | {"stop": "never", "calibration": "sensitivity"}, 2, 2),
+            (LABEL | {"stop": "never", "n_estimators": 2}, 1, 1),
             ({"variant": "published"}, 2, 2),
             ({"variant": "published", "criterion": "normalised-gini"}, 2, 2),
             ({"variant": "published", "n_estimators": 2}, 1, 1),

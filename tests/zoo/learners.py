@@ -435,7 +435,7 @@ def learners(epsilon: float) -> tuple[tuple[Animal, ...], tuple[Animal, ...]]:
     add(
         "stop as a candidate", "small or pure nodes stop", "A6 A7", EDPRFClassifier, ((0, 0, 0),),
         ((0, 0, 0), (0, 0, 0)), 2, epsilon, "stop is drawn and paid for like any other candidate", schema=TWO,
-        n_estimators=1, max_depth=1, stop_margin=0.0, healthy=True,
+        n_estimators=1, max_depth=1, stop_margin=0.0, leaf="label", healthy=True,
     )  # fmt: skip
     forest = RandomTreesClassifier(epsilon=epsilon, schema=ONE, n_estimators=2, max_depth=1)
     sound.append(

@@ -251,9 +251,9 @@ def leaf_noise(model) -> LeafNoise:
     budget = {(at, by): shares.leaf(at, by) for at, by in set(zip(level.tolist(), stopped.tolist(), strict=True))}
     epsilon = np.array([budget[pair] for pair in zip(level.tolist(), stopped.tolist(), strict=True)])
     unit: float = HISTOGRAM_SENSITIVITY[model.relation]
-    if model.leaf == "label" and model.option("calibration") == "sensitivity":
+    if model.option("leaf") == "label" and model.option("calibration") == "sensitivity":
         unit = 2 * scores.majority.sensitivity(model.relation)
-    return LeafNoise(model.leaf, epsilon / unit, shared=model.n_estimators == 1, mechanism=model.selection)
+    return LeafNoise(model.option("leaf"), epsilon / unit, shared=model.n_estimators == 1, mechanism=model.selection)
 
 
 def _as_charged(model, forest: Forest) -> LeafNoise:

@@ -181,7 +181,10 @@ def test_the_exact_loss_of_the_repaired_tree(relation, depth):
 
 
 @pytest.mark.claim(
-    "cex-gain-ratio", verdict="proved", evidence="exhaustive", constant="Δ = R = 1 at every n, the whole of its range"
+    "cex-gain-ratio",
+    verdict="proved",
+    evidence="exhaustive",
+    constant="Δ = 1 at every n, the whole of its range; R = 1 at least, R' = 2",
 )
 @pytest.mark.parametrize("n", [1, 2, 10, 10**6])
 def test_one_record_moves_gain_ratio_all_the_way(n):
@@ -199,6 +202,10 @@ def test_one_record_moves_gain_ratio_all_the_way(n):
     useless = [[n, 0], [0, 0]]  # a feature by which the two records are alike
     assert gain_ratio(useless) == gain_ratio([[n, 1], [0, 0]]) == 0
     assert gain_ratio([[n, 0], [0, 1]]) == pytest.approx(1, rel=1e-12)
+    if n == 1:  # (0, 0; 0), (0, 1; 1), and the first exchanged for (1, 1; 0): one feature gains all, the other loses it
+        first, second = ([[1, 1], [0, 0]], [[0, 1], [1, 0]]), ([[1, 0], [0, 1]], [[0, 0], [1, 1]])
+        moves = [gain_ratio(after) - gain_ratio(before) for before, after in (first, second)]
+        assert moves == pytest.approx([1, -1], rel=1e-12)
 
 
 def test_gain_ratio_is_refused():

@@ -15,6 +15,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "diff_lr": ("DiffLRRegressor",),
     "diffp_id3": ("DiffPID3Classifier",),
     "sulq_id3": ("SulqID3Classifier",),
+    "pinq_id3": ("PinqID3Classifier",),
     "diffp_c45": ("DiffPC45Classifier",),
     "diffgen": ("DiffGenClassifier",),
     "smooth_forest": ("SmoothForestClassifier",),

@@ -148,6 +148,7 @@ LEARNERS: list[tuple[str, dict, list[dict], list[dict]]] = [
         split=["proportional"], fit_intercept=[False], repair=["ridge", "spectral", "none"], ridge=[0.0],
     ), each(fit_intercept=[True])),
     ("SulqID3Classifier", {"max_depth": 2, "n_bins": 3}, each(max_depth=[0]), []),
+    ("PinqID3Classifier", {"max_depth": 2, "n_bins": 3}, [], each(composition=["sequential"])),
     ("DiffPID3Classifier", {"max_depth": 2, "n_bins": 3}, [
         *each(criterion=["majority"], selection=["exponential"]), *apart("information-gain", n_max=1000),
     ], each(criterion=["gini"])),

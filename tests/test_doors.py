@@ -47,9 +47,10 @@ WITHOUT_LEAKS = {
     "DiffPID3Classifier",
     "DiffPC45Classifier",
     "SulqID3Classifier",
+    "PinqID3Classifier",
 }
 #: Learners whose splits are computed from noisy counts; those of the others are draws.
-BY_COUNTS = {"SulqID3Classifier"}
+BY_COUNTS = {"SulqID3Classifier", "PinqID3Classifier"}
 COUNTING = ["node_class_counts", "node_sums", "feature_histograms", "candidate_counts", "candidate_sums", "products"]
 
 

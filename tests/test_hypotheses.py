@@ -20,7 +20,8 @@ CASES = {
     "thm-edprf": "edprf", "thm-diffpets": "diffpets", "thm-diffpets-regression": "regression", "thm-diffprf": "rivals",
     "thm-diffprfs": "rivals", "thm-dps-adaboost": "boosting", "thm-dp-adaboost": "boosting",
     "thm-pearson-tree": "pearson_tree", "thm-diffp-id3": "diffp_id3",
-    "thm-sulq-id3": "sulq_id3", "thm-diffp-c45": "diffp_c45", "thm-smooth-forest": "smooth_forest",
+    "thm-sulq-id3": "sulq_id3", "thm-pinq-id3": "pinq_id3",
+    "thm-diffp-c45": "diffp_c45", "thm-smooth-forest": "smooth_forest",
 }  # fmt: skip
 
 

@@ -13,7 +13,8 @@ from shared import MIXED, PAIR, assert_an_estimator, quietly, table
 
 from dpforest import Schema
 from dpforest.audit import exact_audit
-from dpforest.papers.sulq_id3 import SulqID3Classifier, noisy_gain
+from dpforest.learners.id3 import noisy_gain
+from dpforest.papers.sulq_id3 import SulqID3Classifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
 relations = pytest.mark.parametrize("relation", RELATIONS)

@@ -8,17 +8,20 @@ from typing import Annotated, Literal
 import numpy as np
 
 from dpforest import scores
-from dpforest.budgets import PLANS
+from dpforest.arithmetic import log
+from dpforest.budgets import PLANS, Shares
+from dpforest.learners.audited import EXACT
 from dpforest.learners.base import PrivateEstimator, PrivateForestClassifier, check_covered
 from dpforest.learners.growth import MAX_NODES, Frontier, one_vote
 from dpforest.learners.parameters import MARGIN, Auto, Choice, Letter, Whole
 from dpforest.learners.run import Run, Selection
 from dpforest.learners.sharing import Subset, n_candidates, random_features
 from dpforest.mechanisms import SELECTIONS
-from dpforest.models.forest import ForestClassifier
+from dpforest.models.forest import Forest, ForestClassifier
 from dpforest.models.release import MAX_DEPTH
+from dpforest.privacy import claim
 
-__all__ = ["PrivateID3Forest", "PrivateID3Tree", "enough"]
+__all__ = ["CountedID3Tree", "PrivateID3Forest", "PrivateID3Tree", "enough", "noisy_gain"]
 
 MECHANISMS, BUDGETS = ("auto", *SELECTIONS), ("auto", *PLANS)
 
@@ -107,6 +110,58 @@ class PrivateID3Tree(PrivateEstimator, ForestClassifier):
         run.say(leaves, run.count_classes(leaves, epsilon))
 
 
+class CountedID3Tree(PrivateID3Tree):
+    """Base of the ID3 trees that see noisy counts and nothing else."""
+
+    variant: Annotated[
+        Literal["proved", "published"],
+        """``"published"`` counts three times: the records of a node, those of each child, and their classes.  The
+        proved variant counts classes alone, and adds them up.""",
+    ] = "proved"
+
+    @claim("alg-sulq-id3", "pub-sulq-id3", "alg-pinq-id3")
+    def as_published(self, run: Run) -> Forest:
+        """Algorithm 2 of Friedman and Schuster: every count by itself."""
+        each = run.epsilon / (2 * (self.max_depth + 1))
+        run.plant(1, max_nodes=self.max_nodes)
+        for level, nodes in run.levels(self.max_depth + 1):
+            features = nodes.unused & (run.sizes > 1)
+            splits = enough(run, nodes, features, each) & np.any(features, axis=1) & (level <= self.max_depth)
+            self._settle(run, nodes[~splits], each)
+            inner, allowed = nodes[splits], features[splits]
+            sizes = run.count_children(inner, allowed, each / 2, classes=False)  # each / (2 |A|) a feature
+            counts = run.count_children(inner, allowed, each / 2)
+            chosen = noisy_gain(counts, sizes, run.sizes, allowed).argmax(axis=1)
+            self._settle(run, run.split(inner, chosen), each)  # those without room
+        return run.release()
+
+    @claim("thm-sulq-id3", "thm-pinq-id3")
+    def as_proved(self, run: Run) -> Forest:
+        """The repair: one count of classes for everything, and what a path does not spend goes to its leaf."""
+        shares = Shares("aligned-uniform", run.epsilon, self.max_depth + 1)
+        run.plant(1, max_nodes=self.max_nodes)
+        for level, nodes in run.levels(self.max_depth):
+            features = nodes.unused & (run.sizes > 1)
+            splits = np.any(features, axis=1)
+            self._settle(run, nodes[~splits], shares.leaf(level, stopped=False))
+            inner, allowed = nodes[splits], features[splits]
+            counts = run.count_children(inner, allowed, shares.branch(level))
+            n = counts.sum(axis=(1, 2)) / allowed.sum(axis=1)  # each feature counts the node once
+            widest = np.where(allowed, run.sizes, 1).max(axis=1)
+            grows = n >= math.sqrt(2) / shares.branch(level) * run.schema.n_classes * widest
+            gain = noisy_gain(counts, counts.sum(axis=2, keepdims=True), run.sizes, allowed)
+            full = run.split(inner[grows], gain[grows].argmax(axis=1))
+            for leaves in (inner[~grows], full):  # which have paid for their counts: thm-stop-budget
+                self._settle(run, leaves, shares.leaf(level, stopped=True))
+        self._settle(run, run.frontier, shares.leaf(shares.depth, stopped=False))
+        return run.release()
+
+    def lacking(self) -> dict[str, str]:
+        if self.max_depth:
+            return {EXACT: "the largest of scores of noisy counts has a law that replay cannot visit"}
+        return super().lacking()
+
+
 def enough(run: Run, nodes: Frontier, features: np.ndarray, epsilon: float) -> np.ndarray:
     """Whether every cell of a node's widest split may hold a standard deviation of its noise, by a noisy count.
 
@@ -128,3 +183,30 @@ def enough(run: Run, nodes: Frontier, features: np.ndarray, epsilon: float) -> n
     """
     widest = np.where(features, run.sizes, 1).max(axis=1)  # t of the paper
     return run.count_records(nodes, epsilon) >= math.sqrt(2) / epsilon * run.schema.n_classes * widest
+
+
+def noisy_gain(counts: np.ndarray, sizes: np.ndarray, arities: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Information gain by noisy counts, up to what all features share: ``sum of N_jc log(N_jc / N_j)``.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n_nodes, sum of the arities, n_classes)
+    sizes : ndarray of int64, shape (n_nodes, sum of the arities, 1)
+    arities : ndarray of int, shape (n_features,)
+        Children by each feature.
+    allowed : ndarray of bool, shape (n_nodes, n_features)
+
+    Returns
+    -------
+    ndarray of float64, shape (n_nodes, n_features)
+        ``-inf`` where a feature is not allowed.
+
+    Notes
+    -----
+    A term whose count, or whose child, is not positive counts 0, as for empty cells.  A class that is larger than its
+    child, which noise may make it, counts in full: the logarithm is at most 0.
+    """
+    able = (counts > 0) & (sizes > 0)
+    terms = counts * log(np.where(able, np.minimum(counts / np.where(able, sizes, 1), 1.0), 1.0))
+    first = np.concatenate([[0], np.cumsum(arities)[:-1]])
+    return np.where(allowed, np.add.reduceat(terms.sum(axis=2), first, axis=1), -np.inf)

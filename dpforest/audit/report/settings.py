@@ -15,6 +15,7 @@ from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
+from dpforest.papers.pinq_id3 import PinqID3Classifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.papers.smooth_forest import SmoothForestClassifier
 from dpforest.papers.sulq_id3 import SulqID3Classifier
@@ -38,6 +39,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     DiffLRRegressor,
     DiffPID3Classifier,
     SulqID3Classifier,
+    PinqID3Classifier,
     DiffPC45Classifier,
     DiffGenClassifier,
     SmoothForestClassifier,

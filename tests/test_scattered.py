@@ -133,7 +133,7 @@ def frame_of(kind: str, n: int = N, seed: int = 0) -> pd.DataFrame:
 def configured(learner, **options):
     base = {
         "epsilon": 4.0, "schema": SCHEMAS[kind_of(learner)], "n_estimators": 3, "max_depth": 2, "n_bins": 8,
-        "random_state": 5,
+        "specialisations": 3, "random_state": 5,
     }  # fmt: skip
     known = inspect.signature(learner).parameters
     if learner.__name__.startswith("RandomTrees") and options.get("variant") == "published":

@@ -200,6 +200,16 @@ def test_the_height_tests_half_of_the_features(numeric, categorical):
     assert height == max(1, levels + categorical // 2)
 
 
+def test_the_proved_default_makes_no_more_leaves_than_tables_have_records():
+    """Twenty features of six values: half of them would be 6^10 leaves, and 6^4 is the first power above a thousand."""
+    wide = Schema(categorical={f"f{at}": list(range(6)) for at in range(20)}, classes=[0, 1])
+    X, y = np.zeros((30, 20), dtype=int), np.zeros(30, dtype=int)
+    fitted = SmoothForestClassifier(schema=wide, n_estimators=2, random_state=0).fit(X, y)
+    assert (fitted.forest_.feature < 0).sum() == 2 * 6**3
+    with pytest.raises(ValueError, match="max_nodes"):
+        quietly(SmoothForestClassifier(schema=wide, n_estimators=2, variant="published", random_state=0), X, y)
+
+
 def test_a_category_is_split_once_on_a_path_and_a_number_may_come_again():
     fitted = model(max_depth=6, n_estimators=8).fit(*table())
     forest, again = fitted.forest_, 0

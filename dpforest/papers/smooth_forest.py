@@ -37,6 +37,7 @@ BROKEN = dict.fromkeys(
 )
 #: Height beyond which a default would make more leaves than a table has records.
 TALL = 10
+LEAVES = 1000  # of a tree, as a geometric mean, beyond which the proved default does not go
 #: The largest exponent of a smooth sensitivity; beyond it the weight is infinite to every purpose, and to a double.
 STEEPEST = 700.0
 
@@ -116,7 +117,7 @@ class SmoothForestClassifier(PrivateForestClassifier):
     max_depth: Annotated[
         int | None, Either(None, rule=Whole(0, MAX_DEPTH)),
         """Splits on a path; None takes the height at which half of the features are tested in expectation
-        (:func:`balls_in_bins`), at most 10.""",
+        (:func:`balls_in_bins`), at most 10, and if proved no more than makes about a thousand leaves.""",
     ] = None  # fmt: skip
     max_nodes: Annotated[int, Whole(1), "A forest that could not fit raises."] = MAX_NODES
     selection: Annotated[str, Choice(SELECTIONS), Letter(), "Mechanism of the labels, if proved."] = "permute-and-flip"
@@ -145,6 +146,9 @@ class SmoothForestClassifier(PrivateForestClassifier):
         """Split nodes on a random feature, a number at a random edge, and again below; returns the leaves."""
         n_numeric = int(run.ordered.sum())
         default = min(balls_in_bins(n_numeric, len(run.ordered) - n_numeric), TALL)
+        if self.variant == "proved":
+            children = float(np.mean(np.where(run.ordered, 2, run.sizes)))
+            default = next((h for h in range(1, default) if children ** (h + 1) > LEAVES), default)
         height = default if self.max_depth is None else self.max_depth
         return grow_multiway(run, height, reuse=True)
 

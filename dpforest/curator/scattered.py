@@ -169,6 +169,9 @@ class Scattered:
     def code_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
         return self._of(nodes, "code_counts", splits)
 
+    def cross_sums(self, crossings: counting.Crossings, targets: np.ndarray) -> np.ndarray:
+        return self._table.total(self._asked("cross_sums", crossings, targets))[0]
+
     def products(self, design: Design) -> np.ndarray:
         return self._table.total(self._asked("products", design))[0]
 

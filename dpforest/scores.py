@@ -29,8 +29,8 @@ from dpforest.schema import TARGET_LEVELS
 
 __all__ = [
     "CLASSIFICATION", "REGRESSION", "Score", "absolute_pearson", "averaged", "between", "for_classes", "gini",
-    "gini_gain", "information_gain", "majority", "mass_gap", "mean", "normalised_gini", "pearson", "soft_gap", "sse", "variance",
-    "weighted_variance",
+    "gini_gain", "information_gain", "majority", "mass_gap", "mean", "normalised_gini", "pearson", "soft_gap", "sse",
+    "variance", "weighted_variance",
 ]  # fmt: skip
 
 Constants = Callable[[float], tuple[float, float]]  # n -> (under add-remove, under replace-one)

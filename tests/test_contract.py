@@ -59,7 +59,8 @@ kinds = pytest.mark.parametrize("name", KINDS)
 PUBLISHED = [name for name, kind in KINDS.items() if "published" in variants_of(kind)]
 papers = pytest.mark.parametrize("name", PUBLISHED)
 variants = pytest.mark.parametrize(
-    ("name", "variant"), [(name, variant) for name in KINDS for variant in VARIANTS if variant in variants_of(KINDS[name])]
+    ("name", "variant"),
+    [(name, variant) for name in KINDS for variant in VARIANTS if variant in variants_of(KINDS[name])],
 )
 
 

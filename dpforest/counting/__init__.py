@@ -20,7 +20,7 @@ columns of many rows.  ``labels`` is uint8, shape (n_rows,), each below ``n_clas
 nowhere); None lets every tree see every record.  Arrays may be read-only; none is written to.
 """
 
-from dpforest.counting.crossings import Crossings, cross_sums
+from dpforest.counting.crossings import cross_sums
 from dpforest.counting.products import products
 from dpforest.counting.queries import (
     apply,
@@ -36,7 +36,6 @@ from dpforest.counting.queries import (
 from dpforest.models.structure import Splits
 
 __all__ = [
-    "Crossings",
     "Splits",
     "apply",
     "candidate_counts",

@@ -11,11 +11,11 @@ import numpy as np
 
 from dpforest import mechanisms, scores
 from dpforest.arithmetic.fixed import STEPS, below_best, fixed
-from dpforest.counting import Crossings
 from dpforest.counting.threads import check_threads, in_threads
 from dpforest.curator.base import Base
 from dpforest.curator.known import Split
 from dpforest.curator.weights import FINE
+from dpforest.models.crossings import Crossings
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
 
 __all__ = ["CALIBRATIONS", "STOP", "Choices"]

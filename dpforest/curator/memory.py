@@ -13,6 +13,7 @@ from dpforest.curator.known import Known
 from dpforest.curator.weights import calibrated_steps, weight_levels, weight_steps, weight_table
 from dpforest.design import Design
 from dpforest.models.boosted import SCALE
+from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 
 __all__ = ["KEYS_REPEAT", "Memory"]
@@ -188,7 +189,7 @@ class Memory:
             **self._how,
         )  # fmt: skip
 
-    def cross_sums(self, crossings: counting.Crossings, targets: np.ndarray) -> np.ndarray:
+    def cross_sums(self, crossings: Crossings, targets: np.ndarray) -> np.ndarray:
         if self.assignment is not None or self._weighted is not None:
             raise ValueError("crossed tables are counted where every round sees every record, by calibrated weights")
         asked = targets.tobytes()

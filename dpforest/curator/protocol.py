@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from dpforest.chance import Chance
-from dpforest.counting import Crossings
 from dpforest.curator.known import Known
 from dpforest.design import Design
+from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import Ledger
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from dpforest import mechanisms
-from dpforest.counting import Crossings
 from dpforest.curator.base import Base
 from dpforest.curator.weights import FINE
 from dpforest.design import Design, Weights
+from dpforest.models.crossings import Crossings
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
 from dpforest.schema import TARGET_LEVELS
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpforest.chance import Chance
-from dpforest.counting import Crossings
-from dpforest.counting.crossings import MOST_FEATURES
 from dpforest.learners.growth import Frontier
 from dpforest.learners.run import Run
+from dpforest.models.crossings import MOST_FEATURES, Crossings
 
 __all__ = ["Known", "grow_table", "random_tables", "single_tables"]
 
@@ -46,16 +45,16 @@ class Known:
         self.votes[feature] = votes if before is None else before + votes
         self.masses[feature] = np.maximum(masses, 0)
 
-    def groups(self, feature: int, codes: int, ordered: bool, cuts: np.ndarray) -> np.ndarray:
+    def groups(self, feature: int, n_codes: int, ordered: bool, cuts: np.ndarray) -> np.ndarray:
         """The group of each code: codes side by side, cut at these shares of the released weight, ascending.
 
         Numeric codes keep their order, categories are ordered by their votes.  Groups without a code are left out.
         """
         votes, masses = self.votes[feature], self.masses[feature]
-        order = np.arange(codes) if ordered or votes is None else np.argsort(votes, kind="stable")
-        weight = np.ones(codes, dtype=np.int64) if masses is None or not masses.any() else masses[order]
+        order = np.arange(n_codes) if ordered or votes is None else np.argsort(votes, kind="stable")
+        weight = np.ones(n_codes, dtype=np.int64) if masses is None or not masses.any() else masses[order]
         middle = (2 * np.cumsum(weight) - weight) / (2 * weight.sum())
-        found = np.empty(codes, dtype=np.int64)
+        found = np.empty(n_codes, dtype=np.int64)
         found[order] = np.searchsorted(cuts, middle)
         return np.unique(found, return_inverse=True)[1]
 
@@ -86,12 +85,12 @@ def random_tables(
         features = usable[chance.subsets(len(usable), size, 1)[0]]
         table = []
         for feature in features.tolist():
-            codes = int(sizes[feature])
-            n_groups = min(GROUPS[size], codes)
+            n_codes = int(sizes[feature])
+            n_groups = min(GROUPS[size], n_codes)
             part, whole = _WIDTH
             moved = (chance.integers(_FINE, n_groups - 1) / _FINE - 0.5) * part / whole
             cuts = (np.arange(1, n_groups) + moved) / n_groups
-            table.append((feature, known.groups(feature, codes, bool(ordered[feature]), cuts)))
+            table.append((feature, known.groups(feature, n_codes, bool(ordered[feature]), cuts)))
         tables.append(table)
     return tables
 
@@ -118,8 +117,8 @@ def grow_table(run: Run, crossing: Crossings) -> Frontier:
                 break
             nodes, cells, low, high = nodes[~alone], cells[~alone], low[~alone], high[~alone]
             middle = (low + high) // 2
-            codes = np.arange(256)
-            second = (group[codes] >= middle[:, None]) & (codes < run.sizes[feature])
+            every = np.arange(len(group))
+            second = (group >= middle[:, None]) & (every < run.sizes[feature])
             masks = np.packbits(second, axis=1, bitorder="little").view(np.uint64)
             run.divide(nodes, np.full(len(nodes), feature), masks)
             nodes, cells = run.frontier, np.repeat(cells, 2)

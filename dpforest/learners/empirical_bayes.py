@@ -20,7 +20,15 @@ import numpy as np
 from dpforest.arithmetic import exp, log, matmul
 from dpforest.privacy import claim
 
-__all__ = ["VARIANCES", "chain_posterior", "correlations", "evidence_mean", "newton_step", "posterior_mean", "table_posterior"]
+__all__ = [
+    "VARIANCES",
+    "chain_posterior",
+    "correlations",
+    "evidence_mean",
+    "newton_step",
+    "posterior_mean",
+    "table_posterior",
+]
 
 #: Prior variances of f that have their evidence; 0 is "nothing is off".
 VARIANCES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)

@@ -14,12 +14,12 @@ import numpy as np
 
 from dpforest import mechanisms
 from dpforest.chance import Chance
-from dpforest.counting import Crossings
 from dpforest.curator import STOP, Curator
 from dpforest.design import Design, Weights
 from dpforest.learners.growth import MAX_NODES, Frontier, Growth
 from dpforest.learners.sharing import share_out
 from dpforest.models.boosted import SCALE
+from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import RELATIONS, Ledger
 from dpforest.schema import Schema

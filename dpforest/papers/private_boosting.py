@@ -13,7 +13,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from dpforest.arithmetic import exp, log, sinh
-from dpforest.counting import Crossings
 from dpforest.curator import FINE
 from dpforest.learners.audited import EXACT, Audited
 from dpforest.learners.base import PrivateEstimator
@@ -24,6 +23,7 @@ from dpforest.learners.parameters import Choice, Either, Number, Whole
 from dpforest.learners.run import Run
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.boosted import BoostedClassifier, BoostedForest
+from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
 from dpforest.schema.grid import GRIDS
@@ -124,8 +124,8 @@ class PrivateBoostingClassifier(PrivateEstimator, BoostedClassifier):
     selection: Annotated[str, Choice(SELECTIONS), "Mechanism of the tables."] = "permute-and-flip"
     grid: Annotated[
         str, Choice(GRIDS),
-        """How the public bins of a numeric feature lie between its bounds: ``"even"``, all equally wide; ``"doubling"``,
-        where 0 lies between the bounds, half as many and every half, quarter, ... of each bound.""",
+        """How the public bins of a numeric feature lie between its bounds: ``"even"``, all equally wide;
+        ``"doubling"``, where 0 lies between the bounds, half as many and every half, quarter, ... of each bound.""",
     ] = "doubling"  # fmt: skip
     variant: Annotated[Literal["proved"], "There is no other."] = "proved"
 

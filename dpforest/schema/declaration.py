@@ -156,8 +156,8 @@ class Schema:
         Parameters
         ----------
         kind : {"even", "doubling"}
-            ``"even"``: ``n_bins`` equally wide bins.  ``"doubling"``: where 0 lies between the bounds, the edges of half
-            as many, and every half, quarter, ... of each bound, down to a share of 2^-14 of it.
+            ``"even"``: ``n_bins`` equally wide bins.  ``"doubling"``: where 0 lies between the bounds, the edges of
+            half as many, and every half, quarter, ... of each bound, down to a share of 2^-14 of it.
         """
         if kind not in grid.GRIDS:
             raise ValueError(f"grid must be one of {grid.GRIDS}, not {kind!r}")

@@ -203,8 +203,9 @@ def apart(child) -> int:
 def boosted_worst(one, other, rounds: int, split_base, leaf_base, votes=(), score=heaviest) -> Fraction:
     """Worst ratio of ``rounds`` private stumps on neighbours of records (a, b, y), the later ones on weighted records.
 
-    A round chooses a or b by permute-and-flip, with the sum of ``score`` over their children, and releases noisy class weights of both children; each leaf votes for the class with the larger one, and
-    the weights of the next round are :func:`own_weight`.  Bases are per step, half of a record of full weight.
+    A round chooses a or b by permute-and-flip, with the sum of ``score`` over their children, and releases noisy class
+    weights of both children; each leaf votes for the class with the larger one, and the weights of the next round are
+    :func:`own_weight`.  Bases are per step, half of a record of full weight.
     Later rounds know earlier ones through their votes alone, so the ratios of the outputs with the same votes can be
     replaced by their largest, one leaf at a time.
     """

@@ -13,6 +13,7 @@ import numpy as np
 import oracle
 import oracle_boosting as boosting
 import pytest
+import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shared import MIXED, PAIR, THREE, table, variants_of
@@ -79,6 +80,17 @@ def test_weights_balance_where_the_scores_are_calibrated(classes):
     for row, target in product(range(len(said)), range(classes)):
         exact = exact_weight(said[row].tolist(), int(labels[row]), target)
         assert abs(Decimal(int(steps[target, row])) / FINE - exact) <= Decimal("0.5000001") / FINE
+
+
+@pytest.mark.claim("lem-calibrated-weights")
+def test_a_gap_says_how_far_a_score_is_off():
+    """Shares whose odds are e^f times those that the scores say: gap over sum is tanh(f / 2), on either side of 1/2."""
+    f, p = sympy.symbols("f p", positive=True)
+    share = sympy.exp(f) * p / (sympy.exp(f) * p + 1 - p)
+    for mine, others in ((1, p / (1 - p)), ((1 - p) / p, 1)):
+        a, b = share * mine, (1 - share) * others
+        assert sympy.simplify(((a - b) / (a + b) - sympy.tanh(f / 2)).rewrite(sympy.exp)) == 0
+    assert sympy.limit(sympy.tanh(f / 2) / f, f, 0) == sympy.Rational(1, 2)
 
 
 @pytest.mark.claim("lem-calibrated-weights")
@@ -438,11 +450,10 @@ def test_weights_in_cells_are_those_of_the_definition(seed):
                 mine = (labels == target) == side
                 own = np.bincount(cells[mine], weights[place, mine], minlength=int(crossings.n_cells[at]))
                 np.testing.assert_array_equal(found[place, start : start + len(own), side], own)
-    parts = [slice(0, 1), slice(1, 3000), slice(3000, n)]
-    blocks = [
-        counting.cross_sums(np.ascontiguousarray(codes[:, p]), labels[p], np.ascontiguousarray(weights[:, p]), targets, crossings)
-        for p in parts
-    ]  # fmt: skip
+    blocks = []
+    for part in (slice(0, 1), slice(1, 3000), slice(3000, n)):
+        own = [np.ascontiguousarray(columns[..., part]) for columns in (codes, labels, weights)]
+        blocks.append(counting.cross_sums(*own, targets, crossings))
     np.testing.assert_array_equal(sum(blocks), found)
     np.testing.assert_array_equal(counting.cross_sums(codes, labels, weights, targets, crossings, n_jobs=2), found)
 

@@ -71,7 +71,7 @@ def rule(n_rows: float, epsilon: float, n_classes: int, relation: str) -> Rule:
 
 
 class PrivateBoostingClassifier(PrivateEstimator, BoostedClassifier):
-    """Private boosting of wide tables: the most accurate classifier of this library.
+    """Private boosting of wide tables, the library's own learner.
 
     A round chooses one table by a private selection, out of every feature's own and of random ones that cross two or
     three features.  It measures the table: in each cell the weights of the records of a target class and of all others,
@@ -156,7 +156,7 @@ class PrivateBoostingClassifier(PrivateEstimator, BoostedClassifier):
             table, target = tables[place], int(targets[at])
             leaves = grow_table(run, table)
             sums = run.count_crossing(table, target, leaves, measuring)
-            votes = whole_votes(newton_step(sums / FINE, noise, **self._prior(run, table)))
+            votes = whole_votes(self.step(sums / FINE, noise, **self._prior(run, table)))
             if table.features[0, 1] < 0:
                 known.learn(int(table.features[0, 0]), votes, sums.sum(axis=1))
             values = np.zeros((len(votes), n_classes), dtype=np.int64)
@@ -164,6 +164,10 @@ class PrivateBoostingClassifier(PrivateEstimator, BoostedClassifier):
             run.say(leaves, values)
             trees.append(run.tree(number))
         return BoostedForest(Forest.join(trees), "softmax")
+
+    def step(self, sums: np.ndarray, noise: float, **prior: Any) -> np.ndarray:
+        """The step of each cell: :func:`~dpforest.learners.empirical_bayes.newton_step`; any other is as private."""
+        return newton_step(sums, noise, **prior)
 
     def _totals(self, run: Run) -> tuple[Rule, np.ndarray, float, float]:
         """The rule, noisy class totals (1, n_classes), the share of epsilon that they were asked at, and all paid."""

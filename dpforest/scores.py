@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from numbers import Integral
 
 import numpy as np
@@ -28,8 +29,8 @@ from dpforest.schema import TARGET_LEVELS
 
 __all__ = [
     "CLASSIFICATION", "REGRESSION", "Score", "absolute_pearson", "averaged", "between", "for_classes", "gini",
-    "gini_gain", "information_gain", "majority", "mass_gap", "mean", "normalised_gini", "pearson", "sse", "variance",
-    "weighted_variance",
+    "gini_gain", "information_gain", "majority", "mass_gap", "mean", "normalised_gini", "pearson", "soft_gap", "sse",
+    "variance", "weighted_variance",
 ]  # fmt: skip
 
 Constants = Callable[[float], tuple[float, float]]  # n -> (under add-remove, under replace-one)
@@ -543,6 +544,35 @@ def for_classes(score: Score, n_classes: int) -> Score:
         return absolute_pearson.function(counts)
 
     return replace(score, function=of_two_classes, _range=lambda n: (1 / 2 + 1 / math.sqrt(3), 2.0))
+
+
+@claim("lem-soft-gap")
+@lru_cache(maxsize=1024)
+def soft_gap(threshold: int) -> Score:
+    """How far two classes are apart in each child, as far as that exceeds a public threshold; summed.
+
+    Parameters
+    ----------
+    threshold : int
+        Not negative; in the unit of the counts.
+
+    Returns
+    -------
+    Score
+        On counts (..., children, 2): ``sum(max(|a - b| - threshold, 0))``.  Not monotone; Δ = 1 and R = 2 under
+        add-remove, 2 and 4 under replace-one, whatever the threshold, and ``w_max`` times that where records weigh
+        ``w_max`` at most (:prf:ref:`lem-soft-gap`).
+    """
+    if not isinstance(threshold, Integral) or isinstance(threshold, bool) or threshold < 0:
+        raise ValueError(f"threshold must be a whole number from 0 on, not {threshold!r}")
+
+    def exceeding(counts: np.ndarray) -> np.ndarray:
+        return np.maximum(np.abs(counts[..., 1] - counts[..., 0]) - threshold, 0).sum(axis=-1)
+
+    return Score(
+        "soft-gap", exceeding, lambda n: (1.0, 2.0), lambda n: (2.0, 4.0), False, ("lem-soft-gap",),
+        soft_gap.__doc__ or "", _exact=lambda counts: fixed(exceeding(counts)),
+    )  # fmt: skip
 
 
 @claim("lem-parts", "cex-slot-parts", "cex-defined-parts")

@@ -190,12 +190,22 @@ def own_weight(record, votes) -> int:
     return 1 if right > 0 else 2
 
 
-def boosted_worst(one, other, rounds: int, split_base, leaf_base, votes=()) -> Fraction:
+def heaviest(child) -> int:
+    """The weight that the majority of a child has."""
+    return max(child)
+
+
+def apart(child) -> int:
+    """How far the two classes of a child are apart, as far as that exceeds half a weight of 1."""
+    return max(abs(child[0] - child[1]) - 1, 0)
+
+
+def boosted_worst(one, other, rounds: int, split_base, leaf_base, votes=(), score=heaviest) -> Fraction:
     """Worst ratio of ``rounds`` private stumps on neighbours of records (a, b, y), the later ones on weighted records.
 
-    A round chooses a or b by permute-and-flip, with the weight that the majority of their child gets right as the
-    score, and releases noisy class weights of both children; each leaf votes for the class with the larger one, and
-    the weights of the next round are :func:`own_weight`.  Bases are per step, half of a record of full weight.
+    A round chooses a or b by permute-and-flip, with the sum of ``score`` over their children, and releases noisy class
+    weights of both children; each leaf votes for the class with the larger one, and the weights of the next round are
+    :func:`own_weight`.  Bases are per step, half of a record of full weight.
     Later rounds know earlier ones through their votes alone, so the ratios of the outputs with the same votes can be
     replaced by their largest, one leaf at a time.
     """
@@ -208,7 +218,7 @@ def boosted_worst(one, other, rounds: int, split_base, leaf_base, votes=()) -> F
             [[sum(own_weight(r, votes) for r in part if r[-1] == c) for c in (0, 1)] for part in halves]
             for halves in parts
         ]
-        scores = [sum(max(child) for child in halves) for halves in heavy]
+        scores = [sum(score(child) for child in halves) for halves in heavy]
         laws.append(oracle.permute_and_flip(oracle.acceptance(scores, split_base)))
         leaves.append(heavy)
     worst = Fraction(0)
@@ -221,7 +231,7 @@ def boosted_worst(one, other, rounds: int, split_base, leaf_base, votes=()) -> F
             def vote(record, feature=feature, labels=labels):
                 return labels[record[feature]]
 
-            rest = boosted_worst(one, other, rounds - 1, split_base, leaf_base, (*votes, vote))
+            rest = boosted_worst(one, other, rounds - 1, split_base, leaf_base, (*votes, vote), score)
             worst = max(worst, ratio * rest)
     return worst
 

@@ -87,6 +87,7 @@ UNCHARGED = {
     "bootstrap": "draws records with replacement, and answers nothing",
     "poisson_bootstrap": "draws a number for each record, and answers nothing",
     "weigh": "weighs each record by itself and by what is released, and answers nothing",
+    "hear": "lets each record hear what is released, and answers nothing",
     "hold_out": "draws a random order of the records, and answers nothing",
 }
 

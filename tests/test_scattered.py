@@ -671,7 +671,7 @@ def test_passes_do_not_grow_with_the_table_nor_with_the_blocks():
 PUBLIC = {
     "dpforest.engines.table Pass", "dpforest.engines.table Reader", "dpforest.schema.declaration Schema",
     "dpforest.curator.scattered Question", "dpforest.curator.scattered Keys",
-    "dpforest.models.structure Splits", "dpforest.design Design",
+    "dpforest.models.structure Splits", "dpforest.models.crossings Crossings", "dpforest.design Design",
 }  # fmt: skip
 
 

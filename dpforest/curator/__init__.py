@@ -21,11 +21,11 @@ from dpforest.curator.protocol import Door
 from dpforest.curator.scattered import Scattered
 from dpforest.curator.sharing import Sharing
 from dpforest.curator.sums import Sums
-from dpforest.curator.weights import WEIGHTS
+from dpforest.curator.weights import FINE, WEIGHTS
 from dpforest.engines import Table
 from dpforest.privacy import Ledger, claim
 
-__all__ = ["CALIBRATIONS", "STOP", "WEIGHTS", "Curator", "Door"]
+__all__ = ["CALIBRATIONS", "FINE", "STOP", "WEIGHTS", "Curator", "Door"]
 
 
 @claim("def-two-doors")

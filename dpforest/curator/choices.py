@@ -14,6 +14,8 @@ from dpforest.arithmetic.fixed import STEPS, below_best, fixed
 from dpforest.counting.threads import check_threads, in_threads
 from dpforest.curator.base import Base
 from dpforest.curator.known import Split
+from dpforest.curator.weights import FINE
+from dpforest.models.crossings import Crossings
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
 
 __all__ = ["CALIBRATIONS", "STOP", "Choices"]
@@ -232,6 +234,51 @@ class Choices(Base):
         behind = below_best(utility, np.ones((1, len(features)), dtype=bool))
         query = f"choose a division by {score.name}"
         return int(self._select(scopes, behind, rate, score, n_max, query, mechanism)[0])
+
+    @claim("lem-soft-gap", "lem-calibrated-weights")
+    def choose_crossing(
+        self, crossings: Crossings, targets: np.ndarray, scopes: np.ndarray, epsilon: float, *, threshold: int,
+        mechanism: str,
+    ) -> tuple[int, int]:  # fmt: skip
+        """Choose one table and one target class, by how far the calibrated weights of the two sides are apart.
+
+        Parameters
+        ----------
+        crossings : Crossings
+            Public tables; at least one.
+        targets : ndarray of int, shape (n_targets,)
+            Class codes, each against all others.
+        scopes : ndarray of int, shape (1,)
+            Of what holds all the records.
+        epsilon : float
+            Budget of the one selection.
+        threshold : int
+            Gaps of a cell up to so many steps of ``1 / FINE`` do not count.
+        mechanism : {"permute-and-flip", "exponential"}
+
+        Returns
+        -------
+        table, target : int
+            Places of the chosen ones among the crossings and the targets.
+
+        Guarantee
+        ---------
+        ``epsilon`` under the ledger's relation: in each table a record is in one cell, on one side, with a weight of at
+        most 1, so the scores have the range of :func:`dpforest.scores.soft_gap` (:prf:ref:`lem-soft-gap`).
+        """
+        score, n_tables = scores.soft_gap(threshold), len(crossings)
+        rate = self._rate(score, epsilon, "range", np.inf, 1)
+        gaps = np.empty((len(targets), n_tables), dtype=np.int64)
+        for part in self._parts(n_tables, 2 * len(targets) * int(crossings.n_cells.max(initial=1))):
+            asked = crossings[part]
+            starts = asked.starts
+            sums = self._records.cross_sums(asked, targets)
+            for place, (first, last) in enumerate(pairwise(starts.tolist()), part.start):
+                gaps[:, place] = score.exact(sums[:, first:last])[0]
+        behind = (gaps - gaps.max()).astype(float).reshape(1, -1)
+        choice = int(mechanisms.select(mechanism, behind, rate / FINE, self._chance)[0])
+        self._charge(scopes, rate, score, np.inf, f"choose a table by {score.name}", mechanism)
+        return choice % n_tables, choice // n_tables
 
     def choose_label(
         self,

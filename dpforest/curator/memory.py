@@ -10,9 +10,10 @@ from dpforest import counting
 from dpforest.arithmetic import exp
 from dpforest.chance import Chance
 from dpforest.curator.known import Known
-from dpforest.curator.weights import weight_levels, weight_steps, weight_table
+from dpforest.curator.weights import calibrated_steps, weight_levels, weight_steps, weight_table
 from dpforest.design import Design
 from dpforest.models.boosted import SCALE
+from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 
 __all__ = ["KEYS_REPEAT", "Memory"]
@@ -60,6 +61,7 @@ class Memory:
         self._part_of: np.ndarray | None = None
         self._n_parts = 1
         self._heard: np.ndarray | None = None  # of the released trees, of each record: (n_rows, n_classes)
+        self._calibrated: tuple[bytes, np.ndarray] | None = None  # of which targets, and the weights beside them
         self._weighted: np.ndarray | None = None  # class and weight of each record in one code
         self._held = np.empty((len(codes), 0), np.uint8), np.empty(0, np.uint8)  # codes and labels put aside
         self._shares: np.ndarray | None = None  # AdaBoost's weights of the records, which add up to 1
@@ -121,6 +123,7 @@ class Memory:
     def hear(self, forest: Forest, values: np.ndarray) -> None:
         said = counting.sum_values(self.codes, forest, values, n_jobs=self._n_jobs)
         self._heard = said if self._heard is None else self._heard + said
+        self._calibrated = None
 
     def weigh(self, class_weights: Any, rule: str) -> None:
         levels = weight_levels(self._n_classes)
@@ -184,6 +187,17 @@ class Memory:
         return counting.feature_histograms(
             self.codes, labels, n_labels, self._cardinalities, splits, _slots(splits, nodes), features=features,
             **self._how,
+        )  # fmt: skip
+
+    def cross_sums(self, crossings: Crossings, targets: np.ndarray) -> np.ndarray:
+        if self.assignment is not None or self._weighted is not None:
+            raise ValueError("crossed tables are counted where every round sees every record, by calibrated weights")
+        asked = targets.tobytes()
+        if self._calibrated is None or self._calibrated[0] != asked:
+            heard = np.zeros((len(self.labels), self._n_classes)) if self._heard is None else self._heard
+            self._calibrated = asked, calibrated_steps(heard, self.labels, targets)
+        return counting.cross_sums(
+            self.codes, self.labels, self._calibrated[1], targets, crossings, n_jobs=self._n_jobs
         )  # fmt: skip
 
     def products(self, design: Design) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 from dpforest.chance import Chance
 from dpforest.curator.known import Known
 from dpforest.design import Design
+from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import Ledger
 
@@ -77,6 +78,14 @@ class Records(Protocol):
 
     def code_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
         """Number of records with each code of each feature, (n_nodes, n_codes)."""
+        ...
+
+    def cross_sums(self, crossings: Crossings, targets: np.ndarray) -> np.ndarray:
+        """Calibrated weights in each cell of each table, of the other classes and of the target: see ``counting``.
+
+        A record weighs what :func:`~dpforest.curator.weights.calibrated_steps` makes of its own class and of what was
+        heard of it: int64, shape (n_targets, n_cells, 2).
+        """
         ...
 
     def products(self, design: Design) -> np.ndarray:

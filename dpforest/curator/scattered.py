@@ -19,6 +19,7 @@ from dpforest.curator.known import Known
 from dpforest.curator.memory import KEYS_REPEAT, Memory
 from dpforest.design import Design
 from dpforest.engines import Block, Table, TableError
+from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import claim
 
@@ -168,6 +169,9 @@ class Scattered:
 
     def code_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
         return self._of(nodes, "code_counts", splits)
+
+    def cross_sums(self, crossings: Crossings, targets: np.ndarray) -> np.ndarray:
+        return self._table.total(self._asked("cross_sums", crossings, targets))[0]
 
     def products(self, design: Design) -> np.ndarray:
         return self._table.total(self._asked("products", design))[0]

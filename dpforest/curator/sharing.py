@@ -116,3 +116,21 @@ class Sharing(Base):
             self._records.hear(forest, np.asarray(values))
         self._records.weigh(class_weights, rule)
         self._count_in_steps()
+
+    @claim("lem-calibrated-weights")
+    def hear(self, forest: Forest, values: np.ndarray) -> None:
+        """Let each record hear what released trees say of it: for ``choose_crossing`` and ``count_crossing``.
+
+        Parameters
+        ----------
+        forest : Forest
+            Released trees; what they say is added to what earlier ones said.
+        values : ndarray of float64, shape (n_nodes, n_classes)
+            What each leaf says for each class, public: scores of which the softmax is a probability.
+
+        Guarantee
+        ---------
+        Answers nothing, and costs nothing: a weight is a function of the record's own class and of what is public, and
+        at most 1 (:prf:ref:`thm-own-weights`).
+        """
+        self._records.hear(forest, np.asarray(values))

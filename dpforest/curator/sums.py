@@ -9,7 +9,9 @@ import numpy as np
 
 from dpforest import mechanisms
 from dpforest.curator.base import Base
+from dpforest.curator.weights import FINE
 from dpforest.design import Design, Weights
+from dpforest.models.crossings import Crossings
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
 from dpforest.schema import TARGET_LEVELS
 
@@ -93,6 +95,41 @@ class Sums(Base):
         query = f"count the {'classes' if classes else 'records'} of each child by each feature"
         self._ledger.charge(scopes, rate, 2 * rate, query, "two-sided geometric")
         return counts
+
+    @claim("lem-calibrated-weights")
+    def count_crossing(
+        self, crossing: Crossings, target: int, scopes: np.ndarray, epsilon: float | np.ndarray
+    ) -> np.ndarray:  # fmt: skip
+        """Noisy calibrated weights in each cell of one table: of the other classes, and of the target.
+
+        Parameters
+        ----------
+        crossing : Crossings
+            One table.
+        target : int
+            Class code.
+        scopes : ndarray of int, shape (n_cells,)
+            Of each cell, in the order of the cells.
+        epsilon : float or ndarray
+            Budget of each cell.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_cells, 2)
+            In steps of ``1 / FINE``; they may be negative.
+
+        Guarantee
+        ---------
+        ``epsilon`` per cell under the ledger's relation: a record adds at most 1 to one of the two sums of one cell, so
+        the L1 sensitivity of the cells together is 1 under add-remove and 2 under replace-one
+        (:prf:ref:`thm-geometric`, :prf:ref:`lem-calibrated-weights`).
+        """
+        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(scopes))
+        rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
+        [exact] = self._records.cross_sums(crossing, np.array([target], dtype=np.int64))
+        sums = mechanisms.two_sided_geometric(exact, rate[:, None] / FINE, self._chance)
+        self._ledger.charge(scopes, rate, 2 * rate, "sum the weights in a cell", "two-sided geometric")
+        return sums
 
     @claim("thm-masses")
     def sum_masses(self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:

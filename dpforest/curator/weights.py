@@ -7,9 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from dpforest.arithmetic import exp
 from dpforest.models.boosted import SCALE
+from dpforest.privacy import claim
 
-__all__ = ["WEIGHTS", "thresholds", "weight_levels", "weight_steps", "weight_table"]
+__all__ = ["FINE", "WEIGHTS", "calibrated_steps", "thresholds", "weight_levels", "weight_steps", "weight_table"]
 
 #: Weights by the margin m of a record's class, cut off below at 0: ``exp(-m / 2)`` as in AdaBoost but never above 1
 #: (MadaBoost's cap), or the logistic loss's ``2 / (1 + exp(m))``; here the margin of each weight below 1.
@@ -72,3 +74,41 @@ def weight_steps(margins: np.ndarray, rule: str, levels: int, share: float = 1.0
     ``margins`` are whole numbers of ``1 / SCALE``, those below 0 count as 0.
     """
     return levels - np.searchsorted(thresholds(rule, levels, share), np.maximum(margins, 0), side="left")
+
+
+#: Steps of a calibrated weight of 1.
+FINE = 1 << 10
+
+
+@claim("lem-calibrated-weights")
+def calibrated_steps(scores: np.ndarray, labels: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """How many steps of ``1 / FINE`` each record counts for, beside each target class: int32, (n_targets, n_rows).
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_rows, n_classes)
+        What released trees say of each record, of which the softmax is a probability p of each class.
+    labels : ndarray of uint8, shape (n_rows,)
+    targets : ndarray of int, shape (n_targets,)
+
+    Notes
+    -----
+    Beside target k a record of class k weighs ``min(1, (1 - p) / p)`` and any other ``min(1, p / (1 - p))``, with
+    ``p = p_k``, rounded to the nearest step.  At scores that are calibrated both sides then weigh alike.
+    """
+    parts = exp(scores - scores.max(axis=1, keepdims=True)).T  # the largest is 1
+    n_classes, n_rows = parts.shape
+    rest = np.zeros_like(parts)  # one term after the other: no order is left to the sum
+    below, above = np.zeros(n_rows), np.zeros(n_rows)
+    for k in range(n_classes):
+        rest[k] += below
+        below = below + parts[k]
+        rest[-1 - k] += above
+        above = above + parts[-1 - k]
+    steps = np.empty((len(targets), n_rows), dtype=np.int32)
+    with np.errstate(divide="ignore"):
+        for place, target in enumerate(targets):
+            own, mine = parts[target], labels == target
+            odds = np.where(mine, rest[target], own) / np.where(mine, own, rest[target])
+            steps[place] = np.rint(np.minimum(odds, 1.0) * FINE)
+    return steps

@@ -18,6 +18,8 @@ from dpforest.curator import STOP, Curator
 from dpforest.design import Design, Weights
 from dpforest.learners.growth import MAX_NODES, Frontier, Growth
 from dpforest.learners.sharing import share_out
+from dpforest.models.boosted import SCALE
+from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import RELATIONS, Ledger
 from dpforest.schema import Schema
@@ -269,6 +271,25 @@ class Run:
     def unit(self) -> int:
         """Steps of a weight of 1."""
         return self.curator.unit
+
+    def hear(self, tree: Forest) -> None:
+        """Let each record hear the votes of a released tree, for the next questions about crossed tables."""
+        self.curator.hear(tree, tree.values / SCALE)
+
+    def choose_crossing(
+        self, crossings: Crossings, targets: np.ndarray, epsilon: float, *, threshold: int, mechanism: str
+    ) -> tuple[int, int]:  # fmt: skip
+        """The places of the one table and of the one target class that the frontier, a root, chooses."""
+        return self.curator.choose_crossing(
+            crossings, targets, self.frontier.scopes, epsilon, threshold=threshold, mechanism=mechanism
+        )  # fmt: skip
+
+    def count_crossing(self, crossing: Crossings, target: int, leaves: Frontier, epsilon: float) -> np.ndarray:
+        """Noisy calibrated weights in each cell, a leaf of the tree that grows, in steps of ``1 / FINE``: (n_cells, 2).
+
+        Of the other classes, and of the target.
+        """
+        return self.curator.count_crossing(crossing, target, leaves.scopes, epsilon)
 
     def count_records(self, nodes: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
         """Noisy number of records of each node: int64, shape (n_nodes,)."""

@@ -18,11 +18,13 @@ __all__ = ["LINKS", "SCALE", "BoostedClassifier", "BoostedForest"]
 #: Steps of a vote of 1.
 SCALE = 1 << 20
 #: A class has probability in proportion to this, by how far it is behind the best one: it is what a record of the best
-#: class weighs at that margin, for there the rounds come to rest.  AdaBoost's own weights have no cap.
+#: class weighs at that margin, for there the rounds come to rest.  AdaBoost's own weights have no cap; calibrated ones
+#: make the softmax of the scores, for any number of classes.
 LINKS = {
     "capped": lambda behind: exp(-behind / 2),
     "logistic": lambda behind: 2 / (1 + exp(behind)),
     "adaboost": lambda behind: exp(-behind),
+    "softmax": lambda behind: exp(-behind),
 }
 _FAR = 700.0  # behind which a class has no probability that a number could hold
 
@@ -34,7 +36,7 @@ class BoostedForest:
     Attributes
     ----------
     forest : Forest
-    link : {"capped", "logistic", "adaboost"}
+    link : {"capped", "logistic", "adaboost", "softmax"}
         How scores become probabilities: by the weights under which the rounds learned.
     """
 

@@ -227,6 +227,8 @@ def _schema(description: Any) -> Schema:
         storage.listed(list(parts[name].values()), f"schema: {name}", list)
     if len(storage.listed(parts["columns"], "schema: columns", str)) > MAX_COLUMNS:
         raise ValueError(f"not a released model: more than {MAX_COLUMNS} columns")
+    if "grid" in description:
+        _member(description, "grid", str)
     return Schema.from_dict(description)
 
 

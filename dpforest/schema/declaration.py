@@ -8,6 +8,7 @@ on the type of its column, which all the other rows have a part in (:mod:`~dpfor
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -127,6 +128,8 @@ class Schema:
         if missing not in ("error", "bin"):
             raise ValueError(f"missing must be 'error' or 'bin', not {missing!r}")
         self.missing = missing
+        #: How the bins of numeric columns lie, one of ``grid.GRIDS``: see :meth:`with_grid`.
+        self.grid = "even"
 
     @property
     def n_features(self) -> int:
@@ -139,20 +142,39 @@ class Schema:
 
     def cardinalities(self, n_bins: int) -> np.ndarray:
         """Number of codes of each column, in column order (the code for missing values included)."""
-        n_bins = _check_bins(n_bins, extra=self.missing == "bin")
         extra = self.missing == "bin"
-        sizes = [n_bins if name in self.numeric else len(self.categorical[name]) for name in self.columns]
+        sizes = [
+            self._bins(name, n_bins) if name in self.numeric else len(self.categorical[name]) for name in self.columns
+        ]
+        if not self.numeric:
+            _check_bins(n_bins, extra=extra)
         return np.array(sizes, dtype=np.int64) + extra
 
+    def with_grid(self, kind: str) -> Schema:
+        """A copy whose numeric columns have bins of another kind.
+
+        Parameters
+        ----------
+        kind : {"even", "doubling"}
+            ``"even"``: ``n_bins`` equally wide bins.  ``"doubling"``: where 0 lies between the bounds, the edges of
+            half as many, and every half, quarter, ... of each bound, down to a share of 2^-14 of it.
+        """
+        if kind not in grid.GRIDS:
+            raise ValueError(f"grid must be one of {grid.GRIDS}, not {kind!r}")
+        copied = copy.copy(self)
+        copied.grid = kind
+        return copied
+
     def edges(self, name: str, n_bins: int) -> np.ndarray:
-        """The public bin edges of a numeric column, ``n_bins + 1`` of them, equally spaced over its bounds.
+        """The public bin edges of a numeric column, ``n_bins + 1`` of them, equally spaced over its bounds unless
+        :meth:`with_grid` says otherwise.
 
         They are the doubles nearest to the true edges, the bounds being read as the decimals they were written as: 0.3
         is an edge of ten bins over (0, 1).
         """
         if name not in self.numeric:
             raise ValueError(f"{name!r} is not a numeric column of the schema: {list(self.numeric)}")
-        return grid.edges(*self.numeric[name], _check_bins(n_bins, extra=self.missing == "bin")).copy()
+        return grid.edges(*self.numeric[name], _check_bins(n_bins, extra=self.missing == "bin"), self.grid).copy()
 
     def encode(self, X: Any, n_bins: int) -> Encoded:
         """Turn a table into codes.
@@ -258,12 +280,13 @@ class Schema:
             "columns": list(self.columns),
             "other": {name: _plain(value) for name, value in self.other.items()},
             "missing": self.missing,
-        }
+        } | ({} if self.grid == "even" else {"grid": self.grid})
 
     @classmethod
     def from_dict(cls, description: Mapping) -> Schema:
         """The schema that :meth:`to_dict` described."""
-        return cls(**description)
+        declared = {name: part for name, part in description.items() if name != "grid"}
+        return cls(**declared).with_grid(description.get("grid", "even"))
 
     def __eq__(self, another: object) -> bool:
         return isinstance(another, Schema) and self.to_dict() == another.to_dict()
@@ -279,6 +302,17 @@ class Schema:
         if self.target is None:
             raise ValueError("this schema declares classes; a regressor needs Schema(target=(low, high))")
         return self.target
+
+    def _bins(self, name: str, n_bins: int) -> int:
+        """Bins of a numeric column, without the one for missing values."""
+        extra = self.missing == "bin"
+        n_bins = _check_bins(n_bins, extra=extra)
+        if self.grid == "even":
+            return n_bins
+        found = len(grid.edges(*self.numeric[name], n_bins, self.grid)) - 1
+        if found + extra > MAX_CODES - 1:
+            raise ValueError(f"column {name!r} has {found} bins on the {self.grid} grid: lower n_bins = {n_bins}")
+        return found
 
     # -- one column at a time ------------------------------------------------------------------------------
 
@@ -304,12 +338,13 @@ class Schema:
             for name in self.columns
             if name in self.numeric
         ]
-        edges = {name: grid.open_edges(*self.numeric[name], n_bins) for name, _ in todo}
+        edges = {name: grid.open_edges(*self.numeric[name], n_bins, self.grid) for name, _ in todo}
         outside = dict.fromkeys(edges, 0)
         for start in range(0, len(todo[0][1]) if todo else 0, _BLOCK):
             for name, values in todo:
                 block = slice(start, start + _BLOCK)
-                clipped, absent = grid.bin_column(values[block], *edges[name], n_bins, rows[name][block])
+                bins = len(edges[name][0]) - 1
+                clipped, absent = grid.bin_column(values[block], *edges[name], bins, rows[name][block])
                 outside[name] += clipped
                 if absent and self.missing == "error":
                     raise ValueError(

@@ -13,7 +13,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["bin_column", "edges", "look_up", "open_edges"]
+__all__ = ["DOUBLINGS", "GRIDS", "bin_column", "edges", "look_up", "open_edges"]
+
+#: How the public bins of a column lie between its bounds: all equally wide; or half as many, and besides, where 0 lies
+#: between the bounds, every half, quarter, ... of each bound, which tells small numbers apart beside a large bound.
+GRIDS = ("even", "doubling")
+DOUBLINGS = 14  # the finest of them is a share of 2^-14 of the bound
 
 _WHOLE = 1 << 24  # up to here, single precision holds every whole number
 _SPAN = 1 << 12  # entries of a table of positions
@@ -37,16 +42,25 @@ def bin_column(values: np.ndarray, edges: np.ndarray, high: float, absent: int, 
 
 
 @lru_cache(maxsize=4096)
-def edges(low: float, high: float, n_bins: int) -> np.ndarray:
-    """The doubles nearest to the edges of equally wide bins, the bounds being the decimals they were written as."""
+def edges(low: float, high: float, n_bins: int, kind: str = "even") -> np.ndarray:
+    """The doubles nearest to the edges of the bins, the bounds being the decimals they were written as.
+
+    Of kind ``"doubling"`` there are more or fewer than ``n_bins`` bins; where 0 does not lie between the bounds, as
+    many, equally wide.
+    """
     start, width = Fraction(str(low)), Fraction(str(high)) - Fraction(str(low))
-    return np.array([float(start + width * k / n_bins) for k in range(n_bins + 1)])
+    if kind == "even" or not low <= 0 < high:
+        return np.array([float(start + width * k / n_bins) for k in range(n_bins + 1)])
+    half = n_bins // 2
+    found = {start + width * k / half for k in range(half + 1)} | {Fraction(0)}
+    found |= {bound / 2**k for bound in (start, start + width) for k in range(1, DOUBLINGS + 1)}
+    return np.unique([float(edge) for edge in found])
 
 
 @lru_cache(maxsize=4096)
-def open_edges(low: float, high: float, n_bins: int) -> tuple[np.ndarray, float]:
+def open_edges(low: float, high: float, n_bins: int, kind: str = "even") -> tuple[np.ndarray, float]:
     """The edges with the last one replaced by infinity, and the upper bound."""
-    found = edges(low, high, n_bins).copy()
+    found = edges(low, high, n_bins, kind).copy()
     high = found[-1]
     found[-1] = np.inf
     return found, high

@@ -24,7 +24,7 @@ LEARNER = "the learner itself"
 #: Methods of the curator after which a record may stand in a tree several times.
 RESAMPLING = ("bootstrap", "poisson_bootstrap")
 #: Methods that look at records or at their number, and answer nothing; all but the last draw.
-SILENT = ("assign", "divide", "split_equally", *RESAMPLING, "hold_out", "weigh")
+SILENT = ("assign", "divide", "split_equally", *RESAMPLING, "hold_out", "weigh", "hear")
 
 
 class Found(Exception):

@@ -1,0 +1,132 @@
+"""Tables that cross a few features: drawn at random by public coins, and grown as trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpforest.chance import Chance
+from dpforest.learners.growth import Frontier
+from dpforest.learners.run import Run
+from dpforest.models.crossings import MOST_FEATURES, Crossings
+
+__all__ = ["Known", "grow_table", "random_tables", "single_tables"]
+
+#: Groups of each feature in a table of two or three features.
+GROUPS = {2: 6, 3: 4}
+TRIPLES = 3, 10  # tables of three features, in how many
+_WIDTH = 4, 5  # a cut moves by up to 2/5 of a group to either side
+_FINE = 1 << 20
+
+
+@dataclass
+class Known:
+    """What released tables have told about the codes of each feature.
+
+    Attributes
+    ----------
+    votes : list of (ndarray of int64 or None)
+        Sum of what the tables of this feature alone said of each code; None where there was none.
+    masses : list of (ndarray of int64 or None)
+        Noisy weight of each code in the last of them, not negative.
+    """
+
+    votes: list[np.ndarray | None]
+    masses: list[np.ndarray | None]
+
+    @classmethod
+    def nothing(cls, n_features: int) -> Known:
+        return cls([None] * n_features, [None] * n_features)
+
+    def learn(self, feature: int, votes: np.ndarray, masses: np.ndarray) -> None:
+        """Take note of a released table of one feature."""
+        before = self.votes[feature]
+        self.votes[feature] = votes if before is None else before + votes
+        self.masses[feature] = np.maximum(masses, 0)
+
+    def groups(self, feature: int, n_codes: int, ordered: bool, cuts: np.ndarray) -> np.ndarray:
+        """The group of each code: codes side by side, cut at these shares of the released weight, ascending.
+
+        Numeric codes keep their order, categories are ordered by their votes.  Groups without a code are left out.
+        """
+        votes, masses = self.votes[feature], self.masses[feature]
+        order = np.arange(n_codes) if ordered or votes is None else np.argsort(votes, kind="stable")
+        weight = np.ones(n_codes, dtype=np.int64) if masses is None or not masses.any() else masses[order]
+        middle = (2 * np.cumsum(weight) - weight) / (2 * weight.sum())
+        found = np.empty(n_codes, dtype=np.int64)
+        found[order] = np.searchsorted(cuts, middle)
+        return np.unique(found, return_inverse=True)[1]
+
+
+def single_tables(sizes: np.ndarray) -> list[list[tuple[int, np.ndarray]]]:
+    """One table of each feature, every code a group of its own."""
+    return [[(feature, np.arange(size))] for feature, size in enumerate(sizes.tolist())]
+
+
+def random_tables(
+    n_tables: int, sizes: np.ndarray, ordered: np.ndarray, known: Known, chance: Chance
+) -> list[list[tuple[int, np.ndarray]]]:  # fmt: skip
+    """Tables of two or three features: which, and where their codes are cut into groups, is drawn without a record.
+
+    Parameters
+    ----------
+    n_tables : int
+    sizes : ndarray of int, shape (n_features,)
+        Codes of each feature.
+    ordered : ndarray of bool, shape (n_features,)
+    known : Known
+    chance : Chance
+    """
+    usable, tables = np.flatnonzero(sizes > 1), []
+    for _ in range(n_tables if len(usable) > 1 else 0):
+        of_three, among = TRIPLES
+        size = min(MOST_FEATURES if int(chance.integers(among, 1)[0]) < of_three else 2, len(usable))
+        features = usable[chance.subsets(len(usable), size, 1)[0]]
+        table = []
+        for feature in features.tolist():
+            n_codes = int(sizes[feature])
+            n_groups = min(GROUPS[size], n_codes)
+            part, whole = _WIDTH
+            moved = (chance.integers(_FINE, n_groups - 1) / _FINE - 0.5) * part / whole
+            cuts = (np.arange(1, n_groups) + moved) / n_groups
+            table.append((feature, known.groups(feature, n_codes, bool(ordered[feature]), cuts)))
+        tables.append(table)
+    return tables
+
+
+def grow_table(run: Run, crossing: Crossings) -> Frontier:
+    """Grow the frontier, a root, into a tree whose leaves are the cells of one table; they come in the cells' order.
+
+    A table of one feature is one split with a child for each code, one of several features is a tree of binary splits:
+    the groups of the first feature are halved until each is alone, then those of the next.
+    """
+    [features], [groups], [sizes] = crossing.features, crossing.groups, crossing.sizes.tolist()
+    if features[1] < 0:
+        run.split(run.frontier, features[:1])
+        return run.frontier
+    nodes, cells = run.frontier, np.zeros(1, dtype=np.int64)
+    for feature, group, size in zip(features, groups, sizes, strict=True):
+        low, high = np.zeros(len(nodes), dtype=np.int64), np.full(len(nodes), size)
+        done: list[tuple[Frontier, np.ndarray]] = []
+        while True:
+            alone = high - low == 1
+            if alone.any():
+                done.append((nodes[alone], cells[alone] * size + low[alone]))
+            if alone.all():
+                break
+            nodes, cells, low, high = nodes[~alone], cells[~alone], low[~alone], high[~alone]
+            middle = (low + high) // 2
+            every = np.arange(len(group))
+            second = (group >= middle[:, None]) & (every < run.sizes[feature])
+            masks = np.packbits(second, axis=1, bitorder="little").view(np.uint64)
+            run.divide(nodes, np.full(len(nodes), feature), masks)
+            nodes, cells = run.frontier, np.repeat(cells, 2)
+            low, high = _interleaved(low, middle), _interleaved(middle, high)
+        nodes, cells = Frontier.join([part for part, _ in done]), np.concatenate([where for _, where in done])
+    order = np.argsort(cells)
+    return nodes[order]
+
+
+def _interleaved(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return np.stack([first, second], axis=1).ravel()

@@ -1,0 +1,235 @@
+"""Private boosting of wide tables: the library's own learner, which no paper published.
+
+Each round selects one table, of a feature or of a few crossed ones, measures it, and moves the scores of its cells by
+what empirical Bayes makes of the noisy sums.  The chapter *The flagship* has the design and the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from dpforest.arithmetic import exp, log, sinh
+from dpforest.curator import FINE
+from dpforest.learners.audited import EXACT, Audited
+from dpforest.learners.base import PrivateEstimator
+from dpforest.learners.boosting import whole_votes
+from dpforest.learners.crossed import Known, grow_table, random_tables, single_tables
+from dpforest.learners.empirical_bayes import newton_step
+from dpforest.learners.parameters import Choice, Either, Number, Whole
+from dpforest.learners.run import Run
+from dpforest.mechanisms import SELECTIONS
+from dpforest.models.boosted import BoostedClassifier, BoostedForest
+from dpforest.models.crossings import Crossings
+from dpforest.models.forest import Forest
+from dpforest.privacy import HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
+from dpforest.schema.grid import GRIDS
+
+__all__ = ["PrivateBoostingClassifier", "Rule", "rule"]
+
+LOOK_SHARE = 0.01  # of epsilon, for a first look at the class totals where nobody declared the number of records
+SELECT_SHARE = 0.2  # of a round
+#: Log prior of a prior variance t of a table of one feature, for each cell: minus so many t.
+PENALTY = 0.1
+SIZE = "the number of records, for the rule of the parameters", "public under replace-one"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What the parameters that are ``"auto"`` stand for.
+
+    Attributes
+    ----------
+    rounds : int
+    totals_share : float
+        Share of epsilon for the class totals.
+    """
+
+    rounds: int
+    totals_share: float
+
+
+def rule(n_rows: float, epsilon: float, n_classes: int, relation: str) -> Rule:
+    """The public rule: by the number of records, as far as it is public, epsilon, the classes and the relation.
+
+    Parameters
+    ----------
+    n_rows : float
+        Declared, or noisy; at least 1.
+    epsilon : float
+        Infinite for no noise.
+    n_classes : int
+    relation : {"add-remove", "replace-one"}
+    """
+    told = n_rows * epsilon / HISTOGRAM_SENSITIVITY[relation]  # how many times the noise of a count the records are
+    most = 40 if n_classes == 2 else 60
+    rounds = most if math.isinf(told) else round((most // 4) * exp(0.35 * log(told / 20_000)))
+    return Rule(min(max(rounds, 2), most), min(max(30 / told, 0.01), 0.25))
+
+
+class PrivateBoostingClassifier(PrivateEstimator, BoostedClassifier):
+    """Private boosting of wide tables, the library's own learner.
+
+    A round chooses one table by a private selection, out of every feature's own and of random ones that cross two or
+    three features.  It measures the table: in each cell the weights of the records of a target class and of all others,
+    a weight being a function of the record's own class and of what was released before.  An empirical-Bayes step moves
+    the score of the target class in each cell.  The softmax of the scores is the probability of a class, and no
+    calibration is needed.
+
+    Attributes
+    ----------
+    boosted_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
+
+    Guarantee
+    ---------
+    ``epsilon``-differential privacy of the released tables and scores under ``relation``
+    (:prf:ref:`thm-private-boosting`).
+
+    Source
+    ------
+    None: a learner of this library's own, so there is no published variant.
+
+    Notes
+    -----
+    What is ``"auto"`` follows from a public rule, :func:`~dpforest.papers.private_boosting.rule`.  It looks at the
+    number of records: ``n_rows`` if declared, else under replace-one the number itself, which is public there, and
+    under add-remove the sum of the class totals, at a first look that has 1 % of epsilon.
+
+    Examples
+    --------
+    >>> from dpforest import Schema
+    >>> from dpforest.papers.private_boosting import PrivateBoostingClassifier
+    >>> schema = Schema(numeric={"x": (0, 1)}, classes=["no", "yes"])
+    >>> X = [[i / 200] for i in range(200)]
+    >>> y = ["no"] * 100 + ["yes"] * 100
+    >>> model = PrivateBoostingClassifier(epsilon=4.0, schema=schema, random_state=0).fit(X, y)
+    >>> model.predict([[0.1], [0.9]]).tolist()
+    ['no', 'yes']
+    """
+
+    SOURCE: ClassVar[str] = "library's own learner"
+    n_rows: Annotated[
+        float | None, Either(None, rule=Number(1, 1e15)),
+        """Declared order of magnitude of the number of records; public.  None: see Notes.""",
+    ] = None  # fmt: skip
+    n_estimators: Annotated[
+        int | str, Either("auto", rule=Whole(1, 10_000)), "Rounds; auto by the rule."
+    ] = "auto"  # fmt: skip
+    interactions: Annotated[
+        int, Whole(0, 10_000), "Random tables of two or three features among the candidates of a round."
+    ] = 20  # fmt: skip
+    selection: Annotated[str, Choice(SELECTIONS), "Mechanism of the tables."] = "permute-and-flip"
+    grid: Annotated[
+        str, Choice(GRIDS),
+        """How the public bins of a numeric feature lie between its bounds: ``"even"``, all equally wide;
+        ``"doubling"``, where 0 lies between the bounds, half as many and every half, quarter, ... of each bound.""",
+    ] = "doubling"  # fmt: skip
+    variant: Annotated[Literal["proved"], "There is no other."] = "proved"
+
+    @claim("thm-private-boosting", "alg-private-boosting")
+    def as_proved(self, run: Run) -> BoostedForest:
+        """Class totals, and then round by round a table, its sums, a step."""
+        n_classes = run.schema.n_classes
+        run.plant(1)
+        auto, totals, share, paid = self._totals(run)
+        run.say(run.frontier, whole_votes(prior_scores(totals, share * run.epsilon, run.relation)))
+        trees = [run.tree(0)]
+        left = (1 - paid) * run.epsilon
+        rounds = auto.rounds if isinstance(self.n_estimators, str) else int(self.n_estimators)
+        run.plant(rounds)
+        choosing, measuring = SELECT_SHARE * left / rounds, (1 - SELECT_SHARE) * left / rounds
+        targets = np.arange(n_classes if n_classes > 2 else 1) + (n_classes == 2)
+        noise = noise_variance(measuring, run.relation)
+        known = Known.nothing(run.schema.n_features)
+        for number in run.rounds(rounds):
+            run.hear(trees[-1])
+            tables = Crossings.of(
+                single_tables(run.sizes) + random_tables(self.interactions, run.sizes, run.ordered, known, run.chance)
+            )
+            threshold = round(math.sqrt(noise / 2) * FINE)  # half a standard deviation of the gap of a cell
+            place, at = run.choose_crossing(
+                tables, targets, choosing, threshold=threshold, mechanism=self.selection
+            )  # fmt: skip
+            table, target = tables[place], int(targets[at])
+            leaves = grow_table(run, table)
+            sums = run.count_crossing(table, target, leaves, measuring)
+            votes = whole_votes(self.step(sums / FINE, noise, **self._prior(run, table)))
+            if table.features[0, 1] < 0:
+                known.learn(int(table.features[0, 0]), votes, sums.sum(axis=1))
+            values = np.zeros((len(votes), n_classes), dtype=np.int64)
+            values[:, target] = votes
+            run.say(leaves, values)
+            trees.append(run.tree(number))
+        return BoostedForest(Forest.join(trees), "softmax")
+
+    def step(self, sums: np.ndarray, noise: float, **prior: Any) -> np.ndarray:
+        """The step of each cell: :func:`~dpforest.learners.empirical_bayes.newton_step`; any other is as private."""
+        return newton_step(sums, noise, **prior)
+
+    def _totals(self, run: Run) -> tuple[Rule, np.ndarray, float, float]:
+        """The rule, noisy class totals (1, n_classes), the share of epsilon that they were asked at, and all paid."""
+
+        def ask(share: float) -> np.ndarray:
+            return run.count_classes(run.frontier, share * run.epsilon)
+
+        n_classes, first = run.schema.n_classes, None
+        if self.n_rows is not None:
+            n_rows = float(self.n_rows)
+        elif run.relation == REPLACE_ONE:
+            n_rows = float(run.size(SIZE))
+        else:
+            first = ask(LOOK_SHARE)
+            n_rows = float(first.sum())
+        auto = rule(max(n_rows, 1.0), run.epsilon, n_classes, run.relation)
+        if first is not None and auto.totals_share <= LOOK_SHARE:
+            return auto, first, LOOK_SHARE, LOOK_SHARE
+        paid = auto.totals_share + (LOOK_SHARE if first is not None else 0.0)
+        return auto, ask(auto.totals_share), auto.totals_share, paid
+
+    def _prior(self, run: Run, table: Crossings) -> dict[str, Any]:
+        """What the empirical-Bayes step asks of the cells of one table."""
+        [features], [sizes] = table.features, table.sizes.tolist()
+        if features[1] >= 0:
+            return {"shape": [size for size in sizes if size > 1] or [1], "ordered": True}
+        missing = run.schema.missing == "bin"
+        return {
+            "shape": sizes[:1], "ordered": bool(run.ordered[features[0]]), "chain": sizes[0] - missing,
+            "penalty": PENALTY,
+        }  # fmt: skip
+
+    def declared_schema(self) -> Any:
+        return super().declared_schema().with_grid(self.grid)
+
+    def lacking(self) -> dict[str, str]:
+        return {EXACT: "noisy sums decide the weights of the next round, so that replay cannot visit them"}
+
+    AUDIT: ClassVar = Audited(
+        "private-boosting",
+        (
+            ({}, 2, None),
+            ({"n_estimators": 2, "selection": "exponential"}, 1, None),
+            ({"n_estimators": 2, "interactions": 2}, 2, None),
+        ),
+        usual={"n_estimators": 1, "interactions": 0, "n_rows": 10},
+    )  # fmt: skip
+
+
+def noise_variance(epsilon: float, relation: str) -> float:
+    """Variance of the noise of each sum of a table that is measured at ``epsilon``, a record counting for 1."""
+    if math.isinf(epsilon):
+        return 0.0
+    half = sinh(epsilon / (2 * HISTOGRAM_SENSITIVITY[relation] * FINE))
+    return 1 / (2 * half * half) / FINE**2
+
+
+def prior_scores(totals: np.ndarray, epsilon: float, relation: str) -> np.ndarray:
+    """The scores of a model without tables, from the noisy class totals (1, n_classes): logarithms of their shares.
+
+    A standard deviation of their noise is added to each, at least half a record.
+    """
+    scale = 0.0 if math.isinf(epsilon) else math.sqrt(2) * HISTOGRAM_SENSITIVITY[relation] / epsilon
+    counts = np.maximum(totals, 0) + max(scale, 0.5)
+    return log(counts / np.add.reduce(counts, axis=1)[:, None])

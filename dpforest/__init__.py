@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dpforest.papers.diffprfs import DiffPRFsClassifier
     from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
     from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
+    from dpforest.papers.dt_diff import DTDiffClassifier
     from dpforest.papers.edprf import EDPRFClassifier
     from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
     from dpforest.papers.pearson_tree import PearsonTreeClassifier

@@ -18,6 +18,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "pinq_id3": ("PinqID3Classifier",),
     "diffp_c45": ("DiffPC45Classifier",),
     "diffgen": ("DiffGenClassifier",),
+    "dt_diff": ("DTDiffClassifier",),
     "smooth_forest": ("SmoothForestClassifier",),
     "private_boosting": ("PrivateBoostingClassifier",),
 }

@@ -156,6 +156,7 @@ LEARNERS: list[tuple[str, dict, list[dict], list[dict]]] = [
         criterion=["majority"], selection=["exponential"], prune=[False], confidence=[0.05],
     ), each(prune=[False])),
     ("DiffGenClassifier", {"n_bins": 8}, each(criterion=["majority"], selection=["exponential"]), []),
+    ("DTDiffClassifier", {"n_bins": 8}, each(model_size=[1], selection=["exponential"]), []),
     ("SmoothForestClassifier", {"n_estimators": 3}, each(selection=["exponential"], max_depth=[2]), []),
 ]  # fmt: skip
 #: Fits on other tables and at other budgets.

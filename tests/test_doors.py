@@ -45,6 +45,7 @@ WITHOUT_LEAKS = {
     "FunctionalMechanismClassifier",
     "FunctionalMechanismRegressor",
     "DiffGenClassifier",
+    "DTDiffClassifier",
     "DiffPID3Classifier",
     "DiffPC45Classifier",
     "SulqID3Classifier",

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
+from dpforest import scores
+from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.growth import Frontier
-from dpforest.learners.run import Run
+from dpforest.learners.parameters import CAP, Auto, Choice, Either, Letter, Whole
+from dpforest.learners.run import Run, Selection
+from dpforest.mechanisms import SELECTIONS
+from dpforest.models.generalised import GeneralisingClassifier
 from dpforest.schema import Schema, Value, taxonomies
 
-__all__ = ["Generalisation", "Specialisation", "most_specialisations"]
+__all__ = [
+    "Generalisation",
+    "PrivateTable",
+    "Specialisation",
+    "choose_by_table",
+    "most_specialisations",
+    "specialise_values",
+]
+
+#: Specialisations that "auto" stands for, where the schema has so many.
+SPECIALISATIONS = 10
+MECHANISMS = Choice("auto", *SELECTIONS)
+CRITERIA = {score.name: score for score in (scores.majority, scores.gini, scores.information_gain)}
 
 
 class Specialisation(NamedTuple):
@@ -130,3 +148,95 @@ def sizes_of_numbers(schema: Schema, n_bins: int) -> np.ndarray:
     """Codes of each numeric column."""
     numeric = np.array([name in schema.numeric for name in schema.columns])
     return schema.cardinalities(n_bins)[numeric]
+
+
+class PrivateTable(PrivateEstimator, GeneralisingClassifier):
+    """Base of the learners that publish a generalised table: a paper adds how its values are made special."""
+
+    specialisations: Annotated[
+        int | str, Either("auto", rule=Whole(0)),
+        "Values that are made special, one after the other; auto is 10, or as many as there are.",
+    ] = "auto"  # fmt: skip
+    taxonomies: Annotated[
+        Mapping | None,
+        """By categorical column, its public taxonomy: a mapping from the name of each value to what is below it, a
+        mapping again or a list of categories.  A column that is not named has all of its categories below the root.""",
+    ] = None
+    selection: Annotated[
+        str, MECHANISMS, Auto(published="exponential", proved="permute-and-flip"), Letter(),
+        "Mechanism of the specialisations.",
+    ] = "auto"  # fmt: skip
+    criterion: Annotated[
+        str, Choice(CRITERIA), Letter(),
+        """Score of a specialisation: ``"majority"`` is the paper's *Max*; information gain, here the paper's times the
+        number of records, needs ``n_max``.""",
+    ] = "majority"  # fmt: skip
+    calibration: Annotated[
+        Literal["auto", "range", "sensitivity"], Auto(published="sensitivity", proved="range"), Letter(),
+        "Rate ``epsilon / R`` or, as in the paper, ``epsilon / (2 sensitivity)``.",
+    ] = "auto"  # fmt: skip
+    n_max: Annotated[float, CAP, Letter(), "Public cap on the number of records, for information gain."] = math.inf
+    max_nodes: Annotated[int, Whole(), "A specialisation that would make the tree larger is no candidate."] = 1 << 13
+
+    def _rounds(self, schema: Schema) -> int:
+        most = most_specialisations(
+            taxonomies(schema, self.taxonomies), sizes_of_numbers(schema, self.bins(schema))
+        )  # fmt: skip
+        asked_for = min(SPECIALISATIONS, most) if self.specialisations == "auto" else int(self.specialisations)
+        if asked_for > most:
+            raise ValueError(f"specialisations={asked_for}: the schema and its taxonomies allow {most}")
+        return asked_for
+
+    def _selection(self) -> Selection:
+        return Selection(
+            CRITERIA[self.criterion], self.option("selection"), self.option("calibration"), n_max=float(self.n_max)
+        )
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        CRITERIA[self.criterion].range(self.relation, float(self.n_max))  # refuses a missing cap
+        self._rounds(self.declared_schema())
+
+
+def specialise_values(
+    run: Run, table: Generalisation, features: Iterable[int], rounds: int, share: float, how: Selection
+) -> None:  # fmt: skip
+    """Make values special one after the other, as DiffGen does: scores of a value count all records that have it.
+
+    Parameters
+    ----------
+    features : iterable of int
+        Those that may be divided.
+    rounds : int
+    share : float
+        Budget of each selection: of a cut for each number at first, of a value in each round, and of the cuts of the
+        two new intervals.
+    how : Selection
+    """
+    every, whole = table.groups, run.tree(0)
+    known: dict[tuple[int, int], Specialisation] = {}  # what may be chosen, by feature and place
+
+    def choose(candidates: list[Specialisation], scopes: np.ndarray) -> Specialisation:
+        return candidates[run.choose_division(every, *asked(candidates, -1), share, how, scopes, whole)]
+
+    def know(feature: int, places: list[int], scopes: np.ndarray) -> None:
+        for at, place in enumerate(places):
+            if candidates := table.candidates(feature, place):
+                chosen = choose(candidates, scopes[at : at + 1]) if run.ordered[feature] else candidates[0]
+                known[feature, place] = chosen
+
+    for feature in features:
+        know(feature, [0], every.scopes)  # a number's cut
+    for _ in range(rounds):
+        if not (candidates := [one for one in known.values() if table.fits(one)]):
+            return
+        chosen = choose(candidates, every.scopes)
+        places = table.specialise(known.pop(chosen[:2]))
+        know(chosen.feature, places, run.parts("cut a number", len(places)))  # in parts of the records
+
+
+def choose_by_table(
+    run: Run, table: Generalisation, candidates: list[Specialisation], share: float, how: Selection, root: np.ndarray
+) -> Specialisation:  # fmt: skip
+    """The specialisation that leaves the best table, summed over all groups; ``root`` is the scope of all records."""
+    return candidates[run.choose_division(table.groups, *asked(candidates, 0), share, how, root)]

@@ -12,6 +12,7 @@ from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
 from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
+from dpforest.papers.dt_diff import DTDiffClassifier
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
@@ -43,6 +44,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     PinqID3Classifier,
     DiffPC45Classifier,
     DiffGenClassifier,
+    DTDiffClassifier,
     SmoothForestClassifier,
     PrivateBoostingClassifier,
     # end of learners

@@ -6,6 +6,7 @@ with noisy class counts, as in DiffGen.
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, ClassVar, Literal
 
 from dpforest.learners.audited import Audited
@@ -68,7 +69,8 @@ class DTDiffClassifier(PrivateTable):
     """
 
     model_size: Annotated[
-        int | str, Either("auto", rule=Whole(1)), "Features of the model; auto is half of them, rounded up."
+        int | str, Either("auto", rule=Whole(1)),
+        "Features of the model; auto is half of them, rounded up, and two at least.",
     ] = "auto"  # fmt: skip
     variant: Annotated[
         Literal["proved", "published"],
@@ -81,7 +83,9 @@ class DTDiffClassifier(PrivateTable):
         """Our reading: the feature model, DiffGen along it, and noisy groups."""
         run.plant(1, max_nodes=self.max_nodes)
         table, rounds, size = Generalisation(run, self.taxonomies), self._rounds(run.schema), self._size(run.schema)
-        share = run.epsilon / (4 * (size + rounds))  # for the model, a cut of each number in it, and two each round
+        share = run.epsilon / (
+            4 * max(1, size + rounds)
+        )  # for the model, a cut of each number in it, and two each round
         model: list[int] = []
         for _ in range(size):
             candidates = whole_features(run, model)
@@ -96,20 +100,22 @@ class DTDiffClassifier(PrivateTable):
         run.plant(1, max_nodes=self.max_nodes)
         root, left = run.frontier.scopes, run.epsilon
         table, rounds, size = Generalisation(run, self.taxonomies), self._rounds(run.schema), self._size(run.schema)
-        share, model = run.epsilon / (2 * (size + rounds)), list[int]()
+        every = [one.feature for one in whole_features(run, [])]
+        chosen = size if size < len(every) and rounds else 0  # a model of all features needs no choice
+        share, model = run.epsilon / (2 * max(1, chosen + rounds)), [] if chosen else every
 
         def choose(candidates: list[Specialisation]) -> Specialisation:
             nonlocal left
             if len(candidates) == 1:
                 return candidates[0]
-            left -= share
+            left = left - share if math.isfinite(left) else left
             return choose_by_table(run, table, candidates, share, self._selection(), root)
 
-        for _ in range(size if rounds else 0):
+        for _ in range(chosen):
             model.append(choose(whole_features(run, model)).feature)
         for _ in range(rounds):
-            every = (one for one in table.all_candidates() if one.feature in model and table.fits(one))
-            if not (candidates := list(every)):
+            able = (one for one in table.all_candidates() if one.feature in model and table.fits(one))
+            if not (candidates := list(able)):
                 break
             table.specialise(choose(candidates))
         run.say(table.groups, run.count_classes(table.groups, left))
@@ -117,8 +123,8 @@ class DTDiffClassifier(PrivateTable):
 
     def _size(self, schema: Schema) -> int:
         able = int((schema.cardinalities(self.bins(schema)) > 1).sum())
-        size = (able + 1) // 2 if self.model_size == "auto" else int(self.model_size)
-        if size > able:
+        size = min(max(2, (able + 1) // 2), able) if self.model_size == "auto" else int(self.model_size)
+        if size > max(able, 1):
             raise ValueError(f"model_size={size}: the schema has {able} features of more than one value")
         return size
 

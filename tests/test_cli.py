@@ -45,7 +45,7 @@ def test_a_sound_learner(capsys):
     assert code == 0
     assert said[0] == "edprf, proved, add-remove, epsilon = 1"
     assert [line.split()[0] for line in said[1:]] == ["exact", "greybox", "statistical", "verdict"]
-    assert "claim 1 under add-remove: holds; exact loss 0.833" in said[1]
+    assert "claim 1 under add-remove: holds; exact loss 0.9999" in said[1]
     assert "no finding" in said[2]
     assert "n = 2000 per side" in said[3]
     assert said[4] == "verdict      no violation found, by exact, greybox, statistical"

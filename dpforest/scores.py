@@ -571,7 +571,8 @@ def soft_gap(threshold: int) -> Score:
 
     return Score(
         "soft-gap", exceeding, lambda n: (1.0, 2.0), lambda n: (2.0, 4.0), False, ("lem-soft-gap",),
-        soft_gap.__doc__ or "", _exact=lambda counts: fixed(exceeding(counts)),
+        f"How far two classes are apart in each child, as far as that exceeds {threshold}; summed.",
+        _exact=lambda counts: fixed(exceeding(counts)),
     )  # fmt: skip
 
 

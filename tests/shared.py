@@ -13,6 +13,8 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 from dpforest import Schema, UnprovenPrivacyWarning, load
+from dpforest.audit.exact.replay import audit_pairs
+from dpforest.privacy import ADD_REMOVE, REPLACE_ONE
 
 PAIR = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
 MIXED = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, classes=["no", "yes"])
@@ -34,6 +36,30 @@ def quietly(estimator, X, y):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnprovenPrivacyWarning)
         return estimator.fit(X, y)
+
+
+#: Neighbours whom a table of groups, divided once by a or by b, tells apart by all of epsilon: records (a, b, class).
+TOLD_APART = {
+    ADD_REMOVE: (((0, 1, 1),), ((0, 0, 0), (0, 1, 1))),
+    REPLACE_ONE: (
+        ((0, 0, 0), (0, 0, 0), (0, 1, 0), (0, 1, 1)),
+        ((0, 0, 0), (0, 0, 0), (0, 1, 1), (0, 1, 1)),
+    ),
+}
+
+
+def loss_told_apart(kind: type, relation: str, **parameters) -> float:
+    """The exact loss, on that pair, of a learner that publishes a table of one specialisation, at epsilon = 1."""
+    one, other = TOLD_APART[relation]
+    subject = kind(epsilon=1.0, schema=PAIR, specialisations=1, relation=relation, **parameters)
+    return audit_pairs(subject, (one, other), [(one, other)]).epsilon
+
+
+def assert_spent(fitted, epsilon: float):
+    """The ledger of a fit has all of epsilon, to the last digits, and so has what it promises; nothing leaked."""
+    assert fitted.ledger_.leaks == []
+    assert fitted.ledger_.epsilon == pytest.approx(epsilon, rel=1e-12)
+    assert fitted.guarantee_.epsilon == epsilon
 
 
 def variants_of(kind: type) -> tuple[str, ...]:

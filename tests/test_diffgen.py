@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
 import oracle
 import pandas as pd
 import pytest
-from shared import MIXED, PAIR, assert_an_estimator, quietly, table
+from shared import MIXED, assert_an_estimator, loss_told_apart, quietly, table
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from dpforest import Schema, datasets, load, scores
-from dpforest.audit.exact.replay import audit_pairs
 from dpforest.datasets.taxonomies import TAXONOMIES
 from dpforest.learners.generalisation import most_specialisations
 from dpforest.papers.diffgen import DiffGenClassifier
@@ -25,6 +24,7 @@ from dpforest.schema import taxonomies
 
 PETS = Schema(categorical={"pet": ["cat", "dog", "carp", "eel"]}, classes=[0, 1])
 KINDS = {"pet": {"mammal": ["cat", "dog"], "fish": ["carp", "eel"]}}
+exact_loss = partial(loss_told_apart, DiffGenClassifier)
 
 
 def model(**parameters) -> DiffGenClassifier:
@@ -227,22 +227,6 @@ def test_a_sum_over_groups_has_the_range_of_one_node(name, relation):
         worst = max(worst, max(changes) - min(changes))
     assert worst == SHARP[name][relation]
     assert scores.CLASSIFICATION[name].range(relation, 3) == pytest.approx(float(worst), rel=1e-15)
-
-
-#: Neighbours for whom the theorem's constant is attained: records (a, b, class).
-ATTAINED = {
-    ADD_REMOVE: (((0, 1, 1),), ((0, 0, 0), (0, 1, 1))),
-    REPLACE_ONE: (
-        ((0, 0, 0), (0, 0, 0), (0, 1, 0), (0, 1, 1)),
-        ((0, 0, 0), (0, 0, 0), (0, 1, 1), (0, 1, 1)),
-    ),
-}
-
-
-def exact_loss(relation: str, **parameters) -> float:
-    one, other = ATTAINED[relation]
-    subject = DiffGenClassifier(epsilon=1.0, schema=PAIR, specialisations=1, relation=relation, **parameters)
-    return audit_pairs(subject, (one, other), [(one, other)]).epsilon
 
 
 @pytest.mark.claim("thm-diffgen", verdict="proved", constant="eps", evidence="exhaustive")

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shared import MIXED, PAIR, THREE, quietly, table
+from shared import MIXED, PAIR, THREE, assert_spent, quietly, table
 
 from dpforest import Schema, UnprovenPrivacyWarning
 from dpforest.arithmetic.fixed import STEPS
@@ -51,9 +51,7 @@ def test_the_rounds_spend_exactly_epsilon(relation, sampling, stop, votes):
             epsilon=epsilon, max_depth=depth, n_estimators=rounds, relation=relation, sampling=sampling, stop=stop,
             votes=votes, random_state=depth,
         ).fit(X, y)  # fmt: skip
-        assert fitted.ledger_.leaks == []
-        assert fitted.ledger_.epsilon == pytest.approx(epsilon, rel=1e-12)
-        assert fitted.guarantee_.epsilon == epsilon
+        assert_spent(fitted, epsilon)
         assert fitted.boosted_.n_trees == rounds
 
 

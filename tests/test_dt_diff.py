@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import oracle
 import pandas as pd
 import pytest
-from shared import MIXED, PAIR, assert_an_estimator, quietly, table
+from shared import MIXED, PAIR, assert_an_estimator, loss_told_apart, quietly, table
 
 from dpforest import DiffGenClassifier, DTDiffClassifier, Schema
-from dpforest.audit.exact.replay import audit_pairs, exact_audit
+from dpforest.audit.exact.replay import exact_audit
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 variants = pytest.mark.parametrize("variant", ["proved", "published"])
-#: Neighbours for whom the theorem's constant is attained: records (a, b, class).
-ATTAINED = {
-    ADD_REMOVE: (((0, 1, 1),), ((0, 0, 0), (0, 1, 1))),
-    REPLACE_ONE: (
-        ((0, 0, 0), (0, 0, 0), (0, 1, 0), (0, 1, 1)),
-        ((0, 0, 0), (0, 0, 0), (0, 1, 1), (0, 1, 1)),
-    ),
-}
+exact_loss = partial(loss_told_apart, DTDiffClassifier)
 WIDE = Schema(categorical={f"f{at}": [0, 1] for at in range(6)}, classes=[0, 1])
 
 
@@ -45,12 +39,6 @@ def test_an_estimator(variant, tmp_path):
 
 
 # -- what it costs ---------------------------------------------------------------------------------------------------
-
-
-def exact_loss(relation: str, **parameters) -> float:
-    one, other = ATTAINED[relation]
-    subject = DTDiffClassifier(epsilon=1.0, schema=PAIR, specialisations=1, relation=relation, **parameters)
-    return audit_pairs(subject, (one, other), [(one, other)]).epsilon
 
 
 @pytest.mark.claim("thm-dt-diff", verdict="proved", constant="ε, attained with k = h = 1", evidence="exhaustive")

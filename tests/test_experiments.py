@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -189,3 +191,8 @@ def test_ceiling_learns_from_the_same_public_codes(cancer: datasets.Dataset) -> 
 def test_grid_is_every_combination() -> None:
     assert experiments.grid(a=[1, 2], b=["x"]) == [{"a": 1, "b": "x"}, {"a": 2, "b": "x"}]
     assert experiments.grid() == [{}]
+
+
+def test_log_loss_by_hand() -> None:
+    said = Said(["a", "b"], [[0.25, 0.75], [1.0, 0.0]])
+    assert experiments.log_loss(said, None, ["b", "b"]) == pytest.approx((-math.log(0.75) + math.log(1e6)) / 2)

@@ -16,7 +16,7 @@ import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shared import MIXED, PAIR, THREE, table, variants_of
+from shared import MIXED, PAIR, THREE, assert_spent, table, variants_of
 
 from dpforest import Schema, counting, mechanisms, scores
 from dpforest.arithmetic.fixed import STEPS
@@ -379,9 +379,7 @@ def test_the_rounds_spend_exactly_epsilon(relation, schema):
     X, y = table(classes=schema.n_classes)
     for epsilon, rounds, n_rows in product((0.1, 3.0), ("auto", 1, 4), (None, 1, 400, 1e9)):
         fitted = model(epsilon=epsilon, n_estimators=rounds, n_rows=n_rows, relation=relation, schema=schema).fit(X, y)
-        assert fitted.ledger_.leaks == []
-        assert fitted.ledger_.epsilon == pytest.approx(epsilon, rel=1e-12)
-        assert fitted.guarantee_.epsilon == epsilon
+        assert_spent(fitted, epsilon)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import oracle
 import pytest
-from shared import MIXED, PAIR, assert_an_estimator, quietly, table
+from shared import MIXED, PAIR, assert_an_estimator, assert_spent, quietly, table
 
 from dpforest import Schema
 from dpforest.audit import exact_audit
@@ -152,9 +152,7 @@ def test_the_repaired_tree_spends_all_of_it(relation):
         fitted = SulqID3Classifier(
             epsilon=epsilon, schema=THREE, max_depth=depth, relation=relation, random_state=0
         ).fit(X, y)  # fmt: skip
-        assert fitted.ledger_.leaks == []
-        assert fitted.ledger_.epsilon == pytest.approx(epsilon, rel=1e-12)
-        assert fitted.guarantee_.epsilon == epsilon
+        assert_spent(fitted, epsilon)
     leaf = SulqID3Classifier(schema=PAIR, max_depth=0, relation=relation)
     assert exact_audit(leaf, n_max=2).epsilon == pytest.approx(1, rel=1e-9)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import numpy as np
@@ -109,6 +110,18 @@ class PrivateID3Tree(PrivateEstimator, ForestClassifier):
     def _settle(self, run: Run, leaves: Frontier, epsilon: float | np.ndarray) -> None:
         run.say(leaves, run.count_classes(leaves, epsilon))
 
+    def splitting(self, run: Run, each: float) -> Iterator[tuple[Frontier, np.ndarray]]:
+        """Algorithms 2 and 3 of Friedman and Schuster, level by level: the nodes that split, and their features.
+
+        Each node is counted at ``each``.  Where that is too little, or nothing is left to split on, it is a leaf.
+        """
+        run.plant(1, max_nodes=self.max_nodes)
+        for level, nodes in run.levels(self.max_depth + 1):
+            features = nodes.unused & (run.sizes > 1)
+            splits = enough(run, nodes, features, each) & np.any(features, axis=1) & (level <= self.max_depth)
+            self._settle(run, nodes[~splits], each)
+            yield nodes[splits], features[splits]
+
 
 class CountedID3Tree(PrivateID3Tree):
     """Base of the ID3 trees that see noisy counts and nothing else."""
@@ -123,12 +136,7 @@ class CountedID3Tree(PrivateID3Tree):
     def as_published(self, run: Run) -> Forest:
         """Algorithm 2 of Friedman and Schuster: every count by itself."""
         each = run.epsilon / (2 * (self.max_depth + 1))
-        run.plant(1, max_nodes=self.max_nodes)
-        for level, nodes in run.levels(self.max_depth + 1):
-            features = nodes.unused & (run.sizes > 1)
-            splits = enough(run, nodes, features, each) & np.any(features, axis=1) & (level <= self.max_depth)
-            self._settle(run, nodes[~splits], each)
-            inner, allowed = nodes[splits], features[splits]
+        for inner, allowed in self.splitting(run, each):
             sizes = run.count_children(inner, allowed, each / 2, classes=False)  # each / (2 |A|) a feature
             counts = run.count_children(inner, allowed, each / 2)
             chosen = noisy_gain(counts, sizes, run.sizes, allowed).argmax(axis=1)

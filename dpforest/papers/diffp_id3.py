@@ -16,7 +16,7 @@ from dpforest.arithmetic import log, log2
 from dpforest.budgets import Shares
 from dpforest.learners.audited import HALF_STOP, Audited
 from dpforest.learners.base import check_covered
-from dpforest.learners.id3 import PrivateID3Tree, enough
+from dpforest.learners.id3 import PrivateID3Tree
 from dpforest.learners.parameters import CAP, MARGIN, Auto, Choice, Letter
 from dpforest.learners.run import Run, Selection
 from dpforest.models.forest import Forest
@@ -88,13 +88,9 @@ class DiffPID3Classifier(PrivateID3Tree):
     def as_published(self, run: Run) -> Forest:
         """Algorithm 3: a noisy count at each node, then a leaf or a selection."""
         each = run.epsilon / (2 * (self.max_depth + 1))
-        run.plant(1, max_nodes=self.max_nodes)
-        for level, nodes in run.levels(self.max_depth + 1):
-            features = nodes.unused & (run.sizes > 1)
-            splits = enough(run, nodes, features, each) & np.any(features, axis=1) & (level <= self.max_depth)
-            self._settle(run, nodes[~splits], each)
-            chosen = run.choose_feature(nodes[splits], *self._exponent(run, each), features[splits])
-            self._settle(run, run.split(nodes[splits], chosen), each)  # those without room
+        for nodes, features in self.splitting(run, each):
+            chosen = run.choose_feature(nodes, *self._exponent(run, each), features)
+            self._settle(run, run.split(nodes, chosen), each)  # those without room
         return run.release()
 
     @claim("thm-diffp-id3", "cex-gain-ratio")

@@ -143,11 +143,10 @@ class Schema:
     def cardinalities(self, n_bins: int) -> np.ndarray:
         """Number of codes of each column, in column order (the code for missing values included)."""
         extra = self.missing == "bin"
+        n_bins = _check_bins(n_bins, extra=extra)
         sizes = [
             self._bins(name, n_bins) if name in self.numeric else len(self.categorical[name]) for name in self.columns
         ]
-        if not self.numeric:
-            _check_bins(n_bins, extra=extra)
         return np.array(sizes, dtype=np.int64) + extra
 
     def with_grid(self, kind: str) -> Schema:
@@ -305,12 +304,10 @@ class Schema:
 
     def _bins(self, name: str, n_bins: int) -> int:
         """Bins of a numeric column, without the one for missing values."""
-        extra = self.missing == "bin"
-        n_bins = _check_bins(n_bins, extra=extra)
         if self.grid == "even":
             return n_bins
         found = len(grid.edges(*self.numeric[name], n_bins, self.grid)) - 1
-        if found + extra > MAX_CODES - 1:
+        if found + (self.missing == "bin") > MAX_CODES - 1:
             raise ValueError(f"column {name!r} has {found} bins on the {self.grid} grid: lower n_bins = {n_bins}")
         return found
 

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from dpforest.datasets import Dataset
 from dpforest.privacy import OutOfSchemaWarning, UnprovenPrivacyWarning
 
-__all__ = ["ceiling", "differences", "evaluate", "floor", "grid", "summary", "sweep"]
+__all__ = ["ceiling", "differences", "evaluate", "floor", "grid", "log_loss", "summary", "sweep"]
 
 
 def grid(**axes: Sequence) -> list[dict]:
@@ -60,6 +60,13 @@ def evaluate(model: Any, X: Any, y: Any, target: tuple[float, float] | None = No
         "balanced_accuracy": float(recall.mean()),
         "auc": _auc(y, model.predict_proba(X), model.classes_),
     }
+
+
+def log_loss(model: Any, X: Any, y: Any) -> float:
+    """Mean of -ln of the probability of what is true, in nats; a probability of 0 counts as one in a million."""
+    place = {label: at for at, label in enumerate(np.asarray(model.classes_).tolist())}
+    at = np.array([place[label] for label in np.asarray(y).tolist()])
+    return float(-np.log(np.maximum(model.predict_proba(X)[np.arange(len(at)), at], 1e-6)).mean())
 
 
 def sweep(

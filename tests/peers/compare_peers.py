@@ -30,7 +30,7 @@ from audit_peers import BUILD, RECORD, write
 from peer_learners import versions
 
 from dpforest.datasets import load
-from dpforest.study.experiments import evaluate
+from dpforest.study.experiments import evaluate, log_loss
 
 NAMES = ["adult", "bank-marketing", "nursery", "mushroom", "congressional-voting", "wall-following-robot"]
 EPSILONS = [0.1, 0.5, 1.0, 2.0]
@@ -119,13 +119,6 @@ class Tuned(Additive):
 
     title = "DP-EBM, tuned"
     settings: ClassVar[dict] = {"learning_rate": 0.1, "max_leaves": 6}
-
-
-def log_loss(model, X, y) -> float:
-    """Mean of -ln of the probability of what is true, in nats; a probability of 0 counts as one in a million."""
-    place = {label: at for at, label in enumerate(np.asarray(model.classes_).tolist())}
-    at = np.array([place[label] for label in np.asarray(y).tolist()])
-    return float(-np.log(np.maximum(model.predict_proba(X)[np.arange(len(at)), at], 1e-6)).mean())
 
 
 def baseline(part, seed) -> float:

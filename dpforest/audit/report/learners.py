@@ -124,6 +124,8 @@ class Universe(Target):
 
     def exact(self, scale: Scale, progress: bool = False) -> ExactAudit:
         """Over all neighbours of few records; where they are replayed, over the telling pairs as well."""
+        if (why := self.estimator.lacking().get(EXACT)) is not None:
+            raise NotEnumerableError(why)
         if scale not in self._found:
             self._found[scale] = self._exact(scale, progress)
         return self._found[scale]
@@ -140,8 +142,6 @@ class Universe(Target):
 
     def pairs(self, scale: Scale) -> list[Pair]:
         """The worst pair of the exact audit, and those that are known to tell much."""
-        if EXACT in self.estimator.lacking():  # replay would not end
-            return self.known
         try:
             worst = [Pair("worst pair", *self.exact(scale).pair)]
         except (ValueError, NotEnumerableError):  # the exact layer says why

@@ -93,8 +93,9 @@ def apart(*options, **others) -> list[dict]:
 
 
 TREES = {"n_estimators": 3, "max_depth": 3}
-#: Learner, options of all its fits, what is varied in the proved variant, and what in the published one.
-LEARNERS: list[tuple[str, dict, list[dict], list[dict]]] = [
+#: Learner, options of all its fits, what is varied in the proved variant, and what in the published one; None where
+#: there is none.
+LEARNERS: list[tuple[str, dict, list[dict], list[dict] | None]] = [
     ("EDPRFClassifier", TREES, [
         *each(
             selection=["exponential"], criterion=["gini-gain", "majority"], calibration=["sensitivity"],
@@ -156,6 +157,9 @@ LEARNERS: list[tuple[str, dict, list[dict], list[dict]]] = [
     ), each(prune=[False])),
     ("DiffGenClassifier", {"n_bins": 8}, each(criterion=["majority"], selection=["exponential"]), []),
     ("SmoothForestClassifier", {"n_estimators": 3}, each(selection=["exponential"], max_depth=[2]), []),
+    ("PrivateBoostingClassifier", {}, each(
+        n_estimators=[12], selection=["exponential"], interactions=[0], grid=["even"], n_rows=[1000],
+    ), None),
 ]  # fmt: skip
 #: Fits on other tables and at other budgets.
 OTHERS: list[tuple[str, dict]] = [
@@ -171,6 +175,8 @@ OTHERS: list[tuple[str, dict]] = [
     ("EDPRFClassifier", {"epsilon": "non-private", **TREES}),
     ("DPAdaBoostClassifier", {"table": "three", "n_estimators": 3}),
     ("DPsAdaBoostClassifier", {"epsilon": "non-private", "n_estimators": 3}),
+    ("PrivateBoostingClassifier", {"table": "three"}),
+    ("PrivateBoostingClassifier", {"epsilon": "non-private"}),
     ("FunctionalMechanismRegressor", {"epsilon": "non-private"}),
 ]
 
@@ -179,7 +185,7 @@ def fits() -> Iterator[tuple[str, str, dict]]:
     """Every fit: its name, its learner, and its options."""
     for learner, usual, *variants in LEARNERS:
         for variant, varied in zip(("proved", "published"), variants, strict=True):
-            for options in [*each(relation=RELATIONS), *varied]:
+            for options in [] if varied is None else [*each(relation=RELATIONS), *varied]:
                 options = {"variant": variant, **options}
                 yield named(learner, options), learner, {**usual, **options}
     for learner, options in OTHERS:

@@ -151,8 +151,10 @@ def test_every_choice_of_an_estimator_is_audited():
     assert met("pearson-tree", "stop") == {"auto", "candidate"}  # auto: never where proved, purity where published
     assert met("pearson-tree", "n_parts") == {1, 2}
     assert met("functional-mechanism", "fit_intercept") == {"auto", False}
+    assert met("private-boosting", "selection") == mechanisms.SELECTIONS.keys()
+    assert met("private-boosting", "interactions") == {0, 2}
     for name, kind in LEARNERS.items():
-            assert met(name, "variant") == set(kind.PARAMETERS["variant"].rule.names)
+        assert met(name, "variant") == set(kind.PARAMETERS["variant"].rule.names)
         assert met(name, "relation") == set(RELATIONS)
         if "n_estimators" in kind.AUDIT.usual:
             assert met(name, "n_estimators") == {1, 2}
@@ -614,7 +616,12 @@ def test_what_is_proved_holds_and_what_is_refuted_is_caught(small):
         assert row["exact"] is None or row["empirical"] <= row["exact"] + 1e-9
         assert 0 <= row["p_value"] <= row["p_holm"] <= 1
         # noisy counts that are looked at twice: fits drawn one at a time
-        one_by_one = "adaboost" in row["name"] or row["name"] in ("pearson-tree", "sulq-id3", "diffp-c45")
+        one_by_one = "adaboost" in row["name"] or row["name"] in (
+            "pearson-tree",
+            "sulq-id3",
+            "diffp-c45",
+            "private-boosting",
+        )
         assert row["n"] == ((320 if row["expected"] else 120) if one_by_one else 600)
 
 

@@ -18,7 +18,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "diffp_c45": ("DiffPC45Classifier",),
     "diffgen": ("DiffGenClassifier",),
     "smooth_forest": ("SmoothForestClassifier",),
-    "private_boosting": ("PrivateBoostingClassifier",),
+    "private_boosting": ("PrivateBoostingClassifier", "PrivateBoostingRegressor"),
 }
 
 #: The module that defines each other public name.

@@ -621,6 +621,7 @@ def test_what_is_proved_holds_and_what_is_refuted_is_caught(small):
             "sulq-id3",
             "diffp-c45",
             "private-boosting",
+            "private-boosting-regressor",
         )
         assert row["n"] == ((320 if row["expected"] else 120) if one_by_one else 600)
 

@@ -61,6 +61,11 @@ def cross_sums(
     return total_of(in_threads(work, pieces_of(n_rows, threads), threads))[0]
 
 
+def count_sizes(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """How many of the values lie between the ascending edges: int64, (n_edges + 1,); one that is an edge, below it."""
+    return np.bincount(np.searchsorted(edges, values, side="left"), minlength=len(edges) + 1)
+
+
 @kernel
 def _add(codes, labels, weights, targets, first, last, features, cell_of, starts, cells, out):
     """Add to ``out`` (n_targets, n_cells, 2) the weights of rows ``first`` to ``last``."""

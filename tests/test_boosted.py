@@ -206,7 +206,7 @@ def test_rounds_without_noise_come_to_rest_at_the_share(weights, yes):
     assert least <= probability <= most
 
 
-@pytest.mark.parametrize("link", ["softmax", None, 3, ["capped"]])
+@pytest.mark.parametrize("link", ["probit", None, 3, ["capped"]])
 def test_an_unknown_link_is_refused(link):
     with pytest.raises(ValueError, match="link must be one of"):
         BoostedForest.from_dict({**STUMP, "link": link})

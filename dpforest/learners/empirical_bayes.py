@@ -6,7 +6,7 @@ distance of two cells, of a scale and a length that are not known: each pair of 
 is the mean of the posterior means, weighted by it.
 
 All of it is post-processing, and its last bits reach a released vote: so it takes fixed operations alone, one after
-the other, and the functions of :mod:`dpforest.arithmetic`.
+the other, and the functions of ``dpforest.arithmetic``.
 """
 
 from __future__ import annotations

@@ -262,8 +262,9 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
 class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
     """Private boosting of wide tables for a number, the library's own learner.
 
-    As :class:`PrivateBoostingClassifier`, with residuals in the place of classes: a record divides a weight of 1
-    between the two sides of its cell, as its clipped residual says, and an empirical-Bayes step moves the prediction.
+    As :class:`~dpforest.papers.private_boosting.PrivateBoostingClassifier`, with residuals in the place of classes: a
+    record divides a weight of 1 between the two sides of its cell, as its clipped residual says, and an empirical-Bayes
+    step moves the prediction.
 
     Attributes
     ----------

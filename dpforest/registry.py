@@ -20,7 +20,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "diffgen": ("DiffGenClassifier",),
     "dt_diff": ("DTDiffClassifier",),
     "smooth_forest": ("SmoothForestClassifier",),
-    "private_boosting": ("PrivateBoostingClassifier",),
+    "private_boosting": ("PrivateBoostingClassifier", "PrivateBoostingRegressor"),
 }
 
 #: The module that defines each other public name.

@@ -51,6 +51,7 @@ OPTIONS: dict[str, list[dict]] = {
     "DiffPRFsClassifier": [{"two_stage": True, "sampling": "poisson"}],
     "FunctionalMechanismClassifier": [{"schema": THREE}, {"schema": THREE, "variant": "published"}],
     "DiffLRRegressor": [{"fit_intercept": True}, {"fit_intercept": False}],
+    "PrivateBoostingRegressor": [{"n_estimators": "auto"}, {"n_rows": 1000}],
     "PrivateBoostingClassifier": [{"n_estimators": "auto"}, {"schema": THREE, "grid": "even"}, {"n_rows": 1000}],
 }
 

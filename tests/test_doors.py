@@ -55,7 +55,7 @@ WITHOUT_LEAKS = {
 BY_COUNTS = {"SulqID3Classifier", "PinqID3Classifier"}
 COUNTING = [
     "node_class_counts", "node_sums", "feature_histograms", "candidate_counts", "candidate_sums", "cross_sums",
-    "products",
+    "count_sizes", "products",
 ]  # fmt: skip
 
 
@@ -151,6 +151,9 @@ class FixedAnswers:
 
     def cross_sums(self, codes, labels, weights, targets, crossings, **_):
         return self._answer(len(targets), int(crossings.starts[-1]), 2)
+
+    def count_sizes(self, values, edges):
+        return self._answer(len(edges) + 1)
 
     def candidate_sums(self, codes, labels, table, splits, slots, features, masks, **_):
         return self._answer(*features.shape, 2, table.shape[1])

@@ -23,14 +23,26 @@ from dpforest.arithmetic.fixed import STEPS
 from dpforest.audit.grey import greybox
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import FINE, Curator, memory, sums
-from dpforest.curator.weights import calibrated_steps
+from dpforest.curator.weights import calibrated_steps, residual_steps
 from dpforest.learners.crossed import Known, grow_table, random_tables, single_tables
 from dpforest.learners.growth import Growth
 from dpforest.learners.run import Run
 from dpforest.models.crossings import Crossings
+from dpforest.models.release import released
 from dpforest.papers import private_boosting
-from dpforest.papers.private_boosting import PrivateBoostingClassifier, noise_variance, prior_scores, rule
+from dpforest.papers.private_boosting import (
+    SIZES,
+    PrivateBoostingClassifier,
+    PrivateBoostingRegressor,
+    noise_variance,
+    prior_mean,
+    prior_scores,
+    quantile,
+    rule,
+    rule_of_numbers,
+)
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
+from dpforest.schema import TARGET_LEVELS
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 
@@ -209,11 +221,11 @@ class Deaf(Curator):
         return np.zeros_like(exact)
 
 
-def law_of(kind, data) -> dict:
+def law_of(kind, data, door=Deaf) -> dict:
     """Of every sequence of tables, its probability, and the exact sums behind it with their rates."""
 
     def fit(chance):
-        forest = kind.replay(*encode(data, kind.schema), kind.schema, kind.epsilon, chance, Deaf)[0].forest
+        forest = kind.replay(*encode(data, kind.schema), kind.schema, kind.epsilon, chance, door)[0].forest
         shape = tuple(getattr(forest, name).tobytes() for name in ("feature", "first_child", "mask"))
         return shape, chance.trace
 
@@ -223,9 +235,9 @@ def law_of(kind, data) -> dict:
     return law
 
 
-def loss(kind, one, other) -> float:
+def loss(kind, one, other, door=Deaf) -> float:
     """The exact loss between two data sets, the larger of both directions."""
-    laws = law_of(kind, one), law_of(kind, other)
+    laws = law_of(kind, one, door), law_of(kind, other, door)
     assert laws[0].keys() == laws[1].keys()
     worst = 0.0
     for first, second in (laws, laws[::-1]):
@@ -367,6 +379,145 @@ def test_weights_of_all_records_are_found_out(monkeypatch):
 
     monkeypatch.setattr(memory, "calibrated_steps", normalised)
     assert loss(tiny(), *TELLING[ADD_REMOVE]) > 8 * 1.5
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+
+NUMBERS = Schema(categorical={"a": [0, 1], "b": [0, 1]}, target=(0, 1))
+
+
+class DeafToNumbers(Deaf):
+    """Tells that most of the target lies above, and that residuals are small: so all of them are clipped, at 1 and -1.
+
+    The two ends of the range then have residuals of different sizes, too.
+    """
+
+    def sum_masses(self, *asked):
+        self._heard(super().sum_masses(*asked))
+        return np.array([[2400, 0]])
+
+    def count_residuals(self, *asked):
+        told = self._heard(super().count_residuals(*asked))
+        told[0] = 1
+        return told
+
+
+def numbers(**parameters):
+    base = {"epsilon": 8.0, "schema": NUMBERS, "interactions": 0, "n_rows": 10, "n_estimators": 1}
+    return PrivateBoostingRegressor(**{**base, **parameters})
+
+
+def at_the_ends(data) -> tuple:
+    """The same records, with the ends of the target's range in the place of the classes."""
+    return tuple((*codes, TARGET_LEVELS * label) for *codes, label in data)
+
+
+@pytest.mark.claim(
+    "thm-private-boosting-numbers", verdict="proved", evidence="exhaustive",
+    constant="ε, attained by one round and by two, under both relations",
+)  # fmt: skip
+@relations
+@pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.parametrize("n_rows", [10, None])
+def test_the_exact_loss_of_rounds_on_numbers(relation, rounds, n_rows):
+    kind = numbers(relation=relation, n_estimators=rounds, n_rows=n_rows)
+    assert loss(kind, *map(at_the_ends, TELLING[relation]), DeafToNumbers) == pytest.approx(8, rel=1e-9)
+    inside = [tuple((*codes, label // 3) for *codes, label in at_the_ends(data)) for data in TELLING[relation]]
+    assert loss(kind, *inside, DeafToNumbers) <= 8 * (1 + 1e-9)
+
+
+@relations
+def test_residuals_that_are_not_clipped_are_found_out(relation, monkeypatch):
+    wild = lambda residuals, scale: np.rint(  # noqa: E731
+        (1 + np.stack([-residuals, residuals]) / scale) / 2 * FINE
+    ).astype(np.int32)
+    monkeypatch.setattr(memory, "residual_steps", wild)
+    assert loss(numbers(relation=relation), *map(at_the_ends, TELLING[relation]), DeafToNumbers) > 8 * 1.5
+
+
+@pytest.mark.claim(
+    "lem-twin-weights", verdict="proved", evidence="exhaustive",
+    constant="L1 = 1 and 2; R = 2 and 4, as for weights on one side; the gap is the sum of the residuals",
+)  # fmt: skip
+def test_twin_weights():
+    residuals = np.linspace(-1.5, 1.5, 301)
+    for scale in (1.0, 0.2):
+        below, above = residual_steps(residuals, scale)
+        assert (below + above == FINE).all()
+        assert min(below.min(), above.min()) >= 0
+        clipped = np.clip(residuals / scale, -1, 1)
+        assert np.abs((above - below) / FINE - clipped).max() <= 1 / FINE
+    sizes = [Fraction(k, 2) for k in range(-2, 3)]
+    kinds = list(product((0, 1), (0, 1), sizes))
+    apart = ((0, 1, Fraction(1)),) * 4 + ((1, 0, Fraction(-1)),) * 4
+    for threshold in (Fraction(0), Fraction(1, 2)):
+        for relation, bound in ((ADD_REMOVE, 2), (REPLACE_ONE, 4)):
+            spread = Fraction(0)
+            for pair in oracle.pairs(kinds, 1, relation):
+                moves = []
+                for at in (0, 1):
+                    values = []
+                    for data in pair:
+                        gaps = [abs(sum(r[2] for r in (*apart, *data) if r[at] == side)) for side in (0, 1)]
+                        values.append(sum(max(one - threshold, Fraction(0)) for one in gaps))
+                    moves.append(values[1] - values[0])
+                spread = max(spread, abs(moves[0] - moves[1]))
+            assert spread == bound == scores.soft_gap(int(threshold)).range(relation)
+    for pair in oracle.pairs(kinds, 1, REPLACE_ONE):
+        cells = [
+            [((1 - r) / 2, (1 + r) / 2) if (r, a) == (mine[2], mine[0]) else (0, 0) for a in (0, 1) for r in sizes]
+            for (mine,) in pair
+        ]
+        assert sum(abs(x - y) for one, other in zip(*cells, strict=True) for x, y in zip(one, other, strict=True)) <= 2
+
+
+def test_residuals_are_what_was_not_heard():
+    schema = Schema(numeric={"x": (0, 1)}, target=(0, 8))
+    rng = np.random.default_rng(0)
+    X, y = rng.random((3000, 1)), None
+    y = np.where(X[:, 0] > 0.5, 6.0, 1.0) + rng.normal(0, 0.5, 3000)
+    y = np.clip(y, 0, 8)
+    for relation, n_rows in product(RELATIONS, (None, 3000)):
+        fitted = PrivateBoostingRegressor(
+            epsilon=2.0, schema=schema, random_state=0, relation=relation, n_rows=n_rows
+        ).fit(X, y)
+        assert fitted.ledger_.leaks == []
+        assert fitted.ledger_.epsilon == pytest.approx(2.0, rel=1e-12)
+        assert np.mean((fitted.predict(X) - y) ** 2) < 0.2 * np.var(y)
+        stages = list(fitted.staged_predict(X))
+        assert np.ptp(stages[0]) == 0
+        np.testing.assert_array_equal(stages[-1], fitted.predict(X))
+
+
+def test_a_regression_is_no_classification():
+    schema = Schema(numeric={"x": (0, 1)}, target=(0, 8))
+    fitted = PrivateBoostingRegressor(epsilon=9.0, schema=schema, random_state=0).fit(np.ones((9, 1)), np.ones(9))
+    described = fitted.to_dict(seeded=True)
+    assert released(described).predict([[1.0]]) == fitted.predict([[1.0]])
+    described["boosted"]["link"] = "softmax"
+    with pytest.raises(ValueError, match="disagree on what is predicted"):
+        released(described)
+
+
+def test_the_rule_of_numbers():
+    assert rule_of_numbers(20_000, 1.0, ADD_REMOVE).rounds == 13
+    few, many = rule_of_numbers(1, 0.01, ADD_REMOVE), rule_of_numbers(1e9, 1.0, ADD_REMOVE)
+    assert (few.mean_share, few.size_share) == (0.3, 0.1)
+    assert (many.mean_share, many.size_share) == (0.04, 0.01)
+    assert few.mean_share + 3 * few.size_share + private_boosting.LOOK_SHARE < 1
+
+
+def test_the_scale_holds_four_fifths_of_the_records():
+    counts = np.zeros(len(SIZES) + 1, dtype=np.int64)
+    counts[[2, 5, 9]] = 700, 100, 200
+    assert quantile(counts) == SIZES[5]
+    counts[2] = 10_000
+    assert quantile(counts) == SIZES[2]
+    assert quantile(-counts) == 1.0
+    counts[:] = 0
+    counts[-1] = 9
+    assert quantile(counts) == SIZES[-1] == 1.0
+    assert 0 < prior_mean(np.array([[-5, 0]]), 0.1, ADD_REMOVE) < 1
 
 
 # -- the ledger ------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ columns of many rows.  ``labels`` is uint8, shape (n_rows,), each below ``n_clas
 nowhere); None lets every tree see every record.  Arrays may be read-only; none is written to.
 """
 
-from dpforest.counting.crossings import cross_sums
+from dpforest.counting.crossings import count_sizes, cross_sums
 from dpforest.counting.products import products
 from dpforest.counting.queries import (
     apply,
@@ -41,6 +41,7 @@ __all__ = [
     "candidate_counts",
     "candidate_sums",
     "costs",
+    "count_sizes",
     "cross_sums",
     "feature_histograms",
     "histogram_bytes",

@@ -9,7 +9,7 @@ from dpforest.counting.threads import check_threads, in_threads, pieces_of, tota
 from dpforest.models.crossings import MOST_FEATURES, Crossings
 from dpforest.models.structure import check_codes, frozen, kind
 
-_BLOCK = 2048  # records whose cells are kept while the targets are summed
+_BLOCK = 4096  # records that stay in the cache from table to table
 
 
 def cross_sums(
@@ -47,34 +47,50 @@ def cross_sums(
     starts, radix = crossings.starts, np.ones_like(crossings.sizes)
     for place in range(MOST_FEATURES - 2, -1, -1):
         radix[:, place] = radix[:, place + 1] * crossings.sizes[:, place + 1]
-    cell_of = frozen((crossings.groups * radix[:, :, None]).astype(np.int32))
-    records = codes, frozen(labels), frozen(weights), frozen(targets)
+    cell_of = 2 * crossings.groups.astype(np.int64) * radix[:, :, None]
+    cell_of[:, 0] += 2 * starts[:-1, None]
+    public = frozen(crossings.features), frozen(cell_of.astype(np.uint32))
+    sides = (labels == targets[:, None]).astype(np.uint8)
+    records = codes, frozen(sides), frozen(weights)
 
     def work(pieces):
-        out = np.zeros((len(targets), int(starts[-1]), 2), dtype=np.int64)
-        cells = np.empty(_BLOCK, dtype=np.int64)
+        out = np.zeros((len(targets), 2 * int(starts[-1])), dtype=np.int64)
         for first, last in pieces:
-            _add(*records, first, last, frozen(crossings.features), cell_of, starts, cells, out)
+            _add(*records, first, last, *public, out)
         return (out,)
 
     threads = check_threads(n_jobs)
-    return total_of(in_threads(work, pieces_of(n_rows, threads), threads))[0]
+    found = total_of(in_threads(work, pieces_of(n_rows, threads), threads))[0]
+    return found.reshape(len(targets), -1, 2)
+
+
+def count_sizes(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """How many of the values lie between the ascending edges: int64, (n_edges + 1,); one that is an edge, below it."""
+    return np.bincount(np.searchsorted(edges, values, side="left"), minlength=len(edges) + 1)
 
 
 @kernel
-def _add(codes, labels, weights, targets, first, last, features, cell_of, starts, cells, out):
-    """Add to ``out`` (n_targets, n_cells, 2) the weights of rows ``first`` to ``last``."""
-    for begin in range(first, last, cells.size):
-        n = min(cells.size, last - begin)
+def _add(codes, sides, weights, first, last, features, cell_of, out):
+    """Add to ``out`` (n_targets, 2 n_cells) the weights of rows ``first`` to ``last``.
+
+    ``cell_of`` says where in a line of ``out`` the cells of a table begin, and adds up to the cell of a record.
+    """
+    for begin in range(first, last, _BLOCK):
+        end = min(begin + _BLOCK, last)
         for table in range(features.shape[0]):
-            for i in range(n):
-                cells[i] = starts[table]
-            for place in range(features.shape[1]):
-                if features[table, place] >= 0:
-                    column, cell = codes[features[table, place]], cell_of[table, place]
-                    for i in range(n):
-                        cells[i] += cell[column[begin + i]]
-            for target in range(targets.size):
-                for i in range(n):
-                    mine = np.int64(labels[begin + i] == targets[target])
-                    out[target, cells[i], mine] += weights[target, begin + i]
+            one, two, three = features[table]
+            a, b, c = cell_of[table]
+            for target in range(out.shape[0]):
+                line, side, weight = out[target], sides[target], weights[target]
+                if two < 0:
+                    column = codes[one]
+                    for i in range(begin, end):
+                        line[a[column[i]] + side[i]] += weight[i]
+                elif three < 0:
+                    column, other = codes[one], codes[two]
+                    for i in range(begin, end):
+                        line[a[column[i]] + b[other[i]] + side[i]] += weight[i]
+                else:
+                    column, other, last_one = codes[one], codes[two], codes[three]
+                    for i in range(begin, end):
+                        line[a[column[i]] + b[other[i]] + c[last_one[i]] + side[i]] += weight[i]

@@ -237,17 +237,18 @@ class Choices(Base):
 
     @claim("lem-soft-gap", "lem-calibrated-weights")
     def choose_crossing(
-        self, crossings: Crossings, targets: np.ndarray, scopes: np.ndarray, epsilon: float, *, threshold: int,
+        self, crossings: Crossings, sides: np.ndarray, scopes: np.ndarray, epsilon: float, *, threshold: int,
         mechanism: str,
     ) -> tuple[int, int]:  # fmt: skip
-        """Choose one table and one target class, by how far the calibrated weights of the two sides are apart.
+        """Choose one table and one target class, by how far the weights of the two sides are apart.
 
         Parameters
         ----------
         crossings : Crossings
             Public tables; at least one.
-        targets : ndarray of int, shape (n_targets,)
-            Class codes, each against all others.
+        sides : ndarray, shape (n_sides,)
+            Class codes, each against all others; of a regression the one scale at which residuals are clipped, as a
+            share of the target's range.
         scopes : ndarray of int, shape (1,)
             Of what holds all the records.
         epsilon : float
@@ -258,21 +259,21 @@ class Choices(Base):
 
         Returns
         -------
-        table, target : int
-            Places of the chosen ones among the crossings and the targets.
+        table, side : int
+            Places of the chosen ones among the crossings and the sides.
 
         Guarantee
         ---------
-        ``epsilon`` under the ledger's relation: in each table a record is in one cell, on one side, with a weight of at
-        most 1, so the scores have the range of :func:`dpforest.scores.soft_gap` (:prf:ref:`lem-soft-gap`).
+        ``epsilon`` under the ledger's relation: in each table a record is in one cell, with weights of at most 1
+        together, so the scores have the range of :func:`dpforest.scores.soft_gap` (:prf:ref:`lem-soft-gap`).
         """
         score, n_tables = scores.soft_gap(threshold), len(crossings)
         rate = self._rate(score, epsilon, "range", np.inf, 1)
-        gaps = np.empty((len(targets), n_tables), dtype=np.int64)
-        for part in self._parts(n_tables, 2 * len(targets) * int(crossings.n_cells.max(initial=1))):
+        gaps = np.empty((len(sides), n_tables), dtype=np.int64)
+        for part in self._parts(n_tables, 2 * len(sides) * int(crossings.n_cells.max(initial=1))):
             asked = crossings[part]
             starts = asked.starts
-            sums = self._records.cross_sums(asked, targets)
+            sums = self._records.cross_sums(asked, sides)
             for place, (first, last) in enumerate(pairwise(starts.tolist()), part.start):
                 gaps[:, place] = score.exact(sums[:, first:last])[0]
         behind = (gaps - gaps.max()).astype(float).reshape(1, -1)

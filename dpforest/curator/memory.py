@@ -10,11 +10,12 @@ from dpforest import counting
 from dpforest.arithmetic import exp
 from dpforest.chance import Chance
 from dpforest.curator.known import Known
-from dpforest.curator.weights import calibrated_steps, weight_levels, weight_steps, weight_table
+from dpforest.curator.weights import calibrated_steps, residual_steps, weight_levels, weight_steps, weight_table
 from dpforest.design import Design
 from dpforest.models.boosted import SCALE
 from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
+from dpforest.schema import TARGET_LEVELS
 
 __all__ = ["KEYS_REPEAT", "Memory"]
 
@@ -189,16 +190,32 @@ class Memory:
             **self._how,
         )  # fmt: skip
 
-    def cross_sums(self, crossings: Crossings, targets: np.ndarray) -> np.ndarray:
+    def cross_sums(self, crossings: Crossings, sides: np.ndarray) -> np.ndarray:
         if self.assignment is not None or self._weighted is not None:
             raise ValueError("crossed tables are counted where every round sees every record, by calibrated weights")
-        asked = targets.tobytes()
+        asked = sides.tobytes()
         if self._calibrated is None or self._calibrated[0] != asked:
-            heard = np.zeros((len(self.labels), self._n_classes)) if self._heard is None else self._heard
-            self._calibrated = asked, calibrated_steps(heard, self.labels, targets)
-        return counting.cross_sums(
-            self.codes, self.labels, self._calibrated[1], targets, crossings, n_jobs=self._n_jobs
-        )  # fmt: skip
+            if self._n_classes:
+                heard = np.zeros((len(self.labels), self._n_classes)) if self._heard is None else self._heard
+                weights = calibrated_steps(heard, self.labels, sides)
+            else:
+                weights = residual_steps(self._residuals(), float(sides[0]))
+            self._calibrated = asked, weights
+        weights = self._calibrated[1]
+        if self._n_classes:
+            return counting.cross_sums(self.codes, self.labels, weights, sides, crossings, n_jobs=self._n_jobs)
+        # every record has label 0: beside "target" 1 it counts among the others, and beside 0 as the target
+        one = np.zeros(len(self.labels), dtype=np.uint8)
+        found = counting.cross_sums(self.codes, one, weights, np.array([1, 0]), crossings, n_jobs=self._n_jobs)
+        return np.stack([found[0, :, 0], found[1, :, 1]], axis=1)[None]
+
+    def residual_counts(self, edges: np.ndarray) -> np.ndarray:
+        return counting.count_sizes(np.abs(self._residuals()), edges)
+
+    def _residuals(self) -> np.ndarray:
+        """How far each target lies above what was heard of it, as a share of the target's range."""
+        shares = self.labels / TARGET_LEVELS
+        return shares if self._heard is None else shares - (self._heard[:, 1] - self._heard[:, 0])
 
     def products(self, design: Design) -> np.ndarray:
         return counting.products(self.codes, self.labels, design.columns, design.answer, design.intercept)

@@ -80,11 +80,19 @@ class Records(Protocol):
         """Number of records with each code of each feature, (n_nodes, n_codes)."""
         ...
 
-    def cross_sums(self, crossings: Crossings, targets: np.ndarray) -> np.ndarray:
-        """Calibrated weights in each cell of each table, of the other classes and of the target: see ``counting``.
+    def cross_sums(self, crossings: Crossings, sides: np.ndarray) -> np.ndarray:
+        """Weights of two sides in each cell of each table: int64, shape (n_sides, n_cells, 2).
 
-        A record weighs what :func:`~dpforest.curator.weights.calibrated_steps` makes of its own class and of what was
-        heard of it: int64, shape (n_targets, n_cells, 2).
+        ``sides`` are target classes, and a record weighs what :func:`~dpforest.curator.weights.calibrated_steps` makes
+        of its own class and of what was heard of it; the other classes come first.  Or, of a regression, the one scale
+        at which :func:`~dpforest.curator.weights.residual_steps` divides each record between both sides.
+        """
+        ...
+
+    def residual_counts(self, edges: np.ndarray) -> np.ndarray:
+        """Number of records by the size of the residual of the target, as a share of its range: int64, (n_edges + 1,).
+
+        A residual is the target less what was heard of it; one that is an edge counts below it.
         """
         ...
 

@@ -170,8 +170,11 @@ class Scattered:
     def code_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
         return self._of(nodes, "code_counts", splits)
 
-    def cross_sums(self, crossings: Crossings, targets: np.ndarray) -> np.ndarray:
-        return self._table.total(self._asked("cross_sums", crossings, targets))[0]
+    def cross_sums(self, crossings: Crossings, sides: np.ndarray) -> np.ndarray:
+        return self._table.total(self._asked("cross_sums", crossings, sides))[0]
+
+    def residual_counts(self, edges: np.ndarray) -> np.ndarray:
+        return self._table.total(self._asked("residual_counts", edges))[0]
 
     def products(self, design: Design) -> np.ndarray:
         return self._table.total(self._asked("products", design))[0]

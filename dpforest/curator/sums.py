@@ -96,18 +96,18 @@ class Sums(Base):
         self._ledger.charge(scopes, rate, 2 * rate, query, "two-sided geometric")
         return counts
 
-    @claim("lem-calibrated-weights")
+    @claim("lem-calibrated-weights", "lem-twin-weights")
     def count_crossing(
-        self, crossing: Crossings, target: int, scopes: np.ndarray, epsilon: float | np.ndarray
+        self, crossing: Crossings, side: float, scopes: np.ndarray, epsilon: float | np.ndarray
     ) -> np.ndarray:  # fmt: skip
-        """Noisy calibrated weights in each cell of one table: of the other classes, and of the target.
+        """Noisy weights of both sides in each cell of one table: of the other classes, and of the target.
 
         Parameters
         ----------
         crossing : Crossings
             One table.
-        target : int
-            Class code.
+        side : int or float
+            Class code of the target; of a regression the scale at which residuals are clipped.
         scopes : ndarray of int, shape (n_cells,)
             Of each cell, in the order of the cells.
         epsilon : float or ndarray
@@ -120,16 +120,37 @@ class Sums(Base):
 
         Guarantee
         ---------
-        ``epsilon`` per cell under the ledger's relation: a record adds at most 1 to one of the two sums of one cell, so
-        the L1 sensitivity of the cells together is 1 under add-remove and 2 under replace-one
-        (:prf:ref:`thm-geometric`, :prf:ref:`lem-calibrated-weights`).
+        ``epsilon`` per cell under the ledger's relation: a record adds at most 1 to the two sums of one cell together,
+        so the L1 sensitivity of the cells together is 1 under add-remove and 2 under replace-one
+        (:prf:ref:`thm-geometric`, :prf:ref:`lem-calibrated-weights`, :prf:ref:`lem-twin-weights`).
         """
         epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(scopes))
         rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
-        [exact] = self._records.cross_sums(crossing, np.array([target], dtype=np.int64))
+        kind = np.int64 if self.n_classes else np.float64
+        [exact] = self._records.cross_sums(crossing, np.array([side], dtype=kind))
         sums = mechanisms.two_sided_geometric(exact, rate[:, None] / FINE, self._chance)
         self._ledger.charge(scopes, rate, 2 * rate, "sum the weights in a cell", "two-sided geometric")
         return sums
+
+    def count_residuals(self, edges: np.ndarray, scopes: np.ndarray, epsilon: float) -> np.ndarray:
+        """Noisy numbers of records by the size of the residual of their target: int64, shape (n_edges + 1,).
+
+        Parameters
+        ----------
+        edges : ndarray of float64, ascending
+            As shares of the target's range; a residual that is an edge counts below it.
+        scopes : ndarray of int, shape (1,)
+        epsilon : float
+
+        Guarantee
+        ---------
+        ``epsilon`` under the ledger's relation, as any histogram (:prf:ref:`thm-geometric`).
+        """
+        rate = np.full(1, epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation])
+        exact = self._records.residual_counts(edges)
+        counts = mechanisms.two_sided_geometric(exact[None], rate[:, None], self._chance)[0]
+        self._ledger.charge(scopes, rate, 2 * rate, "count the sizes of the residuals", "two-sided geometric")
+        return counts
 
     @claim("thm-masses")
     def sum_masses(self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:

@@ -11,7 +11,10 @@ from dpforest.arithmetic import exp
 from dpforest.models.boosted import SCALE
 from dpforest.privacy import claim
 
-__all__ = ["FINE", "WEIGHTS", "calibrated_steps", "thresholds", "weight_levels", "weight_steps", "weight_table"]
+__all__ = [
+    "FINE", "WEIGHTS", "calibrated_steps", "residual_steps", "thresholds", "weight_levels", "weight_steps",
+    "weight_table",
+]  # fmt: skip
 
 #: Weights by the margin m of a record's class, cut off below at 0: ``exp(-m / 2)`` as in AdaBoost but never above 1
 #: (MadaBoost's cap), or the logistic loss's ``2 / (1 + exp(m))``; here the margin of each weight below 1.
@@ -112,3 +115,23 @@ def calibrated_steps(scores: np.ndarray, labels: np.ndarray, targets: np.ndarray
             odds = np.where(mine, rest[target], own) / np.where(mine, own, rest[target])
             steps[place] = np.rint(np.minimum(odds, 1.0) * FINE)
     return steps
+
+
+@claim("lem-twin-weights")
+def residual_steps(residuals: np.ndarray, scale: float) -> np.ndarray:
+    """How many steps of ``1 / FINE`` each record adds to either side of its cell: int32, (2, n_rows), FINE together.
+
+    Parameters
+    ----------
+    residuals : ndarray of float64, shape (n_rows,)
+        Of the targets, as shares of their range.
+    scale : float
+        Public; residuals beyond it are clipped.
+
+    Notes
+    -----
+    With r the clipped residual over the scale, from -1 to 1, the first side has ``(1 - r) / 2`` and the second
+    ``(1 + r) / 2``.
+    """
+    above = np.rint((1 + np.clip(residuals / scale, -1.0, 1.0)) / 2 * FINE).astype(np.int32)
+    return np.stack([np.int32(FINE) - above, above])

@@ -6,7 +6,7 @@ distance of two cells, of a scale and a length that are not known: each pair of 
 is the mean of the posterior means, weighted by it.
 
 All of it is post-processing, and its last bits reach a released vote: so it takes fixed operations alone, one after
-the other, and the functions of :mod:`dpforest.arithmetic`.
+the other, and the functions of ``dpforest.arithmetic``.
 """
 
 from __future__ import annotations
@@ -64,6 +64,26 @@ def newton_step(sums: np.ndarray, noise: float, **prior: Any) -> np.ndarray:
     size = np.where(size < 0.5 * sqrt(2 * noise), 0.0, np.maximum(size, 0.0))
     variance = 2 * noise + size
     return posterior_mean(gap, size / 2, np.where(variance > 0, variance, 1.0), **prior)
+
+
+#: Share of the residuals that are clipped, and so do not follow when all of a cell are moved; and about the mean square
+#: of one that is clipped at the quantile of 80 %, in units of the scale.
+CLIPPED, SQUARE = 0.2, 0.5
+
+
+def residual_step(sums: np.ndarray, noise: float, **prior: Any) -> np.ndarray:
+    """The step of the prediction of each cell, in units of the scale at which residuals are clipped.
+
+    Parameters and returns are those of :func:`newton_step`; the sums are the weights below and above.
+
+    Notes
+    -----
+    The gap is the sum of the clipped residuals, the sum of both the number of records.
+    """
+    gap, size = sums[:, 1] - sums[:, 0], sums[:, 1] + sums[:, 0]
+    size = np.where(size < 0.5 * sqrt(2 * noise), 0.0, np.maximum(size, 0.0))
+    variance = 2 * noise + SQUARE * size
+    return posterior_mean(gap, (1 - CLIPPED) * size, np.where(variance > 0, variance, 1.0), **prior)
 
 
 @claim("lem-empirical-bayes")

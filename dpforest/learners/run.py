@@ -277,19 +277,26 @@ class Run:
         self.curator.hear(tree, tree.values / SCALE)
 
     def choose_crossing(
-        self, crossings: Crossings, targets: np.ndarray, epsilon: float, *, threshold: int, mechanism: str
+        self, crossings: Crossings, sides: np.ndarray, epsilon: float, *, threshold: int, mechanism: str
     ) -> tuple[int, int]:  # fmt: skip
-        """The places of the one table and of the one target class that the frontier, a root, chooses."""
+        """The places of the one table and of the one side that the frontier, a root, chooses.
+
+        ``sides`` are target classes, or of a regression the one scale at which residuals are clipped.
+        """
         return self.curator.choose_crossing(
-            crossings, targets, self.frontier.scopes, epsilon, threshold=threshold, mechanism=mechanism
+            crossings, sides, self.frontier.scopes, epsilon, threshold=threshold, mechanism=mechanism
         )  # fmt: skip
 
-    def count_crossing(self, crossing: Crossings, target: int, leaves: Frontier, epsilon: float) -> np.ndarray:
-        """Noisy calibrated weights in each cell, a leaf of the tree that grows, in steps of ``1 / FINE``: (n_cells, 2).
+    def count_crossing(self, crossing: Crossings, side: float, leaves: Frontier, epsilon: float) -> np.ndarray:
+        """Noisy weights of both sides in each cell, a leaf of the tree that grows, in steps of ``1 / FINE``.
 
-        Of the other classes, and of the target.
+        int64, shape (n_cells, 2): of the other classes, and of the target; or of a regression below, and above.
         """
-        return self.curator.count_crossing(crossing, target, leaves.scopes, epsilon)
+        return self.curator.count_crossing(crossing, side, leaves.scopes, epsilon)
+
+    def count_residuals(self, edges: np.ndarray, epsilon: float) -> np.ndarray:
+        """Noisy numbers of records by the size of their residuals, shares of the target's range: (n_edges + 1,)."""
+        return self.curator.count_residuals(edges, self.frontier.scopes, epsilon)
 
     def count_records(self, nodes: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
         """Noisy number of records of each node: int64, shape (n_nodes,)."""

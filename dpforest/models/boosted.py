@@ -10,10 +10,10 @@ import numpy as np
 
 from dpforest.arithmetic import exp
 from dpforest.models.forest import Forest
-from dpforest.models.predictor import Classifying, anywhere
+from dpforest.models.predictor import Classifying, Regressing, anywhere
 from dpforest.privacy import claim
 
-__all__ = ["LINKS", "SCALE", "BoostedClassifier", "BoostedForest"]
+__all__ = ["LINKS", "NO_LINK", "SCALE", "BoostedClassifier", "BoostedForest", "BoostedRegressor"]
 
 #: Steps of a vote of 1.
 SCALE = 1 << 20
@@ -26,6 +26,8 @@ LINKS = {
     "adaboost": lambda behind: exp(-behind),
     "softmax": lambda behind: exp(-behind),
 }
+#: The link of a regression: the second vote less the first one is a share of the target's range.
+NO_LINK = "none"
 _FAR = 700.0  # behind which a class has no probability that a number could hold
 
 
@@ -36,8 +38,8 @@ class BoostedForest:
     Attributes
     ----------
     forest : Forest
-    link : {"capped", "logistic", "adaboost", "softmax"}
-        How scores become probabilities: by the weights under which the rounds learned.
+    link : {"capped", "logistic", "adaboost", "softmax", "none"}
+        How scores become probabilities: by the weights under which the rounds learned.  ``"none"`` of a regression.
     """
 
     forest: Forest
@@ -77,8 +79,8 @@ class BoostedForest:
     def from_dict(cls, description: Mapping) -> BoostedForest:
         """The model that :meth:`to_dict` described; anything malformed raises ValueError."""
         link = description.get("link")
-        if type(link) is not str or link not in LINKS:
-            raise ValueError(f"not a boosted forest: link must be one of {list(LINKS)}, not {link!r:.40}")
+        if type(link) is not str or link not in (*LINKS, NO_LINK):
+            raise ValueError(f"not a boosted forest: link must be one of {[*LINKS, NO_LINK]}, not {link!r:.40}")
         return cls(Forest.from_dict({name: part for name, part in description.items() if name != "link"}), link)
 
     def __str__(self) -> str:
@@ -127,6 +129,24 @@ class BoostedClassifier(Classifying):
 
     def _staged(self, X: Any) -> Iterator[np.ndarray]:
         return self._released().staged_scores(self._codes(X), n_jobs=self._n_threads())
+
+
+class BoostedRegressor(Regressing):
+    """Regression by ``boosted_``."""
+
+    _RELEASED = "boosted"
+
+    @anywhere
+    def predict(self, X: Any) -> np.ndarray:
+        """The sum of the votes, within the declared target range: float64, shape (n_rows,)."""
+        return self._decoded(self._released().scores(self._codes(X), n_jobs=self._n_threads()))
+
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+        """The predictions after each round."""
+        yield from map(self._decoded, self._released().staged_scores(self._codes(X), n_jobs=self._n_threads()))
+
+    def _decoded(self, scores: np.ndarray) -> np.ndarray:
+        return self.schema_.decode_target(np.clip(scores[:, 1] - scores[:, 0], 0, 1))
 
 
 def _decision(scores: np.ndarray) -> np.ndarray:

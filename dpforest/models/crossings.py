@@ -57,12 +57,12 @@ class Crossings:
 
     @property
     def n_cells(self) -> np.ndarray:
-        """Cells of each table: int64, shape (n_tables,)."""
+        """How many cells each table has, int64, shape (n_tables,)."""
         return self.sizes.prod(axis=1)
 
     @property
     def starts(self) -> np.ndarray:
-        """Where the cells of each table begin, and where the last one ends: int64, shape (n_tables + 1,)."""
+        """Where the cells of each table begin, and where the last one ends, int64, shape (n_tables + 1,)."""
         return np.concatenate([[0], np.cumsum(self.n_cells)]).astype(np.int64)
 
     @classmethod

@@ -35,7 +35,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dpforest.models import storage
-from dpforest.models.boosted import BoostedClassifier, BoostedForest
+from dpforest.models.boosted import NO_LINK, BoostedClassifier, BoostedForest, BoostedRegressor
 from dpforest.models.forest import Forest, ForestClassifier, ForestRegressor
 from dpforest.models.linear import LinearClassifier, LinearModel, LinearPredictor, LinearRegressor
 from dpforest.models.predictor import FORMAT, Predictor
@@ -43,7 +43,7 @@ from dpforest.privacy import ASSUMPTIONS, RELATIONS, SOURCES, UNIT, UNKNOWN, Gua
 from dpforest.schema import Schema
 
 __all__ = [
-    "MAX_DEPTH", "Released", "ReleasedBoosted", "ReleasedForest", "ReleasedForestRegressor",
+    "MAX_DEPTH", "Released", "ReleasedBoosted", "ReleasedBoostedRegressor", "ReleasedForest", "ReleasedForestRegressor",
     "ReleasedLinearClassifier", "ReleasedLinearRegressor", "load", "released",
 ]  # fmt: skip
 
@@ -114,12 +114,20 @@ class ReleasedForestRegressor(_ReleasedTrees, ForestRegressor):
     """A released forest of a regressor: see :class:`Released`."""
 
 
-class ReleasedBoosted(Released, BoostedClassifier):
-    """A released boosted model: see :class:`Released`."""
-
+class _ReleasedRounds(Released):
     def _read(self, description: dict) -> None:
         self.boosted_ = BoostedForest.from_dict(description)
         check_fits(self.boosted_.forest, self.schema_, self.n_bins_)
+        if (self.boosted_.link == NO_LINK) == self._CLASSIFIES:
+            raise ValueError("not a released boosted model: its link and its schema disagree on what is predicted")
+
+
+class ReleasedBoosted(_ReleasedRounds, BoostedClassifier):
+    """A released boosted model of classes: see :class:`Released`."""
+
+
+class ReleasedBoostedRegressor(_ReleasedRounds, BoostedRegressor):
+    """A released boosted model of a target: see :class:`Released`."""
 
 
 class _ReleasedLinear(Released, LinearPredictor):
@@ -143,6 +151,7 @@ READERS: dict[tuple[str, bool], type[Released]] = {
     ("forest", True): ReleasedForest,
     ("forest", False): ReleasedForestRegressor,
     ("boosted", True): ReleasedBoosted,
+    ("boosted", False): ReleasedBoostedRegressor,
     ("linear", True): ReleasedLinearClassifier,
     ("linear", False): ReleasedLinearRegressor,
 }

@@ -18,20 +18,24 @@ from dpforest.learners.audited import EXACT, Audited
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.boosting import whole_votes
 from dpforest.learners.crossed import Known, grow_table, random_tables, single_tables
-from dpforest.learners.empirical_bayes import newton_step
+from dpforest.learners.empirical_bayes import newton_step, residual_step
+from dpforest.learners.growth import Frontier
 from dpforest.learners.parameters import Choice, Either, Number, Whole
 from dpforest.learners.run import Run
 from dpforest.mechanisms import SELECTIONS
-from dpforest.models.boosted import BoostedClassifier, BoostedForest
+from dpforest.models.boosted import NO_LINK, BoostedClassifier, BoostedForest, BoostedRegressor
 from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
+from dpforest.schema import TARGET_LEVELS
 from dpforest.schema.grid import GRIDS
 
-__all__ = ["PrivateBoostingClassifier", "Rule", "rule"]
+__all__ = ["PrivateBoostingClassifier", "PrivateBoostingRegressor", "Rule", "rule", "rule_of_numbers"]
 
 LOOK_SHARE = 0.01  # of epsilon, for a first look at the class totals where nobody declared the number of records
 SELECT_SHARE = 0.2  # of a round
+#: Sizes of residuals, as shares of the target's range: each is two thirds of the next.
+SIZES = np.array([(2 / 3) ** k for k in range(13, -1, -1)])
 #: Log prior of a prior variance t of a table of one feature, for each cell: minus so many t.
 PENALTY = 0.1
 SIZE = "the number of records, for the rule of the parameters", "public under replace-one"
@@ -70,7 +74,96 @@ def rule(n_rows: float, epsilon: float, n_classes: int, relation: str) -> Rule:
     return Rule(min(max(rounds, 2), most), min(max(30 / told, 0.01), 0.25))
 
 
-class PrivateBoostingClassifier(PrivateEstimator, BoostedClassifier):
+@dataclass(frozen=True)
+class NumbersRule:
+    """What the parameters of the regressor that are ``"auto"`` stand for.
+
+    Attributes
+    ----------
+    rounds : int
+    mean_share, size_share : float
+        Shares of epsilon for the mean of the target, and for each histogram of the sizes of the residuals.
+    """
+
+    rounds: int
+    mean_share: float
+    size_share: float
+
+
+def rule_of_numbers(n_rows: float, epsilon: float, relation: str) -> NumbersRule:
+    """The public rule of the regressor; the parameters are those of :func:`rule`."""
+    told = n_rows * epsilon / HISTOGRAM_SENSITIVITY[relation]
+    mean, size = min(max(50 / told, 0.04), 0.3), min(max(60 / told, 0.01), 0.1)
+    return NumbersRule(round(1.3 * rule(n_rows, epsilon, 2, relation).rounds), mean, size)
+
+
+class _WideTables(PrivateEstimator):
+    """What the classifier and the regressor share: the parameters, and a round."""
+
+    SOURCE: ClassVar[str] = "library's own learner"
+    n_rows: Annotated[
+        float | None, Either(None, rule=Number(1, 1e15)),
+        """Declared order of magnitude of the number of records; public.  None: see Notes.""",
+    ] = None  # fmt: skip
+    n_estimators: Annotated[
+        int | str, Either("auto", rule=Whole(1, 10_000)), "Rounds; auto by the rule."
+    ] = "auto"  # fmt: skip
+    interactions: Annotated[
+        int, Whole(0, 10_000), "Random tables of two or three features among the candidates of a round."
+    ] = 20  # fmt: skip
+    selection: Annotated[str, Choice(SELECTIONS), "Mechanism of the tables."] = "permute-and-flip"
+    grid: Annotated[
+        str, Choice(GRIDS),
+        """How the public bins of a numeric feature lie between its bounds: ``"even"``, all equally wide;
+        ``"doubling"``, where 0 lies between the bounds, half as many and every half, quarter, ... of each bound.""",
+    ] = "doubling"  # fmt: skip
+    variant: Annotated[Literal["proved"], "There is no other."] = "proved"
+
+    def measure(
+        self, run: Run, known: Known, sides: np.ndarray, choosing: float, measuring: float
+    ) -> tuple[Crossings, int, Frontier, np.ndarray]:  # fmt: skip
+        """Select a table and one of the sides, and measure it: the table, the side's place, leaves, sums in records."""
+        tables = Crossings.of(
+            single_tables(run.sizes) + random_tables(self.interactions, run.sizes, run.ordered, known, run.chance)
+        )
+        # half a standard deviation of the noise that the gap of a cell will have
+        threshold = round(math.sqrt(noise_variance(measuring, run.relation) / 2) * FINE)
+        place, at = run.choose_crossing(tables, sides, choosing, threshold=threshold, mechanism=self.selection)
+        leaves = grow_table(run, tables[place])
+        sums = run.count_crossing(tables[place], sides[at].item(), leaves, measuring)
+        return tables[place], at, leaves, sums / FINE
+
+    def vote(self, run: Run, known: Known, table: Crossings, leaves: Frontier, steps: np.ndarray, sums: np.ndarray,
+             values: np.ndarray) -> None:  # fmt: skip
+        """Let the leaves vote: ``values`` (n_values,) says for what, each times the step; and take note of it."""
+        votes = whole_votes(steps)
+        if table.features[0, 1] < 0:
+            known.learn(int(table.features[0, 0]), votes, np.rint(sums.sum(axis=1) * FINE).astype(np.int64))
+        run.say(leaves, votes[:, None] * values)
+
+    def rounds_of(self, auto: int) -> int:
+        """How many rounds were asked for."""
+        return auto if isinstance(self.n_estimators, str) else int(self.n_estimators)
+
+    def _prior(self, run: Run, table: Crossings) -> dict[str, Any]:
+        """What the empirical-Bayes step asks of the cells of one table."""
+        [features], [sizes] = table.features, table.sizes.tolist()
+        if features[1] >= 0:
+            return {"shape": [size for size in sizes if size > 1] or [1], "ordered": True}
+        missing = run.schema.missing == "bin"
+        return {
+            "shape": sizes[:1], "ordered": bool(run.ordered[features[0]]), "chain": sizes[0] - missing,
+            "penalty": PENALTY,
+        }  # fmt: skip
+
+    def declared_schema(self) -> Any:
+        return super().declared_schema().with_grid(self.grid)
+
+    def lacking(self) -> dict[str, str]:
+        return {EXACT: "noisy sums decide the weights of the next round, so that replay cannot visit them"}
+
+
+class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
     """Private boosting of wide tables, the library's own learner.
 
     A round chooses one table by a private selection, out of every feature's own and of random ones that cross two or
@@ -110,25 +203,6 @@ class PrivateBoostingClassifier(PrivateEstimator, BoostedClassifier):
     ['no', 'yes']
     """
 
-    SOURCE: ClassVar[str] = "library's own learner"
-    n_rows: Annotated[
-        float | None, Either(None, rule=Number(1, 1e15)),
-        """Declared order of magnitude of the number of records; public.  None: see Notes.""",
-    ] = None  # fmt: skip
-    n_estimators: Annotated[
-        int | str, Either("auto", rule=Whole(1, 10_000)), "Rounds; auto by the rule."
-    ] = "auto"  # fmt: skip
-    interactions: Annotated[
-        int, Whole(0, 10_000), "Random tables of two or three features among the candidates of a round."
-    ] = 20  # fmt: skip
-    selection: Annotated[str, Choice(SELECTIONS), "Mechanism of the tables."] = "permute-and-flip"
-    grid: Annotated[
-        str, Choice(GRIDS),
-        """How the public bins of a numeric feature lie between its bounds: ``"even"``, all equally wide;
-        ``"doubling"``, where 0 lies between the bounds, half as many and every half, quarter, ... of each bound.""",
-    ] = "doubling"  # fmt: skip
-    variant: Annotated[Literal["proved"], "There is no other."] = "proved"
-
     @claim("thm-private-boosting", "alg-private-boosting")
     def as_proved(self, run: Run) -> BoostedForest:
         """Class totals, and then round by round a table, its sums, a step."""
@@ -137,31 +211,16 @@ class PrivateBoostingClassifier(PrivateEstimator, BoostedClassifier):
         auto, totals, share, paid = self._totals(run)
         run.say(run.frontier, whole_votes(prior_scores(totals, share * run.epsilon, run.relation)))
         trees = [run.tree(0)]
-        left = (1 - paid) * run.epsilon
-        rounds = auto.rounds if isinstance(self.n_estimators, str) else int(self.n_estimators)
+        rounds, left = self.rounds_of(auto.rounds), (1 - paid) * run.epsilon
         run.plant(rounds)
         choosing, measuring = SELECT_SHARE * left / rounds, (1 - SELECT_SHARE) * left / rounds
         targets = np.arange(n_classes if n_classes > 2 else 1) + (n_classes == 2)
-        noise = noise_variance(measuring, run.relation)
-        known = Known.nothing(run.schema.n_features)
+        noise, known = noise_variance(measuring, run.relation), Known.nothing(run.schema.n_features)
         for number in run.rounds(rounds):
             run.hear(trees[-1])
-            tables = Crossings.of(
-                single_tables(run.sizes) + random_tables(self.interactions, run.sizes, run.ordered, known, run.chance)
-            )
-            threshold = round(math.sqrt(noise / 2) * FINE)  # half a standard deviation of the gap of a cell
-            place, at = run.choose_crossing(
-                tables, targets, choosing, threshold=threshold, mechanism=self.selection
-            )  # fmt: skip
-            table, target = tables[place], int(targets[at])
-            leaves = grow_table(run, table)
-            sums = run.count_crossing(table, target, leaves, measuring)
-            votes = whole_votes(self.step(sums / FINE, noise, **self._prior(run, table)))
-            if table.features[0, 1] < 0:
-                known.learn(int(table.features[0, 0]), votes, sums.sum(axis=1))
-            values = np.zeros((len(votes), n_classes), dtype=np.int64)
-            values[:, target] = votes
-            run.say(leaves, values)
+            table, at, leaves, sums = self.measure(run, known, targets, choosing, measuring)
+            steps = self.step(sums, noise, **self._prior(run, table))
+            self.vote(run, known, table, leaves, steps, sums, np.eye(n_classes, dtype=np.int64)[targets[at]])
             trees.append(run.tree(number))
         return BoostedForest(Forest.join(trees), "softmax")
 
@@ -189,23 +248,6 @@ class PrivateBoostingClassifier(PrivateEstimator, BoostedClassifier):
         paid = auto.totals_share + (LOOK_SHARE if first is not None else 0.0)
         return auto, ask(auto.totals_share), auto.totals_share, paid
 
-    def _prior(self, run: Run, table: Crossings) -> dict[str, Any]:
-        """What the empirical-Bayes step asks of the cells of one table."""
-        [features], [sizes] = table.features, table.sizes.tolist()
-        if features[1] >= 0:
-            return {"shape": [size for size in sizes if size > 1] or [1], "ordered": True}
-        missing = run.schema.missing == "bin"
-        return {
-            "shape": sizes[:1], "ordered": bool(run.ordered[features[0]]), "chain": sizes[0] - missing,
-            "penalty": PENALTY,
-        }  # fmt: skip
-
-    def declared_schema(self) -> Any:
-        return super().declared_schema().with_grid(self.grid)
-
-    def lacking(self) -> dict[str, str]:
-        return {EXACT: "noisy sums decide the weights of the next round, so that replay cannot visit them"}
-
     AUDIT: ClassVar = Audited(
         "private-boosting",
         (
@@ -215,6 +257,88 @@ class PrivateBoostingClassifier(PrivateEstimator, BoostedClassifier):
         ),
         usual={"n_estimators": 1, "interactions": 0, "n_rows": 10},
     )  # fmt: skip
+
+
+class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
+    """Private boosting of wide tables for a number, the library's own learner.
+
+    As :class:`~dpforest.papers.private_boosting.PrivateBoostingClassifier`, with residuals in the place of classes: a
+    record divides a weight of 1 between the two sides of its cell, as its clipped residual says, and an empirical-Bayes
+    step moves the prediction.
+
+    Attributes
+    ----------
+    boosted_, ledger_, guarantee_, n_features_in_, feature_names_in_, schema_, n_bins_
+
+    Guarantee
+    ---------
+    ``epsilon``-differential privacy of the released tables and predictions under ``relation``
+    (:prf:ref:`thm-private-boosting-numbers`).
+
+    Source
+    ------
+    None: a learner of this library's own, so there is no published variant.
+
+    Notes
+    -----
+    The mean of the target has a share of epsilon, and so have up to three histograms of the sizes of the residuals, by
+    which they are clipped at their quantile of 80 %; a public rule sets the shares and the rounds:
+    :func:`~dpforest.papers.private_boosting.rule_of_numbers`.  The number of records is ``n_rows`` if declared, else
+    under replace-one the number itself, and under add-remove a noisy one that has 1 % of epsilon.
+
+    Examples
+    --------
+    >>> from dpforest import Schema
+    >>> from dpforest.papers.private_boosting import PrivateBoostingRegressor
+    >>> schema = Schema(numeric={"x": (0, 1)}, target=(0, 10))
+    >>> X = [[i / 400] for i in range(400)]
+    >>> y = [2.0] * 200 + [8.0] * 200
+    >>> model = PrivateBoostingRegressor(epsilon=8.0, schema=schema, random_state=0).fit(X, y)
+    >>> low, high = model.predict([[0.1], [0.9]])
+    >>> bool(low < 4 and high > 6)
+    True
+    """
+
+    @claim("thm-private-boosting-numbers")
+    def as_proved(self, run: Run) -> BoostedForest:
+        """The mean, and then round by round a table, its sums, a step; three times the size of the residuals."""
+        run.plant(1)
+        first, n_rows = self._size(run)
+        auto = rule_of_numbers(max(n_rows, 1.0), run.epsilon, run.relation)
+        masses = run.sum_masses(run.frontier, auto.mean_share * run.epsilon)
+        mean = prior_mean(masses, auto.mean_share * run.epsilon, run.relation)
+        run.say(run.frontier, whole_votes(np.array([[0.0, mean]])))
+        trees = [run.tree(0)]
+        rounds = self.rounds_of(auto.rounds)
+        # rounds that look at the sizes of the residuals
+        looks = sorted({0, rounds // 3, 2 * rounds // 3}) if rounds >= 6 else [0]
+        left = (1 - first - auto.mean_share - len(looks) * auto.size_share) * run.epsilon
+        run.plant(rounds)
+        choosing, measuring = SELECT_SHARE * left / rounds, (1 - SELECT_SHARE) * left / rounds
+        noise, known, scale = noise_variance(measuring, run.relation), Known.nothing(run.schema.n_features), 1.0
+        for number in run.rounds(rounds):
+            run.hear(trees[-1])
+            if number in looks:
+                scale = quantile(run.count_residuals(SIZES, auto.size_share * run.epsilon))
+            table, _, leaves, sums = self.measure(run, known, np.array([scale]), choosing, measuring)
+            steps = scale * residual_step(sums, noise, **self._prior(run, table))
+            self.vote(run, known, table, leaves, steps, sums, np.array([0, 1]))
+            trees.append(run.tree(number))
+        return BoostedForest(Forest.join(trees), NO_LINK)
+
+    def _size(self, run: Run) -> tuple[float, float]:
+        """The share of epsilon that a first look took, and the number of records that the rule goes by."""
+        if self.n_rows is not None:
+            return 0.0, float(self.n_rows)
+        if run.relation == REPLACE_ONE:
+            return 0.0, float(run.size(SIZE))
+        return LOOK_SHARE, float(run.sum_masses(run.frontier, LOOK_SHARE * run.epsilon).sum()) / TARGET_LEVELS
+
+    AUDIT: ClassVar = Audited(
+        "private-boosting-regressor",
+        (({}, 2, None), ({"n_estimators": 2, "selection": "exponential", "interactions": 2}, 2, None)),
+        usual={"n_estimators": 1, "interactions": 0, "n_rows": 10},
+    )
 
 
 def noise_variance(epsilon: float, relation: str) -> float:
@@ -233,3 +357,21 @@ def prior_scores(totals: np.ndarray, epsilon: float, relation: str) -> np.ndarra
     scale = 0.0 if math.isinf(epsilon) else math.sqrt(2) * HISTOGRAM_SENSITIVITY[relation] / epsilon
     counts = np.maximum(totals, 0) + max(scale, 0.5)
     return log(counts / np.add.reduce(counts, axis=1)[:, None])
+
+
+def prior_mean(masses: np.ndarray, epsilon: float, relation: str) -> float:
+    """The mean of the target as a share of its range, from its noisy masses (1, 2), shrunk to the middle."""
+    scale = 0.0 if math.isinf(epsilon) else math.sqrt(2) * HISTOGRAM_SENSITIVITY[relation] / epsilon
+    above, below = (np.maximum(masses[0], 0) / TARGET_LEVELS + max(scale, 0.5)).tolist()
+    return above / (above + below)
+
+
+def quantile(counts: np.ndarray) -> float:
+    """The scale at which residuals are clipped: the first of ``SIZES`` that four fifths of the records do not exceed.
+
+    ``counts`` are noisy numbers of records between the sizes; without a positive number the scale is 1.
+    """
+    below = np.cumsum(counts)
+    if below[-1] <= 0:
+        return 1.0
+    return float(SIZES[min(int(np.argmax(5 * below >= 4 * below[-1])), len(SIZES) - 1)])

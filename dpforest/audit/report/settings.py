@@ -17,7 +17,7 @@ from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.papers.pinq_id3 import PinqID3Classifier
-from dpforest.papers.private_boosting import PrivateBoostingClassifier
+from dpforest.papers.private_boosting import PrivateBoostingClassifier, PrivateBoostingRegressor
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.papers.smooth_forest import SmoothForestClassifier
 from dpforest.papers.sulq_id3 import SulqID3Classifier
@@ -47,6 +47,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     DTDiffClassifier,
     SmoothForestClassifier,
     PrivateBoostingClassifier,
+    PrivateBoostingRegressor,
     # end of learners
 )
 

@@ -7,11 +7,12 @@ from collections import defaultdict
 from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import oracle
 import oracle_boosting as boosting
+import pandas as pd
 import pytest
 import sympy
 from hypothesis import given, settings
@@ -26,6 +27,7 @@ from dpforest.curator import FINE, Curator, memory, sums
 from dpforest.curator.weights import calibrated_steps, residual_steps
 from dpforest.learners.crossed import Known, grow_table, random_tables, single_tables
 from dpforest.learners.growth import Growth
+from dpforest.learners.monotone import isotonic, monotone
 from dpforest.learners.run import Run
 from dpforest.models.crossings import Crossings
 from dpforest.models.release import released
@@ -800,3 +802,138 @@ def test_stages_lead_to_the_model():
 def test_the_whole_numbers_of_the_score_travel_as_they_are():
     assert scores.soft_gap(0).exact(np.array([[[1, FINE * 10**6]]]))[0].tolist() == [FINE * 10**6 - 1]
     assert STEPS * scores.soft_gap(0).exact_range(ADD_REMOVE) == 2 * STEPS
+
+
+# -- wishes that cost nothing ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.claim(
+    "lem-class-weights", verdict="proved", evidence="symbolic",
+    constant="scores + ln w: the softmax is w p over its sum, the minimum of the weighted log loss",
+)  # fmt: skip
+def test_moved_scores_are_the_minimum_of_the_weighted_loss():
+    """The gradient of the weighted loss in the scores vanishes there, and the loss is convex in them."""
+    p, w = sympy.symbols("p1:4", positive=True), sympy.symbols("w1:4", positive=True)
+    s = sympy.symbols("s1:4", real=True)
+    loss = sum(
+        pk * wk * (sympy.log(sum(map(sympy.exp, s))) - sk) for pk, wk, sk in zip(p, w, s, strict=True)
+    )  # fmt: skip
+    at = {sk: sympy.log(pk) + sympy.log(wk) for pk, wk, sk in zip(p, w, s, strict=True)}
+    assert all(sympy.simplify(sympy.diff(loss, sk).subs(at)) == 0 for sk in s)
+    hessian = sympy.hessian(loss, s).subs(at)
+    point = dict(zip((*p, *w), [sympy.Rational(k, 7) for k in (1, 2, 4, 3, 1, 9)], strict=True))
+    assert hessian.subs(point).is_positive_semidefinite
+
+
+@pytest.mark.claim("lem-class-weights")
+@pytest.mark.parametrize("schema", [MIXED, THREE], ids=["two", "three"])
+def test_class_weights_move_all_scores_alike(schema):
+    X, y = table(300, classes=schema.n_classes)
+    plain = model(schema=schema).fit(X, y)
+    weights = {label: 2.0 + k for k, label in enumerate(schema.classes.tolist())}
+    weighted = model(schema=schema, class_weight=weights).fit(X, y)
+    assert str(weighted.ledger_) == str(plain.ledger_)
+    expected = plain.predict_proba(X) * np.array(list(weights.values()))
+    np.testing.assert_allclose(weighted.predict_proba(X), expected / expected.sum(axis=1, keepdims=True), atol=1e-5)
+    balanced = model(schema=schema, class_weight="balanced").fit(X, y)
+    first = balanced.boosted_.forest.roots[0]
+    assert (balanced.boosted_.forest.values[first] == 0).all()
+    np.testing.assert_array_equal(
+        np.delete(balanced.boosted_.forest.values, first, axis=0),
+        np.delete(plain.boosted_.forest.values, first, axis=0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [("even", "or be 'balanced'"), ({"maybe": 2}, "not among the classes"), ({"no": 0}, "class_weight of")],
+)
+def test_class_weights_that_are_none_are_refused_before_anything_is_spent(wrong, message):
+    schema = Schema(numeric={"x": (0, 1)}, classes=["no", "yes"])
+    refused = model(schema=schema, class_weight=wrong)
+    with pytest.raises(ValueError, match=message):
+        refused.fit([[0.1], [0.9]], ["no", "yes"])
+    assert not hasattr(refused, "ledger_")
+
+
+def nearest_line(line):
+    """The nearest line that does not fall, in fractions: pools of neighbours that break the order, as long as any do."""
+    pools = [[Fraction(int(value))] for value in line]
+    while True:
+        at = next((i for i, (a, b) in enumerate(pairwise(pools)) if sum(a) * len(b) > sum(b) * len(a)), None)
+        if at is None:
+            return [sum(pool) / len(pool) for pool in pools for _ in pool]
+        pools[at : at + 2] = [pools[at] + pools[at + 1]]
+
+
+@pytest.mark.claim(
+    "lem-monotone", verdict="proved", evidence="exhaustive",
+    constant="the nearest line, all 5^5 of small whole votes; two directions together",
+)  # fmt: skip
+def test_the_projection_is_the_nearest_line():
+    lines = np.array(list(product(range(-2, 3), repeat=5)), dtype=np.int64)
+    for line, found in zip(lines, isotonic(60 * lines), strict=True):  # 60: means of up to 5 are whole
+        assert found.tolist() == [60 * value for value in nearest_line(line)]
+
+
+@pytest.mark.claim("lem-monotone")
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_projection_keeps_what_an_earlier_one_made(data):
+    shape = data.draw(st.sampled_from([(6,), (4, 5), (3, 4, 2)]))
+    signs = data.draw(st.tuples(*[st.sampled_from([-1, 0, 1])] * len(shape)))
+    votes = np.array(
+        data.draw(st.lists(st.integers(-(10**6), 10**6), min_size=math.prod(shape), max_size=math.prod(shape)))
+    )
+    cells = monotone(votes, shape, signs).reshape(shape)
+    for axis, sign in enumerate(signs):
+        assert not sign or (sign * np.diff(cells, axis=axis) >= 0).all()
+    if not any(signs):
+        np.testing.assert_array_equal(cells.ravel(), votes)
+
+
+@pytest.mark.claim("lem-monotone")
+@pytest.mark.parametrize("kind", [PrivateBoostingClassifier, PrivateBoostingRegressor])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_predictions_never_break_a_direction(kind, sign):
+    """On data that say the opposite, with crossed tables and missing values."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.random((3000, 3)), columns=["a", "b", "c"])
+    target = -sign * X["a"] + X["b"] * X["c"] + rng.normal(0, 0.1, len(X))
+    X.loc[rng.random(len(X)) < 0.1, "a"] = np.nan
+    classifies = kind is PrivateBoostingClassifier
+    schema = Schema(
+        numeric=dict.fromkeys("abc", (0, 1)),
+        missing="bin",
+        **({"classes": [0, 1]} if classifies else {"target": (-2, 2)}),
+    )
+    y = (target > np.median(target)).astype(int) if classifies else target
+    settings_of = {"epsilon": 20.0, "schema": schema, "n_estimators": 25, "random_state": 0}
+    bound, free = (kind(**settings_of, monotonic_cst=wish).fit(X, y) for wish in ({"a": sign, "c": 1}, None))
+    assert bound.ledger_.epsilon == free.ledger_.epsilon
+    rows = X.iloc[:40]
+
+    def along(model, feature):
+        moved = [rows.assign(**{feature: value}) for value in np.linspace(0, 1, 33)]
+        return np.array([model.predict_proba(part)[:, 1] if classifies else model.predict(part) for part in moved])
+
+    assert (sign * np.diff(along(bound, "a"), axis=0) >= 0).all()
+    assert (np.diff(along(bound, "c"), axis=0) >= 0).all()
+    assert (sign * np.diff(along(free, "a"), axis=0) < 0).any()
+
+
+@pytest.mark.parametrize(
+    ("schema", "wrong", "message"),
+    [
+        (MIXED, {"nowhere": 1}, "no numeric feature"),
+        (MIXED, {"c": 1}, "no numeric feature"),
+        (MIXED, ["x"], "must be None or map"),
+        (MIXED, {"x": 2}, "must be None or map"),
+        (MIXED, {"x": True}, "must be None or map"),
+        (THREE, {"x": 1}, "for two classes"),
+    ],
+)
+def test_directions_that_are_none_are_refused(schema, wrong, message):
+    X, y = table(20, classes=schema.n_classes)
+    with pytest.raises(ValueError, match=message):
+        model(schema=schema, monotonic_cst=wrong).fit(X, y)

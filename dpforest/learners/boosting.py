@@ -100,16 +100,26 @@ def whole_votes(votes: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ClassWeights:
-    """A mapping from classes to public weights, or None."""
+    """A mapping from classes to public weights, or None; or ``"balanced"``, where released counts say what that is."""
 
-    words = "mapping or None"
+    balanced: bool = False
+
+    @property
+    def words(self) -> str:
+        return 'mapping, "balanced" or None' if self.balanced else "mapping or None"
 
     def check(self, value: Any, name: str) -> None:
-        if value is not None and not isinstance(value, Mapping):
-            raise ValueError(
-                f"{name} must be None or map classes to positive numbers that are public, such as "
-                f"{{'no': 1, 'yes': 3}}; weights like 'balanced' would be read off the records; got {value!r}"
-            )
+        if value is None or isinstance(value, Mapping) or (self.balanced and _is_balanced(value)):
+            return
+        other = "'balanced'" if self.balanced else "weights like 'balanced' would be read off the records"
+        raise ValueError(
+            f"{name} must be None or map classes to positive numbers that are public, such as {{'no': 1, 'yes': 3}}"
+            f"{', or be ' if self.balanced else '; '}{other}; got {value!r}"
+        )
+
+
+def _is_balanced(value: Any) -> bool:
+    return isinstance(value, str) and value == "balanced"
 
 
 def class_shares(class_weight: Mapping[Any, float] | None, classes: np.ndarray) -> np.ndarray | None:

@@ -7,7 +7,8 @@ what empirical Bayes makes of the noisy sums.  The chapter *The flagship* has th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -16,10 +17,11 @@ from dpforest.arithmetic import exp, log, sinh
 from dpforest.curator import FINE
 from dpforest.learners.audited import EXACT, Audited
 from dpforest.learners.base import PrivateEstimator
-from dpforest.learners.boosting import whole_votes
+from dpforest.learners.boosting import ClassWeights, class_shares, whole_votes
 from dpforest.learners.crossed import Known, grow_table, random_tables, single_tables
 from dpforest.learners.empirical_bayes import newton_step, residual_step
 from dpforest.learners.growth import Frontier
+from dpforest.learners.monotone import Directions, directions_of, monotone
 from dpforest.learners.parameters import Choice, Either, Number, Whole
 from dpforest.learners.run import Run
 from dpforest.mechanisms import SELECTIONS
@@ -27,7 +29,7 @@ from dpforest.models.boosted import NO_LINK, BoostedClassifier, BoostedForest, B
 from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
-from dpforest.schema import TARGET_LEVELS
+from dpforest.schema import TARGET_LEVELS, Schema
 from dpforest.schema.grid import GRIDS
 
 __all__ = ["PrivateBoostingClassifier", "PrivateBoostingRegressor", "Rule", "rule", "rule_of_numbers"]
@@ -117,6 +119,11 @@ class _WideTables(PrivateEstimator):
         """How the public bins of a numeric feature lie between its bounds: ``"even"``, all equally wide;
         ``"doubling"``, where 0 lies between the bounds, half as many and every half, quarter, ... of each bound.""",
     ] = "doubling"  # fmt: skip
+    monotonic_cst: Annotated[
+        Mapping[str, int] | None, Directions(),
+        """Numeric features with which the prediction must not fall (1) or must not rise (-1), by name; of two classes
+        it is the probability of the second one.""",
+    ] = None  # fmt: skip
     variant: Annotated[Literal["proved"], "There is no other."] = "proved"
 
     def measure(
@@ -136,7 +143,7 @@ class _WideTables(PrivateEstimator):
     def vote(self, run: Run, known: Known, table: Crossings, leaves: Frontier, steps: np.ndarray, sums: np.ndarray,
              values: np.ndarray) -> None:  # fmt: skip
         """Let the leaves vote: ``values`` (n_values,) says for what, each times the step; and take note of it."""
-        votes = whole_votes(steps)
+        votes = self._directed(run, table, whole_votes(steps))
         if table.features[0, 1] < 0:
             known.learn(int(table.features[0, 0]), votes, np.rint(sums.sum(axis=1) * FINE).astype(np.int64))
         run.say(leaves, votes[:, None] * values)
@@ -156,7 +163,22 @@ class _WideTables(PrivateEstimator):
             "penalty": PENALTY,
         }  # fmt: skip
 
-    def declared_schema(self) -> Any:
+    def _directed(self, run: Run, table: Crossings, votes: np.ndarray) -> np.ndarray:
+        """The votes of the cells, none of which breaks a declared direction; that of missing values is free."""
+        signs = directions_of(self.monotonic_cst, run.schema)
+        [features], [sizes] = table.features, table.sizes.tolist()
+        here = [int(signs[feature]) for feature in features[features >= 0]]
+        if not any(here):
+            return votes
+        ordered = len(votes) - (len(here) == 1 and run.schema.missing == "bin")
+        shape = sizes[: len(here)] if len(here) > 1 else [ordered]
+        return np.concatenate([monotone(votes[:ordered], shape, here), votes[ordered:]])
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        directions_of(self.monotonic_cst, self.declared_schema())
+
+    def declared_schema(self) -> Schema:
         return super().declared_schema().with_grid(self.grid)
 
     def lacking(self) -> dict[str, str]:
@@ -203,13 +225,21 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
     ['no', 'yes']
     """
 
+    class_weight: Annotated[
+        Mapping[Any, float] | str | None, ClassWeights(balanced=True),
+        """Public weights of the classes, positive, 1 where not named; or ``"balanced"``, for weights that make the
+        released class totals equal.  The probabilities are then those of the weighted classes: no budget is spent, for
+        the scores are moved when all is released.""",
+    ] = None  # fmt: skip
+
     @claim("thm-private-boosting", "alg-private-boosting")
     def as_proved(self, run: Run) -> BoostedForest:
         """Class totals, and then round by round a table, its sums, a step."""
         n_classes = run.schema.n_classes
         run.plant(1)
         auto, totals, share, paid = self._totals(run)
-        run.say(run.frontier, whole_votes(prior_scores(totals, share * run.epsilon, run.relation)))
+        prior = prior_scores(totals, share * run.epsilon, run.relation)
+        run.say(run.frontier, whole_votes(prior))
         trees = [run.tree(0)]
         rounds, left = self.rounds_of(auto.rounds), (1 - paid) * run.epsilon
         run.plant(rounds)
@@ -222,7 +252,22 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
             steps = self.step(sums, noise, **self._prior(run, table))
             self.vote(run, known, table, leaves, steps, sums, np.eye(n_classes, dtype=np.int64)[targets[at]])
             trees.append(run.tree(number))
-        return BoostedForest(Forest.join(trees), "softmax")
+        moved = trees[0].values + whole_votes(self._weighted(run, prior))
+        return BoostedForest(Forest.join([replace(trees[0], values=moved), *trees[1:]]), "softmax")
+
+    @claim("lem-class-weights")
+    def _weighted(self, run: Run, prior: np.ndarray) -> np.ndarray:
+        """How far the class weights move the scores of all records: by their logarithms; (1, n_classes)."""
+        shares = self._class_shares(run.schema)
+        return -prior if isinstance(self.class_weight, str) else np.zeros_like(prior) if shares is None else log(shares)
+
+    def _class_shares(self, schema: Schema) -> np.ndarray | None:
+        assert schema.classes is not None
+        return class_shares(None if isinstance(self.class_weight, str) else self.class_weight, schema.classes)
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        self._class_shares(self.declared_schema())
 
     def step(self, sums: np.ndarray, noise: float, **prior: Any) -> np.ndarray:
         """The step of each cell: :func:`~dpforest.learners.empirical_bayes.newton_step`; any other is as private."""

@@ -36,6 +36,7 @@ from dpforest.papers.private_boosting import (
     SIZES,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
+    at_least,
     noise_variance,
     prior_mean,
     prior_scores,
@@ -684,6 +685,16 @@ def test_the_rule():
     assert rounds == sorted(rounds)
 
 
+def test_a_number_drowned_in_noise_is_taken_for_small():
+    rng = np.random.default_rng(0)
+    for n, epsilon in ((500, 0.001), (20_000, 0.01)):
+        parts = [n / 2 + np.diff(rng.geometric(1 - math.exp(-epsilon), (2, 2)), axis=0) for _ in range(2000)]
+        found = np.array([at_least(part, epsilon) for part in parts])
+        assert (found > n).mean() < 0.2
+        assert found.mean() == pytest.approx(n - 2 / epsilon, abs=0.2 / epsilon)
+    assert at_least(np.array([[3, 4]]), math.inf) == 7
+
+
 @relations
 def test_the_variance_of_the_noise_is_that_of_its_law(relation):
     sensitivity = {ADD_REMOVE: 1, REPLACE_ONE: 2}[relation]
@@ -857,7 +868,7 @@ def test_class_weights_that_are_none_are_refused_before_anything_is_spent(wrong,
 
 
 def nearest_line(line):
-    """The nearest line that does not fall, in fractions: pools of neighbours that break the order, as long as any do."""
+    """The nearest line that does not fall, in fractions: neighbours that break the order are pooled."""
     pools = [[Fraction(int(value))] for value in line]
     while True:
         at = next((i for i, (a, b) in enumerate(pairwise(pools)) if sum(a) * len(b) > sum(b) * len(a)), None)

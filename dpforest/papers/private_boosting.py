@@ -211,7 +211,7 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
     -----
     What is ``"auto"`` follows from a public rule, :func:`~dpforest.papers.private_boosting.rule`.  It looks at the
     number of records: ``n_rows`` if declared, else under replace-one the number itself, which is public there, and
-    under add-remove the sum of the class totals, at a first look that has 1 % of epsilon.
+    under add-remove the sum of the class totals, at a first look that has 1 % of epsilon, less a standard deviation.
 
     Examples
     --------
@@ -286,7 +286,7 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
             n_rows = float(run.size(SIZE))
         else:
             first = ask(LOOK_SHARE)
-            n_rows = float(first.sum())
+            n_rows = at_least(first, LOOK_SHARE * run.epsilon)
         auto = rule(max(n_rows, 1.0), run.epsilon, n_classes, run.relation)
         if first is not None and auto.totals_share <= LOOK_SHARE:
             return auto, first, LOOK_SHARE, LOOK_SHARE
@@ -329,7 +329,8 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
     The mean of the target has a share of epsilon, and so have up to three histograms of the sizes of the residuals, by
     which they are clipped at their quantile of 80 %; a public rule sets the shares and the rounds:
     :func:`~dpforest.papers.private_boosting.rule_of_numbers`.  The number of records is ``n_rows`` if declared, else
-    under replace-one the number itself, and under add-remove a noisy one that has 1 % of epsilon.
+    under replace-one the number itself, and under add-remove a noisy one that has 1 % of epsilon, less a standard
+    deviation.
 
     Examples
     --------
@@ -377,7 +378,8 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
             return 0.0, float(self.n_rows)
         if run.relation == REPLACE_ONE:
             return 0.0, float(run.size(SIZE))
-        return LOOK_SHARE, float(run.sum_masses(run.frontier, LOOK_SHARE * run.epsilon).sum()) / TARGET_LEVELS
+        masses = run.sum_masses(run.frontier, LOOK_SHARE * run.epsilon)
+        return LOOK_SHARE, at_least(masses / TARGET_LEVELS, LOOK_SHARE * run.epsilon)
 
     AUDIT: ClassVar = Audited(
         "private-boosting-regressor",
@@ -392,6 +394,14 @@ def noise_variance(epsilon: float, relation: str) -> float:
         return 0.0
     half = sinh(epsilon / (2 * HISTOGRAM_SENSITIVITY[relation] * FINE))
     return 1 / (2 * half * half) / FINE**2
+
+
+def at_least(parts: np.ndarray, epsilon: float) -> float:
+    """A first look's number of records, from its noisy parts at ``epsilon``: their sum less a standard deviation.
+
+    Where the noise drowns the number, the rule had better take the records for few.
+    """
+    return float(parts.sum()) - (0.0 if math.isinf(epsilon) else math.sqrt(2 * parts.size) / epsilon)
 
 
 def prior_scores(totals: np.ndarray, epsilon: float, relation: str) -> np.ndarray:

@@ -21,7 +21,15 @@ import pytest
 from engine_tables import COUNT, KEYED, READER, SCHEMA, TABLE, forest, in_memory
 from sklearn.base import clone
 
-from dpforest import DiffPETsRegressor, EDPRFClassifier, Schema
+from dpforest import (
+    DiffGenClassifier,
+    DiffPETsRegressor,
+    DTDiffClassifier,
+    EDPRFClassifier,
+    PrivateBoostingClassifier,
+    PrivateBoostingRegressor,
+    Schema,
+)
 from dpforest.engines import EngineError, Reader, TableError
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 
@@ -484,6 +492,10 @@ LEARNERS = [
     (EDPRFClassifier(schema=SCHEMA, epsilon=2.0, n_estimators=3, max_depth=3, n_bins=8, random_state=1), "income"),
     (PearsonTreeClassifier(schema=SCHEMA, epsilon=2.0, max_depth=2, n_bins=8, random_state=2), "income"),
     (DiffPETsRegressor(schema=REGRESSION, epsilon=2.0, n_estimators=3, max_depth=2, random_state=3), "hours"),
+    (DiffGenClassifier(schema=SCHEMA, epsilon=2.0, n_bins=8, random_state=4), "income"),
+    (DTDiffClassifier(schema=SCHEMA, epsilon=2.0, n_bins=8, random_state=5), "income"),
+    (PrivateBoostingClassifier(schema=SCHEMA, epsilon=2.0, n_bins=8, random_state=6), "income"),
+    (PrivateBoostingRegressor(schema=REGRESSION, epsilon=2.0, random_state=7), "hours"),
 ]
 
 
@@ -497,7 +509,9 @@ def columns_of(learner, y) -> pd.DataFrame:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("learner", "y"), LEARNERS, ids=["edprf", "pearson", "regression"])
+@pytest.mark.parametrize(
+    ("learner", "y"), LEARNERS, ids=lambda given: given if isinstance(given, str) else type(given).__name__
+)
 def test_learners_grow_the_same_trees(learner, y, cluster):
     wanted = fitted(learner, columns_of(learner, y), y)
     for sizes in ([997], [0, 500, 0, 497]):

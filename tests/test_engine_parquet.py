@@ -15,7 +15,15 @@ import pandas as pd
 import pytest
 from engine_tables import COUNT, KEYED, READER, SCHEMA, TABLE, forest, in_memory, people
 
-from dpforest import EDPRFClassifier, RandomTreesClassifier, RandomTreesRegressor, Schema
+from dpforest import (
+    DiffGenClassifier,
+    DTDiffClassifier,
+    EDPRFClassifier,
+    PrivateBoostingClassifier,
+    RandomTreesClassifier,
+    RandomTreesRegressor,
+    Schema,
+)
 from dpforest.engines import EngineError, Reader, TableError, is_elsewhere, table_of
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install dpforest[parquet]")
@@ -596,6 +604,9 @@ def test_bad_rows_to_predict_are_named(tmp_path):
     [
         (RandomTreesClassifier(n_estimators=3, max_depth=3, n_bins=8, schema=SCHEMA), "income"),
         (EDPRFClassifier(n_estimators=2, max_depth=3, n_bins=8, schema=SCHEMA), "income"),
+        (DiffGenClassifier(n_bins=8, schema=SCHEMA), "income"),
+        (DTDiffClassifier(n_bins=8, schema=SCHEMA), "income"),
+        (PrivateBoostingClassifier(n_bins=8, schema=SCHEMA), "income"),
         (
             RandomTreesRegressor(
                 n_estimators=3, max_depth=3, n_bins=8,
@@ -604,7 +615,7 @@ def test_bad_rows_to_predict_are_named(tmp_path):
             "hours",
         ),
     ],
-    ids=["random trees", "EDPRF", "regressor"],
+    ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )  # fmt: skip
 def test_learners_give_the_model_of_memory(tmp_path, learner, target, key):
     learner.set_params(epsilon=5.0, random_state=0)

@@ -13,7 +13,15 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from dpforest import DiffPETsClassifier, EDPRFClassifier, RandomTreesClassifier, Schema
+from dpforest import (
+    DiffGenClassifier,
+    DiffPETsClassifier,
+    DTDiffClassifier,
+    EDPRFClassifier,
+    PrivateBoostingClassifier,
+    RandomTreesClassifier,
+    Schema,
+)
 from dpforest.chance import keyed
 from dpforest.engines import EngineError, Reader, TableError, spark
 from dpforest.engines.table import Pass
@@ -293,6 +301,9 @@ LEARNERS = {
     "trees that share the records": (EDPRFClassifier(schema=WIDE, n_estimators=3, max_depth=2, random_state=1), "id"),
     "a bootstrap": (DiffPETsClassifier(schema=WIDE, n_estimators=2, max_depth=1, random_state=1), "id"),
     "a tree without a key": (DiffPETsClassifier(schema=WIDE, n_estimators=1, max_depth=2, random_state=1), None),
+    "a generalised table": (DiffGenClassifier(schema=WIDE, epsilon=2.0, random_state=1), None),
+    "generalised trees": (DTDiffClassifier(schema=WIDE, epsilon=2.0, random_state=1), None),
+    "boosted tables": (PrivateBoostingClassifier(schema=WIDE, epsilon=2.0, random_state=1), None),
 }
 
 

@@ -17,8 +17,9 @@ from dpforest.chance import Chance
 from dpforest.privacy import claim
 
 __all__ = [
-    "MEANS", "SELECTIONS", "exponential", "exponential_law", "laplace_density", "laplace_textbook", "mean_variance",
-    "permute_and_flip", "permute_and_flip_law", "select", "two_sided_geometric", "two_sided_geometric_law",
+    "MEANS", "SELECTIONS", "discrete_gaussian", "discrete_gaussian_law", "exponential", "exponential_law",
+    "laplace_density", "laplace_textbook", "mean_variance", "permute_and_flip", "permute_and_flip_law", "select",
+    "two_sided_geometric", "two_sided_geometric_law",
 ]  # fmt: skip
 
 
@@ -143,6 +144,50 @@ def two_sided_geometric(counts: ArrayLike, rate: ArrayLike, chance: Chance) -> n
     if not (rate >= 1e-15).all():  # also refuses NaN, which a source would take for "no noise"
         raise ValueError(f"rate must be at least 1e-15 and not NaN, got {rate.min()}: ask with a larger epsilon")
     return counts.astype(np.int64) + chance.two_sided_geometric(rate, counts.shape)
+
+
+@claim("lem-discrete-gaussian")
+def discrete_gaussian_law(k: ArrayLike, rate: float) -> np.ndarray:
+    """Probability of the noise value ``k`` (any integers), in proportion to ``exp(-rate k^2)``; ``rate`` above 0."""
+    reach = int(np.ceil(np.sqrt(750 / rate)))  # beyond it the weights are no doubles
+    weights = arithmetic.exp(-rate * np.arange(reach, 0.0, -1.0) ** 2)
+    total = 1 + 2 * np.add.reduce(weights)
+    return arithmetic.exp(-rate * np.asarray(k, dtype=float) ** 2) / total
+
+
+@claim("thm-discrete-gaussian")
+def discrete_gaussian(counts: ArrayLike, rate: ArrayLike, chance: Chance) -> np.ndarray:
+    """Integer counts plus discrete Gaussian noise.
+
+    Parameters
+    ----------
+    counts : array-like of int
+    rate : float or array broadcastable to ``counts``
+        ``1 / (2 sigma^2)``: ``rho / L2^2``, where L2 is the L2 sensitivity of ``counts``.  At least 1e-30; ``inf``
+        turns the noise off.
+    chance : Chance
+
+    Returns
+    -------
+    ndarray of int64, same shape
+
+    Guarantee
+    ---------
+    ``rate * L2^2``-zero-concentrated: :prf:ref:`thm-discrete-gaussian`.
+
+    Source
+    ------
+    Canonne, Kamath and Steinke (2020), theorem 4.
+    """
+    counts = np.asarray(counts)
+    if counts.dtype.kind not in "iu":
+        raise TypeError("discrete noise is for integer counts; a real number would leak through its fraction")
+    if counts.size and not -(1 << 62) < counts.min() <= counts.max() < 1 << 62:
+        raise ValueError("counts must lie within 2^62, lest noise take them beyond an integer of 64 bits")
+    rate = np.asarray(rate, dtype=float)
+    if not (rate >= 1e-30).all():  # also refuses NaN
+        raise ValueError(f"rate must be at least 1e-30 and not NaN, got {rate.min()}: ask with a larger epsilon")
+    return counts.astype(np.int64) + chance.discrete_gaussian(rate, counts.shape)
 
 
 def _cube(x: np.ndarray) -> np.ndarray:

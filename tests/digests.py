@@ -159,9 +159,9 @@ LEARNERS: list[tuple[str, dict, list[dict], list[dict] | None]] = [
     ("DiffGenClassifier", {"n_bins": 8}, each(criterion=["majority"], selection=["exponential"]), []),
     ("DTDiffClassifier", {"n_bins": 8}, each(model_size=[1], selection=["exponential"]), []),
     ("SmoothForestClassifier", {"n_estimators": 3}, each(selection=["exponential"], max_depth=[2]), []),
-    ("PrivateBoostingRegressor", {}, each(n_estimators=[12], interactions=[0], n_rows=[1000]), None),
+    ("PrivateBoostingRegressor", {}, each(n_estimators=[12], interactions=[0], n_rows=[1000], delta=[1e-4]), None),
     ("PrivateBoostingClassifier", {}, each(
-        n_estimators=[12], selection=["exponential"], interactions=[0], grid=["even"], n_rows=[1000],
+        n_estimators=[12], selection=["exponential"], interactions=[0], grid=["even"], n_rows=[1000], delta=[1e-4],
     ), None),
 ]  # fmt: skip
 #: Fits on other tables and at other budgets.

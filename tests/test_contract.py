@@ -51,8 +51,13 @@ OPTIONS: dict[str, list[dict]] = {
     "DiffPRFsClassifier": [{"two_stage": True, "sampling": "poisson"}],
     "FunctionalMechanismClassifier": [{"schema": THREE}, {"schema": THREE, "variant": "published"}],
     "DiffLRRegressor": [{"fit_intercept": True}, {"fit_intercept": False}],
-    "PrivateBoostingRegressor": [{"n_estimators": "auto"}, {"n_rows": 1000}],
-    "PrivateBoostingClassifier": [{"n_estimators": "auto"}, {"schema": THREE, "grid": "even"}, {"n_rows": 1000}],
+    "PrivateBoostingRegressor": [{"n_estimators": "auto"}, {"n_rows": 1000}, {"delta": 1e-4}],
+    "PrivateBoostingClassifier": [
+        {"n_estimators": "auto"},
+        {"schema": THREE, "grid": "even"},
+        {"n_rows": 1000},
+        {"delta": 1e-4},
+    ],
 }
 
 kinds = pytest.mark.parametrize("name", KINDS)
@@ -324,8 +329,10 @@ RULES: dict[str, dict[str, tuple]] = {
     "alpha_max": {"alpha_max must be a number from 1e-06 to 100": (0, -1.0, 101, math.inf, math.nan, True)},
     "smoothing": {"smoothing must be a number from 0": (-1,)},
     "ridge": {"ridge must be": (-1, math.inf, True)},
+    "delta": {"delta must be": (-1e-6, 0.5, math.nan)},
+    "monotonic_cst": {"monotonic_cst must be None or map": ("up", {"x": 2}), "no numeric feature": ({"nowhere": 1},)},
     "class_weight": {
-        "read off the records": ("balanced",),
+        "read off the records|or be 'balanced'": ("even", 2),
         "not among the classes": ({"maybe": 1},),
         "class_weight of 'yes' must be": ({"yes": 0},),
     },

@@ -117,16 +117,16 @@ def test_the_code_of_missing_values_is_like_no_other():
 
 
 def test_a_step_is_nothing_where_nothing_was_measured():
-    assert newton_step(np.zeros((6, 2)), 0.0, shape=(6,), ordered=True).tolist() == [0.0] * 6
+    assert newton_step(np.zeros((6, 2)), (0.0, 0.0), shape=(6,), ordered=True).tolist() == [0.0] * 6
     # the sums of a cell are below its noise: it counts for nothing, and an unordered cell stays where it is
-    step = newton_step(np.array([[50.0, 100.0], [-3.0, 2.0]]), 100.0, shape=(2,), ordered=False)
+    step = newton_step(np.array([[50.0, 100.0], [-3.0, 2.0]]), (200.0, 200.0), shape=(2,), ordered=False)
     assert step[0] > 0
     assert step[1] == 0
 
 
 def test_a_step_of_many_records_is_the_gap_over_the_curvature():
     sums = np.array([[1000.0, 1100.0], [5000.0, 4000.0]]) * 1e4
-    step = newton_step(sums, 0.0, shape=(2,), ordered=False)
+    step = newton_step(sums, (0.0, 0.0), shape=(2,), ordered=False)
     np.testing.assert_allclose(step, (sums[:, 1] - sums[:, 0]) / (sums.sum(axis=1) / 2), rtol=1e-3)
 
 

@@ -35,7 +35,7 @@ VALUES = {
     "level_ratio": [0.5, 1.0], "shrinkage": [0.0, 2.0], "two_stage": [True, False], "vote": ["counts", "majority"],
     "votes": ["real", "discrete"], "weights": ["capped", "logistic"], "learning_rate": [0.3, 1.0],
     "smoothing": [0.0, 1.0], "class_weight": [None, {0: 2.0}], "split": ["binary", "multiway"], "n_parts": [1, 3],
-    "reuse": [True, False], "fit_intercept": [True, False], "mean_share": [0.2, 0.6],
+    "delta": [0.0, 1e-4], "reuse": [True, False], "fit_intercept": [True, False], "mean_share": [0.2, 0.6],
 }  # fmt: skip
 #: Whose unpaid read shows in deeper trees alone: of three features the published height is 1, whatever n is.
 SHALLOW = {"RandomTreesClassifier", "RandomTreesRegressor"}
@@ -59,6 +59,9 @@ class Deaf(Seeded):
     def two_sided_geometric(self, rate, size):
         self.asked.append(("noise", np.broadcast_to(rate, size).tolist()))
         return Drowned(self._answers.integers(-9, 60, size))
+
+    def discrete_gaussian(self, rate, size):
+        return self.two_sided_geometric(rate, size)
 
 
 class Drowned:

@@ -608,7 +608,17 @@ def test_ledger_holds_no_answer():
     # losses, names and structure: a field that is not on this list may hold a count
     ledger = Ledger()
     ledger.charge(ledger.open("part", [0]), 0.5, 1.0, "query", "mechanism")
-    assert set(vars(ledger)) == {"relation", "leaks", "promise", "_parents", "_kinds", "_labels", "_charges", "_size"}
+    assert set(vars(ledger)) == {
+        "relation",
+        "delta",
+        "leaks",
+        "promise",
+        "_parents",
+        "_kinds",
+        "_labels",
+        "_charges",
+        "_size",
+    }
     assert set(vars(ledger._charges[0])) == {"scopes", "costs", "query", "mechanism"}
     assert set(ledger._charges[0].costs) == set(RELATIONS)
     assert all(isinstance(text, str) for text in (*ledger._kinds, *ledger._labels))

@@ -97,6 +97,11 @@ class Replay:
             "lem-geometric-leaves where the noisy counts are released as they are, and the whole forest is seen"
         )
 
+    def discrete_gaussian(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+        if not np.isfinite(rate).any():
+            return np.zeros(size, dtype=np.int64)
+        raise NotEnumerableError("Gaussian noise has infinitely many outcomes, so replay cannot visit them")
+
     def _uniform(self, n: int) -> Sequence[float | Fraction]:
         return [1.0 / n] * n
 

@@ -43,3 +43,6 @@ class Chance(Protocol):
 
     def two_sided_geometric(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
         """Integer noise with ``P(k)`` proportional to ``exp(-rate |k|)``; ``rate`` broadcasts to ``size``."""
+
+    def discrete_gaussian(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+        """Integer noise with ``P(k)`` proportional to ``exp(-rate k^2)``; ``rate`` broadcasts to ``size``."""

@@ -20,12 +20,12 @@ from dpforest.curator.peeks import Peeks
 from dpforest.curator.protocol import Door
 from dpforest.curator.scattered import Scattered
 from dpforest.curator.sharing import Sharing
-from dpforest.curator.sums import Sums
+from dpforest.curator.sums import GAP_SHARE, Sums
 from dpforest.curator.weights import FINE, WEIGHTS
 from dpforest.engines import Table
 from dpforest.privacy import Ledger, claim
 
-__all__ = ["CALIBRATIONS", "FINE", "STOP", "WEIGHTS", "Curator", "Door"]
+__all__ = ["CALIBRATIONS", "FINE", "GAP_SHARE", "STOP", "WEIGHTS", "Curator", "Door"]
 
 
 @claim("def-two-doors")

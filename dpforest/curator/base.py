@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dpforest import mechanisms
 from dpforest.chance import Chance
 from dpforest.curator.protocol import Records
 from dpforest.curator.weights import weight_levels
@@ -47,6 +48,40 @@ class Base:
         """Exact moments of the target's codes; the table is not read again where they are known."""
         known = self._records.known.recall(splits, nodes, n_moments)
         return self._records.moments(splits, nodes, n_moments) if known is None else known
+
+    def _add_noise(
+        self, exact: np.ndarray, rate: np.ndarray, step: float, scopes: Any, query: str, replaced: float = 2.0
+    ) -> np.ndarray:
+        """Add noise to sums, and charge for it, so that neither happens without the other.
+
+        Parameters
+        ----------
+        exact : ndarray of int64, shape (n_nodes, ...)
+            In each node a record adds a vector of L1 norm, and so of L2 norm, of at most ``step``; none is negative.
+        rate : ndarray of float64, shape (n_nodes,)
+            What each node costs where a record comes or goes: a loss, or the rho of a ledger with a delta.
+        step : float
+        scopes : array-like of int
+        query : str
+        replaced : float
+            So many times that is charged where a record is replaced and stays in the node: 2, for two vectors that are
+            not negative are at most so far apart, by the L1 norm and by the square of the L2 norm.
+
+        Returns
+        -------
+        ndarray of int64, shape of ``exact``
+        """
+        each = rate.reshape(-1, *[1] * (exact.ndim - 1))
+        if self._ledger.delta:
+            name, noisy = "discrete Gaussian", mechanisms.discrete_gaussian(exact, each / step**2, self._chance)
+        else:
+            name, noisy = "two-sided geometric", mechanisms.two_sided_geometric(exact, each / step, self._chance)
+        self._ledger.charge(scopes, rate, replaced * rate if replaced else 0.0, query, name)
+        return noisy
+
+    def _without_delta(self, query: str) -> None:
+        if self._ledger.delta:
+            raise ValueError(f"no theorem says what it costs to {query} under a delta: leave delta=0")
 
     def _parts(self, n_nodes: int, cells: int) -> list[slice]:
         """Nodes in parts, of which each has no more cells in all than one answer may hold."""

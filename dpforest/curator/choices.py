@@ -404,6 +404,8 @@ class Choices(Base):
         if self._ledger.relation == REPLACE_ONE:
             # below a split that parts two replaced records, one tree pays twice what it costs that a record comes
             spread = max(spread, 2 * score.exact_range(ADD_REMOVE, n_max))
+        if self._ledger.delta:  # a rho: a bounded range of eta costs eta^2 / 8
+            epsilon = np.sqrt(8 * np.asarray(epsilon, dtype=float))
         return np.broadcast_to(np.asarray(epsilon, dtype=float) / spread, size)
 
     def _select(
@@ -423,12 +425,17 @@ class Choices(Base):
 
     def _drawn(self, behind: np.ndarray, rate: np.ndarray, mechanism: str) -> np.ndarray:
         """One candidate of each row, by how many steps it is behind; a record counts for ``unit * STEPS``."""
+        if self._ledger.delta and mechanism != "exponential":
+            raise ValueError(f"{mechanism} has no bounded range: under a delta the selection must be 'exponential'")
         return mechanisms.select(mechanism, behind, rate / (self.unit * STEPS), self._chance)
 
+    @claim("lem-range-concentrated")
     def _charge(
         self, scopes: np.ndarray, rate: np.ndarray, score: scores.Score, n_max: float, query: str, mechanism: str
     ) -> None:
         add_remove, replace_one = (rate * score.exact_range(relation, n_max) for relation in (ADD_REMOVE, REPLACE_ONE))
+        if self._ledger.delta:
+            add_remove, replace_one = add_remove * add_remove / 8, replace_one * replace_one / 8
         self._ledger.charge(scopes, add_remove, replace_one, query, mechanism)
 
 

@@ -15,7 +15,11 @@ from dpforest.models.crossings import Crossings
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
 from dpforest.schema import TARGET_LEVELS
 
-__all__ = ["Sums"]
+__all__ = ["GAP_SHARE", "Sums"]
+
+#: Share of the rho of a cell that its gap has; the rest is for its size.  A record replaced by one of the other side of
+#: the same cell moves the gap by two: there more for the gap would cost more than it brings.
+GAP_SHARE = {ADD_REMOVE: 0.75, REPLACE_ONE: 0.5}
 
 
 class Sums(Base):
@@ -33,11 +37,8 @@ class Sums(Base):
         """
         epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
         rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
-        counts = mechanisms.two_sided_geometric(
-            self._class_counts(splits, nodes), rate[:, None] / self.unit, self._chance
-        )
-        self._ledger.charge(scopes, rate, 2 * rate, "count the classes of a leaf", "two-sided geometric")
-        return counts
+        exact = self._class_counts(splits, nodes)
+        return self._add_noise(exact, rate, self.unit, scopes, "count the classes of a leaf")
 
     def count_records(
         self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray
@@ -52,9 +53,8 @@ class Sums(Base):
         """
         epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
         rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
-        counts = mechanisms.two_sided_geometric(self._records.moments(splits, nodes, 1)[:, 0], rate, self._chance)
-        self._ledger.charge(scopes, rate, 0.0, "count the records of a node", "two-sided geometric")
-        return counts
+        exact = self._records.moments(splits, nodes, 1)[:, 0]
+        return self._add_noise(exact, rate, 1, scopes, "count the records of a node", replaced=0.0)
 
     @claim("lem-children")
     def count_children(
@@ -82,6 +82,7 @@ class Sums(Base):
         ``epsilon`` per node under the ledger's relation: by each feature a record is in one child, so the counts of a
         feature are a histogram, and the features read the same records (:prf:ref:`lem-children`).
         """
+        self._without_delta("count the children of a node")
         epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
         rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
         counts = np.zeros((len(nodes), int(self._offsets[-1]), self.n_classes if classes else 1), dtype=np.int64)
@@ -116,21 +117,36 @@ class Sums(Base):
         Returns
         -------
         ndarray of int64, shape (n_cells, 2)
-            In steps of ``1 / FINE``; they may be negative.
+            In steps of ``1 / FINE``; they may be negative.  Under a delta of float64, for they may be halves.
 
         Guarantee
         ---------
         ``epsilon`` per cell under the ledger's relation: a record adds at most 1 to the two sums of one cell together,
         so the L1 sensitivity of the cells together is 1 under add-remove and 2 under replace-one
-        (:prf:ref:`thm-geometric`, :prf:ref:`lem-calibrated-weights`, :prf:ref:`lem-twin-weights`).
+        (:prf:ref:`thm-geometric`, :prf:ref:`lem-calibrated-weights`, :prf:ref:`lem-twin-weights`).  Under a delta gap
+        and size of each cell have the noise, and ``epsilon`` is a rho (:prf:ref:`lem-gap-and-size`).
         """
         epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(scopes))
         rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
         kind = np.int64 if self.n_classes else np.float64
         [exact] = self._records.cross_sums(crossing, np.array([side], dtype=kind))
-        sums = mechanisms.two_sided_geometric(exact, rate[:, None] / FINE, self._chance)
-        self._ledger.charge(scopes, rate, 2 * rate, "sum the weights in a cell", "two-sided geometric")
-        return sums
+        if self._ledger.delta:
+            return self._gaps_and_sizes(exact, rate, scopes)
+        return self._add_noise(exact, rate, FINE, scopes, "sum the weights in a cell")
+
+    @claim("lem-gap-and-size")
+    def _gaps_and_sizes(self, exact: np.ndarray, rate: np.ndarray, scopes: np.ndarray) -> np.ndarray:
+        """The sums of both sides, of which the gap and the size have their own noise; each cell costs the rho ``rate``.
+
+        A record adds w, at most 1, to the size of its cell and at most that to its gap, or takes it away.
+        """
+        gap = GAP_SHARE[self._ledger.relation]
+        turned = np.stack([exact[:, 1] - exact[:, 0], exact[:, 1] + exact[:, 0]], axis=1)
+        each = rate[:, None] * np.array([gap, 1 - gap])
+        noisy = mechanisms.discrete_gaussian(turned, each / FINE**2, self._chance)
+        query = "sum the gap and the size of a cell"
+        self._ledger.charge(scopes, rate, max(2.0, 4 * gap) * rate, query, "discrete Gaussian")
+        return np.stack([noisy[:, 1] - noisy[:, 0], noisy[:, 1] + noisy[:, 0]], axis=1) / 2
 
     def count_residuals(self, edges: np.ndarray, scopes: np.ndarray, epsilon: float) -> np.ndarray:
         """Noisy numbers of records by the size of the residual of their target: int64, shape (n_edges + 1,).
@@ -147,10 +163,8 @@ class Sums(Base):
         ``epsilon`` under the ledger's relation, as any histogram (:prf:ref:`thm-geometric`).
         """
         rate = np.full(1, epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation])
-        exact = self._records.residual_counts(edges)
-        counts = mechanisms.two_sided_geometric(exact[None], rate[:, None], self._chance)[0]
-        self._ledger.charge(scopes, rate, 2 * rate, "count the sizes of the residuals", "two-sided geometric")
-        return counts
+        exact = self._records.residual_counts(edges)[None]
+        return self._add_noise(exact, rate, 1, scopes, "count the sizes of the residuals")[0]
 
     @claim("thm-masses")
     def sum_masses(self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
@@ -173,9 +187,7 @@ class Sums(Base):
         rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
         count, total = self._moments(splits, nodes, 2).T
         masses = np.stack([total, TARGET_LEVELS * count - total], axis=1)
-        noisy = mechanisms.two_sided_geometric(masses, rate[:, None] / TARGET_LEVELS, self._chance)
-        self._ledger.charge(scopes, rate, 2 * rate, "sum the masses of a leaf", "two-sided geometric")
-        return noisy
+        return self._add_noise(masses, rate, TARGET_LEVELS, scopes, "sum the masses of a leaf")
 
     def sum_targets(
         self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray
@@ -188,11 +200,8 @@ class Sums(Base):
         (:prf:ref:`thm-geometric`).
         """
         rate = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
-        noisy = mechanisms.two_sided_geometric(
-            self._moments(splits, nodes, 2)[:, 1], rate / TARGET_LEVELS, self._chance
-        )
-        self._ledger.charge(scopes, rate, rate, "sum the targets of a leaf", "two-sided geometric")
-        return noisy
+        exact = self._moments(splits, nodes, 2)[:, 1]
+        return self._add_noise(exact, rate, TARGET_LEVELS, scopes, "sum the targets of a leaf", replaced=1.0)
 
     @claim("pub-functional-redraw")
     def sum_products(
@@ -229,6 +238,7 @@ class Sums(Base):
         ---------
         :meth:`~dpforest.design.Design.loss` of the weights, under either relation.
         """
+        self._without_delta("sum products")
         cells = design.matrix(weights)
         i, j = np.nonzero(cells)
         rate = cells[i, j] / (design.units[i] * design.units[j])

@@ -143,7 +143,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         if key is not None and not isinstance(key, str):
             raise TypeError(f"key must be the name of one column, as text, not {key!r}")
         if is_elsewhere(X):
-            ledger, sizes = Ledger(self.relation), schema.cardinalities(n_bins)
+            ledger, sizes = Ledger(self.relation, delta=self.promised_delta()), schema.cardinalities(n_bins)
             table = intake.open_table(X, y, Reader(schema, n_bins, y, key), self._n_threads())
             curator = Curator.over(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
             model, named = self._learn(Run(curator, chance, schema, ledger, epsilon)), True
@@ -164,7 +164,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         random = "poisson-bootstrap" in ledger.kinds or (key is None and self.relation == ADD_REMOVE)
         guarantee = Guarantee(
             ledger.epsilon if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), self.variant,
-            self.source, __version__, ("SipHash",) if chance.hashes and random else (),
+            self.source, __version__, ("SipHash",) if chance.hashes and random else (), self.promised_delta(),
         )  # fmt: skip
         if guarantee.epsilon > epsilon * (1 + 1e-9):
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=2)
@@ -212,7 +212,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         model : Forest, BoostedForest or LinearModel
         ledger : Ledger
         """
-        ledger = Ledger(self.relation)
+        ledger = Ledger(self.relation, delta=self.promised_delta())
         curator = (door or Curator)(
             codes, labels, schema.n_classes, schema.cardinalities(self.bins(schema)),
             chance=chance, ledger=ledger, n_jobs=self._n_threads(),
@@ -235,6 +235,10 @@ class PrivateEstimator(Predictor, BaseEstimator):
     def promise(self, epsilon: float) -> float:
         """What is proved of every run: ``epsilon``, unless a published algorithm is known to cost more."""
         return epsilon
+
+    def promised_delta(self) -> float:
+        """The delta beside ``epsilon``: 0, for a loss of at most epsilon without exception."""
+        return 0.0
 
     def option(self, name: str) -> Any:
         """A parameter; in place of ``"auto"`` what that stands for in this variant."""

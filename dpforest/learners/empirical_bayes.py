@@ -38,15 +38,15 @@ CHAIN_LENGTHS = (1 / 16, 1 / 5, 1.0)
 TABLE_LENGTHS = (0.3, 1.0)
 
 
-def newton_step(sums: np.ndarray, noise: float, **prior: Any) -> np.ndarray:
+def newton_step(sums: np.ndarray, noise: tuple[float, float], **prior: Any) -> np.ndarray:
     """The step of the score of each cell, from the noisy weights of its two sides.
 
     Parameters
     ----------
     sums : ndarray of float64, shape (n_cells, 2)
         Released weights of the others, and of the target.
-    noise : float
-        Variance of the noise of each sum.
+    noise : tuple of two floats
+        Variances of the noise of the gap of a cell, and of its size.
     **prior
         What :func:`posterior_mean` asks of the cells: ``shape``, ``ordered``, ``chain``, ``penalty``.
 
@@ -61,8 +61,8 @@ def newton_step(sums: np.ndarray, noise: float, **prior: Any) -> np.ndarray:
     deviation it is taken for nothing.
     """
     gap, size = sums[:, 1] - sums[:, 0], sums[:, 1] + sums[:, 0]
-    size = np.where(size < 0.5 * sqrt(2 * noise), 0.0, np.maximum(size, 0.0))
-    variance = 2 * noise + size
+    size = np.where(size < 0.5 * sqrt(noise[1]), 0.0, np.maximum(size, 0.0))
+    variance = noise[0] + size
     return posterior_mean(gap, size / 2, np.where(variance > 0, variance, 1.0), **prior)
 
 
@@ -71,7 +71,7 @@ def newton_step(sums: np.ndarray, noise: float, **prior: Any) -> np.ndarray:
 CLIPPED, SQUARE = 0.2, 0.5
 
 
-def residual_step(sums: np.ndarray, noise: float, **prior: Any) -> np.ndarray:
+def residual_step(sums: np.ndarray, noise: tuple[float, float], **prior: Any) -> np.ndarray:
     """The step of the prediction of each cell, in units of the scale at which residuals are clipped.
 
     Parameters and returns are those of :func:`newton_step`; the sums are the weights below and above.
@@ -81,8 +81,8 @@ def residual_step(sums: np.ndarray, noise: float, **prior: Any) -> np.ndarray:
     The gap is the sum of the clipped residuals, the sum of both the number of records.
     """
     gap, size = sums[:, 1] - sums[:, 0], sums[:, 1] + sums[:, 0]
-    size = np.where(size < 0.5 * sqrt(2 * noise), 0.0, np.maximum(size, 0.0))
-    variance = 2 * noise + SQUARE * size
+    size = np.where(size < 0.5 * sqrt(noise[1]), 0.0, np.maximum(size, 0.0))
+    variance = noise[0] + SQUARE * size
     return posterior_mean(gap, (1 - CLIPPED) * size, np.where(variance > 0, variance, 1.0), **prior)
 
 

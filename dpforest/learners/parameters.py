@@ -21,11 +21,11 @@ from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_
 
 import numpy as np
 
-from dpforest.privacy import check_epsilon
+from dpforest.privacy import check_delta, check_epsilon
 
 __all__ = [
-    "CAP", "MARGIN", "MOST", "Auto", "Budget", "Choice", "Either", "Letter", "Number", "Parameter", "Share", "Whole",
-    "check_choice", "check_count", "check_letter", "check_number", "check_share", "check_values", "declare",
+    "CAP", "MARGIN", "MOST", "Auto", "Budget", "Choice", "Delta", "Either", "Letter", "Number", "Parameter", "Share",
+    "Whole", "check_choice", "check_count", "check_letter", "check_number", "check_share", "check_values", "declare",
     "parameters_of",
 ]  # fmt: skip
 
@@ -141,6 +141,16 @@ class Budget:
 
     def check(self, value: Any, name: str) -> float:
         return check_epsilon(value, name)
+
+
+@dataclass(frozen=True)
+class Delta:
+    """The probability of an exception from epsilon: 0 for none, at most 0.01."""
+
+    words = "float, 0 or at most 0.01"
+
+    def check(self, value: Any, name: str) -> float:
+        return check_delta(value, name)
 
 
 #: What may be asked for as the head start of *stop*, and as a cap on the number of records.

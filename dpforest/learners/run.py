@@ -21,7 +21,7 @@ from dpforest.learners.sharing import share_out
 from dpforest.models.boosted import SCALE
 from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
-from dpforest.privacy import RELATIONS, Ledger
+from dpforest.privacy import RELATIONS, Ledger, rho_of
 from dpforest.schema import Schema
 from dpforest.scores import Score
 
@@ -86,6 +86,8 @@ class Run:
     def __init__(self, curator: Curator, chance: Chance, schema: Schema, ledger: Ledger, epsilon: float) -> None:
         self.curator, self.chance, self.schema, self.ledger, self.epsilon = curator, chance, schema, ledger, epsilon
         self.relation = ledger.relation
+        #: What there is to spend, in the unit of the charges: epsilon, or the rho that the ledger's delta makes of it.
+        self.budget = rho_of(epsilon, ledger.delta) if ledger.delta else epsilon
         self.sizes = curator.cardinalities
         self.ordered = np.array([name in schema.numeric for name in schema.columns], dtype=bool)
 

@@ -23,9 +23,10 @@ from dpforest.schema import Schema
 if TYPE_CHECKING:
     from dpforest.models.release import Released
 
-__all__ = ["FORMAT", "Answer", "Classifying", "Predictor", "Regressing", "anywhere"]
+__all__ = ["FORMAT", "WITH_DELTA", "Answer", "Classifying", "Predictor", "Regressing", "anywhere"]
 
 FORMAT = 2  # of the JSON
+WITH_DELTA = 3  # of a model whose guarantee has a delta, which a reader of the other formats must not overlook
 
 
 class Answer:
@@ -113,13 +114,14 @@ class Predictor:
     def _describe(self) -> dict:
         promise = self.guarantee_
         return {
-            "format": FORMAT,
+            "format": WITH_DELTA if promise.delta else FORMAT,
             "estimator": self._name(),
             "n_bins": int(self.n_bins_),
             "schema": self.schema_.to_dict(),
             self._RELEASED: self._released().to_dict(),
             "guarantee": {
-                "epsilon": _finite(promise.epsilon), "relation": promise.relation, "claimed": _finite(promise.claimed),
+                "epsilon": _finite(promise.epsilon), **({"delta": promise.delta} if promise.delta else {}),
+                "relation": promise.relation, "claimed": _finite(promise.claimed),
                 "leaks": [{"what": leak.what, "where": leak.where} for leak in promise.leaks],
                 "variant": promise.variant, "source": promise.source, "version": promise.version,
                 "rests_on": list(promise.rests_on), "unit": UNIT, "not_covered": list(NOT_COVERED),

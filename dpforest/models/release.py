@@ -3,7 +3,8 @@
 The file is one JSON object (RFC 8259, UTF-8) with exactly these members:
 
 ``format``
-    2.  Files of format 1 are read, too: their guarantee has the first four members only, so their source is unknown.
+    2, or 3 where the guarantee has a delta.  Files of format 1 are read, too: their guarantee has the first four
+    members only, so their source is unknown.
 ``estimator``
     Name of the learner's class.
 ``n_bins``
@@ -14,7 +15,8 @@ The file is one JSON object (RFC 8259, UTF-8) with exactly these members:
     The model: :meth:`dpforest.models.forest.Forest.to_dict` for the first two, else
     :meth:`dpforest.models.linear.LinearModel.to_dict`.
 ``guarantee``
-    ``epsilon``, a positive number, or null: no finite loss is proved.  ``relation``: ``"add-remove"`` or
+    ``epsilon``, a positive number, or null: no finite loss is proved.  ``delta``, in format 3 alone: above 0, at most
+    0.01.  ``relation``: ``"add-remove"`` or
     ``"replace-one"``.  ``claimed``: null for the proved variant, else what the paper claims, null for infinity.
     ``leaks``: a list of objects with ``what`` and ``where``; empty where ``epsilon`` is a number.  ``variant``:
     ``"proved"`` or ``"published"``.  ``source``: ``"secure"``; ``"seeded"``, and then the model is not for release; or
@@ -38,8 +40,8 @@ from dpforest.models import storage
 from dpforest.models.boosted import NO_LINK, BoostedClassifier, BoostedForest, BoostedRegressor
 from dpforest.models.forest import Forest, ForestClassifier, ForestRegressor
 from dpforest.models.linear import LinearClassifier, LinearModel, LinearPredictor, LinearRegressor
-from dpforest.models.predictor import FORMAT, Predictor
-from dpforest.privacy import ASSUMPTIONS, RELATIONS, SOURCES, UNIT, UNKNOWN, Guarantee, Leak
+from dpforest.models.predictor import FORMAT, WITH_DELTA, Predictor
+from dpforest.privacy import ASSUMPTIONS, RELATIONS, SOURCES, UNIT, UNKNOWN, Guarantee, Leak, check_delta
 from dpforest.schema import Schema
 
 __all__ = [
@@ -218,8 +220,8 @@ def _member(description: Any, name: str, *kinds: type) -> Any:
 def _check_members(description: dict, key: str) -> tuple[str, int]:
     """The learner's name and the number of bins; nothing else may stand there than what the format says."""
     number = _member(description, "format", int)
-    if number not in (1, FORMAT):
-        raise ValueError(f"format {number!r} is not known; this version reads formats 1 and {FORMAT}")
+    if number not in (1, FORMAT, WITH_DELTA):
+        raise ValueError(f"format {number!r} is not known; this version reads formats 1, {FORMAT} and {WITH_DELTA}")
     if more := description.keys() - {"format", "estimator", "n_bins", "schema", "guarantee", key}:
         raise ValueError(f"not a released model: nobody knows {reprlib.repr(sorted(map(str, more)))}")
     name = _member(description, "estimator", str)
@@ -244,6 +246,9 @@ def _schema(description: Any) -> Schema:
 def _guarantee(description: Any, number: int) -> Guarantee:
     name, nothing = (str,), type(None)
     epsilon, claimed = (_member(description, part, int, float, nothing) for part in ("epsilon", "claimed"))
+    delta = check_delta(_member(description, "delta", float)) if number == WITH_DELTA else 0.0
+    if (delta > 0) != (number == WITH_DELTA) or (number != WITH_DELTA and "delta" in description):
+        raise ValueError("not a released model: format 3 has a delta, and no other has")
     relation = _one_of(RELATIONS, "relation", _member(description, "relation", *name))
     leaks = tuple(
         Leak(_member(leak, "what", *name), _member(leak, "where", *name))
@@ -269,7 +274,7 @@ def _guarantee(description: Any, number: int) -> Guarantee:
         claimed = math.inf
     return Guarantee(
         math.inf if epsilon is None else float(epsilon), relation, None if claimed is None else float(claimed), leaks,
-        variant, source, version, tuple(rests_on),
+        variant, source, version, tuple(rests_on), delta,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from dpforest.arithmetic import exp, log, sinh
-from dpforest.curator import FINE
+from dpforest.curator import FINE, GAP_SHARE
 from dpforest.learners.audited import EXACT, Audited
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.boosting import ClassWeights, class_shares, whole_votes
@@ -22,20 +22,20 @@ from dpforest.learners.crossed import Known, grow_table, random_tables, single_t
 from dpforest.learners.empirical_bayes import newton_step, residual_step
 from dpforest.learners.growth import Frontier
 from dpforest.learners.monotone import Directions, directions_of, monotone
-from dpforest.learners.parameters import Choice, Either, Number, Whole
+from dpforest.learners.parameters import Choice, Delta, Either, Number, Whole
 from dpforest.learners.run import Run
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.boosted import NO_LINK, BoostedClassifier, BoostedForest, BoostedRegressor
 from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
-from dpforest.privacy import HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
+from dpforest.privacy import HISTOGRAM_SENSITIVITY, REPLACE_ONE, Ledger, check_delta, claim, rho_of
 from dpforest.schema import TARGET_LEVELS, Schema
 from dpforest.schema.grid import GRIDS
 
 __all__ = ["PrivateBoostingClassifier", "PrivateBoostingRegressor", "Rule", "rule", "rule_of_numbers"]
 
+CHOOSERS = ("auto", *SELECTIONS)
 LOOK_SHARE = 0.01  # of epsilon, for a first look at the class totals where nobody declared the number of records
-SELECT_SHARE = 0.2  # of a round
 #: Sizes of residuals, as shares of the target's range: each is two thirds of the next.
 SIZES = np.array([(2 / 3) ** k for k in range(13, -1, -1)])
 #: Log prior of a prior variance t of a table of one feature, for each cell: minus so many t.
@@ -51,15 +51,21 @@ class Rule:
     ----------
     rounds : int
     totals_share : float
-        Share of epsilon for the class totals.
+        Share of the budget for the class totals.
+    select_share : float
+        Share of a round for the selection of its table.
+    growth : float
+        How many times the budget of a round is that of the one before.
     """
 
     rounds: int
     totals_share: float
+    select_share: float = 0.2
+    growth: float = 1.0
 
 
-def rule(n_rows: float, epsilon: float, n_classes: int, relation: str) -> Rule:
-    """The public rule: by the number of records, as far as it is public, epsilon, the classes and the relation.
+def rule(n_rows: float, epsilon: float, n_classes: int, relation: str, delta: float = 0.0) -> Rule:
+    """The public rule: by the number of records, as far as it is public, the budget, the classes and the relation.
 
     Parameters
     ----------
@@ -69,11 +75,27 @@ def rule(n_rows: float, epsilon: float, n_classes: int, relation: str) -> Rule:
         Infinite for no noise.
     n_classes : int
     relation : {"add-remove", "replace-one"}
+    delta : float
     """
-    told = n_rows * epsilon / HISTOGRAM_SENSITIVITY[relation]  # how many times the noise of a count the records are
+    told = n_rows * told_by_one(epsilon, relation, delta)
+    if delta:
+        most = 60 if n_classes == 2 else 90
+        rounds = most if math.isinf(told) else round(0.37 * most * exp(0.6 * log(told / 3000)))
+        totals = (21 / told) * (21 / told)
+        many = told > 1500
+        return Rule(
+            min(max(rounds, 3), most), min(max(totals, 0.01), 0.25), 0.2 if many else 0.35, 1.07 if many else 1.0
+        )  # fmt: skip
     most = 40 if n_classes == 2 else 60
     rounds = most if math.isinf(told) else round((most // 4) * exp(0.35 * log(told / 20_000)))
     return Rule(min(max(rounds, 2), most), min(max(30 / told, 0.01), 0.25))
+
+
+def told_by_one(epsilon: float, relation: str, delta: float) -> float:
+    """By what one record is told from the noise of a count, about, if that has the whole budget."""
+    if delta:
+        return math.sqrt(rho_of(epsilon, delta) / HISTOGRAM_SENSITIVITY[relation])
+    return epsilon / HISTOGRAM_SENSITIVITY[relation]
 
 
 @dataclass(frozen=True)
@@ -84,25 +106,37 @@ class NumbersRule:
     ----------
     rounds : int
     mean_share, size_share : float
-        Shares of epsilon for the mean of the target, and for each histogram of the sizes of the residuals.
+        Shares of the budget for the mean of the target, and for each histogram of the sizes of the residuals.
+    select_share, growth : float
+        As of :class:`Rule`.
     """
 
     rounds: int
     mean_share: float
     size_share: float
+    select_share: float = 0.2
+    growth: float = 1.0
 
 
-def rule_of_numbers(n_rows: float, epsilon: float, relation: str) -> NumbersRule:
+def rule_of_numbers(n_rows: float, epsilon: float, relation: str, delta: float = 0.0) -> NumbersRule:
     """The public rule of the regressor; the parameters are those of :func:`rule`."""
-    told = n_rows * epsilon / HISTOGRAM_SENSITIVITY[relation]
-    mean, size = min(max(50 / told, 0.04), 0.3), min(max(60 / told, 0.01), 0.1)
-    return NumbersRule(round(1.3 * rule(n_rows, epsilon, 2, relation).rounds), mean, size)
+    told, auto = n_rows * told_by_one(epsilon, relation, delta), rule(n_rows, epsilon, 2, relation, delta)
+    if delta:
+        mean, size = min(max(625 / told / told, 0.02), 0.3), min(max(900 / told / told, 0.01), 0.1)
+    else:
+        mean, size = min(max(50 / told, 0.04), 0.3), min(max(60 / told, 0.01), 0.1)
+    return NumbersRule(round(1.3 * auto.rounds), mean, size, auto.select_share, auto.growth)
 
 
 class _WideTables(PrivateEstimator):
     """What the classifier and the regressor share: the parameters, and a round."""
 
     SOURCE: ClassVar[str] = "library's own learner"
+    delta: Annotated[
+        float, Delta(),
+        """0 for a loss of at most epsilon, without exception.  Above, well below one over the number of records: the
+        model is (epsilon, delta)-private, which is less, and has less noise.""",
+    ] = 0.0  # fmt: skip
     n_rows: Annotated[
         float | None, Either(None, rule=Number(1, 1e15)),
         """Declared order of magnitude of the number of records; public.  None: see Notes.""",
@@ -113,7 +147,9 @@ class _WideTables(PrivateEstimator):
     interactions: Annotated[
         int, Whole(0, 10_000), "Random tables of two or three features among the candidates of a round."
     ] = 20  # fmt: skip
-    selection: Annotated[str, Choice(SELECTIONS), "Mechanism of the tables."] = "permute-and-flip"
+    selection: Annotated[
+        str, Choice(CHOOSERS), "Mechanism of the tables; auto: permute-and-flip, exponential under a delta."
+    ] = "auto"  # fmt: skip
     grid: Annotated[
         str, Choice(GRIDS),
         """How the public bins of a numeric feature lie between its bounds: ``"even"``, all equally wide;
@@ -134,8 +170,8 @@ class _WideTables(PrivateEstimator):
             single_tables(run.sizes) + random_tables(self.interactions, run.sizes, run.ordered, known, run.chance)
         )
         # half a standard deviation of the noise that the gap of a cell will have
-        threshold = round(math.sqrt(noise_variance(measuring, run.relation) / 2) * FINE)
-        place, at = run.choose_crossing(tables, sides, choosing, threshold=threshold, mechanism=self.selection)
+        threshold = round(math.sqrt(noise_variances(measuring, run.ledger)[0]) / 2 * FINE)
+        place, at = run.choose_crossing(tables, sides, choosing, threshold=threshold, mechanism=self._mechanism())
         leaves = grow_table(run, tables[place])
         sums = run.count_crossing(tables[place], sides[at].item(), leaves, measuring)
         return tables[place], at, leaves, sums / FINE
@@ -148,9 +184,20 @@ class _WideTables(PrivateEstimator):
             known.learn(int(table.features[0, 0]), votes, np.rint(sums.sum(axis=1) * FINE).astype(np.int64))
         run.say(leaves, votes[:, None] * values)
 
-    def rounds_of(self, auto: int) -> int:
-        """How many rounds were asked for."""
-        return auto if isinstance(self.n_estimators, str) else int(self.n_estimators)
+    def budgets(self, left: float, auto: Rule | NumbersRule) -> list[tuple[float, float]]:
+        """What each round has of the budget that is left, to choose a table and to measure it."""
+        rounds = auto.rounds if isinstance(self.n_estimators, str) else int(self.n_estimators)
+        parts = [1.0]
+        while len(parts) < rounds:
+            parts.append(parts[-1] * auto.growth)
+        total, choose = sum(parts), auto.select_share
+        return [(choose * left * part / total, (1 - choose) * left * part / total) for part in parts]
+
+    def promised_delta(self) -> float:
+        return check_delta(self.delta)
+
+    def _mechanism(self) -> str:
+        return ("exponential" if self.delta else "permute-and-flip") if self.selection == "auto" else self.selection
 
     def _prior(self, run: Run, table: Crossings) -> dict[str, Any]:
         """What the empirical-Bayes step asks of the cells of one table."""
@@ -177,6 +224,8 @@ class _WideTables(PrivateEstimator):
     def check_parameters(self) -> None:
         super().check_parameters()
         directions_of(self.monotonic_cst, self.declared_schema())
+        if self.delta and self._mechanism() != "exponential":
+            raise ValueError(f"selection={self.selection!r} has no bounded range: under a delta use 'exponential'")
 
     def declared_schema(self) -> Schema:
         return super().declared_schema().with_grid(self.grid)
@@ -201,7 +250,8 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
     Guarantee
     ---------
     ``epsilon``-differential privacy of the released tables and scores under ``relation``
-    (:prf:ref:`thm-private-boosting`).
+    (:prf:ref:`thm-private-boosting`); ``(epsilon, delta)``-differential privacy with a ``delta``
+    (:prf:ref:`thm-private-boosting-delta`).
 
     Source
     ------
@@ -232,24 +282,23 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
         the scores are moved when all is released.""",
     ] = None  # fmt: skip
 
-    @claim("thm-private-boosting", "alg-private-boosting")
+    @claim("thm-private-boosting", "thm-private-boosting-delta", "alg-private-boosting")
     def as_proved(self, run: Run) -> BoostedForest:
         """Class totals, and then round by round a table, its sums, a step."""
         n_classes = run.schema.n_classes
         run.plant(1)
         auto, totals, share, paid = self._totals(run)
-        prior = prior_scores(totals, share * run.epsilon, run.relation)
+        prior = prior_scores(totals, count_noise(share * run.budget, run.ledger))
         run.say(run.frontier, whole_votes(prior))
         trees = [run.tree(0)]
-        rounds, left = self.rounds_of(auto.rounds), (1 - paid) * run.epsilon
-        run.plant(rounds)
-        choosing, measuring = SELECT_SHARE * left / rounds, (1 - SELECT_SHARE) * left / rounds
+        budgets = self.budgets((1 - paid) * run.budget, auto)
+        run.plant(len(budgets))
         targets = np.arange(n_classes if n_classes > 2 else 1) + (n_classes == 2)
-        noise, known = noise_variance(measuring, run.relation), Known.nothing(run.schema.n_features)
-        for number in run.rounds(rounds):
+        known = Known.nothing(run.schema.n_features)
+        for number in run.rounds(len(budgets)):
             run.hear(trees[-1])
-            table, at, leaves, sums = self.measure(run, known, targets, choosing, measuring)
-            steps = self.step(sums, noise, **self._prior(run, table))
+            table, at, leaves, sums = self.measure(run, known, targets, *budgets[number])
+            steps = self.step(sums, noise_variances(budgets[number][1], run.ledger), **self._prior(run, table))
             self.vote(run, known, table, leaves, steps, sums, np.eye(n_classes, dtype=np.int64)[targets[at]])
             trees.append(run.tree(number))
         moved = trees[0].values + whole_votes(self._weighted(run, prior))
@@ -269,7 +318,7 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
         super().check_parameters()
         self._class_shares(self.declared_schema())
 
-    def step(self, sums: np.ndarray, noise: float, **prior: Any) -> np.ndarray:
+    def step(self, sums: np.ndarray, noise: tuple[float, float], **prior: Any) -> np.ndarray:
         """The step of each cell: :func:`~dpforest.learners.empirical_bayes.newton_step`; any other is as private."""
         return newton_step(sums, noise, **prior)
 
@@ -277,7 +326,7 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
         """The rule, noisy class totals (1, n_classes), the share of epsilon that they were asked at, and all paid."""
 
         def ask(share: float) -> np.ndarray:
-            return run.count_classes(run.frontier, share * run.epsilon)
+            return run.count_classes(run.frontier, share * run.budget)
 
         n_classes, first = run.schema.n_classes, None
         if self.n_rows is not None:
@@ -286,8 +335,8 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
             n_rows = float(run.size(SIZE))
         else:
             first = ask(LOOK_SHARE)
-            n_rows = at_least(first, LOOK_SHARE * run.epsilon)
-        auto = rule(max(n_rows, 1.0), run.epsilon, n_classes, run.relation)
+            n_rows = at_least(first, count_noise(LOOK_SHARE * run.budget, run.ledger))
+        auto = rule(max(n_rows, 1.0), run.epsilon, n_classes, run.relation, self.promised_delta())
         if first is not None and auto.totals_share <= LOOK_SHARE:
             return auto, first, LOOK_SHARE, LOOK_SHARE
         paid = auto.totals_share + (LOOK_SHARE if first is not None else 0.0)
@@ -318,7 +367,8 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
     Guarantee
     ---------
     ``epsilon``-differential privacy of the released tables and predictions under ``relation``
-    (:prf:ref:`thm-private-boosting-numbers`).
+    (:prf:ref:`thm-private-boosting-numbers`); ``(epsilon, delta)``-differential privacy with a ``delta``
+    (:prf:ref:`thm-private-boosting-delta`).
 
     Source
     ------
@@ -345,28 +395,28 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
     True
     """
 
-    @claim("thm-private-boosting-numbers")
+    @claim("thm-private-boosting-numbers", "thm-private-boosting-delta")
     def as_proved(self, run: Run) -> BoostedForest:
         """The mean, and then round by round a table, its sums, a step; three times the size of the residuals."""
         run.plant(1)
         first, n_rows = self._size(run)
-        auto = rule_of_numbers(max(n_rows, 1.0), run.epsilon, run.relation)
-        masses = run.sum_masses(run.frontier, auto.mean_share * run.epsilon)
-        mean = prior_mean(masses, auto.mean_share * run.epsilon, run.relation)
+        auto = rule_of_numbers(max(n_rows, 1.0), run.epsilon, run.relation, self.promised_delta())
+        masses = run.sum_masses(run.frontier, auto.mean_share * run.budget)
+        mean = prior_mean(masses, count_noise(auto.mean_share * run.budget, run.ledger))
         run.say(run.frontier, whole_votes(np.array([[0.0, mean]])))
         trees = [run.tree(0)]
-        rounds = self.rounds_of(auto.rounds)
+        rounds = len(self.budgets(1.0, auto))
         # rounds that look at the sizes of the residuals
         looks = sorted({0, rounds // 3, 2 * rounds // 3}) if rounds >= 6 else [0]
-        left = (1 - first - auto.mean_share - len(looks) * auto.size_share) * run.epsilon
+        budgets = self.budgets((1 - first - auto.mean_share - len(looks) * auto.size_share) * run.budget, auto)
         run.plant(rounds)
-        choosing, measuring = SELECT_SHARE * left / rounds, (1 - SELECT_SHARE) * left / rounds
-        noise, known, scale = noise_variance(measuring, run.relation), Known.nothing(run.schema.n_features), 1.0
+        known, scale = Known.nothing(run.schema.n_features), 1.0
         for number in run.rounds(rounds):
             run.hear(trees[-1])
             if number in looks:
-                scale = quantile(run.count_residuals(SIZES, auto.size_share * run.epsilon))
-            table, _, leaves, sums = self.measure(run, known, np.array([scale]), choosing, measuring)
+                scale = quantile(run.count_residuals(SIZES, auto.size_share * run.budget))
+            table, _, leaves, sums = self.measure(run, known, np.array([scale]), *budgets[number])
+            noise = noise_variances(budgets[number][1], run.ledger)
             steps = scale * residual_step(sums, noise, **self._prior(run, table))
             self.vote(run, known, table, leaves, steps, sums, np.array([0, 1]))
             trees.append(run.tree(number))
@@ -378,8 +428,8 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
             return 0.0, float(self.n_rows)
         if run.relation == REPLACE_ONE:
             return 0.0, float(run.size(SIZE))
-        masses = run.sum_masses(run.frontier, LOOK_SHARE * run.epsilon)
-        return LOOK_SHARE, at_least(masses / TARGET_LEVELS, LOOK_SHARE * run.epsilon)
+        masses = run.sum_masses(run.frontier, LOOK_SHARE * run.budget)
+        return LOOK_SHARE, at_least(masses / TARGET_LEVELS, count_noise(LOOK_SHARE * run.budget, run.ledger))
 
     AUDIT: ClassVar = Audited(
         "private-boosting-regressor",
@@ -396,28 +446,43 @@ def noise_variance(epsilon: float, relation: str) -> float:
     return 1 / (2 * half * half) / FINE**2
 
 
-def at_least(parts: np.ndarray, epsilon: float) -> float:
-    """A first look's number of records, from its noisy parts at ``epsilon``: their sum less a standard deviation.
+def noise_variances(budget: float, ledger: Ledger) -> tuple[float, float]:
+    """Variances of the noise of the gap and of the size of a cell of a table that is measured at this budget."""
+    if not ledger.delta:
+        noise = noise_variance(budget, ledger.relation)
+        return 2 * noise, 2 * noise
+    rate, gap = budget / HISTOGRAM_SENSITIVITY[ledger.relation], GAP_SHARE[ledger.relation]
+    return 1 / (2 * gap * rate), 1 / (2 * (1 - gap) * rate)
+
+
+def count_noise(budget: float, ledger: Ledger) -> float:
+    """Standard deviation of the noise of a count at this budget, about."""
+    if math.isinf(budget):
+        return 0.0
+    cost = HISTOGRAM_SENSITIVITY[ledger.relation]
+    return math.sqrt(cost / (2 * budget)) if ledger.delta else math.sqrt(2) * cost / budget
+
+
+def at_least(parts: np.ndarray, noise: float) -> float:
+    """A first look's number of records, from its noisy parts (standard deviation ``noise``): less one of their sum.
 
     Where the noise drowns the number, the rule had better take the records for few.
     """
-    return float(parts.sum()) - (0.0 if math.isinf(epsilon) else math.sqrt(2 * parts.size) / epsilon)
+    return float(parts.sum()) - math.sqrt(parts.size) * noise
 
 
-def prior_scores(totals: np.ndarray, epsilon: float, relation: str) -> np.ndarray:
+def prior_scores(totals: np.ndarray, noise: float) -> np.ndarray:
     """The scores of a model without tables, from the noisy class totals (1, n_classes): logarithms of their shares.
 
     A standard deviation of their noise is added to each, at least half a record.
     """
-    scale = 0.0 if math.isinf(epsilon) else math.sqrt(2) * HISTOGRAM_SENSITIVITY[relation] / epsilon
-    counts = np.maximum(totals, 0) + max(scale, 0.5)
+    counts = np.maximum(totals, 0) + max(noise, 0.5)
     return log(counts / np.add.reduce(counts, axis=1)[:, None])
 
 
-def prior_mean(masses: np.ndarray, epsilon: float, relation: str) -> float:
+def prior_mean(masses: np.ndarray, noise: float) -> float:
     """The mean of the target as a share of its range, from its noisy masses (1, 2), shrunk to the middle."""
-    scale = 0.0 if math.isinf(epsilon) else math.sqrt(2) * HISTOGRAM_SENSITIVITY[relation] / epsilon
-    above, below = (np.maximum(masses[0], 0) / TARGET_LEVELS + max(scale, 0.5)).tolist()
+    above, below = (np.maximum(masses[0], 0) / TARGET_LEVELS + max(noise, 0.5)).tolist()
     return above / (above + below)
 
 

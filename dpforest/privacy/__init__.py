@@ -4,6 +4,7 @@ Definitions and proofs are in the chapter *Differential privacy and its neighbou
 """
 
 from dpforest.privacy.composition import bootstrap, equal_split, parallel, poisson_bootstrap, sequential
+from dpforest.privacy.concentrated import check_delta, epsilon_of, rho_of
 from dpforest.privacy.ledger import KINDS, Ledger
 from dpforest.privacy.vocabulary import (
     ADD_REMOVE,
@@ -30,6 +31,6 @@ from dpforest.privacy.vocabulary import (
 __all__ = [
     "ADD_REMOVE", "ASSUMPTIONS", "HISTOGRAM_SENSITIVITY", "KINDS", "NON_PRIVATE", "NOT_COVERED", "RELATIONS",
     "REPLACE_ONE", "SECURE", "SEEDED", "SOURCES", "UNIT", "UNKNOWN", "Guarantee", "Leak", "Ledger",
-    "OutOfSchemaWarning", "UnprovenPrivacyWarning", "bootstrap", "check_epsilon", "check_relation", "claim",
-    "equal_split", "parallel", "poisson_bootstrap", "sequential",
+    "OutOfSchemaWarning", "UnprovenPrivacyWarning", "bootstrap", "check_delta", "check_epsilon", "check_relation",
+    "claim", "epsilon_of", "equal_split", "parallel", "poisson_bootstrap", "rho_of", "sequential",
 ]  # fmt: skip

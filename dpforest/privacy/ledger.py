@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpforest.privacy.composition import bootstrap, equal_split, poisson_bootstrap
+from dpforest.privacy.concentrated import check_delta, epsilon_of
 from dpforest.privacy.vocabulary import ADD_REMOVE, RELATIONS, REPLACE_ONE, UNIT, Guarantee, Leak, check_relation, claim
 
 __all__ = ["KINDS", "Ledger"]
@@ -19,6 +20,8 @@ __all__ = ["KINDS", "Ledger"]
 #: random split into parts of equal size.  "bootstrap": each child reads n draws with replacement from n records.
 #: "poisson-bootstrap": each child reads every record a Poisson(1) number of times.
 KINDS = ("sequential", "partition", "assignment", "equal-split", "bootstrap", "poisson-bootstrap")
+#: Those of which a theorem says what rhos add up to.
+_CONCENTRATED = ("sequential", "partition")
 _SEQUENTIAL, _PARTITION, _ASSIGNMENT, _EQUAL_SPLIT, _BOOTSTRAP, _POISSON_BOOTSTRAP = range(len(KINDS))
 
 
@@ -32,7 +35,7 @@ class _Charge:
     mechanism: str
 
 
-@claim("thm-path")
+@claim("thm-path", "thm-concentrated-path", "def-concentrated")
 @dataclass(eq=False, repr=False)
 class Ledger:
     """Every charge against the data in one run, as a tree of scopes; its total is path-wise.
@@ -47,6 +50,9 @@ class Ledger:
     ----------
     relation : str
         The relation that :attr:`epsilon` speaks of; both are kept, see :meth:`total`.
+    delta : float
+        0: charges are losses, and add up to an epsilon.  Above: charges are rhos of zero-concentrated differential
+        privacy, and their sum is said as the epsilon of this delta (:prf:ref:`thm-concentrated-path`).
     leaks : list of Leak
         Unpaid reads; empty iff nothing was read unpaid.
     promise : Guarantee or None
@@ -56,6 +62,7 @@ class Ledger:
     relation: str = ADD_REMOVE
     leaks: list[Leak] = field(default_factory=list)
     promise: Guarantee | None = None
+    delta: float = 0.0
     _parents: list[np.ndarray] = field(default_factory=lambda: [np.array([-1])])
     _kinds: list[str] = field(default_factory=lambda: ["sequential"])
     _labels: list[str] = field(default_factory=lambda: ["model"])
@@ -64,11 +71,14 @@ class Ledger:
 
     def __post_init__(self) -> None:
         check_relation(self.relation)
+        check_delta(self.delta)
 
     def open(self, label: str, parents: ArrayLike, kind: str = "partition") -> np.ndarray:
         """Open one scope under each of ``parents`` (ids); all get the same label and kind.  Returns their ids."""
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {KINDS}, not {kind!r}")
+        if self.delta and kind not in _CONCENTRATED:
+            raise ValueError(f"no theorem says what children that compose by {kind} cost together under a delta")
         parents = np.atleast_1d(np.array(parents, dtype=np.int64))
         if parents.size and not (parents.min() >= 0 and parents.max() < self._size):
             raise ValueError("a scope must be opened under an existing one")
@@ -113,10 +123,12 @@ class Ledger:
 
     def total(self, relation: str) -> float:
         """What this run spent under ``relation``, path-wise; infinite if there is a leak."""
-        return math.inf if self.leaks else self.paid(relation)
+        if self.leaks:
+            return math.inf
+        return epsilon_of(self.paid(relation), self.delta) if self.delta else self.paid(relation)
 
     def paid(self, relation: str) -> float:
-        """Path-wise sum of what was charged, leaks left aside."""
+        """Path-wise sum of what was charged, losses or rhos, leaks left aside."""
         return float(self._path_costs()[check_relation(relation)][0])
 
     def _path_costs(self) -> dict[str, np.ndarray]:
@@ -144,15 +156,19 @@ class Ledger:
         return depth
 
     def __repr__(self) -> str:
-        spent = f"{self.epsilon:.6g} spent under {self.relation}, for {UNIT}, on {len(self._charges)} queries"
+        spent = f"{self._spent()} spent under {self.relation}, for {UNIT}, on {len(self._charges)} queries"
         leaks = "; ".join(f"leak: {leak}" for leak in self.leaks) or "no leaks"
         return f"<Ledger: {spent}; {leaks}" + (">" if self.promise is None else f"; of {self.promise!r}>")
 
     def __str__(self) -> str:
-        lines = [f"Ledger ({self.relation}): epsilon = {self.epsilon:.6g}"]
+        lines = [f"Ledger ({self.relation}): epsilon = {self._spent()}"]
         self._lines(np.array([0]), "", lines)
         lines += [f"leak: {leak}" for leak in self.leaks] or ["no leaks: nothing was read unpaid"]
         return "\n".join(lines)
+
+    def _spent(self) -> str:
+        exactly = f" at delta = {self.delta:.6g}, rho = {self.paid(self.relation):.6g}" if self.delta else ""
+        return f"{self.epsilon:.6g}{exactly}"
 
     def _lines(self, scopes: np.ndarray, indent: str, lines: list[str]) -> None:
         """Print scopes that share a label as one line, then what they were charged, then their children."""

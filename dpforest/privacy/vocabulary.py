@@ -129,6 +129,9 @@ class Guarantee:
         can subtract the noise.  A file that does not say it is of unknown source.
     version : str or None
         Of this library, when the model was fitted.
+    delta : float
+        0 for pure differential privacy.  Above: each event may be more probable by delta, beside the factor
+        ``e^epsilon``.
     rests_on : tuple of str
         Of ``ASSUMPTIONS``, what the proof of this fit takes for granted beyond the bits: ``"SipHash"`` where it
         wants independent coins for the records, and they were computed by a hash under a drawn key.
@@ -142,10 +145,15 @@ class Guarantee:
     source: str = UNKNOWN
     version: str | None = None
     rests_on: tuple[str, ...] = ()
+    delta: float = 0.0
 
     def of_rows(self, rows: int) -> float:
         """What is promised to a person of so many rows: that many times ``epsilon``, for so many steps lead there."""
         return rows * self.epsilon
+
+    def delta_of_rows(self, rows: int) -> float:
+        """The delta beside :meth:`of_rows`: ``delta (1 + e^epsilon + ... + e^((rows - 1) epsilon))``, at most 1."""
+        return min(1.0, sum(self.delta * math.exp(min(step * self.epsilon, 700.0)) for step in range(rows)))
 
     def __str__(self) -> str:
         finer = self.rests_on if self.source == SECURE else ()  # what is not for release rests on worse
@@ -169,14 +177,24 @@ class Guarantee:
         if finite:
             neighbours = "with or without it" if self.relation == ADD_REMOVE else "with it or with another in its place"
             factor = f"e^{self.epsilon:.6g}"
+            means = (
+                f"whatever this model turned out to be, it was at most {factor} times as likely with the one as with "
+                "the other"
+            ) if not self.delta else (
+                f"whatever one may ask of this model, the answer was yes with a probability at most {factor} times as "
+                f"large with the one as with the other, and {self.delta:.6g} more"
+            )  # fmt: skip
             page.append(
-                f"What that means. Take any one row, and the data {neighbours}: whatever this model turned out to be, "
-                f"it was at most {factor} times as likely with the one as with the other. What is computed from the "
+                f"What that means. Take any one row, and the data {neighbours}: {means}. What is computed from the "
                 "model, by whomever, costs nothing more."
             )
+            two, ten = (
+                f"{self.of_rows(k):.6g}" + (f" with a delta of {self.delta_of_rows(k):.3g}" if self.delta else "")
+                for k in (2, 10)
+            )
             page.append(
-                f"For whom. The unit is {UNIT}. A person of k rows is promised k times as much: {self.of_rows(2):.6g} "
-                f"for two, {self.of_rows(10):.6g} for ten. Another model or number from the same rows adds its loss."
+                f"For whom. The unit is {UNIT}. A person of k rows is promised k times as much: {two} for two, {ten} "
+                "for ten. Another model or number from the same rows adds its loss."
             )
         page += [f"Read unpaid. {_sentence(str(leak))}" for leak in self.leaks]
         if self.variant == "published":
@@ -207,7 +225,8 @@ class Guarantee:
         return "\n\n".join(page)
 
     def _promise(self) -> str:
-        text = f"{self.epsilon:.6g}-differentially private under {self.relation}, for {UNIT}"
+        loss = f"({self.epsilon:.6g}, {self.delta:.6g})" if self.delta else f"{self.epsilon:.6g}"
+        text = f"{loss}-differentially private under {self.relation}, for {UNIT}"
         if math.isinf(self.epsilon):
             text = f"not differentially private under {self.relation} for any finite epsilon"
         elif self.rests_on:

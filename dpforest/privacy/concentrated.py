@@ -1,0 +1,97 @@
+"""Zero-concentrated differential privacy: what it says in epsilon and delta."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from numbers import Real
+
+import numpy as np
+
+from dpforest.arithmetic import exp, log
+from dpforest.privacy.vocabulary import claim
+
+__all__ = ["check_delta", "epsilon_of", "rho_of"]
+
+MOST_DELTA = 0.01  # above it, "with probability delta all records are published" keeps the promise
+_LEAST_DELTA = 1e-300
+_GRID = np.linspace(-1, 1, 161)  # of orders, and how often it is made finer
+_ROUNDS = 3
+_HALVINGS = 60
+
+
+def check_delta(delta: object, name: str = "delta") -> float:
+    """A privacy parameter delta as a float: 0 for none, or from 1e-300 to 0.01."""
+    if not isinstance(delta, Real) or isinstance(delta, bool):
+        raise TypeError(f"{name} must be a number, not {type(delta).__name__}")
+    try:
+        number = float(delta)
+    except OverflowError:  # an int or a fraction beyond the largest double
+        number = math.inf
+    if number == 0:
+        return 0.0
+    if not _LEAST_DELTA <= number <= MOST_DELTA:  # also refuses NaN
+        raise ValueError(
+            f"{name} must be 0, or at most {MOST_DELTA:g} and well below one over the number of records, not {delta!r}"
+        )
+    return number
+
+
+@claim("lem-concentrated-conversion")
+def epsilon_of(rho: float, delta: float) -> float:
+    """The epsilon of which rho-zero-concentrated differential privacy assures (epsilon, delta)-differential privacy.
+
+    Parameters
+    ----------
+    rho : float
+        At least 0; ``inf`` for no noise.
+    delta : float
+        Above 0 and below 1.
+
+    Notes
+    -----
+    The least over orders a of ``a rho + ln(1 - 1/a) - (ln(delta) + ln(a)) / (a - 1)``, at least 0.  Each order bounds,
+    so that it does not matter how near the search comes to the best one.
+
+    Source
+    ------
+    Canonne, Kamath and Steinke (2020), proposition 12 with corollary 13.
+    """
+    if rho == 0 or math.isinf(rho):
+        return rho
+
+    middle, room = 0.0, 60.0
+    for _ in range(_ROUNDS):
+        excess = middle + room * _GRID  # of the order over 1, its logarithm
+        above = exp(excess)
+        order = 1 + above
+        bounds = order * rho + excess - log(order) - (log(delta) + log(order)) / above
+        best = int(np.argmin(bounds))
+        middle, room = float(excess[best]), 2 * room / len(_GRID)
+    return max(float(bounds[best]), 0.0)
+
+
+@claim("lem-concentrated-conversion")
+@lru_cache(maxsize=256)
+def rho_of(epsilon: float, delta: float) -> float:
+    """The largest rho, within rounding and never above, of which :func:`epsilon_of` is at most ``epsilon``.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0; ``inf`` for no noise.
+    delta : float
+        Above 0 and below 1.
+    """
+    if math.isinf(epsilon):
+        return epsilon
+    low, high = 0.0, epsilon
+    while epsilon_of(high, delta) <= epsilon:  # for a large delta
+        low, high = high, 2 * high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if epsilon_of(middle, delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -249,6 +249,12 @@ class PrivateEstimator(Predictor, BaseEstimator):
 
     # -- what an auditor asks --------------------------------------------------------------------------------
 
+    def audited_schema(self) -> Schema:
+        """A copy of the declared schema, for an audit; a delta is refused, for audits look for no exception."""
+        if self.promised_delta():
+            raise ValueError("audits speak of a loss of at most epsilon, without exception: audit it with delta=0")
+        return self.declared_schema()
+
     def sharing(self) -> str | None:
         """How fits on the same records may be drawn as trees of one forest.
 

@@ -169,7 +169,7 @@ def one_run(
     check_count(n_canaries, "n_canaries")
     confidence = check_confidence(confidence)
     epsilon, relation = check_epsilon(estimator.epsilon), check_relation(estimator.relation)
-    schema = estimator.declared_schema()
+    schema = estimator.audited_schema()
     estimator.check_parameters()
     rng = np.random.default_rng(random_state)
     sizes = schema.cardinalities(estimator.bins(schema)).tolist()

@@ -87,7 +87,7 @@ class _Universe:
         self.epsilon = check_epsilon(estimator.epsilon)
         if math.isinf(self.epsilon):
             raise ValueError(f"epsilon={NON_PRIVATE!r} promises nothing, so there is nothing to audit")
-        self.schema = estimator.declared_schema()
+        self.schema = estimator.audited_schema()
         if self.schema.classes is None:
             raise ValueError("path by path is for classifiers: replay a regressor with exact_audit")
         estimator.check_parameters()

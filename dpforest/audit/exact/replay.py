@@ -192,7 +192,7 @@ def exact_audit(
     found is the loss of the sums, and the model loses no more.
     """
     check_count(n_max, "n_max")
-    schema = estimator.declared_schema()
+    schema = estimator.audited_schema()
     estimator.check_parameters()
     every = _every(schema, estimator.bins(schema), n_max, max_datasets, targets)
     pairs = list(neighbours(every, estimator.relation))
@@ -212,7 +212,7 @@ def audit_pairs(
     pairs : iterable of pairs of data sets
         Of those in ``every``; both ways round are looked at.
     """
-    schema, every, pairs = estimator.declared_schema(), list(every), list(pairs)
+    schema, every, pairs = estimator.audited_schema(), list(every), list(pairs)
     own = law is law_of
     compare: Callable[..., tuple[float, Hashable, tuple]] = worst_output
     if base is not None:

@@ -245,7 +245,7 @@ def greybox(
 def _usual_pairs(estimator, n_max: int, max_pairs: int, rng: np.random.Generator, found) -> list[tuple]:
     """The traps, in codes and in tables, and pairs in bulk, encoded; none larger than the learner's own public cap."""
     estimator.check_parameters()
-    schema, cap = estimator.declared_schema(), getattr(estimator, "n_max", math.inf)
+    schema, cap = estimator.audited_schema(), getattr(estimator, "n_max", math.inf)
     universe = schema.cardinalities(estimator.bins(schema)).tolist(), answers(schema), estimator.relation
 
     def encoded(pairs):

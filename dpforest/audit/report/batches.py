@@ -74,7 +74,7 @@ class Fits:
         if sharing is not None and sharing not in SHARING:
             raise ValueError(f"sharing must be one of {SHARING} or None, not {sharing!r}")
         self.estimator, self.sharing, self.labels = estimator, sharing, labels
-        self.schema = estimator.declared_schema()
+        self.schema = estimator.audited_schema()
         self.epsilon = check_epsilon(estimator.epsilon)
         self.n_trees = int(getattr(estimator, "n_estimators", 1))
         self.rows = partial(
@@ -191,7 +191,7 @@ class Sums:
     """
 
     def __init__(self, estimator: PrivateEstimator):
-        self.estimator, self.schema = estimator, estimator.declared_schema()
+        self.estimator, self.schema = estimator, estimator.audited_schema()
 
     def __call__(self, dataset: Dataset, size: int, rng: np.random.Generator) -> np.ndarray:
         (sums,) = law_of_shapes(self.estimator, self.schema, dataset, lambda model: None).values()

@@ -106,7 +106,7 @@ class Universe(Target):
 
     def __init__(self, estimator: PrivateEstimator):
         self.estimator = estimator
-        schema = estimator.declared_schema()
+        schema = estimator.audited_schema()
         self.cardinalities, self.last = schema.cardinalities(estimator.bins(schema)).tolist(), answers(schema)
         self.record_kinds = math.prod(self.cardinalities) * len(self.last)
         one_tree = estimator.get_params().get("n_estimators") == 1

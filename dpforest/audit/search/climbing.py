@@ -233,6 +233,6 @@ def by_bound(estimator, *, n: int, confidence: float = 0.95, view=released, law=
 
 
 def _laws(estimator, view, law):
-    schema = estimator.declared_schema()
+    schema = estimator.audited_schema()
     estimator.check_parameters()
     return cache(lambda dataset: law(estimator, schema, dataset, view))

@@ -385,7 +385,6 @@ def test_audits_of_pure_privacy_refuse_a_delta():
     pair = ((0, 0),), ((0, 0), (1, 1))
     looks = (
         lambda: audit.exact_audit(learner, n_max=2), lambda: audit.greybox(learner, [pair]),
-        lambda: audit.path_audit(learner, n_max=2),
         lambda: audit_pairs(learner, pair, [pair]),
     )  # fmt: skip
     for look in looks:

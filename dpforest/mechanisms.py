@@ -148,7 +148,12 @@ def two_sided_geometric(counts: ArrayLike, rate: ArrayLike, chance: Chance) -> n
 
 @claim("lem-discrete-gaussian")
 def discrete_gaussian_law(k: ArrayLike, rate: float) -> np.ndarray:
-    """Probability of the noise value ``k`` (any integers), in proportion to ``exp(-rate k^2)``; ``rate`` above 0."""
+    """Probability of the noise value ``k`` (any integers), in proportion to ``exp(-rate k^2)``, by adding up.
+
+    ``rate`` is at least 1e-12: below it the weights that matter are too many to be added up.
+    """
+    if not rate >= 1e-12:
+        raise ValueError(f"rate must be at least 1e-12, not {rate!r}")
     reach = int(np.ceil(np.sqrt(750 / rate)))  # beyond it the weights are no doubles
     weights = arithmetic.exp(-rate * np.arange(reach, 0.0, -1.0) ** 2)
     total = 1 + 2 * np.add.reduce(weights)

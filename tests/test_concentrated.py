@@ -12,13 +12,16 @@ import pytest
 from scipy import optimize, special, stats
 from shared import MIXED, table
 
-from dpforest import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema, audit
+from dpforest import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema, audit, mechanisms
 from dpforest.audit.exact.replay import audit_pairs
 from dpforest.chance import NotEnumerableError, Replay, Secure, Seeded
 from dpforest.curator import Curator
+from dpforest.learners.growth import Growth
 from dpforest.mechanisms import discrete_gaussian, discrete_gaussian_law, exponential_law, permute_and_flip_law
+from dpforest.models.crossings import Crossings
 from dpforest.models.release import released
 from dpforest.privacy import ADD_REMOVE, RELATIONS, Guarantee, Ledger, check_delta, epsilon_of, rho_of
+from dpforest.schema import TARGET_LEVELS
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 ORDERS = 1 + np.logspace(-4, 2.5, 300)
@@ -34,7 +37,7 @@ def divergence(p, q, order: float) -> float:
 
 @pytest.mark.claim(
     "lem-concentrated-conversion", verdict="proved", evidence="numerical",
-    constant="(1 - 1/α)^α e^((α - 1)(αρ - ε)) / (α - 1), attained at each order",
+    constant="(1 - 1/α)^α e^((α - 1)(αρ - ε)) / (α - 1), attained for each α and ε",
 )  # fmt: skip
 @pytest.mark.parametrize("order", [1.2, 2.0, 7.0, 40.0])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 3.0])
@@ -72,10 +75,17 @@ def test_the_least_over_orders_is_found(delta):
         found, wanted = epsilon_of(rho, delta), max(by_search(rho, delta), 0.0)
         assert found == pytest.approx(wanted, rel=1e-7, abs=1e-9)
         assert found <= rho + 2 * math.sqrt(-rho * math.log(delta))  # the older formula
-    for epsilon in (0.01, 0.1, 1.0, 8.0):
+    for epsilon in (1e-9, 1e-6, 0.01, 0.1, 1.0, 8.0):
         rho = rho_of(epsilon, delta)
-        assert epsilon * (1 - 1e-9) < epsilon_of(rho, delta) <= epsilon
+        assert epsilon * (1 - 1e-9) - 1e-13 < epsilon_of(rho, delta) <= epsilon
         assert epsilon_of(rho * 1.0001, delta) > epsilon
+    for wrong in ((-0.1, delta), (math.nan, delta), (1.0, 0.0), (1.0, 1.0)):
+        with pytest.raises(ValueError, match="delta lie between"):
+            epsilon_of(*wrong)
+        with pytest.raises(ValueError, match="delta lie between"):
+            rho_of(*wrong)
+    with pytest.raises(ValueError, match="epsilon must be above 0"):
+        rho_of(0.0, delta)
     assert rho_of(math.inf, delta) == math.inf == epsilon_of(math.inf, delta)
     assert epsilon_of(0.0, delta) == 0
 
@@ -183,7 +193,7 @@ def test_whatever_doubles_cannot_tell_is_decided_exactly(monkeypatch):
     from dpforest.chance import exact
 
     wanted = [Seeded(3).discrete_gaussian(np.array(rate), (60,)) for rate in (0.004, 0.6)]
-    monkeypatch.setattr(exact, "_TRUST", 2.0)
+    monkeypatch.setattr(exact, "_TRUST", 2.0**200)
     for rate, numbers in zip((0.004, 0.6), wanted, strict=True):
         np.testing.assert_array_equal(Seeded(3).discrete_gaussian(np.array(rate), (60,)), numbers)
 
@@ -287,8 +297,8 @@ def test_a_ledger_of_rhos_adds_up_along_paths(relation):
 def test_what_a_ledger_with_a_delta_says():
     ledger = Ledger(ADD_REMOVE, delta=1e-6)
     ledger.charge(0, 0.02, 0.04, "count", "discrete Gaussian")
-    assert "at delta = 1e-06, rho = 0.02" in str(ledger)
-    assert "rho = 0.02" in repr(ledger)
+    assert "at delta = 1e-06, for a rho of 0.02; charges are rhos" in str(ledger)
+    assert "for a rho of 0.02" in repr(ledger)
     for kind in ("assignment", "bootstrap", "poisson-bootstrap", "equal-split"):
         with pytest.raises(ValueError, match="under a delta"):
             ledger.open("tree", [0], kind)
@@ -296,13 +306,60 @@ def test_what_a_ledger_with_a_delta_says():
     assert ledger.epsilon == math.inf
 
 
-def curator(relation=ADD_REMOVE, delta=1e-6, n=40, target=False):
+def curator() -> Curator:
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 3, (2, n)).astype(np.uint8)
-    labels = rng.integers(0, 2, n).astype(np.uint8)
-    return Curator(
-        codes, labels, 0 if target else 2, np.array([3, 3]), chance=Seeded(0), ledger=Ledger(relation, delta=delta)
-    )
+    codes, labels = rng.integers(0, 3, (2, 40)).astype(np.uint8), rng.integers(0, 2, 40).astype(np.uint8)
+    return Curator(codes, labels, 2, np.array([3, 3]), chance=Seeded(0), ledger=Ledger(ADD_REMOVE, delta=1e-6))
+
+
+@pytest.mark.claim("thm-private-boosting-delta")
+@relations
+@pytest.mark.parametrize("query", ["classes", "three classes", "masses", "sizes", "sides", "three sides", "halves"])
+def test_every_query_of_the_flagship_costs_what_is_charged(query, relation, monkeypatch):
+    """The rates that the noise has, times the largest squared change that one record makes, by trying all of them."""
+    asked = []
+
+    def note(counts, rate, chance):
+        asked.append((np.array(counts, dtype=float), np.broadcast_to(rate, np.shape(counts))))
+        return np.array(counts)
+
+    monkeypatch.setattr(mechanisms, "discrete_gaussian", note)
+    classes = {"classes": 2, "sides": 2, "three classes": 3, "three sides": 3}.get(query, 0)
+    labels = range(classes) if classes else (0, TARGET_LEVELS // 3, TARGET_LEVELS)
+    kinds = [(code, label) for code in (0, 1) for label in labels]
+    splits = Growth(1, 1, max(classes, 2), Ledger(relation, delta=1e-6), "sequential", 9)
+
+    def answers(records):
+        """What is released of these records, with the rates of its noise, and what was charged."""
+        asked.clear()
+        codes = np.array([[code for code, _ in records]], dtype=np.uint8)
+        target = np.array([label for _, label in records], dtype=np.uint8)
+        ledger = Ledger(relation, delta=1e-6)
+        curator = Curator(codes, target, classes, np.array([2]), chance=Seeded(0), ledger=ledger)
+        table, root = Crossings.of([[(0, np.arange(2))]]), np.array([0])
+        cells = ledger.open("cell", ledger.open("tree", [0], "partition").repeat(2))
+        {
+            "classes": lambda: curator.count_classes(splits, root, root, 0.3),
+            "three classes": lambda: curator.count_classes(splits, root, root, 0.3),
+            "masses": lambda: curator.sum_masses(splits, root, root, 0.3),
+            "sizes": lambda: curator.count_residuals(np.array([0.2, 0.7]), root, 0.3),
+            "sides": lambda: curator.count_crossing(table, 1, cells, 0.3),
+            "three sides": lambda: curator.count_crossing(table, 2, cells, 0.3),
+            "halves": lambda: curator.count_crossing(table, 0.5, cells, 0.3),
+        }[query]()
+        [(exact, rate)] = asked
+        return exact, rate, ledger.paid(relation)
+
+    others = [kinds[0], kinds[-1]]
+    worst = 0.0
+    for one, other in product([None, *kinds], repeat=2):
+        if one == other or (relation == ADD_REMOVE) != (None in (one, other)):
+            continue
+        (a, rate, paid), (b, same, _) = (answers([*others, *[kind] * (kind is not None)]) for kind in (one, other))
+        np.testing.assert_array_equal(rate, same)
+        worst = max(worst, float((rate * (a - b) ** 2).sum()))
+    assert paid == pytest.approx(0.3)
+    assert worst == pytest.approx(0.3, rel=1e-9)
 
 
 # -- the learner -----------------------------------------------------------------------------------------------------
@@ -340,6 +397,15 @@ def test_what_a_delta_means_is_explained():
     assert Guarantee(1.0, ADD_REMOVE, delta=1e-6).delta_of_rows(3) == pytest.approx(1e-6 * (1 + math.e + math.e**2))
     assert Guarantee(500.0, ADD_REMOVE, delta=1e-6).delta_of_rows(9) == 1
     assert Guarantee(1.0, ADD_REMOVE).delta_of_rows(9) == 0
+    assert Guarantee(math.inf, ADD_REMOVE).delta_of_rows(3) == 0
+    assert Guarantee(math.inf, ADD_REMOVE, delta=1e-6).delta_of_rows(1) == 1e-6
+    assert Guarantee(math.inf, ADD_REMOVE, delta=1e-6).delta_of_rows(3) == 1
+    said = repr(Guarantee(1.0, ADD_REMOVE, delta=1e-6))
+    assert "k times epsilon, and delta_of_rows(k)" in said
+    assert "k times that" not in said
+    assert "2 for two" not in text
+    assert "3.72e-06 for two" in text
+    assert "adds its loss and its delta" in text
     assert "1e-06" not in Guarantee(1.0, ADD_REMOVE).explain()
 
 
@@ -398,6 +464,12 @@ def test_queries_of_which_no_theorem_speaks_are_refused():
     asked = curator()
     with pytest.raises(ValueError, match="under a delta"):
         asked.count_children(None, np.array([0]), np.array([0]), np.ones((1, 2), dtype=bool), 0.1)
+    tables = Crossings.of([[(0, np.arange(3))], [(1, np.arange(3))]])
     with pytest.raises(ValueError, match="no bounded range"):
-        asked._drawn(np.zeros((1, 2)), np.ones(1), "permute-and-flip")
+        asked.choose_crossing(tables, np.array([1]), np.array([0]), 0.1, threshold=1, mechanism="permute-and-flip")
+    with pytest.raises(ValueError, match="no bounded range"):
+        # past the check of the parameters
+        model(selection="permute-and-flip", n_rows=10).replay(
+            np.zeros((2, 4), dtype=np.uint8), np.zeros(4, dtype=np.uint8), MIXED, 1.0, Seeded(0)
+        )
     assert "delta" not in DiffPC45Classifier.PARAMETERS

@@ -277,7 +277,7 @@ class Choices(Base):
             for place, (first, last) in enumerate(pairwise(starts.tolist()), part.start):
                 gaps[:, place] = score.exact(sums[:, first:last])[0]
         behind = (gaps - gaps.max()).astype(float).reshape(1, -1)
-        choice = int(mechanisms.select(mechanism, behind, rate / FINE, self._chance)[0])
+        choice = int(self._drawn(behind, rate, mechanism, FINE)[0])
         self._charge(scopes, rate, score, np.inf, f"choose a table by {score.name}", mechanism)
         return choice % n_tables, choice // n_tables
 
@@ -423,11 +423,11 @@ class Choices(Base):
         self._charge(scopes, rate, score, n_max, query, mechanism)
         return choice
 
-    def _drawn(self, behind: np.ndarray, rate: np.ndarray, mechanism: str) -> np.ndarray:
-        """One candidate of each row, by how many steps it is behind; a record counts for ``unit * STEPS``."""
+    def _drawn(self, behind: np.ndarray, rate: np.ndarray, mechanism: str, record: int | None = None) -> np.ndarray:
+        """One candidate of each row, by how many steps it is behind; a record counts for ``unit * STEPS`` of them."""
         if self._ledger.delta and mechanism != "exponential":
             raise ValueError(f"{mechanism} has no bounded range: under a delta the selection must be 'exponential'")
-        return mechanisms.select(mechanism, behind, rate / (self.unit * STEPS), self._chance)
+        return mechanisms.select(mechanism, behind, rate / (record or self.unit * STEPS), self._chance)
 
     @claim("lem-range-concentrated")
     def _charge(

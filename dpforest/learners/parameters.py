@@ -145,7 +145,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Delta:
-    """The probability of an exception from epsilon: 0 for none, at most 0.01."""
+    """By how much an event may be more probable beside the factor of epsilon: 0, or at most 0.01."""
 
     words = "float, 0 or at most 0.01"
 

@@ -108,7 +108,7 @@ class Run:
         n_values : int or None
             Numbers that a leaf holds; None: one for each class, or the two masses of a target.
         """
-        each, kind = share_out(sampling, self.curator, self.epsilon, n_trees, self.relation)
+        each, kind = share_out(sampling, self.curator, self.budget, n_trees, self.relation)
         values = n_values or self.schema.n_classes or 2
         self.growth = Growth(n_trees, self.schema.n_features, values, self.ledger, kind, max_nodes)
         return each
@@ -346,6 +346,8 @@ class Run:
         """
         if not len(nodes):
             return np.zeros(0, dtype=np.int64)
+        if self.ledger.delta:
+            raise ValueError("no theorem speaks of qualities that a peek has told under a delta: leave delta=0")
         rates = np.full(len(nodes), rate)
         choice = mechanisms.select("exponential", qualities, rates, self.chance)
         add_remove, replace_one = (rates * score.range(relation) for relation in RELATIONS)

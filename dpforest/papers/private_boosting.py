@@ -35,7 +35,7 @@ from dpforest.schema.grid import GRIDS
 __all__ = ["PrivateBoostingClassifier", "PrivateBoostingRegressor", "Rule", "rule", "rule_of_numbers"]
 
 CHOOSERS = ("auto", *SELECTIONS)
-LOOK_SHARE = 0.01  # of epsilon, for a first look at the class totals where nobody declared the number of records
+LOOK_SHARE = 0.01  # of the budget, for a first look at the class totals where nobody declared the number of records
 #: Sizes of residuals, as shares of the target's range: each is two thirds of the next.
 SIZES = np.array([(2 / 3) ** k for k in range(13, -1, -1)])
 #: Log prior of a prior variance t of a table of one feature, for each cell: minus so many t.
@@ -55,7 +55,7 @@ class Rule:
     select_share : float
         Share of a round for the selection of its table.
     growth : float
-        How many times the budget of a round is that of the one before.
+        How many times the budget of a round is that of the one before, if the rounds are those of the rule.
     """
 
     rounds: int
@@ -186,10 +186,11 @@ class _WideTables(PrivateEstimator):
 
     def budgets(self, left: float, auto: Rule | NumbersRule) -> list[tuple[float, float]]:
         """What each round has of the budget that is left, to choose a table and to measure it."""
-        rounds = auto.rounds if isinstance(self.n_estimators, str) else int(self.n_estimators)
+        given = not isinstance(self.n_estimators, str)
+        rounds, growth = (int(self.n_estimators), 1.0) if given else (auto.rounds, auto.growth)
         parts = [1.0]
         while len(parts) < rounds:
-            parts.append(parts[-1] * auto.growth)
+            parts.append(parts[-1] * growth)
         total, choose = sum(parts), auto.select_share
         return [(choose * left * part / total, (1 - choose) * left * part / total) for part in parts]
 
@@ -261,7 +262,7 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
     -----
     What is ``"auto"`` follows from a public rule, :func:`~dpforest.papers.private_boosting.rule`.  It looks at the
     number of records: ``n_rows`` if declared, else under replace-one the number itself, which is public there, and
-    under add-remove the sum of the class totals, at a first look that has 1 % of epsilon, less a standard deviation.
+    under add-remove the sum of the class totals, at a first look that has 1 % of the budget, less a standard deviation.
 
     Examples
     --------
@@ -323,7 +324,7 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
         return newton_step(sums, noise, **prior)
 
     def _totals(self, run: Run) -> tuple[Rule, np.ndarray, float, float]:
-        """The rule, noisy class totals (1, n_classes), the share of epsilon that they were asked at, and all paid."""
+        """The rule, noisy class totals (1, n_classes), the share of the budget that they had, and all that is paid."""
 
         def ask(share: float) -> np.ndarray:
             return run.count_classes(run.frontier, share * run.budget)
@@ -379,7 +380,7 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
     The mean of the target has a share of epsilon, and so have up to three histograms of the sizes of the residuals, by
     which they are clipped at their quantile of 80 %; a public rule sets the shares and the rounds:
     :func:`~dpforest.papers.private_boosting.rule_of_numbers`.  The number of records is ``n_rows`` if declared, else
-    under replace-one the number itself, and under add-remove a noisy one that has 1 % of epsilon, less a standard
+    under replace-one the number itself, and under add-remove a noisy one that has 1 % of the budget, less a standard
     deviation.
 
     Examples
@@ -423,7 +424,7 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
         return BoostedForest(Forest.join(trees), NO_LINK)
 
     def _size(self, run: Run) -> tuple[float, float]:
-        """The share of epsilon that a first look took, and the number of records that the rule goes by."""
+        """The share of the budget that a first look took, and the number of records that the rule goes by."""
         if self.n_rows is not None:
             return 0.0, float(self.n_rows)
         if run.relation == REPLACE_ONE:

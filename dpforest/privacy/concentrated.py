@@ -8,7 +8,7 @@ from numbers import Real
 
 import numpy as np
 
-from dpforest.arithmetic import exp, log
+from dpforest.arithmetic import exp, log, log1p
 from dpforest.privacy.vocabulary import claim
 
 __all__ = ["check_delta", "epsilon_of", "rho_of"]
@@ -17,7 +17,7 @@ MOST_DELTA = 0.01  # above it, "with probability delta all records are published
 _LEAST_DELTA = 1e-300
 _GRID = np.linspace(-1, 1, 161)  # of orders, and how often it is made finer
 _ROUNDS = 3
-_HALVINGS = 60
+_HALVINGS = 50
 
 
 def check_delta(delta: object, name: str = "delta") -> float:
@@ -51,21 +51,23 @@ def epsilon_of(rho: float, delta: float) -> float:
     Notes
     -----
     The least over orders a of ``a rho + ln(1 - 1/a) - (ln(delta) + ln(a)) / (a - 1)``, at least 0.  Each order bounds,
-    so that it does not matter how near the search comes to the best one.
+    so that it does not matter how near the search comes to the best one; the terms are doubles, each right to its last
+    digits.
 
     Source
     ------
     Canonne, Kamath and Steinke (2020), proposition 12 with corollary 13.
     """
+    if not (rho >= 0 and 0 < delta < 1):  # also refuses NaN
+        raise ValueError(f"rho must be at least 0 and delta lie between 0 and 1, not {rho!r} and {delta!r}")
     if rho == 0 or math.isinf(rho):
         return rho
 
     middle, room = 0.0, 60.0
     for _ in range(_ROUNDS):
         excess = middle + room * _GRID  # of the order over 1, its logarithm
-        above = exp(excess)
-        order = 1 + above
-        bounds = order * rho + excess - log(order) - (log(delta) + log(order)) / above
+        above = exp(excess)  # ln(1 - 1/a) without a difference of large numbers
+        bounds = (1 + above) * rho - log1p(exp(-excess)) - (log(delta) + log1p(above)) / above
         best = int(np.argmin(bounds))
         middle, room = float(excess[best]), 2 * room / len(_GRID)
     return max(float(bounds[best]), 0.0)
@@ -74,7 +76,7 @@ def epsilon_of(rho: float, delta: float) -> float:
 @claim("lem-concentrated-conversion")
 @lru_cache(maxsize=256)
 def rho_of(epsilon: float, delta: float) -> float:
-    """The largest rho, within rounding and never above, of which :func:`epsilon_of` is at most ``epsilon``.
+    """The largest rho, within rounding, of which :func:`epsilon_of` is at most ``epsilon``.
 
     Parameters
     ----------
@@ -83,10 +85,15 @@ def rho_of(epsilon: float, delta: float) -> float:
     delta : float
         Above 0 and below 1.
     """
+    if not (epsilon > 0 and 0 < delta < 1):  # also refuses NaN
+        raise ValueError(f"epsilon must be above 0 and delta lie between 0 and 1, not {epsilon!r} and {delta!r}")
     if math.isinf(epsilon):
         return epsilon
-    low, high = 0.0, epsilon
-    while epsilon_of(high, delta) <= epsilon:  # for a large delta
+    low = epsilon
+    while epsilon_of(low, delta) > epsilon:
+        low /= 2
+    high = 2 * low
+    while epsilon_of(high, delta) <= epsilon:
         low, high = high, 2 * high
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -161,13 +161,13 @@ class Ledger:
         return f"<Ledger: {spent}; {leaks}" + (">" if self.promise is None else f"; of {self.promise!r}>")
 
     def __str__(self) -> str:
-        lines = [f"Ledger ({self.relation}): epsilon = {self._spent()}"]
+        lines = [f"Ledger ({self.relation}): epsilon = {self._spent()}{'; charges are rhos' if self.delta else ''}"]
         self._lines(np.array([0]), "", lines)
         lines += [f"leak: {leak}" for leak in self.leaks] or ["no leaks: nothing was read unpaid"]
         return "\n".join(lines)
 
     def _spent(self) -> str:
-        exactly = f" at delta = {self.delta:.6g}, rho = {self.paid(self.relation):.6g}" if self.delta else ""
+        exactly = f" at delta = {self.delta:.6g}, for a rho of {self.paid(self.relation):.6g}" if self.delta else ""
         return f"{self.epsilon:.6g}{exactly}"
 
     def _lines(self, scopes: np.ndarray, indent: str, lines: list[str]) -> None:

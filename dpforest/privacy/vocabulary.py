@@ -153,7 +153,10 @@ class Guarantee:
 
     def delta_of_rows(self, rows: int) -> float:
         """The delta beside :meth:`of_rows`: ``delta (1 + e^epsilon + ... + e^((rows - 1) epsilon))``, at most 1."""
-        return min(1.0, sum(self.delta * math.exp(min(step * self.epsilon, 700.0)) for step in range(rows)))
+        if not self.delta:
+            return 0.0
+        steps = (math.exp(min(step * self.epsilon, 700.0)) if step else 1.0 for step in range(rows))
+        return min(1.0, self.delta * sum(steps))
 
     def __str__(self) -> str:
         finer = self.rests_on if self.source == SECURE else ()  # what is not for release rests on worse
@@ -165,10 +168,13 @@ class Guarantee:
     def __repr__(self) -> str:
         leaks = "".join(f"; leak: {leak}" for leak in self.leaks)
         return (
-            f"<Guarantee: {self._promise()}{leaks}; a person of k rows: k times that; variant: {self.variant}; source: "
-            f"{_SOURCES[self.source]}; dpforest {self.version or 'of unknown version'}; "
+            f"<Guarantee: {self._promise()}{leaks}; a person of k rows: {self._of_k_rows()}; variant: "
+            f"{self.variant}; source: {_SOURCES[self.source]}; dpforest {self.version or 'of unknown version'}; "
             f"not covered: {', '.join(NOT_COVERED)}>"
         )
+
+    def _of_k_rows(self) -> str:
+        return "k times epsilon, and delta_of_rows(k)" if self.delta else "k times that"
 
     def explain(self) -> str:
         """All of it on a page, in plain words."""
@@ -193,8 +199,9 @@ class Guarantee:
                 for k in (2, 10)
             )
             page.append(
-                f"For whom. The unit is {UNIT}. A person of k rows is promised k times as much: {two} for two, {ten} "
-                "for ten. Another model or number from the same rows adds its loss."
+                f"For whom. The unit is {UNIT}. A person of k rows is promised "
+                f"{'less' if self.delta else 'k times as much'}: {two} for two, {ten} for ten. Another model or number "
+                f"from the same rows adds its loss{' and its delta' if self.delta else ''}."
             )
         page += [f"Read unpaid. {_sentence(str(leak))}" for leak in self.leaks]
         if self.variant == "published":

@@ -1075,9 +1075,11 @@ def test_the_rule_under_a_delta():
     assert rule(5, math.inf, 3, ADD_REMOVE, 1e-6).rounds == 90
     rounds = [rule(10**k, 1.0, 2, ADD_REMOVE, 1e-6).rounds for k in range(1, 8)]
     assert rounds == sorted(rounds)
-    pairs = model(n_estimators=5).budgets(1.0, rule(30_000, 1.0, 2, ADD_REMOVE, 1e-6))
+    pairs = model().budgets(1.0, rule(30_000, 1.0, 2, ADD_REMOVE, 1e-6))
     assert sum(map(sum, pairs)) == pytest.approx(1)
     assert pairs[1][1] / pairs[0][1] == pytest.approx(1.07)
+    given = model(n_estimators=5).budgets(1.0, rule(30_000, 1.0, 2, ADD_REMOVE, 1e-6))
+    assert given == [given[0]] * 5
 
 
 @relations

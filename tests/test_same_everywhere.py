@@ -80,6 +80,8 @@ FINE = {
     "audit.attacks.program": "sparse products within an optimisation, and constants",
     "audit.report.primitives": "whole numbers below 2^53, which add up exactly in any order",
     "audit.sampling.bounds": "a p-value, a wealth: numbers that are shown",
+    "privacy.vocabulary": "what persons of several rows are told",
+    "study.experiments": "a log loss that is shown",
     "audit.sampling.empirical": "the length of a bar in a figure",
 }
 

@@ -86,10 +86,13 @@ class Run:
     def __init__(self, curator: Curator, chance: Chance, schema: Schema, ledger: Ledger, epsilon: float) -> None:
         self.curator, self.chance, self.schema, self.ledger, self.epsilon = curator, chance, schema, ledger, epsilon
         self.relation = ledger.relation
-        #: What there is to spend, in the unit of the charges: epsilon, or the rho that the ledger's delta makes of it.
-        self.budget = rho_of(epsilon, ledger.delta) if ledger.delta else epsilon
         self.sizes = curator.cardinalities
         self.ordered = np.array([name in schema.numeric for name in schema.columns], dtype=bool)
+
+    @property
+    def budget(self) -> float:
+        """What there is to spend, in the unit of the charges: epsilon, or the rho that the delta makes of it."""
+        return rho_of(self.epsilon, self.ledger.delta) if self.ledger.delta else self.epsilon
 
     # -- the trees -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,167 @@
+"""The theorems that Coq checks: compile ``tests/formal``, and print what each listed theorem says and rests on.
+
+Usage::
+
+    python -m tests.coq            # compile, and compare with tests/formal/statements.txt
+    python -m tests.coq --store    # write that file again, after a look at what has changed
+    python -m tests.coq --chk      # besides, have coqchk check all proofs again
+
+``theorems.txt`` says which theorem is which claim's.  A statement is compared as Coq prints it, so that a weaker one
+shows as a difference, and so are the assumptions, of which only those of the standard library's reals are allowed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+FORMAL = Path(__file__).resolve().parent / "formal"
+STATEMENTS = FORMAL / "statements.txt"
+NAME = "DPForest"
+INSTALL = "apt-get install --no-install-recommends coq"
+#: What may not stand in a proof: each takes something for true.
+FORBIDDEN = re.compile(
+    r"\b(?:Admitted|[Aa]dmit|give_up|Axioms?|Parameters?|Conjectures?|bypass_check|Unset|Guarded|Positivity)\b"
+)
+#: In a section these are a theorem's hypotheses; outside of one they are axioms.
+LOCAL = re.compile(r"\b(?:Section|End|Hypothes[ie]s|Variables?|Context)\b")
+#: Of the standard library: what its real numbers rest on.
+ALLOWED = {
+    "ClassicalDedekindReals.sig_not_dec", "ClassicalDedekindReals.sig_forall_dec",
+    "FunctionalExtensionality.functional_extensionality_dep", "Classical_Prop.classic",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A Coq theorem, and what of a claim it is."""
+
+    claim: str
+    name: str
+    file: str
+    clause: str
+
+    @property
+    def line(self) -> int:
+        """Where it stands in its file, from 1; 0 if it does not."""
+        lines = (FORMAL / f"{self.file}.v").read_text().splitlines()
+        found = [at for at, line in enumerate(lines, 1) if re.match(rf"(?:Theorem|Corollary) {self.name}\b", line)]
+        return found[0] if found else 0
+
+
+def theorems() -> list[Theorem]:
+    """What ``theorems.txt`` lists."""
+    lines = (FORMAL / "theorems.txt").read_text().splitlines()
+    return [Theorem(*(part.strip() for part in line.split("|"))) for line in lines if line and not line.startswith("#")]
+
+
+def without_comments(text: str) -> str:
+    """Coq's text without what stands in ``(* ... *)``, which may nest."""
+    kept, depth, at = [], 0, 0
+    while at < len(text):
+        if text.startswith("(*", at):
+            depth, at = depth + 1, at + 2
+        elif depth and text.startswith("*)", at):
+            depth, at = depth - 1, at + 2
+        else:
+            if not depth:
+                kept.append(text[at])
+            at += 1
+    return "".join(kept)
+
+
+def forbidden(text: str) -> list[str]:
+    """The words of a file by which something would be taken for true."""
+    bare = without_comments(text)
+    found, inside = FORBIDDEN.findall(bare), 0
+    for word in LOCAL.findall(bare):
+        if word in ("Section", "End"):
+            inside += 1 if word == "Section" else -1
+        elif inside <= 0:
+            found.append(word)
+    return found
+
+
+def order(folder: Path) -> list[list[str]]:
+    """The files in layers: each needs files of earlier layers alone."""
+    needs = {
+        path.stem: set(" ".join(re.findall(rf"From {NAME} Require Import ([\w ]+)\.", path.read_text())).split())
+        for path in sorted(folder.glob("*.v"))
+    }
+    layers: list[list[str]] = []
+    done: set[str] = set()
+    while len(done) < len(needs):
+        layer = [name for name, of in needs.items() if name not in done and of <= done]
+        if not layer:
+            raise ValueError(f"files that need each other, or one that is not there: {sorted(set(needs) - done)}")
+        layers.append(layer)
+        done |= set(layer)
+    return layers
+
+
+def coqc(folder: Path, name: str) -> str:
+    """Compile one file; what Coq prints, and an error where it refuses."""
+    made = subprocess.run(
+        ["coqc", "-q", "-Q", ".", NAME, f"{name}.v"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        raise ValueError(f"{name}.v does not compile: {made.stderr.strip()[-1500:]}")
+    return made.stdout
+
+
+def compile_all(folder: Path) -> None:
+    """Copy the development to an empty folder and compile it there, side by side where it can be."""
+    for path in FORMAL.glob("*.v"):
+        shutil.copy(path, folder)
+    with ThreadPoolExecutor(2) as pool:
+        for layer in order(folder):
+            list(pool.map(lambda name: coqc(folder, name), layer))
+
+
+def statements(folder: Path) -> str:
+    """What each listed theorem says, and what it rests on, as Coq prints it; the folder is compiled."""
+    listed = theorems()
+    files = " ".join(dict.fromkeys(theorem.file for theorem in listed))
+    asked = "".join(f"Check @{theorem.name}.\nPrint Assumptions {theorem.name}.\n" for theorem in listed)
+    (folder / "Asked.v").write_text(
+        "From Coq Require Import Reals List.\nImport ListNotations.\nOpen Scope R_scope.\n"
+        f"From {NAME} Require Import {files}.\nSet Printing Width 100.\n{asked}"
+    )
+    return coqc(folder, "Asked")
+
+
+def assumptions(said: str) -> set[str]:
+    """The names under ``Axioms:`` in what Coq printed; each begins a line, and only the next theorem's does besides."""
+    asked = re.split(r"^@?\w+\n {5}:", said, flags=re.MULTILINE)
+    return {name for block in asked for name in re.findall(r"^\S+", block.partition("\nAxioms:\n")[2], flags=re.M)}
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line."""
+    if shutil.which("coqc") is None:
+        print(f"coqc is not installed: {INSTALL}", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        compile_all(folder)
+        said = statements(folder)
+        if "--chk" in arguments:
+            names = [f"{NAME}.{name}" for layer in order(FORMAL) for name in layer]
+            subprocess.run(["coqchk", "-silent", "-Q", ".", NAME, *names], cwd=folder, check=True)
+    if "--store" in arguments:
+        STATEMENTS.write_text(said)
+    elif said != STATEMENTS.read_text():
+        print("a statement is not as tests/formal/statements.txt has it: look, and then --store", file=sys.stderr)
+        return 1
+    print(f"{len(theorems())} theorems of {len({theorem.claim for theorem in theorems()})} claims, checked by Coq")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

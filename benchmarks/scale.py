@@ -29,8 +29,8 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks import speed
+from dpforest import storage
 from dpforest.engines.parquet import Parquet
-from dpforest.models import storage
 from dpforest.papers.diffpets import DiffPETsClassifier
 
 __all__ = ["DEPTH", "ENGINES", "constants", "fit", "main", "measure", "on_paper", "plain", "report", "scan", "table"]

@@ -27,13 +27,12 @@ import sklearn
 from scipy.special import ndtri
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-from dpforest import scores
+from dpforest import scores, storage
 from dpforest.budgets import Shares
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.learners.cuts import grow_extra_trees
 from dpforest.learners.run import Run, Selection
-from dpforest.models import storage
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor

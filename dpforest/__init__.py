@@ -11,7 +11,7 @@ from dpforest._version import __version__
 from dpforest.models import hooks
 
 if TYPE_CHECKING:
-    from dpforest import budgets, datasets, mechanisms, scores
+    from dpforest import budgets, datasets, inspect, mechanisms, scores
     from dpforest.models.release import ReleasedForest, load
     from dpforest.papers.diff_lr import DiffLRRegressor
     from dpforest.papers.diffgen import DiffGenClassifier
@@ -31,7 +31,15 @@ if TYPE_CHECKING:
     from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
     from dpforest.papers.smooth_forest import SmoothForestClassifier
     from dpforest.papers.sulq_id3 import SulqID3Classifier
-    from dpforest.privacy import Guarantee, Ledger, OutOfSchemaWarning, UnprovenPrivacyWarning
+    from dpforest.privacy import (
+        Budget,
+        BudgetError,
+        BudgetWarning,
+        Guarantee,
+        Ledger,
+        OutOfSchemaWarning,
+        UnprovenPrivacyWarning,
+    )
     from dpforest.schema import Schema
 
 __all__ = [

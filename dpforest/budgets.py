@@ -164,9 +164,9 @@ class Shares:
         """Budget of the selection at ``level``, from 1."""
         return self._levels[level - 1]
 
-    def leaf(self, level: int, stopped: bool) -> float:
-        """Budget of a leaf at ``level``; ``stopped`` if a selection was paid for there that chose to stop."""
-        spent = level if stopped else level - 1
+    def leaf(self, level: int, selected: bool) -> float:
+        """Budget of a leaf at ``level``; ``selected`` if a selection was paid for at it."""
+        spent = level if selected else level - 1
         if math.isinf(self._epsilon):
             return self._epsilon
         return leaf_budget(self._epsilon, self._levels[:spent]) if self._aligned else self._levels[spent]

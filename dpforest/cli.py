@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dpforest import storage
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit
 from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
@@ -25,7 +26,6 @@ from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, LAYERS, SCALES, Scale, Subject
 from dpforest.chance import NotEnumerableError
 from dpforest.mechanisms import SELECTIONS
-from dpforest.models import storage
 from dpforest.privacy import ADD_REMOVE, RELATIONS, check_epsilon
 
 __all__ = ["main"]

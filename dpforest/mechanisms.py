@@ -7,6 +7,7 @@ it is calibrated by ``rate = epsilon / R`` (:prf:ref:`thm-selection-range`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -135,15 +136,7 @@ def two_sided_geometric(counts: ArrayLike, rate: ArrayLike, chance: Chance) -> n
     ------
     Ghosh, Roughgarden and Sundararajan (2009); it takes the place of the papers' Laplace noise on counts.
     """
-    counts = np.asarray(counts)
-    if counts.dtype.kind not in "iu":
-        raise TypeError("geometric noise is for integer counts; a real number would leak through its fraction")
-    if counts.size and not -(1 << 62) < counts.min() <= counts.max() < 1 << 62:
-        raise ValueError("counts must lie within 2^62, lest noise take them beyond an integer of 64 bits")
-    rate = np.asarray(rate, dtype=float)
-    if not (rate >= 1e-15).all():  # also refuses NaN, which a source would take for "no noise"
-        raise ValueError(f"rate must be at least 1e-15 and not NaN, got {rate.min()}: ask with a larger epsilon")
-    return counts.astype(np.int64) + chance.two_sided_geometric(rate, counts.shape)
+    return _with_noise(counts, rate, chance.two_sided_geometric, "geometric", 1e-15)
 
 
 @claim("lem-discrete-gaussian")
@@ -184,15 +177,23 @@ def discrete_gaussian(counts: ArrayLike, rate: ArrayLike, chance: Chance) -> np.
     ------
     Canonne, Kamath and Steinke (2020), theorem 4.
     """
+    return _with_noise(counts, rate, chance.discrete_gaussian, "Gaussian", 1e-30)
+
+
+def _with_noise(
+    counts: ArrayLike, rate: ArrayLike, draw: Callable[[np.ndarray, tuple[int, ...]], np.ndarray], kind: str,
+    faintest: float,
+) -> np.ndarray:  # fmt: skip
+    """Integer counts plus noise of that kind, of a rate that is not too faint for an integer to hold it."""
     counts = np.asarray(counts)
     if counts.dtype.kind not in "iu":
-        raise TypeError("discrete noise is for integer counts; a real number would leak through its fraction")
+        raise TypeError(f"{kind} noise is for integer counts; a real number would leak through its fraction")
     if counts.size and not -(1 << 62) < counts.min() <= counts.max() < 1 << 62:
         raise ValueError("counts must lie within 2^62, lest noise take them beyond an integer of 64 bits")
     rate = np.asarray(rate, dtype=float)
-    if not (rate >= 1e-30).all():  # also refuses NaN
-        raise ValueError(f"rate must be at least 1e-30 and not NaN, got {rate.min()}: ask with a larger epsilon")
-    return counts.astype(np.int64) + chance.discrete_gaussian(rate, counts.shape)
+    if not (rate >= faintest).all():  # also refuses NaN, which a source would take for "no noise"
+        raise ValueError(f"rate must be at least {faintest:g} and not NaN, got {rate.min()}: ask with a larger epsilon")
+    return counts.astype(np.int64) + draw(rate, counts.shape)
 
 
 def _cube(x: np.ndarray) -> np.ndarray:

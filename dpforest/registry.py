@@ -25,6 +25,9 @@ PAPERS: dict[str, tuple[str, ...]] = {
 
 #: The module that defines each other public name.
 NAMES: dict[str, str] = {
+    "Budget": "privacy",
+    "BudgetError": "privacy",
+    "BudgetWarning": "privacy",
     "Guarantee": "privacy",
     "Ledger": "privacy",
     "OutOfSchemaWarning": "privacy",
@@ -35,7 +38,7 @@ NAMES: dict[str, str] = {
 }
 
 #: Public modules.
-MODULES: tuple[str, ...] = ("budgets", "datasets", "mechanisms", "scores")
+MODULES: tuple[str, ...] = ("budgets", "datasets", "inspect", "mechanisms", "scores")
 
 #: Modules that are there, too, as soon as the package is.
 ROOMS: tuple[str, ...] = (

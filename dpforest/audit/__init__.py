@@ -26,8 +26,10 @@ from dpforest.audit.exact import (
     datasets,
     exact_audit,
     geometric_log_ratio,
+    hockey_stick,
     law_of,
     law_of_shapes,
+    least_epsilon,
     neighbours,
     path_audit,
     released,
@@ -39,8 +41,8 @@ from dpforest.audit.search import Pair, climb, expected_bound, table_traps, trap
 __all__ = [
     "Betting", "EmpiricalAudit", "ExactAudit", "Finding", "GreyBoxAudit", "OneRunAudit", "Pair", "best_advantage",
     "best_guess", "climb", "clopper_pearson", "datasets", "empirical", "epsilon_lower", "evidence", "exact_audit",
-    "expected_bound", "geometric_log_ratio", "greybox", "informed_adversary", "informed_guess", "law_of",
-    "law_of_shapes", "marginal_draws", "medoid", "membership_advantage", "membership_attack", "neighbours", "one_run",
-    "one_run_bound", "p_value", "path_audit", "reconstruct", "reconstruction_error", "released", "table_traps",
-    "traps",
+    "expected_bound", "geometric_log_ratio", "greybox", "hockey_stick", "informed_adversary", "informed_guess",
+    "law_of", "law_of_shapes", "least_epsilon", "marginal_draws", "medoid", "membership_advantage",
+    "membership_attack", "neighbours", "one_run", "one_run_bound", "p_value", "path_audit", "reconstruct",
+    "reconstruction_error", "released", "table_traps", "traps",
 ]  # fmt: skip

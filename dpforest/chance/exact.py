@@ -23,7 +23,6 @@ __all__ = ["Exact"]
 _TRUST = 2.0**-36  # relative error that four roundings, an exp and an ln of any make stay far below
 _COARSE = 2.0**-10  # below this rate a geometric number is drawn in two parts
 _SURE = 1 << 44  # a first word below this says too little about its logarithm
-_FAINTEST = 2.0**-52  # the lowest rate: noise beyond 63 bits has probability e^-2000
 _CELLS = 1 << 15  # scores that are looked at together, so that what is made of them stays in the cache
 
 
@@ -180,23 +179,11 @@ class Exact:
 
     @claim("thm-exact-draws")
     def two_sided_geometric(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
-        rate = np.broadcast_to(np.asarray(rate, dtype=float), size)
-        if not (rate >= _FAINTEST).all():  # also refuses NaN
-            raise ValueError(f"the rate of noise must be at least 2^-52 and not NaN, got {rate.min()}")
-        noise = np.zeros(size, dtype=np.int64)
-        noisy = np.isfinite(rate)
-        noise[noisy] = self._geometric(rate[noisy]) - self._geometric(rate[noisy])
-        return noise
+        return _where_finite(rate, size, -52, self._two_sided)
 
     @claim("thm-exact-draws", "lem-discrete-gaussian")
     def discrete_gaussian(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
-        rate = np.broadcast_to(np.asarray(rate, dtype=float), size)
-        if not (rate >= _FAINTEST**2).all():  # also refuses NaN
-            raise ValueError(f"the rate of noise must be at least 2^-104 and not NaN, got {rate.min()}")
-        noise = np.zeros(size, dtype=np.int64)
-        noisy = np.isfinite(rate)
-        noise[noisy] = self._gaussian(rate[noisy])
-        return noise
+        return _where_finite(rate, size, -104, self._gaussian)
 
     def _gaussian(self, rate: np.ndarray) -> np.ndarray:
         """Two-sided geometric numbers, each kept with probability ``exp(-(rate k^2 - slope |k| + room))``.
@@ -208,7 +195,7 @@ class Exact:
         found = np.empty(len(rate), dtype=np.int64)
         todo = np.arange(len(rate))
         while todo.size:
-            drawn = self._geometric(slope[todo]) - self._geometric(slope[todo])
+            drawn = self._two_sided(slope[todo])
             size = np.abs(drawn)
 
             def exponent(at: int, todo: np.ndarray = todo, size: np.ndarray = size) -> Fraction:
@@ -221,6 +208,9 @@ class Exact:
             found[todo[kept]] = drawn[kept]
             todo = todo[~kept]
         return found
+
+    def _two_sided(self, rate: np.ndarray) -> np.ndarray:
+        return self._geometric(rate) - self._geometric(rate)
 
     def _geometric(self, rate: np.ndarray) -> np.ndarray:
         """Failures before a success, ``P(k)`` in proportion to ``exp(-rate k)``.
@@ -255,6 +245,22 @@ class Exact:
 
     def _uniform(self, word: np.uint64) -> Uniform:
         return Uniform(int(word), lambda: int(self._words(1)[0]))
+
+
+def _where_finite(
+    rate: np.ndarray, size: tuple[int, ...], faintest: int, draw: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Noise where the rate is finite, 0 elsewhere; below a rate of ``2^faintest`` it might not fit 64 bits.
+
+    At the faintest, noise beyond 63 bits has probability e^-2000.
+    """
+    rate = np.broadcast_to(np.asarray(rate, dtype=float), size)
+    if not (rate >= 2.0**faintest).all():  # also refuses NaN
+        raise ValueError(f"the rate of noise must be at least 2^{faintest} and not NaN, got {rate.min()}")
+    noise = np.zeros(size, dtype=np.int64)
+    noisy = np.isfinite(rate)
+    noise[noisy] = draw(rate[noisy])
+    return noise
 
 
 def _share(words: np.ndarray) -> np.ndarray:

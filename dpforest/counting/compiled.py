@@ -21,7 +21,7 @@ from numba import njit
 from numba.core.caching import FunctionCache
 from numba.core.serialize import dumps
 
-from dpforest.models import storage
+from dpforest import storage
 
 __all__ = ["helper", "jit", "kernel"]
 

@@ -397,16 +397,16 @@ class Choices(Base):
             raise ValueError(f"{score.name} has no proved range where records have weights: use gini")
         if self._records.n_records > n_max:  # a broken promise would cost more than epsilon
             raise ValueError(f"there are more records than the public cap n_max = {n_max} promised")
-        if calibration == "range":
-            spread = score.exact_range(self._ledger.relation, n_max)
-        else:
-            spread = 2 * score.sensitivity(self._ledger.relation, n_max) * score.parts
+        spread = score.exact_range(self._ledger.relation, n_max)
+        if calibration == "sensitivity":  # a score on its grid may change by some steps more
+            spread = max(spread, 2 * score.sensitivity(self._ledger.relation, n_max) * score.parts)
         if self._ledger.relation == REPLACE_ONE:
             # below a split that parts two replaced records, one tree pays twice what it costs that a record comes
             spread = max(spread, 2 * score.exact_range(ADD_REMOVE, n_max))
+        epsilon = np.asarray(epsilon, dtype=float)
         if self._ledger.delta:  # a rho: a bounded range of eta costs eta^2 / 8
-            epsilon = np.sqrt(8 * np.asarray(epsilon, dtype=float))
-        return np.broadcast_to(np.asarray(epsilon, dtype=float) / spread, size)
+            epsilon = np.sqrt(8 * epsilon)
+        return np.broadcast_to(epsilon / spread, size)
 
     def _select(
         self,

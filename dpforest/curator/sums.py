@@ -25,6 +25,11 @@ GAP_SHARE = {ADD_REMOVE: 0.75, REPLACE_ONE: 0.5}
 class Sums(Base):
     """The queries that count and add."""
 
+    def _of_histograms(self, epsilon: float | np.ndarray, size: int) -> np.ndarray:
+        """The rate of each of so many histograms, for the budget that one costs under the ledger's relation."""
+        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), size)
+        return epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
+
     def count_classes(
         self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray
     ) -> np.ndarray:
@@ -35,8 +40,7 @@ class Sums(Base):
         ``epsilon`` per leaf under the ledger's relation: a histogram has L1 sensitivity 1 under add-remove and 2 under
         replace-one (:prf:ref:`thm-geometric`).
         """
-        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
-        rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
+        rate = self._of_histograms(epsilon, len(nodes))
         exact = self._class_counts(splits, nodes)
         return self._add_noise(exact, rate, self.unit, scopes, "count the classes of a leaf")
 
@@ -51,8 +55,7 @@ class Sums(Base):
         nothing where it stays, so that the two nodes that a replaced record may touch cost ``epsilon`` together
         (:prf:ref:`thm-geometric`, :prf:ref:`thm-parallel`).
         """
-        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
-        rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
+        rate = self._of_histograms(epsilon, len(nodes))
         exact = self._records.moments(splits, nodes, 1)[:, 0]
         return self._add_noise(exact, rate, 1, scopes, "count the records of a node", replaced=0.0)
 
@@ -83,8 +86,7 @@ class Sums(Base):
         feature are a histogram, and the features read the same records (:prf:ref:`lem-children`).
         """
         self._without_delta("count the children of a node")
-        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
-        rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
+        rate = self._of_histograms(epsilon, len(nodes))
         counts = np.zeros((len(nodes), int(self._offsets[-1]), self.n_classes if classes else 1), dtype=np.int64)
         for part in self._parts(len(nodes), counts[:1].size * (1 if classes else self.n_classes)):
             exact = self._records.histograms(splits, nodes[part], allowed[part])
@@ -126,8 +128,7 @@ class Sums(Base):
         (:prf:ref:`thm-geometric`, :prf:ref:`lem-calibrated-weights`, :prf:ref:`lem-twin-weights`).  Under a delta gap
         and size of each cell have the noise, and ``epsilon`` is a rho (:prf:ref:`lem-gap-and-size`).
         """
-        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(scopes))
-        rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
+        rate = self._of_histograms(epsilon, len(scopes))
         kind = np.int64 if self.n_classes else np.float64
         [exact] = self._records.cross_sums(crossing, np.array([side], dtype=kind))
         if self._ledger.delta:
@@ -162,7 +163,7 @@ class Sums(Base):
         ---------
         ``epsilon`` under the ledger's relation, as any histogram (:prf:ref:`thm-geometric`).
         """
-        rate = np.full(1, epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation])
+        rate = self._of_histograms(epsilon, 1)
         exact = self._records.residual_counts(edges)[None]
         return self._add_noise(exact, rate, 1, scopes, "count the sizes of the residuals")[0]
 
@@ -183,8 +184,7 @@ class Sums(Base):
         divided, so the L1 sensitivity is that under add-remove and twice that under replace-one
         (:prf:ref:`thm-masses`).
         """
-        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
-        rate = epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
+        rate = self._of_histograms(epsilon, len(nodes))
         count, total = self._moments(splits, nodes, 2).T
         masses = np.stack([total, TARGET_LEVELS * count - total], axis=1)
         return self._add_noise(masses, rate, TARGET_LEVELS, scopes, "sum the masses of a leaf")

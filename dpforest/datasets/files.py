@@ -24,7 +24,7 @@ from typing import IO
 
 from tqdm import tqdm
 
-from dpforest.models import storage
+from dpforest import storage
 
 BASE_URL = "https://archive.ics.uci.edu/static/public"
 TIMEOUT = 30.0  # seconds without a byte before a download gives up

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import warnings
 from functools import partial
 from typing import Annotated, Any, ClassVar, Self, dataclass_transform
@@ -16,12 +17,12 @@ from dpforest._version import __version__
 from dpforest.chance import Chance, Secure, Seeded
 from dpforest.curator import Curator, Door
 from dpforest.engines import Reader, is_elsewhere
-from dpforest.learners import intake
+from dpforest.learners import intake, persons
 from dpforest.learners.audited import EXACT, Audited
 from dpforest.learners.growth import MAX_NODES
 from dpforest.learners.parameters import (
-    Budget,
     Choice,
+    Epsilon,
     Parameter,
     Whole,
     check_choice,
@@ -34,14 +35,19 @@ from dpforest.models.forest import ForestClassifier, ForestRegressor
 from dpforest.models.predictor import Predictor
 from dpforest.privacy import (
     ADD_REMOVE,
+    PERSON,
     RELATIONS,
+    ROW,
     SECURE,
     SEEDED,
+    BudgetError,
     Guarantee,
     Ledger,
     UnprovenPrivacyWarning,
+    account,
     check_epsilon,
     claim,
+    display,
 )  # fmt: skip
 from dpforest.schema import MAX_CODES, Encoded, Schema, frames
 from dpforest.scores import Score
@@ -73,7 +79,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
     AUDIT: ClassVar[Audited]
 
     epsilon: Annotated[
-        float | str, Budget(), 'Privacy budget of the whole model; ``"non-private"`` turns the noise off.'
+        float | str, Epsilon(), 'Privacy budget of the whole model; ``"non-private"`` turns the noise off.'
     ] = 1.0
     schema: Annotated[
         Schema | None, "What is public: bounds, categories, and the classes or the target.  Required."
@@ -97,7 +103,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         super().__init_subclass__(**more)
         declare(cls)
 
-    def fit(self, X: Any, y: Any, *, key: str | None = None) -> Self:
+    def fit(self, X: Any, y: Any, *, key: str | None = None, person: Any = None, max_rows: int | None = None) -> Self:
         """Learn from the records.
 
         Parameters
@@ -115,6 +121,13 @@ class PrivateEstimator(Predictor, BaseEstimator):
             one tree or part, its coin is a keyed hash of that, and of its place in the table if None
             (:prf:ref:`thm-keyed-assignment`).  Keys may repeat, and may change where a record is replaced; whoever
             chooses them gains nothing.  Not beside ``sampling="poisson"``, whose copies must be independent.
+        person : str, array-like of shape (n_rows,), or None
+            Whose row it is: the name of a column of ``X``, which is no column of the schema, or the persons
+            themselves, by whole numbers or text; ``"7"`` and 7 are two persons.  With it ``epsilon`` is promised to a
+            *person*, all of whose rows come or go, and not to one row (:prf:ref:`thm-persons`).  Of a table in memory.
+        max_rows : int or None
+            With ``person``: so many rows of a person are learned from at most, chosen by what these rows say alone.
+            A public number: the noise grows with it, so choose what most persons are known to have, or fewer.
 
         Returns
         -------
@@ -124,6 +137,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
         ------
         EngineError
             When the engine that reads a table fails; the estimator is as before.
+        BudgetError
+            An account is open (:class:`~dpforest.privacy.Budget`) and refuses the charge: nothing was read.
         ValueError, TypeError
             On bad parameters, on a table without records, or on records that the schema does not allow.  That a
             fit was refused, and why, may depend on a record: it is for the curator's eyes, like the table itself.
@@ -131,7 +146,10 @@ class PrivateEstimator(Predictor, BaseEstimator):
         Warns
         -----
         OutOfSchemaWarning
-            When values were clipped or sent to ``other``; the counts are for the curator's eyes.
+            When values of a column were clipped or sent to ``other``, once for each column, here and where rows are
+            predicted; the counts are for the curator's eyes.
+        BudgetWarning
+            When a second model that may be released is fitted on the same table object, outside of any account.
         UnprovenPrivacyWarning
             When ``variant="published"`` spends more than the paper claims, or reads what nobody paid for.
         """
@@ -142,29 +160,48 @@ class PrivateEstimator(Predictor, BaseEstimator):
         n_bins = self.bins(schema)
         if key is not None and not isinstance(key, str):
             raise TypeError(f"key must be the name of one column, as text, not {key!r}")
-        if is_elsewhere(X):
+        most = persons.check_asked(person, max_rows, self.relation)
+        each = epsilon if most is None else persons.of_a_row(epsilon, self.promised_delta(), most)
+        # what is proved of every run, for the unit
+        promised = epsilon if self.promise(each) == each else (most or 1) * self.promise(each)
+        given, elsewhere = X, is_elsewhere(X)
+        if elsewhere and most is not None:
+            raise ValueError(
+                "the rows of a person may lie in different blocks of this table: read it into memory for person=, "
+                "or keep at most k rows of each person, by what they say alone, and promise k times epsilon"
+            )
+        if not elsewhere:
+            X = intake.look(X, y, key, person, schema)
+        self._charge(promised, most)  # nothing was read so far but names
+        if elsewhere:
             ledger, sizes = Ledger(self.relation, delta=self.promised_delta()), schema.cardinalities(n_bins)
             table = intake.open_table(X, y, Reader(schema, n_bins, y, key), self._n_threads())
             curator = Curator.over(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
-            model, named = self._learn(Run(curator, chance, schema, ledger, epsilon)), True
+            model, named = self._learn(Run(curator, chance, schema, ledger, each)), True
         else:
-            columns, y, ids = intake.columns_of(X, y, key)
+            columns, y, ids, whose = intake.columns_of(X, y, key, person)
             schema, encoded, labels = self.read(columns, y)
+            codes = encoded.codes
+            if whose is not None and most is not None:
+                kept = persons.own_rows(codes, labels, whose, most, ids)
+                codes, labels = np.ascontiguousarray(codes[:, kept]), labels[kept]
+                ids = None if ids is None else ids[kept]
             named = all(isinstance(name, str) for name in columns.names or [None])
             door = None if ids is None else partial(Curator, ids=ids)
-            model, ledger = self.replay(encoded.codes, labels, schema, epsilon, chance, door)
+            model, ledger = self.replay(codes, labels, schema, each, chance, door)
         claimed = epsilon if self.variant == "published" else None
-        # what is proved of every run; the ledger knows what this run spent, which must not exceed it
-        promised = self.promise(epsilon)
-        exceeded = ledger.epsilon > promised * (1 + 1e-9)
+        # the ledger knows what this run spent, which must not exceed what is proved of every run
+        spent = persons.together(ledger, most or 1)
+        exceeded = spent > promised * (1 + 1e-9)
         if exceeded and claimed is None:
-            raise AssertionError(f"the ledger says {ledger.epsilon}, not {epsilon}: nothing is released")
+            raise AssertionError(f"the ledger says {spent}, not {epsilon}: nothing is released")
         # a tree is chosen by what a record brings along, for which any function will do: its key, or its place where no
         # record comes or goes; else, and for copies, the function must be random (thm-keyed-assignment)
-        random = "poisson-bootstrap" in ledger.kinds or (key is None and self.relation == ADD_REMOVE)
+        places_stay = self.relation != ADD_REMOVE and most is None
+        random = "poisson-bootstrap" in ledger.kinds or (key is None and not places_stay)
         guarantee = Guarantee(
-            ledger.epsilon if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), self.variant,
-            self.source, __version__, ("SipHash",) if chance.hashes and random else (), self.promised_delta(),
+            spent if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), self.variant, self.source,
+            __version__, ("SipHash",) if chance.hashes and random else (), ledger.delta, most,
         )  # fmt: skip
         if guarantee.epsilon > epsilon * (1 + 1e-9):
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=2)
@@ -179,6 +216,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
         setattr(self, f"{self._RELEASED}_", model)
         ledger.promise = guarantee
         self.ledger_, self.guarantee_ = ledger, guarantee
+        if self.source == SECURE and not account.active():
+            account.note_release(given, guarantee)
         return self
 
     def replay(
@@ -249,10 +288,13 @@ class PrivateEstimator(Predictor, BaseEstimator):
 
     # -- what an auditor asks --------------------------------------------------------------------------------
 
-    def audited_schema(self) -> Schema:
-        """A copy of the declared schema, for an audit; a delta is refused, for audits look for no exception."""
-        if self.promised_delta():
-            raise ValueError("audits speak of a loss of at most epsilon, without exception: audit it with delta=0")
+    def audited_schema(self, delta: float = 0.0) -> Schema:
+        """A copy of the declared schema, for an audit of this delta; whoever promises a larger one is refused."""
+        if self.promised_delta() > delta:
+            raise ValueError(
+                f"this audit speaks of delta = {delta:g}, and the learner has {self.promised_delta():g}: audit it with "
+                "delta=0, or by draws, with audit.empirical(..., delta=)"
+            )
         return self.declared_schema()
 
     def sharing(self) -> str | None:
@@ -320,6 +362,21 @@ class PrivateEstimator(Predictor, BaseEstimator):
             raise ValueError("source='secure' takes no seed: leave random_state=None")
         return Secure()
 
+    def _charge(self, epsilon: float, max_rows: int | None) -> None:
+        """Charge the accounts that are open, all or none; raise where one refuses, or cannot see this process."""
+        if not account.active():
+            if getattr(self, _PROCESS, os.getpid()) != os.getpid():
+                raise BudgetError(
+                    "this learner was sent to another process from inside a with of a Budget, which could not see what "
+                    "is spent here: run the search with n_jobs=1 or a threading backend, or make the learner anew"
+                )
+            return
+        name = type(self).__name__
+        if self.variant == "published":
+            raise BudgetError(f"{name} with variant='published' may spend more than it says: use variant='proved'")
+        unit = ROW if max_rows is None else PERSON
+        account.charge_active(name, epsilon, self.promised_delta(), self.relation, unit)
+
     def _codes(self, X: Any) -> np.ndarray:
         table = frames.columns_of(X)
         codes = super()._codes(table)
@@ -336,7 +393,15 @@ class PrivateEstimator(Predictor, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         # a fitted model that leaves this process carries no seed: with it, anyone could subtract the noise
-        return {**state, "random_state": None} if f"{self._RELEASED}_" in state else state
+        if f"{self._RELEASED}_" in state:
+            return {**state, "random_state": None}
+        return {**state, _PROCESS: os.getpid()} if account.active() else state
+
+    def __sklearn_clone__(self) -> Self:
+        twin = super().__sklearn_clone__()
+        if hasattr(self, _PROCESS):
+            setattr(twin, _PROCESS, getattr(self, _PROCESS))
+        return twin
 
     def __repr__(self, N_CHAR_MAX: Any = 700) -> str:
         shown = copy.copy(self)
@@ -344,10 +409,15 @@ class PrivateEstimator(Predictor, BaseEstimator):
             shown.random_state = _Seed()  # type: ignore[assignment]
         return super(PrivateEstimator, shown).__repr__(N_CHAR_MAX)
 
-    _repr_html_ = None  # the diagram that scikit-learn makes lists the parameters, the seed among them
+    def _spent_bar(self) -> str:
+        most = self.guarantee_.max_rows or 1
+        if math.isinf(self.guarantee_.epsilon):
+            return ""
+        return display.bar([("spent by this run", persons.together(self.ledger_, most))], self.guarantee_.epsilon)
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": repr(self)}
+
+#: Where a learner that left its process keeps the process in which an account was open.
+_PROCESS = "_account_process"
 
 
 class _Seed:

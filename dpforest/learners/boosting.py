@@ -31,7 +31,8 @@ __all__ = [
     "class_shares", "discrete_votes", "real_votes", "whole_votes",
 ]  # fmt: skip
 
-# for audits of boosted learners: telling pairs have two of class 1, and one of 0 comes
+# For audits of boosted learners: their telling pairs have two records of class 1, and one of class 0 comes; a light
+# class 1 makes that one count for four of them.
 CLASSES = {"class_weight": {1: 0.25}}
 OTHER = {"n_estimators": 2, "votes": "discrete", "weights": "logistic"}
 
@@ -69,7 +70,7 @@ def real_votes(counts: np.ndarray, noise: np.ndarray, *, smoothing: float, alpha
     counts = np.maximum(counts, 0) + smoothing * noise[:, None] * shares
     size = counts.sum(axis=1, keepdims=True)
     shares = np.where(size > 0, counts / np.where(size > 0, size, 1), shares)
-    # a class that is not there says as much as one of share exp(-2 alpha_max)
+    # a share below exp(-2 alpha_max) counts as that
     said = log(np.maximum(shares, exp(-2 * alpha_max)))
     return np.clip(said - said.mean(axis=1, keepdims=True), -alpha_max, alpha_max)
 
@@ -109,17 +110,15 @@ class ClassWeights:
         return 'mapping, "balanced" or None' if self.balanced else "mapping or None"
 
     def check(self, value: Any, name: str) -> None:
-        if value is None or isinstance(value, Mapping) or (self.balanced and _is_balanced(value)):
+        if value is None or isinstance(value, Mapping):
             return
-        other = "'balanced'" if self.balanced else "weights like 'balanced' would be read off the records"
+        if self.balanced and isinstance(value, str) and value == "balanced":
+            return
+        other = ", or be 'balanced'" if self.balanced else "; weights like 'balanced' would be read off the records"
         raise ValueError(
             f"{name} must be None or map classes to positive numbers that are public, such as {{'no': 1, 'yes': 3}}"
-            f"{', or be ' if self.balanced else '; '}{other}; got {value!r}"
+            f"{other}; got {value!r}"
         )
-
-
-def _is_balanced(value: Any) -> bool:
-    return isinstance(value, str) and value == "balanced"
 
 
 def class_shares(class_weight: Mapping[Any, float] | None, classes: np.ndarray) -> np.ndarray | None:
@@ -241,13 +240,14 @@ class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
         public = class_shares(self.class_weight, run.schema.classes)
         epsilon = run.plant(self.n_estimators, self.sampling, self.max_nodes)
         for number in run.rounds(self.n_estimators):
-            if number:
+            if number:  # the curator adds the votes of the tree before to each record's margin
                 tree = run.tree(number - 1)
                 run.weigh(tree, tree.values / SCALE, self.weights, public)
-            elif public is not None:
+            elif public is not None:  # no votes yet: the weights of the classes alone
                 run.weigh(None, None, self.weights, public)
             grown = Round(run, epsilon)
             yield grown
+            # whoever asked for the round has grown its tree
             run.say(grown.leaves, whole_votes(self.learning_rate * self._say(grown.counts, grown.noise)))
 
     def _say(self, counts: np.ndarray, noise: np.ndarray) -> np.ndarray:
@@ -310,13 +310,15 @@ class AdaBoost:
 
     def add(self, tree: Forest) -> None:
         """Give a tree, with one vote in each leaf, its alpha, and the records their new weights."""
-        tau = round(self._run.peek_error(tree, self._error), 12)  # the last tree again has 1/2, but for rounding
+        # under the new weights the last tree errs exactly half: rounding must not lift that above 1/2
+        tau = round(self._run.peek_error(tree, self._error), 12)
         self._ended = tau > 0.5 or not tau
         if tau > 0.5:
             self._trees = self._trees or [replace(tree, values=np.zeros_like(tree.values))]
             return
         alpha = log((1 - tau) / tau) / 2 if tau else 1 + math.fsum(self._alphas)
-        against = (tree.feature < 0)[:, None] - tree.values
+        is_leaf = (tree.feature < 0)[:, None]
+        against = is_leaf - tree.values
         self._trees.append(replace(tree, values=whole_votes(alpha * (tree.values - against))))
         self._alphas.append(alpha)
         if tau:

@@ -71,8 +71,8 @@ def grow_extra_trees(
         cuts = random_cuts(run.chance, pool, len(nodes), n_features, n_cuts)
         choice = run.choose_candidate(nodes, *cuts, shares.branch(level), how)
         # a node that stops has paid for its selection: thm-stop-budget
-        settle(run.cut(nodes, *cuts, choice), shares.leaf(level, stopped=True))
-    settle(run.frontier, shares.leaf(shares.depth, stopped=False))
+        settle(run.cut(nodes, *cuts, choice), shares.leaf(level, selected=True))
+    settle(run.frontier, shares.leaf(shares.depth, selected=False))
 
 
 class CutPool:

@@ -151,7 +151,7 @@ class CountedID3Tree(PrivateID3Tree):
         for level, nodes in run.levels(self.max_depth):
             features = nodes.unused & (run.sizes > 1)
             splits = np.any(features, axis=1)
-            self._settle(run, nodes[~splits], shares.leaf(level, stopped=False))
+            self._settle(run, nodes[~splits], shares.leaf(level, selected=False))
             inner, allowed = nodes[splits], features[splits]
             counts = run.count_children(inner, allowed, shares.branch(level))
             n = counts.sum(axis=(1, 2)) / allowed.sum(axis=1)  # each feature counts the node once
@@ -160,8 +160,8 @@ class CountedID3Tree(PrivateID3Tree):
             gain = noisy_gain(counts, counts.sum(axis=2, keepdims=True), run.sizes, allowed)
             full = run.split(inner[grows], gain[grows].argmax(axis=1))
             for leaves in (inner[~grows], full):  # which have paid for their counts: thm-stop-budget
-                self._settle(run, leaves, shares.leaf(level, stopped=True))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, stopped=False))
+                self._settle(run, leaves, shares.leaf(level, selected=True))
+        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
     def lacking(self) -> dict[str, str]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
 from dpforest.chance import keyed
 from dpforest.engines import Reader, Table, table_of
-from dpforest.privacy import OutOfSchemaWarning
+from dpforest.learners import persons
+from dpforest.models.strays import warn_of_strays
 from dpforest.schema import Encoded, Schema, frames
 
-__all__ = ["columns_of", "encode", "open_table"]
+__all__ = ["Opened", "columns_of", "encode", "look", "open_table"]
 
 
 def open_table(X: Any, y: Any, reader: Reader, n_jobs: int) -> Table:
@@ -21,19 +22,42 @@ def open_table(X: Any, y: Any, reader: Reader, n_jobs: int) -> Table:
     if not isinstance(y, str):
         raise TypeError(f"y must be the name of the column of labels where X is read by an engine, not {y!r}")
     table = table_of(X).open(reader, n_jobs)
-    _look_at(table.n_rows, table.strays, 4)
+    _look_at(reader.schema, table.n_rows, table.strays, y)
     return table
 
 
-def columns_of(X: Any, y: Any, key: str | None) -> tuple[frames.Columns, Any, np.ndarray | None]:
-    """The columns of a table in memory, its labels, which it may hold too, and the numbers of its records, or None."""
+class Opened(NamedTuple):
+    """A table in memory, not yet encoded: its columns, its answers, and the numbers of its records and persons."""
+
+    columns: frames.Columns
+    answers: Any
+    ids: np.ndarray | None
+    persons: np.ndarray | None
+
+
+def look(X: Any, y: Any, key: str | None, person: Any, schema: Schema) -> frames.Columns:
+    """The columns of a table in memory, once their names were looked at, and no cell."""
     table = frames.columns_of(X)
-    if table.names is None and (key is not None or isinstance(y, str)):
-        raise TypeError("y or key names a column of X, so X must be a frame or a table that an engine reads")
-    named = [name for name in (y if isinstance(y, str) else None, key) if name is not None]
+    named = [name for name in (y, key, person) if isinstance(name, str)]
+    if table.names is None and named:
+        raise TypeError("y, key or person names a column of X, so X must be a frame or a table that an engine reads")
+    if isinstance(person, str) and person in schema.columns:
+        raise ValueError(f"{person!r} says whose row it is, and is a column of the schema: take it out of the schema")
+    if table.names is not None:
+        frames.check_names([*schema.columns, *named], list(map(str, table.names)), "X")
+    return table
+
+
+def columns_of(table: frames.Columns, y: Any, key: str | None, person: Any) -> Opened:
+    """The columns of a table that was looked at, its labels, which it may hold too, and whose records these are."""
+    named = [name for name in (y, key, person) if isinstance(name, str)]
     found = dict(zip(named, table.pick(named), strict=True)) if named else {}
     labels = found[y] if isinstance(y, str) else y
-    return table, labels, None if key is None else keyed.identify(found[key])
+    ids = None if key is None else keyed.identify(found[key])
+    whose = None if person is None else persons.identify(found[person] if isinstance(person, str) else person)
+    if whose is not None and len(whose) != table.shape[0]:
+        raise ValueError(f"X has {table.shape[0]} rows, person has {len(whose)}: inconsistent numbers of samples")
+    return Opened(table, labels, ids, whose)
 
 
 def encode(X: Any, y: Any, schema: Schema, n_bins: int) -> tuple[Encoded, np.ndarray]:
@@ -52,19 +76,12 @@ def encode(X: Any, y: Any, schema: Schema, n_bins: int) -> tuple[Encoded, np.nda
         warnings.warn(text, DataConversionWarning, stacklevel=4)
     if len(labels) != encoded.n_rows:
         raise ValueError(f"X has {encoded.n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
-    _look_at(encoded.n_rows, {**encoded.clipped, **encoded.other, **beyond}, 5)
+    _look_at(schema, encoded.n_rows, {**encoded.clipped, **encoded.other, **beyond}, "y")
     return encoded, labels
 
 
-def _look_at(n_rows: int, strays: dict[str, int], level: int) -> None:
-    """Refuse a table without records; warn of values outside the schema, so many calls below who asked."""
+def _look_at(schema: Schema, n_rows: int, strays: dict[str, int], target: str) -> None:
+    """Refuse a table without records; warn of values outside the schema."""
     if not n_rows:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: nothing to learn from")
-    if strays:
-        text = ", ".join(f"{name}: {count}" for name, count in strays.items())
-        warnings.warn(
-            f"values outside the schema were clipped or sent to 'other' ({text} of {n_rows} rows); "
-            "these counts are exact, do not release them",
-            OutOfSchemaWarning,
-            stacklevel=level,
-        )
+    warn_of_strays(schema, strays, n_rows, "" if schema.target is None else target, fit=True)

@@ -24,7 +24,7 @@ import numpy as np
 from dpforest.privacy import check_delta, check_epsilon
 
 __all__ = [
-    "CAP", "MARGIN", "MOST", "Auto", "Budget", "Choice", "Delta", "Either", "Letter", "Number", "Parameter", "Share",
+    "CAP", "MARGIN", "MOST", "Auto", "Choice", "Delta", "Either", "Epsilon", "Letter", "Number", "Parameter", "Share",
     "Whole", "check_choice", "check_count", "check_letter", "check_number", "check_share", "check_values", "declare",
     "parameters_of",
 ]  # fmt: skip
@@ -134,7 +134,7 @@ class Either:
 
 
 @dataclass(frozen=True)
-class Budget:
+class Epsilon:
     """A privacy budget: a positive number, or ``"non-private"``."""
 
     words = 'float, positive, or "non-private"'

@@ -165,6 +165,10 @@ class Run:
         """Which nodes grow: those that did not choose to stop, in their order, while ``max_nodes`` allows."""
         return (choice != STOP) & self.growth.room(np.where(choice == STOP, 0, arities))
 
+    def fits(self, n_nodes: int) -> np.ndarray:
+        """Which of so many nodes, in their order, may have two children, while ``max_nodes`` allows."""
+        return self.room(np.zeros(n_nodes, dtype=int))
+
     def say(self, leaves: Frontier, values: np.ndarray) -> None:
         """Say what these leaves hold: int64, shape (n_leaves, n_values)."""
         if len(leaves):

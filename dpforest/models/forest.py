@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpforest.models import storage, walk
+from dpforest import storage
+from dpforest.models import walk
 from dpforest.models.predictor import Classifying, Regressing, anywhere
 from dpforest.models.structure import SHAPE, Splits
 from dpforest.privacy import claim
@@ -88,6 +89,10 @@ class Forest:
         """
         values = np.ascontiguousarray(self.values if values is None else values, dtype=float)
         return walk.sum_values(codes, self, values, n_jobs=n_jobs)
+
+    def leaves(self, codes: np.ndarray) -> np.ndarray:
+        """The leaf of each record in each tree: int32, shape (n_trees, n_rows)."""
+        return walk.leaves(codes, self)
 
     def shares(self) -> np.ndarray:
         """Shares of the values of each node, shrunk towards the node above: float64, shape (n_nodes, n_classes).
@@ -201,7 +206,10 @@ class ForestClassifier(Classifying):
         votes where leaves are labels, of noisy counts where they are counts.  Uniform where nothing is positive.  In a
         forest with shrinkage, the mean over the trees of :meth:`dpforest.models.forest.Forest.shares`.
         """
-        values = np.maximum(self._leaf_sums(X), 0)
+        return self._answer(self._leaf_sums(X))
+
+    def _answer(self, scores: np.ndarray) -> np.ndarray:
+        values = np.maximum(scores, 0)
         total = values.sum(axis=1, keepdims=True)
         return np.where(total > 0, values / np.where(total > 0, total, 1), 1 / values.shape[1])
 
@@ -231,7 +239,10 @@ class ForestRegressor(Regressing):
         """
         forest = self._released()
         shares = forest.sum_leaves(self._codes(X), values=forest.shares()[:, :1], n_jobs=self._n_threads())
-        return self.schema_.decode_target(np.clip(shares[:, 0] / forest.n_trees, 0, 1))
+        return self._answer(shares)
+
+    def _answer(self, scores: np.ndarray) -> np.ndarray:
+        return self.schema_.decode_target(np.clip(scores[:, 0] / self._released().n_trees, 0, 1))
 
 
 _DTYPES: dict[str, type] = {**SHAPE, "values": np.int64}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpforest.models import storage
+from dpforest import storage
 from dpforest.models.forest import Forest, ForestClassifier
 from dpforest.schema import MISSING, Schema, Value, taxonomies
 

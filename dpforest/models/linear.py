@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from dpforest import storage
 from dpforest.arithmetic import matmul, sigmoid, spectral
 from dpforest.design import CODINGS, Design, Weights
-from dpforest.models import storage
 from dpforest.models.predictor import Classifying, Predictor, Regressing, anywhere
 from dpforest.privacy import claim
 
@@ -58,13 +58,15 @@ class LinearModel:
     def scores(self, codes: np.ndarray, design: Design) -> np.ndarray:
         """The linear scores of encoded records, shape (n_rows, n_outputs)."""
         total = np.repeat(self.intercept[None], codes.shape[1], axis=0)
-        weights = (self.coefficients / design.units[design.features]).T
-        start = 0
-        for column, row in zip(design.columns, codes, strict=True):
-            stop = start + column.shape[1]
-            total += matmul(column, weights[start:stop])[row]
-            start = stop
+        for table, row in zip(self.tables(design), codes, strict=True):
+            total += table[row]
         return total
+
+    def tables(self, design: Design) -> list[np.ndarray]:
+        """What each code of each column adds to the scores: float64, shape (n_codes, n_outputs)."""
+        weights = (self.coefficients / design.units[design.features]).T
+        ends = np.cumsum([column.shape[1] for column in design.columns])[:-1]
+        return [matmul(*pair) for pair in zip(design.columns, np.split(weights, ends), strict=True)]
 
     def to_dict(self) -> dict:
         """A JSON-ready description; :meth:`from_dict` reads it back."""
@@ -111,7 +113,10 @@ class LinearRegressor(Regressing, LinearPredictor):
     @anywhere
     def predict(self, X: Any) -> np.ndarray:
         """The predicted target, float64, shape (n_rows,); within the declared range if the model says ``clip``."""
-        share = (self._scores(X)[:, 0] + 1) / 2
+        return self._answer(self._scores(X))
+
+    def _answer(self, scores: np.ndarray) -> np.ndarray:
+        share = (scores[:, 0] + 1) / 2
         return self.schema_.decode_target(np.clip(share, 0, 1) if self.linear_.clip else share)
 
 
@@ -124,7 +129,10 @@ class LinearClassifier(Classifying, LinearPredictor):
 
         With more than two classes, the probabilities of one against the rest, scaled to add up to one.
         """
-        chances = sigmoid(np.clip(self._scores(X), -700, 700))
+        return self._answer(self._scores(X))
+
+    def _answer(self, scores: np.ndarray) -> np.ndarray:
+        chances = sigmoid(np.clip(scores, -700, 700))
         if chances.shape[1] == 1:
             return np.concatenate([1 - chances, chances], axis=1)
         return chances / chances.sum(axis=1, keepdims=True)  # a sigmoid of a finite score clipped to 700 is positive

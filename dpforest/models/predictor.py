@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dpforest.models import hooks, storage
+from dpforest import storage
+from dpforest.models import hooks
 from dpforest.models.elsewhere import is_elsewhere
-from dpforest.privacy import NOT_COVERED, SECURE, UNIT, UNKNOWN, Guarantee
+from dpforest.models.strays import warn_of_strays
+from dpforest.privacy import NOT_COVERED, SECURE, UNKNOWN, Guarantee, display
 from dpforest.schema import Schema
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class Answer:
 
     def __init__(self, model: Released, name: str):
         self._model, self._name = model, name
+        model.tells_strays = False  # of each block by itself, wherever it lies
 
     def __call__(self, frame: Any) -> np.ndarray:
         return getattr(self._model, self._name)(frame)
@@ -73,6 +76,8 @@ class Predictor:
     classes_: Any
     guarantee_: Guarantee
     n_jobs: int | None = None
+    #: Whether a query is told of its values outside the schema.
+    tells_strays: bool = True
 
     def to_dict(self, *, seeded: bool = False) -> dict:
         """The released model as lists and numbers, ready for JSON: no record, no exact count, no seed.
@@ -124,9 +129,30 @@ class Predictor:
                 "relation": promise.relation, "claimed": _finite(promise.claimed),
                 "leaks": [{"what": leak.what, "where": leak.where} for leak in promise.leaks],
                 "variant": promise.variant, "source": promise.source, "version": promise.version,
-                "rests_on": list(promise.rests_on), "unit": UNIT, "not_covered": list(NOT_COVERED),
+                "rests_on": list(promise.rests_on), "unit": promise.unit, "not_covered": list(NOT_COVERED),
             },
         }  # fmt: skip
+
+    def _repr_html_(self) -> str | None:
+        """A box for a notebook, once there is a model.
+
+        It stands in the place of scikit-learn's diagram, which lists the parameters, the seed among them.
+        """
+        if not hasattr(self, "guarantee_"):
+            return None
+        promise, columns = self.guarantee_, len(self.schema_.columns)
+        answer = "a number" if self.schema_.classes is None else ", ".join(map(str, self.schema_.classes[:8]))
+        more = ", ..." if len(self.schema_.classes if self.schema_.classes is not None else ()) > 8 else ""
+        rows = [("says", answer + more), ("from", f"{columns} columns"), *promise.rows()]
+        return display.box(self._name(), rows, self._spent_bar(), promise.caution)
+
+    def _spent_bar(self) -> str:
+        """A bar of what this run spent of what was promised; nothing where it is not known, or without bound."""
+        return ""
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        html = self._repr_html_()
+        return {"text/plain": repr(self), **({} if html is None else {"text/html": html})}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # a copy within the process is the same in all respects; __getstate__ is for what leaves it
@@ -153,9 +179,16 @@ class Predictor:
             raise NotFittedError(f"this {self._name()} instance is not fitted yet: call fit first")
         return getattr(self, f"{self._RELEASED}_")
 
+    def _answer(self, scores: np.ndarray) -> np.ndarray:
+        """What the model says of records with these scores: class probabilities, or numbers of the target."""
+        raise NotImplementedError
+
     def _codes(self, X: Any) -> np.ndarray:
         """Codes of the table on the grid that the model was learned on."""
-        return self.schema_.encode(X, self.n_bins_).codes
+        encoded = self.schema_.encode(X, self.n_bins_)
+        if self.tells_strays:
+            warn_of_strays(self.schema_, {**encoded.clipped, **encoded.other}, encoded.n_rows, fit=False)
+        return encoded.codes
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.base import BaseEstimator

@@ -16,13 +16,14 @@ The file is one JSON object (RFC 8259, UTF-8) with exactly these members:
     :meth:`dpforest.models.linear.LinearModel.to_dict`.
 ``guarantee``
     ``epsilon``, a positive number, or null: no finite loss is proved.  ``delta``, in format 3 alone: above 0, at most
-    0.01.  ``relation``: ``"add-remove"`` or
-    ``"replace-one"``.  ``claimed``: null for the proved variant, else what the paper claims, null for infinity.
-    ``leaks``: a list of objects with ``what`` and ``where``; empty where ``epsilon`` is a number.  ``variant``:
-    ``"proved"`` or ``"published"``.  ``source``: ``"secure"``; ``"seeded"``, and then the model is not for release; or
-    ``"unknown"``, for a model that came from a file of format 1.  ``version``: of the library that fitted it, or null.
-    ``rests_on``: a list, empty or ``["SipHash"]``.  ``unit``: ``"one row"``.  ``not_covered``: a list of what the
-    guarantee does not speak of, for human readers.  See :class:`dpforest.privacy.Guarantee`.
+    0.01.  ``relation``: ``"add-remove"`` or ``"replace-one"``.  ``claimed``: null for the proved variant, else what
+    the paper claims, null for infinity.  ``leaks``: a list of objects with ``what`` and ``where``; empty where
+    ``epsilon`` is a number.  ``variant``: ``"proved"`` or ``"published"``.  ``source``: ``"secure"``; ``"seeded"``,
+    and then the model is not for release; or ``"unknown"``, for a model that came from a file of format 1.
+    ``version``: of the library that fitted it, or null.  ``rests_on``: a list, empty or ``["SipHash"]``.  ``unit``:
+    ``"one row"``, or ``"a person of at most k rows"`` with a whole number k (``"1 row"``), of whose rows so many were
+    learned from: then data sets are neighbours that differ by all rows of one person.  ``not_covered``: a list of what
+    the guarantee does not speak of, for human readers.  See :class:`dpforest.privacy.Guarantee`.
 
 Numbers, texts and truth values stand as such and are never converted: a reader refuses ``"1"``, ``1.0`` and ``true``
 where a whole number is due.  The file holds no record, no exact count and no seed.
@@ -36,12 +37,12 @@ import reprlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from dpforest.models import storage
+from dpforest import storage
 from dpforest.models.boosted import NO_LINK, BoostedClassifier, BoostedForest, BoostedRegressor
 from dpforest.models.forest import Forest, ForestClassifier, ForestRegressor
 from dpforest.models.linear import LinearClassifier, LinearModel, LinearPredictor, LinearRegressor
 from dpforest.models.predictor import FORMAT, WITH_DELTA, Predictor
-from dpforest.privacy import ASSUMPTIONS, RELATIONS, SOURCES, UNIT, UNKNOWN, Guarantee, Leak, check_delta
+from dpforest.privacy import ASSUMPTIONS, RELATIONS, SOURCES, UNKNOWN, Guarantee, Leak, check_delta, unit_of
 from dpforest.schema import Schema
 
 __all__ = [
@@ -50,7 +51,6 @@ __all__ = [
 ]  # fmt: skip
 
 MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for, and that a file may hold
-MAX_COLUMNS = 100_000  # of a table that a file speaks of
 _LONGEST = 200  # characters of a name in a file
 
 
@@ -77,7 +77,7 @@ class Released(Predictor):
         self.description = description
         try:
             self._estimator, self.n_bins_ = _check_members(description, self._RELEASED)
-            self.schema_ = _schema(description["schema"])
+            self.schema_ = Schema.written(description["schema"], "not a released model")
             self.guarantee_ = _guarantee(description["guarantee"], description["format"])
             self._read(_member(description, self._RELEASED, dict))
         except (KeyError, TypeError, OverflowError) as error:
@@ -230,19 +230,6 @@ def _check_members(description: dict, key: str) -> tuple[str, int]:
     return name, _member(description, "n_bins", int)
 
 
-def _schema(description: Any) -> Schema:
-    kinds = {"numeric": (dict,), "categorical": (dict,), "classes": (list, type(None)), "target": (list, type(None)),
-             "columns": (list,), "other": (dict,), "missing": (str,)}  # fmt: skip
-    parts = {name: _member(description, name, *of) for name, of in kinds.items()}
-    for name in ("numeric", "categorical"):
-        storage.listed(list(parts[name].values()), f"schema: {name}", list)
-    if len(storage.listed(parts["columns"], "schema: columns", str)) > MAX_COLUMNS:
-        raise ValueError(f"not a released model: more than {MAX_COLUMNS} columns")
-    if "grid" in description:
-        _member(description, "grid", str)
-    return Schema.from_dict(description)
-
-
 def _guarantee(description: Any, number: int) -> Guarantee:
     name, nothing = (str,), type(None)
     epsilon, claimed = (_member(description, part, int, float, nothing) for part in ("epsilon", "claimed"))
@@ -256,7 +243,7 @@ def _guarantee(description: Any, number: int) -> Guarantee:
     )
     if number == 1:
         variant = "proved" if claimed is None and not leaks else "published"
-        source, version, rests_on = UNKNOWN, None, []
+        source, version, rests_on, max_rows = UNKNOWN, None, [], None
     else:
         variant = _one_of(("proved", "published"), "variant", _member(description, "variant", *name))
         source = _one_of(SOURCES, "source", _member(description, "source", *name))
@@ -264,7 +251,7 @@ def _guarantee(description: Any, number: int) -> Guarantee:
         rests_on = storage.listed(_member(description, "rests_on", list), "rests_on", str)
         for assumption in rests_on:
             _one_of(ASSUMPTIONS, "rests_on", assumption)
-        _one_of((UNIT,), "unit", _member(description, "unit", *name))
+        max_rows = _max_rows(_member(description, "unit", *name))
         storage.listed(_member(description, "not_covered", list), "not_covered", str)
     if any(value is not None and not value > 0 for value in (epsilon, claimed)):
         raise ValueError("not a released model: epsilon must be positive, or null for infinity")
@@ -274,8 +261,16 @@ def _guarantee(description: Any, number: int) -> Guarantee:
         claimed = math.inf
     return Guarantee(
         math.inf if epsilon is None else float(epsilon), relation, None if claimed is None else float(claimed), leaks,
-        variant, source, version, tuple(rests_on), delta,
+        variant, source, version, tuple(rests_on), delta, max_rows,
     )  # fmt: skip
+
+
+def _max_rows(unit: str) -> int | None:
+    """The most rows of a person, from the words of the unit; None where it is one row."""
+    digits = "".join(filter("0123456789".__contains__, unit))[:7]
+    found = int(digits) if digits else None
+    _one_of((unit_of(found),) if found != 0 else (), "unit", unit)
+    return found
 
 
 def _one_of(known: Collection[str], what: str, value: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from dpforest.models import hooks
 from dpforest.models.structure import Splits, check_codes, kind
 
-__all__ = ["check_values", "sum_values"]
+__all__ = ["check_values", "leaves", "sum_values"]
 
 _STEPS = 1 << 18  # records times trees that are walked together
 
@@ -35,9 +35,16 @@ def sum_values(codes: np.ndarray, splits: Any, values: np.ndarray, n_jobs: int =
     size = max(1, _STEPS // max(1, len(splits.roots)))
     for first in range(0, codes.shape[1], size):
         part = out[:, first : first + size]
-        for leaves in _leaves(codes[:, first : first + size], splits):
-            part += columns[:, leaves]
+        for reached in _leaves(codes[:, first : first + size], splits):
+            part += columns[:, reached]
     return out.T
+
+
+def leaves(codes: np.ndarray, splits: Any) -> np.ndarray:
+    """The leaf of each record in each tree, all of them at once: int32, shape (n_trees, n_rows)."""
+    splits, codes = Splits.of(splits), check_codes(codes)
+    splits.check_codes(codes)
+    return _leaves(codes, splits)
 
 
 def check_values(codes: np.ndarray, splits: Splits, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

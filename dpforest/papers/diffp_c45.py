@@ -118,11 +118,11 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
         for level, nodes in run.levels(self.max_depth):
             columns = grid.within(nodes.unused)
             splits: np.ndarray = np.any(columns, axis=1)
-            self._settle(run, nodes[~splits], shares.leaf(level, stopped=False))
+            self._settle(run, nodes[~splits], shares.leaf(level, selected=False))
             chosen = run.choose_cut(nodes[splits], columns[splits], shares.branch(level), self._selection())
             # a node that stops has paid for its selection: thm-stop-budget
-            self._settle(run, grid.grow(run, splits, chosen), shares.leaf(level, stopped=True))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, stopped=False))
+            self._settle(run, grid.grow(run, splits, chosen), shares.leaf(level, selected=True))
+        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return self._pruned(run.release())
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:

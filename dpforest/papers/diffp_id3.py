@@ -102,11 +102,11 @@ class DiffPID3Classifier(PrivateID3Tree):
         for level, nodes in run.levels(self.max_depth):
             features = nodes.unused & (run.sizes > 1)
             splits = np.any(features, axis=1)
-            self._settle(run, nodes[~splits], shares.leaf(level, stopped=False))
+            self._settle(run, nodes[~splits], shares.leaf(level, selected=False))
             chosen = run.choose_feature(nodes[splits], shares.branch(level), how, features[splits])
             # a node that stops has paid for its selection: thm-stop-budget
-            self._settle(run, run.split(nodes[splits], chosen), shares.leaf(level, stopped=True))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, stopped=False))
+            self._settle(run, run.split(nodes[splits], chosen), shares.leaf(level, selected=True))
+        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
     def _score(self) -> scores.Score:

@@ -178,7 +178,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         shares = Shares("aligned-uniform", each, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
         grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
         unit = HISTOGRAM_SENSITIVITY[self.relation] if self.leaf == "counts" else 0.0  # one vote has no noise
-        return run.release(self.half_weight(shares.leaf(shares.depth, stopped=False), unit))
+        return run.release(self.half_weight(shares.leaf(shares.depth, selected=False), unit))
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         if self.leaf == "counts":
@@ -294,7 +294,7 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
         each = run.plant(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
         shares = Shares("aligned-uniform", each, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
         grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
-        epsilon, unit = shares.leaf(shares.depth, stopped=False), TARGET_LEVELS * HISTOGRAM_SENSITIVITY[self.relation]
+        epsilon, unit = shares.leaf(shares.depth, selected=False), TARGET_LEVELS * HISTOGRAM_SENSITIVITY[self.relation]
         return run.release(self.half_weight(epsilon, unit))
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:

@@ -97,7 +97,7 @@ class DiffPRFClassifier(PrivateID3Forest):
             epsilon, how = self._exponent(run, half)  # 2.2
             chosen = run.choose_feature(nodes[splits], epsilon, how, self._subset(run, features[splits]))
             without_room = run.split(nodes[splits], chosen)  # within max_nodes
-            self._settle(run, without_room, shares.leaf(level, stopped=True))
+            self._settle(run, without_room, shares.leaf(level, selected=True))
         return run.release()
 
     @claim("thm-diffprf")
@@ -112,12 +112,12 @@ class DiffPRFClassifier(PrivateID3Forest):
                 half = shares.branch(level) / 2
                 paid[splits] = half if math.isfinite(half) else 0.0
                 splits[splits] = enough(run, nodes[splits], features[splits], half)
-            self._settle(run, nodes[~splits], shares.leaf(level, stopped=False) - paid[~splits])
+            self._settle(run, nodes[~splits], shares.leaf(level, selected=False) - paid[~splits])
             epsilon, allowed = shares.branch(level) - paid[splits], self._subset(run, features[splits])
             chosen = run.choose_feature(nodes[splits], epsilon, self._selection(), allowed)
             # a node that stops has paid for its selection: thm-stop-budget
-            self._settle(run, run.split(nodes[splits], chosen), shares.leaf(level, stopped=True))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, stopped=False))
+            self._settle(run, run.split(nodes[splits], chosen), shares.leaf(level, selected=True))
+        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
     def _exponent(self, run: Run, epsilon: float) -> tuple[float, Selection]:

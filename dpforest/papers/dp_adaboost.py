@@ -102,8 +102,8 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
             root = run.frontier
             shares = Shares("aligned-uniform", grown.epsilon, 2, self.leaf_share)
             crowded = run.split(root, run.choose_feature(root, shares.branch(1), self._selection()))
-            grown.settle(crowded, shares.leaf(1, stopped=True))
-            grown.settle(run.frontier, shares.leaf(2, stopped=False))
+            grown.settle(crowded, shares.leaf(1, selected=True))
+            grown.settle(run.frontier, shares.leaf(2, selected=False))
         return boosted(run, self.weights)
 
     AUDIT: ClassVar = Audited(

@@ -125,54 +125,59 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     @claim("alg-dps-adaboost", "pub-dps-adaboost")
     def as_published(self, run: Run) -> BoostedForest:
         """Algorithms 3 and 4; a tree is algorithms 1 and 2."""
-        share = run.plant(self.n_estimators, "all", self.max_nodes)
+        each = run.plant(self.n_estimators, "all", self.max_nodes)
         boost = AdaBoost(run, ERROR, UPDATE)
-        run.hold_out(HELD_OUT)
+        run.hold_out(HELD_OUT)  # step 1
         for number, alpha in boost.rounds(self.n_estimators):
-            grown = Round(run, round_budget(share, alpha))  # line 3
-            epsilon = grown.epsilon / (self.max_depth + 1)  # of a level
-            run.draw_by_weight(DRAW)  # line 5
-            # the largest weight is taken for the sensitivity of a count of records: the curator would use 1, or 2
-            charged = epsilon * (HISTOGRAM_SENSITIVITY[run.relation] / run.peek_largest_weight(WEIGHTS))
-            nodes = self._build(run, grown, epsilon, charged)
-            boost.add(self._prune(run, run.tree(number), nodes, grown, charged))  # lines 7, 9 and 14
-        return boost.release()
+            this = Round(run, round_budget(each, alpha))  # step 2.1
+            level = this.epsilon / (self.max_depth + 1)  # the paper's eps'
+            run.draw_by_weight(DRAW)  # step 2.2
+            # At a budget b the paper's noise has the scale max w / b, the curator's L / b with L = 1 or 2: asked for
+            # b L / max w, the curator adds the paper's noise.
+            at_curator = level * (HISTOGRAM_SENSITIVITY[run.relation] / run.peek_largest_weight(WEIGHTS))
+            nodes = self._build(run, this, level, at_curator)
+            pruned = self._prune(run, run.tree(number), nodes, this, at_curator)  # step 2.5
+            boost.add(pruned)  # step 2.6
+        return boost.release()  # step 3
 
-    def _build(self, run: Run, grown: Round, epsilon: float, charged: float) -> Frontier:
-        """Algorithm 1, level by level; returns all the nodes."""
+    def _build(self, run: Run, this: Round, budget: float, at_curator: float) -> Frontier:
+        """Steps 2.3 and 2.4, level by level; returns all the nodes.  ``budget`` is that of a level."""
         size = n_candidates(self.option("max_features"), len(run.sizes))
-        cuts, levels = Cuts(run.sizes, run.ordered), []
+        cuts = Cuts(run.sizes, run.ordered)
+        levels = []
         for level, nodes in run.levels(self.max_depth + 1):
             levels.append(nodes)
-            run.count_records(nodes, charged / 2)  # lines 4 to 6: nothing uses it
-            columns = cuts.columns(np.arange(len(nodes)))
+            run.count_records(nodes, at_curator / 2)  # step 2.4: nothing uses it
+            columns = cuts.columns(np.arange(len(nodes)))  # which public cuts lie inside each node's ranges
             usable = cuts.owners(columns) | (~run.ordered & (run.sizes > 1))
-            inner = usable.any(axis=1) & (level <= self.max_depth) & ~pure(run.peek(nodes, PURITY))  # line 14
-            inner[inner] = run.room(np.zeros(inner.sum(), dtype=int))
-            grown.settle(nodes[~inner], charged / 2)
-            if not inner.any():
+            splits = usable.any(axis=1) & (level <= self.max_depth) & ~pure(run.peek(nodes, PURITY))
+            splits[splits] = run.fits(splits.sum())
+            this.settle(nodes[~splits], at_curator / 2)  # step 2.4
+            if not splits.any():
                 break
-            parents, features = nodes[inner], random_features(run.chance, usable[inner], size)
-            # a cut of each numeric feature, by formula (5), and then, line 3, the split of least Gini index
-            numeric, utility = features & run.ordered, scores.normalised_gini
-            found = select_cuts(run, parents, cuts, columns[inner], numeric, epsilon, utility, DELTA)
+            parents = nodes[splits]
+            features = random_features(run.chance, usable[splits], size)
+            # step 2.3: a cut of each of the c numeric features, at eps'' = eps' / (2 (c + 1)) and rate
+            # eps'' / (2 DELTA), which select_cuts works out; and then the split of least Gini index
+            utility = scores.normalised_gini
+            found = select_cuts(run, parents, cuts, columns[splits], features & run.ordered, budget, utility, DELTA)
             histograms = run.peek_histograms(parents, features, GINI)
-            chosen, ends, masks = best_splits(histograms, found, features, run.sizes)
-            cuts.divide(np.flatnonzero(inner), chosen, ends)
+            chosen, last_codes, masks = best_splits(histograms, found, features, run.sizes)
+            cuts.divide(np.flatnonzero(splits), chosen, last_codes)
             run.divide(parents, chosen, masks)
-        run.say(grown.leaves, one_vote(grown.counts))
+        run.say(this.leaves, one_vote(this.counts))
         return Frontier.join(levels)
 
     @claim("cex-refund")
-    def _prune(self, run: Run, tree: Forest, nodes: Frontier, grown: Round, charged: float) -> Forest:
-        """Prune by the records put aside, and hand the budget of what was pruned to the node above it."""
-        ends = np.searchsorted(nodes.nodes, grown.leaves.nodes)  # the tree numbers its nodes anew
-        held = run.peek_held_out(tree, ends, PRUNE)
-        cut, height = weakest_links(tree, ends, np.maximum(grown.counts, 0), held)
+    def _prune(self, run: Run, tree: Forest, nodes: Frontier, this: Round, at_curator: float) -> Forest:
+        """Step 2.5: a node that loses its branches is a leaf, and counts its classes with their levels' budget."""
+        leaf_places = np.searchsorted(nodes.nodes, this.leaves.nodes)  # the tree numbers its nodes anew
+        held = run.peek_held_out(tree, leaf_places, PRUNE)
+        cut, height = weakest_links(tree, leaf_places, np.maximum(this.counts, 0), held)
         pruned, left = tree.prune(cut)
         again = replace(nodes[cut], nodes=np.searchsorted(left, cut))
         values = pruned.values.copy()
-        values[again.nodes] = one_vote(run.count_classes(again, height * charged, pruned))
+        values[again.nodes] = one_vote(run.count_classes(again, height * at_curator, pruned))
         return replace(pruned, values=values)
 
     @claim("thm-dps-adaboost")

@@ -25,7 +25,8 @@ from dpforest.privacy import claim
 
 __all__ = ["EDPRFClassifier"]
 
-LABEL = {"leaf": "label"}  # has exact laws without unbounded sums
+# labels are finitely many, so that every outcome has a probability to enumerate; noisy counts are not
+LABEL = {"leaf": "label"}
 PURITY = "which nodes hold a single class", "eDPRF algorithm 5, line 1"
 
 
@@ -85,7 +86,8 @@ class EDPRFClassifier(PrivateForestClassifier):
     ] = "aligned"  # fmt: skip
     calibration: Annotated[
         Literal["auto", "range", "sensitivity"], Auto(published="sensitivity", proved="range"), Letter(),
-        "Rate ``epsilon / R`` or, as in the paper, ``epsilon / (2 sensitivity)``.",
+        """``"range"``: rate ``epsilon / R``, under replace-one ``epsilon / max(R', 2R)``.  ``"sensitivity"``: the
+        paper's ``epsilon / (2 sensitivity)``.""",
     ] = "auto"  # fmt: skip
     leaf: Annotated[
         Literal["auto", "label", "counts"], Auto(published="label", proved="counts"), Letter("label"),
@@ -107,15 +109,16 @@ class EDPRFClassifier(PrivateForestClassifier):
     @claim("alg-edprf", "pub-edprf", "cex-purity-stop")
     def as_published(self, run: Run) -> Forest:
         """Algorithms 1 to 5."""
-        run.plant(self.n_estimators, "equal-split", self.max_nodes)
+        run.plant(self.n_estimators, "equal-split", self.max_nodes)  # step 1
         shares = Shares("aligned", run.epsilon, self.max_depth + 1)  # formulas (9) and (10)
         for level, nodes in run.levels(self.max_depth):
-            inner = nodes.splittable & ~pure(run.peek(nodes, PURITY))
-            self._settle(run, nodes[~inner], shares.leaf(level, stopped=False))
-            feature = run.choose_feature(nodes[inner], shares.branch(level), self._selection())
-            crowded = run.split(nodes[inner], feature)  # no room within max_nodes
-            self._settle(run, crowded, shares.leaf(level, stopped=True))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, stopped=False))
+            splits = nodes.splittable & ~pure(run.peek(nodes, PURITY))
+            self._settle(run, nodes[~splits], shares.leaf(level, selected=False))  # step 2.1
+            inner = nodes[splits]
+            feature = run.choose_feature(inner, shares.branch(level), self._selection())  # step 2.2
+            crowded = run.split(inner, feature)  # the feature is gone below; no room within max_nodes: a leaf
+            self._settle(run, crowded, shares.leaf(level, selected=True))
+        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))  # step 2.1, l = d
         return run.release()
 
     @claim("thm-edprf")
@@ -124,12 +127,12 @@ class EDPRFClassifier(PrivateForestClassifier):
         run.plant(self.n_estimators, "assignment", self.max_nodes)
         shares = Shares(self.budget, run.epsilon, self.max_depth + 1)
         for level, nodes in run.levels(self.max_depth):
-            self._settle(run, nodes[~nodes.splittable], shares.leaf(level, stopped=False))
+            self._settle(run, nodes[~nodes.splittable], shares.leaf(level, selected=False))
             inner = nodes[nodes.splittable]
             feature = run.choose_feature(inner, shares.branch(level), self._selection())
-            # a node that stops has paid for its selection: thm-stop-budget
-            self._settle(run, run.split(inner, feature), shares.leaf(level, stopped=True))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, stopped=False))
+            # what stops, or finds no room, has paid for its selection: thm-stop-budget
+            self._settle(run, run.split(inner, feature), shares.leaf(level, selected=True))
+        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
@@ -164,7 +167,7 @@ class EDPRFClassifier(PrivateForestClassifier):
 
     AUDIT: ClassVar = Audited(
         "edprf",
-        (
+        (  # parameters, features of the universe, depth of the trees
             ({}, 2, 2),
             (LABEL | HALF_STOP, 2, 2),
             (LABEL | HALF_STOP | {"selection": "exponential"}, 2, 2),

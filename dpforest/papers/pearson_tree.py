@@ -147,7 +147,7 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
             usable = nodes.unused & (run.sizes > 1)
             inner = np.any(usable, axis=1)
             inner[inner] = ~pure(run.peek(nodes[inner], PURITY))  # step 6
-            inner[inner] = run.room(np.zeros(inner.sum(), dtype=int))
+            inner[inner] = run.fits(inner.sum())
             self._settle(run, nodes[~inner], eps_2)
             parents = nodes[inner]
             qualities, ends = best_cuts(run, parents, usable[inner], CRITERIA[self.criterion], CUT)  # steps 3 to 5
@@ -170,15 +170,15 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
         for level, nodes in run.levels(self.max_depth):
             columns = cuts.columns(np.arange(len(nodes))) & nodes.unused[:, cuts.owner]
             inner = columns.any(axis=1)
-            self._settle(run, nodes[~inner], shares.leaf(level, stopped=False))
+            self._settle(run, nodes[~inner], shares.leaf(level, selected=False))
             choice = run.choose_cut(nodes[inner], columns[inner], shares.branch(level), how)
             grows = run.room(choice)
             # a node that stops has paid for its selection: thm-stop-budget
-            self._settle(run, nodes[inner][~grows], shares.leaf(level, stopped=True))
+            self._settle(run, nodes[inner][~grows], shares.leaf(level, selected=True))
             feature, end = cuts.owner[choice[grows]], cuts.code[choice[grows]]
             cuts.divide(np.flatnonzero(inner)[grows], feature, end)
             run.divide(nodes[inner][grows], feature, cut_masks(end, run.sizes[feature]), self.option("reuse"))
-        self._settle(run, run.frontier, shares.leaf(shares.depth, stopped=False))
+        self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
     def _plant(self, run: Run) -> scores.Score:

@@ -7,7 +7,7 @@ what empirical Bayes makes of the noisy sums.  The chapter *The flagship* has th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -40,6 +40,10 @@ LOOK_SHARE = 0.01  # of the budget, for a first look at the class totals where n
 SIZES = np.array([(2 / 3) ** k for k in range(13, -1, -1)])
 #: Log prior of a prior variance t of a table of one feature, for each cell: minus so many t.
 PENALTY = 0.1
+#: Of more than two classes a round moves the scores of one, and the others have to wait: it goes so much further.
+OVERSHOOT = 1.3
+#: What a round measures, in the ledger's words, without a delta and with one.
+CELLS = "sum the weights in a cell", "sum the gap and the size of a cell"
 SIZE = "the number of records, for the rule of the parameters", "public under replace-one"
 
 
@@ -50,8 +54,9 @@ class Rule:
     Attributes
     ----------
     rounds : int
+        None, where tables would say less than their noise does: then the class totals have the whole budget.
     totals_share : float
-        Share of the budget for the class totals.
+        Share of the budget for the class totals, if there are rounds.
     select_share : float
         Share of a round for the selection of its table.
     growth : float
@@ -64,7 +69,9 @@ class Rule:
     growth: float = 1.0
 
 
-def rule(n_rows: float, epsilon: float, n_classes: int, relation: str, delta: float = 0.0) -> Rule:
+def rule(
+    n_rows: float, epsilon: float, n_classes: int, relation: str, delta: float = 0.0, known: bool = True
+) -> Rule:  # fmt: skip
     """The public rule: by the number of records, as far as it is public, the budget, the classes and the relation.
 
     Parameters
@@ -76,19 +83,22 @@ def rule(n_rows: float, epsilon: float, n_classes: int, relation: str, delta: fl
     n_classes : int
     relation : {"add-remove", "replace-one"}
     delta : float
+    known : bool
+        Whether ``n_rows`` is declared or public.  A number that noise may have drowned is no reason not to try: then
+        there is a round or two at least.
     """
     told = n_rows * told_by_one(epsilon, relation, delta)
     if delta:
         most = 60 if n_classes == 2 else 90
         rounds = most if math.isinf(told) else round(0.37 * most * exp(0.6 * log(told / 3000)))
+        rounds = 0 if known and told < 4 else min(max(rounds, 3), most)
         totals = (21 / told) * (21 / told)
         many = told > 1500
-        return Rule(
-            min(max(rounds, 3), most), min(max(totals, 0.01), 0.25), 0.2 if many else 0.35, 1.07 if many else 1.0
-        )  # fmt: skip
+        return Rule(rounds, min(max(totals, 0.01), 0.25), 0.2 if many else 0.35, 1.07 if many else 1.0)
     most = 40 if n_classes == 2 else 60
     rounds = most if math.isinf(told) else round((most // 4) * exp(0.35 * log(told / 20_000)))
-    return Rule(min(max(rounds, 2), most), min(max(30 / told, 0.01), 0.25))
+    rounds = 0 if known and told < (10 if n_classes == 2 else 70) else min(max(rounds, 2), most)
+    return Rule(rounds, min(max(30 / told, 0.01), 0.25))
 
 
 def told_by_one(epsilon: float, relation: str, delta: float) -> float:
@@ -105,8 +115,10 @@ class NumbersRule:
     Attributes
     ----------
     rounds : int
+        None, where tables would say less than their noise does: then the mean has the whole budget.
     mean_share, size_share : float
-        Shares of the budget for the mean of the target, and for each histogram of the sizes of the residuals.
+        Shares of the budget for the mean of the target, and for each histogram of the sizes of the residuals, if there
+        are rounds.
     select_share, growth : float
         As of :class:`Rule`.
     """
@@ -125,7 +137,8 @@ def rule_of_numbers(n_rows: float, epsilon: float, relation: str, delta: float =
         mean, size = min(max(625 / told / told, 0.02), 0.3), min(max(900 / told / told, 0.01), 0.1)
     else:
         mean, size = min(max(50 / told, 0.04), 0.3), min(max(60 / told, 0.01), 0.1)
-    return NumbersRule(round(1.3 * auto.rounds), mean, size, auto.select_share, auto.growth)
+    rounds = 0 if told < (25 if delta else 170) else round(1.3 * auto.rounds)
+    return NumbersRule(rounds, mean, size, auto.select_share, auto.growth)
 
 
 class _WideTables(PrivateEstimator):
@@ -184,13 +197,36 @@ class _WideTables(PrivateEstimator):
             known.learn(int(table.features[0, 0]), votes, np.rint(sums.sum(axis=1) * FINE).astype(np.int64))
         run.say(leaves, votes[:, None] * values)
 
+    def gap_variances(self) -> list[float]:
+        """Variance of the noise of the gap of a cell in each round of this fit, in records squared, by its ledger.
+
+        What the ledger says is public: this costs nothing.
+        """
+        costs = self.ledger_.charges(CELLS[bool(self.ledger_.delta)])
+        return [noise_variances(cost, self.ledger_)[0] for cost in costs]
+
+    def look(self, run: Run, ask: Callable[[float], np.ndarray]) -> tuple[float, np.ndarray | None]:
+        """The number of records that the rule goes by, and what a first look released for it, if there was one.
+
+        ``ask`` releases numbers of records of parts that are all records together, at a share of the budget.
+        """
+        if self.n_rows is not None:
+            return float(self.n_rows), None
+        if run.relation == REPLACE_ONE:
+            return float(run.size(SIZE)), None
+        first = ask(LOOK_SHARE)
+        return max(at_least(first, count_noise(LOOK_SHARE * run.budget, run.ledger)), 1.0), first
+
+    def rounds_of(self, auto: Rule | NumbersRule) -> int:
+        """How many rounds there are."""
+        return auto.rounds if isinstance(self.n_estimators, str) else int(self.n_estimators)
+
     def budgets(self, left: float, auto: Rule | NumbersRule) -> list[tuple[float, float]]:
         """What each round has of the budget that is left, to choose a table and to measure it."""
-        given = not isinstance(self.n_estimators, str)
-        rounds, growth = (int(self.n_estimators), 1.0) if given else (auto.rounds, auto.growth)
-        parts = [1.0]
-        while len(parts) < rounds:
-            parts.append(parts[-1] * growth)
+        growth, part, parts = auto.growth if isinstance(self.n_estimators, str) else 1.0, 1.0, []
+        for _ in range(self.rounds_of(auto)):
+            parts.append(part)
+            part *= growth
         total, choose = sum(parts), auto.select_share
         return [(choose * left * part / total, (1 - choose) * left * part / total) for part in parts]
 
@@ -218,9 +254,10 @@ class _WideTables(PrivateEstimator):
         here = [int(signs[feature]) for feature in features[features >= 0]]
         if not any(here):
             return votes
-        ordered = len(votes) - (len(here) == 1 and run.schema.missing == "bin")
-        shape = sizes[: len(here)] if len(here) > 1 else [ordered]
-        return np.concatenate([monotone(votes[:ordered], shape, here), votes[ordered:]])
+        if len(here) > 1:
+            return monotone(votes, sizes[: len(here)], here)
+        ordered = sizes[0] - (run.schema.missing == "bin")
+        return np.concatenate([monotone(votes[:ordered], [ordered], here), votes[ordered:]])
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -293,13 +330,16 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
         run.say(run.frontier, whole_votes(prior))
         trees = [run.tree(0)]
         budgets = self.budgets((1 - paid) * run.budget, auto)
-        run.plant(len(budgets))
+        if budgets:
+            run.plant(len(budgets))
         targets = np.arange(n_classes if n_classes > 2 else 1) + (n_classes == 2)
         known = Known.nothing(run.schema.n_features)
         for number in run.rounds(len(budgets)):
             run.hear(trees[-1])
             table, at, leaves, sums = self.measure(run, known, targets, *budgets[number])
             steps = self.step(sums, noise_variances(budgets[number][1], run.ledger), **self._prior(run, table))
+            if n_classes > 2:
+                steps = OVERSHOOT * steps
             self.vote(run, known, table, leaves, steps, sums, np.eye(n_classes, dtype=np.int64)[targets[at]])
             trees.append(run.tree(number))
         moved = trees[0].values + whole_votes(self._weighted(run, prior))
@@ -329,19 +369,13 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
         def ask(share: float) -> np.ndarray:
             return run.count_classes(run.frontier, share * run.budget)
 
-        n_classes, first = run.schema.n_classes, None
-        if self.n_rows is not None:
-            n_rows = float(self.n_rows)
-        elif run.relation == REPLACE_ONE:
-            n_rows = float(run.size(SIZE))
-        else:
-            first = ask(LOOK_SHARE)
-            n_rows = at_least(first, count_noise(LOOK_SHARE * run.budget, run.ledger))
-        auto = rule(max(n_rows, 1.0), run.epsilon, n_classes, run.relation, self.promised_delta())
-        if first is not None and auto.totals_share <= LOOK_SHARE:
+        n_rows, first = self.look(run, ask)
+        auto = rule(n_rows, run.epsilon, run.schema.n_classes, run.relation, run.ledger.delta, first is None)
+        paid = 0.0 if first is None else LOOK_SHARE
+        share = auto.totals_share if self.rounds_of(auto) else 1 - paid
+        if first is not None and share <= LOOK_SHARE:
             return auto, first, LOOK_SHARE, LOOK_SHARE
-        paid = auto.totals_share + (LOOK_SHARE if first is not None else 0.0)
-        return auto, ask(auto.totals_share), auto.totals_share, paid
+        return auto, ask(share), share, paid + share
 
     AUDIT: ClassVar = Audited(
         "private-boosting",
@@ -399,18 +433,23 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
     @claim("thm-private-boosting-numbers", "thm-private-boosting-delta")
     def as_proved(self, run: Run) -> BoostedForest:
         """The mean, and then round by round a table, its sums, a step; three times the size of the residuals."""
+
+        def ask(share: float) -> np.ndarray:
+            return run.sum_masses(run.frontier, share * run.budget)
+
         run.plant(1)
-        first, n_rows = self._size(run)
-        auto = rule_of_numbers(max(n_rows, 1.0), run.epsilon, run.relation, self.promised_delta())
-        masses = run.sum_masses(run.frontier, auto.mean_share * run.budget)
-        mean = prior_mean(masses, count_noise(auto.mean_share * run.budget, run.ledger))
+        n_rows, first = self.look(run, lambda share: ask(share) / TARGET_LEVELS)
+        auto = rule_of_numbers(n_rows, run.epsilon, run.relation, run.ledger.delta)
+        rounds, left = self.rounds_of(auto), 1 - (0.0 if first is None else LOOK_SHARE)
+        share = auto.mean_share if rounds else left
+        mean = prior_mean(ask(share), count_noise(share * run.budget, run.ledger))
         run.say(run.frontier, whole_votes(np.array([[0.0, mean]])))
         trees = [run.tree(0)]
-        rounds = len(self.budgets(1.0, auto))
         # rounds that look at the sizes of the residuals
         looks = sorted({0, rounds // 3, 2 * rounds // 3}) if rounds >= 6 else [0]
-        budgets = self.budgets((1 - first - auto.mean_share - len(looks) * auto.size_share) * run.budget, auto)
-        run.plant(rounds)
+        budgets = self.budgets((left - share - len(looks) * auto.size_share) * run.budget, auto)
+        if budgets:
+            run.plant(rounds)
         known, scale = Known.nothing(run.schema.n_features), 1.0
         for number in run.rounds(rounds):
             run.hear(trees[-1])
@@ -422,15 +461,6 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
             self.vote(run, known, table, leaves, steps, sums, np.array([0, 1]))
             trees.append(run.tree(number))
         return BoostedForest(Forest.join(trees), NO_LINK)
-
-    def _size(self, run: Run) -> tuple[float, float]:
-        """The share of the budget that a first look took, and the number of records that the rule goes by."""
-        if self.n_rows is not None:
-            return 0.0, float(self.n_rows)
-        if run.relation == REPLACE_ONE:
-            return 0.0, float(run.size(SIZE))
-        masses = run.sum_masses(run.frontier, LOOK_SHARE * run.budget)
-        return LOOK_SHARE, at_least(masses / TARGET_LEVELS, count_noise(LOOK_SHARE * run.budget, run.ledger))
 
     AUDIT: ClassVar = Audited(
         "private-boosting-regressor",

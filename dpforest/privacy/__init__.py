@@ -3,6 +3,13 @@
 Definitions and proofs are in the chapter *Differential privacy and its neighbours*.
 """
 
+from dpforest.privacy.account import (
+    PERSON,
+    ROW,
+    Budget,
+    BudgetError,
+    BudgetWarning,
+)
 from dpforest.privacy.composition import bootstrap, equal_split, parallel, poisson_bootstrap, sequential
 from dpforest.privacy.concentrated import check_delta, epsilon_of, rho_of
 from dpforest.privacy.ledger import KINDS, Ledger
@@ -26,11 +33,13 @@ from dpforest.privacy.vocabulary import (
     check_epsilon,
     check_relation,
     claim,
+    unit_of,
 )
 
 __all__ = [
-    "ADD_REMOVE", "ASSUMPTIONS", "HISTOGRAM_SENSITIVITY", "KINDS", "NON_PRIVATE", "NOT_COVERED", "RELATIONS",
-    "REPLACE_ONE", "SECURE", "SEEDED", "SOURCES", "UNIT", "UNKNOWN", "Guarantee", "Leak", "Ledger",
-    "OutOfSchemaWarning", "UnprovenPrivacyWarning", "bootstrap", "check_delta", "check_epsilon", "check_relation",
-    "claim", "epsilon_of", "equal_split", "parallel", "poisson_bootstrap", "rho_of", "sequential",
+    "ADD_REMOVE", "ASSUMPTIONS", "HISTOGRAM_SENSITIVITY", "KINDS", "NON_PRIVATE", "NOT_COVERED", "PERSON", "RELATIONS",
+    "REPLACE_ONE", "ROW", "SECURE", "SEEDED", "SOURCES", "UNIT", "UNKNOWN", "Budget", "BudgetError", "BudgetWarning",
+    "Guarantee", "Leak", "Ledger", "OutOfSchemaWarning", "UnprovenPrivacyWarning", "bootstrap", "check_delta",
+    "check_epsilon", "check_relation", "claim", "epsilon_of", "equal_split", "parallel", "poisson_bootstrap", "rho_of",
+    "sequential", "unit_of",
 ]  # fmt: skip

@@ -15,9 +15,9 @@ __all__ = ["check_delta", "epsilon_of", "rho_of"]
 
 MOST_DELTA = 0.01  # above it, "with probability delta all records are published" keeps the promise
 _LEAST_DELTA = 1e-300
-_GRID = np.linspace(-1, 1, 161)  # of orders, and how often it is made finer
-_ROUNDS = 3
-_HALVINGS = 50
+_GRID = np.linspace(-1, 1, 161)  # of orders
+_ROUNDS = 3  # in which it is made finer
+_HALVINGS = 50  # of the interval in which rho lies
 
 
 def check_delta(delta: object, name: str = "delta") -> float:
@@ -62,11 +62,11 @@ def epsilon_of(rho: float, delta: float) -> float:
         raise ValueError(f"rho must be at least 0 and delta lie between 0 and 1, not {rho!r} and {delta!r}")
     if rho == 0 or math.isinf(rho):
         return rho
-
     middle, room = 0.0, 60.0
     for _ in range(_ROUNDS):
         excess = middle + room * _GRID  # of the order over 1, its logarithm
-        above = exp(excess)  # ln(1 - 1/a) without a difference of large numbers
+        above = exp(excess)
+        # ln(1 - 1/a) and ln(a) without a difference of large numbers
         bounds = (1 + above) * rho - log1p(exp(-excess)) - (log(delta) + log1p(above)) / above
         best = int(np.argmin(bounds))
         middle, room = float(excess[best]), 2 * room / len(_GRID)

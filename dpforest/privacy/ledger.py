@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpforest.privacy import display
 from dpforest.privacy.composition import bootstrap, equal_split, poisson_bootstrap
 from dpforest.privacy.concentrated import check_delta, epsilon_of
 from dpforest.privacy.vocabulary import ADD_REMOVE, RELATIONS, REPLACE_ONE, UNIT, Guarantee, Leak, check_relation, claim
@@ -107,6 +108,14 @@ class Ledger:
         if (entry := Leak(what, where)) not in self.leaks:
             self.leaks.append(entry)
 
+    def charges(self, query: str) -> list[float]:
+        """What was charged for each asking of a query, in their order, under the ledger's relation: the cheapest scope.
+
+        Losses, or rhos where there is a delta.
+        """
+        asked = (entry for entry in self._charges if entry.query == query and entry.scopes.size)
+        return [float(entry.costs[self.relation].min()) for entry in asked]
+
     @property
     def kinds(self) -> set[str]:
         """How scopes of this run compose: those of ``KINDS`` that it has."""
@@ -165,6 +174,11 @@ class Ledger:
         self._lines(np.array([0]), "", lines)
         lines += [f"leak: {leak}" for leak in self.leaks] or ["no leaks: nothing was read unpaid"]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [("spent", self._spent()), ("relation", self.relation), ("unit", UNIT)]
+        rows += [("queries", str(len(self._charges))), ("leaks", str(len(self.leaks)))]
+        return display.box("Ledger", rows, note="" if self.promise is None else self.promise.caution)
 
     def _spent(self) -> str:
         exactly = f" at delta = {self.delta:.6g}, for a rho of {self.paid(self.relation):.6g}" if self.delta else ""

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, TypeVar
 
+from dpforest.privacy import display
+
 __all__ = [
     "ADD_REMOVE", "ASSUMPTIONS", "HISTOGRAM_SENSITIVITY", "NON_PRIVATE", "NOT_COVERED", "RELATIONS", "REPLACE_ONE",
     "SECURE", "SEEDED", "SOURCES", "UNIT", "UNKNOWN", "Guarantee", "Leak", "OutOfSchemaWarning",
-    "UnprovenPrivacyWarning", "check_epsilon", "check_relation", "claim",
+    "UnprovenPrivacyWarning", "check_epsilon", "check_relation", "claim", "unit_of",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -32,7 +34,8 @@ class UnprovenPrivacyWarning(UserWarning):
 class OutOfSchemaWarning(UserWarning):
     """Records held values outside the declared schema; they were clipped or sent to ``other``.
 
-    The message holds exact counts: it is for the curator's eyes and is never stored in a model.
+    One for each column, with what to do.  At ``fit`` the message holds exact counts: it is for the curator's eyes and
+    is never stored in a model.  At ``predict`` the rows are a query of one's own.
     """
 
 
@@ -93,8 +96,15 @@ class Leak:
         return f"{self.what} ({self.where})"
 
 
-#: Whom a guarantee speaks of.
+#: Whom a guarantee speaks of, unless it says otherwise.
 UNIT = "one row"
+
+
+def unit_of(max_rows: int | None) -> str:
+    """Whom a guarantee speaks of, in words: one row, or a person of whose rows so many are learned from at most."""
+    return UNIT if max_rows is None else f"a person of at most {max_rows} row{'s' * (max_rows > 1)}"
+
+
 #: Where the random bits of a fit came from: a generator that a seed starts, the operating system, or nobody knows.
 SEEDED, SECURE, UNKNOWN = SOURCES = "seeded", "secure", "unknown"
 #: On what a proof may rest, and how that is said.
@@ -118,7 +128,7 @@ class Guarantee:
     epsilon : float
         The proved loss; ``inf`` where the claim is refuted or privacy was turned off.
     relation : {"add-remove", "replace-one"}
-        Which pairs of data sets are neighbours.  They differ by one row: see :meth:`of_rows`.
+        Which pairs of data sets are neighbours.  They differ by one :attr:`unit`: see :meth:`of_rows`.
     claimed : float or None
         What the paper claims for the published variant; None for the proved one.
     leaks : tuple of Leak
@@ -129,12 +139,15 @@ class Guarantee:
         can subtract the noise.  A file that does not say it is of unknown source.
     version : str or None
         Of this library, when the model was fitted.
-    delta : float
-        0 for pure differential privacy.  Above: each event may be more probable by delta, beside the factor
-        ``e^epsilon``.
     rests_on : tuple of str
         Of ``ASSUMPTIONS``, what the proof of this fit takes for granted beyond the bits: ``"SipHash"`` where it
         wants independent coins for the records, and they were computed by a hash under a drawn key.
+    delta : float
+        0 for pure differential privacy.  Above: each event may be more probable by delta, beside the factor
+        ``e^epsilon``.
+    max_rows : int or None
+        None: the unit is one row.  Else it is a person, of whose rows so many were learned from at most, and data sets
+        are neighbours if they differ by all rows of one person.
     """
 
     epsilon: float
@@ -146,15 +159,24 @@ class Guarantee:
     version: str | None = None
     rests_on: tuple[str, ...] = ()
     delta: float = 0.0
+    max_rows: int | None = None
+
+    @property
+    def unit(self) -> str:
+        """Whom the guarantee speaks of: ``"one row"``, or a person of at most so many rows."""
+        return unit_of(self.max_rows)
 
     def of_rows(self, rows: int) -> float:
-        """What is promised to a person of so many rows: that many times ``epsilon``, for so many steps lead there."""
-        return rows * self.epsilon
+        """What is promised to a person of so many rows: that many times ``epsilon``, for so many steps lead there.
+
+        ``epsilon`` itself where the unit is a person, who may have any number of rows.
+        """
+        return self.epsilon if self.max_rows else rows * self.epsilon
 
     def delta_of_rows(self, rows: int) -> float:
         """The delta beside :meth:`of_rows`: ``delta (1 + e^epsilon + ... + e^((rows - 1) epsilon))``, at most 1."""
-        if not self.delta:
-            return 0.0
+        if not self.delta or self.max_rows:
+            return self.delta
         steps = (math.exp(min(step * self.epsilon, 700.0)) if step else 1.0 for step in range(rows))
         return min(1.0, self.delta * sum(steps))
 
@@ -168,20 +190,45 @@ class Guarantee:
     def __repr__(self) -> str:
         leaks = "".join(f"; leak: {leak}" for leak in self.leaks)
         return (
-            f"<Guarantee: {self._promise()}{leaks}; a person of k rows: {self._of_k_rows()}; variant: "
-            f"{self.variant}; source: {_SOURCES[self.source]}; dpforest {self.version or 'of unknown version'}; "
+            f"<Guarantee: {self._promise()}{leaks}; {self._of_many()}; variant: {self.variant}; source: "
+            f"{_SOURCES[self.source]}; dpforest {self.version or 'of unknown version'}; "
             f"not covered: {', '.join(NOT_COVERED)}>"
         )
 
-    def _of_k_rows(self) -> str:
-        return "k times epsilon, and delta_of_rows(k)" if self.delta else "k times that"
+    def rows(self) -> list[tuple[str, str]]:
+        """What it says, as pairs of a name and a value, for a table."""
+        proved = "not private for any finite epsilon" if math.isinf(self.epsilon) else f"{self.epsilon:.6g}"
+        found = [("epsilon", proved if self.claimed is None else f"{proved} (the paper claims {self.claimed:.6g})")]
+        found += [("delta", f"{self.delta:.6g}")] if self.delta else []
+        found += [("relation", self.relation), ("unit", self.unit), ("variant", self.variant)]
+        found += [("randomness", self.source)]
+        found += [("rests on", _joined(self.rests_on))] if self.rests_on else []
+        found += [("leak", str(leak)) for leak in self.leaks]
+        return [*found, ("not covered", ", ".join(NOT_COVERED))]
+
+    @property
+    def caution(self) -> str:
+        """``"seeded: not for release"``, or what else keeps the model from its release; empty if nothing does."""
+        return "" if self.source == SECURE else f"{self.source}: not for release"
+
+    def _repr_html_(self) -> str:
+        return display.box("Guarantee", self.rows(), note=self.caution)
+
+    def _of_many(self) -> str:
+        if self.max_rows:
+            return "k persons together: k times epsilon" + (", and a larger delta" if self.delta else "")
+        return f"a person of k rows: {'k times epsilon, and delta_of_rows(k)' if self.delta else 'k times that'}"
 
     def explain(self) -> str:
         """All of it on a page, in plain words."""
         finite = not math.isinf(self.epsilon)
         page = [_sentence(self._promise())]
         if finite:
-            neighbours = "with or without it" if self.relation == ADD_REMOVE else "with it or with another in its place"
+            it, one = ("it", "row") if self.max_rows is None else ("all rows of that person", "person")
+            neighbours = f"with or without {it}" if self.relation == ADD_REMOVE else (
+                f"with {it} or with {'another' if self.max_rows is None else 'those of another'} in "
+                f"{'its' if self.max_rows is None else 'their'} place"
+            )  # fmt: skip
             factor = f"e^{self.epsilon:.6g}"
             means = (
                 f"whatever this model turned out to be, it was at most {factor} times as likely with the one as with "
@@ -191,18 +238,10 @@ class Guarantee:
                 f"large with the one as with the other, and {self.delta:.6g} more"
             )  # fmt: skip
             page.append(
-                f"What that means. Take any one row, and the data {neighbours}: {means}. What is computed from the "
+                f"What that means. Take any one {one}, and the data {neighbours}: {means}. What is computed from the "
                 "model, by whomever, costs nothing more."
             )
-            two, ten = (
-                f"{self.of_rows(k):.6g}" + (f" with a delta of {self.delta_of_rows(k):.3g}" if self.delta else "")
-                for k in (2, 10)
-            )
-            page.append(
-                f"For whom. The unit is {UNIT}. A person of k rows is promised "
-                f"{'less' if self.delta else 'k times as much'}: {two} for two, {ten} for ten. Another model or number "
-                f"from the same rows adds its loss{' and its delta' if self.delta else ''}."
-            )
+            page.append(self._for_whom())
         page += [f"Read unpaid. {_sentence(str(leak))}" for leak in self.leaks]
         if self.variant == "published":
             page.append("The variant. The paper's algorithm to the letter, which does not always keep what it claims.")
@@ -231,9 +270,29 @@ class Guarantee:
         page.append(f"Made by dpforest {self.version or 'of unknown version'}.")
         return "\n\n".join(page)
 
+    def _for_whom(self) -> str:
+        more = " and its delta" if self.delta else ""
+        if self.max_rows:
+            return (
+                f"For whom. The unit is {self.unit}: a person may have any number of rows in the table, of which at "
+                f"most {self.max_rows} {'was' if self.max_rows == 1 else 'were'} learned from, chosen by what that "
+                "person's rows alone say. Who a person is, the column of persons says: whoever stands there under two "
+                f"names is two. Two persons together are promised twice as much. Another model or number from the same "
+                f"persons adds its loss{more}."
+            )
+        two, ten = (
+            f"{self.of_rows(k):.6g}" + (f" with a delta of {self.delta_of_rows(k):.3g}" if self.delta else "")
+            for k in (2, 10)
+        )
+        return (
+            f"For whom. The unit is {self.unit}. A person of k rows is promised "
+            f"{'less' if self.delta else 'k times as much'}: {two} for two, {ten} for ten. Another model or number "
+            f"from the same rows adds its loss{more}."
+        )
+
     def _promise(self) -> str:
         loss = f"({self.epsilon:.6g}, {self.delta:.6g})" if self.delta else f"{self.epsilon:.6g}"
-        text = f"{loss}-differentially private under {self.relation}, for {UNIT}"
+        text = f"{loss}-differentially private under {self.relation}, for {self.unit}"
         if math.isinf(self.epsilon):
             text = f"not differentially private under {self.relation} for any finite epsilon"
         elif self.rests_on:

@@ -9,6 +9,8 @@ on the type of its column, which all the other rows have a part in (:mod:`~dpfor
 from __future__ import annotations
 
 import copy
+import os
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -17,17 +19,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpforest import storage
 from dpforest.schema import cells, frames, grid
+from dpforest.schema.draft import Draft, draft, is_blank
 
 __all__ = ["TARGET_LEVELS", "Encoded", "Schema"]
 
 MAX_CODES = 256  # codes travel as uint8
+MAX_COLUMNS = 100_000  # of a table that a file speaks of
 
 #: Steps of the public grid of a target: whole numbers of 0 to 10, to 12, to 20, to 24 and the like lie on it exactly.
 TARGET_LEVELS = 240
 
 _LARGEST = 1e38  # the largest bound: single precision holds it, and a difference of two
 _BLOCK = 1 << 13  # rows encoded at a time: a block of a row-major table stays in cache while its columns are read
+#: The parts of a schema in a file, and their types.
+_MEMBERS: dict[str, tuple[type, ...]] = {
+    "numeric": (dict,), "categorical": (dict,), "classes": (list, type(None)), "target": (list, type(None)),
+    "columns": (list,), "other": (dict,), "missing": (str,),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -287,6 +297,87 @@ class Schema:
         declared = {name: part for name, part in description.items() if name != "grid"}
         return cls(**declared).with_grid(description.get("grid", "even"))
 
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """:meth:`to_dict` as JSON, also written to a file if a path is given; :meth:`from_json` reads it back."""
+        return storage.dump(self.to_dict(), path)
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str]) -> Schema:
+        """The schema that :meth:`to_json` wrote, from its text or its file; every part of it is checked.
+
+        Parameters
+        ----------
+        source : str or path
+            JSON, which begins with a brace, or the path of a file.
+
+        Raises
+        ------
+        ValueError
+            It is no schema; nothing is converted.
+        OSError
+            There is no such file.
+        """
+        description = storage.read(source)
+        if type(description) is dict and (more := description.keys() - {*_MEMBERS, "grid"}):
+            raise ValueError(f"not a schema: nobody knows {reprlib.repr(sorted(more))}")
+        try:
+            return cls.written(description, "not a schema")
+        except (TypeError, OverflowError) as error:
+            raise ValueError(f"not a schema: {str(error)[:500]}") from None
+
+    @classmethod
+    def written(cls, description: Any, problem: str) -> Schema:
+        """:meth:`from_dict` of what came from a file, whose every part is checked; errors begin with ``problem``."""
+        for name, kinds in _MEMBERS.items():
+            if type(description) is not dict or name not in description:
+                raise ValueError(f"{problem}: it has no {name!r}")
+            if type(description[name]) not in kinds:
+                raise ValueError(f"{problem}: {name} is {reprlib.repr(description[name])}")
+        for name in ("numeric", "categorical"):
+            storage.listed(list(description[name].values()), f"schema: {name}", list)
+        if len(storage.listed(description["columns"], "schema: columns", str)) > MAX_COLUMNS:
+            raise ValueError(f"{problem}: more than {MAX_COLUMNS} columns")
+        if type(description.get("grid", "")) is not str:
+            raise ValueError(f"{problem}: grid is {reprlib.repr(description['grid'])}")
+        return cls.from_dict(description)
+
+    @staticmethod
+    def draft(table: Any, target: str | None = None) -> Draft:
+        """A schema to fill in: names and kinds from the table's columns and their types, and blanks for all else.
+
+        No cell is looked at: bounds, categories and classes are left to a person with documentation at hand, for a
+        bound that was read off the rows tells the largest of them.  The categories of a categorical type are not
+        copied, for they may have been made from the rows.
+
+        Parameters
+        ----------
+        table : frame
+            Of any library.
+        target : str or None
+            The column to predict, which is no feature.
+
+        Returns
+        -------
+        Draft
+            Printed, it is Python code with ``...`` where something is to be filled in; a blank that is left is refused.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> print(Schema.draft(pd.DataFrame({"age": [31], "sex": ["Female"], "ill": ["no"]}), target="ill"))
+        # fill in each ... from documentation, never from the rows: what stands here is public
+        Schema(
+            numeric={  # lowest and highest value
+                'age': (..., ...),
+            },
+            categorical={  # every category
+                'sex': [...],
+            },
+            classes=[...],  # 'ill': every class; or, for a number, target=(lowest, highest)
+        )
+        """
+        return draft(table, target)
+
     def __eq__(self, another: object) -> bool:
         return isinstance(another, Schema) and self.to_dict() == another.to_dict()
 
@@ -375,6 +466,11 @@ class Schema:
 
 
 def _bounds(pair: Any, where: str) -> tuple[float, float]:
+    if is_blank(pair):
+        raise ValueError(
+            f"{where} is left blank: fill in the lowest and the highest value that documentation allows, not those of "
+            "the rows"
+        )
     try:
         low, high = pair
     except (TypeError, ValueError):
@@ -388,6 +484,8 @@ def _bounds(pair: Any, where: str) -> tuple[float, float]:
 
 def _labels(values: Any, where: str, least: int) -> list:
     """The declared values as a list of different, hashable, present values."""
+    if is_blank(values):
+        raise ValueError(f"{where} is left blank: list what documentation allows, not what the rows hold")
     if isinstance(values, (str, bytes, set, frozenset)):
         raise TypeError(f"{where} must be a list, whose order is that of the codes, not {values!r}")
     try:

@@ -16,6 +16,9 @@ __all__ = ["Columns", "check_names", "columns_of", "one_column"]
 
 _NUMBERS = {*(f"{kind}{size}" for kind in ("Int", "UInt") for size in (8, 16, 32, 64)), "Float32", "Float64"}
 
+_KINDS = dict.fromkeys("iuf", "numeric") | dict.fromkeys("bOUT", "categorical")  # of a dtype of pandas
+_TEXTS = {"String", "Categorical", "Enum", "Boolean", "Object"}  # of narwhals, without their categories
+
 
 class Columns:
     """A table in memory, column by column.
@@ -38,6 +41,16 @@ class Columns:
         if self.names is None:
             return self._table[:, place]
         return self._table.iloc[:, place] if _is_pandas(self._table) else _array(self._table[:, place])
+
+    def kinds(self) -> list[str]:
+        """``"numeric"``, ``"categorical"`` or nothing for each column of a frame, by its type alone."""
+        if _is_pandas(self._table):
+            return [_KINDS.get(dtype.kind, "") for dtype in self._table.dtypes]
+        types = self._table.schema.values()
+        return [
+            "numeric" if each.is_numeric() else "categorical" if str(each).split("(")[0] in _TEXTS else ""
+            for each in types
+        ]
 
     def pick(self, wanted: Iterable[str]) -> list:
         """The columns of these names, in this order; others are not looked at.

@@ -109,7 +109,7 @@ def sweep(
                     warnings.simplefilter("ignore", UnprovenPrivacyWarning)
                     warnings.simplefilter("ignore", OutOfSchemaWarning)
                     model.fit(part.X, part.y)
-                measured = evaluate(model, part.X_test, part.y_test, part.schema.target)
+                    measured = evaluate(model, part.X_test, part.y_test, part.schema.target)
                 forest = getattr(model, "forest_", None)
                 cost = {"loss": model.guarantee_.epsilon, "nodes": np.nan if forest is None else forest.n_nodes}
                 rows.append({**name, **setting, "seed": seed, **measured, **cost})

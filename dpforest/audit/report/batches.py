@@ -59,6 +59,8 @@ class Fits:
         Whether a leaf says one label; else it says noisy numbers.
     masks : bool
         Whether to look at where features of two codes are cut.
+    delta : float
+        Of the claim that is audited; a learner that promises a larger one is refused.
 
     Notes
     -----
@@ -69,12 +71,12 @@ class Fits:
 
     def __init__(
         self, estimator: PrivateEstimator, depth: int, sharing: str | None = None, labels: bool = False,
-        masks: bool = False,
+        masks: bool = False, delta: float = 0.0,
     ):  # fmt: skip
         if sharing is not None and sharing not in SHARING:
             raise ValueError(f"sharing must be one of {SHARING} or None, not {sharing!r}")
         self.estimator, self.sharing, self.labels = estimator, sharing, labels
-        self.schema = estimator.audited_schema()
+        self.schema = estimator.audited_schema(delta)
         self.epsilon = check_epsilon(estimator.epsilon)
         self.n_trees = int(getattr(estimator, "n_estimators", 1))
         self.rows = partial(

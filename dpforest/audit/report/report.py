@@ -26,6 +26,7 @@ import sklearn
 from tqdm import tqdm
 
 import dpforest
+from dpforest import storage
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit, greybox
 from dpforest.audit.plain import plain
@@ -33,7 +34,6 @@ from dpforest.audit.report.subjects import EXACT, GREY_BOX, LAYERS, SCALES, STAT
 from dpforest.audit.sampling.bounds import check_confidence
 from dpforest.audit.sampling.empirical import EmpiricalAudit, empirical
 from dpforest.learners.parameters import check_choice
-from dpforest.models import storage
 
 __all__ = ["HOLDS", "UNEXPECTED", "VIOLATED", "Report", "holm", "look", "plain", "run", "spell", "versions"]
 

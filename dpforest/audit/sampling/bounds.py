@@ -1,7 +1,8 @@
 """What counts of one event on two data sets say about the loss: bounds for fixed numbers of draws, and a running test.
 
 An event has probability p on one data set and q on a neighbour.  A mechanism of loss epsilon has
-``p <= exp(epsilon) * q`` for every event, so that ``ln(p / q)`` is a lower bound on its loss, whatever the event.
+``p <= exp(epsilon) * q`` for every event, so that ``ln(p / q)`` is a lower bound on its loss, whatever the event; with
+a delta, ``ln((p - delta) / q)`` is.
 All the bounds here speak of *one* event that was fixed before the draws were made.
 """
 
@@ -16,8 +17,8 @@ from dpforest.arithmetic import exp, log, log1p
 from dpforest.privacy import claim as seal
 
 __all__ = [
-    "Betting", "best_weight", "check_claim", "check_confidence", "clopper_pearson", "epsilon_lower", "lower_end",
-    "p_value", "upper_end", "wilson",
+    "Betting", "best_weight", "check_claim", "check_confidence", "check_delta", "clopper_pearson", "epsilon_lower",
+    "lower_end", "p_value", "upper_end", "wilson",
 ]  # fmt: skip
 
 _BOX = 0.01  # share of the error that the joint bound spends on keeping both probabilities out of the absurd
@@ -40,6 +41,15 @@ def check_claim(claim) -> float:
     if not 0 <= claim < math.inf:  # also refuses NaN
         raise ValueError(f"claim must be a finite epsilon, zero or more; got {claim!r}")
     return float(claim)
+
+
+def check_delta(delta) -> float:
+    """A claimed delta as a float, in [0, 1)."""
+    if isinstance(delta, bool) or not isinstance(delta, float | int | np.floating | np.integer):
+        raise TypeError(f"delta must be a number, of what the mechanism promises; got {type(delta).__name__}")
+    if not 0 <= delta < 1:  # also refuses NaN
+        raise ValueError(f"delta must be at least 0 and below 1; got {delta!r}")
+    return float(delta)
 
 
 def clopper_pearson(hits, n, confidence) -> tuple[np.ndarray, np.ndarray]:
@@ -69,8 +79,8 @@ def clopper_pearson(hits, n, confidence) -> tuple[np.ndarray, np.ndarray]:
     return lower_end(hits, n, miss), upper_end(hits, n, miss)
 
 
-@seal("thm-audit-bound")
-def epsilon_lower(hits, n, other_hits, other_n, confidence=0.95, weight=None) -> float:
+@seal("thm-audit-bound", "thm-audit-delta")
+def epsilon_lower(hits, n, other_hits, other_n, confidence=0.95, weight=None, delta=0.0) -> float:
     """A lower bound on the loss from the counts of one event on two neighbouring data sets.
 
     Parameters
@@ -86,6 +96,8 @@ def epsilon_lower(hits, n, other_hits, other_n, confidence=0.95, weight=None) ->
         which is sharper where both counts are uncertain: it lets the two deviations of a pair (p, q) count
         together, the first with this share of the squared weight.  Best is the share of the first count in the
         variance of the log-ratio, see ``best_weight``; it must not be computed from the counts tested here.
+    delta : float
+        In [0, 1): what the mechanism may be off by besides; the bound is on the epsilon that it has with this delta.
 
     Returns
     -------
@@ -95,13 +107,13 @@ def epsilon_lower(hits, n, other_hits, other_n, confidence=0.95, weight=None) ->
     Guarantee
     ---------
     If event, direction and weight were fixed before the draws, the bound exceeds the loss with probability at most
-    ``1 - confidence``, in any number of draws: :prf:ref:`thm-audit-bound`.
+    ``1 - confidence``, in any number of draws: :prf:ref:`thm-audit-bound`, and :prf:ref:`thm-audit-delta`.
     """
-    return max(0.0, _log_ratio(hits, n, other_hits, other_n, 1 - check_confidence(confidence), weight))
+    return max(0.0, _log_ratio(hits, n, other_hits, other_n, 1 - check_confidence(confidence), weight, delta))
 
 
 @seal("thm-audit-bound")
-def p_value(hits, n, other_hits, other_n, claim, weight=None) -> float:
+def p_value(hits, n, other_hits, other_n, claim, weight=None, delta=0.0) -> float:
     """Probability, at most, of counts that speak so strongly against a claimed loss, if the claim holds.
 
     It is the smallest error ``1 - confidence`` at which :func:`epsilon_lower` exceeds ``claim``, so that the same
@@ -111,7 +123,7 @@ def p_value(hits, n, other_hits, other_n, claim, weight=None) -> float:
     _check_counts(hits, n), _check_counts(other_hits, other_n)
 
     def exceeds(error: float) -> bool:
-        return _log_ratio(hits, n, other_hits, other_n, error, weight) > claim
+        return _log_ratio(hits, n, other_hits, other_n, error, weight, delta) > claim
 
     low, high = math.log(1e-300), math.log1p(-1e-9)
     if not exceeds(math.exp(high)):
@@ -122,7 +134,7 @@ def p_value(hits, n, other_hits, other_n, claim, weight=None) -> float:
     return math.exp(high)
 
 
-def best_weight(p, q, n, other_n, confidence=0.95) -> float | None:
+def best_weight(p, q, n, other_n, confidence=0.95, delta=0.0) -> float | None:
     """The weight that makes the bound sharpest where the probabilities are about ``p`` and ``q``, both positive.
 
     For many hits it is the share of the first count in the variance of the logarithm of the ratio of the frequencies;
@@ -133,11 +145,11 @@ def best_weight(p, q, n, other_n, confidence=0.95) -> float | None:
     odds = (one + 1e-9) / (other + 1e-9) * np.geomspace(1 / 16, 16, 17)
     weights = [None, *np.clip(odds / (1 + odds), 1e-3, 1 - 1e-3).tolist()]
     expected = round(n * p), n, round(other_n * q), other_n
-    return max(weights, key=lambda weight: _log_ratio(*expected, 1 - confidence, weight))
+    return max(weights, key=lambda weight: _log_ratio(*expected, 1 - confidence, weight, delta))
 
 
-def _log_ratio(hits, n, other_hits, other_n, error: float, weight) -> float:
-    """The bound before it is cut off at zero; minus infinity if the event was never seen where it was expected."""
+def _log_ratio(hits, n, other_hits, other_n, error: float, weight, delta: float) -> float:
+    """The bound before it is cut off at zero; minus infinity if the event was seen no more often than delta allows."""
     hits, n = _check_counts(hits, n)
     other_hits, other_n = _check_counts(other_hits, other_n)
     if weight is not None and not 0 < weight < 1:
@@ -154,8 +166,10 @@ def _log_ratio(hits, n, other_hits, other_n, error: float, weight) -> float:
         s = np.linspace((z - second * box) / first, box, _STEPS)
         t = np.minimum((z - first * s) / second, box)
         low, high = lower_end(hits, n, ndtr(-s[1:])), upper_end(other_hits, other_n, ndtr(-t[:-1]))
+    if not np.min(low) > delta:
+        return -math.inf
     # an upper end that underflows to 0 leaves its step out, rightly: it is far away
-    return float(np.min(log(low) - log(high)))
+    return float(np.min(log(low - delta) - log(high)))
 
 
 def lower_end(hits, n, miss):

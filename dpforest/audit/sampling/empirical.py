@@ -21,6 +21,7 @@ from dpforest.audit.sampling.bounds import (
     best_weight,
     check_claim,
     check_confidence,
+    check_delta,
     clopper_pearson,
     epsilon_lower,
     p_value,
@@ -53,7 +54,9 @@ class EmpiricalAudit:
         The loss is at least this, with ``confidence``.
     confidence : float
     claim : float
-        What the mechanism promises.
+        The epsilon that the mechanism promises.
+    delta : float
+        And the delta.
     violated : bool
         Whether the claim is refuted.
     p_value : float
@@ -85,6 +88,7 @@ class EmpiricalAudit:
     hits: tuple[int, int]
     tried: int
     method: str
+    delta: float = 0.0
 
     @property
     def intervals(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -99,7 +103,8 @@ class EmpiricalAudit:
     def __str__(self) -> str:
         verdict = "VIOLATED" if self.violated else "not refuted"
         return (
-            f"eps >= {self.epsilon_lower:.4g} with {100 * self.confidence:.6g} % confidence (claim {self.claim:.6g}: "
+            f"eps >= {self.epsilon_lower:.4g} with {100 * self.confidence:.6g} % confidence (claim {self.claim:.6g}"
+            f"{f' with delta = {self.delta:g}' if self.delta else ''}: "
             f"{verdict}) by event {self.event} on pair {self._pair}, n = {self.n} per side"
         )
 
@@ -135,7 +140,7 @@ class EmpiricalAudit:
         above.legend(loc="upper left" if self.claim > self.epsilon_lower / 2 else "upper right")
         likely = SIDES.index(self.direction)
         least = min(low if low > 0 else high for low, high in self.intervals) / 3
-        allowed = min(1.0, math.exp(self.claim) * self.intervals[1 - likely][1])
+        allowed = min(1.0, math.exp(self.claim) * self.intervals[1 - likely][1] + self.delta)
         below.barh([likely], [allowed], height=0.5, color="#d9d9d9", label="allowed by the claim")
         for row, (low, high) in enumerate(self.intervals):
             middle = max(self.hits[row] / self.n, least)
@@ -152,11 +157,11 @@ class EmpiricalAudit:
         return made
 
 
-@seal("thm-audit-bound", "cex-same-draws")
+@seal("thm-audit-bound", "thm-audit-delta", "cex-same-draws")
 def empirical(
     sample: Callable, pairs: Any, claim: float, *, n: int = 100_000, confidence: float = 0.95, random_state=None,
     relation: str | None = None, method: str = "fixed", law: Callable | None = None,
-    features: Callable | None = None, events: Iterable[str] = KINDS, progress: bool = False,
+    features: Callable | None = None, events: Iterable[str] = KINDS, delta: float = 0.0, progress: bool = False,
 ) -> EmpiricalAudit:  # fmt: skip
     """A lower bound on the loss of a mechanism, from samples of its outputs on neighbouring data sets.
 
@@ -193,6 +198,10 @@ def empirical(
         a tree.
     events : collection of str
         The kinds of events that are looked at, of "atoms", "thresholds", "sets" and "classifier".
+    delta : float
+        The delta that the mechanism promises, in [0, 1): the bound is on the epsilon that it has with this delta.  An
+        event that is no more likely than delta says nothing, so that many draws are needed to see a small one: about
+        ``10 / delta`` where an exception is all that gives a mechanism away.  Not with "betting".
     progress : bool
         Show a progress bar.
 
@@ -212,12 +221,14 @@ def empirical(
     Guarantee
     ---------
     The probability that ``epsilon_lower`` exceeds the loss, or that a claim that holds is called violated, is at most
-    ``1 - confidence``: :prf:ref:`thm-audit-bound` and, for "betting", :prf:ref:`thm-betting`.  It rests on the fresh
-    draws: without them it fails, see :prf:ref:`cex-same-draws`.
+    ``1 - confidence``: :prf:ref:`thm-audit-bound`, with a delta :prf:ref:`thm-audit-delta`, and for "betting"
+    :prf:ref:`thm-betting`.  It rests on the fresh draws: without them it fails, see :prf:ref:`cex-same-draws`.
     """
-    claim, confidence = check_claim(claim), check_confidence(confidence)
+    claim, confidence, delta = check_claim(claim), check_confidence(confidence), check_delta(delta)
     n = check_count(n, "n", FEWEST)
     check_choice(method, "method", METHODS)
+    if delta and method == "betting":
+        raise ValueError("method='betting' bets against a loss without exception: with a delta use 'fixed' or 'sharp'")
     kinds = _check_kinds(events)
     named = check_pairs(pairs, relation)
     rounds = _rounds(len(named), n)
@@ -226,7 +237,7 @@ def empirical(
     with tqdm(total=2 * (sum(k * size for k, size in rounds) + n), disable=not progress, unit="draw") as bar:
         draw = Sampler(sample, rng, bar)
         draw.check_randomness(named)
-        pair, chosen, tried = _select(draw, named, rounds, n, confidence, kinds, laws, features)
+        pair, chosen, tried = _select(draw, named, rounds, n, confidence, kinds, laws, features, delta)
         draw.reader.learning = False
         done, counts, running = _test(draw, pair, chosen, claim, n, confidence, method == "betting")
     likely, other = counts if chosen.first else counts[::-1]
@@ -236,13 +247,13 @@ def empirical(
         weight = None
         if method == "sharp":
             p_seen, q_seen = ((hits + 0.5) / (chosen.draws + 1) for hits in chosen.hits)
-            weight = best_weight(p_seen, q_seen, n, n, confidence)
-        bound = epsilon_lower(likely, n, other, n, confidence, weight)
-        violated, p = bound > claim, p_value(likely, n, other, n, claim, weight)
+            weight = best_weight(p_seen, q_seen, n, n, confidence, delta)
+        bound = epsilon_lower(likely, n, other, n, confidence, weight, delta)
+        violated, p = bound > claim, p_value(likely, n, other, n, claim, weight, delta)
     return EmpiricalAudit(
         epsilon_lower=bound, confidence=confidence, claim=claim, violated=violated, p_value=p,
         event=chosen.event.description, pair=pair.name if pair.given else (pair.one, pair.other),
-        direction=SIDES[not chosen.first], n=done, hits=counts, tried=tried, method=method,
+        direction=SIDES[not chosen.first], n=done, hits=counts, tried=tried, method=method, delta=delta,
     )  # fmt: skip
 
 
@@ -281,6 +292,7 @@ def _select(
     kinds,
     laws: list[tuple[Mapping, Mapping]],
     extra,
+    delta: float,
 ) -> tuple[NamedPair, Proposal, int]:
     """The pair and the event that promise most, and how many events were looked at."""
     active, tried = list(range(len(pairs))), 0
@@ -294,12 +306,12 @@ def _select(
             ends = ((0, m // 2), (m // 2, 3 * m // 4), (3 * m // 4, m))
             fit, cut, pick = ((both[0].part(*end), both[1].part(*end)) for end in ends)
             seed = int(draw.rng.integers(2**32))
-            proposals, looked = propose(fit, cut, features_of(fit, extra), kinds, n, confidence, seed)
+            proposals, looked = propose(fit, cut, features_of(fit, extra), kinds, n, confidence, seed, delta)
             if laws:
-                more, others = likelihood_ratio(*laws[i], n, confidence)
+                more, others = likelihood_ratio(*laws[i], n, confidence, delta)
                 proposals, looked = proposals + more, looked + others
             tried += looked
-            best[i] = choose(proposals or [ANYTHING], cut, pick, n, confidence)
+            best[i] = choose(proposals or [ANYTHING], cut, pick, n, confidence, delta)
         if all(proposal.event is ANYTHING.event for proposal in best.values()):
             raise ValueError(f"outputs like these form no events of the kinds {kinds}: allow more of {KINDS}")
         active = sorted(active, key=lambda i: -best[i].promise)[: math.ceil(len(active) / _SURVIVE)]

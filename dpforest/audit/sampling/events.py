@@ -89,11 +89,14 @@ class Proposal:
 ANYTHING = Proposal(Event("any output", lambda batch: np.zeros(batch.size), 0.0, True), True, -np.inf)
 
 
-def promise(hits, other_hits, m: int, n: int, confidence: float, exact: bool = False) -> np.ndarray:
+def promise(
+    hits, other_hits, m: int, n: int, confidence: float, delta: float = 0.0, exact: bool = False
+) -> np.ndarray:  # fmt: skip
     """The bound that ``n`` fresh draws are expected to give for an event seen so often in ``m`` draws on either side.
 
     Both probabilities are taken one standard error to the worse, and the bound is that of the hits to be expected then:
-    by Clopper and Pearson's ends if ``exact``, else by Wilson's.
+    by Clopper and Pearson's ends if ``exact``, else by Wilson's.  What is no more likely than ``delta`` promises
+    nothing.
     """
     x = n * wilson(np.asarray(hits, dtype=float), m, 1.0)[0]
     y = n * wilson(np.asarray(other_hits, dtype=float), m, 1.0)[1]
@@ -102,11 +105,11 @@ def promise(hits, other_hits, m: int, n: int, confidence: float, exact: bool = F
         low, high = lower_end(x, n, error), upper_end(y, n, error)
     else:
         low, high = wilson(x, n, float(-ndtri(error)))[0], wilson(y, n, float(-ndtri(error)))[1]
-    return log(low) - log(high)
+    return log(np.maximum(low - delta, 0)) - log(high)
 
 
 def propose(
-    fit: Two, cut: Two, features: list[Feature], kinds, n: int, confidence: float, seed: int
+    fit: Two, cut: Two, features: list[Feature], kinds, n: int, confidence: float, seed: int, delta: float = 0.0
 ) -> tuple[list[Proposal], int]:
     """Events in either direction that may tell the two sides apart, and how many were looked at.
 
@@ -123,8 +126,10 @@ def propose(
         Of the test to come.
     seed : int
         Of the classifier.
+    delta : float
+        Of the claim.
     """
-    test = n, confidence
+    test = n, confidence, delta
     met: list[Feature | _Whole] = [_Whole(), *(feature for feature in features if feature.atoms)]
     tables = [_Table(values, fit) for values in met] if {"atoms", "sets"} & set(kinds) else []
     found = []
@@ -144,7 +149,9 @@ def propose(
     return kept, sum(looked for kind in found for _, looked in kind)
 
 
-def choose(proposals: list[Proposal], cut: Two, pick: Two, n: int, confidence: float) -> Proposal:
+def choose(
+    proposals: list[Proposal], cut: Two, pick: Two, n: int, confidence: float, delta: float = 0.0
+) -> Proposal:  # fmt: skip
     """The proposal that promises most on draws that it was not made on; the plain one of two that are as good.
 
     What was only read off the first part of the draws is judged on both of the others, ``cut`` and ``pick``; what was
@@ -155,7 +162,7 @@ def choose(proposals: list[Proposal], cut: Two, pick: Two, n: int, confidence: f
         parts = [pick] if proposal.fitted else [cut, pick]
         one, other = (sum(int(proposal.event(part[side]).sum()) for part in parts) for side in (0, 1))
         hits, m = (one, other) if proposal.first else (other, one), sum(part[0].size for part in parts)
-        bound = float(promise(*hits, m, n, confidence, exact=True))
+        bound = float(promise(*hits, m, n, confidence, delta, exact=True))
         judged.append(replace(proposal, promise=bound, hits=hits, draws=m))
     enough = max(proposal.promise for proposal in judged)
     enough -= _PLAIN * max(enough, 0)
@@ -167,7 +174,7 @@ def _half_lines(
     form: str,
     score: Callable[[Batch], np.ndarray],
     batches: Two,
-    test: tuple[int, float],
+    test: tuple[int, float, float],
     fitted: bool = False,
     plain: bool = True,
 ) -> tuple[list[Proposal], int]:
@@ -181,7 +188,8 @@ def _half_lines(
         else:
             x, y = np.searchsorted(a, cuts, side="right"), np.searchsorted(b, cuts, side="right")
         for first in (True, False):
-            promised = promise(*((x, y) if first else (y, x)), batches[0].size, *test)
+            likely, other = (x, y) if first else (y, x)
+            promised = promise(likely, other, batches[0].size, *test)
             best = int(promised.argmax())
             at = float(cuts[best])
             words = f"{name} {'>=' if above else '<='} {form.format(at)}"
@@ -214,7 +222,7 @@ class _Table:
         sides = inverse[: len(codes[0])], inverse[len(codes[0]) :]
         self.counts = tuple(np.bincount(side, minlength=len(self.keys)) for side in sides)
 
-    def atoms(self, cut: Two, test: tuple[int, float]) -> tuple[list[Proposal], int]:
+    def atoms(self, cut: Two, test: tuple[int, float, float]) -> tuple[list[Proposal], int]:
         """The most promising single values for either direction, and all that was never met on one side."""
         found = []
         codes = [self.values.keys(batch) for batch in cut]
@@ -234,7 +242,7 @@ class _Table:
                 found.append(Proposal(self._event(words, met, inside=False), first, bound, True))
         return found, 2 * len(self.keys) + 2
 
-    def sets(self, cut: Two, test: tuple[int, float]) -> tuple[list[Proposal], int]:
+    def sets(self, cut: Two, test: tuple[int, float, float]) -> tuple[list[Proposal], int]:
         """Sets of values in the order of their smoothed ratio; one that was met once or never lies in the middle."""
         known = sum(self.counts) > 1
         keys, (a, b) = self.keys[known], (count[known] for count in self.counts)
@@ -271,7 +279,9 @@ class _Table:
 # -- known laws --------------------------------------------------------------------------------------------------------
 
 
-def likelihood_ratio(one: Law, other: Law, n: int, confidence: float) -> tuple[list[Proposal], int]:
+def likelihood_ratio(
+    one: Law, other: Law, n: int, confidence: float, delta: float = 0.0
+) -> tuple[list[Proposal], int]:  # fmt: skip
     """The best sets by the ratio of two known laws, one for each direction, and how many there were.
 
     They are found without a draw: the bound to expect of ``n`` draws is known for every threshold.
@@ -292,7 +302,7 @@ def likelihood_ratio(one: Law, other: Law, n: int, confidence: float) -> tuple[l
         ends = np.append(ratio[order][1:] != ratio[order][:-1], True)  # outputs of one ratio come together
         many = 10**6 * n  # a known law is like very many draws
         x, y = (many * np.minimum(np.cumsum(law[order])[ends], 1) for law in ((p, q) if first else (q, p)))
-        promised = promise(x, y, many, n, confidence)
+        promised = promise(x, y, many, n, confidence, delta)
         best = int(promised.argmax())
         at = float(ratio[order][ends][best])
         words = f"log-likelihood ratio of first to second {'>=' if first else '<='} {at:.6g}"

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
-__all__ = ["listed", "parse", "read_json", "table", "write"]
+__all__ = ["dump", "listed", "parse", "read", "read_json", "table", "write"]
 
 _STALE = 3600.0  # seconds after which a part belongs to nobody who is still writing
 
@@ -73,6 +73,32 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         return parse(Path(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
+
+
+def dump(description: Any, path: str | os.PathLike[str] | None) -> str:
+    """A description as JSON, also written to a file if a path is given."""
+    text = json.dumps(description, allow_nan=False)
+    if path is not None:
+        write(path, text)
+    return text
+
+
+def read(source: str | os.PathLike[str]) -> Any:
+    """What JSON says, given as a text that begins with a brace, or as the path of a file.
+
+    Raises
+    ------
+    ValueError
+        It is not JSON, or says a name twice, or nests too deep.
+    OSError
+        There is no such file.
+    """
+    if isinstance(source, str) and source.lstrip().startswith("{"):
+        try:
+            return parse(source)
+        except ValueError as error:
+            raise ValueError(f"this text cannot be read: {error}") from None
+    return read_json(source)
 
 
 def parse(text: bytes | str) -> Any:

@@ -1,0 +1,181 @@
+"""The model card: what a released model is, what it promises, and what whoever releases it adds."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+from dpforest.inspect.view import View
+from dpforest.inspect.words import plain
+from dpforest.schema import Schema
+
+__all__ = ["card"]
+
+FORMATS = ("markdown", "html")
+
+
+def card(
+    model: Any,
+    *,
+    purpose: str | None = None,
+    data: str | None = None,
+    contact: str | None = None,
+    notes: str | None = None,
+    format: str = "markdown",
+) -> str:
+    """A page for whoever answers for a released model, or uses it.
+
+    Parameters
+    ----------
+    model : estimator or released model
+        Fitted, or read by ``dpforest.load``.
+    purpose, data, contact, notes : str, optional
+        What the model is for, which records it was fitted on, who answers for it, and what else is to be said.  Plain
+        text: marks of Markdown or HTML are escaped.  What is left out is named as missing.  Write nothing about
+        single records: what you write is public.
+    format : {"markdown", "html"}
+
+    Returns
+    -------
+    str
+        What the guarantee says, in plain words; what each query was charged, of a fitted estimator (a file does not
+        hold it, which the card says); the schema; the size.  No exact count, no seed, nothing of the records.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no model of this library; an unknown format; what is added is no text.
+
+    Guarantee
+    ---------
+    Nothing is paid: the model and its ledger alone are read (:prf:ref:`thm-post-processing`).
+    """
+    view = View(model)
+    if format not in FORMATS:
+        raise ValueError(f"format must be one of {FORMATS}, not {format!r}")
+    added = {"What it is for": purpose, "The records": data, "Who answers for it": contact, "Notes": notes}
+    for heading, words in added.items():
+        if words is not None and not isinstance(words, str):
+            raise TypeError(f"{heading.lower()!r} must be text, not {type(words).__name__}")
+    page = _Markdown() if format == "markdown" else _Html()
+    schema = view.schema
+    page.heading(1, f"Model card: {model._name()}")
+    page.text(_kind(view))
+    for heading, words in list(added.items())[:3]:
+        page.heading(2, heading)
+        page.text(words if words and words.strip() else "Nobody has said so yet.")
+    page.heading(2, "What is promised")
+    for paragraph in model.guarantee_.explain().split("\n\n"):
+        page.text(paragraph)
+    page.heading(2, "What it was charged for")
+    if hasattr(model, "ledger_"):
+        page.text("Each query to the records and its price, as the ledger of the fit has it.")
+        page.code(str(model.ledger_))
+    else:
+        page.text("A saved model has no ledger. Whoever fitted it can make this card from the fitted estimator.")
+    page.heading(2, "What was public before the records")
+    page.table(["column", "kind", "values"], _columns(schema))
+    page.text(_answers(schema))
+    page.text("Missing values have a code of their own." if schema.missing == "bin" else "Missing values are refused.")
+    page.heading(2, "Its size")
+    page.text(_size(view))
+    page.heading(2, "Notes")
+    page.text(notes if notes and notes.strip() else "None.")
+    return page.page()
+
+
+def _kind(view: View) -> str:
+    what = "classes" if view.schema.classes is not None else "a number"
+    return f"Predicts {what} from {len(view.names)} columns."
+
+
+def _columns(schema: Schema) -> list[list[str]]:
+    rows = []
+    for name in schema.columns:
+        if name in schema.numeric:
+            low, high = schema.numeric[name]
+            rows.append([name, "number", f"{low} to {high}; beyond is taken for the bound"])
+        else:
+            other = f"; undeclared ones are taken for {schema.other[name]!r}" if name in schema.other else ""
+            rows.append([name, "category", ", ".join(map(repr, schema.categorical[name])) + other])
+    return rows
+
+
+def _answers(schema: Schema) -> str:
+    if schema.classes is not None:
+        return f"Classes: {', '.join(map(repr, schema.classes.tolist()))}."
+    assert schema.target is not None
+    low, high = schema.target
+    return f"The target lies between {low} and {high}."
+
+
+def _size(view: View) -> str:
+    if view.kind == "linear":
+        return f"A linear model with {view.part.coefficients.size} coefficients."
+    forest = view.forest
+    return f"{forest.n_trees} trees with {forest.n_leaves} leaves together, at most {forest.depth} splits deep."
+
+
+class _Markdown:
+    """A page in Markdown (CommonMark with tables)."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+
+    def heading(self, level: int, words: str) -> None:
+        self.parts.append(f"{'#' * level} {self._escaped(words)}")
+
+    def text(self, words: str) -> None:
+        self.parts += [self._escaped(part) for part in re.split(r"\s*\n\s*\n\s*", words.strip())]
+
+    def table(self, head: list[str], rows: list[list[str]]) -> None:
+        lines = [head, ["---"] * len(head), *([self._escaped(cell) for cell in row] for row in rows)]
+        self.parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+
+    def code(self, words: str) -> None:
+        self.parts.append("\n".join(f"    {plain(line)}" for line in words.splitlines()))
+
+    def page(self) -> str:
+        return "\n\n".join(self.parts) + "\n"
+
+    @staticmethod
+    def _escaped(words: str) -> str:
+        line = html.escape(plain(" ".join(words.split())), quote=False)
+        line = re.sub(r"([\\`*_{}\[\]|~$])", r"\\\1", line)
+        return re.sub(r"^([-+#=]|\d+(?=[.)]))", r"\\\1" if not line[:1].isdigit() else r"\1\\", line)
+
+
+class _Html:
+    """A page in HTML, complete, which loads nothing."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+
+    def heading(self, level: int, words: str) -> None:
+        self.parts.append(f"<h{level}>{self._escaped(words)}</h{level}>")
+
+    def text(self, words: str) -> None:
+        self.parts += [f"<p>{self._escaped(part)}</p>" for part in re.split(r"\s*\n\s*\n\s*", words.strip())]
+
+    def table(self, head: list[str], rows: list[list[str]]) -> None:
+        cells = [("th", head), *(("td", row) for row in rows)]
+        lines = ["".join(f"<{tag}>{self._escaped(cell)}</{tag}>" for cell in row) for tag, row in cells]
+        self.parts.append("<table>\n" + "\n".join(f"<tr>{line}</tr>" for line in lines) + "\n</table>")
+
+    def code(self, words: str) -> None:
+        self.parts.append(f"<pre>{html.escape(words)}</pre>")
+
+    def page(self) -> str:
+        style = (
+            ":root{color-scheme:light dark}body{font:1rem/1.5 sans-serif;max-width:45rem;margin:auto;padding:1rem}"
+            "pre,table{display:block;overflow-x:auto}td,th{text-align:left;padding:.2rem .8rem .2rem 0}"
+        )
+        head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><style>{style}</style>'
+        body = "\n".join(self.parts)
+        top = f'<!doctype html>\n<html lang="en">\n<head>{head}<title>Model card</title></head>'
+        return f"{top}\n<body>\n{body}\n</body>\n</html>\n"
+
+    @staticmethod
+    def _escaped(words: str) -> str:
+        return html.escape(plain(" ".join(words.split())))

@@ -1,0 +1,396 @@
+"""An account of privacy across fits: what has been spent on one table, and what is left."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NoReturn, Self
+
+from dpforest import storage
+from dpforest.privacy import display
+from dpforest.privacy.concentrated import check_delta
+from dpforest.privacy.vocabulary import (
+    ADD_REMOVE,
+    RELATIONS,
+    Guarantee,
+    check_epsilon,
+    check_relation,
+    claim,
+)
+
+__all__ = ["PERSON", "ROW", "Budget", "BudgetError", "BudgetWarning", "active", "charge_active", "note_release"]
+
+UNITS = ROW, PERSON = "row", "person"
+_FORMAT = 1
+_MEMBERS = {"format", "epsilon", "delta", "relation", "unit", "charges"}
+_LONGEST = 200  # characters of what a charge was for
+_MOST = 1_000_000  # charges of one account
+_LOCK = threading.RLock()  # of all accounts, for one fit may charge several, all or none
+
+
+class BudgetError(ValueError):
+    """An account refuses a charge: what is left does not suffice, or the charge cannot be added to it."""
+
+
+class BudgetWarning(UserWarning):
+    """Several models that may be released were fitted on one table, and no account adds up what they cost."""
+
+
+@dataclass(frozen=True)
+class _Charge:
+    """One charge, as it was asked for."""
+
+    what: str
+    epsilon: float
+    delta: float
+    relation: str
+
+    def cost(self, relation: str) -> tuple[Fraction, Fraction]:
+        """Epsilon and delta under the account's relation; numbers are the decimals that they are written as."""
+        epsilon, delta = _exactly(self.epsilon), _exactly(self.delta)
+        if self.relation == relation:
+            return epsilon, delta
+        return 2 * epsilon, _exactly(Guarantee(self.epsilon, ADD_REMOVE, delta=self.delta).delta_of_rows(2))
+
+
+@claim("thm-account")
+class Budget:
+    """An account of privacy loss: every fit inside ``with budget:`` is charged, before it reads a record.
+
+    What does not fit is refused, so what was released never adds up to more than ``epsilon`` and ``delta``
+    (:prf:ref:`thm-account`).  A fit that fails after it began to read stays charged.
+
+    Parameters
+    ----------
+    epsilon : float
+        What all charges together may spend.
+    delta : float
+        0, or at most 0.01: the sum of all deltas.
+    relation : {"add-remove", "replace-one"}
+        Under replace-one a fit under add-remove is charged as a removal and an addition, twice its epsilon; under
+        add-remove a fit under replace-one is refused, for it promises nothing there.
+    unit : {"row", "person"}
+        Whom the account is for: fits with ``person=`` are charged to an account of persons, others to one of rows.
+
+    Guarantee
+    ---------
+    All that was charged together is ``(epsilon, delta)``-differentially private under ``relation`` for the unit, also
+    where later fits are chosen by what earlier ones released: :prf:ref:`thm-account`.
+
+    Notes
+    -----
+    A ``with`` holds for all threads of the process, and for accounts that are open around it.  It cannot see other
+    processes: a learner that is sent to one from inside a ``with`` refuses to fit there.  What is computed from the
+    data without this library is charged by hand.  The account knows no tables: one account is for one table, and all
+    that is ever computed from it.
+
+    Examples
+    --------
+    >>> from dpforest import Budget
+    >>> budget = Budget(epsilon=1.0)
+    >>> budget.charge(0.25, "the mean age, by another tool")
+    >>> print(budget)
+    Budget (add-remove, for one row): epsilon = 1
+      0.25  the mean age, by another tool
+    spent 0.25, left 0.75
+    """
+
+    def __init__(self, epsilon: float, *, delta: float = 0.0, relation: str = ADD_REMOVE, unit: str = ROW):
+        self._epsilon, self._delta = check_epsilon(epsilon), check_delta(delta)
+        if math.isinf(self._epsilon):
+            raise ValueError("an account needs a finite epsilon: what is not private needs no account")
+        self._relation = check_relation(relation)
+        if unit not in UNITS:
+            raise ValueError(f"unit must be one of {UNITS}, not {unit!r}")
+        self._unit = unit
+        self._charges: list[_Charge] = []
+        self._spent = Fraction(0), Fraction(0)
+        self._process = os.getpid()
+
+    @property
+    def epsilon(self) -> float:
+        """What all charges together may spend."""
+        return self._epsilon
+
+    @property
+    def delta(self) -> float:
+        """What the deltas of all charges may add up to."""
+        return self._delta
+
+    @property
+    def relation(self) -> str:
+        """Which pairs of data sets are neighbours."""
+        return self._relation
+
+    @property
+    def unit(self) -> str:
+        """Whom the account is for, ``"row"`` or ``"person"``."""
+        return self._unit
+
+    @property
+    def spent(self) -> float:
+        """The epsilon that was spent."""
+        return float(self._spent[0])
+
+    @property
+    def left(self) -> float:
+        """The epsilon that is left: a fit of this epsilon is the last one."""
+        return _at_most(_exactly(self._epsilon) - self._spent[0])
+
+    @property
+    def spent_delta(self) -> float:
+        """The delta that was spent."""
+        return float(self._spent[1])
+
+    @property
+    def left_delta(self) -> float:
+        """The delta that is left."""
+        return _at_most(_exactly(self._delta) - self._spent[1])
+
+    def charge(
+        self, epsilon: float, what: str = "by hand", *, delta: float = 0.0, relation: str | None = None
+    ) -> None:  # fmt: skip
+        """Charge by hand what was computed from the table without this library, before it is computed.
+
+        Parameters
+        ----------
+        epsilon : float
+        what : str
+            A line of the ledger: public, for the account may be shown.
+        delta : float
+        relation : {"add-remove", "replace-one"} or None
+            None: that of the account.
+
+        Raises
+        ------
+        BudgetError
+            What is left does not suffice, or nothing is promised under the account's relation; nothing is charged.
+        """
+        if not isinstance(what, str):
+            raise TypeError(f"what must be text, not {what!r}")
+        asked = self._relation if relation is None else check_relation(relation)
+        _charge_all([self], _Charge(_line(what), check_epsilon(epsilon), check_delta(delta), asked), self._unit)
+
+    def __enter__(self) -> Self:
+        with _LOCK:
+            _OPEN.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with _LOCK:
+            last = max(place for place, account in enumerate(_OPEN) if account is self)
+            del _OPEN[last]
+
+    def check(self, charge: _Charge, unit: str) -> None:
+        """Raise BudgetError unless this charge can be added."""
+        if os.getpid() != self._process:
+            raise BudgetError("this account belongs to another process, where nobody would see the charge")
+        if unit != self._unit:
+            raise BudgetError(
+                f"this account is for one {self._unit}, and {charge.what} for one {unit}: "
+                + ("fit with person= and max_rows=" if self._unit == PERSON else "open a Budget(..., unit='person')")
+            )
+        if charge.relation != self._relation and self._relation == ADD_REMOVE:
+            raise BudgetError(
+                f"this account is kept under {ADD_REMOVE}, where {charge.what} under {charge.relation} promises "
+                f"nothing: fit with relation={ADD_REMOVE!r}"
+            )
+        if math.isinf(charge.epsilon):
+            raise BudgetError(f"{charge.what} is not private, and no account covers it")
+        twice = ", a removal and an addition" if charge.relation != self._relation else ""
+        totals, cost = (self._epsilon, self._delta), charge.cost(self._relation)
+        for name, wanted, total, spent in zip(("epsilon", "delta"), cost, totals, self._spent, strict=True):
+            left = _exactly(total) - spent
+            if wanted > left:
+                raise BudgetError(
+                    f"{charge.what} costs {name} = {float(wanted):.6g}{twice}, and {_at_most(left):.6g} of {total:.6g} "
+                    "is left: nothing was read and nothing charged"
+                )
+        if len(self._charges) >= _MOST:
+            raise BudgetError(f"an account has at most {_MOST} charges")
+
+    def add(self, charge: _Charge) -> None:
+        """Note a charge that was checked."""
+        cost = charge.cost(self._relation)
+        self._charges.append(charge)
+        self._spent = self._spent[0] + cost[0], self._spent[1] + cost[1]
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The account as JSON, also written to a file if a path is given; :meth:`from_json` reads it back."""
+        with _LOCK:
+            description = {
+                "format": _FORMAT, "epsilon": self._epsilon, "delta": self._delta, "relation": self._relation,
+                "unit": self._unit, "charges": [vars(charge) for charge in self._charges],
+            }  # fmt: skip
+        return storage.dump(description, path)
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str]) -> Budget:
+        """The account that :meth:`to_json` wrote, from its text or its file; every part of it is checked.
+
+        Parameters
+        ----------
+        source : str or path
+            JSON, which begins with a brace, or the path of a file.
+
+        Raises
+        ------
+        ValueError
+            It is no account, or more is spent than there is.
+        OSError
+            There is no such file.
+        """
+        description = storage.read(source)
+        try:
+            return cls._of(description)
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+            raise ValueError(f"not an account: {str(error)[:500]}") from None
+
+    @classmethod
+    def _of(cls, description: Any) -> Budget:
+        if type(description) is not dict or description.keys() != _MEMBERS:
+            raise ValueError(f"it must have exactly the members {sorted(_MEMBERS)}")
+        if type(description["format"]) is not int or description["format"] != _FORMAT:
+            raise ValueError(f"its format must be {_FORMAT}")
+        _check_kinds(description)
+        names = "delta", "relation", "unit"
+        account = cls(description["epsilon"], **{name: description[name] for name in names})
+        for each in storage.listed(description["charges"], "charges", dict):
+            if each.keys() != {"what", "epsilon", "delta", "relation"}:
+                raise ValueError("a charge has what, epsilon, delta and relation")
+            _check_kinds(each)
+            asked = each["what"], check_epsilon(each["epsilon"]), check_delta(each["delta"])
+            if asked[0] != _line(asked[0]):
+                raise ValueError("what a charge is for is one short line")
+            charge = _Charge(*asked, check_relation(each["relation"]))
+            account.check(charge, account.unit)
+            account.add(charge)
+        return account
+
+    def lines(self) -> Iterable[tuple[float, float, str]]:
+        """Epsilon and delta of each charge under the account's relation, and what it was for."""
+        for charge in self._charges:
+            epsilon, delta = charge.cost(self._relation)
+            twice = "" if charge.relation == self._relation else f" ({charge.relation}: a removal and an addition)"
+            yield float(epsilon), float(delta), charge.what + twice
+
+    def __repr__(self) -> str:
+        return f"<{self._head()}; {self._foot()}>"
+
+    def __str__(self) -> str:
+        rows = [(_pair(epsilon, delta), what) for epsilon, delta, what in self.lines()]
+        width = max((len(cost) for cost, _ in rows), default=0)
+        return "\n".join([self._head(), *(f"  {cost:<{width}}  {what}" for cost, what in rows), self._foot()])
+
+    def _repr_html_(self) -> str:
+        charges = list(self.lines())
+        bar = display.bar([(what, epsilon) for epsilon, _, what in charges], self._epsilon)
+        rows = [(_pair(epsilon, delta), what) for epsilon, delta, what in charges]
+        return display.box(self._head(), rows, bar, self._foot())
+
+    def _head(self) -> str:
+        delta = f", delta = {self._delta:.6g}" if self._delta else ""
+        return f"Budget ({self._relation}, for one {self._unit}): epsilon = {self._epsilon:.6g}{delta}"
+
+    def _foot(self) -> str:
+        return f"spent {_pair(self.spent, self.spent_delta)}, left {_pair(self.left, self.left_delta)}"
+
+    def __reduce_ex__(self, _: Any) -> NoReturn:
+        raise TypeError("a copy of an account could be spent twice: write it with to_json, and read it once")
+
+
+_OPEN: list[Budget] = []
+
+
+def active() -> bool:
+    """Whether an account is open."""
+    return bool(_OPEN)
+
+
+def charge_active(what: str, epsilon: float, delta: float, relation: str, unit: str) -> None:
+    """Charge all open accounts, or none of them and raise BudgetError."""
+    with _LOCK:
+        accounts = list({id(each): each for each in _OPEN}.values())  # an account that is open twice is charged once
+        _charge_all(accounts, _Charge(what, epsilon, delta, relation), unit)
+
+
+def _charge_all(accounts: list[Budget], charge: _Charge, unit: str) -> None:
+    with _LOCK:
+        for account in accounts:
+            account.check(charge, unit)
+        for account in accounts:
+            account.add(charge)
+
+
+# -- without an account ----------------------------------------------------------------------------------------------
+
+#: By the identity of a table that is still there: a weak reference to it, and what was promised of models made from it.
+_TABLES: dict[int, tuple[weakref.ref, list[Guarantee]]] = {}
+
+
+def note_release(table: object, promise: Guarantee) -> None:
+    """Warn, once for a table, where a second model that may be released was made from it outside of any account."""
+    number = id(table)
+
+    def forget(_: object) -> None:
+        _TABLES.pop(number, None)
+
+    try:
+        reference = weakref.ref(table, forget)
+    except TypeError:  # a list, or a path
+        return
+    with _LOCK:
+        _, promises = _TABLES.setdefault(number, (reference, []))
+        if len(promises) == 2:  # it was said
+            return
+        promises.append(promise)
+        if len(promises) < 2:
+            return
+        sums = [
+            f"{_pair(sum(p.epsilon for p in same), sum(p.delta for p in same))} under {relation} for {unit}"
+            for relation in RELATIONS
+            for unit in dict.fromkeys(p.unit for p in promises)
+            if (same := [p for p in promises if (p.relation, p.unit) == (relation, unit)])
+        ]
+    warnings.warn(
+        f"two models were fitted on one table, and together they cost {' and '.join(sums)}: keep an account, "
+        "with dpforest.Budget(...)",
+        BudgetWarning,
+        stacklevel=3,
+    )
+
+
+# -- numbers and texts -----------------------------------------------------------------------------------------------
+
+
+def _exactly(number: float) -> Fraction:
+    return Fraction(repr(float(number)))
+
+
+def _at_most(exact: Fraction) -> float:
+    """The largest double, nearly, that is written as a decimal of at most this; 0.1 three times is 0.3."""
+    found = float(exact)
+    while found > 0 and _exactly(found) > exact:
+        found = math.nextafter(found, 0)
+    return found
+
+
+def _pair(epsilon: float, delta: float) -> str:
+    return f"({epsilon:.6g}, {delta:.6g})" if delta else f"{epsilon:.6g}"
+
+
+def _line(what: str) -> str:
+    """A text as one short line of characters that can be printed."""
+    return "".join(letter if letter.isprintable() else " " for letter in what)[:_LONGEST]
+
+
+def _check_kinds(description: dict) -> None:
+    for name, kinds in {"epsilon": (int, float), "delta": (int, float), "relation": (str,), "what": (str,)}.items():
+        if name in description and type(description[name]) not in kinds:
+            raise ValueError(f"{name} is {type(description[name]).__name__}")

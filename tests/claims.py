@@ -2,12 +2,13 @@
 
 A claim has one id and four hits: a labelled block in ``book/``, a ``@claim`` seal in ``dpforest/``, a
 ``@pytest.mark.claim`` on a test, and a mention in the first cell of a notebook.  ``tests/test_claims.py`` checks
-that none is missing; ``make claims`` writes the table.
+that none is missing; ``make claims`` writes the table, and the front page's chart of what papers published.
 """
 
 from __future__ import annotations
 
 import ast
+import html
 import importlib
 import json
 import pkgutil
@@ -17,8 +18,12 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests import coq
+
 ROOT = Path(__file__).resolve().parents[1]
 BOOK, TESTS, NOTEBOOKS = ROOT / "book", ROOT / "tests", ROOT / "notebooks"
+FORMAL, BELOW = BOOK / "machine_checked.md", "<!-- below: written by make claims -->\n\n"
+CHART = BOOK / "_static" / "verdicts.html"
 
 #: Which rooms an id must stand in, by its prefix.
 ROOMS = {
@@ -211,13 +216,63 @@ def table(found: Scan) -> str:
             said = found.verdicts[claim][0] if found.verdicts.get(claim) else Verdict("open", "", "", "none")
             where = [f"`{said.test}`", *(f"`{name.removeprefix('dpforest.')}`" for name in found.code[claim][:2])]
             where += [f"{{doc}}`notebook <../notebooks/rendered/{name}>`" for name in found.notebook[claim][:1]]
+            checked = [theorem for theorem in coq.theorems() if theorem.claim == claim]
+            evidence = f"{said.evidence}, formal" if checked else said.evidence
+            where += [f"{{ref}}`Coq <coq-{theorem.name}>`" for theorem in checked]
             lines += [
                 f"{{prf:ref}}`{claim}` · {found.book[claim][0].title or claim}",
-                f": **{said.verdict}** · {said.evidence} · {said.constant}",
+                f": **{said.verdict}** · {evidence} · {said.constant}",
                 f"  <br>`{claim}` · {' · '.join(where)}",
                 "",
             ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def chart(found: Scan) -> str:
+    """The front page's chart: a square in the colour of its verdict for each claim that a paper published."""
+    published = {c: v[0].verdict for c, v in found.verdicts.items() if v and c.startswith("pub-") and found.book.get(c)}
+    counts = Counter(published.values())
+    key = " ".join(f'<span class="verdict {v}"></span>\u00a0{v}\u00a0{counts[v]}' for v in VERDICTS if counts[v])
+    lines = ['<table class="verdicts">', f"<caption>{key}</caption>", "<tbody>"]
+    for page in _reading_order():
+        here = [c for c in published if found.book[c][0].page == page]
+        squares = "".join(
+            f'<a class="verdict {published[c]}" href="{page}.html#{c}" '
+            f'title="{html.escape(_plain(found.book[c][0].title) or c)}: {published[c]}">'
+            f'<span class="hidden">{c}: {published[c]}</span></a>'
+            for c in sorted(here, key=lambda c: (VERDICTS.index(published[c]), c))
+        )
+        if here:
+            title = html.escape(_plain(_title(page)))
+            lines.append(f'<tr><th scope="row"><a href="{page}.html">{title}</a></th><td>{squares}</td></tr>')
+    return "\n".join([*lines, "</tbody>", "</table>"]) + "\n"
+
+
+def formal() -> str:
+    """The end of the page ``machine_checked.md``: every theorem that Coq checks, as Coq prints it."""
+    stored = (ROOT / "tests" / "formal" / "statements.txt").read_text()
+    said = dict(re.findall(r"^@?(\w+)\n(     : (?:.*\n)+?)(?=Axioms:|Closed under)", stored, flags=re.M))
+    lines = []
+    for theorem in coq.theorems():
+        lines += [
+            f"(coq-{theorem.name})=",
+            f"**{{prf:ref}}`{theorem.claim}`** · {theorem.clause} · "
+            f"`tests/formal/{theorem.file}.v`, line {theorem.line}",
+            "",
+            f"```{{dropdown}} {theorem.name}",
+            "~~~coq",
+            f"{theorem.name}\n{said[theorem.name].rstrip()}",
+            "~~~",
+            "```",
+            "",
+        ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _plain(title: str) -> str:
+    """A title as text: formulas as they are written, without the dollar signs, and no references."""
+    title = re.sub(r"\s*\{[a-z:]+\}`[^`]*`", "", title)
+    return re.sub(r"\$([^$]*)\$", lambda match: match[1].replace("\\eps", "ε").replace("\\", ""), title)
 
 
 def _totals(found: Scan) -> str:
@@ -239,8 +294,9 @@ the test asserts the violation. **repaired**: false as published, true with the 
 
 What the evidence means: *symbolic*: a computer-algebra identity or a satisfiability certificate, for all sizes;
 *exhaustive*: every case of a finite universe, in exact arithmetic, the prose proof carrying the rest; *numerical*:
-quadrature or floating point against an independent computation; *statistical*: a seeded sample with a stated test.
-Behind each verdict stand its test and its code.
+quadrature or floating point against an independent computation; *statistical*: a seeded sample with a stated test;
+*formal*: besides, Coq checks a proof of the part that {doc}`machine_checked` names.  Behind each verdict stand its
+test and its code.
 """
 
 
@@ -259,6 +315,8 @@ def _title(page: str) -> str:
 if __name__ == "__main__":
     result = scan()
     (BOOK / "claims.md").write_text(table(result))
+    CHART.write_text(chart(result))
+    FORMAL.write_text(FORMAL.read_text().partition(BELOW)[0] + BELOW + formal())
     missing = problems(result)
     print(f"{len(result.ids)} claims; {len(missing)} problems", *missing, sep="\n  ")
     sys.exit(bool(missing))

@@ -30,8 +30,9 @@ ROOMS = {
     "tests.py": "tests/test_{}.py",
     "notebook.ipynb": "notebooks/{}.ipynb",
 }
-#: At the end of which part of the book a paper's pages stand.
-PARTS = {"Forests": "book/{}", "Evidence": "notebooks/rendered/{}"}
+#: At the end of which part of the book a paper's pages stand, its run below its chapter.
+PART = "Forests"
+PAGES = "book/{}", "notebooks/rendered/{}"
 END = "Classifier"
 
 
@@ -70,7 +71,7 @@ def check_names(root: Path, key: str, name: str) -> str:
     if used := [str(path) for path in files(key, name) if (root / path).exists()]:
         raise PaperError(f"there is already {', '.join(used)}")
     toc, bibliography = (root / TOC).read_text(), (root / BIBLIOGRAPHY).read_text()
-    if any(f"file: {page.format(key)}\n" in toc for page in PARTS.values()):
+    if any(f"file: {page.format(key)}\n" in toc for page in PAGES):
         raise PaperError(f"{TOC} has a page {key!r}")
     if f"{{{key}," in bibliography:
         raise PaperError(f"{BIBLIOGRAPHY} has an entry {key!r}")
@@ -84,8 +85,9 @@ def registry_line(key: str, name: str) -> str:
     return f'    "{key}": ("{name}",),\n'
 
 
-def toc_line(page: str, key: str) -> str:
-    return f"      - file: {page.format(key)}\n"
+def toc_lines(key: str) -> str:
+    chapter, run = (page.format(key) for page in PAGES)
+    return f"      - file: {chapter}\n        sections:\n          - file: {run}\n"
 
 
 def with_registry_line(root: Path, key: str, name: str) -> str:
@@ -96,12 +98,10 @@ def with_registry_line(root: Path, key: str, name: str) -> str:
 
 
 def with_toc_lines(text: str, key: str) -> str:
-    for part, page in PARTS.items():
-        match = re.search(rf"^  - caption: {part}\n(?:    .*\n)+", text, flags=re.M)
-        if not match:
-            raise PaperError(f"{TOC} has no part {part!r}")
-        text = text[: match.end()] + toc_line(page, key) + text[match.end() :]
-    return text
+    match = re.search(rf"^  - caption: {PART}\n(?:    .*\n)+", text, flags=re.M)
+    if not match:
+        raise PaperError(f"{TOC} has no part {PART!r}")
+    return text[: match.end()] + toc_lines(key) + text[match.end() :]
 
 
 # -- in and out ------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def take_out(root: Path, key: str) -> list[Path]:
     if changed := [str(path) for path, text in own.items() if not _says(root / path, text)]:
         raise PaperError(f"{', '.join(changed)}: no longer as `make paper` left it; take it out by hand")
     shared = {
-        TOC: [toc_line(page, key) for page in PARTS.values()],
+        TOC: [toc_lines(key)],
         BIBLIOGRAPHY: [filled("entry.bib", key, name)],
         REGISTRY: [registry_line(key, name)],
     }

@@ -1,8 +1,10 @@
 """A claim has one id and four hits; the table of verdicts is what the scan says."""
 
+import re
+
 import pytest
 
-from tests.claims import BOOK, Block, Scan, Verdict, problems, scan, table
+from tests.claims import BELOW, BOOK, CHART, FORMAL, Block, Scan, Verdict, chart, formal, problems, scan, table
 
 
 @pytest.fixture(scope="module")
@@ -17,6 +19,17 @@ def test_every_claim_has_its_hits(found):
 
 def test_the_table_of_verdicts_is_current(found):
     assert (BOOK / "claims.md").read_text() == table(found), "run make claims"
+
+
+def test_the_chart_is_current_and_has_each_published_claim_once(found):
+    text = chart(found)
+    assert text == CHART.read_text(), "book/_static/verdicts.html is not what the scan finds: run make claims"
+    published = [claim for claim in found.book if claim.startswith("pub-")]
+    assert sorted(re.findall(r"#(pub-[a-z0-9-]+)", text)) == sorted(published)
+
+
+def test_the_formal_statements_on_their_page_are_current():
+    assert FORMAL.read_text().partition(BELOW)[2] == formal(), "run make claims"
 
 
 def test_the_table_has_each_verdict_once(found):

@@ -15,12 +15,12 @@ from shared import MIXED, table
 from dpforest import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema, audit, mechanisms
 from dpforest.audit.exact.replay import audit_pairs
 from dpforest.chance import NotEnumerableError, Replay, Secure, Seeded
-from dpforest.curator import Curator
+from dpforest.curator import FINE, Curator
 from dpforest.learners.growth import Growth
 from dpforest.mechanisms import discrete_gaussian, discrete_gaussian_law, exponential_law, permute_and_flip_law
 from dpforest.models.crossings import Crossings
 from dpforest.models.release import released
-from dpforest.privacy import ADD_REMOVE, RELATIONS, Guarantee, Ledger, check_delta, epsilon_of, rho_of
+from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Guarantee, Ledger, check_delta, epsilon_of, rho_of
 from dpforest.schema import TARGET_LEVELS
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
@@ -306,10 +306,31 @@ def test_what_a_ledger_with_a_delta_says():
     assert ledger.epsilon == math.inf
 
 
-def curator() -> Curator:
+def curator(ledger: Ledger) -> Curator:
     rng = np.random.default_rng(0)
     codes, labels = rng.integers(0, 3, (2, 40)).astype(np.uint8), rng.integers(0, 2, 40).astype(np.uint8)
-    return Curator(codes, labels, 2, np.array([3, 3]), chance=Seeded(0), ledger=Ledger(ADD_REMOVE, delta=1e-6))
+    return Curator(codes, labels, 2, np.array([3, 3]), chance=Seeded(0), ledger=ledger)
+
+
+TABLES = Crossings.of([[(0, np.arange(3))], [(1, np.arange(3))]])
+
+
+@pytest.mark.claim("lem-range-concentrated")
+@pytest.mark.parametrize(("relation", "spread"), [(ADD_REMOVE, 2), (REPLACE_ONE, 4)])
+def test_a_selection_is_drawn_at_the_range_that_its_rho_pays_for(relation, spread, monkeypatch):
+    """The rate that the draw has, times the range of the utilities (lem-soft-gap), squared, over eight."""
+    rates, ledger = [], Ledger(relation, delta=1e-6)
+
+    def note(mechanism, scores, rate, chance):
+        rates.append(float(rate[0]) * FINE)
+        return np.zeros(len(scores), dtype=np.int64)
+
+    monkeypatch.setattr(mechanisms, "select", note)
+    asked = curator(ledger)
+    asked.choose_crossing(TABLES, np.array([1]), np.array([0]), 0.3, threshold=1, mechanism="exponential")
+    [rate] = rates
+    assert (rate * spread) ** 2 / 8 == pytest.approx(0.3, rel=1e-12)
+    assert ledger.paid(relation) == pytest.approx(0.3, rel=1e-12)
 
 
 @pytest.mark.claim("thm-private-boosting-delta")
@@ -461,15 +482,14 @@ def test_audits_of_pure_privacy_refuse_a_delta():
 def test_queries_of_which_no_theorem_speaks_are_refused():
     from dpforest import DiffPC45Classifier
 
-    asked = curator()
+    asked = curator(Ledger(ADD_REMOVE, delta=1e-6))
     with pytest.raises(ValueError, match="under a delta"):
         asked.count_children(None, np.array([0]), np.array([0]), np.ones((1, 2), dtype=bool), 0.1)
-    tables = Crossings.of([[(0, np.arange(3))], [(1, np.arange(3))]])
     with pytest.raises(ValueError, match="no bounded range"):
-        asked.choose_crossing(tables, np.array([1]), np.array([0]), 0.1, threshold=1, mechanism="permute-and-flip")
+        asked.choose_crossing(TABLES, np.array([1]), np.array([0]), 0.1, threshold=1, mechanism="permute-and-flip")
     with pytest.raises(ValueError, match="no bounded range"):
         # past the check of the parameters
-        model(selection="permute-and-flip", n_rows=10).replay(
+        model(selection="permute-and-flip", n_rows=10, n_estimators=1).replay(
             np.zeros((2, 4), dtype=np.uint8), np.zeros(4, dtype=np.uint8), MIXED, 1.0, Seeded(0)
         )
     assert "delta" not in DiffPC45Classifier.PARAMETERS

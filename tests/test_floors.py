@@ -21,9 +21,9 @@ ROOT = Path(dpforest.__file__).parent
 
 #: Imports run downward.  A room stands on one floor; its own modules may import each other, papers may not.
 FLOORS = {
-    "_version": 0, "registry": 0, "arithmetic": 0, "schema": 0, "privacy": 0, "design": 0, "chance": 0,
+    "_version": 0, "registry": 0, "storage": 0, "arithmetic": 0, "schema": 0, "privacy": 0, "design": 0, "chance": 0,
     "mechanisms": 1, "scores": 1, "budgets": 1, "models": 1,
-    "counting": 2, "engines": 2,
+    "counting": 2, "engines": 2, "inspect": 2,
     "curator": 3,
     "learners": 4,
     "papers": 5,
@@ -65,12 +65,13 @@ TABLES = {"X", "y", "codes", "labels", "encoded"}
 #: Functions that a table passes through on its way to the schema, and with it to the curator or to the released trees.
 TABLE_FUNCTIONS = {
     "learners.base": {"fit", "replay", "read", "_codes"},
-    "learners.intake": {"open_table", "columns_of", "encode"},
+    "learners.intake": {"open_table", "look", "columns_of", "encode"},
+    "learners.persons": {"own_rows"},
     "models.elsewhere": {"is_elsewhere", "library"},
     "models.predictor": {"answer", "score", "_codes"},
     "models.structure": {"check_codes", "check_below"},
-    "models.walk": {"sum_values", "check_values", "_leaves"},
-    "models.forest": {"sum_leaves", "_leaf_sums", "predict", "predict_proba"},
+    "models.walk": {"sum_values", "check_values", "leaves", "_leaves"},
+    "models.forest": {"sum_leaves", "leaves", "_leaf_sums", "predict", "predict_proba"},
     "models.generalised": {"encode", "generalise"},
     "models.linear": {"scores", "_scores", "predict", "predict_proba"},
     "models.boosted": {

@@ -219,8 +219,9 @@ def test_a_paper_goes_in_and_out_again(clone):
     written = new_paper.add(clone, "of_a_test", "OfATest")
     assert lists.papers(clone)["of_a_test"] == ("OfATestClassifier",)
     toc = {part["caption"]: part["chapters"] for part in yaml.safe_load((clone / "_toc.yml").read_text())["parts"]}
-    assert toc["Forests"][-1] == {"file": "book/of_a_test"}
-    assert toc["Evidence"][-1] == {"file": "notebooks/rendered/of_a_test"}
+    assert toc["Forests"][-1] == {
+        "file": "book/of_a_test", "sections": [{"file": "notebooks/rendered/of_a_test"}]
+    }  # fmt: skip
     assert (clone / "book/references.bib").read_text().count("{of_a_test,") == 1
     assert everything(clone).keys() - before.keys() == set(written[:4])
     text = "".join(everything(clone)[path] for path in written[:4])

@@ -315,6 +315,20 @@ def test_the_proved_tree_is_the_repaired_algorithm(relation, classes, parts, n, 
 # -- what it costs ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.claim("thm-pearson-tree")
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("schema", [MIXED, THREE], ids=["two", "three"])
+def test_the_grid_of_the_score_is_paid_for_by_either_calibration(relation, schema):
+    """Where twice the sensitivity is the range itself, the steps of the grid come on top of it."""
+    X, y = table(20, classes=schema.n_classes)
+    for calibration in ("range", "sensitivity"):
+        fitted = model(
+            epsilon=0.01, schema=schema, relation=relation, criterion="pearson", calibration=calibration,
+            leaf_share=0.1, max_depth=1, max_nodes=1,
+        )  # fmt: skip
+        assert fitted.fit(X, y).ledger_.paid(relation) <= 0.01 * (1 + 1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.claim("thm-pearson-tree")
 @settings(max_examples=60, deadline=None)

@@ -26,6 +26,7 @@ from dpforest.audit.grey import greybox
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import FINE, Curator, choices, memory, sums
 from dpforest.curator.weights import calibrated_steps, residual_steps
+from dpforest.learners.boosting import whole_votes
 from dpforest.learners.crossed import Known, grow_table, random_tables, single_tables
 from dpforest.learners.growth import Growth
 from dpforest.learners.monotone import isotonic, monotone
@@ -230,11 +231,19 @@ def law_of(kind, data, door=Deaf) -> dict:
 
     def fit(chance):
         forest = kind.replay(*encode(data, kind.schema), kind.schema, kind.epsilon, chance, door)[0].forest
-        shape = tuple(getattr(forest, name).tobytes() for name in ("feature", "first_child", "mask"))
-        return shape, chance.trace
+        return shape_of(forest), chance.trace
 
+    return gathered(fit, Quiet())
+
+
+def shape_of(forest) -> tuple:
+    return tuple(getattr(forest, name).tobytes() for name in ("feature", "first_child", "mask"))
+
+
+def gathered(fit, replay) -> dict:
+    """Of every shape that ``fit`` may return, its probability, and the trace beside it."""
     law: dict = {}
-    for (shape, trace), p in outcomes(fit, Quiet()):
+    for (shape, trace), p in outcomes(fit, replay):
         law[shape] = (law[shape][0] + p if shape in law else p), trace
     return law
 
@@ -679,8 +688,10 @@ def test_the_rule():
     assert rule(20_000, 1.0, 2, ADD_REMOVE).rounds == 10
     assert rule(20_000, 1.0, 3, ADD_REMOVE).rounds == 15
     assert rule(40_000, 1.0, 2, REPLACE_ONE) == rule(20_000, 1.0, 2, ADD_REMOVE)
-    assert rule(1, 1e-9, 2, ADD_REMOVE).rounds == 2
-    assert rule(1, 1e-9, 2, ADD_REMOVE).totals_share == 0.25
+    assert rule(11, 1.0, 2, ADD_REMOVE) == private_boosting.Rule(2, 0.25)
+    assert rule(1, 1e-9, 2, ADD_REMOVE).rounds == 0
+    assert rule(1, 1e-9, 2, ADD_REMOVE, known=False).rounds == 2
+    assert [rule(told, 1.0, 3, ADD_REMOVE).rounds for told in (69, 71)] == [0, 2]
     assert rule(1e15, 1e6, 2, ADD_REMOVE) == rule(5, math.inf, 2, ADD_REMOVE)
     rounds = [rule(10**k, 1.0, 2, ADD_REMOVE).rounds for k in range(1, 8)]
     assert rounds == sorted(rounds)
@@ -797,8 +808,44 @@ def test_a_declared_number_far_off_changes_the_rule_and_nothing_else():
     for n_rows in (1, 20, 2e5, 1e12):
         fitted = model(n_rows=n_rows).fit(X, y)
         assert fitted.ledger_.epsilon == pytest.approx(4.0)
-        assert fitted.score(X, y) > 0.7
+        assert fitted.score(X, y) > 0.7 or n_rows == 1  # declared too few to learn from
         assert fitted.boosted_.n_trees == 1 + rule(n_rows, 4.0, 2, ADD_REMOVE).rounds
+
+
+@relations
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("kind", [PrivateBoostingClassifier, PrivateBoostingRegressor])
+@pytest.mark.parametrize("n_rows", [None, 5])
+def test_few_records_and_little_budget_are_all_for_the_totals(kind, n_rows, delta, relation):
+    """No round is asked for, nothing is left over, and ``n_estimators`` overrules."""
+    answer = {"target": (0, 1)} if kind is PrivateBoostingRegressor else {"classes": [0, 1]}
+    schema = Schema(numeric={"x": (0, 1)}, **answer)
+    X, y = np.linspace(0, 1, 6)[:, None], np.array([0, 1, 0, 1, 1, 1])
+    few = {"epsilon": 0.1, "delta": delta, "schema": schema, "relation": relation, "random_state": 0, "n_rows": n_rows}
+    fitted = kind(**few).fit(X, y)
+    tries = kind is PrivateBoostingClassifier and n_rows is None and relation == ADD_REMOVE  # the number is a noisy one
+    assert fitted.boosted_.n_trees == (1 if not tries else 4 if delta else 3)
+    assert fitted.ledger_.epsilon == pytest.approx(0.1, rel=1e-9)
+    assert tries or np.ptp(fitted.predict(X)) == 0
+    assert kind(**few, n_estimators=2).fit(X, y).boosted_.n_trees == 3
+
+
+def test_a_round_of_several_classes_goes_further():
+    """The step of a cell, as it is released: of two classes as it is, of three 1.3 times as far."""
+    taken = []
+
+    class Noting(PrivateBoostingClassifier):
+        def step(self, *asked, **prior):
+            taken.append(super().step(*asked, **prior))
+            return taken[-1]
+
+    for n_classes, further in ((2, 1.0), (3, private_boosting.OVERSHOOT)):
+        schema = Schema(categorical={"a": list("xyz")}, classes=list(range(n_classes)))
+        X, y = [["x"], ["y"], ["z"]] * 100, [0, 1, n_classes - 1] * 100
+        fitted = Noting(epsilon="non-private", schema=schema, n_estimators=1, n_rows=300, interactions=0).fit(X, y)
+        forest = fitted.boosted_.forest
+        moved = np.abs(forest.values[forest.roots[1] :]).max()
+        np.testing.assert_array_equal(moved, whole_votes(further * np.abs(taken[-1]).max()))
 
 
 def test_stages_lead_to_the_model():
@@ -969,14 +1016,11 @@ def rhos_of(kind, data, monkeypatch) -> dict:
     def fit(chance):
         asked.clear()
         forest = kind.replay(*encode(data, kind.schema), kind.schema, kind.epsilon, chance)[0].forest
-        return tuple(getattr(forest, name).tobytes() for name in ("feature", "first_child", "mask")), list(asked)
+        return shape_of(forest), list(asked)
 
-    law: dict = {}
     with monkeypatch.context() as patch:
         patch.setattr(mechanisms, "discrete_gaussian", silent)
-        for (shape, trace), p in outcomes(fit):
-            law[shape] = (law[shape][0] + p if shape in law else p), trace
-    return law
+        return gathered(fit, Replay())
 
 
 def concentration(kind, one, other, monkeypatch) -> tuple[float, float]:
@@ -1071,7 +1115,8 @@ def test_sums_at_the_rate_of_the_other_relation_are_found_out_under_a_delta(monk
 def test_the_rule_under_a_delta():
     assert rule(30_000, 1.0, 2, ADD_REMOVE, 1e-6).growth == 1.07
     assert rule(1e15, 1e6, 2, ADD_REMOVE, 1e-6).rounds == 60
-    assert rule(1, 1e-9, 2, ADD_REMOVE, 1e-6) == private_boosting.Rule(3, 0.25, 0.35, 1.0)
+    assert rule(100, 1.0, 2, ADD_REMOVE, 1e-6) == private_boosting.Rule(3, 0.25, 0.35, 1.0)
+    assert rule(1, 1e-9, 2, ADD_REMOVE, 1e-6).rounds == 0
     assert rule(5, math.inf, 3, ADD_REMOVE, 1e-6).rounds == 90
     rounds = [rule(10**k, 1.0, 2, ADD_REMOVE, 1e-6).rounds for k in range(1, 8)]
     assert rounds == sorted(rounds)

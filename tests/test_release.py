@@ -29,9 +29,9 @@ from dpforest import (
     RandomTreesRegressor,
     Schema,
     load,
+    storage,
 )
 from dpforest.learners.base import PrivateEstimator
-from dpforest.models import storage
 from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import NOT_COVERED
 from dpforest.registry import PAPERS
@@ -53,7 +53,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name
 def fitted(kind, **options) -> PrivateEstimator:
     regression = kind.__name__.endswith("Regressor")
     options = {"schema": NUMBERS if regression else MIXED, "random_state": 8191, **KINDS.get(kind, {}), **options}
-    return quietly(kind(**options), X, X.x if regression else Y)
+    return quietly(kind(**options), X.copy(), X.x if regression else Y)
 
 
 # -- what the file says ----------------------------------------------------------------------------------------------
@@ -148,7 +148,11 @@ def test_a_seed_is_neither_printed_nor_pickled(kind):
 def test_a_notebook_shows_no_seed():
     formatters = pytest.importorskip("IPython.core.formatters")
     data, _ = formatters.DisplayFormatter().format(fitted(EDPRFClassifier))
-    assert data == {"text/plain": repr(fitted(EDPRFClassifier))}
+    assert data.keys() == {"text/plain", "text/html"}
+    assert data["text/plain"] == repr(fitted(EDPRFClassifier))
+    assert "8191" not in data["text/html"]
+    data, _ = formatters.DisplayFormatter().format(EDPRFClassifier(random_state=8191))
+    assert data == {"text/plain": repr(EDPRFClassifier(random_state=8191))}
 
 
 @pytest.mark.filterwarnings("ignore:Unknown section")

@@ -343,7 +343,9 @@ def test_missing_and_other_values_are_the_same_in_blocks():
             model.fit(X, "y")
         said.append((released(model), *(str(warning.message) for warning in caught)))
     assert said[0] == said[1] == said[2]
-    assert f"(n: {(frame.n == 77).sum()}, b: {(frame.b == 'w').sum()} of {N} rows)" in said[0][1]
+    assert [text.split(" rows")[0] for text in said[0][1:]] == [
+        f"n: {(frame.n == 77).sum()} of {N}", f"b: {(frame.b == 'w').sum()} of {N}"
+    ]  # fmt: skip
 
 
 QUERIES: dict[str, Any] = {
@@ -529,7 +531,7 @@ def test_the_guarantee_says_where_it_rests_on_the_hash(relation):
 
     def rests(learner, X=None, key=None, **options):
         model = configured(learner, source="secure", random_state=None, relation=relation, **options)
-        return fitted(model, Pieces(frame, CUTS[2]) if X is None else X, key=key).guarantee_.rests_on
+        return fitted(model, Pieces(frame, CUTS[2]) if X is None else X.copy(), key=key).guarantee_.rests_on
 
     places = relation == ADD_REMOVE
     assert rests(EDPRFClassifier) == (("SipHash",) if places else ())
@@ -799,10 +801,10 @@ class TestBadInput:
         frame.loc[frame.index[::100], "y"] = -1.0
         frame.loc[frame.index[7], "n"] = -4
         model = configured(RandomTreesRegressor)
-        with pytest.warns(OutOfSchemaWarning, match=re.escape("(a: 5, n: 1, y: 3 of 240 rows)")) as caught:
+        with pytest.warns(OutOfSchemaWarning, match=r"\d of 240 rows lay outside") as caught:
             model.fit(make(frame), "y")
-        assert len(caught) == 1
-        assert caught[0].filename == __file__
+        assert [str(each.message).split(" of")[0] for each in caught] == ["a: 5", "n: 1", "y: 3"]
+        assert {each.filename for each in caught} == {__file__}
         clipped = frame.assign(a=frame.a.clip(0, 1), n=frame.n.clip(0, 9), y=frame.y.clip(0, 2))
         assert released(model) == released(fitted(configured(RandomTreesRegressor), clipped))
 

@@ -872,3 +872,117 @@ def test_codes_are_the_same_without_compiled_loops(column):
         plain = declared.encode(table, n_bins)
     np.testing.assert_array_equal(plain.codes, compiled.codes)
     assert (plain.clipped, plain.other) == (compiled.clipped, compiled.other)
+
+
+# -- a schema to fill in, and in a file ------------------------------------------------------------------------------
+
+
+FRAME = pd.DataFrame({
+    "age": [3141], "weight": [2.5], "sex": ["secret"], "ward": pd.Categorical(["private"]), "in": [True],
+    "when": pd.to_datetime(["2020-01-01"]), "n": pd.array([77], dtype="Int64"), "it's\n\"": ["told"], "ill": ["hidden"],
+})  # fmt: skip
+
+
+def test_a_draft_has_names_and_kinds_and_no_value():
+    found = Schema.draft(FRAME, target="ill")
+    assert (found.numeric, found.categorical) == (("age", "weight", "n"), ("sex", "ward", "in", "it's\n\""))
+    assert (found.unusable, found.target) == (("when",), "ill")
+    assert repr(found) == str(found)
+    for value in ("3141", "2.5", "secret", "private", "True", "2020", "77", "told", "hidden"):
+        assert value not in str(found)
+    with pytest.raises(ValueError, match=r"numeric\['age'\] is left blank"):
+        eval(str(found))
+    filled = str(found).replace("(..., ...)", "(0, 100)").replace("[...]", "['a', 'b']")
+    assert eval(filled) == Schema(
+        numeric=dict.fromkeys(found.numeric, (0, 100)), categorical={name: ["a", "b"] for name in found.categorical},
+        classes=["a", "b"],
+    )  # fmt: skip
+
+
+def test_a_draft_looks_at_types_alone():
+    """Other rows, none at all, another library or other categories of a type make no other draft."""
+    found = str(Schema.draft(FRAME))
+    assert "private" not in found
+    assert str(Schema.draft(FRAME.iloc[:0])) == found
+    assert str(Schema.draft(pd.concat([FRAME, FRAME]))) == found
+    assert str(Schema.draft(FRAME.assign(ward=pd.Categorical(["x"], categories=["x", "y"])))) == found
+    arrow = pa.Table.from_pandas(FRAME)
+    assert str(Schema.draft(arrow)) == found
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "text"),
+    [
+        (np.zeros((2, 2)), TypeError, "an array has no names"),
+        (FRAME.iloc[:, [0, 0]], ValueError, "more than one column"),
+        (FRAME, ValueError, "no column 'nobody'"),
+    ],
+)
+def test_a_draft_of_what_has_no_names_is_refused(table, error, text):
+    with pytest.raises(error, match=text):
+        Schema.draft(table, "nobody" if table is FRAME else None)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [{"numeric": {"a": (..., ...)}, "classes": [0, 1]}, {"numeric": {"a": (0, ...)}, "classes": [0, 1]},
+     {"numeric": {"a": ...}, "classes": [0, 1]}, {"categorical": {"a": [...]}, "classes": [0, 1]},
+     {"categorical": {"a": ["x", ...]}, "classes": [0, 1]}, {"numeric": {"a": (0, 1)}, "classes": [...]},
+     {"numeric": {"a": (0, 1)}, "target": (..., ...)}],
+)  # fmt: skip
+def test_blanks_are_refused(declared):
+    with pytest.raises(ValueError, match=r"is left blank: (fill in|list)"):
+        Schema(**declared)
+
+
+def test_a_schema_in_a_file(tmp_path):
+    schema = Schema(
+        numeric={"age": (0, 120)}, categorical={"sex": ["f", "m"], "n": [1, 2.5, True + 2]}, target=(0.5, 10),
+        other={"sex": "m"}, missing="bin", columns=["sex", "age", "n"],
+    ).with_grid("doubling")  # fmt: skip
+    text = schema.to_json(tmp_path / "schema.json")
+    for again in (Schema.from_json(text), Schema.from_json(tmp_path / "schema.json")):
+        assert again == schema
+        assert again.to_json() == text
+
+
+WRITTEN = Schema(numeric={"a": (0, 1)}, categorical={"c": ["u"]}, classes=["n", "y"]).to_dict()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"numeric": []},
+        {"numeric": {"a": "01"}},
+        {"numeric": {"a": [0]}},
+        {"numeric": {"a": [True, 2]}},
+        {"columns": "ac"},
+        {"numeric": {"a": ["0", "1"]}},
+        {"columns": ["a"]},
+        {"columns": [1, 2]},
+        {"classes": "ny"},
+        {"classes": [["n"], "y"]},
+        {"classes": None},
+        {"target": [0, 1]},
+        {"other": None},
+        {"missing": 1},
+        {"missing": "no"},
+        {"grid": 1},
+        {"more": 1},
+        {"categorical": {"c": "u"}},
+        {"categorical": {"c": [None]}},
+        {"categorical": {"c": [{}]}},
+        {"numeric": {"a": [0, 1e39]}},
+    ],
+    ids=str,
+)
+def test_a_file_of_a_schema_is_not_believed(bad):
+    assert Schema.from_json(json.dumps(WRITTEN)).to_dict() == WRITTEN
+    with pytest.raises(ValueError, match=r"."):
+        Schema.from_json(json.dumps(WRITTEN | bad))
+
+
+@pytest.mark.parametrize("text", ["{", '{"numeric": {}, "numeric": {}}', '{"numeric": {"a": [0, NaN]}}', "{}"])
+def test_what_is_no_schema_is_refused(text):
+    with pytest.raises(ValueError, match=r"cannot be read|not a schema"):
+        Schema.from_json(text)

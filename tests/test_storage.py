@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from dpforest.models import storage
+from dpforest import storage
 
 
 def names(folder) -> list[str]:

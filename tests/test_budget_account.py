@@ -1,0 +1,335 @@
+"""Executable proofs of *An account*: what is refused, what is added up, and what outlives a process."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import json
+import math
+import os
+import pickle
+import threading
+import warnings
+from collections import defaultdict
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pytest
+from shared import MIXED, table
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from dpforest import Budget, BudgetError, BudgetWarning, EDPRFClassifier, PrivateBoostingClassifier
+from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, account
+
+TOP = 3  # noisy counts beyond 0 and this are merged, which no ratio of counts in between can tell
+
+
+def noisy(count: int, loss: int) -> dict[int, Fraction]:
+    """The law of a count with geometric noise at rate ``loss ln 2``."""
+    a = Fraction(1, 2**loss)
+    inner = {k: (1 - a) / (1 + a) * a ** abs(k - count) for k in range(1, TOP)}
+    return {0: a**count / (1 + a), **inner, TOP: a ** (TOP - count) / (1 + a)}
+
+
+def transcripts(data: tuple, relation: str, total: float, refund: bool = False) -> dict:
+    """The exact law of an analyst who asks as long as the account allows it, and more or less by what was answered.
+
+    A loss of ln 2 is 1 in the account.  The queries are class counts, charged under add-remove.
+    """
+    law: dict = defaultdict(Fraction)
+
+    def ask(transcript: tuple, spent: tuple, p: Fraction) -> None:
+        budget = Budget(total, relation=relation)
+        for loss in spent:
+            budget.charge(loss, relation=ADD_REMOVE)
+        loss = 1 + (bool(transcript) and transcript[-1][0] == 0)  # a small answer makes the next query dearer
+        try:
+            budget.charge(loss, relation=ADD_REMOVE)
+        except BudgetError:
+            law[transcript] += p
+            return
+        if len(transcript) == 4:
+            law[transcript] += p
+            return
+        for (no, p_no), (yes, p_yes) in product(*(noisy(data.count(label), loss).items() for label in (0, 1))):
+            kept = spent if refund and no == 0 else (*spent, loss)
+            ask((*transcript, (no, yes)), kept, p * p_no * p_yes)
+
+    ask((), (), Fraction(1))
+    return law
+
+
+def worst(relation: str, total: float, **how) -> Fraction:
+    sizes = [combinations_with_replacement((0, 1), n) for n in range(3)]
+    laws = {data: transcripts(data, relation, total, **how) for size in sizes for data in size}
+    pairs = (
+        (one, other)
+        for one, other in product(laws, repeat=2)
+        if (len(one) == len(other) and abs(sum(one) - sum(other)) == 1 if relation == REPLACE_ONE else
+            len(other) == len(one) + 1 and 0 <= sum(other) - sum(one) <= 1)
+    )  # fmt: skip
+    return max(
+        ratio
+        for one, other in pairs
+        for o in laws[one]
+        for ratio in (laws[one][o] / laws[other][o], laws[other][o] / laws[one][o])
+    )
+
+
+@pytest.mark.claim(
+    "thm-account", verdict="proved", evidence="exhaustive",
+    constant="the sum of the ε (add-remove fits twice under replace-one), attained, and the sum of the δ",
+)  # fmt: skip
+@pytest.mark.parametrize(("relation", "total"), [(ADD_REMOVE, 2.0), (REPLACE_ONE, 4.0)])
+def test_what_an_account_allows_is_its_epsilon(relation, total):
+    """Over every pair of neighbours and every adaptive course of queries, the worst ratio is 2 to the total."""
+    assert worst(relation, total) == 2 ** int(total)
+
+
+def test_an_account_that_hands_back_is_found_out():
+    assert worst(ADD_REMOVE, 2.0, refund=True) > 4
+
+
+@pytest.mark.claim("thm-account")
+def test_deltas_add_up():
+    """Mechanisms that publish all with probability delta: together nearly the sum, and never more."""
+    deltas = [1e-3, 2e-3, 5e-4]
+    together = 1 - math.prod(1 - delta for delta in deltas)
+    assert sum(deltas) * 0.99 < together <= sum(deltas)
+    budget = Budget(1.0, delta=3.5e-3)
+    for delta in deltas:
+        budget.charge(0.1, delta=delta)
+    assert (budget.spent_delta, budget.left_delta) == (3.5e-3, 0.0)
+    with pytest.raises(BudgetError, match="delta = 1e-09"):
+        budget.charge(0.1, delta=1e-9)
+
+
+def test_numbers_are_the_decimals_they_are_written_as():
+    budget = Budget(0.3)
+    for _ in range(3):
+        budget.charge(0.1)
+    assert (budget.spent, budget.left) == (0.3, 0.0)
+    budget = Budget(1.0)
+    budget.charge(1 / 3)
+    budget.charge(budget.left)
+    with pytest.raises(BudgetError, match="is left"):
+        budget.charge(1e-9)
+
+
+def fitted(**how):
+    return EDPRFClassifier(**{"epsilon": 0.5, "schema": MIXED, "n_estimators": 1, "random_state": 0} | how)
+
+
+def test_a_fit_is_charged_before_it_reads_and_refused_before_it_reads(monkeypatch):
+    X, y = table(60)
+    with Budget(1.2) as budget:
+        fitted().fit(X, y)
+        fitted(epsilon=0.7).fit(X, y)
+        assert budget.left == 0
+        monkeypatch.setattr("dpforest.learners.intake.columns_of", lambda *_: pytest.fail("it was read"))
+        with pytest.raises(BudgetError, match=r"costs epsilon = 0.5, and 0 of 1.2 is left: nothing was read"):
+            fitted().fit(X, y)
+    assert str(budget).splitlines() == [
+        "Budget (add-remove, for one row): epsilon = 1.2", "  0.5  EDPRFClassifier", "  0.7  EDPRFClassifier",
+        "spent 1.2, left 0",
+    ]  # fmt: skip
+    assert not account.active()
+
+
+def test_a_fit_that_fails_after_it_began_to_read_stays_charged():
+    X, y = table(60)
+    with Budget(2.0) as budget:
+        with pytest.raises(ValueError, match="no column 'x'"):
+            fitted().fit(X[["c"]], y)
+        with pytest.raises(TypeError, match="key must be"):
+            fitted().fit(X, y, key=3)
+        assert budget.spent == 0
+        with pytest.raises(ValueError, match="not among its declared categories"):
+            fitted().fit(X.assign(c="z"), y)
+        assert budget.spent == 0.5
+
+
+def test_relations_are_kept_apart():
+    X, y = table(60)
+    with Budget(3.0) as budget, pytest.raises(BudgetError, match="fit with relation='add-remove'"):
+        fitted(relation=REPLACE_ONE).fit(X, y)
+    assert budget.spent == 0
+    with Budget(3.0, delta=1e-3, relation=REPLACE_ONE) as budget:
+        fitted(relation=REPLACE_ONE).fit(X, y)
+        assert budget.spent == 0.5
+        fitted().fit(X, y)
+        assert budget.spent == 1.5
+        PrivateBoostingClassifier(epsilon=0.5, delta=1e-6, schema=MIXED, random_state=0, n_estimators=1).fit(X, y)
+        assert budget.spent_delta == pytest.approx(1e-6 * (1 + math.exp(0.5)), rel=1e-12)
+        with pytest.raises(BudgetError, match=r"costs epsilon = 1, a removal and an addition, and 0\.5 of 3"):
+            fitted().fit(X, y)
+    assert "(add-remove: a removal and an addition)" in str(budget)
+
+
+def test_persons_and_rows_are_kept_apart():
+    X, y = table(60)
+    ids = np.arange(60) // 3
+    with Budget(3.0), pytest.raises(BudgetError, match="open a Budget"):
+        fitted().fit(X, y, person=ids, max_rows=2)
+    with Budget(3.0, unit="person") as budget:
+        fitted().fit(X, y, person=ids, max_rows=2)
+        assert budget.spent == 0.5
+        with pytest.raises(BudgetError, match="fit with person="):
+            fitted().fit(X, y)
+
+
+def test_what_promises_nothing_is_refused():
+    X, y = table(60)
+    with Budget(3.0) as budget:
+        with pytest.raises(BudgetError, match="use variant='proved'"):
+            fitted(variant="published").fit(X, y)
+        with pytest.raises(BudgetError, match="not private"):
+            fitted(epsilon="non-private").fit(X, y)
+    assert budget.spent == 0
+
+
+def test_accounts_may_be_nested():
+    """All are charged, or none; one that is open twice is charged once."""
+    X, y = table(60)
+    with Budget(3.0) as outer, Budget(0.6) as inner, outer:
+        fitted().fit(X, y)
+        assert (outer.spent, inner.spent) == (0.5, 0.5)
+        with pytest.raises(BudgetError, match=r"0.1 of 0.6 is left"):
+            fitted().fit(X, y)
+        assert (outer.spent, inner.spent) == (0.5, 0.5)
+    assert not account.active()
+
+
+def test_threads_do_not_spend_the_same_epsilon_twice():
+    budget, refused = Budget(1.0), []
+
+    def spend():
+        for _ in range(100):
+            try:
+                budget.charge(0.01)
+            except BudgetError:
+                refused.append(1)
+
+    threads = [threading.Thread(target=spend) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (budget.spent, len(refused)) == (1.0, 300)
+
+
+def test_a_search_is_charged_for_each_fit():
+    X, y = table(60)
+    search = GridSearchCV(fitted(epsilon=0.1), {"max_depth": [1, 2]}, cv=2, error_score="raise")
+    with Budget(1.0) as budget:
+        search.fit(X, y)
+        assert budget.spent == 0.5  # two by two, and the best one again
+
+
+def test_another_process_cannot_spend_unseen(monkeypatch):
+    X, y = table(60)
+    with Budget(1.0) as budget:
+        sent = pickle.dumps(fitted())
+        done = pickle.dumps(fitted().fit(X, y))
+    assert "_account_process" not in vars(pickle.loads(done))
+    here = pickle.loads(sent)
+    here.fit(X, y)  # of the process that sent it
+    process = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: process + 1)
+    for learner in (pickle.loads(sent), clone(pickle.loads(sent))):
+        with pytest.raises(BudgetError, match="n_jobs=1"):
+            learner.fit(X, y)
+    fitted().fit(X, y)
+    with pytest.raises(BudgetError, match="another process"):
+        budget.charge(0.1)
+
+
+def test_an_account_cannot_be_copied():
+    for twice in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="could be spent twice"):
+            twice(Budget(1.0))
+
+
+def test_an_account_outlives_its_process(tmp_path):
+    budget = Budget(2.0, delta=1e-5, relation=REPLACE_ONE, unit="person")
+    budget.charge(0.25, "a mean\nof <ages>", delta=1e-6, relation=ADD_REMOVE)
+    text = budget.to_json(tmp_path / "account.json")
+    for again in (Budget.from_json(text), Budget.from_json(tmp_path / "account.json")):
+        assert str(again) == str(budget)
+        assert (again.spent, again.left, again.left_delta) == (budget.spent, budget.left, budget.left_delta)
+    assert "a mean of <ages>" in str(budget)
+
+
+GOOD = {"format": 1, "epsilon": 1.0, "delta": 0.0, "relation": ADD_REMOVE, "unit": "row", "charges": []}
+CHARGE = {"what": "a fit", "epsilon": 0.5, "delta": 0.0, "relation": ADD_REMOVE}
+BAD = [
+    {"format": 2}, {"format": True}, {"format": 1.0}, {"epsilon": "1"}, {"epsilon": None}, {"epsilon": True},
+    {"epsilon": -1},
+    {"epsilon": 10**400}, {"delta": 0.5}, {"relation": "none"}, {"unit": "table"}, {"more": 1}, {"unit": ["row"]},
+    {"charges": {}}, {"charges": [1]}, {"charges": [{}]}, {"charges": [CHARGE | {"more": 1}]},
+    {"charges": [CHARGE | {"epsilon": -0.5}]}, {"charges": [CHARGE | {"epsilon": "0.5"}]},
+    {"charges": [CHARGE | {"epsilon": "non-private"}]}, {"charges": [CHARGE | {"what": "two\nlines"}]},
+    {"charges": [CHARGE | {"what": 3}]}, {"charges": [CHARGE | {"what": "x" * 201}]},
+    {"charges": [CHARGE | {"relation": REPLACE_ONE}]}, {"charges": [CHARGE] * 3},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
+def test_a_file_is_not_believed(bad):
+    assert Budget.from_json(json.dumps(GOOD | {"charges": [CHARGE] * 2})).left == 0
+    with pytest.raises(ValueError, match="not an account"):
+        Budget.from_json(json.dumps(GOOD | bad))
+
+
+@pytest.mark.parametrize("text", ["{", '{"a": 1, "a": 2}', '{"epsilon": NaN}', '{"a":' * 100_000])
+def test_what_is_no_json_is_refused(text):
+    with pytest.raises(ValueError, match="cannot be read"):
+        Budget.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [({"epsilon": "non-private"}, "finite epsilon"), ({"epsilon": 0}, "positive"),
+     ({"epsilon": 1, "unit": "day"}, "unit"),
+     ({"epsilon": 1, "relation": "swap"}, "relation"), ({"epsilon": 1, "delta": 0.5}, "delta")],
+)  # fmt: skip
+def test_what_is_no_account_is_refused(asked, error):
+    with pytest.raises(ValueError, match=error):
+        Budget(**asked)
+
+
+# -- without an account ----------------------------------------------------------------------------------------------
+
+
+def test_a_second_model_for_release_from_one_table_is_noticed_once():
+    X, y = table(60)
+    release = fitted(source="secure", random_state=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BudgetWarning)
+        for _ in range(3):
+            fitted().fit(X, y)  # seeded: not for release
+        with Budget(2.0):
+            release.fit(X, y)
+            release.fit(X, y)
+        release.fit(X, y)
+        release.fit(X.copy(), y)
+        release.fit(X.to_numpy().tolist(), y)  # no weak reference can be had to a list
+    with pytest.warns(BudgetWarning, match=r"together they cost 1 under add-remove for one row") as caught:
+        release.fit(X, y)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BudgetWarning)
+        release.fit(X, y)
+
+
+def test_tables_that_are_gone_are_forgotten():
+    X, y = table(60)
+    before = len(account._TABLES)
+    fitted(source="secure", random_state=None).fit(X, y)
+    assert len(account._TABLES) == before + 1
+    del X
+    gc.collect()
+    assert len(account._TABLES) == before

@@ -46,7 +46,8 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     """Boosted private trees.
 
     A round's tree tries random features at random public cuts and takes one by a private selection, from class counts
-    in which each record has a weight between 0 and 1: a function of its own class and of the trees released before.
+    in which each record has a weight between 0 and 1: a function of its own features and class, and of the trees
+    released before.
     Its leaves vote by the noisy weighted class counts that are paid for; nothing else is asked.
 
     Attributes
@@ -130,18 +131,18 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         run.hold_out(HELD_OUT)  # step 1
         for number, alpha in boost.rounds(self.n_estimators):
             this = Round(run, round_budget(each, alpha))  # step 2.1
-            level = this.epsilon / (self.max_depth + 1)  # the paper's eps'
+            per_level = this.epsilon / (self.max_depth + 1)  # the paper's eps'
             run.draw_by_weight(DRAW)  # step 2.2
             # At a budget b the paper's noise has the scale max w / b, the curator's L / b with L = 1 or 2: asked for
             # b L / max w, the curator adds the paper's noise.
-            at_curator = level * (HISTOGRAM_SENSITIVITY[run.relation] / run.peek_largest_weight(WEIGHTS))
-            nodes = self._build(run, this, level, at_curator)
+            at_curator = per_level * (HISTOGRAM_SENSITIVITY[run.relation] / run.peek_largest_weight(WEIGHTS))
+            nodes = self._build(run, this, per_level, at_curator)
             pruned = self._prune(run, run.tree(number), nodes, this, at_curator)  # step 2.5
             boost.add(pruned)  # step 2.6
         return boost.release()  # step 3
 
-    def _build(self, run: Run, this: Round, budget: float, at_curator: float) -> Frontier:
-        """Steps 2.3 and 2.4, level by level; returns all the nodes.  ``budget`` is that of a level."""
+    def _build(self, run: Run, this: Round, per_level: float, at_curator: float) -> Frontier:
+        """Steps 2.3 and 2.4, level by level; returns all the nodes.  ``per_level`` is the paper's eps'."""
         size = n_candidates(self.option("max_features"), len(run.sizes))
         cuts = Cuts(run.sizes, run.ordered)
         levels = []
@@ -160,7 +161,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             # step 2.3: a cut of each of the c numeric features, at eps'' = eps' / (2 (c + 1)) and rate
             # eps'' / (2 DELTA), which select_cuts works out; and then the split of least Gini index
             utility = scores.normalised_gini
-            found = select_cuts(run, parents, cuts, columns[splits], features & run.ordered, budget, utility, DELTA)
+            found = select_cuts(run, parents, cuts, columns[splits], features & run.ordered, per_level, utility, DELTA)
             histograms = run.peek_histograms(parents, features, GINI)
             chosen, last_codes, masks = best_splits(histograms, found, features, run.sizes)
             cuts.divide(np.flatnonzero(splits), chosen, last_codes)

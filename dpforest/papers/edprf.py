@@ -50,7 +50,7 @@ class EDPRFClassifier(PrivateForestClassifier):
 
     Source
     ------
-    Journal of Software 36(7), 2025: algorithms 1 to 5, formulas (7) to (10).
+    Journal of Software 36(7), 2025: algorithms 1, 2 and 5, formulas (7) to (10).
 
     Examples
     --------
@@ -108,7 +108,7 @@ class EDPRFClassifier(PrivateForestClassifier):
 
     @claim("alg-edprf", "pub-edprf", "cex-purity-stop")
     def as_published(self, run: Run) -> Forest:
-        """Algorithms 1 to 5."""
+        """Algorithms 1, 2 and 5."""
         run.plant(self.n_estimators, "equal-split", self.max_nodes)  # step 1
         shares = Shares("aligned", run.epsilon, self.max_depth + 1)  # formulas (9) and (10)
         for level, nodes in run.levels(self.max_depth):

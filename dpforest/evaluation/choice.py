@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpforest.arithmetic import log
 from dpforest.evaluation.answers import GAINS, LEVELS, check_model, gains, open_rows
 from dpforest.evaluation.learners import ModelChooser, cells_schema
 from dpforest.learners.parameters import check_choice
@@ -110,7 +111,7 @@ def choose(
     chooser.fit(cells, np.zeros(len(cells), dtype=int), person=rows.persons, max_rows=max_rows)
     name = list(named)[chooser.chosen()]
     rate = chooser.ledger_.epsilon / chooser.SCORE.exact_range(relation)
-    margin = 0.0 if math.isinf(rate) else math.log((len(named) - 1) / 0.05) / rate
+    margin = 0.0 if math.isinf(rate) else float(log((len(named) - 1) / 0.05)) / rate
     return Choice(name, named[name], tuple(named), measure, margin, chooser.guarantee_, chooser.ledger_)
 
 

@@ -43,8 +43,8 @@ def hold_out(
     Guarantee
     ---------
     What is fitted on the one side with loss ``a`` and what is computed on the other with loss ``b`` have together at
-    most the loss ``max(a, b)``, under both relations (:prf:ref:`thm-hold-out`).  A :class:`~dpforest.privacy.Budget` adds them
-    up, which is never too little.
+    most the loss ``max(a, b)``, under both relations (:prf:ref:`thm-hold-out`).  A
+    :class:`~dpforest.privacy.Budget` adds them up, which is never too little.
 
     Notes
     -----

@@ -11,7 +11,7 @@ from dpforest._version import __version__
 from dpforest.models import hooks
 
 if TYPE_CHECKING:
-    from dpforest import budgets, datasets, inspect, mechanisms, scores
+    from dpforest import budgets, datasets, evaluation, inspect, mechanisms, scores
     from dpforest.models.release import ReleasedForest, load
     from dpforest.papers.diff_lr import DiffLRRegressor
     from dpforest.papers.diffgen import DiffGenClassifier

@@ -38,7 +38,7 @@ NAMES: dict[str, str] = {
 }
 
 #: Public modules.
-MODULES: tuple[str, ...] = ("budgets", "datasets", "inspect", "mechanisms", "scores")
+MODULES: tuple[str, ...] = ("budgets", "datasets", "evaluation", "inspect", "mechanisms", "scores")
 
 #: Modules that are there, too, as soon as the package is.
 ROOMS: tuple[str, ...] = (

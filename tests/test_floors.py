@@ -26,7 +26,7 @@ FLOORS = {
     "counting": 2, "engines": 2, "inspect": 2,
     "curator": 3,
     "learners": 4,
-    "papers": 5,
+    "papers": 5, "evaluation": 5,
     "datasets": 6,
     "study": 7,
     "audit": 8,
@@ -64,6 +64,10 @@ CURATORS = {"Curator", "Memory", "Scattered", "over"}
 TABLES = {"X", "y", "codes", "labels", "encoded"}
 #: Functions that a table passes through on its way to the schema, and with it to the curator or to the released trees.
 TABLE_FUNCTIONS = {
+    "evaluation.answers": {"open_rows", "gains", "_errors"},
+    "evaluation.choice": {"choose"},
+    "evaluation.parts": {"hold_out"},
+    "evaluation.report": {"evaluate"},
     "learners.base": {"fit", "replay", "read", "_codes"},
     "learners.intake": {"open_table", "look", "columns_of", "encode"},
     "learners.persons": {"own_rows"},
@@ -379,7 +383,9 @@ def test_only_the_curator_asks_for_a_pass(module):
 
 
 @pytest.mark.parametrize(
-    "module", [m for m in MODULES if m.room in ("learners", "papers", "models")], ids=lambda module: module.name
+    "module",
+    [m for m in MODULES if m.room in ("learners", "papers", "models", "evaluation")],
+    ids=lambda module: module.name,
 )
 def test_learners_see_no_record(module):
     assert touches(module) == []

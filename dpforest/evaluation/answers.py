@@ -1,0 +1,102 @@
+"""What a released model says of a record, and what is true of it, as a cell of a public grid.
+
+Each record by itself: its cell is a function of the record and of what was released before, whatever stands in other
+rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpforest.arithmetic import log
+from dpforest.learners import intake
+from dpforest.models.elsewhere import is_elsewhere
+from dpforest.models.predictor import Predictor
+from dpforest.schema import TARGET_LEVELS
+
+__all__ = ["GAINS", "LEVELS", "MOST_CELLS", "Rows", "check_model", "error_cells", "gains", "open_rows", "said_cells"]
+
+MOST_CELLS = 240
+LEVELS = 64  # of a gain; a power of two, so that sums are exact
+_LEAST = 0.01  # a probability below counts as this
+
+#: The measures by which models are chosen, for classes and for numbers.
+GAINS = {True: ("accuracy", "log loss", "brier score"), False: ("absolute error", "squared error")}
+
+
+class Rows(NamedTuple):
+    """Test rows: the table, their labels or targets, and whose they are."""
+
+    table: Any
+    answers: Any
+    persons: np.ndarray | None
+
+
+def check_model(model: Any) -> Any:
+    """The model itself, if it is one of this library that was fitted or loaded."""
+    if not isinstance(model, Predictor):
+        raise TypeError(
+            f"a {type(model).__name__} is no model of this library: whether its answer to a row depends on the rows "
+            "beside it is not known, and a theorem needs that it does not"
+        )
+    if not hasattr(model, "guarantee_"):
+        raise ValueError(f"this {type(model).__name__} is not fitted yet: call fit first")
+    return model
+
+
+def open_rows(X: Any, y: Any, person: Any, model: Any) -> Rows:
+    """A test table in memory, in which ``y`` and ``person`` may be named."""
+    if is_elsewhere(X):
+        raise TypeError("read the test rows into memory: tests of tables that an engine reads are not covered")
+    opened = intake.columns_of(intake.look(X, y, None, person, model.schema_), y, None, person)
+    if opened.answers is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    return Rows(X, opened.answers, opened.persons)
+
+
+def said_cells(model: Any, table: Any, bins: int) -> np.ndarray:
+    """The cell of what a classifier says: int64, shape (n_rows,).
+
+    Of two classes one of ``bins`` bins of the second one's probability, those above the middle exactly where it is
+    predicted.  Of more, ``bins`` bins of the predicted class's probability, from ``1 / n_classes`` to 1, one class
+    after the other.
+    """
+    chances = model.predict_proba(table)
+    best = chances.argmax(axis=1)
+    if chances.shape[1] == 2:
+        cells = np.ceil(chances[:, 1] * bins).astype(np.int64) - 1
+        return np.where(best == 1, np.clip(cells, bins // 2, bins - 1), np.clip(cells, 0, bins // 2 - 1))
+    least = 1 / chances.shape[1]
+    sure = (chances[np.arange(len(best)), best] - least) / (1 - least)
+    return best * bins + np.clip(np.floor(sure * bins).astype(np.int64), 0, bins - 1)
+
+
+def error_cells(model: Any, table: Any, targets: Any, bins: int) -> np.ndarray:
+    """The cell of a regressor's absolute error: the root of its share of the target's range, in ``bins`` bins."""
+    return np.clip(np.floor(np.sqrt(_errors(model, table, targets)) * bins).astype(np.int64), 0, bins - 1)
+
+
+def gains(model: Any, table: Any, answers: Any, measure: str) -> np.ndarray:
+    """What a model gains on each record, from 0 to ``LEVELS``: int64, shape (n_rows,)."""
+    if model.schema_.classes is None:
+        share = _errors(model, table, answers) ** (2 if measure == "squared error" else 1)
+        return np.rint((1 - share) * LEVELS).astype(np.int64)
+    labels = model.schema_.encode_labels(answers)
+    chances = model.predict_proba(table)
+    if measure == "accuracy":
+        return np.where(chances.argmax(axis=1) == labels, LEVELS, 0)
+    mine = chances[np.arange(len(labels)), labels]
+    if measure == "log loss":
+        share = log(np.maximum(mine, _LEAST)) / log(_LEAST)
+    else:  # half the squared distance from the truth
+        share = (((chances**2).sum(axis=1) - 2 * mine + 1) / 2).clip(0, 1)
+    return np.rint((1 - share) * LEVELS).astype(np.int64)
+
+
+def _errors(model: Any, table: Any, targets: Any) -> np.ndarray:
+    low, high = model.schema_.target
+    codes, _ = model.schema_.encode_target(targets)
+    said = (np.asarray(model.predict(table), dtype=float) - low) / (high - low)
+    return np.abs(said - codes / TARGET_LEVELS).clip(0, 1)

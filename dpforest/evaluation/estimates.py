@@ -1,0 +1,93 @@
+"""Numbers computed from noisy counts, and how far off they may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpforest.arithmetic import exp
+from dpforest.privacy import claim
+
+__all__ = ["Estimate", "estimate", "noise_variance"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, with an interval for what it would be on all people that the test rows stand for.
+
+    Attributes
+    ----------
+    value : float
+        NaN where the noise has left nothing to divide by.
+    low, high : float
+        The interval: of the noise, and of the chance by which these rows and no others were put aside.
+    noise : float
+        Half the width that the noise alone would make.
+    """
+
+    value: float
+    low: float
+    high: float
+    noise: float
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g}; noise alone ±{self.noise:.2g})"
+
+
+def noise_variance(rate: float) -> float:
+    """Variance of two-sided geometric noise at this rate; 0 for an infinite one."""
+    if math.isinf(rate):
+        return 0.0
+    a = float(exp(-rate))
+    return 2 * a / (1 - a) ** 2
+
+
+@claim("thm-private-test")
+def estimate(
+    measure: Callable[[np.ndarray], float], counts: np.ndarray, variance: float, quantile: float,
+    bounds: tuple[float, float] = (0.0, 1.0),
+) -> Estimate:  # fmt: skip
+    """A measure of the noisy counts, with its interval by the delta method.
+
+    Parameters
+    ----------
+    measure : callable
+        From counts to a number, nearly linear over the width of the noise.
+    counts : ndarray of float
+        Noisy.
+    variance : float
+        Of the noise of one count.
+    quantile : float
+        Of the normal law, two-sided.
+    bounds : tuple of float
+        What the measure cannot leave.
+
+    Notes
+    -----
+    A count varies with the rows by about its own size (Poisson; 1 at least), and by its noise; both are independent
+    between counts, so the variance of a measure is the sum of theirs, each times the square of its slope.
+    """
+    value, low, high = measure(counts), *bounds
+    if math.isnan(value):
+        return Estimate(math.nan, low, high, math.inf)
+    step = max(1.0, math.sqrt(variance))
+    slopes = np.zeros(counts.shape)
+    for place in np.ndindex(counts.shape):
+        up, down = counts.copy(), counts.copy()
+        up[place] += step
+        down[place] -= step
+        slopes[place] = (measure(up) - measure(down)) / (2 * step)
+    if not np.isfinite(slopes).all():  # too few rows for the noise
+        return Estimate(min(max(value, low), high), low, high, math.inf)
+    noise = variance * float((slopes**2).sum())
+    rows = float((slopes**2 * np.maximum(counts, 1)).sum())
+    width = quantile * math.sqrt(noise + rows)
+    return Estimate(
+        min(max(value, low), high), max(value - width, low), min(value + width, high), quantile * math.sqrt(noise)
+    )

@@ -1,0 +1,96 @@
+"""The two questions that a test asks, as fits of a tree of one node: a noisy count of cells, and a choice."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpforest.arithmetic.fixed import fixed
+from dpforest.learners.base import PrivateForestClassifier
+from dpforest.learners.run import Run, Selection
+from dpforest.models.forest import Forest
+from dpforest.privacy import claim
+from dpforest.schema import Schema
+from dpforest.scores import Score
+
+__all__ = ["Evaluator", "ModelChooser", "cells_schema", "gain"]
+
+
+def cells_schema(columns: dict[str, int], classes: Any) -> Schema:
+    """The schema of a table of cells: a categorical column for each name, of so many cells."""
+    return Schema(categorical={name: list(range(size)) for name, size in columns.items()}, classes=classes)
+
+
+def _mean_gain(counts: np.ndarray) -> np.ndarray:
+    levels = counts.shape[-2] - 1
+    return (counts.sum(axis=-1) * np.arange(levels + 1)).sum(axis=-1) / levels
+
+
+gain = Score(
+    "gain", _mean_gain,
+    lambda n: (1.0, 1.0),
+    lambda n: (1.0, 2.0),
+    True, ("thm-private-choice",),
+    """The sum of the records' gains, each from 0 to 1: child ``c`` of ``L + 1`` holds those of gain ``c / L``, and L is
+    a power of two.  Monotone; Δ = 1, R = 1 under add-remove and 2 under replace-one (:prf:ref:`thm-private-choice`).
+    """,
+    homogeneous=True,
+    _exact=lambda counts: fixed(_mean_gain(counts)),
+)  # fmt: skip
+
+
+@claim("thm-private-test")
+class Evaluator(PrivateForestClassifier):
+    """Noisy counts of the cells of a table of one column, beside each class.
+
+    Attributes
+    ----------
+    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
+
+    Guarantee
+    ---------
+    ``epsilon``-differential privacy under ``relation``: :prf:ref:`thm-private-test`.
+    """
+
+    n_estimators = 1
+
+    def as_proved(self, run: Run) -> Forest:
+        """The root is divided by the only column, unseen, and all is spent on its children."""
+        each = run.plant(1)
+        run.split(run.frontier, np.zeros(1, dtype=np.int64))
+        run.say(run.frontier, run.count_classes(run.frontier, each))
+        return run.release()
+
+    def counts(self) -> np.ndarray:
+        """The noisy counts: float64, shape (n_cells, n_classes)."""
+        return self.forest_.values[1:].astype(float)
+
+
+@claim("thm-private-choice")
+class ModelChooser(PrivateForestClassifier):
+    """A column, chosen by the sum of its records' gains.
+
+    Attributes
+    ----------
+    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
+
+    Guarantee
+    ---------
+    ``epsilon``-differential privacy under ``relation``: :prf:ref:`thm-private-choice`.
+    """
+
+    n_estimators = 1
+    SCORE: ClassVar = gain
+
+    def as_proved(self, run: Run) -> Forest:
+        """All is spent on the choice; the leaves below say nothing."""
+        each = run.plant(1)
+        feature = run.choose_feature(run.frontier, each, Selection(self.SCORE))
+        run.split(run.frontier, feature)
+        run.say(run.frontier, np.zeros((len(run.frontier), run.schema.n_classes), dtype=np.int64))
+        return run.release()
+
+    def chosen(self) -> int:
+        """The place of the column."""
+        return int(self.forest_.feature[0])

@@ -1,0 +1,348 @@
+"""A private test of a released model: one noisy table, and every measure that can be read off it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpforest.arithmetic import log
+from dpforest.evaluation.answers import MOST_CELLS, check_model, error_cells, open_rows, said_cells
+from dpforest.evaluation.estimates import Estimate, estimate, noise_variance
+from dpforest.evaluation.learners import Evaluator, cells_schema
+from dpforest.learners.parameters import check_count, check_number
+from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, SEEDED, Guarantee, Ledger, claim
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["Evaluation", "evaluate"]
+
+Measure = Callable[[np.ndarray], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a private test has found: a noisy table, and what is read off it at no further cost.
+
+    Attributes
+    ----------
+    counts : ndarray of float64, shape (n_cells, n_classes)
+        The noisy table.  Its rows are bins of the second class's probability; with more than two classes the bins of
+        each predicted class, one class after the other; for a regressor bins of the absolute error, in one column.
+    kind : {"two classes", "classes", "numbers"}
+    classes : tuple
+        Of a regressor, none.
+    bins : int
+    width : float
+        Of the target's range, for a regressor.
+    variance : float
+        Of the noise of one count.
+    level : float
+        With which the intervals are meant to hold.
+    guarantee : Guarantee
+    ledger : Ledger
+    """
+
+    counts: np.ndarray
+    kind: str
+    classes: tuple
+    bins: int
+    width: float
+    variance: float
+    level: float
+    guarantee: Guarantee
+    ledger: Ledger
+
+    def measures(self) -> dict[str, Estimate]:
+        """Every measure by its name.
+
+        For classes: accuracy and balanced accuracy; ``"excess confidence"``, by how much the probability of the
+        predicted class is too large on average; and for two classes AUC, log loss and Brier score.  For numbers: mean
+        absolute error and root mean squared error, in the target's unit.  A probability or an error counts as the
+        middle of its bin.
+        """
+        found: dict[str, tuple[Measure, tuple[float, float]]]
+        if self.kind == "numbers":
+            found = {
+                "mean absolute error": (lambda counts: _mean(counts, self._errors), (0, self.width)),
+                "root mean squared error": (
+                    lambda counts: math.sqrt(max(_mean(counts, self._errors**2), 0)), (0, self.width)
+                ),
+            }  # fmt: skip
+        else:
+            right, sure = self._right, self._sure
+            found = {
+                "accuracy": (lambda counts: _mean(counts, right), (0, 1)),
+                "balanced accuracy": (lambda counts: _mean_of_classes(counts, right), (0, 1)),
+                "excess confidence": (lambda counts: _mean(counts, sure[:, None] - right), (-1, 1)),
+            }
+        if self.kind == "two classes":
+            middles = self.middles
+            truth = np.array([0.0, 1.0])
+            losses = -np.stack([log(1 - middles), log(middles)], axis=1)
+            found |= {
+                "AUC": (_auc, (0, 1)),
+                "log loss": (lambda counts: _mean(counts, losses), (0, math.inf)),
+                "Brier score": (lambda counts: _mean(counts, (middles[:, None] - truth) ** 2), (0, 1)),
+            }
+        return {name: self._estimate(*how) for name, how in found.items()}
+
+    def __getitem__(self, name: str) -> Estimate:
+        found = self.measures()
+        if name not in found:
+            raise KeyError(f"a test of {self.kind} has {', '.join(found)}; not {name!r}")
+        return found[name]
+
+    def at(self, threshold: float) -> dict[str, Estimate]:
+        """Sensitivity, specificity and precision where the second class is said from this probability on.
+
+        Parameters
+        ----------
+        threshold : float
+            From 0 to 1; the nearest edge of a bin is taken.
+        """
+        first = self._edge(threshold)
+
+        def share(counts: np.ndarray, rows: slice, column: int | slice, of: slice, among: int | slice) -> float:
+            return _over(counts[rows, column].sum(), counts[of, among].sum())
+
+        above, below, everywhere = slice(first, None), slice(0, first), slice(None)
+        return {
+            "sensitivity": self._estimate(partial(share, rows=above, column=1, of=everywhere, among=1), (0, 1)),
+            "specificity": self._estimate(partial(share, rows=below, column=0, of=everywhere, among=0), (0, 1)),
+            "precision": self._estimate(partial(share, rows=above, column=1, of=above, among=everywhere), (0, 1)),
+        }
+
+    def threshold(self, false_alarm: float = 1.0, miss: float = 1.0) -> float:
+        """The probability from which on to say the second class, so that the errors of these costs cost least here.
+
+        Parameters
+        ----------
+        false_alarm, miss : float
+            What it costs to say the second class of a record of the first, and the reverse.
+
+        Returns
+        -------
+        float
+            An edge of the bins; of several the one nearest to ``false_alarm / (false_alarm + miss)``, which is right
+            for calibrated probabilities.
+        """
+        check_number(false_alarm, "false_alarm", 1e-9, 1e9)
+        check_number(miss, "miss", 1e-9, 1e9)
+        self._edge(0.5)  # refuses what has no threshold
+        alarms = np.append(self.counts[::-1, 0].cumsum()[::-1], 0)  # at and above each edge
+        misses = np.append(0, self.counts[:, 1].cumsum())
+        cost, edges = false_alarm * alarms + miss * misses, np.arange(self.bins + 1) / self.bins
+        best = np.flatnonzero(cost == cost.min())
+        return float(edges[best[np.abs(edges[best] - false_alarm / (false_alarm + miss)).argmin()]])
+
+    def confusion(self) -> pd.DataFrame:
+        """Noisy numbers of records by their class (rows) and the predicted one (columns)."""
+        import pandas as pd
+
+        self._check_classes()
+        said = np.arange(len(self.counts)) // (self.bins // 2 if self.kind == "two classes" else self.bins)
+        table = [self.counts[said == place].sum(axis=0) for place in range(len(self.classes))]
+        names = list(map(str, self.classes))
+        return pd.DataFrame(
+            np.stack(table, axis=1), index=pd.Index(names, name="is"), columns=pd.Index(names, name="predicted")
+        )
+
+    def calibration(self) -> pd.DataFrame:
+        """For each bin its middle, the noisy number of its records, and how often what was said was true.
+
+        What is said is the second of two classes, and else the predicted one; ``share``, ``low`` and ``high`` are an
+        estimate and its interval.
+        """
+        import pandas as pd
+
+        self._check_classes()
+        two = self.kind == "two classes"
+        middles = self.middles if two else self._sure[: self.bins]
+        rows = []
+        for place, middle in enumerate(middles):
+
+            def share(counts: np.ndarray, place: int = place) -> float:
+                own = counts[place :: self.bins]
+                true = own[:, 1] if two else own[self._right[place :: self.bins] > 0]
+                return _over(true.sum(), own.sum())
+
+            found = self._estimate(share, (0, 1))
+            records = self.counts[place :: self.bins].sum()
+            rows.append((middle, records, found.value, found.low, found.high))
+        return pd.DataFrame(rows, columns=["said", "records", "share", "low", "high"])
+
+    def plot_calibration(self, ax: Axes | None = None) -> Axes:
+        """Draw how often what was said was true, with the intervals; on the diagonal it is calibrated."""
+        import matplotlib.pyplot as plt
+
+        table = self.calibration()
+        table = table[table["high"] - table["low"] < 1]
+        ax = plt.subplots(figsize=(4.8, 4))[1] if ax is None else ax
+        ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--")
+        around = [table["share"] - table["low"], table["high"] - table["share"]]
+        ax.errorbar(table["said"], table["share"], yerr=around, fmt="o", color="#0072B2", markersize=4, capsize=2)
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability that the model says", ylabel="share for which it is true")
+        return ax
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each measure: value, low, high, noise."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {name: vars(found) for name, found in self.measures().items()}, index=["value", "low", "high", "noise"]
+        ).T
+
+    def __str__(self) -> str:
+        found = self.measures()
+        width = max(map(len, found))
+        lines = [f"  {name:<{width}}  {each}" for name, each in found.items()]
+        return "\n".join([f"private test, intervals of {self.level:.0%}; {self.guarantee}", *lines])
+
+    # -- what stands behind the measures ---------------------------------------------------------------------
+
+    @property
+    def middles(self) -> np.ndarray:
+        """The middles of the bins between 0 and 1: float64, shape (bins,)."""
+        return (np.arange(self.bins) + 0.5) / self.bins
+
+    @property
+    def _errors(self) -> np.ndarray:
+        return (self.middles**2 * self.width)[:, None]
+
+    @property
+    def _right(self) -> np.ndarray:
+        """Which cells and classes are right predictions: (n_cells, n_classes)."""
+        said = np.arange(len(self.counts)) // (self.bins // 2 if self.kind == "two classes" else self.bins)
+        return (said[:, None] == np.arange(len(self.classes))).astype(float)
+
+    @property
+    def _sure(self) -> np.ndarray:
+        """The probability of the predicted class in each cell."""
+        if self.kind == "two classes":
+            return np.maximum(self.middles, 1 - self.middles)
+        least = 1 / len(self.classes)
+        return np.tile(least + (1 - least) * self.middles, len(self.classes))
+
+    def _estimate(self, measure: Measure, bounds: tuple[float, float]) -> Estimate:
+        return estimate(measure, self.counts, self.variance, NormalDist().inv_cdf((1 + self.level) / 2), bounds)
+
+    def _edge(self, threshold: float) -> int:
+        if self.kind != "two classes":
+            raise ValueError(f"a threshold is for two classes, and this was a test of {self.kind}")
+        return round(check_number(threshold, "threshold", 0, 1) * self.bins)
+
+    def _check_classes(self) -> None:
+        if self.kind == "numbers":
+            raise ValueError("this is for classes, and the model predicts numbers")
+
+
+def _over(top: float, bottom: float) -> float:
+    return float(top / bottom) if bottom > 0 else math.nan
+
+
+def _mean(counts: np.ndarray, values: np.ndarray) -> float:
+    return _over((counts * values).sum(), counts.sum())
+
+
+def _mean_of_classes(counts: np.ndarray, right: np.ndarray) -> float:
+    own = [_over((counts * right)[:, place].sum(), counts[:, place].sum()) for place in range(counts.shape[1])]
+    return sum(own) / len(own)
+
+
+def _auc(counts: np.ndarray) -> float:
+    """The share of pairs of both classes in which the second one's record has the larger score; ties count half."""
+    first, second = counts.T
+    below = np.cumsum(first) - first
+    pairs = float(first.sum()) * float(second.sum())
+    return float((second * (below + first / 2)).sum() / pairs) if min(first.sum(), second.sum()) > 0 else math.nan
+
+
+@claim("thm-private-test")
+def evaluate(
+    model: Any, X: Any, y: Any, epsilon: float, *, bins: int = 20, level: float = 0.95, relation: str = ADD_REMOVE,
+    person: Any = None, max_rows: int | None = None, source: str = SEEDED, random_state: Any = None,
+) -> Evaluation:  # fmt: skip
+    """Private evaluation: how good a released model is on test rows, with intervals that include the noise.
+
+    Parameters
+    ----------
+    model : fitted learner or loaded model
+    X : frame or array-like, shape (n_rows, n_features)
+        Test rows, in memory, which the model has not seen: see :func:`hold_out`.
+    y : array-like of shape (n_rows,), or str
+        Labels or targets, or the name of their column.
+    epsilon : float
+        The price of all measures together.
+    bins : int
+        Of a probability or of an error: even, from 2 to 240; for K classes there are at most 240 / K.  More bins see
+        more, and hold more noise.
+    level : float
+        With which the intervals are meant to hold, above 0.5 and below 1; approximately, for they come from a normal
+        law.
+    relation, person, max_rows, source, random_state
+        As for a learner and its ``fit``.  The intervals take rows for independent, also where persons have several.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    BudgetError
+        An account is open and refuses the charge: nothing was released.
+    TypeError, ValueError
+        On a model of another library or one that was not fitted, and whatever ``fit`` raises.
+
+    Guarantee
+    ---------
+    ``epsilon``-differential privacy under ``relation``, for the test rows: :prf:ref:`thm-private-test`.
+
+    Examples
+    --------
+    >>> from dpforest import RandomTreesClassifier, Schema, evaluation
+    >>> schema = Schema(numeric={"x": (0, 1)}, classes=["no", "yes"])
+    >>> X, y = [[i / 400] for i in range(400)], ["no"] * 200 + ["yes"] * 200
+    >>> aside = evaluation.hold_out(X, 0.5, random_state=0)
+    >>> keep = lambda rows, side: [row for row, put in zip(rows, aside) if put == side]
+    >>> model = RandomTreesClassifier(epsilon=2.0, schema=schema, random_state=0).fit(keep(X, False), keep(y, False))
+    >>> test = evaluation.evaluate(model, keep(X, True), keep(y, True), epsilon=0.5, bins=2, random_state=0)
+    >>> test["accuracy"].value > 0.9
+    True
+    """
+    check_model(model)
+    check_number(level, "level", 0.5, 1 - 1e-9, "above 0.5 and below 1")
+    check_count(bins, "bins", 2, MOST_CELLS)
+    rows = open_rows(X, y, person, model)
+    classes = () if model.schema_.classes is None else tuple(model.schema_.classes.tolist())
+    kind = "numbers" if not classes else "two classes" if len(classes) == 2 else "classes"
+    width = 0.0
+    if kind == "numbers":
+        low, high = model.schema_.target
+        width = float(high - low)
+        cells, labels = error_cells(model, rows.table, rows.answers, bins), np.zeros(len(rows.answers), dtype=int)
+        size = bins
+    else:
+        if kind == "two classes" and bins % 2:
+            raise ValueError(f"bins must be even, so that one edge is the middle, not {bins}")
+        bins = min(bins, MOST_CELLS // len(classes)) if kind == "classes" else bins
+        cells, labels = said_cells(model, rows.table, bins), rows.answers
+        size = bins if kind == "two classes" else bins * len(classes)
+    tester = Evaluator(
+        epsilon=epsilon, schema=cells_schema({"said": size}, list(classes) or [0, 1]), relation=relation,
+        source=source, random_state=random_state,
+    )  # fmt: skip
+    tester.fit(cells[:, None], labels, person=rows.persons, max_rows=max_rows)
+    counts = tester.counts()
+    variance = noise_variance(tester.ledger_.epsilon / HISTOGRAM_SENSITIVITY[relation])
+    return Evaluation(
+        counts if classes else counts[:, :1], kind, classes, bins, width, variance, level, tester.guarantee_,
+        tester.ledger_,
+    )  # fmt: skip

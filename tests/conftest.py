@@ -42,6 +42,7 @@ LONGEST = (
     "test_audit_regression.py",
     "test_regression_claims.py", "test_diffpets_claims.py", "test_engine_parquet.py", "test_render.py",
     "test_boosting_claims.py", "auditing.ipynb", "boosting_experiments.ipynb", "test_audit_laws.py",
+    "test_interactive.py", "test_pictures.py",
 )  # fmt: skip
 
 

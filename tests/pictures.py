@@ -133,7 +133,7 @@ def who_moves() -> Picture:
     picture.text(208, 204, f"{many} counts differ")
     picture.text(208, 220, f"ratio {base**many}", "strong")
     sums = " + ".join(f"{chance} · {base**changes}" for chance, changes in cases)
-    picture.text(180, 258, f"{sums} = {total}, where disjoint parts promise {base}", "middle strong")
+    picture.text(180, 258, f"{sums} = {total}, where {base} is promised", "middle strong")
     return picture
 
 

@@ -135,6 +135,9 @@ test-elsewhere: env ## run all tests and notebooks as other processors would com
 claims: env ## write book/claims.md, the table of verdicts, from a scan of book, library, tests and notebooks
 	$(PY) -m tests.claims
 
+pictures: env ## write the book's pictures that no notebook draws, and the figures with knobs
+	$(PY) -m tests.pictures
+
 formal: env ## have Coq check the theorems of tests/formal (Debian: apt-get install coq; COQCHK=1: its proofs again)
 	$(PY) -m tests.coq $(if $(COQCHK),--chk)
 
@@ -157,4 +160,4 @@ clean: ## remove what was built, but not the environment
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 .PHONY: help book test check env spark lock serve bench scale times lint format store render record recheck audit \
-  audit-peers compare-peers peers test-elsewhere claims formal lists paper paper-out mutate clean
+  audit-peers compare-peers peers test-elsewhere claims pictures formal lists paper paper-out mutate clean

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -40,6 +42,7 @@ LONGEST = (
     "test_audit_regression.py",
     "test_regression_claims.py", "test_diffpets_claims.py", "test_engine_parquet.py", "test_render.py",
     "test_boosting_claims.py", "auditing.ipynb", "boosting_experiments.ipynb", "test_audit_laws.py",
+    "test_interactive.py", "test_pictures.py",
 )  # fmt: skip
 
 
@@ -59,6 +62,33 @@ def compared_as_numbers(cell: IPyNbCell) -> Callable[[list, list], bool]:
         return not cell.comparison_traceback
 
     return same
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Headless Chromium; where none is installed the test is skipped, but not in CI."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromedriver = shutil.which("chromedriver")
+    if not (chromium and chromedriver):
+        if "CI" in os.environ:
+            pytest.fail("CI needs chromium and chromedriver on its PATH")
+        pytest.skip("no browser: install chromium and chromedriver to look at the pages")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (
+        "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
+        "disable-component-update", "disable-sync", "disable-dev-shm-usage", "hide-scrollbars",
+        f"user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ):  # fmt: skip
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
+    driver.set_page_load_timeout(60)
+    driver.set_script_timeout(60)
+    yield driver
+    driver.quit()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

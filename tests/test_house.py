@@ -176,6 +176,55 @@ def test_a_paper_is_cited_by_its_name_and_year():
     assert lists.cited("A: nobody knows when.") == "A"
 
 
+# -- how chapters open -----------------------------------------------------------------------------------------------
+
+HEAD = ["Question", "Answer", "Needed", "In 20 minutes"]
+TOC = {part["caption"]: part["chapters"] for part in yaml.safe_load((ROOT / "_toc.yml").read_text())["parts"]}
+CHAPTERS = [
+    Path(chapter["file"]).stem
+    for part in ("Learn it", "Forests", "Ancestors")
+    for chapter in TOC[part]
+    if chapter["file"] != "book/reading"
+] + ["auditing", "attacks", "machine_checked"]
+
+
+def faults_of_head(text: str) -> list[str]:
+    """What is wrong with the box below a chapter's title: its parts, its length, where its links lead."""
+    found = re.match(r"# .+\n\n:::\{admonition\} In short\n:class: chapter-head\n\n(.+?)\n:::\n\n", text, flags=re.S)
+    if not found:
+        return ["no box right under the title"]
+    parts = re.findall(r"^\*(.+?)\.\* (.+)$", found[1], flags=re.M)
+    if [name for name, _ in parts] != HEAD or len(found[1].split("\n\n")) != len(HEAD):
+        return ["not the four parts in their order"]
+    said = {name: re.sub(r"\{[\w:]+\}`[^`]*`", "X", words) for name, words in parts}
+    faults = []
+    if said["Question"].count("?") != 1 or not said["Question"].endswith("?"):
+        faults.append("not one question")
+    sentences = re.split(r"(?<=[.?!])\*? +(?=[A-Z*])", said["Answer"])
+    if len(sentences) > 3 or len(said["Answer"].split()) > 75:
+        faults.append("an answer of more than three lines")
+    headings = re.findall(r"^#{2,3} (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), flags=re.M)
+    anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    anchors |= set(re.findall(r"^\(([\w-]+)\)=$", text, flags=re.M))
+    links = re.findall(r"\]\(#([^)]*)\)", dict(parts)["In 20 minutes"])
+    faults += [f"no section #{link}" for link in links if link not in anchors]
+    return faults + ([] if links else ["no section to read"])
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_says_first_what_it_is_about(chapter):
+    assert faults_of_head((ROOT / f"book/{chapter}.md").read_text()) == []
+
+
+def test_a_head_that_says_too_little_or_too_much_is_seen():
+    text = (ROOT / "book/edprf.md").read_text()
+    assert faults_of_head(text.replace("In short", "In long", 1)) == ["no box right under the title"]
+    assert faults_of_head(text.replace("*Needed.*", "*Nedded.*", 1)) == ["not the four parts in their order"]
+    assert faults_of_head(text.replace("*Question.* ", "*Question.* Why? ", 1)) == ["not one question"]
+    assert faults_of_head(text.replace("*Answer.* ", "*Answer.* It is. ", 1)) == ["an answer of more than three lines"]
+    assert faults_of_head(text.replace("(#what-holds)", "(#what-held)", 1)) == ["no section #what-held"]
+
+
 # -- a new paper -----------------------------------------------------------------------------------------------------
 
 

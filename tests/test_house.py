@@ -260,7 +260,7 @@ def faults_of_symbol(row: list[str]) -> list[str]:
             pkgutil.resolve_name(name)
         except (AttributeError, ImportError):
             faults.append(f"no {name}")
-    for name, parameter in re.findall(r"`(\w+)\((\w+)=\)`", code):
+    for parameter, name in re.findall(r"`(\w+)` of `(\w+)`", code):
         if parameter not in getattr(dpforest, name)().get_params():
             faults.append(f"no {parameter} of {name}")
     return faults
@@ -288,7 +288,7 @@ def test_a_row_that_points_nowhere_is_seen():
     assert faults_of_symbol(good) == []
     for cell, (words, faults) in wrong.items():
         assert faults_of_symbol([*good[:cell], words, *good[cell + 1 :]]) == faults
-    assert faults_of_symbol([*good[:3], "`EDPRFClassifier(height=)`"]) == ["no height of EDPRFClassifier"]
+    assert faults_of_symbol([*good[:3], "`height` of `EDPRFClassifier`"]) == ["no height of EDPRFClassifier"]
 
 
 # -- a new paper -----------------------------------------------------------------------------------------------------

@@ -76,6 +76,9 @@ serve: ## show the built book at http://localhost:8000 (another port: PORT=8080)
 	@test -e _build/html/index.html || { echo "no book yet: run make book" >&2; exit 1; }
 	$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
+pdf: book ## print the book as one PDF, _build/dpforest.pdf (needs Chromium and a font with Chinese; some minutes)
+	$(PY) book/pdf.py
+
 bench: env ## measure speed and memory against scikit-learn and one np.bincount pass
 	$(PY) -m benchmarks.speed
 
@@ -159,5 +162,5 @@ clean: ## remove what was built, but not the environment
 	rm -rf _build notebooks/rendered dist mutants
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-.PHONY: help book test check env spark lock serve bench scale times lint format store render record recheck audit \
+.PHONY: help book test check env spark lock serve pdf bench scale times lint format store render record recheck audit \
   audit-peers compare-peers peers test-elsewhere claims pictures formal lists paper paper-out mutate clean

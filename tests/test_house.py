@@ -176,6 +176,121 @@ def test_a_paper_is_cited_by_its_name_and_year():
     assert lists.cited("A: nobody knows when.") == "A"
 
 
+# -- how chapters open -----------------------------------------------------------------------------------------------
+
+HEAD = ["Question", "Answer", "Needed", "In 20 minutes"]
+TOC = {part["caption"]: part["chapters"] for part in yaml.safe_load((ROOT / "_toc.yml").read_text())["parts"]}
+CHAPTERS = [
+    Path(chapter["file"]).stem
+    for part in ("Learn it", "Forests", "Ancestors")
+    for chapter in TOC[part]
+    if chapter["file"] != "book/reading"
+] + ["auditing", "attacks", "machine_checked"]
+
+
+def anchors(text: str) -> set[str]:
+    """The sections and labels of a chapter that can be linked to."""
+    headings = re.findall(r"^#{2,3} (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), flags=re.M)
+    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return slugs | set(re.findall(r"^\(([\w-]+)\)=$", text, flags=re.M))
+
+
+def faults_of_head(text: str) -> list[str]:
+    """What is wrong with the box below a chapter's title: its parts, its length, where its links lead."""
+    found = re.match(r"# .+\n\n:::\{admonition\} In short\n:class: chapter-head\n\n(.+?)\n:::\n\n", text, flags=re.S)
+    if not found:
+        return ["no box right under the title"]
+    parts = re.findall(r"^\*(.+?)\.\* (.+)$", found[1], flags=re.M)
+    if [name for name, _ in parts] != HEAD or len(found[1].split("\n\n")) != len(HEAD):
+        return ["not the four parts in their order"]
+    said = {name: re.sub(r"\{[\w:]+\}`[^`]*`", "X", words) for name, words in parts}
+    faults = []
+    if said["Question"].count("?") != 1 or not said["Question"].endswith("?"):
+        faults.append("not one question")
+    sentences = re.split(r"(?<=[.?!])\*? +(?=[A-Z*])", said["Answer"])
+    if len(sentences) > 3 or len(said["Answer"].split()) > 75:
+        faults.append("an answer of more than three lines")
+    links = re.findall(r"\]\(#([^)]*)\)", dict(parts)["In 20 minutes"])
+    faults += [f"no section #{link}" for link in links if link not in anchors(text)]
+    return faults + ([] if links else ["no section to read"])
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_says_first_what_it_is_about(chapter):
+    assert faults_of_head((ROOT / f"book/{chapter}.md").read_text()) == []
+
+
+def test_a_head_that_says_too_little_or_too_much_is_seen():
+    text = (ROOT / "book/edprf.md").read_text()
+    assert faults_of_head(text.replace("In short", "In long", 1)) == ["no box right under the title"]
+    assert faults_of_head(text.replace("*Needed.*", "*Nedded.*", 1)) == ["not the four parts in their order"]
+    assert faults_of_head(text.replace("*Question.* ", "*Question.* Why? ", 1)) == ["not one question"]
+    assert faults_of_head(text.replace("*Answer.* ", "*Answer.* It is. ", 1)) == ["an answer of more than three lines"]
+    assert faults_of_head(text.replace("(#what-holds)", "(#what-held)", 1)) == ["no section #what-held"]
+
+
+# -- the symbols -----------------------------------------------------------------------------------------------------
+
+BOOK = {path.stem: path.read_text() for path in sorted((ROOT / "book").glob("*.md"))}
+LABELS = {label: page for page, text in BOOK.items() for label in re.findall(r"^:label: ([\w-]+)$", text, flags=re.M)}
+
+
+def symbols(text: str) -> list[list[str]]:
+    """The rows of the tables: symbol, meaning, where it is introduced, its name in the code."""
+    return [line[2:-1].split(" | ") for line in text.splitlines() if line.startswith("| $")]
+
+
+def faults_of_symbol(row: list[str]) -> list[str]:
+    """What a row points at and is not there: blocks, sections, the symbol itself on that page, names of code."""
+    if len(row) != 4:
+        return ["not four cells"]
+    symbol, meaning, place, code = row
+    pages = [LABELS.get(label, "") for label in re.findall(r"\{prf:ref\}`([\w-]+)`", place)]
+    for page, section in re.findall(r"\]\((\w+)\.md#([\w-]+)\)", place):
+        pages.append(page if section in anchors(BOOK.get(page, "")) else "")
+    faults = [] if len(pages) == 1 and pages[0] else [f"no place {place.strip()}"]
+    labels = re.findall(r"\{prf:ref\}`([\w-]+)`", meaning)
+    faults += [f"no block {label}" for label in labels if label not in LABELS]
+    faults += [f"no page {page}" for page in re.findall(r"\{doc\}`(\w+)`", meaning) if page not in BOOK]
+    for tex in re.findall(r"\$(.+?)\$", symbol):
+        if not faults and tex.partition("(")[0] not in BOOK[pages[0]]:
+            faults.append(f"no {tex} on {pages[0]}")
+    for name in re.findall(r"\{py:\w+\}`~([\w.]+)`", code):
+        try:
+            pkgutil.resolve_name(name)
+        except (AttributeError, ImportError):
+            faults.append(f"no {name}")
+    for parameter, name in re.findall(r"`(\w+)` of `(\w+)`", code):
+        if parameter not in getattr(dpforest, name)().get_params():
+            faults.append(f"no {parameter} of {name}")
+    return faults
+
+
+@pytest.mark.parametrize("row", symbols(BOOK["symbols"]), ids=lambda row: row[0].strip())
+def test_a_symbol_is_where_its_row_says(row):
+    assert faults_of_symbol(row) == []
+
+
+def test_each_symbol_has_one_row():
+    found = [tex for row in symbols(BOOK["symbols"]) for tex in re.findall(r"\$(.+?)\$", row[0])]
+    assert len(found) > 50
+    assert len(found) == len(set(found))
+
+
+def test_a_row_that_points_nowhere_is_seen():
+    good = ["$\\lambda$", "a rate", "[](mechanisms.md#setting)", "{py:func}`~dpforest.mechanisms.permute_and_flip`"]
+    wrong = {
+        1: ("{prf:ref}`thm-no`, {doc}`nowhere`", ["no block thm-no", "no page nowhere"]),
+        2: ("[](mechanisms.md#settings)", ["no place [](mechanisms.md#settings)"]),
+        3: ("{py:func}`~dpforest.mechanisms.flip`", ["no dpforest.mechanisms.flip"]),
+        0: ("$\\aleph$", ["no \\aleph on mechanisms"]),
+    }
+    assert faults_of_symbol(good) == []
+    for cell, (words, faults) in wrong.items():
+        assert faults_of_symbol([*good[:cell], words, *good[cell + 1 :]]) == faults
+    assert faults_of_symbol([*good[:3], "`height` of `EDPRFClassifier`"]) == ["no height of EDPRFClassifier"]
+
+
 # -- a new paper -----------------------------------------------------------------------------------------------------
 
 

@@ -251,7 +251,7 @@ def chart(found: Scan) -> str:
 def formal() -> str:
     """The end of the page ``machine_checked.md``: every theorem that Coq checks, as Coq prints it."""
     stored = (ROOT / "tests" / "formal" / "statements.txt").read_text()
-    said = dict(re.findall(r"^@?(\w+)\n(     : (?:.*\n)+?)(?=Axioms:|Closed under)", stored, flags=re.M))
+    said = dict(re.findall(r"^@?(\w+)\n(     : (?:.*\n)(?: .*\n)*)", stored, flags=re.M))
     lines = []
     for theorem in coq.theorems():
         lines += [

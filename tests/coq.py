@@ -1,4 +1,4 @@
-"""The theorems that Coq checks: compile ``tests/formal``, and print what each listed theorem says and rests on.
+"""The theorems that Coq checks: compile ``tests/formal``, and print what the listed theorems say and rest on.
 
 Usage::
 
@@ -8,6 +8,7 @@ Usage::
 
 ``theorems.txt`` says which theorem is which claim's.  A statement is compared as Coq prints it, so that a weaker one
 shows as a difference, and so are the assumptions, of which only those of the standard library's reals are allowed.
+They are asked once for all theorems together.
 """
 
 from __future__ import annotations
@@ -28,9 +29,14 @@ INSTALL = "apt-get install --no-install-recommends coq"
 #: What may not stand in a proof: each takes something for true.
 FORBIDDEN = re.compile(
     r"\b(?:Admitted|[Aa]dmit|give_up|Axioms?|Parameters?|Conjectures?|bypass_check|Unset|Guarded|Positivity)\b"
+    r"|\b(?:Declare|Primitive|Load)\b"
 )
-#: In a section these are a theorem's hypotheses; outside of one they are axioms.
-LOCAL = re.compile(r"\b(?:Section|End|Hypothes[ie]s|Variables?|Context)\b")
+#: In a section these are a theorem's hypotheses; outside of one they are axioms.  Each begins a sentence: what is only
+#: named Section opens nothing.
+LOCAL = re.compile(
+    r"(?:\A|\.(?=\s)|\.\.\.)\s*(?:#\[[^]]*\]\s*)*(?:(?:Local|Global|Polymorphic|Time)\s+)*"
+    r"(Section|End|Hypothes[ie]s|Variables?|Context)\b"
+)
 #: Of the standard library: what its real numbers rest on.
 ALLOWED = {
     "ClassicalDedekindReals.sig_not_dec", "ClassicalDedekindReals.sig_forall_dec",
@@ -62,10 +68,13 @@ def theorems() -> list[Theorem]:
 
 
 def without_comments(text: str) -> str:
-    """Coq's text without what stands in ``(* ... *)``, which may nest."""
+    """Coq's text without strings, and without what stands in ``(* ... *)``, which may nest."""
     kept, depth, at = [], 0, 0
     while at < len(text):
-        if text.startswith("(*", at):
+        if text[at] == '"':
+            end = text.find('"', at + 1)
+            at = end + 1 if end >= 0 else len(text)
+        elif text.startswith("(*", at):
             depth, at = depth + 1, at + 2
         elif depth and text.startswith("*)", at):
             depth, at = depth - 1, at + 2
@@ -125,10 +134,13 @@ def compile_all(folder: Path) -> None:
 
 
 def statements(folder: Path) -> str:
-    """What each listed theorem says, and what it rests on, as Coq prints it; the folder is compiled."""
+    """What each listed theorem says, and what all rest on, as Coq prints it; the folder is compiled."""
     listed = theorems()
     files = " ".join(dict.fromkeys(theorem.file for theorem in listed))
-    asked = "".join(f"Check @{theorem.name}.\nPrint Assumptions {theorem.name}.\n" for theorem in listed)
+    asked = "".join(f"Check @{theorem.name}.\n" for theorem in listed)
+    # of all together, for each question walks through the standard library's reals
+    together = ", ".join(f"@{theorem.name}" for theorem in listed)
+    asked += f"Definition together := ({together}).\nPrint Assumptions together.\n"
     (folder / "Asked.v").write_text(
         "From Coq Require Import Reals List.\nImport ListNotations.\nOpen Scope R_scope.\n"
         f"From {NAME} Require Import {files}.\nSet Printing Width 100.\n{asked}"
@@ -137,9 +149,8 @@ def statements(folder: Path) -> str:
 
 
 def assumptions(said: str) -> set[str]:
-    """The names under ``Axioms:`` in what Coq printed; each begins a line, and only the next theorem's does besides."""
-    asked = re.split(r"^@?\w+\n {5}:", said, flags=re.MULTILINE)
-    return {name for block in asked for name in re.findall(r"^\S+", block.partition("\nAxioms:\n")[2], flags=re.M)}
+    """The names under ``Axioms:`` in what Coq printed, to its end; each begins a line."""
+    return set(re.findall(r"^\S+", said.partition("\nAxioms:\n")[2], flags=re.MULTILINE))
 
 
 def main(arguments: list[str]) -> int:

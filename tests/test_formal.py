@@ -58,12 +58,21 @@ def test_nothing_is_taken_for_true():
     [
         "Lemma x : False. Admitted.", "Axiom x : False.", "Parameter x : nat.", "(* *) Conjecture x : False.",
         "Program Definition x : False := _. Admit Obligations.", "Section A. End A. Hypothesis x : False.",
-        "Variable x : False.", "Context (x : False).",
+        "Variable x : False.", "Context (x : False).", "Declare Instance x : A.", "Primitive x := #int63_add.",
+        "Section A. Definition Section := 0. End A. Hypothesis x : False.",  # a name opens no section
+        "#[local] Variables x y : False.", "Section A. End A.\nLocal Hypotheses x y : False.",
+        'Definition a := "b". Axiom x : False. Definition c := "d".',
+        "Lemma x : True. auto... Context (y : False).",
     ],
 )  # fmt: skip
 def test_what_is_taken_for_true_is_found(text):
     assert coq.forbidden(text)
     assert not coq.forbidden(f"(* {text} (* and *) more *)")
+
+
+def test_a_string_opens_no_comment():
+    assert coq.forbidden('Definition a := "(*". Axiom x : False. Definition b := "*)".')
+    assert not coq.forbidden('(* "*)" Axiom x *) Definition a := "Axiom".')
 
 
 def test_hypotheses_of_a_section_are_none():
@@ -86,5 +95,16 @@ def test_what_is_stored_is_of_the_listed_theorems():
 
 
 def test_assumptions_are_read():
-    said = "@one\n     : True\nAxioms:\nA.b : P\nC.d\n  : Q -> R\nplanted\n  : False\ntwo\n     : True\nClosed\n"
+    said = "@one\n     : True\ntwo\n     : True\nAxioms:\nA.b : P\nC.d\n  : Q -> R\nplanted\n  : False\n"
     assert coq.assumptions(said) == {"A.b", "C.d", "planted"}
+
+
+@needs_coq
+def test_an_assumption_of_any_theorem_is_printed(tmp_path, monkeypatch):
+    """Of two listed theorems the first rests on a planted axiom."""
+    listed = [coq.Theorem("thm-a", name, "Planted", "") for name in ("bad", "good")]
+    monkeypatch.setattr(coq, "theorems", lambda: listed)
+    text = "Axiom planted : False.\nTheorem bad : 1 = 2.\nProof. destruct planted. Qed.\n"
+    (tmp_path / "Planted.v").write_text(text + "Theorem good : 1 = 1.\nProof. reflexivity. Qed.\n")
+    coq.coqc(tmp_path, "Planted")
+    assert coq.assumptions(coq.statements(tmp_path)) == {"planted"}

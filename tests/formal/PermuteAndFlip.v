@@ -1,5 +1,5 @@
 (* book/mechanisms.md: permute-and-flip.  Its law as an integral, the ratio of two such laws, and what a selection costs.
-   That drawing and flipping has this law is not here: replay enumerates the code that ships. *)
+   That drawing and flipping has this law is in DrawAndFlip.v. *)
 From Coq Require Import Reals Lra Psatz List Arith Bool Lia.
 From DPForest Require Import Law Privacy Selection Scores.
 Import ListNotations.

@@ -32,6 +32,8 @@ SCREEN = (
     ".headerlink, .viewcode-link, .toctree-wrapper, .sd-summary-state-marker, .sd-tab-set > input, script, "
     "details.hide > summary"
 )
+#: Classes of spans of code that look like the code around them: without them the file is smaller, and printed sooner.
+PLAIN = ["n", "p", "w", "o", "pre"]
 #: Style sheets of the pages that print needs, and the one that goes over them.
 STYLES = re.compile(
     r"_static/(styles/(bootstrap|pydata-sphinx-theme|theme|sphinx-book-theme)|vendor/.*all\.min|pygments|mystnb|proof"
@@ -92,8 +94,13 @@ def article(page: Page, names: dict[str, str], html: Path) -> Tag:
         if not urlsplit(str(node["src"])).scheme:
             node["src"] = uri(path.parent, str(node["src"]))
         del node["loading"]
+    for node in found.find_all("span", class_=PLAIN):
+        node.unwrap()
+    found.smooth()
     for node in found.find_all("details"):
         node["open"] = ""
+        if "hide" in (node.get("class") or []):
+            node.name = "div"
     for node in found.find_all(re.compile(r"^h[1-6]$")):
         node.name = f"h{min(6, int(node.name[1]) + max(page.depth, 1))}"
     found.attrs.update({"class": f"bd-article depth-{page.depth}", "id": page.anchor})
@@ -157,13 +164,13 @@ READY = """
 const done = arguments[0];
 const fit = () => {
   for (const item of (window.MathJax && MathJax.startup) ? MathJax.startup.document.math : []) {
-    item.typesetRoot.setAttribute("role", "img");
-    item.typesetRoot.setAttribute("aria-label", item.math);
+    item.typesetRoot?.setAttribute("role", "img");
+    item.typesetRoot?.setAttribute("aria-label", item.math);
   }
-  for (const box of document.querySelectorAll("table, mjx-container[display='true'] > svg")) {
-    const room = box.parentElement.getBoundingClientRect().width, width = box.getBoundingClientRect().width;
-    if (width > room + 1 && room > 0) box.style.zoom = Math.max(0.35, room / width);
-  }
+  const width = (box) => box.getBoundingClientRect().width;
+  const boxes = [...document.querySelectorAll("table, mjx-container[display='true'] > svg")];
+  const scales = boxes.map(box => width(box.parentElement) / width(box));  // all, before any change moves the page
+  boxes.forEach((box, i) => { if (0 < scales[i] && scales[i] < 0.998) box.style.zoom = Math.max(0.35, scales[i]); });
   const wide = [...document.querySelectorAll("table, mjx-container svg, img, pre")]
     .filter(box => box.getBoundingClientRect().right > document.documentElement.clientWidth + 1);
   done({wide: wide.map(box => box.outerHTML.slice(0, 100)),
@@ -175,7 +182,7 @@ const fit = () => {
         broken: [...document.images].filter(i => !i.complete || !i.naturalWidth).map(i => i.src)});
 };
 const ready = window.MathJax && MathJax.startup ? MathJax.startup.promise : Promise.resolve();
-ready.then(() => document.fonts.ready).then(() => requestAnimationFrame(fit));
+ready.then(() => document.fonts.ready).then(fit).catch(error => done({error: String(error && error.stack)}));
 """
 
 
@@ -219,6 +226,8 @@ def print_page(source: Path, target: Path) -> dict[str, Any]:
             driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
             driver.get(source.resolve().as_uri())
             seen: dict[str, Any] = driver.execute_async_script(READY)
+            if "error" in seen:
+                raise PdfError(seen["error"])
             options = {"preferCSSPageSize": True, "printBackground": True, "transferMode": "ReturnAsStream",
                        "generateTaggedPDF": True, "generateDocumentOutline": True}  # fmt: skip
             stream = driver.execute_cdp_cmd("Page.printToPDF", options)["stream"]

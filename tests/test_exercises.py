@@ -1,0 +1,139 @@
+"""The book's exercises with code: a stub fails its check, the solution passes it; each chapter has enough of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from itertools import pairwise
+from pathlib import Path
+from time import process_time
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+WIDTH = 88  # of a line of code
+SECONDS = 2
+#: Parts of the book whose chapters have exercises, and the chapters among them that teach nothing to exercise.
+PARTS, EXEMPT = {"Learn it", "Forests", "Ancestors"}, {"reading", "ancestors"}
+#: Chapters of other parts that have them too.
+MORE = {"auditing", "attacks"}
+#: Chapters that have not yet enough: a debt, which is only ever to shrink.
+MISSING = {
+    "edprf", "diffpets", "regression", "rivals", "functional_mechanism", "boosting", "pearson_tree", "private_boosting",
+    "sulq_id3", "pinq_id3", "diffp_id3", "diffp_c45", "diffgen", "dt_diff", "smooth_forest",
+}  # fmt: skip
+
+KINDS = ("exercise", "check", "solution")
+BLOCK = re.compile(r"^```\{code-block\} python\n:name: (\w+)-(\w+)-(\d+)\n\n(.*?)^```$", re.M | re.S)
+TITLE = re.compile(r"^\*\*(\d+)\.\*\*(?: \((code|break it)\))?", re.M)
+
+
+def chapters() -> list[str]:
+    parts = yaml.safe_load((ROOT / "_toc.yml").read_text())["parts"]
+    files = [chapter["file"] for part in parts if part["caption"] in PARTS for chapter in part["chapters"]]
+    return sorted({name.removeprefix("book/") for name in files} - EXEMPT | MORE)
+
+
+def section(chapter: str) -> str:
+    return (ROOT / f"book/{chapter}.md").read_text().partition("\n## Exercises\n")[2].partition("\n## ")[0]
+
+
+def blocks(text: str) -> dict[tuple[str, str, str], str]:
+    return {(chapter, number, kind): code for kind, chapter, number, code in BLOCK.findall(text)}
+
+
+CODE = {key: code for path in sorted((ROOT / "book").glob("*.md")) for key, code in blocks(path.read_text()).items()}
+EXERCISES = sorted({key[:2] for key in CODE}, key=lambda key: (key[0], int(key[1])))
+each = pytest.mark.parametrize(("chapter", "number"), EXERCISES, ids=map("-".join, EXERCISES))
+
+
+def run(*codes: str) -> None:
+    namespace: dict[str, object] = {"__name__": "exercise"}
+    for code in codes:
+        exec(compile(code, "<exercise>", "exec"), namespace)
+
+
+def signatures(code: str) -> dict[str, str]:
+    """The functions that a block defines, with what they take, and the names that it sets."""
+    found = {}
+    for node in ast.parse(code).body:
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = ast.unparse(node.args)
+        elif isinstance(node, ast.Assign):
+            found |= {ast.unparse(target): "" for target in node.targets}
+    return found
+
+
+@each
+def test_the_stub_fails_its_check(chapter, number):
+    stub, check = CODE[chapter, number, "exercise"], CODE[chapter, number, "check"]
+    run(stub)  # it runs: only the answer is missing
+    with pytest.raises(Exception) as caught:  # noqa: PT011  (what is wrong with it depends on the exercise)
+        run(stub, check)
+    assert not isinstance(caught.value, NameError | SyntaxError | ImportError), caught.value
+
+
+@each
+def test_the_solution_passes_its_check(chapter, number):
+    began = process_time()
+    run(CODE[chapter, number, "solution"], CODE[chapter, number, "check"])
+    assert process_time() - began < SECONDS
+
+
+@each
+def test_the_solution_answers_what_was_asked(chapter, number):
+    asked, answered = (signatures(CODE[chapter, number, kind]) for kind in ("exercise", "solution"))
+    assert asked.items() <= answered.items()
+    lines = "".join(CODE[chapter, number, kind] for kind in KINDS).splitlines()
+    assert [line for line in lines if len(line) > WIDTH] == []
+
+
+def shortcomings(text: str) -> list[str]:
+    """What a section of exercises lacks."""
+    titles = TITLE.findall(text)
+    coded = [number for number, kind in titles if kind]
+    kinds = [kind for _, kind in titles]
+    said = {
+        "numbered from 1 on": [int(number) for number, _ in titles] == list(range(1, len(titles) + 1)),
+        "four exercises": len(titles) >= 4,
+        "two with code": len(coded) >= 2,
+        "one that breaks a mechanism": "break it" in kinds,
+        "stub, check and solution under each that says so": all(
+            [key[1:] for key in blocks(part)] == [(title[1], kind) for kind in KINDS if title[2]]
+            for title, part in pieces(text)
+        ),
+    }
+    return [what for what, there in said.items() if not there]
+
+
+def pieces(text: str) -> list[tuple[re.Match[str], str]]:
+    """Each exercise's title with its text."""
+    titles = list(TITLE.finditer(text))
+    ends = [*(title.start() for title in titles), len(text)]
+    return [(title, text[a:b]) for title, (a, b) in zip(titles, pairwise(ends), strict=True)]
+
+
+@pytest.mark.parametrize("chapter", chapters())
+def test_a_chapter_has_enough(chapter):
+    lacks = shortcomings(section(chapter))
+    if chapter in MISSING:
+        assert lacks, f"{chapter} has enough: take it out of MISSING"
+    else:
+        assert lacks == []
+
+
+def test_every_block_belongs_to_its_chapter_and_is_read():
+    for path in (ROOT / "book").glob("*.md"):
+        text = path.read_text()
+        assert {chapter for chapter, *_ in blocks(text)} <= {path.stem}
+        written = re.findall(r"^:name: ((?:exercise|check|solution)-\S+)", text, flags=re.M)
+        assert sorted(written) == sorted(f"{kind}-{word}-{number}" for word, number, kind in blocks(text))
+        assert text.count("\n```{code-block}") == len(written), f"{path.name}: a code-block without a name"
+
+
+def test_a_section_that_lacks_something_is_seen():
+    assert shortcomings("**1.** Why?\n\n**3.** (code) Write it.\n") == [
+        "numbered from 1 on", "four exercises", "two with code", "one that breaks a mechanism",
+        "stub, check and solution under each that says so",
+    ]  # fmt: skip

@@ -39,6 +39,18 @@ def test_the_theorems_say_what_is_stored_and_rest_on_the_reals(compiled):
         ("Path", "two_paths_cost u u' g t <= eps", "path_cost AddRemove u g t <= eps"),  # the pair of paths forgotten
         ("Selection", "private N (rate * R)", "private N (rate * R / 2)"),
         ("Noise", "private N (IZR S * rate)", "private N rate"),  # a histogram of which two counts change
+        # formula (10) for a leaf that has already asked
+        (
+            "Learners",
+            "cost rel k <= b - sum e (seq 1 (level v - 1)) - s",
+            "cost rel k <= b - sum e (seq 1 (level v - 1))",
+        ),
+        (
+            "Impurities",
+            "range add_remove q 1 /\\ range replace_one q 2.",
+            "range add_remove q 1 /\\ range replace_one q 1.",
+        ),
+        ("Example", "(score 2 class 2 code) 2 4 (/ 8)", "(score 2 class 2 code) 2 4 (/ 4)"),  # a rate for add-remove
         ("Forest", "(forall c x, sum beta (trees c x) <= eps)", "(forall c x k, In k (trees c x) -> beta k <= eps)"),
     ],
 )

@@ -1,10 +1,16 @@
 """The core, checked by Coq: every listed theorem compiles, says what is stored, and rests on the reals alone."""
 
+import math
 import re
 import shutil
+from fractions import Fraction
 
+import numpy as np
 import pytest
+import zoo
+from test_contract import KINDS, fitted
 
+from dpforest.privacy import RELATIONS
 from tests import claims, coq
 
 needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason=f"coqc is not installed: {coq.INSTALL}")
@@ -33,6 +39,18 @@ def test_the_theorems_say_what_is_stored_and_rest_on_the_reals(compiled):
         ("Path", "two_paths_cost u u' g t <= eps", "path_cost AddRemove u g t <= eps"),  # the pair of paths forgotten
         ("Selection", "private N (rate * R)", "private N (rate * R / 2)"),
         ("Noise", "private N (IZR S * rate)", "private N rate"),  # a histogram of which two counts change
+        # formula (10) for a leaf that has already asked
+        (
+            "Learners",
+            "cost rel k <= b - sum e (seq 1 (level v - 1)) - s",
+            "cost rel k <= b - sum e (seq 1 (level v - 1))",
+        ),
+        (
+            "Impurities",
+            "range add_remove q 1 /\\ range replace_one q 2.",
+            "range add_remove q 1 /\\ range replace_one q 1.",
+        ),
+        ("Example", "(score 2 class 2 code) 2 4 (/ 8)", "(score 2 class 2 code) 2 4 (/ 4)"),  # a rate for add-remove
         ("Forest", "(forall c x, sum beta (trees c x) <= eps)", "(forall c x k, In k (trees c x) -> beta k <= eps)"),
     ],
 )
@@ -108,3 +126,123 @@ def test_an_assumption_of_any_theorem_is_printed(tmp_path, monkeypatch):
     (tmp_path / "Planted.v").write_text(text + "Theorem good : 1 = 1.\nProof. reflexivity. Qed.\n")
     coq.coqc(tmp_path, "Planted")
     assert coq.assumptions(coq.statements(tmp_path)) == {"planted"}
+
+
+def test_hypotheses_are_refuted_by_mutants_of_the_zoo():
+    """A theorem that is refuted without a hypothesis says which animal does it."""
+    animals = {name for names in zoo.HYPOTHESES.values() for name in names}
+    clauses = [theorem.clause for theorem in coq.theorems() if theorem.file == "Refuted"]
+    named = [set(re.findall(r"\*([^*]+)\*", clause)) & animals for clause in clauses]
+    assert len(named) >= 4
+    assert all(len(names) == 1 for names in named)
+    assert len(set.union(*named)) == len(named)
+
+
+# -- the bridge: ledgers of real fits, as Coq terms -------------------------------------------------------------------
+
+
+def forests_of(ledger):
+    """What is charged to all records at once, and each forest: whether by coins, and the charges of each of its trees.
+
+    A charge is a node, which is its path from the root of its tree, last turn first, and a loss under either relation,
+    as fractions: what the ledger has are doubles.
+    """
+    kinds = np.repeat(ledger._kinds, [len(block) for block in ledger._parents])
+    own, forests, trees = [Fraction(0), Fraction(0)], {}, {}
+    paths: dict[int, tuple] = {}  # of each node: its tree, and the turns that lead to it
+    turns = [0] * len(kinds)
+    for scope, parent in enumerate(np.concatenate(ledger._parents)):  # a parent stands before its children
+        if parent <= 0:  # the model, and its forests
+            assert kinds[scope] in ("sequential", "assignment")
+            assert scope or kinds[scope] == "sequential"
+            forests[scope] = (kinds[scope] == "assignment", [])
+            continue
+        assert kinds[scope] == "partition"
+        if parent in forests:
+            trees[scope] = []
+            forests[parent][1].append(trees[scope])
+            paths[scope] = (scope,)
+        else:
+            tree, *path = paths[parent]
+            paths[scope] = (tree, turns[parent], *path)
+            turns[parent] += 1
+    for entry in ledger._charges:
+        for at, scope in enumerate(entry.scopes):
+            losses = [Fraction(float(entry.costs[relation][at])) for relation in RELATIONS]
+            if scope in forests:
+                own = [mine + loss for mine, loss in zip(own, losses, strict=True)]
+            else:
+                tree, *path = paths[scope]
+                trees[tree].append((path, *losses))
+    return own, list(forests.values())
+
+
+def asked_of_coq(own, forests):
+    """A Coq command that computes both totals, in whole multiples of a unit; and the unit."""
+    losses = [*own, *(loss for _, trees in forests for tree in trees for _, *pair in tree for loss in pair)]
+    unit = Fraction(1, math.lcm(*(loss.denominator for loss in losses)))
+
+    def listed(terms):
+        return f"[{'; '.join(terms)}]"
+
+    def charge(path, coming, replaced):
+        return f"({listed(map(str, path))}%nat, ({int(coming / unit)}, {int(replaced / unit)}))"
+
+    def total(mine, number):
+        each = (f"forest_cost {str(by_coin).lower()} 0 (map {number} f{i})" for i, (by_coin, _) in enumerate(forests))
+        return f"forest_cost false {int(mine / unit)} {listed(each)}"
+
+    terms = (listed(listed(charge(*entry) for entry in tree) for tree in trees) for _, trees in forests)
+    bound = "".join(f"let f{i} : list (list charge) := {term} in\n" for i, term in enumerate(terms))
+    return f"Eval vm_compute in ({bound}({total(own[0], 'dearest')}, {total(own[1], 'dearest_pair')})).\n", unit
+
+
+def computed(folder, asked):
+    """What Coq answers to such commands, a pair for each."""
+    head = f"From Coq Require Import ZArith List.\nFrom {coq.NAME} Require Import Bridge.\n"
+    text = "".join(command for command, _ in asked)
+    (folder / "Ledgers.v").write_text(f"{head}Import ListNotations.\nOpen Scope Z_scope.\n{text}")
+    said = re.findall(r"= \((\d+),\s+(\d+)\)", coq.coqc(folder, "Ledgers"))
+    assert len(said) == len(asked)
+    return [(int(first) * unit, int(second) * unit) for (first, second), (_, unit) in zip(said, asked, strict=True)]
+
+
+def agree(number, total):
+    """A sum of doubles, each rounded, against the exact one."""
+    return math.isclose(number, total, rel_tol=1e-12)
+
+
+@pytest.mark.slow
+@needs_coq
+def test_coq_computes_what_every_learner_has_spent(compiled):
+    """The dearest path, and pair of paths, of the ledger of a fit: Coq's exact number against the library's double."""
+    found = computed(compiled, [asked_of_coq(*forests_of(fitted(name).ledger_)) for name in KINDS])
+    for name, numbers in zip(KINDS, found, strict=True):
+        fit = fitted(name)
+        assert fit.ledger_.delta == 0
+        for relation, number in zip(RELATIONS, numbers, strict=True):
+            assert agree(number, fit.ledger_.total(relation)), (name, relation)
+        promised = numbers[RELATIONS.index(fit.guarantee_.relation)]
+        assert promised <= fit.guarantee_.epsilon * (1 + 1e-12), name
+
+
+@pytest.mark.slow
+@needs_coq
+def test_a_mutated_ledger_is_noticed(compiled):
+    """A charge forgotten, at another node, made twice; trees that share records taken for trees that do not."""
+    ledger = fitted("DiffPETsClassifier").ledger_
+    own, forests = forests_of(ledger)
+    ((by_coin, trees),) = [forest for forest in forests if forest[1]]
+    assert not by_coin
+    first, *others = trees
+    (root,) = [entry for entry in first if entry[0] == []]
+    rest = [entry for entry in first if entry != root]
+    mutants = [
+        (own, [(False, [rest, *others])]),
+        (own, [(False, [[([7, 7], *root[1:]), *rest], *others])]),
+        (own, [(False, [[root, root, *rest], *others])]),
+        (own, [(True, trees)]),
+    ]
+    for numbers in computed(compiled, [asked_of_coq(*mutant) for mutant in mutants]):
+        for relation, number in zip(RELATIONS, numbers, strict=True):
+            assert not agree(number, ledger.total(relation))

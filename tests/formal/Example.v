@@ -1,0 +1,55 @@
+(* A learner that does what the theorems ask for, so that they speak of something: stumps of eDPRF, book/edprf.md. *)
+From Coq Require Import Reals Lra List ZArith Arith Bool Lia.
+From DPForest Require Import Law Privacy Program Path Forest Selection Scores Noise Budgets Learners.
+Import ListNotations.
+Open Scope R_scope.
+
+(** A record, dealt to a tree, has two codes and a class, each 0 or 1. *)
+Notation record := (nat * (bool * bool * bool))%type.
+Definition code (feature : nat) (x : record) : nat :=
+  let '(_, (a, b, _)) := x in if (match feature with 0%nat => a | _ => b end) then 1%nat else 0%nat.
+Definition class (x : record) : nat := let '(_, (_, _, c)) := x in if c then 1%nat else 0%nat.
+
+Lemma code_small f x : (code f x < 2)%nat.
+Proof. destruct x as (k & (a & b) & c). simpl. destruct f, a, b; lia. Qed.
+Lemma class_small x : (class x < 2)%nat.
+Proof. destruct x as (k & (a & b) & c). simpl. destruct c; lia. Qed.
+
+(** Class counts, with weight 1. *)
+Definition counts (D : list record) : list Z := class_weights (fun _ => 1%nat) 2 class D.
+Lemma quarter_pos : 0 < / 4. Proof. lra. Qed.
+
+(** One half of the budget 1 for the choice of a feature by the Gini score, the other for the counts of each child:
+    under replace-one rates are half of what they are under add-remove. *)
+Definition choose_feature : question (Y := record) := Choose PermuteAndFlip 1 (score 2 class 2 code) 2 4 (/ 8).
+Definition count_classes : question (Y := record) := Count counts 1 (mkposreal (/ 4) quarter_pos).
+Definition stump : learner (Y := record) :=
+  Node [0%nat] choose_feature (fun chosen =>
+  Branch [0%nat] (code (match chosen with Chosen r => r | _ => 0%nat end))
+  (Leaf [0%nat; 0%nat] count_classes (fun _ => Leaf [1%nat; 0%nat] count_classes (fun _ => Finish)))).
+
+Lemma counts_true : true_constants count_classes.
+Proof.
+  intros D D' HN. split; [unfold counts, class_weights; now rewrite !map_length|].
+  apply (thm_own_weights_counts (fun _ => 1%nat) 1 (fun _ => le_n 1) 2 class D D'). exact HN.
+Qed.
+Lemma gini_true : true_constants choose_feature.
+Proof.
+  destruct (thm_gini_range 2 2 class code class_small code_small) as [H1 H2]. repeat split; try lra; assumption.
+Qed.
+
+Theorem thm_edprf_of_a_stump (coin : dist nat) :
+  private replace_one 1 (grow_forest coin own_tree (plant stump)).
+Proof.
+  apply (thm_edprf coin ReplaceOne (fun _ => / 2) 2 1 stump).
+  assert (HA : cost ReplaceOne choose_feature = / 2).
+  { unfold cost. simpl. unfold Rmax. destruct (Rle_dec _ _); lra. }
+  assert (HC : cost ReplaceOne count_classes = / 2).
+  { unfold cost. simpl. unfold Rmax. destruct (Rle_dec _ _); lra. }
+  split; [intros; lra|]. split; [simpl; lra|]. split.
+  - exact (conj gini_true (fun _ => conj counts_true (fun _ => conj counts_true (fun _ => I)))).
+  - cbn [levels stump]. exists 0. rewrite HA. split; [reflexivity|]. split; [unfold level; simpl; lia|]. split; [lra|].
+    intros o. exists (0 + / 2). split; [reflexivity|]. split; [unfold level; simpl; lia|].
+    exists 0. rewrite HC. split; [reflexivity|]. split; [unfold level; simpl; lra|].
+    intros o'. exists 0. split; [reflexivity|]. split; [unfold level; simpl; lra|]. intros o''. exact I.
+Qed.

@@ -29,10 +29,7 @@ Definition stump : learner (Y := record) :=
   (Leaf [0%nat; 0%nat] count_classes (fun _ => Leaf [1%nat; 0%nat] count_classes (fun _ => Finish)))).
 
 Lemma counts_true : true_constants count_classes.
-Proof.
-  intros D D' HN. split; [unfold counts, class_weights; now rewrite !map_length|].
-  apply (thm_own_weights_counts (fun _ => 1%nat) 1 (fun _ => le_n 1) 2 class D D'). exact HN.
-Qed.
+Proof. apply class_weights_true. intros _. apply le_n. Qed.
 Lemma gini_true : true_constants choose_feature.
 Proof.
   destruct (thm_gini_range 2 2 class code class_small code_small) as [H1 H2]. repeat split; try lra; assumption.

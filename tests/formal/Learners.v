@@ -279,6 +279,31 @@ Qed.
 End Levels.
 End Learner.
 
+(** Class weights, counted with their scale, cost what class counts cost. *)
+Lemma class_weights_true {Y} (weight : Y -> nat) scale classes cls rate : (forall x, (weight x <= scale)%nat) ->
+  true_constants (Count (class_weights weight classes cls) scale rate).
+Proof.
+  intros Hw D D' HN. split; [unfold class_weights; now rewrite !map_length|].
+  now apply (thm_own_weights_counts weight scale Hw classes cls D D').
+Qed.
+
+(** Two masses of numbers on a grid of L steps, thm-two-masses (b) for whole numbers. *)
+Definition masses {Y} (y : Y -> nat) (L : nat) (D : list Y) : list Z :=
+  [Z.of_nat (list_sum (map y D)); Z.of_nat (list_sum (map (fun x => L - y x)%nat D))].
+Theorem thm_two_masses_counts {Y} (y : Y -> nat) L rate : (forall x, (y x <= L)%nat) ->
+  let k := Count (masses y L) L rate in
+  private add_remove (INR L * rate) (law k) /\ private replace_one (2 * INR L * rate) (law k).
+Proof.
+  intros Hy k.
+  assert (H : forall l1 x l2, distance (masses y L (l1 ++ l2)) (masses y L (l1 ++ x :: l2)) = Z.of_nat L).
+  { intros l1 x l2. unfold masses. rewrite !map_app, !list_sum_app. cbn [map distance].
+    change (list_sum (?a :: ?m)) with (a + list_sum m)%nat. specialize (Hy x). lia. }
+  assert (Ht : true_constants k).
+  { intros D D' HN. split; [reflexivity|].
+    destruct HN as [x [(l1 & l2 & -> & ->)|(l1 & l2 & -> & ->)]]; [|rewrite distance_sym]; rewrite H; lia. }
+  destruct (question_sound k Ht) as (_ & _ & H1 & H2). exact (conj H1 H2).
+Qed.
+
 (** * A forest of them *)
 Definition roots (v : node) : option R := match v with [_] => Some 0 | _ => None end.
 Definition root_budget (b : R) (v : node) : R := match v with [_] => b | _ => 0 end.
@@ -360,6 +385,22 @@ Theorem thm_diffprf_all T rel e d eps l : (0 < T)%nat -> follows rel e d (eps / 
   private (neighbours rel) eps (grow_forest nothing (all_trees T) (plant l)).
 Proof. apply by_all. Qed.
 
+(** Several selections at a node share its level's budget. *)
+Theorem thm_diffprfs_parts coin rel e d eps l : follows rel e d eps l ->
+  private (neighbours rel) eps (grow_forest coin own_tree (plant l)).
+Proof. apply by_coin. Qed.
+Theorem thm_diffprfs_all T rel e d eps l : (0 < T)%nat -> follows rel e d (eps / INR T) l ->
+  private (neighbours rel) eps (grow_forest nothing (all_trees T) (plant l)).
+Proof. apply by_all. Qed.
+
+(** Leaves count two masses. *)
+Theorem thm_diffpets_regression_parts coin rel e d eps l : follows rel e d eps l ->
+  private (neighbours rel) eps (grow_forest coin own_tree (plant l)).
+Proof. apply by_coin. Qed.
+Theorem thm_diffpets_regression_all T rel e d eps l : (0 < T)%nat -> follows rel e d (eps / INR T) l ->
+  private (neighbours rel) eps (grow_forest nothing (all_trees T) (plant l)).
+Proof. apply by_all. Qed.
+
 (** Levels that spend nothing: the structure is drawn by coins. *)
 Theorem thm_random_trees T rel d eps l : (0 < T)%nat -> follows rel (fun _ => 0) d (eps / INR T) l ->
   private (neighbours rel) eps (grow_forest nothing (all_trees T) (plant l)).
@@ -382,6 +423,15 @@ Theorem thm_pinq_id3 rel e d eps l : follows rel e d eps l ->
   private (neighbours rel) eps (grow_forest nothing (all_trees 1) (plant l)).
 Proof. apply one_tree. Qed.
 Theorem thm_diffp_c45 rel e d eps l : follows rel e d eps l ->
+  private (neighbours rel) eps (grow_forest nothing (all_trees 1) (plant l)).
+Proof. apply one_tree. Qed.
+
+(** Tables of groups are trees of one level: all selections read all records, each by a score that may look at groups
+    which earlier answers tell, and the root is a leaf whose classes are the groups with their classes. *)
+Theorem thm_dt_diff rel e eps l : follows rel e 1 eps l ->
+  private (neighbours rel) eps (grow_forest nothing (all_trees 1) (plant l)).
+Proof. apply one_tree. Qed.
+Theorem thm_diffgen rel e eps l : follows rel e 1 eps l ->
   private (neighbours rel) eps (grow_forest nothing (all_trees 1) (plant l)).
 Proof. apply one_tree. Qed.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -59,6 +59,19 @@ def compared_as_numbers(cell: IPyNbCell) -> Callable[[list, list], bool]:
         return not cell.comparison_traceback
 
     return same
+
+
+@pytest.fixture(scope="session")
+def one_digest() -> Iterator[None]:
+    """Each report says of what code it is, by a digest of all syntax trees, which takes longer than many an audit.
+
+    The library does not change while its tests run, so that one digest serves all their reports.
+    """
+    from dpforest.audit.report import report
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(report, "_digest", cache(report._digest))
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

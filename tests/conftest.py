@@ -91,6 +91,19 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     driver.quit()
 
 
+@pytest.fixture(scope="session")
+def one_digest() -> Iterator[None]:
+    """Each report says of what code it is, by a digest of all syntax trees, which takes longer than many an audit.
+
+    The library does not change while its tests run, so that one digest serves all their reports.
+    """
+    from dpforest.audit.report import report
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(report, "_digest", cache(report._digest))
+        yield
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, IPyNbCell):

@@ -209,22 +209,39 @@ CHECKED = [
     schema_free(name)(**{"epsilon": 1000.0, "random_state": 0, **options})
     for name in KINDS for options in LEARNING.get(name, [{}])
 ]  # fmt: skip
-INFINITY = {
-    "check_estimators_nan_inf": "NaN is refused; an infinite value lies outside the bounds and is clipped and counted"
-}
-CLIPPED = "a target that is NaN is refused; an infinite one lies outside the declared range and is clipped and counted"
+#: Checks that ask for accuracy.  To the others, of inputs, types, shapes, order and state, three small trees are the
+#: same contract: they are fitted by the same code, and split.
+ACCURACY = {"check_classifiers_train", "check_classifiers_classes", "check_regressors_train"}
+SMALL = {"n_estimators": 3, "max_depth": 3, "specialisations": 3}
 
 
-def expected(estimator) -> dict[str, str]:
-    """An infinite target lies outside its range, as an infinite value of a feature does."""
-    return INFINITY if is_classifier(estimator) else {**INFINITY, "check_supervised_y_no_nan": CLIPPED}
+def small(estimator):
+    """The same learner, with trees that are no more and no larger than those."""
+    asked = estimator.get_params()
+    less = {name: most for name, most in SMALL.items() if name in asked and asked[name] not in range(most + 1)}
+    return clone(estimator).set_params(**less)
+
+
+#: Checks that fail, by what they say: NaN is refused, which `test_bad_tables_are_refused_by_fit_and_predict` and
+#: `test_bad_answers_are_refused` see, but what is infinite lies outside the bounds and is clipped and counted.
+INFINITY = {"check_estimators_nan_inf": "doesn't check for NaN and inf in fit"}
+TARGETS = {"check_supervised_y_no_nan": "should have raised error on fitting array y with inf"}
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
-@parametrize_with_checks(CHECKED, expected_failed_checks=expected)
+@parametrize_with_checks(CHECKED)
 def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+    name = check.func.__name__
+    if name not in ACCURACY:
+        estimator = small(estimator)
+    failing = INFINITY if is_classifier(estimator) else INFINITY | TARGETS
+    if said := failing.get(name):
+        # not as an xfail: pytest would parse the whole file of checks again to show each of these failures
+        with pytest.raises(AssertionError, match=said):
+            check(estimator)
+    else:
+        check(estimator)
 
 
 # -- an estimator ------------------------------------------------------------------------------------------------------

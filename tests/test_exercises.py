@@ -18,8 +18,6 @@ SECONDS = 2
 PARTS, EXEMPT = {"Learn it", "Forests", "Ancestors"}, {"reading", "ancestors"}
 #: Chapters of other parts that have them too.
 MORE = {"auditing", "attacks"}
-#: Chapters that have not yet enough: a debt, which is only ever to shrink.
-MISSING = {"regression", "rivals", "functional_mechanism", "private_boosting", "diffgen"}  # fmt: skip
 
 KINDS = ("exercise", "check", "solution")
 BLOCK = re.compile(r"^```\{code-block\} python\n:name: (\w+)-(\w+)-(\d+)\n\n(.*?)^```$", re.M | re.S)
@@ -113,11 +111,7 @@ def pieces(text: str) -> list[tuple[re.Match[str], str]]:
 
 @pytest.mark.parametrize("chapter", chapters())
 def test_a_chapter_has_enough(chapter):
-    lacks = shortcomings(section(chapter))
-    if chapter in MISSING:
-        assert lacks, f"{chapter} has enough: take it out of MISSING"
-    else:
-        assert lacks == []
+    assert shortcomings(section(chapter)) == []
 
 
 def test_every_block_belongs_to_its_chapter_and_is_read():

@@ -50,6 +50,12 @@ def test_the_theorems_say_what_is_stored_and_rest_on_the_reals(compiled):
             "range add_remove q 1 /\\ range replace_one q 2.",
             "range add_remove q 1 /\\ range replace_one q 1.",
         ),
+        ("Sharp", "-> 2 * (3 / 2) <= b", "-> 4 <= b"),  # the supremum over all sizes, which four records do not reach
+        (
+            "Sharp",
+            "_one (fun D c => count (fun x : nat => x) c D) b -> 2",
+            "_one (fun D c => count (fun x : nat => x) c D) b -> 3",
+        ),
         ("Example", "(score 2 class 2 code) 2 4 (/ 8)", "(score 2 class 2 code) 2 4 (/ 4)"),  # a rate for add-remove
         ("Forest", "(forall c x, sum beta (trees c x) <= eps)", "(forall c x k, In k (trees c x) -> beta k <= eps)"),
     ],

@@ -8,9 +8,6 @@ Open Scope R_scope.
 Definition capped {X} (n : nat) (N : list X -> list X -> Prop) (D D' : list X) : Prop :=
   N D D' /\ (length D <= n)%nat /\ (length D' <= n)%nat.
 
-Lemma length_insert {X} (l1 : list X) x l2 : length (l1 ++ x :: l2) = S (length (l1 ++ l2)).
-Proof. rewrite !app_length. simpl. lia. Qed.
-
 Section Interval.
 Context {X K : Type} (q : list X -> K -> R) (n : nat).
 
@@ -70,31 +67,14 @@ Proof. intros H D D' HN. apply (H (max (length D) (length D'))). repeat split; [
 (** * Scores that add up g over the children *)
 Section Split.
 Context {X K : Type} (J : nat) (child : K -> X -> nat) (Hchild : forall r x, (child r x < J)%nat) (g : list X -> R).
-Definition divided (D : list X) (r : K) : R := sumf (seq 0 J) (fun j => g (filter (fun x => child r x =? j) D)).
-
-(** An added record enters one child of each candidate, and leaves all other children alone. *)
-Lemma divided_insert l1 x l2 r : exists m1 m2, (length (m1 ++ x :: m2) <= length (l1 ++ x :: l2))%nat /\
-  divided (l1 ++ x :: l2) r - divided (l1 ++ l2) r = g (m1 ++ x :: m2) - g (m1 ++ m2).
-Proof.
-  set (j0 := child r x). set (keep := fun j y => child r y =? j).
-  exists (filter (keep j0) l1), (filter (keep j0) l2). split.
-  { rewrite !length_insert, <- filter_app. apply le_n_S, filter_shorter. }
-  assert (Hin : In j0 (seq 0 J)) by (apply in_seq; specialize (Hchild r x); unfold j0; lia).
-  unfold divided. fold (keep). rewrite !(sumf_split (seq 0 J) _ j0 (seq_NoDup _ _) Hin).
-  rewrite (sumf_ext (remove Nat.eq_dec j0 (seq 0 J))
-    (fun j => g (filter (fun y => child r y =? j) (l1 ++ x :: l2)))
-    (fun j => g (filter (fun y => child r y =? j) (l1 ++ l2)))).
-  2: { intros j Hj. apply in_remove in Hj as [_ Hj]. f_equal. rewrite !filter_app. simpl.
-       destruct (Nat.eqb_spec (child r x) j); [unfold j0 in Hj; congruence|reflexivity]. }
-  rewrite !filter_app. simpl. replace (child r x =? j0) with true by (symmetry; apply Nat.eqb_refl).
-  unfold keep. ring.
-Qed.
 
 Lemma divided_interval n a b : (forall l1 x l2, (length (l1 ++ x :: l2) <= n)%nat ->
     a <= g (l1 ++ x :: l2) - g (l1 ++ l2) <= b) ->
-  forall l1 x l2, (length (l1 ++ x :: l2) <= n)%nat -> forall r, a <= change divided l1 x l2 r <= b.
+  forall l1 x l2, (length (l1 ++ x :: l2) <= n)%nat -> forall r, a <= change (divided J child g) l1 x l2 r <= b.
 Proof.
-  intros H l1 x l2 Hn r. unfold change. destruct (divided_insert l1 x l2 r) as (m1 & m2 & Hm & ->). apply H. lia.
+  intros H l1 x l2 Hn r. unfold change.
+  destruct (divided_insert J child Hchild g l1 x l2 r) as (m1 & m2 & Hm & ->).
+  apply H. lia.
 Qed.
 End Split.
 

@@ -43,6 +43,33 @@ Qed.
 Lemma filter_shorter A (f : A -> bool) l : (length (filter f l) <= length l)%nat.
 Proof. induction l as [|y l IH]; simpl; [lia|]. destruct (f y); simpl; lia. Qed.
 
+Lemma length_insert {X} (l1 : list X) x l2 : length (l1 ++ x :: l2) = S (length (l1 ++ l2)).
+Proof. rewrite !app_length. simpl. lia. Qed.
+
+(** A candidate sends each record to one of J children by the record alone; its score adds up g over them. *)
+Section Split.
+Context {X K : Type} (J : nat) (child : K -> X -> nat) (Hchild : forall r x, (child r x < J)%nat) (g : list X -> R).
+Definition divided (D : list X) (r : K) : R := sumf (seq 0 J) (fun j => g (filter (fun x => child r x =? j) D)).
+
+(** An added record enters one child of each candidate, and leaves all other children alone. *)
+Lemma divided_insert l1 x l2 r : exists m1 m2, (length (m1 ++ x :: m2) <= length (l1 ++ x :: l2))%nat /\
+  divided (l1 ++ x :: l2) r - divided (l1 ++ l2) r = g (m1 ++ x :: m2) - g (m1 ++ m2).
+Proof.
+  set (j0 := child r x). set (keep := fun j y => child r y =? j).
+  exists (filter (keep j0) l1), (filter (keep j0) l2). split.
+  { rewrite !length_insert, <- filter_app. apply le_n_S, filter_shorter. }
+  assert (Hin : In j0 (seq 0 J)) by (apply in_seq; specialize (Hchild r x); unfold j0; lia).
+  unfold divided. fold (keep). rewrite !(sumf_split (seq 0 J) _ j0 (seq_NoDup _ _) Hin).
+  rewrite (sumf_ext (remove Nat.eq_dec j0 (seq 0 J))
+    (fun j => g (filter (fun y => child r y =? j) (l1 ++ x :: l2)))
+    (fun j => g (filter (fun y => child r y =? j) (l1 ++ l2)))).
+  2: { intros j Hj. apply in_remove in Hj as [_ Hj]. f_equal. rewrite !filter_app. simpl.
+       destruct (Nat.eqb_spec (child r x) j); [unfold j0 in Hj; congruence|reflexivity]. }
+  rewrite !filter_app. simpl. replace (child r x =? j0) with true by (symmetry; apply Nat.eqb_refl).
+  unfold keep. ring.
+Qed.
+End Split.
+
 Section Gini.
 Context {X : Type} (C : nat) (cls : X -> nat) (Hcls : forall x, (cls x < C)%nat).
 
@@ -110,30 +137,18 @@ Proof.
   - rewrite gini_rise by assumption. apply gini_rise_bounds; try lra. nra.
 Qed.
 
-(** A candidate sends each record to one of J children by the record alone. *)
 Context {K : Type} (J : nat) (child : K -> X -> nat) (Hchild : forall r x, (child r x < J)%nat).
 Definition score (D : list X) (r : K) : R :=
-  - sumf (seq 0 J) (fun j => gini (filter (fun x => child r x =? j) D)).
+  - divided J child gini D r.
 
 Theorem thm_gini l1 x l2 r n : size (l1 ++ x :: l2) <= n -> 1 <= n ->
   - (2 * (n - 1) / n) <= score (l1 ++ x :: l2) r - score (l1 ++ l2) r <= 0.
 Proof.
-  intros Hsz Hn1. unfold score. set (j0 := child r x).
-  assert (Hin : In j0 (seq 0 J)) by (apply in_seq; specialize (Hchild r x); unfold j0; lia).
-  rewrite (sumf_split (seq 0 J) (fun j => gini (filter (fun y => child r y =? j) (l1 ++ x :: l2))) j0 (seq_NoDup _ _) Hin).
-  rewrite (sumf_split (seq 0 J) (fun j => gini (filter (fun y => child r y =? j) (l1 ++ l2))) j0 (seq_NoDup _ _) Hin).
-  rewrite (sumf_ext (remove Nat.eq_dec j0 (seq 0 J))
-    (fun j => gini (filter (fun y => child r y =? j) (l1 ++ x :: l2)))
-    (fun j => gini (filter (fun y => child r y =? j) (l1 ++ l2)))).
-  2: { intros j Hj. apply in_remove in Hj as [_ Hj]. f_equal. rewrite !filter_app. simpl.
-       destruct (Nat.eqb_spec (child r x) j); [unfold j0 in Hj; congruence|reflexivity]. }
-  rewrite !filter_app. simpl. replace (child r x =? j0) with true by (symmetry; apply Nat.eqb_refl).
-  set (m1 := filter _ l1). set (m2 := filter _ l2).
+  intros Hsz Hn1. unfold score.
+  destruct (divided_insert J child Hchild gini l1 x l2 r) as (m1 & m2 & Hlen & Hdiff).
   pose proof (gini_insert m1 x m2) as H. simpl in H.
   assert (Hm : size (m1 ++ m2) <= n - 1).
-  { assert (size (m1 ++ m2) <= size (l1 ++ l2)).
-    { unfold size, m1, m2. rewrite <- filter_app. apply le_INR, filter_shorter. }
-    rewrite size_insert in Hsz. lra. }
+  { apply le_INR in Hlen. fold (size (m1 ++ x :: m2)) (size (l1 ++ x :: l2)) in Hlen. rewrite size_insert in Hlen. lra. }
   pose proof (size_nonneg (m1 ++ m2)) as H0. set (k := size (m1 ++ m2)) in *.
   assert (2 * k / (k + 1) <= 2 * (n - 1) / n).
   { apply Rmult_le_reg_r with ((k + 1) * n); [nra|]. unfold Rdiv.

@@ -35,9 +35,9 @@ Proof.
   assert (T : capped 4 replace_one [1; 0; 0; 0]%nat [2; 0; 0; 0]%nat).
   { split; [apply turns|simpl; lia]. }
   repeat split; intros H.
-  - specialize (H _ _ A 0%nat). unfold score, gini, count, size, sumf in H. simpl in H. lra.
-  - specialize (H _ _ A 0%nat 1%nat). unfold score, gini, count, size, sumf in H. simpl in H. lra.
-  - specialize (H _ _ T 1%nat 0%nat). unfold score, gini, count, size, sumf in H. simpl in H. lra.
+  - specialize (H _ _ A 0%nat). unfold score, divided, gini, count, size, sumf in H. simpl in H. lra.
+  - specialize (H _ _ A 0%nat 1%nat). unfold score, divided, gini, count, size, sumf in H. simpl in H. lra.
+  - specialize (H _ _ T 1%nat 0%nat). unfold score, divided, gini, count, size, sumf in H. simpl in H. lra.
 Qed.
 
 (** A target of 1 (record 0), and one of 0 that joins it or stands alone. *)

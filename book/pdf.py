@@ -186,8 +186,8 @@ ready.then(() => document.fonts.ready).then(fit).catch(error => done({error: Str
 """
 
 
-def browser(folder: Path) -> Any:
-    """Start headless Chromium."""
+def browser(folder: Path, minutes: int = MINUTES, log: bool = False) -> Any:
+    """Start headless Chromium, which keeps its files in this folder; ``log``: with what it asks of servers."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     chromedriver = shutil.which("chromedriver")
     if not (chromium and chromedriver):
@@ -197,15 +197,18 @@ def browser(folder: Path) -> Any:
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for flag in (
-        "headless", "no-sandbox", "disable-gpu", "no-first-run", "disable-background-networking", "disable-sync",
-        "disable-component-update", "disable-dev-shm-usage", "allow-file-access-from-files", f"user-data-dir={folder}",
+        "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
+        "disable-component-update", "disable-sync", "disable-dev-shm-usage", "hide-scrollbars",
+        "allow-file-access-from-files", f"user-data-dir={folder}",
     ):  # fmt: skip
         options.add_argument(f"--{flag}")
+    if log:
+        options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
     executor: Any = driver.command_executor
-    executor.client_config.timeout = 60 * MINUTES
-    driver.set_page_load_timeout(60 * MINUTES)
-    driver.set_script_timeout(60 * MINUTES)
+    executor.client_config.timeout = 60 * max(minutes, 2)
+    driver.set_page_load_timeout(60 * minutes)
+    driver.set_script_timeout(60 * minutes)
     return driver
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
+import runpy
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -67,41 +68,15 @@ def compared_as_numbers(cell: IPyNbCell) -> Callable[[list, list], bool]:
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Headless Chromium; where none is installed the test is skipped, but not in CI."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    chromedriver = shutil.which("chromedriver")
-    if not (chromium and chromedriver):
+    pdf = SimpleNamespace(**runpy.run_path(str(Path(__file__).resolve().parent.parent / "book" / "pdf.py")))
+    try:
+        driver = pdf.browser(tmp_path_factory.mktemp("chromium"), minutes=1, log=True)
+    except pdf.PdfError:
         if "CI" in os.environ:
             pytest.fail("CI needs chromium and chromedriver on its PATH")
         pytest.skip("no browser: install chromium and chromedriver to look at the pages")
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (
-        "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
-        "disable-component-update", "disable-sync", "disable-dev-shm-usage", "hide-scrollbars",
-        f"user-data-dir={tmp_path_factory.mktemp('chromium')}",
-    ):  # fmt: skip
-        options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
-    driver.set_page_load_timeout(60)
-    driver.set_script_timeout(60)
     yield driver
     driver.quit()
-
-
-@pytest.fixture(scope="session")
-def one_digest() -> Iterator[None]:
-    """Each report says of what code it is, by a digest of all syntax trees, which takes longer than many an audit.
-
-    The library does not change while its tests run, so that one digest serves all their reports.
-    """
-    from dpforest.audit.report import report
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(report, "_digest", cache(report._digest))
-        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -41,7 +41,6 @@ from dpforest.learners.sharing import SAMPLINGS
 from dpforest.papers.pearson_tree import CRITERIA as PEARSON_CRITERIA
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
-pytestmark = pytest.mark.usefixtures("one_digest")
 relations = pytest.mark.parametrize("relation", RELATIONS)
 TINY = SMALL.but(n=600, records=2, traps=1, crowds=(0,))
 EVERY = subjects()

@@ -18,7 +18,6 @@ from dpforest.audit.report.report import UNEXPECTED, Report
 from dpforest.cli import main
 from dpforest.learners.audited import Broken
 
-pytestmark = pytest.mark.usefixtures("one_digest")
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = ("--scale", "small")
 

@@ -289,7 +289,7 @@ def test_every_round_has_its_own_records_by_assignment():
 # -- the paper, to the letter ----------------------------------------------------------------------------------------
 
 LEAKS = {
-    dps_adaboost.WEIGHTS, dps_adaboost.DRAW, dps_adaboost.PURITY, dps_adaboost.GINI, dps_adaboost.PRUNE,
+    dps_adaboost.LARGEST, dps_adaboost.DRAW, dps_adaboost.PURITY, dps_adaboost.GINI, dps_adaboost.PRUNE,
     dps_adaboost.ERROR, dps_adaboost.UPDATE,
 }  # fmt: skip
 

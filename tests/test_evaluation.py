@@ -23,6 +23,7 @@ from dpforest import (
     BudgetError,
     DiffPETsRegressor,
     EDPRFClassifier,
+    OutOfSchemaWarning,
     PrivateBoostingClassifier,
     RandomTreesClassifier,
     Schema,
@@ -350,7 +351,7 @@ def test_every_row_has_a_coin_of_its_own(monkeypatch):
 
     def law(**more):
         replay = Replay()
-        monkeypatch.setattr(parts, "Seeded", lambda seed: replay)
+        monkeypatch.setattr(parts, "source_of_bits", lambda source, seed: replay)
         found: dict[tuple, Fraction] = defaultdict(Fraction)
         for aside, probability in outcomes(
             lambda chance: tuple(evaluation.hold_out(np.zeros((3, 1)), 0.25, **more).tolist()), replay
@@ -364,8 +365,11 @@ def test_every_row_has_a_coin_of_its_own(monkeypatch):
     assert law(person=["p", "q", "p"]) == {(a, b, a): coin[a] * coin[b] for a, b in product(coin, repeat=2)}
 
 
-def exact_loss(n: int, law_of_sides: Callable[[int], dict[tuple, Fraction]]) -> Fraction:
-    """exp of the loss of noisy counts of the ones on either side, at exp(rate) 2 and 3, where one record comes."""
+def exact_loss(n: int, law_of_sides: Callable[[int], dict[tuple, Fraction]], seen: bool = False) -> Fraction:
+    """exp of the loss of noisy counts of the ones on either side, at exp(rate) 2 and 3, where one record comes.
+
+    ``seen``: the sides are released too.
+    """
 
     def law(records: tuple) -> dict[tuple, Fraction]:
         found: dict[tuple, Fraction] = defaultdict(Fraction)
@@ -374,7 +378,8 @@ def exact_loss(n: int, law_of_sides: Callable[[int], dict[tuple, Fraction]]) -> 
             tested = sum(record for record, side in zip(records, sides, strict=True) if side)
             for out in product(range(-1, 6), repeat=2):  # beyond all counts on either side the ratios repeat
                 noise = Fraction(1, 3) * Fraction(1, 2) ** abs(out[0] - fitted)
-                found[out] += chance * noise * Fraction(1, 2) * Fraction(1, 3) ** abs(out[1] - tested)
+                shown = (out, sides) if seen else out
+                found[shown] += chance * noise * Fraction(1, 2) * Fraction(1, 3) ** abs(out[1] - tested)
         return found
 
     worst = Fraction(1)
@@ -408,6 +413,9 @@ def test_parts_by_coins_cost_the_larger_loss_at_most_and_a_shuffle_more():
     assert exact_loss(3, coins) == Fraction(9, 4)
     assert exact_loss(2, seeded_shuffle) > 3
     assert exact_loss(3, seeded_shuffle) > 3
+    # the hypothesis that nobody sees the coins: who does knows which side has the record, and how many rows there are
+    with pytest.raises(ZeroDivisionError):
+        exact_loss(2, coins, seen=True)
 
 
 # -- use -------------------------------------------------------------------------------------------------------
@@ -439,6 +447,27 @@ def test_accounts_persons_and_names(models):
     assert (same.counts == test.counts).all()
     secure = evaluation.evaluate(model, X, "label", 0.4, source="secure")
     assert "not for release" not in str(secure)
+
+
+@pytest.mark.parametrize("kind", ["two classes", "numbers"])
+def test_what_the_schema_does_not_know_is_the_secret_of_the_test_rows(kind, models):
+    """To a model rows are a query, of which it may say what it likes; here the counts are of people."""
+    schema = {"two classes": TWO, "numbers": NUMBER}[kind]
+    X, y = table(50, schema, 5)
+    X.loc[:2, "x"] = 7.0
+    wanted = ["x: 3 of 50 rows"]
+    if kind == "numbers":
+        y = np.where(np.arange(50) < 4, 99.0, y)
+        wanted.append("y: 4 of 50 rows")
+    for call in (lambda: evaluation.evaluate(next(iter(models[kind].values())), X, y, 1.0, random_state=0),
+                 lambda: evaluation.choose(models[kind], X, y, 1.0, random_state=0)):  # fmt: skip
+        with pytest.warns(OutOfSchemaWarning) as caught:
+            call()
+        said = [str(each.message) for each in caught]
+        assert [each[: len(words)] for each, words in zip(said, wanted, strict=True)] == wanted  # once, not per model
+        assert all("do not release it" in each for each in said)
+        assert {each.filename for each in caught} == {__file__}
+    assert all(model.tells_strays for model in models[kind].values())
 
 
 def test_few_rows_and_much_noise(models):

@@ -6,7 +6,9 @@ rows.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import copy
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +16,9 @@ from dpforest.arithmetic import log
 from dpforest.learners import intake
 from dpforest.models.elsewhere import is_elsewhere
 from dpforest.models.predictor import Predictor
-from dpforest.schema import TARGET_LEVELS
+from dpforest.schema import TARGET_LEVELS, Schema
 
-__all__ = ["GAINS", "LEVELS", "MOST_CELLS", "Rows", "check_model", "error_cells", "gains", "open_rows", "said_cells"]
+__all__ = ["GAINS", "LEVELS", "MOST_CELLS", "check_model", "error_cells", "gains", "open_rows", "said_cells"]
 
 MOST_CELLS = 240
 LEVELS = 64  # of a gain; a power of two, so that sums are exact
@@ -26,16 +28,11 @@ _LEAST = 0.01  # a probability below counts as this
 GAINS = {True: ("accuracy", "log loss", "brier score"), False: ("absolute error", "squared error")}
 
 
-class Rows(NamedTuple):
-    """Test rows: the table, their labels or targets, and whose they are."""
-
-    table: Any
-    answers: Any
-    persons: np.ndarray | None
-
-
 def check_model(model: Any) -> Any:
-    """The model itself, if it is one of this library that was fitted or loaded."""
+    """A copy of the model, if it is one of this library that was fitted or loaded, that is quiet about values it meets.
+
+    To a model rows are a query; here they are people, of whom the table's owner is told by :func:`open_rows`.
+    """
     if not isinstance(model, Predictor):
         raise TypeError(
             f"a {type(model).__name__} is no model of this library: whether its answer to a row depends on the rows "
@@ -43,17 +40,24 @@ def check_model(model: Any) -> Any:
         )
     if not hasattr(model, "guarantee_"):
         raise ValueError(f"this {type(model).__name__} is not fitted yet: call fit first")
-    return model
+    quiet = copy.copy(model)
+    quiet.tells_strays = False
+    return quiet
 
 
-def open_rows(X: Any, y: Any, person: Any, model: Any) -> Rows:
-    """A test table in memory, in which ``y`` and ``person`` may be named."""
+def open_rows(X: Any, y: Any, person: Any, schemas: Iterable[Schema]) -> intake.Opened:
+    """A test table in memory, in which ``y`` and ``person`` may be named; what a schema does not know is warned of."""
     if is_elsewhere(X):
         raise TypeError("read the test rows into memory: tests of tables that an engine reads are not covered")
-    opened = intake.columns_of(intake.look(X, y, None, person, model.schema_), y, None, person)
-    if opened.answers is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    return Rows(X, opened.answers, opened.persons)
+    declared: list[Schema] = []
+    for schema in schemas:
+        plain = schema.with_grid("even")  # which bounds and categories there are, whatever the bins between them
+        if plain not in declared:
+            declared.append(plain)
+    opened = intake.columns_of(intake.look(X, y, None, person, declared[0]), y, None, person)
+    for schema in declared:
+        intake.encode(opened.columns, opened.answers, schema, 2)
+    return opened
 
 
 def said_cells(model: Any, table: Any, bins: int) -> np.ndarray:

@@ -94,15 +94,16 @@ def choose(
     named = dict(models) if isinstance(models, Mapping) else dict(enumerate(models))
     if not 2 <= len(named) <= 1000:
         raise ValueError(f"models must be from 2 to 1,000, not {len(named)}")
-    first, *others = (check_model(model) for model in named.values())
+    quiet = [check_model(model) for model in named.values()]
+    first, *others = quiet
     for other in others:
         if _answers(other) != _answers(first):
             raise ValueError("the models do not answer the same question: their classes or target ranges differ")
     known = GAINS[first.schema_.classes is not None]
     check_choice(measure, "measure", ("auto", *known))
     measure = known[1] if measure == "auto" else measure
-    rows = open_rows(X, y, person, first)
-    cells = np.stack([gains(model, rows.table, rows.answers, measure) for model in named.values()], axis=1)
+    rows = open_rows(X, y, person, [model.schema_ for model in quiet])
+    cells = np.stack([gains(model, rows.columns, rows.answers, measure) for model in quiet], axis=1)
     names = [str(place) for place in range(len(named))]
     chooser = ModelChooser(
         epsilon=epsilon, schema=cells_schema(dict.fromkeys(names, LEVELS + 1), [0, 1]), relation=relation,

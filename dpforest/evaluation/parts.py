@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dpforest.chance import Secure, Seeded
 from dpforest.learners import persons
-from dpforest.learners.parameters import check_choice, check_number
-from dpforest.privacy import SECURE, SEEDED, claim
+from dpforest.learners.base import source_of_bits
+from dpforest.learners.parameters import check_number
+from dpforest.privacy import SEEDED, claim
 from dpforest.schema import frames
 
 __all__ = ["hold_out"]
@@ -52,10 +52,7 @@ def hold_out(
     another half of the table stands on the other side.  Under add-remove no theorem covers that.
     """
     check_number(share, "share", 1 / _SIDES, 1 - 1 / _SIDES, "above 0 and below 1")
-    check_choice(source, "source", (SEEDED, SECURE))
-    if source == SECURE and random_state is not None:
-        raise ValueError("source='secure' takes no seed: leave random_state=None")
-    chance = Secure() if source == SECURE else Seeded(random_state)
+    chance = source_of_bits(source, random_state)
     table = frames.columns_of(X)
     whose = np.arange(table.shape[0])
     if person is not None:

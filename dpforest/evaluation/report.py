@@ -15,6 +15,7 @@ from dpforest.arithmetic import log
 from dpforest.evaluation.answers import MOST_CELLS, check_model, error_cells, open_rows, said_cells
 from dpforest.evaluation.estimates import Estimate, estimate, noise_variance
 from dpforest.evaluation.learners import Evaluator, cells_schema
+from dpforest.inspect.drawing import MORE, WIDTH, on_white
 from dpforest.learners.parameters import check_count, check_number
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, SEEDED, Guarantee, Ledger, claim
 
@@ -36,7 +37,6 @@ class Evaluation:
     counts : ndarray of float64, shape (n_cells, n_classes)
         The noisy table.  Its rows are bins of the second class's probability; with more than two classes the bins of
         each predicted class, one class after the other; for a regressor bins of the absolute error, in one column.
-    kind : {"two classes", "classes", "numbers"}
     classes : tuple
         Of a regressor, none.
     bins : int
@@ -51,7 +51,6 @@ class Evaluation:
     """
 
     counts: np.ndarray
-    kind: str
     classes: tuple
     bins: int
     width: float
@@ -68,37 +67,13 @@ class Evaluation:
         absolute error and root mean squared error, in the target's unit.  A probability or an error counts as the
         middle of its bin.
         """
-        found: dict[str, tuple[Measure, tuple[float, float]]]
-        if self.kind == "numbers":
-            found = {
-                "mean absolute error": (lambda counts: _mean(counts, self._errors), (0, self.width)),
-                "root mean squared error": (
-                    lambda counts: math.sqrt(max(_mean(counts, self._errors**2), 0)), (0, self.width)
-                ),
-            }  # fmt: skip
-        else:
-            right, sure = self._right, self._sure
-            found = {
-                "accuracy": (lambda counts: _mean(counts, right), (0, 1)),
-                "balanced accuracy": (lambda counts: _mean_of_classes(counts, right), (0, 1)),
-                "excess confidence": (lambda counts: _mean(counts, sure[:, None] - right), (-1, 1)),
-            }
-        if self.kind == "two classes":
-            middles = self.middles
-            truth = np.array([0.0, 1.0])
-            losses = -np.stack([log(1 - middles), log(middles)], axis=1)
-            found |= {
-                "AUC": (_auc, (0, 1)),
-                "log loss": (lambda counts: _mean(counts, losses), (0, math.inf)),
-                "Brier score": (lambda counts: _mean(counts, (middles[:, None] - truth) ** 2), (0, 1)),
-            }
-        return {name: self._estimate(*how) for name, how in found.items()}
+        return {name: self._estimate(*how) for name, how in self._measures().items()}
 
     def __getitem__(self, name: str) -> Estimate:
-        found = self.measures()
+        found = self._measures()
         if name not in found:
             raise KeyError(f"a test of {self.kind} has {', '.join(found)}; not {name!r}")
-        return found[name]
+        return self._estimate(*found[name])
 
     def at(self, threshold: float) -> dict[str, Estimate]:
         """Sensitivity, specificity and precision where the second class is said from this probability on.
@@ -148,8 +123,7 @@ class Evaluation:
         import pandas as pd
 
         self._check_classes()
-        said = np.arange(len(self.counts)) // (self.bins // 2 if self.kind == "two classes" else self.bins)
-        table = [self.counts[said == place].sum(axis=0) for place in range(len(self.classes))]
+        table = [self.counts[self._said == place].sum(axis=0) for place in range(len(self.classes))]
         names = list(map(str, self.classes))
         return pd.DataFrame(
             np.stack(table, axis=1), index=pd.Index(names, name="is"), columns=pd.Index(names, name="predicted")
@@ -165,13 +139,13 @@ class Evaluation:
 
         self._check_classes()
         two = self.kind == "two classes"
-        middles = self.middles if two else self._sure[: self.bins]
+        middles, right = self.middles if two else self._sure[: self.bins], self._right
         rows = []
         for place, middle in enumerate(middles):
 
             def share(counts: np.ndarray, place: int = place) -> float:
                 own = counts[place :: self.bins]
-                true = own[:, 1] if two else own[self._right[place :: self.bins] > 0]
+                true = own[:, 1] if two else own[right[place :: self.bins] > 0]
                 return _over(true.sum(), own.sum())
 
             found = self._estimate(share, (0, 1))
@@ -179,16 +153,17 @@ class Evaluation:
             rows.append((middle, records, found.value, found.low, found.high))
         return pd.DataFrame(rows, columns=["said", "records", "share", "low", "high"])
 
+    @on_white
     def plot_calibration(self, ax: Axes | None = None) -> Axes:
         """Draw how often what was said was true, with the intervals; on the diagonal it is calibrated."""
         import matplotlib.pyplot as plt
 
         table = self.calibration()
         table = table[table["high"] - table["low"] < 1]
-        ax = plt.subplots(figsize=(4.8, 4))[1] if ax is None else ax
+        ax = plt.subplots(figsize=(WIDTH, 4))[1] if ax is None else ax
         ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--")
         around = [table["share"] - table["low"], table["high"] - table["share"]]
-        ax.errorbar(table["said"], table["share"], yerr=around, fmt="o", color="#0072B2", markersize=4, capsize=2)
+        ax.errorbar(table["said"], table["share"], yerr=around, fmt="o", color=MORE, markersize=4, capsize=2)
         ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability that the model says", ylabel="share for which it is true")
         return ax
 
@@ -209,19 +184,51 @@ class Evaluation:
     # -- what stands behind the measures ---------------------------------------------------------------------
 
     @property
+    def kind(self) -> str:
+        """What was tested: ``"two classes"``, ``"classes"`` or ``"numbers"``."""
+        return "numbers" if not self.classes else "two classes" if len(self.classes) == 2 else "classes"
+
+    @property
     def middles(self) -> np.ndarray:
         """The middles of the bins between 0 and 1: float64, shape (bins,)."""
         return (np.arange(self.bins) + 0.5) / self.bins
 
+    def _measures(self) -> dict[str, tuple[Measure, tuple[float, float]]]:
+        """How each measure is read off a table of counts, and what it cannot leave."""
+        if self.kind == "numbers":
+            errors = (self.middles**2 * self.width)[:, None]
+            return {
+                "mean absolute error": (lambda counts: _mean(counts, errors), (0, self.width)),
+                "root mean squared error": (
+                    lambda counts: math.sqrt(max(_mean(counts, errors**2), 0)), (0, self.width)
+                ),
+            }  # fmt: skip
+        right, sure = self._right, self._sure[:, None]
+        found: dict[str, tuple[Measure, tuple[float, float]]] = {
+            "accuracy": (lambda counts: _mean(counts, right), (0, 1)),
+            "balanced accuracy": (lambda counts: _mean_of_classes(counts, right), (0, 1)),
+            "excess confidence": (lambda counts: _mean(counts, sure - right), (-1, 1)),
+        }
+        if self.kind == "classes":
+            return found
+        middles = self.middles
+        losses = -np.stack([log(1 - middles), log(middles)], axis=1)
+        squares = np.stack([middles, 1 - middles], axis=1) ** 2
+        return found | {
+            "AUC": (_auc, (0, 1)),
+            "log loss": (lambda counts: _mean(counts, losses), (0, math.inf)),
+            "Brier score": (lambda counts: _mean(counts, squares), (0, 1)),
+        }
+
     @property
-    def _errors(self) -> np.ndarray:
-        return (self.middles**2 * self.width)[:, None]
+    def _said(self) -> np.ndarray:
+        """The place of the class that is predicted in each cell."""
+        return np.arange(len(self.counts)) // (self.bins // 2 if self.kind == "two classes" else self.bins)
 
     @property
     def _right(self) -> np.ndarray:
         """Which cells and classes are right predictions: (n_cells, n_classes)."""
-        said = np.arange(len(self.counts)) // (self.bins // 2 if self.kind == "two classes" else self.bins)
-        return (said[:, None] == np.arange(len(self.classes))).astype(float)
+        return (self._said[:, None] == np.arange(len(self.classes))).astype(float)
 
     @property
     def _sure(self) -> np.ndarray:
@@ -317,24 +324,22 @@ def evaluate(
     >>> test["accuracy"].value > 0.9
     True
     """
-    check_model(model)
+    model = check_model(model)
     check_number(level, "level", 0.5, 1 - 1e-9, "above 0.5 and below 1")
     check_count(bins, "bins", 2, MOST_CELLS)
-    rows = open_rows(X, y, person, model)
+    rows = open_rows(X, y, person, [model.schema_])
     classes = () if model.schema_.classes is None else tuple(model.schema_.classes.tolist())
-    kind = "numbers" if not classes else "two classes" if len(classes) == 2 else "classes"
-    width = 0.0
-    if kind == "numbers":
+    width, labels = 0.0, rows.answers
+    if not classes:
         low, high = model.schema_.target
-        width = float(high - low)
-        cells, labels = error_cells(model, rows.table, rows.answers, bins), np.zeros(len(rows.answers), dtype=int)
-        size = bins
+        width, labels = float(high - low), np.zeros(len(rows.answers), dtype=int)
+        cells, size = error_cells(model, rows.columns, rows.answers, bins), bins
     else:
-        if kind == "two classes" and bins % 2:
+        if len(classes) == 2 and bins % 2:
             raise ValueError(f"bins must be even, so that one edge is the middle, not {bins}")
-        bins = min(bins, MOST_CELLS // len(classes)) if kind == "classes" else bins
-        cells, labels = said_cells(model, rows.table, bins), rows.answers
-        size = bins if kind == "two classes" else bins * len(classes)
+        if len(classes) > 2:
+            bins = min(bins, MOST_CELLS // len(classes))
+        cells, size = said_cells(model, rows.columns, bins), bins * (len(classes) if len(classes) > 2 else 1)
     tester = Evaluator(
         epsilon=epsilon, schema=cells_schema({"said": size}, list(classes) or [0, 1]), relation=relation,
         source=source, random_state=random_state,
@@ -343,6 +348,5 @@ def evaluate(
     counts = tester.counts()
     variance = noise_variance(tester.ledger_.epsilon / HISTOGRAM_SENSITIVITY[relation])
     return Evaluation(
-        counts if classes else counts[:, :1], kind, classes, bins, width, variance, level, tester.guarantee_,
-        tester.ledger_,
-    )  # fmt: skip
+        counts if classes else counts[:, :1], classes, bins, width, variance, level, tester.guarantee_, tester.ledger_
+    )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dpforest.inspect.explanation import Explanation
 
-__all__ = ["draw_explanation", "plot_effect", "plot_importances", "plot_tree"]
+__all__ = ["MORE", "WIDTH", "draw_explanation", "on_white", "plot_effect", "plot_importances", "plot_tree"]
 
 #: Okabe and Ito's colours, which colour-blind readers tell apart; one for what adds, one for what takes away.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
@@ -41,7 +41,7 @@ _FEATURES = 20  # of a chart
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 
-def _on_white(draw: Draw) -> Draw:
+def on_white(draw: Draw) -> Draw:
     """Let what draws on axes of its own draw black on white."""
 
     @wraps(draw)
@@ -55,7 +55,7 @@ def _on_white(draw: Draw) -> Draw:
     return drawn  # type: ignore[return-value]
 
 
-@_on_white
+@on_white
 def plot_tree(model: Any, tree: int = 0, max_depth: int | None = 4, ax: Axes | None = None) -> Axes:
     """Draw one tree: a row for each node under its parent, and what each leaf says as a bar.
 
@@ -112,7 +112,7 @@ def plot_tree(model: Any, tree: int = 0, max_depth: int | None = 4, ax: Axes | N
     return ax
 
 
-@_on_white
+@on_white
 def plot_importances(model: Any, X: Any = None, ax: Axes | None = None) -> Axes:
     """Draw :func:`~dpforest.inspect.importances`, the twenty largest; returns the Axes."""
     found = importances(model, X).iloc[:_FEATURES]
@@ -123,7 +123,7 @@ def plot_importances(model: Any, X: Any = None, ax: Axes | None = None) -> Axes:
     return ax
 
 
-@_on_white
+@on_white
 def plot_effect(
     model: Any,
     features: str | Sequence[str],
@@ -190,7 +190,7 @@ def plot_effect(
     return ax
 
 
-@_on_white
+@on_white
 def draw_explanation(found: Explanation, record: int, ax: Axes | None) -> Axes:
     """The largest terms of one record as bars."""
     output = found.output(record)

@@ -52,7 +52,10 @@ from dpforest.privacy import (
 from dpforest.schema import MAX_CODES, Encoded, Schema, frames
 from dpforest.scores import Score
 
-__all__ = ["PrivateEstimator", "PrivateForest", "PrivateForestClassifier", "PrivateForestRegressor", "check_covered"]
+__all__ = [
+    "PrivateEstimator", "PrivateForest", "PrivateForestClassifier", "PrivateForestRegressor", "check_covered",
+    "source_of_bits",
+]  # fmt: skip
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -155,7 +158,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         """
         epsilon = check_epsilon(self.epsilon)
         self.check_parameters()
-        chance = self._chance()
+        chance = source_of_bits(self.source, self.random_state)
         schema = self.declared_schema()
         n_bins = self.bins(schema)
         if key is not None and not isinstance(key, str):
@@ -354,14 +357,6 @@ class PrivateEstimator(Predictor, BaseEstimator):
 
     # -- private ---------------------------------------------------------------------------------------------
 
-    def _chance(self) -> Seeded | Secure:
-        check_choice(self.source, "source", (SEEDED, SECURE))
-        if self.source == SEEDED:
-            return Seeded(self.random_state)
-        if self.random_state is not None:
-            raise ValueError("source='secure' takes no seed: leave random_state=None")
-        return Secure()
-
     def _charge(self, epsilon: float, max_rows: int | None) -> None:
         """Charge the accounts that are open, all or none; raise where one refuses, or cannot see this process."""
         if not account.active():
@@ -414,6 +409,16 @@ class PrivateEstimator(Predictor, BaseEstimator):
         if math.isinf(self.guarantee_.epsilon):
             return ""
         return display.bar([("spent by this run", persons.together(self.ledger_, most))], self.guarantee_.epsilon)
+
+
+def source_of_bits(source: str, random_state: Any) -> Seeded | Secure:
+    """The chance that the parameters ``source`` and ``random_state`` ask for."""
+    check_choice(source, "source", (SEEDED, SECURE))
+    if source == SEEDED:
+        return Seeded(random_state)
+    if random_state is not None:
+        raise ValueError("source='secure' takes no seed: leave random_state=None")
+    return Secure()
 
 
 #: Where a learner that left its process keeps the process in which an account was open.

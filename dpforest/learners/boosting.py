@@ -155,7 +155,7 @@ class Round:
 
     def __init__(self, run: Run, epsilon: float) -> None:
         self.epsilon = epsilon
-        self._run, self._unit = run, HISTOGRAM_SENSITIVITY[run.relation]
+        self._run, self._sensitivity = run, HISTOGRAM_SENSITIVITY[run.relation]
         self._leaves: list[Frontier] = []
         self._counts: list[np.ndarray] = []
         self._noise: list[np.ndarray] = []
@@ -164,7 +164,7 @@ class Round:
         """Ask for the weighted class counts of these leaves, at that budget."""
         self._leaves.append(leaves)
         self._counts.append(self._run.count_classes(leaves, epsilon) / self._run.unit)
-        self._noise.append(np.full(len(leaves), self._unit / epsilon))
+        self._noise.append(np.full(len(leaves), self._sensitivity / epsilon))
 
     @property
     def leaves(self) -> Frontier:
@@ -245,10 +245,10 @@ class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
                 run.weigh(tree, tree.values / SCALE, self.weights, public)
             elif public is not None:  # no votes yet: the weights of the classes alone
                 run.weigh(None, None, self.weights, public)
-            grown = Round(run, epsilon)
-            yield grown
+            this = Round(run, epsilon)
+            yield this
             # whoever asked for the round has grown its tree
-            run.say(grown.leaves, whole_votes(self.learning_rate * self._say(grown.counts, grown.noise)))
+            run.say(this.leaves, whole_votes(self.learning_rate * self._say(this.counts, this.noise)))
 
     def _say(self, counts: np.ndarray, noise: np.ndarray) -> np.ndarray:
         if self.votes == "real":

@@ -98,12 +98,12 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
     @claim("thm-dp-adaboost")
     def as_proved(self, run: Run) -> BoostedForest:
         """The repair: weights of the own record, a selection of the feature, and votes from the counts paid for."""
-        for grown in self.rounds(run):
+        for this in self.rounds(run):
             root = run.frontier
-            shares = Shares("aligned-uniform", grown.epsilon, 2, self.leaf_share)
+            shares = Shares("aligned-uniform", this.epsilon, 2, self.leaf_share)
             crowded = run.split(root, run.choose_feature(root, shares.branch(1), self._selection()))
-            grown.settle(crowded, shares.leaf(1, selected=True))
-            grown.settle(run.frontier, shares.leaf(2, selected=False))
+            this.settle(crowded, shares.leaf(1, selected=True))
+            this.settle(run.frontier, shares.leaf(2, selected=False))
         return boosted(run, self.weights)
 
     AUDIT: ClassVar = Audited(

@@ -33,7 +33,7 @@ __all__ = ["DPsAdaBoostClassifier"]
 
 HELD_OUT = 0.3
 DELTA = 2.0  # the paper's sensitivity of the Gini index
-WEIGHTS = "the largest weight of a record, as the scale of the noise", "CART-DPsAdaBoost algorithm 1, lines 4 to 6"
+LARGEST = "the largest weight of a record, as the scale of the noise", "CART-DPsAdaBoost algorithm 1, lines 4 and 5"
 DRAW = "the records of a round, drawn by weights that depend on all of them", "CART-DPsAdaBoost algorithm 3, line 5"
 PURITY = "which nodes hold a single class", "CART-DPsAdaBoost algorithm 1, line 14"
 GINI = "which feature splits a node with the least Gini index", "CART-DPsAdaBoost algorithm 1, line 3"
@@ -135,7 +135,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             run.draw_by_weight(DRAW)  # step 2.2
             # At a budget b the paper's noise has the scale max w / b, the curator's L / b with L = 1 or 2: asked for
             # b L / max w, the curator adds the paper's noise.
-            at_curator = per_level * (HISTOGRAM_SENSITIVITY[run.relation] / run.peek_largest_weight(WEIGHTS))
+            at_curator = per_level * (HISTOGRAM_SENSITIVITY[run.relation] / run.peek_largest_weight(LARGEST))
             nodes = self._build(run, this, per_level, at_curator)
             pruned = self._prune(run, run.tree(number), nodes, this, at_curator)  # step 2.5
             boost.add(pruned)  # step 2.6
@@ -186,9 +186,9 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         """The repair: weights of the own record, private selections, and votes from the counts paid for."""
         size = n_candidates(self.option("max_features"), run.schema.n_features)
         how = self._selection(self.stop_margin if self.stop == "candidate" else None)
-        for grown in self.rounds(run):
-            shares = Shares("aligned-uniform", grown.epsilon, self.max_depth + 1, self.leaf_share)
-            grow_extra_trees(run, shares, how, grown.settle, size, self.cuts_per_feature)
+        for this in self.rounds(run):
+            shares = Shares("aligned-uniform", this.epsilon, self.max_depth + 1, self.leaf_share)
+            grow_extra_trees(run, shares, how, this.settle, size, self.cuts_per_feature)
         return boosted(run, self.weights)
 
     def check_parameters(self) -> None:

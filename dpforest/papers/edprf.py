@@ -71,7 +71,7 @@ class EDPRFClassifier(PrivateForestClassifier):
     n_bins = 10
     variant: Annotated[
         Literal["proved", "published"],
-        """``"published"`` is the paper to the letter: equal-size subsets, the purity test, exponents
+        """``"published"`` is the paper as its chapter reads it: equal-size subsets, the purity test, exponents
         ``epsilon / (2 sensitivity)``, formulas (9) and (10), label leaves.  It warns, for its proof fails.""",
     ] = "proved"
     selection: Annotated[str, Choice(SELECTIONS), Letter(), "Mechanism of splits and labels."] = "permute-and-flip"

@@ -15,6 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -331,8 +332,9 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{package.__name__: package.__version__ for package in packages}}
 
 
+@cache
 def _digest() -> str:
-    """Of every module of the library; comments and layout do not count."""
+    """Of every module of the library, as they stood when it was first asked for; comments and layout do not count."""
     root = Path(dpforest.__file__).parent
     trees = [
         f"{path.relative_to(root)} {ast.dump(ast.parse(path.read_bytes()))}" for path in sorted(root.rglob("*.py"))

@@ -5,14 +5,27 @@ from __future__ import annotations
 import json
 import math
 from decimal import Decimal, localcontext
-from itertools import product
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
 from scipy import optimize, special, stats
 from shared import MIXED, table
 
-from dpforest import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema, audit, mechanisms
+from dpforest import (
+    Budget,
+    DiffPETsClassifier,
+    DiffPETsRegressor,
+    EDPRFClassifier,
+    PrivateBoostingClassifier,
+    PrivateBoostingRegressor,
+    RandomTreesClassifier,
+    RandomTreesRegressor,
+    Schema,
+    audit,
+    mechanisms,
+)
 from dpforest.audit.exact.replay import audit_pairs
 from dpforest.chance import NotEnumerableError, Replay, Secure, Seeded
 from dpforest.curator import FINE, Curator
@@ -22,6 +35,7 @@ from dpforest.models.crossings import Crossings
 from dpforest.models.release import released
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Guarantee, Ledger, check_delta, epsilon_of, rho_of
 from dpforest.schema import TARGET_LEVELS
+from dpforest.scores import gini
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 ORDERS = 1 + np.logspace(-4, 2.5, 300)
@@ -299,11 +313,261 @@ def test_what_a_ledger_with_a_delta_says():
     ledger.charge(0, 0.02, 0.04, "count", "discrete Gaussian")
     assert "at delta = 1e-06, for a rho of 0.02; charges are rhos" in str(ledger)
     assert "for a rho of 0.02" in repr(ledger)
-    for kind in ("assignment", "bootstrap", "poisson-bootstrap", "equal-split"):
+    for kind in ("bootstrap", "poisson-bootstrap", "equal-split"):
         with pytest.raises(ValueError, match="under a delta"):
             ledger.open("tree", [0], kind)
     ledger.leak("the size", "line 1")
     assert ledger.epsilon == math.inf
+
+
+# -- records that are shared by coins --------------------------------------------------------------------------------
+
+
+def power(p: list[Fraction], q: list[Fraction], order: int) -> Fraction:
+    """The sum in Rényi's divergence, of a whole order."""
+    return sum((x**order / y ** (order - 1) for x, y in zip(p, q, strict=True)), Fraction(0))
+
+
+@pytest.mark.claim(
+    "lem-concentrated-coins", verdict="proved", evidence="exhaustive",
+    constant="the dearest tree's rho, approached by two noisy counts as the order grows",
+)  # fmt: skip
+@pytest.mark.parametrize("seed", range(30))
+def test_what_the_same_coins_mix_costs_no_more_than_the_dearest(seed):
+    rng = np.random.default_rng(seed)
+
+    def law(n):
+        weights = [int(w) for w in rng.integers(1, 12, n)]
+        return [Fraction(w, sum(weights)) for w in weights]
+
+    coins, other = law(3), law(3)
+    ps, qs = ([law(4) for _ in coins] for _ in range(2))
+    mixed = [[sum(w * each[o] for w, each in zip(coins, laws, strict=True)) for o in range(4)] for laws in (ps, qs)]
+    for order in (2, 3, 7):
+        worst = max(power(p, q, order) for p, q in zip(ps, qs, strict=True))
+        assert power(*mixed, order) <= worst
+        same = [
+            [sum(w * each[o] for w, each in zip(coins, [p] * 3, strict=True)) for o in range(4)] for p in (ps[0], qs[0])
+        ]
+        assert power(*same, order) == power(ps[0], qs[0], order)
+    # coins that look at the record: the same laws, and the mixture tells the worlds apart
+    looks = [sum(w * each[o] for w, each in zip(other, ps, strict=True)) for o in range(4)]
+    plain = [sum(w * each[o] for w, each in zip(coins, ps, strict=True)) for o in range(4)]
+    assert power(looks, plain, 2) > 1
+
+
+@pytest.mark.claim("lem-concentrated-coins")
+def test_two_counts_approach_the_dearest_tree():
+    rate, reach = 0.5, np.arange(-16, 17)
+    still, moved = (discrete_gaussian_law(reach - d, rate) for d in (0, 1))
+    without = np.outer(still, still)
+    given = (np.outer(moved, still) + np.outer(still, moved)) / 2
+
+    def mixed(order):
+        """By the binomial series: the k-th moment of one count's quotient is exp(k (k - 1) rate)."""
+        k = np.arange(order + 1)
+        logs = special.gammaln(order + 1) - special.gammaln(k + 1) - special.gammaln(order - k + 1)
+        logs += rate * (k * (k - 1) + (order - k) * (order - k - 1)) - order * math.log(2)
+        return float(special.logsumexp(logs)) / (order - 1)
+
+    for order in (2, 3, 4):
+        direct = math.log(float((without * (given / without) ** order).sum())) / (order - 1)
+        assert direct == pytest.approx(mixed(order), rel=1e-9)
+    shares = [mixed(order) / (order * rate) for order in (2, 10, 100, 1000)]
+    assert shares == sorted(shares)
+    assert 0.998 < shares[-1] <= 1
+
+
+@pytest.mark.claim(
+    "thm-forest-delta", verdict="proved", evidence="exhaustive",
+    constant="rho, attained at whole orders by noisy counts",
+)  # fmt: skip
+@relations
+@pytest.mark.parametrize("order", [1.5, 2, 3])
+def test_a_coupled_forest_costs_the_rhos_of_its_paths(relation, order):
+    """Two trees of one leaf over all tables of at most three records; what the second is asked hangs on the first."""
+    budget, cost = 0.5, {ADD_REMOVE: 1, REPLACE_ONE: 2}[relation]
+    noise = np.arange(-9, 13)
+    universe = (0, 1)
+    tables = [rows for n in (1, 2, 3) for rows in combinations_with_replacement(universe, n)]
+
+    def counted(records):
+        columns = [discrete_gaussian_law(noise - records.count(c), budget / cost) for c in universe]
+        return np.outer(*columns).ravel()
+
+    def labelled(records, range_):
+        law = exponential_law([records.count(0), records.count(1)], math.sqrt(8 * budget) / range_)
+        return np.append(law, np.full(noise.size**2 - 2, np.nan))
+
+    def forest(first, second):
+        mine, asked = counted(first), (counted(second), labelled(second, cost))
+        zeros = np.repeat(noise, noise.size)  # the first number of an answer decides
+        return np.where((zeros > 0)[:, None], mine[:, None] * asked[0], mine[:, None] * asked[1])
+
+    def dealt(rows, sides):
+        return [tuple(r for r, s in zip(rows, sides, strict=True) if s == side) for side in (0, 1)]
+
+    def together(rows, _):
+        return forest(rows, rows)
+
+    def by_coins(rows, sides):
+        return forest(*dealt(rows, sides))
+
+    def worst(see):
+        found = 0.0
+        for rows in tables:
+            for place in range(len(rows)):
+                for new in universe:
+                    if relation == REPLACE_ONE and new == rows[place]:
+                        continue
+                    for sides in product((0, 1), repeat=len(rows)) if see is by_coins else [(0,) * len(rows)]:
+                        if relation == REPLACE_ONE:
+                            other, where = (*rows[:place], new, *rows[place + 1 :]), sides
+                        else:
+                            other, where = rows[:place] + rows[place + 1 :], sides[:place] + sides[place + 1 :]
+                        p, q = see(rows, sides), see(other, where)
+                        seen = ~np.isnan(p)
+                        for one, two in ((p[seen], q[seen]), (q[seen], p[seen])):
+                            found = max(found, float(divergence(one, two, order)) / order)
+        return found
+
+    all_, parts = worst(together), worst(by_coins)
+    assert all_ <= 2 * budget * (1 + 1e-9)
+    assert parts <= budget * (1 + 1e-9)
+    if order == int(order):
+        assert parts == pytest.approx(budget, rel=1e-9)
+    # calibrated for records that come or go, it would cost twice as much where one is replaced
+    if relation == REPLACE_ONE:
+        cost = 1
+        assert worst(by_coins) > 1.5 * budget
+
+
+#: The forests of the theorem, with what a delta asks of their parameters.
+FORESTS = [
+    (RandomTreesClassifier, {}), (RandomTreesClassifier, {"split": "multiway"}), (RandomTreesRegressor, {}),
+    (EDPRFClassifier, {"selection": "exponential"}),
+    (EDPRFClassifier, {"selection": "exponential", "leaf": "label", "budget": "aligned-uniform"}),
+    (DiffPETsClassifier, {"selection": "exponential"}),
+    (DiffPETsClassifier, {"selection": "exponential", "sampling": "assignment", "leaf": "label"}),
+    (DiffPETsRegressor, {"selection": "exponential"}),
+    (DiffPETsRegressor, {"selection": "exponential", "sampling": "assignment"}),
+]  # fmt: skip
+forests = pytest.mark.parametrize(("kind", "options"), FORESTS)
+
+
+def for_delta(kind, options, **more):
+    """The learner, and rows for it."""
+    X, y = table(400)
+    schema = MIXED
+    if kind in (RandomTreesRegressor, DiffPETsRegressor):
+        schema = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, target=(0, 1))
+        y = (y == "yes").astype(float)
+    asked = {"epsilon": 2.0, "delta": 1e-5, "n_estimators": 3, "random_state": 0, **options, **more}
+    return kind(schema=schema, **asked), X, y
+
+
+@pytest.mark.claim("thm-forest-delta")
+@forests
+@relations
+def test_a_forest_spends_its_rho_and_says_so(kind, options, relation, tmp_path):
+    learner, X, y = for_delta(kind, options, relation=relation)
+    fitted = learner.fit(X, y)
+    assert fitted.ledger_.paid(relation) == pytest.approx(rho_of(2.0, 1e-5), rel=1e-9)
+    assert fitted.ledger_.epsilon == pytest.approx(2.0, rel=1e-9)
+    assert not fitted.ledger_.leaks
+    assert (fitted.guarantee_.epsilon, fitted.guarantee_.delta) == (2.0, 1e-5)
+    assert "two-sided geometric" not in str(fitted.ledger_)
+    assert "permute-and-flip" not in str(fitted.ledger_)
+    fitted.save(tmp_path / "model.json", seeded=True)
+    again = released(json.loads((tmp_path / "model.json").read_text()))
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    if relation == REPLACE_ONE:  # persons come and go
+        return
+    people = for_delta(kind, options, relation=relation)[0].fit(X, y, person=np.arange(len(X)) // 2, max_rows=2)
+    assert (people.guarantee_.epsilon, people.guarantee_.delta, people.guarantee_.max_rows) == (2.0, 1e-5, 2)
+    assert people.ledger_.paid(relation) == pytest.approx(rho_of(2.0, 1e-5) / 4, rel=1e-9)
+
+
+@pytest.mark.claim("thm-forest-delta")
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [
+        (EDPRFClassifier, {}, "no bounded range"),
+        (DiffPETsClassifier, {}, "no bounded range"),
+        (DiffPETsRegressor, {"selection": "exponential", "sampling": "poisson"}, "what copies cost under a delta"),
+        (EDPRFClassifier, {"variant": "published"}, "to the letter|no delta|published"),
+        (RandomTreesClassifier, {"variant": "published"}, "published"),
+    ],
+)
+def test_a_delta_is_refused_where_no_theorem_speaks_of_it(kind, options, words):
+    learner, X, y = for_delta(kind, options)
+    with Budget(2.0, delta=1e-5) as budget, pytest.raises(ValueError, match=words):
+        learner.fit(X, y)
+    assert budget.spent == 0
+
+
+def noted(monkeypatch):
+    """What every selection is made from, and its rate: of each row, by how many steps a candidate is behind."""
+    asked = []
+
+    def note(mechanism, behind, rate, chance):
+        assert mechanism == "exponential"
+        asked.append((np.array(behind, dtype=float), np.asarray(rate, dtype=float)))
+        return np.zeros(len(behind), dtype=np.int64)
+
+    monkeypatch.setattr(mechanisms, "select", note)
+    return asked
+
+
+@pytest.mark.claim("thm-forest-delta")
+@relations
+@pytest.mark.parametrize("query", ["feature", "candidate", "label"])
+def test_every_selection_of_a_forest_has_the_range_that_is_charged(query, relation, monkeypatch):
+    """By trying all pairs of small tables; a label attains it."""
+    asked = noted(monkeypatch)
+    kinds = list(product((0, 1), repeat=3))  # two features and the class
+
+    def scores(records):
+        """The scores of the candidates, times the rate, and what was charged."""
+        asked.clear()
+        *columns, labels = np.array(records, dtype=np.uint8).reshape(-1, 3).T
+        ledger = Ledger(relation, delta=1e-6)
+        asked_of = Curator(
+            np.array(columns), labels.copy(), 2, np.array([2, 2]), chance=Seeded(0), ledger=ledger
+        )  # fmt: skip
+        splits, root = Growth(1, 2, 2, ledger, "sequential", 9), np.array([0])
+        more = {
+            "score": gini,
+            "mechanism": "exponential",
+            "calibration": "range",
+            "stop_margin": None,
+            "n_max": math.inf,
+        }
+        {
+            "feature": lambda: asked_of.choose_feature(splits, root, root, np.ones((1, 2), dtype=bool), 0.3, **more),
+            "candidate": lambda: asked_of.choose_candidate(
+                splits,
+                root,
+                root,
+                np.array([[0, 1]], dtype=np.int32),
+                np.array([[[2, 0, 0, 0], [2, 0, 0, 0]]], dtype=np.uint64),
+                0.3,
+                **more,
+            ),
+            "label": lambda: asked_of.choose_label(splits, root, root, 0.3, mechanism="exponential"),
+        }[query]()
+        [(behind, rate)] = asked
+        return -behind[0, -2:] * rate.ravel()[0], ledger.paid(relation)  # before them stands *stop*, not asked for
+
+    worst = 0.0
+    for rows in combinations_with_replacement(kinds, 3):
+        for new in kinds:
+            other = (*rows[:-1], new) if relation == REPLACE_ONE else (*rows, new)
+            (a, paid), (b, _) = scores(rows), scores(other)
+            assert paid == pytest.approx(0.3, rel=1e-9)
+            worst = max(worst, float(np.ptp(a - b)))
+    assert worst**2 / 8 <= 0.3 * (1 + 1e-9)
+    assert worst**2 / 8 > 0.3 * (1 - 1e-9 if query == "label" else 0.1)
 
 
 def curator(ledger: Ledger) -> Curator:

@@ -44,11 +44,20 @@ READS_THE_SIZE = {"DiffPRFClassifier", "RandomTreesClassifier", "RandomTreesRegr
 SEEDS = {"DPAdaBoostClassifier": 2}
 #: Options under which a learner is tried, beside none, the other relation, and as published.
 OPTIONS: dict[str, list[dict]] = {
-    "EDPRFClassifier": [{"leaf": "label"}, {"stop": "never", "selection": "exponential"}],
-    "RandomTreesClassifier": [{"split": "multiway"}],
+    "EDPRFClassifier": [
+        {"leaf": "label"},
+        {"stop": "never", "selection": "exponential"},
+        {"selection": "exponential", "delta": 1e-4},
+    ],
+    "RandomTreesClassifier": [{"split": "multiway"}, {"delta": 1e-4}],
     "RandomTreesRegressor": [{"split": "multiway"}],
     "DiffPETsClassifier": [{"sampling": "poisson", "leaf": "label"}, {"sampling": "assignment", "shrinkage": 2.0}],
-    "DiffPETsRegressor": [{"sampling": "poisson"}, {"sampling": "assignment"}, {"shrinkage": 0.0}],
+    "DiffPETsRegressor": [
+        {"sampling": "poisson"},
+        {"sampling": "assignment"},
+        {"shrinkage": 0.0},
+        {"selection": "exponential", "delta": 1e-4},
+    ],
     "DiffPRFsClassifier": [{"two_stage": True, "sampling": "poisson"}],
     "FunctionalMechanismClassifier": [{"schema": THREE}, {"schema": THREE, "variant": "published"}],
     "DiffLRRegressor": [{"fit_intercept": True}, {"fit_intercept": False}],

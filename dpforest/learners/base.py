@@ -22,7 +22,9 @@ from dpforest.learners.audited import EXACT, Audited
 from dpforest.learners.growth import MAX_NODES
 from dpforest.learners.parameters import (
     Choice,
+    Delta,
     Epsilon,
+    Letter,
     Parameter,
     Whole,
     check_choice,
@@ -35,6 +37,7 @@ from dpforest.models.forest import ForestClassifier, ForestRegressor
 from dpforest.models.predictor import Predictor
 from dpforest.privacy import (
     ADD_REMOVE,
+    HISTOGRAM_SENSITIVITY,
     PERSON,
     RELATIONS,
     ROW,
@@ -45,6 +48,7 @@ from dpforest.privacy import (
     Ledger,
     UnprovenPrivacyWarning,
     account,
+    check_delta,
     check_epsilon,
     claim,
     display,
@@ -53,8 +57,8 @@ from dpforest.schema import MAX_CODES, Encoded, Schema, frames
 from dpforest.scores import Score
 
 __all__ = [
-    "PrivateEstimator", "PrivateForest", "PrivateForestClassifier", "PrivateForestRegressor", "check_covered",
-    "source_of_bits",
+    "PrivateEstimator", "PrivateForest", "PrivateForestClassifier", "PrivateForestRegressor", "WithDelta",
+    "check_covered", "source_of_bits",
 ]  # fmt: skip
 
 
@@ -432,6 +436,28 @@ class _Seed:
         return "<seed>"
 
 
+class WithDelta(PrivateEstimator):
+    """A learner of which a theorem says what it costs under a delta: it counts, and selects at a bounded range."""
+
+    delta: Annotated[
+        float, Delta(), Letter(),
+        """0 for a loss of at most epsilon, without exception.  Above, well below one over the number of records: the
+        model is (epsilon, delta)-private, which is less, and has less noise where there are many answers.""",
+    ] = 0.0  # fmt: skip
+
+    def promised_delta(self) -> float:
+        return check_delta(self.delta)
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if not self.delta:
+            return
+        if getattr(self, "selection", "auto") not in ("auto", "exponential"):
+            raise ValueError(f"selection={self.selection!r} has no bounded range: under a delta use 'exponential'")
+        if getattr(self, "sampling", "all") not in ("all", "assignment"):
+            raise ValueError("no theorem says what copies cost under a delta: use sampling='all' or 'assignment'")
+
+
 class PrivateForest(PrivateEstimator):
     """Base of the private forests: several trees, which share the records as ``sampling`` says."""
 
@@ -445,9 +471,17 @@ class PrivateForest(PrivateEstimator):
         super().check_parameters()
         check_count(self.max_nodes, "max_nodes", least=self.n_estimators)
 
-    def half_weight(self, epsilon: float, unit: float) -> float:
-        """Public constant of the released forest: ``shrinkage`` times the noise of a leaf, ``unit`` at epsilon 1."""
-        return 0.0 if math.isinf(epsilon) else float(self.shrinkage * unit / epsilon)
+    def half_weight(self, budget: float, step: float) -> float:
+        """Public constant of the released forest: ``shrinkage`` times the noise of a leaf, by its standard deviation.
+
+        ``budget`` is the leaf's, and ``step`` what a record adds to it; noise of scale s counts as s.
+        """
+        cost = HISTOGRAM_SENSITIVITY[self.relation]
+        if math.isinf(budget):
+            return 0.0
+        if self.promised_delta():  # the scale whose noise has the same variance
+            return float(self.shrinkage * step * math.sqrt(cost / (4 * budget)))
+        return float(self.shrinkage * (step * cost) / budget)
 
     def sharing(self) -> str | None:
         return "parallel" if self._sampling() == "assignment" else "sequential"

@@ -13,7 +13,13 @@ from typing import Annotated, ClassVar, Literal
 from dpforest import scores
 from dpforest.budgets import Shares, uniform
 from dpforest.learners.audited import CUT_ONCE, HALF_STOP, Audited, refuted
-from dpforest.learners.base import PrivateForest, PrivateForestClassifier, PrivateForestRegressor, check_covered
+from dpforest.learners.base import (
+    PrivateForest,
+    PrivateForestClassifier,
+    PrivateForestRegressor,
+    WithDelta,
+    check_covered,
+)
 from dpforest.learners.cuts import cuts_at_values, grow_extra_trees
 from dpforest.learners.growth import Frontier, accurate, masses, one_vote, pure, votes
 from dpforest.learners.parameters import MARGIN, Auto, Choice, Either, Number, Share, Whole
@@ -22,7 +28,7 @@ from dpforest.learners.sharing import Subset, n_candidates
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.forest import Forest
 from dpforest.models.release import MAX_DEPTH
-from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
+from dpforest.privacy import claim
 from dpforest.schema import TARGET_LEVELS, Schema
 
 __all__ = ["DiffPETsClassifier", "DiffPETsRegressor"]
@@ -36,7 +42,7 @@ VALUES = "which values of each feature occur in a node", "DiffPETs algorithm 2, 
 LABEL = "the commonest class of each leaf", "DiffPETs algorithm 2, line 2"
 
 
-class _DiffPETs(PrivateForest):
+class _DiffPETs(WithDelta, PrivateForest):
     """What the classifier and the regressor share."""
 
     max_depth: Annotated[
@@ -105,7 +111,8 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released forest under ``relation``
-    (:prf:ref:`thm-diffpets`).  ``variant="published"``: none for any finite epsilon (:prf:ref:`pub-diffpets`).
+    (:prf:ref:`thm-diffpets`), ``(epsilon, delta)`` with a ``delta`` (:prf:ref:`thm-forest-delta`).
+    ``variant="published"``: none for any finite epsilon (:prf:ref:`pub-diffpets`).
 
     Source
     ------
@@ -171,14 +178,14 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         run.count_records(leaves, epsilon)  # N_D = Noise(|D|), which is all that the paper pays for
         run.say(leaves, one_vote(run.peek(leaves, LABEL)))
 
-    @claim("thm-diffpets")
+    @claim("thm-diffpets", "thm-forest-delta")
     def as_proved(self, run: Run) -> Forest:
         """The repair: cuts of the public range, *stop* is chosen, and noise on the counts of all classes."""
         each = run.plant(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
         shares = Shares("aligned-uniform", each, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
         grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
-        unit = HISTOGRAM_SENSITIVITY[self.relation] if self.leaf == "counts" else 0.0  # one vote has no noise
-        return run.release(self.half_weight(shares.leaf(shares.depth, selected=False), unit))
+        step = 1 if self.leaf == "counts" else 0  # one vote has no noise
+        return run.release(self.half_weight(shares.leaf(shares.depth, selected=False), step))
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         if self.leaf == "counts":
@@ -222,8 +229,8 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released forest under ``relation``
-    (:prf:ref:`thm-diffpets-regression`).  ``variant="published"``: none for any finite epsilon
-    (:prf:ref:`pub-diffpets-regression`).
+    (:prf:ref:`thm-diffpets-regression`), ``(epsilon, delta)`` with a ``delta`` (:prf:ref:`thm-forest-delta`).
+    ``variant="published"``: none for any finite epsilon (:prf:ref:`pub-diffpets-regression`).
 
     Notes
     -----
@@ -288,14 +295,13 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
         total, count = run.sum_targets(leaves, epsilon / 2), run.count_records(leaves, epsilon / 2)
         run.say(leaves, masses(total, count))
 
-    @claim("thm-diffpets-regression")
+    @claim("thm-diffpets-regression", "thm-forest-delta")
     def as_proved(self, run: Run) -> Forest:
         """The repair: cuts of the public range, *stop* is chosen, and noise on two masses."""
         each = run.plant(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
         shares = Shares("aligned-uniform", each, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
         grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
-        epsilon, unit = shares.leaf(shares.depth, selected=False), TARGET_LEVELS * HISTOGRAM_SENSITIVITY[self.relation]
-        return run.release(self.half_weight(epsilon, unit))
+        return run.release(self.half_weight(shares.leaf(shares.depth, selected=False), TARGET_LEVELS))
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         run.say(leaves, run.sum_masses(leaves, epsilon))

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal
 from dpforest import scores
 from dpforest.budgets import PLANS, Shares
 from dpforest.learners.audited import HALF_STOP, Audited, refuted
-from dpforest.learners.base import PrivateForestClassifier, check_covered
+from dpforest.learners.base import PrivateForestClassifier, WithDelta, check_covered
 from dpforest.learners.growth import Frontier, pure, votes
 from dpforest.learners.parameters import CAP, MARGIN, Auto, Choice, Letter, Whole
 from dpforest.learners.run import Run, Selection
@@ -31,7 +31,7 @@ PURITY = "which nodes hold a single class", "eDPRF algorithm 5, line 1"
 
 
 @claim("alg-edprf", "thm-edprf", "pub-edprf", "cex-purity-stop", "pub-edprf-binning")
-class EDPRFClassifier(PrivateForestClassifier):
+class EDPRFClassifier(WithDelta, PrivateForestClassifier):
     """Private random forest with budget alignment and permute-and-flip.
 
     Attributes
@@ -46,7 +46,8 @@ class EDPRFClassifier(PrivateForestClassifier):
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released forest under ``relation``
-    (:prf:ref:`thm-edprf`).  ``variant="published"``: none for any finite epsilon (:prf:ref:`pub-edprf`).
+    (:prf:ref:`thm-edprf`), ``(epsilon, delta)`` with a ``delta`` (:prf:ref:`thm-forest-delta`).
+    ``variant="published"``: none for any finite epsilon (:prf:ref:`pub-edprf`).
 
     Source
     ------
@@ -121,11 +122,11 @@ class EDPRFClassifier(PrivateForestClassifier):
         self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))  # step 2.1, l = d
         return run.release()
 
-    @claim("thm-edprf")
+    @claim("thm-edprf", "thm-forest-delta")
     def as_proved(self, run: Run) -> Forest:
         """The repair: each record goes to a tree by its own coin, and *stop* is chosen, not read."""
         run.plant(self.n_estimators, "assignment", self.max_nodes)
-        shares = Shares(self.budget, run.epsilon, self.max_depth + 1)
+        shares = Shares(self.budget, run.budget, self.max_depth + 1)
         for level, nodes in run.levels(self.max_depth):
             self._settle(run, nodes[~nodes.splittable], shares.leaf(level, selected=False))
             inner = nodes[nodes.splittable]

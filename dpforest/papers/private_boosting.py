@@ -16,19 +16,19 @@ import numpy as np
 from dpforest.arithmetic import exp, log, sinh
 from dpforest.curator import FINE, GAP_SHARE
 from dpforest.learners.audited import EXACT, Audited
-from dpforest.learners.base import PrivateEstimator
+from dpforest.learners.base import WithDelta
 from dpforest.learners.boosting import ClassWeights, class_shares, whole_votes
 from dpforest.learners.crossed import Known, grow_table, random_tables, single_tables
 from dpforest.learners.empirical_bayes import newton_step, residual_step
 from dpforest.learners.growth import Frontier
 from dpforest.learners.monotone import Directions, directions_of, monotone
-from dpforest.learners.parameters import Choice, Delta, Either, Number, Whole
+from dpforest.learners.parameters import Choice, Either, Number, Whole
 from dpforest.learners.run import Run
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.boosted import NO_LINK, BoostedClassifier, BoostedForest, BoostedRegressor
 from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
-from dpforest.privacy import HISTOGRAM_SENSITIVITY, REPLACE_ONE, Ledger, check_delta, claim, rho_of
+from dpforest.privacy import HISTOGRAM_SENSITIVITY, REPLACE_ONE, Ledger, claim, rho_of
 from dpforest.schema import TARGET_LEVELS, Schema
 from dpforest.schema.grid import GRIDS
 
@@ -141,15 +141,10 @@ def rule_of_numbers(n_rows: float, epsilon: float, relation: str, delta: float =
     return NumbersRule(rounds, mean, size, auto.select_share, auto.growth)
 
 
-class _WideTables(PrivateEstimator):
+class _WideTables(WithDelta):
     """What the classifier and the regressor share: the parameters, and a round."""
 
     SOURCE: ClassVar[str] = "library's own learner"
-    delta: Annotated[
-        float, Delta(),
-        """0 for a loss of at most epsilon, without exception.  Above, well below one over the number of records: the
-        model is (epsilon, delta)-private, which is less, and has less noise.""",
-    ] = 0.0  # fmt: skip
     n_rows: Annotated[
         float | None, Either(None, rule=Number(1, 1e15)),
         """Declared order of magnitude of the number of records; public.  None: see Notes.""",
@@ -230,9 +225,6 @@ class _WideTables(PrivateEstimator):
         total, choose = sum(parts), auto.select_share
         return [(choose * left * part / total, (1 - choose) * left * part / total) for part in parts]
 
-    def promised_delta(self) -> float:
-        return check_delta(self.delta)
-
     def _mechanism(self) -> str:
         return ("exponential" if self.delta else "permute-and-flip") if self.selection == "auto" else self.selection
 
@@ -262,8 +254,6 @@ class _WideTables(PrivateEstimator):
     def check_parameters(self) -> None:
         super().check_parameters()
         directions_of(self.monotonic_cst, self.declared_schema())
-        if self.delta and self._mechanism() != "exponential":
-            raise ValueError(f"selection={self.selection!r} has no bounded range: under a delta use 'exponential'")
 
     def declared_schema(self) -> Schema:
         return super().declared_schema().with_grid(self.grid)

@@ -11,14 +11,14 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from dpforest.learners.audited import Audited, Broken
-from dpforest.learners.base import PrivateForest, PrivateForestClassifier, PrivateForestRegressor
+from dpforest.learners.base import PrivateForest, PrivateForestClassifier, PrivateForestRegressor, WithDelta
 from dpforest.learners.cuts import grow_multiway, grow_random
 from dpforest.learners.growth import MAX_NODES, Frontier
 from dpforest.learners.parameters import Auto, Either, Letter, Number, Whole
 from dpforest.learners.run import Run
 from dpforest.models.forest import Forest
 from dpforest.models.release import MAX_DEPTH
-from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, claim
+from dpforest.privacy import ADD_REMOVE, claim
 from dpforest.schema import TARGET_LEVELS
 
 __all__ = ["RandomTreesClassifier", "RandomTreesRegressor", "published_height"]
@@ -39,7 +39,7 @@ def published_height(n: int, sizes: np.ndarray) -> int:
     return max(1, min(len(sizes) // 2, power - 1))
 
 
-class _RandomTrees(PrivateForest):
+class _RandomTrees(WithDelta, PrivateForest):
     """The random trees of both kinds: a subclass says what is counted in a leaf."""
 
     max_depth: Annotated[
@@ -74,7 +74,7 @@ class _RandomTrees(PrivateForest):
             run.say(leaves, self._count(run, leaves, share))  # step 2
         return run.release()
 
-    @claim("thm-random-trees")
+    @claim("thm-random-trees", "thm-forest-delta")
     def as_proved(self, run: Run) -> Forest:
         """The repair: a height that is public."""
         half = max(1, run.schema.n_features // 2)
@@ -87,12 +87,12 @@ class _RandomTrees(PrivateForest):
             parts = [grow_random(run.growth, run.chance, run.sizes, run.ordered, height)]
         for leaves in parts:
             run.say(leaves, self._count(run, leaves, share))
-        return run.release(self.half_weight(share, self._unit() * HISTOGRAM_SENSITIVITY[self.relation]))
+        return run.release(self.half_weight(share, self._step()))
 
     def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
         raise NotImplementedError
 
-    def _unit(self) -> int:
+    def _step(self) -> int:
         """What one record adds to the values of a leaf."""
         raise NotImplementedError
 
@@ -114,8 +114,9 @@ class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
 
     Guarantee
     ---------
-    ``epsilon``-differential privacy under ``relation``, sharp: :prf:ref:`thm-random-trees`.  ``"published"``: as
-    much where n is public (replace-one), a leak under add-remove (:prf:ref:`pub-random-trees`).
+    ``epsilon``-differential privacy under ``relation``, sharp: :prf:ref:`thm-random-trees`; ``(epsilon, delta)`` with
+    a ``delta`` (:prf:ref:`thm-forest-delta`).  ``"published"``: as much where n is public (replace-one), a leak under
+    add-remove (:prf:ref:`pub-random-trees`).
 
     Source
     ------
@@ -125,7 +126,7 @@ class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
     def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
         return run.count_classes(leaves, epsilon)
 
-    def _unit(self) -> int:
+    def _step(self) -> int:
         return 1
 
     AUDIT: ClassVar = Audited(
@@ -146,7 +147,7 @@ class RandomTreesRegressor(_RandomTrees, PrivateForestRegressor):
     Guarantee
     ---------
     As for :class:`RandomTreesClassifier`: one record changes the masses of one leaf of each tree by one record's worth
-    (:prf:ref:`thm-random-trees`, :prf:ref:`thm-masses`).
+    (:prf:ref:`thm-random-trees`, :prf:ref:`thm-masses`, :prf:ref:`thm-forest-delta`).
 
     Source
     ------
@@ -158,7 +159,7 @@ class RandomTreesRegressor(_RandomTrees, PrivateForestRegressor):
     def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
         return run.sum_masses(leaves, epsilon)
 
-    def _unit(self) -> int:
+    def _step(self) -> int:
         return TARGET_LEVELS
 
     AUDIT: ClassVar = Audited(

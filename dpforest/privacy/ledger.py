@@ -22,7 +22,7 @@ __all__ = ["KINDS", "Ledger"]
 #: "poisson-bootstrap": each child reads every record a Poisson(1) number of times.
 KINDS = ("sequential", "partition", "assignment", "equal-split", "bootstrap", "poisson-bootstrap")
 #: Those of which a theorem says what rhos add up to.
-_CONCENTRATED = ("sequential", "partition")
+_CONCENTRATED = ("sequential", "partition", "assignment")
 _SEQUENTIAL, _PARTITION, _ASSIGNMENT, _EQUAL_SPLIT, _BOOTSTRAP, _POISSON_BOOTSTRAP = range(len(KINDS))
 
 
@@ -36,7 +36,7 @@ class _Charge:
     mechanism: str
 
 
-@claim("thm-path", "thm-concentrated-path", "def-concentrated")
+@claim("thm-path", "thm-concentrated-path", "lem-concentrated-coins", "def-concentrated")
 @dataclass(eq=False, repr=False)
 class Ledger:
     """Every charge against the data in one run, as a tree of scopes; its total is path-wise.

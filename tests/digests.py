@@ -93,6 +93,7 @@ def apart(*options, **others) -> list[dict]:
 
 
 TREES = {"n_estimators": 3, "max_depth": 3}
+WITH_DELTA = {"selection": "exponential", "delta": 1e-4}
 #: Learner, options of all its fits, what is varied in the proved variant, and what in the published one; None where
 #: there is none.
 LEARNERS: list[tuple[str, dict, list[dict], list[dict] | None]] = [
@@ -101,18 +102,21 @@ LEARNERS: list[tuple[str, dict, list[dict], list[dict] | None]] = [
             selection=["exponential"], criterion=["gini-gain", "majority"], calibration=["sensitivity"],
             budget=["aligned-uniform", "harmonic", "uniform"], leaf=["label"], stop=["never"],
         ),
-        *apart("normalised-gini", stop="never"), *apart("information-gain", stop="never", n_max=1000),
+        *apart("normalised-gini", stop="never"), *apart("information-gain", stop="never", n_max=1000), WITH_DELTA,
     ], []),
-    ("DiffPETsClassifier", TREES, each(
-        sampling=["assignment", "poisson"], selection=["exponential"], leaf=["label"], stop=["never"],
-        criterion=["majority"], shrinkage=[0.0],
-    ), []),
+    ("DiffPETsClassifier", TREES, [
+        *each(
+            sampling=["assignment", "poisson"], selection=["exponential"], leaf=["label"], stop=["never"],
+            criterion=["majority"], shrinkage=[0.0],
+        ),
+        WITH_DELTA,
+    ], []),
     ("DiffPETsRegressor", {**TREES, "n_bins": 16}, [
         *each(
             sampling=["assignment", "poisson"], selection=["exponential"], criterion=["sse", "mass-gap"],
             stop=["never"], shrinkage=[0.0],
         ),
-        *apart("variance", "weighted-variance", stop="never"),
+        *apart("variance", "weighted-variance", stop="never"), WITH_DELTA,
     ], []),
     ("DiffPRFClassifier", TREES, [
         *each(
@@ -129,8 +133,8 @@ LEARNERS: list[tuple[str, dict, list[dict], list[dict] | None]] = [
         n_parts=[2], criterion=["signed-pearson", "gini"], selection=["exponential"], budget=["harmonic"],
         calibration=["sensitivity"], reuse=[False],
     ), []),
-    ("RandomTreesClassifier", {"n_estimators": 3}, each(split=["multiway"], max_depth=[4]), []),
-    ("RandomTreesRegressor", {"n_estimators": 3}, each(split=["multiway"], max_depth=[4]), []),
+    ("RandomTreesClassifier", {"n_estimators": 3}, each(split=["multiway"], max_depth=[4], delta=[1e-4]), []),
+    ("RandomTreesRegressor", {"n_estimators": 3}, each(split=["multiway"], max_depth=[4], delta=[1e-4]), []),
     ("DPAdaBoostClassifier", {"n_estimators": 3}, each(
         votes=["discrete"], weights=["logistic"], sampling=["assignment"], selection=["exponential"],
         criterion=["majority"], smoothing=[0.0], class_weight=[{"yes": 3}],

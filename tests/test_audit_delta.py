@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from dpforest import PrivateBoostingClassifier, Schema, audit, mechanisms
+from dpforest import (
+    DiffPETsClassifier,
+    EDPRFClassifier,
+    PrivateBoostingClassifier,
+    RandomTreesClassifier,
+    Schema,
+    audit,
+    mechanisms,
+)
 from dpforest.audit.report.batches import Fits
 from dpforest.audit.sampling.bounds import best_weight, epsilon_lower, p_value
 from dpforest.chance import Seeded
@@ -231,21 +239,31 @@ def test_betting_is_against_a_loss_without_exception():
         found(shames(0.5), method="betting")
 
 
+#: What is audited as it ships: its parameters, and an epsilon below which the bound must not fall.
+WHOLE = {
+    "flagship": (PrivateBoostingClassifier, {"n_estimators": 1, "interactions": 0, "n_rows": 6}, 0.2),
+    "random trees": (RandomTreesClassifier, {"n_estimators": 1, "max_depth": 0}, 1.0),
+    "eDPRF": (EDPRFClassifier, {"n_estimators": 2, "max_depth": 1, "selection": "exponential"}, 0.1),
+    "DiffPETs": (DiffPETsClassifier, {"n_estimators": 1, "max_depth": 1, "selection": "exponential"}, 0.1),
+}
+
+
 @pytest.mark.slow
 @pytest.mark.claim("thm-private-boosting-delta")
+@pytest.mark.claim("thm-forest-delta")
+@pytest.mark.parametrize("name", WHOLE)
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_whole_fits_of_the_flagship(relation):
+def test_whole_fits(relation, name):
     """What ships keeps its claim, and the audit sees a part of what it spends."""
+    which, options, seen = WHOLE[name]
     schema = Schema(categorical={"a": [0, 1]}, classes=[0, 1])
     one = ((0, 0),) * 3 + ((1, 1),) * 3
     other = (*one, (1, 0)) if relation == ADD_REMOVE else (*one[:-1], (1, 0))
-    kind = PrivateBoostingClassifier(
-        epsilon=8.0, delta=DELTA, schema=schema, relation=relation, n_estimators=1, interactions=0, n_rows=6
-    )
+    kind = which(epsilon=8.0, delta=DELTA, schema=schema, relation=relation, **options)
     made = audit.empirical(
         Fits(kind, 1, delta=DELTA), [(one, other)], 8.0, n=250, delta=DELTA, random_state=0, relation=relation
     )
-    assert 0.2 < made.epsilon_lower < 8
+    assert seen < made.epsilon_lower < 8
     assert not made.violated
     with pytest.raises(ValueError, match=r"delta = 0\.0001"):
         Fits(kind, 1, delta=DELTA / 10)

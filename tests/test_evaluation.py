@@ -260,6 +260,36 @@ def test_intervals_hold_as_often_as_they_say(models, epsilon):
     assert min(hits.values()) > 270, hits
 
 
+@pytest.mark.claim("thm-private-test")
+@pytest.mark.parametrize("epsilon", [0.1, "non-private"])
+def test_intervals_of_numbers_hold_the_share_that_they_say(models, epsilon):
+    # 200 test tables of 500 rows: at 95 % each, fewer than 180 would hold less than once in 500 times
+    model = models["numbers"]["PrivateBoostingRegressor"]
+    X, y = table(100_000, NUMBER, 4)
+    errors = np.abs(model.predict(X) - y)
+    hold, widths = 0, []
+    for number in range(200):
+        few = slice(500 * number, 500 * (number + 1))
+        found = evaluation.evaluate(model, X[few], y[few], epsilon, bins=40, random_state=number)
+        widths.append(found.within(0.9))
+        hold += (errors <= widths[-1]).mean() >= 0.9
+        assert 0 < found.within(0.5) <= widths[-1] <= 10
+    assert hold >= 180
+    # not for free: an edge of the bins, beside the exact quantile
+    assert np.mean(widths) < (1.5 if epsilon == "non-private" else 4) * np.quantile(errors, 0.9)
+    with pytest.raises(ValueError, match="share"):
+        found.within(1.0)
+
+
+def test_too_much_noise_has_no_narrow_interval(models):
+    X, y = table(30, NUMBER, 4)
+    model = models["numbers"]["PrivateBoostingRegressor"]
+    assert evaluation.evaluate(model, X, y, 0.01, random_state=0).within() == 10
+    two = models["two classes"]["RandomTreesClassifier"]
+    with pytest.raises(ValueError, match="for numbers"):
+        evaluation.evaluate(two, *table(30, TWO, 4), 1.0).within()
+
+
 @pytest.mark.parametrize("rate", [0.05, 0.5, 3.0])
 def test_the_variance_of_the_noise(rate):
     values = np.arange(-2000, 2001)

@@ -118,6 +118,37 @@ class Evaluation:
         best = np.flatnonzero(cost == cost.min())
         return float(edges[best[np.abs(edges[best] - false_alarm / (false_alarm + miss)).argmin()]])
 
+    def within(self, share: float = 0.9) -> float:
+        """How far off the predictions are at most, for this share of all people: the half width of their intervals.
+
+        Parameters
+        ----------
+        share : float
+            Above 0 and below 1.
+
+        Returns
+        -------
+        float
+            In the target's unit, an edge of the bins: ``predict(X) - within()`` to ``predict(X) + within()`` holds the
+            truth for the share, and with the probability ``level`` for no less.  The width of the target where the
+            noise allows no narrower one.
+
+        Notes
+        -----
+        The first edge beyond which there are at most ``1 - share`` of the records, when a margin for the noise and for
+        the chance by which these rows were put aside is added (a normal law, one-sided).
+        """
+        if self.kind != "numbers":
+            raise ValueError(f"half widths are for numbers, and this was a test of {self.kind}")
+        check_number(share, "share", 1e-6, 1 - 1e-6, "above 0 and below 1")
+        beyond = self.counts[::-1, 0].cumsum()[::-1][1:]  # each edge but 0 and the last
+        bins, total = np.arange(1, self.bins), max(float(self.counts.sum()), 1.0)
+        noise = self.variance * ((self.bins - bins) * share**2 + bins * (1 - share) ** 2)
+        margin = NormalDist().inv_cdf(self.level) * np.sqrt(noise + total * share * (1 - share))
+        good = np.flatnonzero(beyond + margin <= (1 - share) * total)
+        edge = (good[0] + 1) / self.bins if good.size else 1.0
+        return float(edge**2 * self.width)
+
     def confusion(self) -> pd.DataFrame:
         """Noisy numbers of records by their class (rows) and the predicted one (columns)."""
         import pandas as pd

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtri
@@ -29,6 +30,7 @@ _ATOMS = 6  # single values proposed per column and direction
 _KEPT = 12  # proposals of each kind that go on to the draws on which one is chosen
 _FEW = 50  # different outputs, up to which the sets of values are all that a classifier could find
 _SHOWN = 4  # values that the words for a set name
+_LISTED = 1 << 17  # draws, up to which what each number of hits promises is kept
 _PLAIN = 0.02  # an event that one can say in words is taken if it promises all but this share of the best
 
 
@@ -98,6 +100,10 @@ def promise(
     by Clopper and Pearson's ends if ``exact``, else by Wilson's.  What is no more likely than ``delta`` promises
     nothing.
     """
+    hits, other_hits = np.asarray(hits), np.asarray(other_hits)
+    if not exact and hits.dtype.kind == other_hits.dtype.kind == "i" and m <= _LISTED:
+        low, high = _listed(m, n, confidence, delta)
+        return low[hits] - high[other_hits]
     x = n * wilson(np.asarray(hits, dtype=float), m, 1.0)[0]
     y = n * wilson(np.asarray(other_hits, dtype=float), m, 1.0)[1]
     error = (1 - confidence) / 2
@@ -106,6 +112,16 @@ def promise(
     else:
         low, high = wilson(x, n, float(-ndtri(error)))[0], wilson(y, n, float(-ndtri(error)))[1]
     return log(np.maximum(low - delta, 0)) - log(high)
+
+
+@lru_cache(maxsize=64)
+def _listed(m: int, n: int, confidence: float, delta: float) -> tuple[np.ndarray, np.ndarray]:
+    """The two terms of :func:`promise` for each number of hits, which is asked for thousands of times."""
+    hits = np.arange(m + 1, dtype=float)
+    z = float(-ndtri((1 - confidence) / 2))
+    low = wilson(n * wilson(hits, m, 1.0)[0], n, z)[0]
+    high = wilson(n * wilson(hits, m, 1.0)[1], n, z)[1]
+    return log(np.maximum(low - delta, 0)), log(high)
 
 
 def propose(

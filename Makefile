@@ -38,6 +38,11 @@ book: env ## bring the pages up to date and build the book into _build/html
 test: env ## run the tests, and compare every notebook's stored outputs with a new run
 	$(PYTEST) --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg tests $(NOTEBOOKS)
 
+slow: env ## run all tests, and note which are slow and left out by `make check`
+	@mkdir -p _build
+	$(PYTEST) --junitxml _build/times.xml tests
+	$(PY) -m tests.slow _build/times.xml
+
 check: lint ## check style and types, and run the tests that are quick
 	$(PYTEST) -m "not slow" tests
 
@@ -163,4 +168,4 @@ clean: ## remove what was built, but not the environment
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 .PHONY: help book test check env spark lock serve pdf bench scale times lint format store render record recheck audit \
-  audit-peers compare-peers peers test-elsewhere claims pictures formal lists paper paper-out mutate clean
+  audit-peers compare-peers peers slow test-elsewhere claims pictures formal lists paper paper-out mutate clean

@@ -38,6 +38,11 @@ book: env ## bring the pages up to date and build the book into _build/html
 test: env ## run the tests, and compare every notebook's stored outputs with a new run
 	$(PYTEST) --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg tests $(NOTEBOOKS)
 
+slow: env ## run all tests, and note which are slow and left out by `make check`
+	@mkdir -p _build
+	$(PYTEST) --junitxml _build/times.xml tests
+	$(PY) -m tests.slow _build/times.xml
+
 check: lint ## check style and types, and run the tests that are quick
 	$(PYTEST) -m "not slow" tests
 
@@ -120,6 +125,9 @@ audit: env ## audit everything: the page and the table of the audit report; fail
 audit-peers: peers ## audit learners of other libraries, in an environment of their own (PEERS=--quick for a twentieth)
 	$(VENV)/peers/bin/python tests/peers/audit_peers.py $(PEERS)
 
+audit-noisy-max: env ## count what OpenDP's noisy max answers, in the version that is locked (PEERS=--quick for a twentieth)
+	$(PY) tests/peers/noisy_max.py $(PEERS)
+
 compare-peers: peers ## fit those learners on the data sets of the comparison (PEERS=--quick for one set)
 	$(VENV)/peers/bin/python tests/peers/compare_peers.py $(PEERS)
 
@@ -163,4 +171,4 @@ clean: ## remove what was built, but not the environment
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 .PHONY: help book test check env spark lock serve pdf bench scale times lint format store render record recheck audit \
-  audit-peers compare-peers peers test-elsewhere claims pictures formal lists paper paper-out mutate clean
+  audit-peers audit-noisy-max compare-peers peers slow test-elsewhere claims pictures formal lists paper paper-out mutate clean

@@ -20,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "notebooks"))
 import compare
 import render
 
+from tests import slow
+
 # Two workers share the cores: none of their libraries starts threads of its own.
 for word in (*render.ONE_THREAD, "NUMBA_NUM_THREADS"):
     os.environ.setdefault(word, "1")
@@ -81,6 +83,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if slow.name(item.nodeid) in slow.listed():
+            item.add_marker(pytest.mark.slow)
         if isinstance(item, IPyNbCell):
             item.compare_outputs = compared_as_numbers(item)
         if item.path.suffix == ".ipynb" and (names := missing_data(item.path)):

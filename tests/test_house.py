@@ -20,7 +20,7 @@ from test_floors import FLOORS
 import dpforest
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.registry import PAPERS
-from tests import lists, new_paper
+from tests import lists, new_paper, slow
 from tests.loop_times import CI, STEPS
 from tests.new_paper import MARK, PaperError
 
@@ -57,6 +57,11 @@ def test_the_makefile_says_all_its_targets_are_phony():
     phony = re.search(r"^\.PHONY: ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text(), flags=re.M)
     assert phony
     assert set(phony[1].replace("\\", "").split()) == TARGETS
+
+
+def test_every_test_that_is_listed_as_slow_exists():
+    assert slow.listed() <= slow.functions(), "take what is gone off tests/slow.txt, or run `make slow`"
+    assert slow.name("tests/test_a.py::TestB::test_c[x/y-[1]]") == "test_a.py::TestB::test_c"
 
 
 def test_paths_that_the_map_names_exist():
@@ -218,6 +223,49 @@ def faults_of_head(text: str) -> list[str]:
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_chapter_says_first_what_it_is_about(chapter):
     assert faults_of_head((ROOT / f"book/{chapter}.md").read_text()) == []
+
+
+#: The path through the core that book/reading.md names, and most words of it.
+CORE, MOST_WORDS = ("privacy", "mechanisms", "scores", "budgets", "tree", "edprf"), 30_000
+#: What stands between fences and is read like the text around it; all else there is code, a formula or a figure.
+_READ = re.compile(r"\{(?:admonition|prf|dropdown|tab|note|tip|warning|important)")
+
+
+def words(page: str) -> int:
+    """How many words a reader reads: without code, figures and exercises; a formula or a reference is one word."""
+    lines: list[str] = []
+    fences: list[tuple[str, bool]] = []  # the marks of those that are open, and whether what is inside is read
+    for line in page.partition("\n## Exercises")[0].splitlines():
+        marks, rest = re.match(r"\s*(`{3,}|:{3,}|)(.*)", line).groups()  # type: ignore[union-attr]
+        reads = all(read for _, read in fences)
+        if marks and fences and fences[-1][0] == marks and not rest.strip():
+            fences.pop()
+        elif marks:
+            fences.append((marks, reads and bool(_READ.match(rest))))
+            lines.append(rest.partition("}")[2] if fences[-1][1] else "")
+        elif reads and not re.match(r"\s*:[\w-]+:", line):
+            lines.append(line)
+    assert not fences, f"still open: {fences}"
+    text = re.sub(r"\$\$.*?\$\$|\$[^$]*\$", " formula ", "\n".join(lines), flags=re.DOTALL)
+    return len(re.findall(r"\S*\w\S*", re.sub(r"\{[\w:]+\}`[^`]*`", "reference", text)))
+
+
+def test_the_core_can_be_finished():
+    text = (ROOT / "book" / "reading.md").read_text()
+    path = text.partition("The path through the core is")[2].partition(";")[0]
+    assert tuple(re.findall(r"\{doc\}`(\w+)`", path)) == CORE
+    assert sum(words((ROOT / "book" / f"{name}.md").read_text()) for name in CORE) <= MOST_WORDS
+
+
+def test_words_are_counted_as_they_are_read():
+    page = (
+        "# A head\n\n:::{prf:theorem} Its title\n:label: thm-x\n\nOne $a\n+ b$ two.\n:::\n\n```python\nno = 1\n```\n"
+        "````{tab-item} Tab\n```{glue:any} fig\n:doc: x\n```\nSee {doc}`there <x>`.\n````\n\n"
+        "## Exercises\n\nnot these\n"
+    )
+    assert words(page) == 10  # A head, Its title, One formula two, Tab, See reference
+    with pytest.raises(AssertionError, match="still open"):
+        words(":::{note}\n")
 
 
 def test_a_head_that_says_too_little_or_too_much_is_seen():

@@ -177,3 +177,68 @@ def test_a_wrong_number_is_seen(browser: Any, tmp_path: Path) -> None:
     browser.get(page(tmp_path, "selection"))
     places = {knob: control.value for knob, control in figure.knobs.items()}
     assert seen(browser) != figure.say(**(places | {"eps": places["eps"] + 0.1}))
+
+
+# -- the page of claims ------------------------------------------------------------------------------------------------
+
+
+def listed(browser: Any) -> tuple[list[str], str]:
+    """The claims that are shown, and what is said of their number."""
+    return browser.execute_script(
+        "return [[...document.querySelectorAll('dt')].filter(one => one.offsetParent).map(one => one.textContent),"
+        " document.querySelector('form.narrow output')?.textContent];"
+    )
+
+
+def test_the_page_of_claims_is_narrowed_by_verdict_evidence_kind_and_words(browser: Any, tmp_path: Path) -> None:
+    claims = {
+        "Scores": [
+            ("thm-gini", "Gini", "proved", "exhaustive, formal"),
+            ("pub-gini", "As printed", "refuted", "symbolic"),
+        ],
+        "Trees": [("cex-stop", "A pure node", "refuted", "exhaustive")],
+    }
+    sections = "".join(
+        f"<section><h2>{chapter}<a>#</a></h2><dl>"
+        + "".join(
+            f"<dt>{title} of {chapter}</dt>"
+            f"<dd><p><strong>{verdict}</strong> · {evidence} · 1/2<br><code>{claim}</code></p></dd>"
+            for claim, title, verdict, evidence in rows
+        )
+        + "</dl></section>"
+        for chapter, rows in claims.items()
+    )  # fmt: skip
+    path = tmp_path / "claims.html"
+    path.write_text(
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>c</title>'
+        f'<link rel="stylesheet" href="{(STATIC / "custom.css").as_uri()}">'
+        f'<script src="{(STATIC / "claims.js").as_uri()}"></script></head>'
+        f"<body><article><section><h1>Claims<a>#</a></h1><p>All.</p>{sections}</section></article></body></html>"
+    )
+    browser.get(path.as_uri())
+    every = ["Gini of Scores", "As printed of Scores", "A pure node of Trees"]
+    assert listed(browser) == [every, "3 of 3 claims"]
+
+    def ask(**wanted: str) -> tuple[list[str], str]:
+        browser.execute_script(
+            """
+            const form = document.querySelector("form.narrow");
+            for (const field of form.elements) if (field.name) field.value = arguments[0][field.name] || "";
+            form.dispatchEvent(new Event("input"));
+            """,
+            wanted,
+        )
+        return listed(browser)
+
+    assert ask(verdict="refuted") == [every[1:], "2 of 3 claims"]
+    assert ask(verdict="refuted", chapter="Trees") == [every[2:], "1 of 3 claims"]
+    assert ask(evidence="formal") == [every[:1], "1 of 3 claims"]
+    assert ask(kind="counterexamples") == [every[2:], "1 of 3 claims"]
+    assert ask(words="gini pub") == [every[1:2], "1 of 3 claims"]
+    assert ask(words="nothing") == [[], "0 of 3 claims"]
+    assert ask() == [every, "3 of 3 claims"]
+    browser.get(f"{path.as_uri()}?verdict=proved")
+    assert listed(browser) == [every[:1], "1 of 3 claims"]
+    browser.set_window_size(390, 800)
+    assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    browser.set_window_size(1280, 900)

@@ -1,7 +1,8 @@
 """The audits of other libraries: the record is what its counts say, and the script behind it finds what is planted.
 
-Nothing here needs the libraries themselves.  The statistical tests have fixed seeds, and margins at which another
-seed would fail less than once in a million times.
+Nothing here needs the libraries themselves, but for OpenDP, whose noisy max is also drawn from here.  The statistical
+tests have fixed seeds, where what they test takes one, and margins at which another seed would fail less than once in a
+million times.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import sys
 from collections import Counter
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -23,11 +25,13 @@ from scipy.stats import binom
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 import audit_peers
 import compare_peers
+import noisy_max
 import oracle
 import peer_cases
 from peer_cases import CASES, HERE, Case
 
 from dpforest.audit.sampling.bounds import clopper_pearson, epsilon_lower
+from dpforest.privacy import epsilon_of
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = json.loads(audit_peers.RECORD.read_text(encoding="utf-8"))
@@ -295,3 +299,193 @@ def test_the_record_of_the_comparison_is_whole():
     for learner in {row["learner"] for row in rows}:
         assert max(row["auc"] for row in rows if row["learner"] == learner) > 0.9
     assert all(row["log loss"] > 0 and 0 <= row["accuracy"] <= 1 and row["cost"] > 0 for row in rows)
+
+
+# --- OpenDP's noisy max -----------------------------------------------------------------------------------------------
+NOISY = json.loads(noisy_max.RECORD.read_text(encoding="utf-8"))
+ZCDP, PURE = "zero_concentrated_divergence", "max_divergence"
+DRAWN = {PURE: oracle.permute_and_flip, ZCDP: oracle.exponential}  # what we say that each measure draws
+
+
+DRAWS_NOW = 4000  # on either side
+
+
+@cache
+def opendp_answers(measure):
+    """How often the shipped measurement answers the first candidate, on either side, at loss ln 4."""
+    pytest.importorskip("opendp", reason="OpenDP is not installed")
+    shipped = noisy_max.measurement(measure, 2 / math.log(4))
+    return [sum(shipped(list(scores)) == 0 for _ in range(DRAWS_NOW)) for scores in noisy_max.PAIR]
+
+
+def firsts(law, base):
+    """Probability of the first candidate on either side, weights base ** score."""
+    return [law(oracle.acceptance(scores, base))[0] for scores in noisy_max.PAIR]
+
+
+def mean_log_ratio(p, q):
+    """The divergence at orders towards 1, of two laws on two answers."""
+    return float(p) * math.log(p / q) + float(1 - p) * math.log((1 - p) / (1 - q))
+
+
+def glued(name):
+    notebook = nbformat.read(ROOT / "notebooks" / "peers.ipynb", as_version=4)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if output.get("metadata", {}).get("scrapbook", {}).get("name") == name:
+                return float(output.data["application/papermill.record/text/plain"])
+    raise AssertionError(f"not on the page: {name}")
+
+
+@pytest.mark.claim("cex-permute-and-flip-bounded-range")
+def test_what_permute_and_flip_costs_where_a_bounded_range_is_declared():
+    """Loss ln 4, so weights 2 ** score, in fractions: a half of ln 3 where an eighth of ln 4 squared is declared."""
+    declared = math.log(4) ** 2 / 8
+    assert firsts(oracle.permute_and_flip, 2) == firsts(oracle.permute_and_flip_orders, 2)
+    assert firsts(oracle.permute_and_flip, 2) == firsts(oracle.noisy_max, 2) == [Fraction(3, 4), Fraction(1, 4)]
+    assert firsts(oracle.exponential, 2) == [Fraction(2, 3), Fraction(1, 3)]
+    assert glued("noisy_max_rho_ln 4") == pytest.approx(math.log(3) / 2, rel=1e-12)
+    assert glued("noisy_max_kept_rho_ln 4") == pytest.approx(math.log(2) / 3, rel=1e-12)
+    assert math.log(2) / 3 < declared < math.log(3) / 2
+
+
+@pytest.mark.claim("lem-range-concentrated")
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0])
+def test_the_page_has_the_rho_of_both_mechanisms(epsilon):
+    base = Fraction(math.exp(epsilon / 2))
+    flip, weigh = (mean_log_ratio(*firsts(law, base)) for law in (oracle.permute_and_flip, oracle.exponential))
+    assert glued(f"noisy_max_rho_{epsilon:g}") == pytest.approx(flip, rel=1e-9)
+    assert glued(f"noisy_max_kept_rho_{epsilon:g}") == pytest.approx(weigh, rel=1e-9)
+    assert weigh < epsilon**2 / 8 < flip < epsilon**2 / 2
+    if epsilon == 0.1:  # nearly all that each may cost
+        assert weigh > 0.999 * epsilon**2 / 8
+        assert flip > 0.95 * epsilon**2 / 2
+
+
+@pytest.mark.claim("thm-hockey-stick")
+@pytest.mark.parametrize("delta", [1e-2, 1e-6])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0])
+def test_the_page_has_the_smallest_number_of_selections_that_breaks_the_promise(epsilon, delta):
+    """The binomial laws added up here, beside the promise by the lemma's formula over a grid of orders."""
+    p, q = map(float, firsts(oracle.permute_and_flip, Fraction(math.exp(epsilon / 2))))
+    alpha = 1 + np.logspace(-5, 4, 100_001)
+
+    def broken(k):
+        rho, hits = k * epsilon**2 / 8, np.arange(k + 1)
+        slack = (np.log(1 / delta) + (alpha - 1) * np.log1p(-1 / alpha) - np.log(alpha)) / (alpha - 1)
+        promised = float((alpha * rho + slack).min())
+        one, other = binom.pmf(hits, k, p), binom.pmf(hits, k, q)
+        return np.maximum(one - math.exp(promised) * other, 0).sum() > delta
+
+    smallest = int(glued(f"noisy_max_k_{delta:g}_{epsilon:g}"))
+    assert broken(smallest)
+    assert not any(broken(k) for k in range(1, smallest))
+
+
+def test_the_record_of_the_noisy_max_is_of_the_present_settings():
+    assert NOISY["draws"] == noisy_max.DRAWS
+    kinds = [(row["version"], row["measure"]) for row in NOISY["rows"]]
+    versions = list(dict.fromkeys(version for version, _ in kinds))
+    assert kinds == list(product(versions, noisy_max.MEASURES))
+    assert NOISY["rows"] == sorted(NOISY["rows"], key=noisy_max.order)
+    locked = re.search(r"^opendp==(\S+)", (ROOT / "requirements.txt").read_text(encoding="utf-8"), flags=re.M)
+    assert locked is not None
+    assert versions[-1] == locked[1], "run `make audit-noisy-max`"
+    for row in NOISY["rows"]:
+        assert row["scale"] == noisy_max.SCALE
+        assert row["scores"] == [list(scores) for scores in noisy_max.PAIR]
+        assert [sum(side) for side in row["first"]] == [noisy_max.BLOCKS] * 2
+        assert [len(side) for side in row["first"]] == [noisy_max.DRAWS + 1] * 2
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", row["date"])
+
+
+def test_its_counts_are_those_of_the_laws_that_the_page_names():
+    """Singly and in blocks; each is off once in a million, and the other mechanism's law is far outside."""
+    other = {PURE: oracle.exponential, ZCDP: oracle.permute_and_flip}
+    base, k = Fraction(math.exp(1 / noisy_max.SCALE)), noisy_max.DRAWS
+    for row in NOISY["rows"]:
+        for named, law in ((True, DRAWN[row["measure"]]), (False, other[row["measure"]])):
+            for p, blocks in zip(map(float, firsts(law, base)), row["first"], strict=True):
+                hits, n = sum(i * times for i, times in enumerate(blocks)), k * sum(blocks)
+                inside = binom.ppf(5e-7, n, p) <= hits <= binom.ppf(1 - 5e-7, n, p)
+                assert inside == named
+                if named:
+                    assert binom.ppf(5e-7, sum(blocks), p**k) <= blocks[k] <= binom.ppf(1 - 5e-7, sum(blocks), p**k)
+
+
+def test_the_notebook_reads_this_record_of_the_noisy_max():
+    notebook = nbformat.read(ROOT / "notebooks" / "peers.ipynb", as_version=4)
+    (cell,) = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
+    values: dict = {}
+    exec(cell.source, values)
+    assert values["noisy_max_checksum"] == audit_peers.checksum(noisy_max.RECORD), "set it, and run `make store`"
+
+
+def test_rows_of_a_version_are_replaced_and_versions_are_in_order():
+    def row(version, measure, date):
+        return {"version": version, "measure": measure, "date": date}
+
+    kept = [row("0.9.0", PURE, "old"), row("0.16.0", PURE, "old"), row("0.16.0", ZCDP, "old")]
+    new = [row("0.16.0", ZCDP, "new"), row("0.10.0", PURE, "new")]
+    merged = noisy_max.merged(kept, new)
+    assert [(found["version"], found["date"]) for found in merged] == [
+        ("0.9.0", "old"), ("0.10.0", "new"), ("0.16.0", "new"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", [1.0, 4.0, 0.25])
+def test_what_opendp_declares(scale):
+    """Epsilon of the scores' spread, which is twice the change of one, and an eighth of its square."""
+    pytest.importorskip("opendp", reason="OpenDP is not installed")
+    for distance in (1, 3):
+        epsilon = 2 * distance / scale
+        assert noisy_max.measurement(PURE, scale).map(distance) == pytest.approx(epsilon, rel=1e-12)
+        assert noisy_max.measurement(ZCDP, scale).map(distance) == pytest.approx(epsilon**2 / 8, rel=1e-12)
+
+
+@pytest.mark.parametrize("measure", [PURE, ZCDP])
+def test_what_opendp_draws_now_is_what_was_recorded(measure):
+    """At loss ln 4 the two laws are a twelfth apart; a count is off once in two million."""
+    ends = {
+        law: [binom.ppf([2.5e-7, 1 - 2.5e-7], DRAWS_NOW, float(p)) for p in firsts(law, 2)] for law in DRAWN.values()
+    }
+    near, far = ends[oracle.exponential][0], ends[oracle.permute_and_flip][0]
+    assert near[1] < far[0]  # so no count is within both
+    for count, (least, most) in zip(opendp_answers(measure), ends[DRAWN[measure]], strict=True):
+        assert least <= count <= most
+
+
+@pytest.mark.parametrize("measure", [PURE, ZCDP])
+def test_an_audit_tells_permute_and_flip_from_what_is_declared(measure):
+    """The draws made now: what they show of rho exceeds an eighth of ln 4 squared iff they are permute-and-flip.
+
+    At 99.99 % either verdict is wrong less than once in a million times: 6 standard deviations away, or more.
+    """
+    (hits, other), n, confidence = opendp_answers(measure), DRAWS_NOW, 0.9999
+    low, high = clopper_pearson(hits, n, (1 + confidence) / 2)[0], clopper_pearson(other, n, (1 + confidence) / 2)[1]
+    assert low > high
+    assert (mean_log_ratio(low, high) > math.log(4) ** 2 / 8) == (measure == PURE)
+
+
+def test_the_page_has_the_bounds_of_the_record():
+    """Of the zCDP draws, and of the pure ones held against the same promise."""
+    rho = (2 / noisy_max.SCALE) ** 2 / 8
+    promised, delta, end = epsilon_of(noisy_max.DRAWS * rho, 0.01), 0.01, 0.975
+    for row in NOISY["rows"]:
+        key = row["version"] + ("_control" if row["measure"] == PURE else "")
+        hits, other = (sum(i * times for i, times in enumerate(side)) for side in row["first"])
+        n = noisy_max.DRAWS * noisy_max.BLOCKS
+        least = mean_log_ratio(clopper_pearson(hits, n, end)[0], clopper_pearson(other, n, end)[1])
+        assert glued(f"noisy_max_least_rho_{key}") == pytest.approx(least, rel=1e-9)
+        four = row["first"][0][-1], noisy_max.BLOCKS, row["first"][1][-1], noisy_max.BLOCKS
+        bound = audit_peers.lower_bound(*four, delta)
+        assert glued(f"noisy_max_least_epsilon_{key}") == pytest.approx(bound, rel=1e-9)
+        assert (bound > promised) == (least > rho) == (row["measure"] == PURE)
+
+
+def test_another_library_composes_and_converts_to_the_same_promise():
+    dp = pytest.importorskip("opendp.prelude", reason="OpenDP is not installed")
+    selections = [noisy_max.measurement(ZCDP)] * noisy_max.DRAWS
+    promise = dp.c.make_zCDP_to_approxDP(dp.c.make_composition(selections)).map(noisy_max.DISTANCE)
+    ours = epsilon_of(noisy_max.DRAWS * (2 / noisy_max.SCALE) ** 2 / 8, 0.01)
+    assert promise.epsilon(0.01) == pytest.approx(ours, rel=1e-6)

@@ -313,15 +313,17 @@ class AdaBoost:
         # under the new weights the last tree errs exactly half: rounding must not lift that above 1/2
         tau = round(self._run.peek_error(tree, self._error), 12)
         self._ended = tau > 0.5 or not tau
-        if tau > 0.5:
+        if tau > 0.5:  # stop: without this tree, or if it is the first, with its votes at 0
             self._trees = self._trees or [replace(tree, values=np.zeros_like(tree.values))]
             return
+        # without errors alpha is infinite: here it outvotes all before it
         alpha = log((1 - tau) / tau) / 2 if tau else 1 + math.fsum(self._alphas)
         is_leaf = (tree.feature < 0)[:, None]
         against = is_leaf - tree.values
+        # alpha for the class that a leaf says, -alpha for the other: the sign of the sum is the prediction
         self._trees.append(replace(tree, values=whole_votes(alpha * (tree.values - against))))
         self._alphas.append(alpha)
-        if tau:
+        if tau:  # no round follows a tree without errors
             self._run.peek_boost(tree, alpha, self._update)
 
     def release(self) -> BoostedForest:

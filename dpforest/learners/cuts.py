@@ -67,12 +67,12 @@ def grow_extra_trees(
         A node draws so many different features, and so many cuts of each.
     """
     pool = CutPool(run.chance, run.sizes, run.ordered)
-    for level, nodes in run.levels(shares.depth - 1):
+    for level, nodes in run.levels(shares.depth - 1):  # the levels that select
         cuts = random_cuts(run.chance, pool, len(nodes), n_features, n_cuts)
         choice = run.choose_candidate(nodes, *cuts, shares.branch(level), how)
-        # a node that stops has paid for its selection: thm-stop-budget
+        # leaves for stop, or for lack of room, have paid for their selection: thm-stop-budget
         settle(run.cut(nodes, *cuts, choice), shares.leaf(level, selected=True))
-    settle(run.frontier, shares.leaf(shares.depth, selected=False))
+    settle(run.frontier, shares.leaf(shares.depth, selected=False))  # the last level
 
 
 class CutPool:

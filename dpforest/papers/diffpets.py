@@ -163,20 +163,21 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     def as_published(self, run: Run) -> Forest:
         """Algorithms 1 and 2."""
         gini, height = Selection(scores.gini, "exponential", "sensitivity"), self.height(run.schema)
-        eps_1 = run.plant(self.n_estimators, "bootstrap", self.max_nodes)  # epsilon / t, and |D| draws with replacement
-        eps_2 = uniform(eps_1 / 2, height + 1)[0]  # eps_1 / (2 (h + 1)): the other half is never spent
-        for level, nodes in run.levels(height + 1):
-            ends = pure(run.peek(nodes, PURITY)) | (level > height)
+        eps_1 = run.plant(self.n_estimators, "bootstrap", self.max_nodes)  # steps 1, 2: epsilon / T; |D| draws
+        eps_2 = uniform(eps_1 / 2, height + 1)[0]  # step 1: eps_1 / (2 (h + 1)); the other half is never spent
+        for level, nodes in run.levels(height + 1):  # step 3, all trees at once
+            ends = pure(run.peek(nodes, PURITY)) | (level > height)  # step 3.1
             self._settle_published(run, nodes[ends], eps_2)
             inner = nodes[~ends]
-            cuts = cuts_at_values(run, inner, *self._tries(run), VALUES)
-            choice = run.choose_candidate(inner, *cuts, eps_2, gini)  # exponent eps_2 / (2 Delta)
-            self._settle_published(run, run.cut(inner, *cuts, choice), eps_2)  # no room within max_nodes
-        return run.release()
+            cuts = cuts_at_values(run, inner, *self._tries(run), VALUES)  # step 3.2: K features, a cut of each
+            choice = run.choose_candidate(inner, *cuts, eps_2, gini)  # step 3.2: exponent eps_2 / (2 Delta)
+            # step 3.3; the nodes that come back are leaves, for there is no room within max_nodes
+            self._settle_published(run, run.cut(inner, *cuts, choice), eps_2)
+        return run.release()  # step 4: its votes are added up
 
     def _settle_published(self, run: Run, leaves: Frontier, epsilon: float) -> None:
-        run.count_records(leaves, epsilon)  # N_D = Noise(|D|), which is all that the paper pays for
-        run.say(leaves, one_vote(run.peek(leaves, LABEL)))
+        run.count_records(leaves, epsilon)  # step 3.1: N_D = Noise(|D_v|), which is all that the paper pays for
+        run.say(leaves, one_vote(run.peek(leaves, LABEL)))  # our reading: the exact commonest class
 
     @claim("thm-diffpets", "thm-forest-delta")
     def as_proved(self, run: Run) -> Forest:
@@ -184,7 +185,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         each = run.plant(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
         shares = Shares("aligned-uniform", each, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
         grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
-        step = 1 if self.leaf == "counts" else 0  # one vote has no noise
+        step = 1 if self.leaf == "counts" else 0  # what a record adds to a leaf's noisy count; one vote has no noise
         return run.release(self.half_weight(shares.leaf(shares.depth, selected=False), step))
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
@@ -279,7 +280,7 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
     def as_published(self, run: Run) -> Forest:
         """Algorithms 1 and 2 with another end of a branch, another score, and the leaves of section 2.3.2."""
         variance, height = Selection(scores.variance, "exponential", "sensitivity"), self.height(run.schema)
-        eps_1 = run.plant(self.n_estimators, "bootstrap", self.max_nodes)  # epsilon / t, and |D| draws with replacement
+        eps_1 = run.plant(self.n_estimators, "bootstrap", self.max_nodes)  # epsilon / T, and |D| draws with replacement
         eps_2 = uniform(eps_1 / 2, height + 1)[0]  # eps_1 / (2 (h + 1)): the other half is never spent
         for level, nodes in run.levels(height + 1):
             ends = accurate(run.peek_moments(nodes, ERROR), self.error_threshold) | (level > height)

@@ -129,27 +129,28 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         each = run.plant(self.n_estimators, "all", self.max_nodes)
         boost = AdaBoost(run, ERROR, UPDATE)
         run.hold_out(HELD_OUT)  # step 1
-        for number, alpha in boost.rounds(self.n_estimators):
+        for number, alpha in boost.rounds(self.n_estimators):  # step 2
             this = Round(run, round_budget(each, alpha))  # step 2.1
             per_level = this.epsilon / (self.max_depth + 1)  # the paper's eps'
             run.draw_by_weight(DRAW)  # step 2.2
-            # At a budget b the paper's noise has the scale max w / b, the curator's L / b with L = 1 or 2: asked for
-            # b L / max w, the curator adds the paper's noise.
+            # At a budget b the paper's noise has the scale max w / b, the curator's L / b, with L = 1 under add-remove
+            # and 2 under replace-one: asked for b L / max w, the curator adds the paper's noise.
             at_curator = per_level * (HISTOGRAM_SENSITIVITY[run.relation] / run.peek_largest_weight(LARGEST))
-            nodes = self._build(run, this, per_level, at_curator)
+            nodes = self._build(run, this, per_level, at_curator)  # steps 2.3 and 2.4
             pruned = self._prune(run, run.tree(number), nodes, this, at_curator)  # step 2.5
             boost.add(pruned)  # step 2.6
         return boost.release()  # step 3
 
     def _build(self, run: Run, this: Round, per_level: float, at_curator: float) -> Frontier:
         """Steps 2.3 and 2.4, level by level; returns all the nodes.  ``per_level`` is the paper's eps'."""
-        size = n_candidates(self.option("max_features"), len(run.sizes))
+        size = n_candidates(self.option("max_features"), len(run.sizes))  # the paper's k
         cuts = Cuts(run.sizes, run.ordered)
         levels = []
         for level, nodes in run.levels(self.max_depth + 1):
             levels.append(nodes)
             run.count_records(nodes, at_curator / 2)  # step 2.4: nothing uses it
             columns = cuts.columns(np.arange(len(nodes)))  # which public cuts lie inside each node's ranges
+            # the features that could divide a node: those with such a cut, and categorical ones
             usable = cuts.owners(columns) | (~run.ordered & (run.sizes > 1))
             splits = usable.any(axis=1) & (level <= self.max_depth) & ~pure(run.peek(nodes, PURITY))
             splits[splits] = run.fits(splits.sum())
@@ -157,16 +158,16 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             if not splits.any():
                 break
             parents = nodes[splits]
-            features = random_features(run.chance, usable[splits], size)
-            # step 2.3: a cut of each of the c numeric features, at eps'' = eps' / (2 (c + 1)) and rate
+            # step 2.3: k features; a cut of each of the c numeric features, at eps'' = eps' / (2 (c + 1)) and rate
             # eps'' / (2 DELTA), which select_cuts works out; and then the split of least Gini index
+            features = random_features(run.chance, usable[splits], size)
             utility = scores.normalised_gini
             found = select_cuts(run, parents, cuts, columns[splits], features & run.ordered, per_level, utility, DELTA)
             histograms = run.peek_histograms(parents, features, GINI)
             chosen, last_codes, masks = best_splits(histograms, found, features, run.sizes)
-            cuts.divide(np.flatnonzero(splits), chosen, last_codes)
+            cuts.divide(np.flatnonzero(splits), chosen, last_codes)  # the ranges of the children
             run.divide(parents, chosen, masks)
-        run.say(this.leaves, one_vote(this.counts))
+        run.say(this.leaves, one_vote(this.counts))  # step 2.4: the class with the larger noisy count
         return Frontier.join(levels)
 
     @claim("cex-refund")
@@ -174,9 +175,10 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         """Step 2.5: a node that loses its branches is a leaf, and counts its classes with their levels' budget."""
         leaf_places = np.searchsorted(nodes.nodes, this.leaves.nodes)  # the tree numbers its nodes anew
         held = run.peek_held_out(tree, leaf_places, PRUNE)
+        # where branches are pruned, and how many levels go there
         cut, height = weakest_links(tree, leaf_places, np.maximum(this.counts, 0), held)
         pruned, left = tree.prune(cut)
-        again = replace(nodes[cut], nodes=np.searchsorted(left, cut))
+        again = replace(nodes[cut], nodes=np.searchsorted(left, cut))  # by their numbers in the pruned tree
         values = pruned.values.copy()
         values[again.nodes] = one_vote(run.count_classes(again, height * at_curator, pruned))
         return replace(pruned, values=values)

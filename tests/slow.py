@@ -1,0 +1,59 @@
+"""Which tests `make check` leaves to `make test`: those that took longest when they were last measured.
+
+``make slow`` runs all tests, and writes ``tests/slow.txt`` from their times: a line for each function that takes more
+than a fifth of a second in the mean of its cases.  Beside them stand tests that are marked slow where they are written,
+whatever they take.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+TESTS = Path(__file__).resolve().parent
+LIST = TESTS / "slow.txt"
+LIMIT = 0.2  # seconds
+
+
+def name(node: str) -> str:
+    """The test function of a node, as it stands in the list: ``test_privacy.py::TestLedger::test_it``."""
+    return node.partition("[")[0].rpartition("/")[2]
+
+
+@cache
+def listed() -> frozenset[str]:
+    return frozenset(LIST.read_text().split())
+
+
+def measured(report: Path) -> list[str]:
+    """The slow ones of a junit report."""
+    times: dict[str, list[float]] = defaultdict(list)
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        module, _, inside = case.get("classname", "").removeprefix("tests.").partition(".")
+        if module.startswith("test_"):
+            parts = [f"{module}.py", *inside.split("."), case.get("name", "")]
+            times[name("::".join(filter(None, parts)))].append(float(case.get("time", 0)))
+    return sorted(function for function, each in times.items() if sum(each) / len(each) > LIMIT)
+
+
+def functions() -> set[str]:
+    """All test functions there are."""
+    found = set()
+    for path in TESTS.glob("test_*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                found |= {
+                    f"{path.name}::{node.name}::{one.name}" for one in node.body if isinstance(one, ast.FunctionDef)
+                }
+            elif isinstance(node, ast.FunctionDef):
+                found.add(f"{path.name}::{node.name}")
+    return found
+
+
+if __name__ == "__main__":
+    LIST.write_text("\n".join(measured(Path(sys.argv[1]))) + "\n")
+    print(f"{LIST.name}: {len(LIST.read_text().split())} test functions")

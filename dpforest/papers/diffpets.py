@@ -171,8 +171,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
             inner = nodes[~ends]
             cuts = cuts_at_values(run, inner, *self._tries(run), VALUES)  # step 3.2: K features, a cut of each
             choice = run.choose_candidate(inner, *cuts, eps_2, gini)  # step 3.2: exponent eps_2 / (2 Delta)
-            # step 3.3; the nodes that come back are leaves, for there is no room within max_nodes
-            self._settle_published(run, run.cut(inner, *cuts, choice), eps_2)
+            self._settle_published(run, run.cut(inner, *cuts, choice), eps_2)  # step 3.3; what comes back found no room
         return run.release()  # step 4: its votes are added up
 
     def _settle_published(self, run: Run, leaves: Frontier, epsilon: float) -> None:

@@ -150,8 +150,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             levels.append(nodes)
             run.count_records(nodes, at_curator / 2)  # step 2.4: nothing uses it
             columns = cuts.columns(np.arange(len(nodes)))  # which public cuts lie inside each node's ranges
-            # the features that could divide a node: those with such a cut, and categorical ones
-            usable = cuts.owners(columns) | (~run.ordered & (run.sizes > 1))
+            usable = cuts.owners(columns) | (~run.ordered & (run.sizes > 1))  # features that could divide a node
             splits = usable.any(axis=1) & (level <= self.max_depth) & ~pure(run.peek(nodes, PURITY))
             splits[splits] = run.fits(splits.sum())
             this.settle(nodes[~splits], at_curator / 2)  # step 2.4
@@ -175,8 +174,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         """Step 2.5: a node that loses its branches is a leaf, and counts its classes with their levels' budget."""
         leaf_places = np.searchsorted(nodes.nodes, this.leaves.nodes)  # the tree numbers its nodes anew
         held = run.peek_held_out(tree, leaf_places, PRUNE)
-        # where branches are pruned, and how many levels go there
-        cut, height = weakest_links(tree, leaf_places, np.maximum(this.counts, 0), held)
+        cut, height = weakest_links(tree, leaf_places, np.maximum(this.counts, 0), held)  # where, and how many levels
         pruned, left = tree.prune(cut)
         again = replace(nodes[cut], nodes=np.searchsorted(left, cut))  # by their numbers in the pruned tree
         values = pruned.values.copy()

@@ -38,7 +38,7 @@
       '<label>words <input type="search" name="words" placeholder="gini, bootstrap, thm-forest" /></label>' +
       choice("verdict", "verdict", values("verdict")) + choice("evidence", "evidence", values("evidence").sort()) +
       choice("kind", "kind", Object.keys(kinds)) + choice("chapter", "chapter", values("chapter")) +
-      '<button type="reset">all</button><output aria-live="polite"></output>';
+      '<button type="reset">show all</button><output aria-live="polite"></output>';
     article.querySelector("section section").before(form);
 
     function narrow() {

@@ -200,6 +200,8 @@ def _verdict_problems(claim: str, prefix: str, verdicts: list[Verdict]) -> list[
         out.append(f"{claim}: evidence {found.evidence!r} is not one of {EVIDENCE}")
     if not found.constant:
         out.append(f"{claim}: no sharp number is stated")
+    if marks := re.findall(r"[\^√∞≤≥αβδεηλμρτΔΣ]", re.sub(r"\$[^$]+\$", "", found.constant)):
+        out.append(f"{claim}: {marks[0]!r} stands outside an equation in the sharp number: write it between dollars")
     return out
 
 

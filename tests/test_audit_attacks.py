@@ -52,7 +52,7 @@ def laws_on(outputs: int, parts: int) -> list[dict]:
 
 @pytest.mark.claim(
     "thm-membership", verdict="proved", evidence="exhaustive",
-    constant="(e^ε − 1)/(e^ε + 1), attained by randomised response and by one noisy count",
+    constant=r"$(e^\eps - 1)/(e^\eps + 1)$, attained by randomised response and by one noisy count",
 )  # fmt: skip
 @pytest.mark.parametrize("base", [Fraction(3, 2), Fraction(2), Fraction(3), Fraction(10)])
 def test_the_largest_advantage_is_attained(base):
@@ -170,7 +170,10 @@ def opt_in(k: int, base) -> list[dict]:
 
 @pytest.mark.claim(
     "thm-informed", verdict="proved", evidence="exhaustive",
-    constant="e^ε/(e^ε + k − 1) under replace-one; min(e^ε/k, 1 − (1 − 1/k)e^−ε) under add-remove; both attained",
+    constant=(
+        r"$e^\eps/(e^\eps + k - 1)$ under replace-one; $\min\bigl(e^\eps/k, 1 - (1 - 1/k)\,e^{-\eps}\bigr)$ "
+        "under add-remove; both attained"
+    ),
 )  # fmt: skip
 @pytest.mark.parametrize("base", [Fraction(3, 2), Fraction(2), Fraction(5)])
 @pytest.mark.parametrize("k", [2, 3, 5, 9])

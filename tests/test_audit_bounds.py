@@ -81,7 +81,10 @@ def hardest(n: int, confidence: float) -> list[Fraction]:
 
 @pytest.mark.claim(
     "thm-audit-bound", verdict="proved", evidence="exhaustive",
-    constant="each end misses with probability α/2, attained; the bound with at most α - α²/4, and α/2 is approached",
+    constant=(
+        r"each end misses with probability $\alpha/2$, attained; the bound with at most $\alpha - "
+        r"\alpha^2/4$, and $\alpha/2$ is approached"
+    ),
 )  # fmt: skip
 @pytest.mark.parametrize(("n", "m", "confidence"), [(4, 4, 0.5), (6, 3, 0.5), (3, 6, 0.5), (8, 8, 0.95)])
 def test_the_bound_covers_over_all_outcomes(n, m, confidence):
@@ -230,7 +233,7 @@ def paths(test: Betting, p: Fraction, q: Fraction, length: int, chance=Fraction(
 @pytest.mark.slow
 @pytest.mark.claim(
     "thm-betting", verdict="proved", evidence="exhaustive",
-    constant="expected wealth 1 at p = e^ε q, at any time; below it less",
+    constant=r"expected wealth $1$ at $p = e^\eps q$, at any time; below it less",
 )  # fmt: skip
 @pytest.mark.parametrize("prior", [None, (9, 10, 2, 10)])
 @pytest.mark.parametrize("q", [Fraction(1, 10), Fraction(1, 4), HALF])

@@ -40,7 +40,7 @@ def some_laws(seed, n=5):
 # -- known laws --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.claim("thm-hockey-stick", verdict="proved", constant="sum of (P - e^eps Q)+", evidence="exhaustive")
+@pytest.mark.claim("thm-hockey-stick", verdict="proved", constant=r"$\sum (P - e^\eps Q)^+$", evidence="exhaustive")
 @pytest.mark.parametrize("seed", range(12))
 def test_the_divergence_is_what_the_worst_event_exceeds(seed):
     one, other = some_laws(seed)
@@ -130,7 +130,7 @@ def test_bad_parameters_of_known_laws_are_refused(wrong):
 # -- from draws --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.claim("thm-audit-delta", verdict="proved", constant="ln((L - delta) / U)", evidence="exhaustive")
+@pytest.mark.claim("thm-audit-delta", verdict="proved", constant=r"$\ln((L - \delta)/U)$", evidence="exhaustive")
 @pytest.mark.parametrize("weight", [None, 0.5])
 def test_the_bound_errs_no_more_often_than_it_says(weight):
     """Every pair of counts, with its probability: the worst mechanism of (epsilon, delta) is one event at the edge."""

@@ -809,7 +809,7 @@ def sharp_majority(splits, leaf) -> float:
 @pytest.mark.slow
 @pytest.mark.claim(
     "cex-budget-twice", verdict="proved", evidence="exhaustive",
-    constant="exact loss 1 = claim; charged 5/4 (1/4 + 1/4 + 3/4)",
+    constant="exact loss $1$ = claim; charged $5/4$ ($1/4 + 1/4 + 3/4$)",
 )  # fmt: skip
 def test_a_budget_spent_twice_is_seen_by_no_sample_and_by_the_grey_box():
     learner = twice_spent(schema=THREE)

@@ -99,7 +99,7 @@ def no_rule_beats_the_binomial(mechanism, m: int, base) -> list[bool]:
 
 @pytest.mark.claim(
     "thm-one-run", verdict="proved", evidence="exhaustive",
-    constant="right guesses are dominated by Bin(r, e^ε/(1+e^ε)), attained by randomised response",
+    constant=r"right guesses are dominated by $\mathrm{Bin}(r, e^\eps/(1 + e^\eps))$, attained by randomised response",
 )  # fmt: skip
 @pytest.mark.parametrize("base", [2, 3])
 @pytest.mark.parametrize("m", [1, 2, 3])

@@ -95,7 +95,7 @@ def test_paths_and_the_independent_model_agree(relation, stop):
 
 
 @pytest.mark.claim(
-    "thm-worst-path", verdict="proved", constant="15/22 for two splits, two features, n <= 4; 7/9 for one",
+    "thm-worst-path", verdict="proved", constant=r"$15/22$ for two splits, two features, $n \le 4$; $7/9$ for one",
     evidence="exhaustive",
 )  # fmt: skip
 @pytest.mark.parametrize(("depth", "exact"), [(1, Fraction(7, 9)), (2, Fraction(15, 22))])

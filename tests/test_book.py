@@ -18,7 +18,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-HTML = Path(__file__).resolve().parent.parent / "_build" / "html"
+ROOT = Path(__file__).resolve().parent.parent
+HTML = ROOT / "_build" / "html"
 PAGES = sorted(str(path.relative_to(HTML)) for path in HTML.rglob("*.html") if "_static" not in path.parts)
 ARTICLES = [page for page in PAGES if page.startswith(("book/", "notebooks/"))]
 PHONE, DESKTOP = 390, 1280
@@ -86,6 +87,12 @@ def test_local_links_arrive(page: str) -> None:
 @pytest.mark.parametrize("page", ARTICLES)
 def test_no_traceback(page: str) -> None:
     assert "Traceback (most recent call last)" not in (HTML / page).read_text(encoding="utf-8")
+
+
+def test_what_a_paper_claims_is_no_conjecture() -> None:
+    text = (HTML / "book" / "claims.html").read_text(encoding="utf-8")
+    assert "Conjecture" not in text
+    assert text.count(">Claim ") == (ROOT / "book" / "claims.md").read_text(encoding="utf-8").count("{prf:ref}`pub-")
 
 
 # --- what a browser shows --------------------------------------------------------------------------------------------

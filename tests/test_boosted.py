@@ -173,7 +173,7 @@ def test_votes_are_released_as_whole_numbers(model):
     np.testing.assert_array_equal(model.boosted_.votes() * SCALE, values)
 
 
-@pytest.mark.claim("lem-link", verdict="proved", constant="odds 1 / w(m)", evidence="symbolic")
+@pytest.mark.claim("lem-link", verdict="proved", constant="odds $1/w(m)$", evidence="symbolic")
 @pytest.mark.parametrize(
     ("weights", "odds"), [("capped", lambda e: e), ("logistic", lambda e: (1 + e * e) / 2)]
 )  # fmt: skip

@@ -128,7 +128,10 @@ def stump(schema, values):
 
 @pytest.mark.claim(
     "lem-weighted-sse", verdict="proved", evidence="symbolic",
-    constant="rise w W/(W + w) |v - m|²; Gini: Δ = R = 2 w_max add-remove, R = 4 w_max replace-one",
+    constant=(
+        r"rise $\frac{wW}{W+w}\,|v-m|^2$; Gini: $\Delta = R = 2w_{\max}$ under add-remove, $R = 4w_{\max}$ "
+        "under replace-one"
+    ),
 )  # fmt: skip
 def test_the_rise_of_a_weighted_sum_of_squares():
     """From inner products alone, so in every Hilbert space; then every weighted set of a small universe."""
@@ -171,7 +174,7 @@ def test_weights_scale_sensitivity_and_range(most, score, unweighted):
 
 @pytest.mark.claim(
     "thm-own-weights", verdict="proved", evidence="exhaustive",
-    constant="w_max R and w_max L, each attained; not so for the normalised Gini: 8240/13013 > 1/2",
+    constant=r"$w_{\max}R$ and $w_{\max}L$, each attained; not so for the normalised Gini: $8240/13013 > 1/2$",
 )  # fmt: skip
 def test_weighted_queries_keep_their_sensitivity():
     """Class histograms: L1 = w_max and 2 w_max.  A score that divides by the weight of the node does not keep it."""
@@ -249,7 +252,7 @@ def test_weighted_counts_cost_what_counts_cost(relation):
 @pytest.mark.slow
 @pytest.mark.claim(
     "thm-dps-adaboost", verdict="repaired", evidence="exhaustive",
-    constant="ε, attained: add-remove by one record that joins another; replace-one by large classes",
+    constant=r"$\eps$, attained: add-remove by one record that joins another; replace-one by large classes",
 )  # fmt: skip
 @pytest.mark.parametrize(
     ("rounds", "depth", "size", "relation", "exact"),
@@ -330,7 +333,7 @@ def loss_between(model, pair, door=Coarse) -> float:
 @pytest.mark.slow
 @pytest.mark.claim(
     "thm-dp-adaboost", verdict="repaired", evidence="exhaustive",
-    constant="ε, attained under add-remove by three records, in one round and in two",
+    constant=r"$\eps$, attained under add-remove by three records, in one round and in two",
 )  # fmt: skip
 def test_the_stumps_that_ship_lose_epsilon_and_no_more():
     def stumps(**options):
@@ -390,7 +393,10 @@ def published(model=DPsAdaBoostClassifier, schema=ONE, **options):
 
 
 @pytest.mark.claim(
-    "cex-raw-alpha", verdict="refuted", evidence="exhaustive", constant="0 against 20/27 at e^rate = 2; ε = ∞"
+    "cex-raw-alpha",
+    verdict="refuted",
+    evidence="exhaustive",
+    constant=(r"$0$ against $20/27$ at a rate of $\ln 2$; $\eps = \infty$"),
 )
 def test_alpha_is_an_atom_that_one_record_makes():
     """{+, +, +} against {+, +, -}, one leaf: alpha = ln(2)/2 is impossible without the other record."""
@@ -419,7 +425,7 @@ def test_alpha_is_an_atom_that_one_record_makes():
 
 @pytest.mark.claim(
     "cex-max-weight", verdict="refuted", evidence="exhaustive",
-    constant="counts of n records: n ε'/2 for ε'/2 under replace-one; add-remove: ε = ∞",
+    constant=r"counts of $n$ records: $n\eps'/2$ for $\eps'/2$ under replace-one; add-remove: $\eps = \infty$",
 )  # fmt: skip
 def test_the_largest_weight_is_not_the_sensitivity_of_a_count():
     claimed = 2  # e^{epsilon'/2}
@@ -446,7 +452,7 @@ def test_the_largest_weight_is_not_the_sensitivity_of_a_count():
 
 @pytest.mark.claim(
     "cex-normalised-weights", verdict="refuted", evidence="symbolic",
-    constant="L1 = 2/(n + 1) for a claim of 1/n in round 1; twice the record's share in every round",
+    constant="$L_1 = 2/(n+1)$ for a claim of $1/n$ in round 1; twice the record's share in every round",
 )  # fmt: skip
 def test_normalised_weights_move_with_every_record():
     for n in range(1, 9):
@@ -474,8 +480,10 @@ def test_normalised_weights_move_with_every_record():
 @pytest.mark.slow
 @pytest.mark.claim(
     "pub-log-alpha-budget", verdict="refuted", evidence="symbolic",
-    constant="Σ = ε - Σ ln α_t, α = 1 at first: ε + (T - 1) ln 2 at τ = 1/(1 + e); a round's is negative below "
-    "τ = 1/(1 + exp(2 e^{ε/T}))",
+    constant=(
+        r"$\Sigma = \eps - \sum \ln\alpha_t$, $\alpha = 1$ at first: $\eps + (T-1)\ln 2$ at $\tau = "
+        r"1/(1+e)$; a round's is negative below $\tau = 1/(1 + e^{2e^{\eps/T}})$"
+    ),
 )  # fmt: skip
 def test_the_budgets_do_not_add_up_to_epsilon():
     epsilon, rounds, tau, alpha = sympy.symbols("epsilon T tau alpha", positive=True)
@@ -504,7 +512,10 @@ def test_the_budgets_do_not_add_up_to_epsilon():
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "cex-exact-gini", verdict="refuted", evidence="exhaustive", constant="0 against 1, from two records on; ε = ∞"
+    "cex-exact-gini",
+    verdict="refuted",
+    evidence="exhaustive",
+    constant=(r"$0$ against $1$, from two records on; $\eps = \infty$"),
 )
 def test_the_best_split_changes_with_one_record():
     assert boosting.smallest_flip(2, REPLACE_ONE, 1) is None
@@ -536,7 +547,10 @@ SWAP = ((0, 0, 0), (0, 0, 0), (1, 0, 1)), ((0, 0, 0), (0, 1, 1), (1, 0, 1))  # i
 
 
 @pytest.mark.claim(
-    "cex-holdout-pruning", verdict="refuted", evidence="exhaustive", constant="0 against 1, one record; ε = ∞"
+    "cex-holdout-pruning",
+    verdict="refuted",
+    evidence="exhaustive",
+    constant=(r"$0$ against $1$, one record; $\eps = \infty$"),
 )
 def test_one_held_out_record_prunes_a_tree():
     """A stump that says 0 and 1, its root would say 0; the record (1, 1) keeps it, (1, 0) has it pruned."""
@@ -562,7 +576,7 @@ def test_one_held_out_record_prunes_a_tree():
 
 @pytest.mark.claim(
     "cex-refund", verdict="refuted", evidence="exhaustive",
-    constant="3 ε' (supremum) where 2 ε' is accounted; 64/11 > 4 at e^ε' = 2 from one record on",
+    constant=r"$3\eps'$ (supremum) where $2\eps'$ is accounted; $64/11 > 4$ at $e^{\eps'} = 2$ from one record on",
 )  # fmt: skip
 def test_spent_budget_cannot_be_handed_back():
     """A leaf says its class by noisy counts and is pruned if a public record disagrees; its node counts again."""
@@ -587,7 +601,7 @@ def test_spent_budget_cannot_be_handed_back():
 
 
 @pytest.mark.claim(
-    "pub-dps-adaboost", verdict="refuted", constant="ε = ∞, by five reads each alone", evidence="exhaustive"
+    "pub-dps-adaboost", verdict="refuted", constant=r"$\eps = \infty$, by five reads each alone", evidence="exhaustive"
 )
 def test_the_published_rounds_are_not_private():
     """The released trees themselves: some are possible on three records, and not when one of them is replaced."""
@@ -605,7 +619,10 @@ def test_the_published_rounds_are_not_private():
 
 
 @pytest.mark.claim(
-    "pub-dp-adaboost", verdict="refuted", constant="ε = ∞: 0 against 1, from two records on", evidence="exhaustive"
+    "pub-dp-adaboost",
+    verdict="refuted",
+    constant=r"$\eps = \infty$: $0$ against $1$, from two records on",
+    evidence="exhaustive",
 )
 @relations
 def test_the_published_stumps_are_not_private(relation):

@@ -80,7 +80,7 @@ def worst(relation: str, total: float, **how) -> Fraction:
 
 @pytest.mark.claim(
     "thm-account", verdict="proved", evidence="exhaustive",
-    constant="the sum of the ε (add-remove fits twice under replace-one), attained, and the sum of the δ",
+    constant=r"the sum of the $\eps$ (add-remove fits twice under replace-one), attained, and the sum of the $\delta$",
 )  # fmt: skip
 @pytest.mark.parametrize(("relation", "total"), [(ADD_REMOVE, 2.0), (REPLACE_ONE, 4.0)])
 def test_what_an_account_allows_is_its_epsilon(relation, total):

@@ -24,7 +24,7 @@ ONE = Fraction(1)
 # -- formula (9) -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.claim("thm-harmonic", verdict="proved", constant="the levels sum to ε", evidence="symbolic")
+@pytest.mark.claim("thm-harmonic", verdict="proved", constant=r"the levels sum to $\eps$", evidence="symbolic")
 def test_harmonic_shares_are_formula_9_and_sum_to_the_budget():
     for depth, epsilon in product(DEPTHS, (ONE, Fraction(3, 7))):
         shares = budgets.harmonic(epsilon, depth)
@@ -48,7 +48,9 @@ def test_harmonic_shares_are_formula_9_and_sum_to_the_budget():
     assert sympy.simplify(part - sympy.harmonic(m) / sympy.harmonic(d)) == 0
 
 
-@pytest.mark.claim("pub-harmonic-budget", verdict="proved", constant="2/11, 3/11, 6/11 at depth 3", evidence="symbolic")
+@pytest.mark.claim(
+    "pub-harmonic-budget", verdict="proved", constant="$2/11$, $3/11$, $6/11$ at depth 3", evidence="symbolic"
+)
 def test_figure_3_of_the_paper():
     shares = budgets.harmonic(ONE, 3)
     assert shares == [Fraction(2, 11), Fraction(3, 11), Fraction(6, 11)]
@@ -59,7 +61,7 @@ def test_figure_3_of_the_paper():
 # -- formula (10) ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.claim("thm-aligned", verdict="proved", constant="ε on every path", evidence="symbolic")
+@pytest.mark.claim("thm-aligned", verdict="proved", constant=r"$\eps$ on every path", evidence="symbolic")
 def test_every_path_spends_exactly_the_budget():
     for depth in DEPTHS:
         shares = budgets.harmonic(ONE, depth)
@@ -85,7 +87,10 @@ def budgets_left(epsilon, spent):
 
 @pytest.mark.claim(
     "pub-aligned-leaf", verdict="repaired", evidence="exhaustive",
-    constant="9/11 at level 2 of 3; ε on each path if leaves are public, else 14/11 (stop) or ∞ (purity test)",
+    constant=(
+        r"$9/11$ at level 2 of 3; $\eps$ on each path if leaves are public, else $14/11$ (stop) or $\infty$ "
+        "(purity test)"
+    ),
 )  # fmt: skip
 def test_aligned_leaves_of_the_paper():
     assert [budgets.aligned_leaf(ONE, 3, level) for level in (1, 2, 3)] == [1, Fraction(9, 11), Fraction(6, 11)]
@@ -139,7 +144,9 @@ def stop_program(leaf_units: int, base: Fraction):
 
 
 @pytest.mark.claim(
-    "thm-stop-budget", verdict="proved", constant="ε with the level charged; 14/11 ε at d = 3, l = 2 without",
+    "thm-stop-budget", verdict="proved", constant=(
+        r"$\eps$ with the level charged; $14/11\,\eps$ at $d = 3$, $l = 2$ without"
+    ),
     evidence="exhaustive",
 )  # fmt: skip
 def test_a_leaf_that_stops_pays_for_its_own_selection():
@@ -188,7 +195,7 @@ def test_the_nine_records_of_the_proof():
         assert path(data, left[0], leaf) / path(more, left[1], leaf) == base**units
 
 
-@pytest.mark.claim("cex-purity-stop", verdict="refuted", constant="ε = ∞", evidence="exhaustive")
+@pytest.mark.claim("cex-purity-stop", verdict="refuted", constant=r"$\eps = \infty$", evidence="exhaustive")
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_purity_test_costs_everything(relation):
     def grow(data):  # records (x, class); a pure node becomes a leaf, any other is split, each with budget
@@ -217,7 +224,10 @@ def test_a_purity_test_costs_everything(relation):
 
 @pytest.mark.claim(
     "pub-parallel-trees", verdict="repaired", evidence="exhaustive",
-    constant="ε with a coin per record; ln(e^ε/T + (1-1/T) e^{3ε}) for equal sizes, Tε if the rest is dropped",
+    constant=(
+        r"$\eps$ with a coin per record; $\ln\bigl(e^{\eps}/T + (1-1/T)\,e^{3\eps}\bigr)$ for equal sizes, "
+        r"$T\eps$ if the rest is dropped"
+    ),
 )  # fmt: skip
 def test_disjoint_trees():
     base, logs = Fraction(2), math.log(2)

@@ -146,7 +146,10 @@ def split(share: Fraction) -> tuple[int, int]:
 
 
 @pytest.mark.claim(
-    "lem-lazy-uniform", verdict="proved", constant="heads below exp(-x), to the last of 128 bits", evidence="exhaustive"
+    "lem-lazy-uniform",
+    verdict="proved",
+    constant="heads below $e^{-x}$, to the last of 128 bits",
+    evidence="exhaustive",
 )
 @pytest.mark.parametrize("gap", GAPS, ids=str)
 @pytest.mark.parametrize("rate", [F(1), F(1, 8)], ids=str)
@@ -414,7 +417,7 @@ def test_seeded_coins_are_those_of_one_key_whoever_asks():
 # -- replay ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.claim("thm-replay", verdict="proved", constant="probabilities sum to 1", evidence="exhaustive")
+@pytest.mark.claim("thm-replay", verdict="proved", constant="probabilities sum to $1$", evidence="exhaustive")
 @pytest.mark.parametrize("exact", [oracle.exponential, oracle.permute_and_flip])
 def test_replay_is_the_law_of_the_program(exact):
     # the shipped door runs a whole tree; with laws in fractions its output law is the oracle's, to the last digit

@@ -44,11 +44,14 @@ def test_the_scan_sees_each_kind_of_fault():
     faulty.code["thm-b"] += ["dpforest.b"]
     faulty.test["pub-c"] += ["test_c::test_c"]
     faulty.verdicts["pub-c"] += [Verdict("maybe", "", "hearsay", "test_c::test_c")]
+    faulty.test["pub-d"] += ["test_d::test_d"]
+    faulty.verdicts["pub-d"] += [Verdict("proved", "$\\eps$, under replace-one 2ε", "symbolic", "test_d::test_d")]
     faulty.notebook["Theorem 3"] += ["n"]
     said = "\n".join(problems(faulty))
     for fault in (
         "thm-a: labelled 2 times", "thm-a: no proof follows it", "thm-a: a thm- id on a lemma",
         "thm-a: no hit in the code", "thm-b: no hit in the book", "thm-b: 0 tests state a verdict",
         "pub-c: verdict 'maybe'", "pub-c: evidence 'hearsay'", "pub-c: no sharp number", "Theorem 3: not of the form",
+        "pub-d: 'ε' stands outside an equation",
     ):  # fmt: skip
         assert fault in said

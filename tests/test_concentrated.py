@@ -52,7 +52,10 @@ def divergence(p, q, order):
 
 @pytest.mark.claim(
     "lem-concentrated-conversion", verdict="proved", evidence="numerical",
-    constant="(1 - 1/α)^α e^((α - 1)(αρ - ε)) / (α - 1), attained for each α and ε",
+    constant=(
+        r"$\delta = (1 - 1/\alpha)^\alpha\,e^{(\alpha-1)(\alpha\rho - \eps)}/(\alpha - 1)$, attained for "
+        r"each $\alpha$ and $\eps$"
+    ),
 )  # fmt: skip
 @pytest.mark.parametrize("order", [1.2, 2.0, 7.0, 40.0])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 3.0])
@@ -145,7 +148,10 @@ def test_deltas_that_are_none_are_refused(wrong):
 
 
 @pytest.mark.claim(
-    "thm-discrete-gaussian", verdict="proved", evidence="numerical", constant="αλΔ², equality at whole orders"
+    "thm-discrete-gaussian",
+    verdict="proved",
+    evidence="numerical",
+    constant=(r"$\alpha\lambda\Delta^2$, equality at whole orders"),
 )
 @pytest.mark.parametrize("rate", [0.02, 0.5, 2.0, 5.0])
 @pytest.mark.parametrize("shift", [1, 2, 3])
@@ -169,7 +175,10 @@ def test_what_gaussian_noise_costs(rate, shift):
 
 
 @pytest.mark.claim(
-    "lem-discrete-gaussian", verdict="proved", evidence="statistical", constant="P(k) in proportion to exp(-rate k^2)"
+    "lem-discrete-gaussian",
+    verdict="proved",
+    evidence="statistical",
+    constant=(r"$P(k)$ in proportion to $e^{-\lambda k^2}$, $\lambda$ the rate"),
 )
 @pytest.mark.parametrize("rate", [1e-9, 0.003, 0.11, 0.5, 3.0, 40.0])
 def test_draws_follow_the_law(rate):
@@ -247,7 +256,10 @@ def test_gaussian_noise_of_every_source():
 
 
 @pytest.mark.claim(
-    "lem-range-concentrated", verdict="proved", evidence="numerical", constant="η²/8, attained as η falls to 0"
+    "lem-range-concentrated",
+    verdict="proved",
+    evidence="numerical",
+    constant=(r"$\eta^2/8$, attained as $\eta$ falls to $0$"),
 )
 def test_a_bounded_range_is_concentrated():
     rng = np.random.default_rng(0)
@@ -279,7 +291,7 @@ def test_permute_and_flip_is_not():
 @pytest.mark.claim("def-concentrated")
 @pytest.mark.claim(
     "thm-concentrated-path", verdict="proved", evidence="exhaustive",
-    constant="the dearest path's sum of rhos, attained by Gaussian answers",
+    constant=r"the dearest path's sum of $\rho$, attained by Gaussian answers",
 )  # fmt: skip
 @relations
 def test_a_ledger_of_rhos_adds_up_along_paths(relation):
@@ -330,7 +342,7 @@ def power(p: list[Fraction], q: list[Fraction], order: int) -> Fraction:
 
 @pytest.mark.claim(
     "lem-concentrated-coins", verdict="proved", evidence="exhaustive",
-    constant="the dearest tree's rho, approached by two noisy counts as the order grows",
+    constant=r"the dearest tree's $\rho$, approached by two noisy counts as the order grows",
 )  # fmt: skip
 @pytest.mark.parametrize("seed", range(30))
 def test_what_the_same_coins_mix_costs_no_more_than_the_dearest(seed):
@@ -380,7 +392,7 @@ def test_two_counts_approach_the_dearest_tree():
 
 @pytest.mark.claim(
     "thm-forest-delta", verdict="proved", evidence="exhaustive",
-    constant="rho, attained at whole orders by noisy counts",
+    constant=r"$\rho$, attained at whole orders by noisy counts",
 )  # fmt: skip
 @relations
 @pytest.mark.parametrize("order", [1.5, 2, 3])

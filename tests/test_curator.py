@@ -522,7 +522,10 @@ def label(base):
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-assignment", verdict="proved", constant="ε for the whole forest, attained by one record", evidence="exhaustive"
+    "thm-assignment",
+    verdict="proved",
+    constant=r"$\eps$ for the whole forest, attained by one record",
+    evidence="exhaustive",
 )
 @pytest.mark.parametrize(("trees", "size"), [(2, 3), (3, 2)])
 @pytest.mark.parametrize("base", [Fraction(2), Fraction(3)])
@@ -543,7 +546,7 @@ def test_trees_on_records_that_chose_by_a_coin_cost_what_one_tree_costs(trees, s
 @pytest.mark.slow
 @pytest.mark.claim(
     "cex-equal-size", verdict="refuted", evidence="exhaustive",
-    constant="two trees, e^ε = 2: exactly 5 with counts (two records), 8/3 with labels (four)",
+    constant=r"two trees, $e^\eps = 2$: exactly $5$ with counts (two records), $8/3$ with labels (four)",
 )  # fmt: skip
 @pytest.mark.claim("pub-parallel-trees")
 def test_trees_on_subsets_of_equal_size_cost_more():

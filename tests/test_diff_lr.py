@@ -58,7 +58,7 @@ def rates(model, schema) -> np.ndarray:
 
 @pytest.mark.claim(
     "pub-diff-lr", verdict="refuted", evidence="symbolic",
-    constant="every part gets noise of scale 2 (d + 1)² / ε, the functional mechanism's",
+    constant=r"every part gets noise of scale $2(d+1)^2/\eps$, the functional mechanism's",
 )  # fmt: skip
 def test_the_proportional_split_is_the_functional_mechanism():
     for d in range(1, 30):
@@ -82,7 +82,10 @@ def test_both_published_estimators_draw_the_same_noise(schema, fit_intercept):
 
 @pytest.mark.claim(
     "thm-diff-lr-split", verdict="proved", evidence="exhaustive",
-    constant="shares proportional to (m Δ²)^(1/3); summed variance 2 (Σ (m Δ²)^(1/3))³ / ε²",
+    constant=(
+        r"shares proportional to $(m\Delta^2)^{1/3}$; summed variance $2\bigl(\sum "
+        r"(m\Delta^2)^{1/3}\bigr)^3/\eps^2$"
+    ),
 )  # fmt: skip
 def test_the_optimal_split_has_the_least_summed_variance():
     """Where the cube roots are whole numbers, against every split into sixtieths (two parts) and twelfths (three)."""

@@ -215,7 +215,7 @@ def sums(data, score) -> list[Fraction]:
     return found
 
 
-@pytest.mark.claim("lem-common-choice", verdict="proved", constant="R of one node", evidence="exhaustive")
+@pytest.mark.claim("lem-common-choice", verdict="proved", constant="$R$ of one node", evidence="exhaustive")
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", sorted(SHARP))
 def test_a_sum_over_groups_has_the_range_of_one_node(name, relation):
@@ -229,7 +229,7 @@ def test_a_sum_over_groups_has_the_range_of_one_node(name, relation):
     assert scores.CLASSIFICATION[name].range(relation, 3) == pytest.approx(float(worst), rel=1e-15)
 
 
-@pytest.mark.claim("thm-diffgen", verdict="proved", constant="eps", evidence="exhaustive")
+@pytest.mark.claim("thm-diffgen", verdict="proved", constant=r"$\eps$", evidence="exhaustive")
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_theorem_is_sharp(relation):
     assert exact_loss(relation) == pytest.approx(1, rel=1e-12)
@@ -252,7 +252,7 @@ def test_no_run_is_charged_more_than_it_may_be(relation, variant, criterion):
             assert spent.ledger_.epsilon == pytest.approx(4, rel=1e-12)
 
 
-@pytest.mark.claim("pub-diffgen", verdict="proved", constant="3/4 eps under add-remove", evidence="exhaustive")
+@pytest.mark.claim("pub-diffgen", verdict="proved", constant=r"$\frac34\eps$ under add-remove", evidence="exhaustive")
 def test_the_published_claim_holds_with_a_quarter_to_spare():
     """The loss on the pair, written again: two columns whose scores are 1, 1 and 1, 2; then the counts of a group."""
     share = 1 / 4  # eps' = eps / (2 * 2 h), h = 1, and no number

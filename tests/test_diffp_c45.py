@@ -52,8 +52,10 @@ def share_spent(m: int, d: int, relation: str) -> Fraction:
 
 @pytest.mark.claim(
     "pub-diffp-c45", verdict="proved", evidence="exhaustive",
-    constant="of ε under add-remove ((3 + m) d / 2 + 2) / ((2 + m) d + 2), under replace-one "
-    "((2 + m) d + 1) / ((2 + m) d + 2)",
+    constant=(
+        r"of $\eps$ under add-remove $\frac{(3+m)d/2 + 2}{(2+m)d + 2}$, under replace-one $\frac{(2+m)d + "
+        "1}{(2+m)d + 2}$"
+    ),
 )  # fmt: skip
 @relations
 @pytest.mark.parametrize("m", [0, 1, 2, 3])
@@ -101,7 +103,7 @@ def test_the_exact_loss_of_the_published_tree(relation, depth):
 
 @pytest.mark.claim(
     "thm-diffp-c45", verdict="repaired", evidence="exhaustive",
-    constant="ε, attained under add-remove by a split and under replace-one by a leaf",
+    constant=r"$\eps$, attained under add-remove by a split and under replace-one by a leaf",
 )  # fmt: skip
 @pytest.mark.parametrize(("relation", "depth"), [(ADD_REMOVE, 0), (ADD_REMOVE, 1), (REPLACE_ONE, 0)])
 @pytest.mark.parametrize("n_bins", [2, 3])
@@ -164,7 +166,7 @@ class Player(Curator):
 
 @pytest.mark.claim(
     "lem-noisy-pruning", verdict="proved", evidence="exhaustive",
-    constant="0: the pruned tree of the same answers is the same, whatever the records",
+    constant="$0$: the pruned tree of the same answers is the same, whatever the records",
 )  # fmt: skip
 @variants
 @relations

@@ -59,7 +59,10 @@ def spent(depth: int) -> Fraction:
 
 @pytest.mark.claim(
     "pub-diffp-id3", verdict="proved", evidence="exhaustive",
-    constant="(3d + 4)/(4d + 4) ε under add-remove with Max: 7/8 at d = 1, 3/4 in the limit; at most ε under either",
+    constant=(
+        r"$\eps\,(3d+4)/(4d+4)$ under add-remove with Max: $7/8$ at $d = 1$, $3/4$ in the limit; at most "
+        r"$\eps$ under either"
+    ),
 )  # fmt: skip
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_the_published_tree_spends_less_than_its_claim(depth):
@@ -163,7 +166,7 @@ def test_the_repaired_tree_spends_all_of_it(relation, criterion):
 @pytest.mark.slow
 @pytest.mark.claim(
     "thm-diffp-id3", verdict="proved", evidence="exhaustive",
-    constant="ε, attained by one record that joins another under add-remove; spent in full by the ledger",
+    constant=r"$\eps$, attained by one record that joins another under add-remove; spent in full by the ledger",
 )  # fmt: skip
 @pytest.mark.parametrize(("relation", "depth"), [(ADD_REMOVE, 0), (REPLACE_ONE, 0), (ADD_REMOVE, 1), (REPLACE_ONE, 1)])
 def test_the_exact_loss_of_the_repaired_tree(relation, depth):
@@ -182,7 +185,7 @@ def test_the_exact_loss_of_the_repaired_tree(relation, depth):
     "cex-gain-ratio",
     verdict="proved",
     evidence="exhaustive",
-    constant="Δ = 1 at every n, the whole of its range; R = 1 at least, R' = 2",
+    constant=r"$\Delta = 1$ at every $n$, the whole of its range; $R = 1$ at least, $R' = 2$",
 )
 @pytest.mark.parametrize("n", [1, 2, 10, 10**6])
 def test_one_record_moves_gain_ratio_all_the_way(n):

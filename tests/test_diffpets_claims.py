@@ -318,7 +318,10 @@ EXACT = [
 
 @pytest.mark.claim(
     "thm-diffpets", verdict="repaired", evidence="exhaustive",
-    constant="ε, attained by one record that joins another, stop a candidate, under add-remove; approached without",
+    constant=(
+        r"$\eps$, attained by one record that joins another, *stop* a candidate, under add-remove; "
+        "approached without"
+    ),
 )  # fmt: skip
 @pytest.mark.parametrize(("schema", "n_max", "relation", "options", "exact"), EXACT, ids=str)
 def test_the_exact_loss_of_a_tree(schema, n_max, relation, options, exact):
@@ -414,7 +417,9 @@ def probability(model, data, event) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.claim("pub-diffpets", verdict="refuted", constant="ε = ∞, from one record on", evidence="exhaustive")
+@pytest.mark.claim(
+    "pub-diffpets", verdict="refuted", constant=r"$\eps = \infty$, from one record on", evidence="exhaustive"
+)
 @pytest.mark.claim("cex-purity-stop")
 @relations
 def test_the_published_forest_is_not_private(relation):
@@ -444,7 +449,7 @@ BEYOND = (2,)  # what lies to the right of a cut after code 1
 
 @pytest.mark.claim(
     "pub-diffpets-cut", verdict="refuted", evidence="exhaustive",
-    constant="ε = ∞: a cut after the second value has probability 0 on two records, 1/3 on three",
+    constant=r"$\eps = \infty$: a cut after the second value has probability $0$ on two records, $1/3$ on three",
 )  # fmt: skip
 def test_a_cut_at_a_value_of_the_node_gives_it_away():
     """Values 0 and 1, or 0, 1 and 2, every bootstrap and every coin of the code that ships."""
@@ -472,7 +477,7 @@ def test_a_cut_at_a_value_of_the_node_gives_it_away():
 
 @pytest.mark.claim(
     "pub-diffpets-leaf", verdict="refuted", evidence="exhaustive",
-    constant="ε = ∞: a leaf says class 1 with probability 0 on one record, 1/4 on two",
+    constant=r"$\eps = \infty$: a leaf says class 1 with probability $0$ on one record, $1/4$ on two",
 )  # fmt: skip
 @relations
 def test_a_leaf_that_pays_for_its_size_says_its_majority_for_nothing(relation):
@@ -494,7 +499,10 @@ def test_a_leaf_that_pays_for_its_size_says_its_majority_for_nothing(relation):
 
 @pytest.mark.claim(
     "pub-diffpets-budget", verdict="proved", evidence="exhaustive",
-    constant="a path is charged half of ε₁ and costs ε₁ (h + 2) / (4 (h + 1)) under add-remove: a quarter as h grows",
+    constant=(
+        r"a path is charged half of $\eps_1$ and costs $\eps_1 (h+2)/(4(h+1))$ under add-remove: a quarter "
+        "as $h$ grows"
+    ),
 )  # fmt: skip
 @pytest.mark.parametrize("height", [0, 1, 2, 4, 9])
 def test_what_the_published_budget_spends(height):
@@ -558,7 +566,7 @@ def poisson_ratio(base: Fraction, output: int, records: int = 0) -> tuple[Fracti
 
 @pytest.mark.claim(
     "thm-bootstrap", verdict="proved", evidence="symbolic",
-    constant="e^ε - 1 under add-remove, 2 sinh ε under replace-one; approached by a noisy count, far out",
+    constant=r"$e^\eps - 1$ under add-remove, $2\sinh\eps$ under replace-one; approached by a noisy count, far out",
 )  # fmt: skip
 def test_the_loss_of_a_poisson_bootstrap():
     u, e, k = sympy.symbols("u e k", positive=True)
@@ -673,7 +681,10 @@ def mechanisms_beyond(data, record, base: float, relation: str) -> tuple[float, 
 
 @pytest.mark.claim(
     "thm-bootstrap-size", verdict="proved", evidence="exhaustive",
-    constant="add-remove: ln(exp(u² - 1)/u + (u - 1/u)/e), u = e^ε; replace-one: e^ε - 1; sharp, as n grows",
+    constant=(
+        r"add-remove: $\ln\bigl(e^{u^2-1}/u + (u - 1/u)/e\bigr)$, $u = e^\eps$; replace-one: $e^\eps - 1$; "
+        "sharp, as $n$ grows"
+    ),
 )  # fmt: skip
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_the_loss_of_a_bootstrap_of_the_size_of_the_data(size):
@@ -757,7 +768,7 @@ def histograms(labels: tuple) -> dict:
 
 @pytest.mark.claim(
     "pub-bootstrap", verdict="refuted", evidence="exhaustive",
-    constant="a tree of noisy class counts at ε loses up to e^(2ε) - 1 - ε: 0.1214 at ε = 0.1",
+    constant=r"a tree of noisy class counts at $\eps$ loses up to $e^{2\eps} - 1 - \eps$: $0.1214$ at $\eps = 0.1$",
 )  # fmt: skip
 def test_a_bootstrap_is_not_free():
     """The bootstrap that ships, noise put in by its far corner: worse than claimed from one record on, and growing."""
@@ -781,7 +792,7 @@ def test_a_bootstrap_is_not_free():
 
 @pytest.mark.claim(
     "cex-bootstrap", verdict="proved", evidence="exhaustive",
-    constant="one record against two, e^ε = 2: ratio 25/8, then 4, where 2 is claimed",
+    constant=r"one record against two, $e^\eps = 2$: ratio $25/8$, then $4$, where $2$ is claimed",
 )  # fmt: skip
 def test_two_records_in_a_bootstrap():
     """All n^n resamples, all noisy counts, in fractions; over all neighbours of that size it is the worst pair."""

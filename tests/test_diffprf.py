@@ -307,7 +307,7 @@ EXACT = [
 @pytest.mark.slow
 @pytest.mark.claim(
     "thm-diffprf", verdict="repaired", evidence="exhaustive",
-    constant="ε, attained by one record that joins another under add-remove; spent in full by the ledger",
+    constant=r"$\eps$, attained by one record that joins another under add-remove; spent in full by the ledger",
 )  # fmt: skip
 @pytest.mark.parametrize(("relation", "depth", "options", "exact"), EXACT, ids=str)
 def test_the_exact_loss_of_the_repaired_tree(relation, depth, options, exact):
@@ -363,7 +363,10 @@ def leaf_law(n_records, relation=ADD_REMOVE, last=1) -> dict:
 
 @pytest.mark.claim(
     "pub-diffprf", verdict="refuted", evidence="exhaustive",
-    constant="one tree: (n+1) ln(1 + (e^ε - 1)/(n+1)) → e^ε - 1 for a claim of ε; 1.24 at two records, ε = 1",
+    constant=(
+        r"one tree: $(n+1)\ln\bigl(1 + (e^\eps - 1)/(n+1)\bigr) \to e^\eps - 1$ for a claim of $\eps$; "
+        r"$1.24$ at two records, $\eps = 1$"
+    ),
 )  # fmt: skip
 def test_a_bootstrap_costs_more_than_the_paper_charges():
     """One tree, one leaf: its noisy counts, far out, on n records of class 0 against one of class 1 more."""

@@ -85,7 +85,10 @@ def interval_worst(low, high, base, size, relation, law=interval_law) -> Fractio
 @pytest.mark.slow
 @pytest.mark.claim(
     "thm-interval-exponential", verdict="proved", evidence="exhaustive",
-    constant="rate × R as the steps of the grid shrink: at two records e^loss = (e^ε (G - 1) + 1) / G on G steps",
+    constant=(
+        r"$\lambda R$ as the steps of the grid shrink: at two records $e^{\mathrm{loss}} = (e^\eps (G-1) + "
+        "1)/G$ on $G$ steps"
+    ),
 )  # fmt: skip
 @pytest.mark.parametrize("base", [2, Fraction(3, 2), 5])
 @pytest.mark.parametrize("steps", [2, 3, 5, 8])
@@ -454,7 +457,7 @@ def test_the_parts_of_a_level():
 @pytest.mark.slow
 @pytest.mark.claim(
     "thm-diffprfs", verdict="repaired", evidence="exhaustive",
-    constant="ε, attained by one record under add-remove when all cuts stand in one selection with *stop*",
+    constant=r"$\eps$, attained by one record under add-remove when all cuts stand in one selection with *stop*",
 )  # fmt: skip
 @pytest.mark.parametrize(
     ("relation", "schema", "depth", "options", "exact"),
@@ -508,7 +511,9 @@ def purity(data) -> dict:
 
 
 @pytest.mark.slow
-@pytest.mark.claim("pub-diffprfs", verdict="refuted", constant="ε = ∞, from two records on", evidence="exhaustive")
+@pytest.mark.claim(
+    "pub-diffprfs", verdict="refuted", constant=r"$\eps = \infty$, from two records on", evidence="exhaustive"
+)
 def test_the_published_forest_is_not_private():
     """A root whose bootstrap holds one class is a leaf: two of a class never split, one of each does half the time."""
     assert purity(((0, 0),)) == {"leaf": 1}

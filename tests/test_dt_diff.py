@@ -41,7 +41,9 @@ def test_an_estimator(variant, tmp_path):
 # -- what it costs ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.claim("thm-dt-diff", verdict="proved", constant="ε, attained with k = h = 1", evidence="exhaustive")
+@pytest.mark.claim(
+    "thm-dt-diff", verdict="proved", constant=r"$\eps$, attained with $k = h = 1$", evidence="exhaustive"
+)
 @relations
 def test_the_theorem_is_sharp(relation):
     assert exact_loss(relation, model_size=1) == pytest.approx(1, rel=1e-12)
@@ -63,7 +65,7 @@ def test_no_pair_of_small_tables_loses_more(relation, variant, size):
 
 @pytest.mark.claim(
     "pub-dt-diff", verdict="open", evidence="exhaustive",
-    constant="in our reading at most 3/4 ε under add-remove; the paper could not be read",
+    constant=r"in our reading at most $\frac34\eps$ under add-remove; the paper could not be read",
 )  # fmt: skip
 def test_our_reading_of_the_published_one():
     """One selection between two features, of scores 1, 1 and 1, 2, at the exponent share / 2; counts at a half."""

@@ -351,7 +351,7 @@ EXACT = [
 @pytest.mark.slow
 @pytest.mark.claim(
     "thm-edprf", verdict="proved", evidence="exhaustive",
-    constant="ε, attained with a stop candidate under add-remove; 11/12 ε at two levels without",
+    constant=r"$\eps$, attained with a stop candidate under add-remove; $11/12\,\eps$ at two levels without",
 )  # fmt: skip
 @pytest.mark.parametrize(("levels", "relation", "options", "exact"), EXACT, ids=str)
 def test_the_exact_loss_of_a_tree(levels, relation, options, exact):
@@ -514,7 +514,9 @@ def test_with_counts_at_the_leaves_the_claim_is_approached(relation):
 PUBLISHED = {"n_estimators": 1, "max_depth": 1, "variant": "published"}
 
 
-@pytest.mark.claim("pub-edprf", verdict="refuted", constant="ε = ∞, from one record on", evidence="exhaustive")
+@pytest.mark.claim(
+    "pub-edprf", verdict="refuted", constant=r"$\eps = \infty$, from one record on", evidence="exhaustive"
+)
 @pytest.mark.claim("cex-purity-stop")
 @relations
 def test_the_published_forest_is_not_private(relation):
@@ -558,7 +560,7 @@ def test_predictions_alone_give_the_published_forest_away():
 
 @pytest.mark.claim(
     "pub-edprf-binning", verdict="repaired", evidence="exhaustive",
-    constant="0 with public edges; ε = ∞ with edges from the data",
+    constant=r"$0$ with public edges; $\eps = \infty$ with edges from the data",
 )  # fmt: skip
 @pytest.mark.parametrize("where", ["the extremes", "the median"])
 def test_edges_read_off_the_data_give_it_away(where):

@@ -58,7 +58,7 @@ CASES = [((32,), True, 0), ((7,), False, 0), ((9,), True, 8), ((1,), True, 0), (
 
 @pytest.mark.claim(
     "lem-empirical-bayes", verdict="proved", evidence="numerical",
-    constant="the posterior mean under the mixture of the priors, to 1e-9; one and two cells by integration",
+    constant="the posterior mean under the mixture of the priors, to $10^{-9}$; one and two cells by integration",
 )  # fmt: skip
 @pytest.mark.parametrize(("shape", "ordered", "chain"), CASES, ids=str)
 @pytest.mark.parametrize("penalty", [0.0, 0.1])

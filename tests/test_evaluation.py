@@ -115,7 +115,7 @@ UNIVERSE = list(product((0.1, 0.9), ("a", "b"), (0, 1)))
 
 @pytest.mark.claim(
     "thm-private-test", verdict="proved", evidence="exhaustive",
-    constant="eps for all measures; rate eps, eps/2 under replace-one",
+    constant=r"$\eps$ for all measures; rate $\eps$, $\eps/2$ under replace-one",
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["two classes", "classes", "numbers"])
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -323,7 +323,7 @@ class Greedy(ModelChooser):
 
 @pytest.mark.claim(
     "thm-private-choice", verdict="proved", evidence="exhaustive",
-    constant="eps, however many models; rate eps, eps/2 under replace-one",
+    constant=r"$\eps$, however many models; rate $\eps$, $\eps/2$ under replace-one",
 )  # fmt: skip
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_choice_loses_what_it_costs(relation):
@@ -435,7 +435,7 @@ def seeded_shuffle(n: int) -> dict[tuple, Fraction]:
 
 @pytest.mark.claim(
     "thm-hold-out", verdict="proved", evidence="exhaustive",
-    constant="(1 - s) e^a + s e^b, at most the larger",
+    constant=r"$(1-s)\,e^a + s\,e^b$, at most the larger",
 )  # fmt: skip
 def test_parts_by_coins_cost_the_larger_loss_at_most_and_a_shuffle_more():
     # of losses with exp 2 and 3, the latter with a share of 1/4: 3/4 * 2 + 1/4 * 3, which is at most 3

@@ -99,7 +99,7 @@ def whole_moments(score, child) -> list[int]:
 
 
 @pytest.mark.claim(
-    "thm-exact-scores", verdict="proved", constant="R, at any number of records to 10^15", evidence="numerical"
+    "thm-exact-scores", verdict="proved", constant="$R$, at any number of records to $10^{15}$", evidence="numerical"
 )
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("score", EXACT, ids=str)

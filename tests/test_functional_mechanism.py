@@ -62,7 +62,7 @@ def records(design: Design, steps=None) -> list[tuple]:
 @pytest.mark.slow
 @pytest.mark.claim(
     "thm-functional-mechanism", verdict="proved", evidence="exhaustive",
-    constant="d (d + 5) / 2 under add-remove; (d + 2)² / 2 under replace-one (d ≥ 2, 4 for d = 1)",
+    constant=r"$d(d+5)/2$ under add-remove; $(d+2)^2/2$ under replace-one ($d \ge 2$, $4$ for $d = 1$)",
 )  # fmt: skip
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_the_sensitivity_of_the_sums_is_sharp(d):
@@ -159,7 +159,10 @@ def published_weights(design: Design, logistic: bool) -> Weights:
 @pytest.mark.slow
 @pytest.mark.claim(
     "pub-functional-mechanism", verdict="proved", evidence="exhaustive",
-    constant="2 (d + 1)² is enough; sharp: 1 + 2√d + (d + 1) / 2, with replace-one 2√d + (d + 1) / 2 + 2d / (d + 1)",
+    constant=(
+        r"$2(d+1)^2$ is enough; sharp: $1 + 2\sqrt d + (d+1)/2$, with replace-one $2\sqrt d + (d+1)/2 + "
+        "2d/(d+1)$"
+    ),
 )  # fmt: skip
 def test_the_published_sensitivity_is_enough_and_loose():
     """d = 1 and d = 4, where the paper's 1 / sqrt(d) is a fraction; a grid of fifths holds the worst pair of d = 4."""
@@ -229,7 +232,7 @@ def test_the_ledger_says_what_the_published_noise_really_loses(relation):
 
 @pytest.mark.claim(
     "pub-functional-redraw", verdict="proved", evidence="exhaustive",
-    constant="2ε, approached: ε + d ln(1 + α - α²) with α = exp(-ε / d), for d sums",
+    constant=r"$2\eps$, approached: $\eps + d\ln(1 + \alpha - \alpha^2)$ with $\alpha = e^{-\eps/d}$, for $d$ sums",
 )  # fmt: skip
 def test_drawing_again_until_the_objective_is_bounded_costs_up_to_twice_epsilon():
     """A separable objective: its d second-degree sums must come out positive; a record adds one to each."""
@@ -432,7 +435,7 @@ def test_what_has_no_weight_is_not_read():
 
 @pytest.mark.claim(
     "thm-public-ridge", verdict="proved", evidence="numerical",
-    constant="norm at most |b| / λ by ridge, |b| / 4λ by shrinking, both attained",
+    constant=r"norm at most $|b|/\lambda$ by ridge, $|b|/(4\lambda)$ by shrinking, both attained",
 )  # fmt: skip
 def test_the_repaired_minimiser_is_bounded_and_attains_the_bound():
     ridge = 0.5

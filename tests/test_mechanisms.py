@@ -96,7 +96,7 @@ def test_law_at_the_ends_of_the_rate(law, exact):
 
 
 @pytest.mark.slow
-@pytest.mark.claim("thm-permute-and-flip", verdict="proved", constant="sums to 1", evidence="symbolic")
+@pytest.mark.claim("thm-permute-and-flip", verdict="proved", constant="sums to $1$", evidence="symbolic")
 def test_permute_and_flip_is_its_integral():
     for base, vector in product(BASES, VECTORS):
         accept = oracle.acceptance(vector, base)
@@ -143,7 +143,9 @@ def test_noisy_max_by_drawing_it():
 # -- range and sensitivity ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.claim("lem-range", verdict="proved", constant="R = 2Δ; R = Δ if monotone", evidence="symbolic")
+@pytest.mark.claim(
+    "lem-range", verdict="proved", constant=r"$R = 2\Delta$; $R = \Delta$ if monotone", evidence="symbolic"
+)
 def test_range_is_at_most_twice_the_sensitivity():
     sensitivity = 2
     general = list(product(range(-sensitivity, sensitivity + 1), repeat=3))
@@ -181,7 +183,10 @@ def test_a_common_shift_changes_neither_law_nor_range(law, exact):
 
 
 @pytest.mark.claim(
-    "thm-selection-range", verdict="proved", constant="λR, attained (PF) or approached (EM)", evidence="symbolic"
+    "thm-selection-range",
+    verdict="proved",
+    constant=r"$\lambda R$, attained (PF) or approached (EM)",
+    evidence="symbolic",
 )
 @pytest.mark.parametrize("spread", [1, 2])
 def test_selection_costs_rate_times_range(spread):
@@ -254,7 +259,7 @@ def test_calibrations_of_the_theorem():
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-permute-and-flip-tight", verdict="proved", constant="λR at every score vector", evidence="symbolic"
+    "thm-permute-and-flip-tight", verdict="proved", constant=r"$\lambda R$ at every score vector", evidence="symbolic"
 )
 def test_permute_and_flip_spends_all_at_every_score_vector():
     for base, vector, spread in [*product(BASES, VECTORS[:80], (1, 2)), *product(BASES[:1], VECTORS[80::3], (1,))]:
@@ -270,7 +275,9 @@ def test_permute_and_flip_spends_all_at_every_score_vector():
 
 
 @pytest.mark.claim(
-    "lem-exponential-at", verdict="proved", constant="ln(p + (1-p) e^{λR}), p the smallest probability; < λR",
+    "lem-exponential-at", verdict="proved", constant=(
+        r"$\ln\bigl(p + (1-p)\,e^{\lambda R}\bigr)$, $p$ the smallest probability; $< \lambda R$"
+    ),
     evidence="symbolic",
 )  # fmt: skip
 def test_loss_of_the_exponential_mechanism_at_a_score_vector():
@@ -294,7 +301,10 @@ def test_loss_of_the_exponential_mechanism_at_a_score_vector():
 
 
 @pytest.mark.claim(
-    "thm-exponential-bounded-range", verdict="proved", constant="log-ratios span exactly λR", evidence="symbolic"
+    "thm-exponential-bounded-range",
+    verdict="proved",
+    constant=r"log-ratios span exactly $\lambda R$",
+    evidence="symbolic",
 )
 def test_exponential_mechanism_has_bounded_range():
     for vector, spread in product(VECTORS[:80], (1, 2)):
@@ -316,7 +326,7 @@ def test_exponential_mechanism_has_bounded_range():
 @pytest.mark.claim(
     "cex-permute-and-flip-bounded-range",
     verdict="refuted",
-    constant="9 > 4 at e^ε = 4 and K = 2",
+    constant=r"$9 > 4$ at $e^\eps = 4$ and $K = 2$",
     evidence="exhaustive",
 )
 def test_permute_and_flip_has_no_bounded_range():
@@ -339,7 +349,9 @@ def test_permute_and_flip_has_no_bounded_range():
     assert max(oracle.selection_worst(oracle.permute_and_flip, v, 2, 2, oracle.spread_of_ratios) for v in more) < 9
 
 
-@pytest.mark.claim("pub-permute-and-flip", verdict="proved", constant="ε, attained where R = 2Δ", evidence="exhaustive")
+@pytest.mark.claim(
+    "pub-permute-and-flip", verdict="proved", constant=r"$\eps$, attained where $R = 2\Delta$", evidence="exhaustive"
+)
 def test_published_permute_and_flip_is_private():
     # algorithm 1 of the eDPRF paper flips with exp(ε (u - u*) / (2Δ)); with Δ = 1 and e^ε = 9 the base is 3
     base, sensitivity = Fraction(3), 1
@@ -359,7 +371,12 @@ def test_published_permute_and_flip_is_private():
 # -- error of selections -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.claim("thm-dominance", verdict="proved", constant="P_PF(err ≥ t) ≤ P_EM(err ≥ t)", evidence="symbolic")
+@pytest.mark.claim(
+    "thm-dominance",
+    verdict="proved",
+    constant=(r"$P_{\mathrm{PF}}(\mathrm{err} \ge t) \le P_{\mathrm{EM}}(\mathrm{err} \ge t)$"),
+    evidence="symbolic",
+)
 def test_permute_and_flip_dominates():
     for base, vector in product(BASES, VECTORS):
         accept = oracle.acceptance(vector, base)
@@ -379,7 +396,10 @@ def test_permute_and_flip_dominates():
 
 
 @pytest.mark.claim(
-    "thm-at-most-twice", verdict="proved", constant="2, not attained; 2/(1 + e^{-λg}) for K = 2", evidence="symbolic"
+    "thm-at-most-twice",
+    verdict="proved",
+    constant=r"$2$, not attained; $2/(1 + e^{-\lambda g})$ for $K = 2$",
+    evidence="symbolic",
 )
 def test_exponential_errs_at_most_twice_as_much():
     def ratio(vector, base):
@@ -418,7 +438,7 @@ def test_exponential_errs_at_most_twice_as_much():
 
 
 @pytest.mark.claim(
-    "pub-permute-and-flip-better", verdict="proved", constant="error ratio in (1, 2) per query at equal ε",
+    "pub-permute-and-flip-better", verdict="proved", constant=r"error ratio in $(1, 2)$ per query at equal $\eps$",
     evidence="exhaustive",
 )  # fmt: skip
 def test_permute_and_flip_errs_less_at_equal_budget():
@@ -452,7 +472,9 @@ def test_permute_and_flip_pays_more_in_divergence(epsilon):
 # -- noisy counts ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.claim("thm-geometric", verdict="proved", constant="e^ε; variance 2a/(1-a)² < 2/ε²", evidence="symbolic")
+@pytest.mark.claim(
+    "thm-geometric", verdict="proved", constant=r"$e^\eps$; variance $2a/(1-a)^2 < 2/\eps^2$", evidence="symbolic"
+)
 def test_geometric_noise_is_private():
     for base in BASES:
         alpha = 1 / base
@@ -506,7 +528,10 @@ def test_geometric_rate_cannot_be_stretched():
 
 
 @pytest.mark.claim(
-    "pub-laplace-counts", verdict="proved", constant="ε under add-remove; 2ε under replace-one", evidence="exhaustive"
+    "pub-laplace-counts",
+    verdict="proved",
+    constant=r"$\eps$ under add-remove; $2\eps$ under replace-one",
+    evidence="exhaustive",
 )
 def test_laplace_on_leaf_counts():
     # L1 sensitivity of the whole leaf × class histogram, all data sets of at most four records
@@ -563,7 +588,7 @@ def reachable(outputs, count: int, rate: float, resolution: int = RESOLUTION, wi
 
 @pytest.mark.claim(
     "cex-float-laplace", verdict="refuted", evidence="statistical",
-    constant="80 % of outputs impossible (counts 1 and 0, rate 1, uniforms k/2^53)",
+    constant="80 % of outputs impossible (counts 1 and 0, rate 1, uniforms $k/2^{53}$)",
 )  # fmt: skip
 def test_textbook_laplace_gives_the_count_away():
     rng = np.random.default_rng(20250726)

@@ -64,7 +64,10 @@ def neighbours(max_rows: int, rule=persons.own_rows):
 
 @pytest.mark.claim(
     "thm-persons", verdict="proved", evidence="exhaustive",
-    constant="k α for a person of at most k kept rows, k² ρ with a delta, both attained; under replace-one for k = 1",
+    constant=(
+        r"$k\alpha$ for a person of at most $k$ kept rows, $k^2\rho$ with a delta, both attained; under "
+        "replace-one for $k = 1$"
+    ),
 )  # fmt: skip
 @pytest.mark.parametrize("max_rows", [1, 2, 3])
 def test_the_loss_of_a_person(max_rows):
@@ -114,7 +117,7 @@ def test_each_hypothesis_of_the_rule_is_needed(rule):
 
 
 @pytest.mark.claim(
-    "lem-own-rows", verdict="proved", evidence="exhaustive", constant="at most k rows, those of the person alone"
+    "lem-own-rows", verdict="proved", evidence="exhaustive", constant="at most $k$ rows, those of the person alone"
 )
 def test_what_is_kept_of_a_person_is_what_is_kept_of_that_person_alone():
     for first, second in product(of_size(1, 2, 3), of_size(1, 2, 3)):
@@ -152,7 +155,7 @@ def test_rows_with_one_hash_are_told_apart_by_what_they_say(monkeypatch):
 
 @pytest.mark.claim(
     "lem-concentrated-group", verdict="proved", evidence="numerical",
-    constant="k² ρ, attained by discrete Gaussian noise at whole orders",
+    constant=r"$k^2\rho$, attained by discrete Gaussian noise at whole orders",
 )  # fmt: skip
 @pytest.mark.parametrize("steps", [2, 3, 5])
 def test_steps_of_a_rho(steps):

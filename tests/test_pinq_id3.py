@@ -40,7 +40,9 @@ def test_an_estimator(options, tmp_path):
 # -- the same tree ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.claim("pub-pinq-id3", verdict="proved", evidence="exhaustive", constant="ε by parts, ε/m by the piece")
+@pytest.mark.claim(
+    "pub-pinq-id3", verdict="proved", evidence="exhaustive", constant=(r"$\eps$ by parts, $\eps/m$ by the piece")
+)
 @pytest.mark.parametrize("variant", ["proved", "published"])
 @relations
 def test_by_parts_it_is_the_tree_of_sulq(variant, relation):
@@ -82,7 +84,7 @@ def trees(left: tuple[int, ...], levels: int, n_classes: int):
 
 @pytest.mark.claim(
     "thm-pinq-id3", verdict="proved", evidence="exhaustive",
-    constant="m, the dearest of all trees; ε by parts, attained by a single leaf under both relations",
+    constant=r"$m$, the dearest of all trees; $\eps$ by parts, attained by a single leaf under both relations",
 )  # fmt: skip
 @pytest.mark.parametrize("sizes", [(2,), (2, 2, 2), (2, 3, 5), (7, 2, 2), (3, 3, 4, 2), (9, 8, 2)], ids=str)
 def test_the_factor_is_that_of_the_dearest_tree(sizes):

@@ -56,7 +56,10 @@ def proved(*claims) -> bool:
 
 @pytest.mark.claim(
     "thm-observer", verdict="proved", evidence="symbolic",
-    constant="β - α ≤ (e^ε - 1)/(e^ε + 1), a guess is right at most e^ε/(1 + e^ε); both attained by one noisy bit",
+    constant=(
+        r"$\beta - \alpha \le (e^\eps - 1)/(e^\eps + 1)$, a guess is right at most $e^\eps/(1 + e^\eps)$; "
+        "both attained by one noisy bit"
+    ),
 )  # fmt: skip
 @pytest.mark.parametrize("base", [Fraction(3, 2), Fraction(2), Fraction(10)])
 def test_what_an_observer_can_reach(base):
@@ -82,7 +85,9 @@ def test_what_an_observer_can_reach(base):
 # -- post-processing ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.claim("thm-post-processing", verdict="proved", constant="ε, attained by injections", evidence="symbolic")
+@pytest.mark.claim(
+    "thm-post-processing", verdict="proved", constant=r"$\eps$, attained by injections", evidence="symbolic"
+)
 def test_functions_of_outputs_are_free():
     # every function on three outputs, at every pair of laws of permute-and-flip one step apart
     for vector, change in product(product(range(3), repeat=3), oracle.changes(3, 1)):
@@ -274,7 +279,10 @@ def test_parallel_ends():
 
 
 @pytest.mark.claim(
-    "thm-equal-split", verdict="proved", constant="ln(e^ε/T + (1-1/T) e^{3ε}), attained", evidence="exhaustive"
+    "thm-equal-split",
+    verdict="proved",
+    constant=r"$\ln\bigl(e^{\eps}/T + (1-1/T)\,e^{3\eps}\bigr)$, attained",
+    evidence="exhaustive",
 )
 @pytest.mark.parametrize(
     ("parts", "size", "expected"),
@@ -340,7 +348,7 @@ def test_equal_split_has_to_use_every_record(parts, expected):
 @pytest.mark.claim(
     "thm-path",
     verdict="proved",
-    constant="dearest path, attained: 8/3 and 64/9 on a two-level tree",
+    constant="dearest path, attained: $8/3$ and $64/9$ on a two-level tree",
     evidence="exhaustive",
 )
 def test_a_tree_costs_its_dearest_path():

@@ -75,7 +75,7 @@ def exact_weight(said: list[float], label: int, target: int) -> Decimal:
 
 @pytest.mark.claim(
     "lem-calibrated-weights", verdict="proved", evidence="exhaustive",
-    constant="both sides weigh alike at calibrated scores; no weights of at most 1 that balance are larger",
+    constant="both sides weigh alike at calibrated scores; no weights of at most $1$ that balance are larger",
 )  # fmt: skip
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_weights_balance_where_the_scores_are_calibrated(classes):
@@ -136,7 +136,7 @@ def gap(children, threshold) -> Fraction:
 @pytest.mark.slow
 @pytest.mark.claim(
     "lem-soft-gap", verdict="proved", evidence="exhaustive",
-    constant="R = 2 w_max under add-remove, 4 w_max under replace-one, attained at any threshold",
+    constant=r"$R = 2w_{\max}$ under add-remove, $4w_{\max}$ under replace-one, attained at any threshold",
 )  # fmt: skip
 @pytest.mark.parametrize("most", [Fraction(1), Fraction(1, 2)])
 def test_the_range_of_the_soft_gap(most):
@@ -279,7 +279,7 @@ TELLING = {
 
 @pytest.mark.claim(
     "thm-private-boosting", verdict="proved", evidence="exhaustive",
-    constant="ε, attained by one round and by two, under both relations",
+    constant=r"$\eps$, attained by one round and by two, under both relations",
 )  # fmt: skip
 @relations
 @pytest.mark.parametrize("rounds", [1, 2])
@@ -427,7 +427,7 @@ def at_the_ends(data) -> tuple:
 
 @pytest.mark.claim(
     "thm-private-boosting-numbers", verdict="proved", evidence="exhaustive",
-    constant="ε, attained by one round and by two, under both relations",
+    constant=r"$\eps$, attained by one round and by two, under both relations",
 )  # fmt: skip
 @relations
 @pytest.mark.parametrize("rounds", [1, 2])
@@ -450,7 +450,7 @@ def test_residuals_that_are_not_clipped_are_found_out(relation, monkeypatch):
 
 @pytest.mark.claim(
     "lem-twin-weights", verdict="proved", evidence="exhaustive",
-    constant="L1 = 1 and 2; R = 2 and 4, as for weights on one side; the gap is the sum of the residuals",
+    constant="$L_1 = 1$ and $2$; $R = 2$ and $4$, as for weights on one side; the gap is the sum of the residuals",
 )  # fmt: skip
 def test_twin_weights():
     residuals = np.linspace(-1.5, 1.5, 301)
@@ -868,7 +868,7 @@ def test_the_whole_numbers_of_the_score_travel_as_they_are():
 
 @pytest.mark.claim(
     "lem-class-weights", verdict="proved", evidence="symbolic",
-    constant="scores + ln w: the softmax is w p over its sum, the minimum of the weighted log loss",
+    constant=r"scores $+ \ln w$: the softmax is $wp$ over its sum, the minimum of the weighted log loss",
 )  # fmt: skip
 def test_moved_scores_are_the_minimum_of_the_weighted_loss():
     """The gradient of the weighted loss in the scores vanishes there, and the loss is convex in them."""
@@ -927,7 +927,7 @@ def nearest_line(line):
 
 @pytest.mark.claim(
     "lem-monotone", verdict="proved", evidence="exhaustive",
-    constant="the nearest line, all 5^5 of small whole votes; two directions together",
+    constant="the nearest line, all $5^5$ of small whole votes; two directions together",
 )  # fmt: skip
 def test_the_projection_is_the_nearest_line():
     lines = np.array(list(product(range(-2, 3), repeat=5)), dtype=np.int64)
@@ -1050,7 +1050,7 @@ def with_delta(**parameters):
 
 @pytest.mark.claim(
     "thm-private-boosting-delta", verdict="proved", evidence="exhaustive",
-    constant="the rho of ε and δ; of the sums attained, of the selection within its η²/8",
+    constant=r"the $\rho$ of $\eps$ and $\delta$; of the sums attained, of the selection within its $\eta^2/8$",
 )  # fmt: skip
 @relations
 @pytest.mark.parametrize("options", [{}, {"n_estimators": 2}, {"n_rows": None}], ids=str)
@@ -1077,7 +1077,7 @@ def test_no_small_pair_costs_more_under_a_delta(relation, monkeypatch):
 
 @pytest.mark.claim(
     "lem-gap-and-size", verdict="proved", evidence="exhaustive",
-    constant="1 under add-remove; max(2, 4g) under replace-one, attained by both sides of one cell",
+    constant=r"$1$ under add-remove; $\max(2, 4g)$ under replace-one, attained by both sides of one cell",
 )  # fmt: skip
 def test_a_gap_that_has_more_costs_more_under_replace_one(monkeypatch):
     """Two vectors, w on one side, of one cell or of two: the cost of a change, for every share of the gap."""

@@ -83,7 +83,9 @@ def table(schema: Schema, n: int, seed: int = 0):
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-random-trees", verdict="proved", constant="ε, attained by one record; 2ε under replace-one at the same noise",
+    "thm-random-trees", verdict="proved", constant=(
+        r"$\eps$, attained by one record; $2\eps$ under replace-one at the same noise"
+    ),
     evidence="exhaustive",
 )  # fmt: skip
 @pytest.mark.parametrize("calibrated", RELATIONS)
@@ -166,7 +168,7 @@ def test_the_noise_is_the_geometric_one():
 
 @pytest.mark.claim(
     "pub-random-trees", verdict="repaired", evidence="exhaustive",
-    constant="ε = ∞ under add-remove (7 against 8 records), ε under replace-one",
+    constant=r"$\eps = \infty$ under add-remove (7 against 8 records), $\eps$ under replace-one",
 )  # fmt: skip
 def test_the_published_height_tells_how_many_records_there_are():
     schema = Schema(categorical={name: [0, 1] for name in "abcd"}, classes=[0, 1])

@@ -57,7 +57,10 @@ def test_what_is_proved_reads_nothing_unpaid():
 
 @pytest.mark.claim(
     "cex-smooth-exponential", verdict="refuted", evidence="exhaustive",
-    constant="8.43 for e at gaps 1 and 2, ε = 1; the loss from j to j + 1 exceeds (ε/2)(e^ε - 1)e^{jε} - ln 2",
+    constant=(
+        r"$8.43$ for $e$ at gaps 1 and 2, $\eps = 1$; the loss from $j$ to $j+1$ exceeds $\frac\eps2(e^\eps "
+        r"- 1)\,e^{j\eps} - \ln 2$"
+    ),
 )  # fmt: skip
 def test_a_gap_more_changes_the_weight_beyond_all_bounds():
     """One leaf, all records of one class: the code that ships against the law by hand, gap by gap."""
@@ -79,7 +82,7 @@ def test_a_gap_more_changes_the_weight_beyond_all_bounds():
 
 @pytest.mark.claim(
     "pub-smooth-forest", verdict="refuted", evidence="exhaustive",
-    constant="ε = ∞; ln((1 + w₃)/(1 + w₂)) = 6.32 on three records, w_j = exp(e^j / 2), ε = 1",
+    constant=r"$\eps = \infty$; $\ln\frac{1 + w_3}{1 + w_2} = 6.32$ on three records, $w_j = e^{e^j/2}$, $\eps = 1$",
 )  # fmt: skip
 def test_the_published_claim():
     """Three records of one leaf at most: its gap goes from 2 to 3, or from 1 to 3 where one is replaced."""
@@ -138,7 +141,10 @@ UNIVERSE = list(product((0, 1), repeat=2))
 
 @pytest.mark.claim(
     "thm-smooth-forest", verdict="proved", evidence="exhaustive",
-    constant="ε, attained by a first record under add-remove, and by two of which one changes class under replace-one",
+    constant=(
+        r"$\eps$, attained by a first record under add-remove, and by two of which one changes class under "
+        "replace-one"
+    ),
 )  # fmt: skip
 @relations
 def test_the_theorem(relation):

@@ -51,7 +51,7 @@ def test_without_noise_the_tree_is_the_greedy_one(variant):
 
 
 @pytest.mark.claim(
-    "lem-children", verdict="proved", evidence="exhaustive", constant="ε for all features together, attained"
+    "lem-children", verdict="proved", evidence="exhaustive", constant=r"$\eps$ for all features together, attained"
 )  # fmt: skip
 @relations
 def test_the_children_of_all_features_cost_epsilon_together(relation):
@@ -101,7 +101,7 @@ def spent(depth: int) -> Fraction:
 
 @pytest.mark.claim(
     "pub-sulq-id3", verdict="proved", evidence="exhaustive",
-    constant="ε, spent in full by a path that reaches the height; released of it at height 0: ε/2",
+    constant=r"$\eps$, spent in full by a path that reaches the height; released of it at height 0: $\eps/2$",
 )  # fmt: skip
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_a_published_path_that_reaches_the_height_spends_its_claim(depth):
@@ -143,7 +143,7 @@ def test_noise_for_add_remove_does_not_cover_replace_one(depth):
 
 @pytest.mark.claim(
     "thm-sulq-id3", verdict="proved", evidence="exhaustive",
-    constant="ε, attained by a single leaf under both relations; spent in full by the ledger",
+    constant=r"$\eps$, attained by a single leaf under both relations; spent in full by the ledger",
 )  # fmt: skip
 @relations
 def test_the_repaired_tree_spends_all_of_it(relation):

@@ -12,12 +12,13 @@ SOME ?= 3
 LOCKED = --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --quiet
 # What the book is made from: pages, of which Sphinx reads those that changed, and what makes it start afresh.
 # All pages are written again in either case, for one page shows titles and numbers of another.
-PAGES = book notebooks/rendered
+PAGES = book notebooks/rendered tests
 FRAME = dpforest _config.yml _toc.yml book/references.bib book/_static requirements.txt
 newer = [ -n "$$(find $(1) -type f -newer _build/.finished -not -path '*__pycache__*' -print -quit)" ]
 # A file's tests stay in one process; which file is handed out first, tests/conftest.py says.
 PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20
-WORKERS ?= logical
+# One more than there are processors: some tests wait for engines, browsers and processes of their own.
+WORKERS ?= $$($(PY) -c "import os; print(1 + (os.cpu_count() or 1))")
 NOTEBOOKS = $(filter-out %.failed.ipynb %.part.ipynb,$(wildcard notebooks/*.ipynb))
 
 help: ## list the commands

@@ -208,15 +208,13 @@ def _verdict_problems(claim: str, prefix: str, verdicts: list[Verdict]) -> list[
 def table(found: Scan) -> str:
     """The page ``claims.md``."""
     lines = [_HEAD, _totals(found)]
-    for page in _reading_order():
-        here = [c for c in found.ids if found.book.get(c) and found.book[c][0].page == page]
-        rows = [c for c in here if c.split("-")[0] in NEEDS_VERDICT]
-        if not rows:
-            continue
-        lines += ["", f"## {_title(page)}", ""]
-        for claim in sorted(rows, key=lambda c: (found.book[c][0].kind == "example", c)):
+    for page, rows in chapters(found).items():
+        lines += ["", f"## {title(page)}", ""]
+        for claim in rows:
             said = found.verdicts[claim][0] if found.verdicts.get(claim) else Verdict("open", "", "", "none")
-            where = [f"`{said.test}`", *(f"`{name.removeprefix('dpforest.')}`" for name in found.code[claim][:2])]
+            where = [_link(page, f"{claim}-test", said.test)]
+            code = (name.removeprefix("dpforest.") for name in found.code[claim][:2])
+            where += [_link(page, f"{claim}-{at}", name) for at, name in enumerate(code)]
             where += [f"{{doc}}`notebook <../notebooks/rendered/{name}>`" for name in found.notebook[claim][:1]]
             checked = [theorem for theorem in coq.theorems() if theorem.claim == claim]
             evidence = f"{said.evidence}, formal" if checked else said.evidence
@@ -230,6 +228,22 @@ def table(found: Scan) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def chapters(found: Scan) -> dict[str, list[str]]:
+    """Of each page that has some, in the book's order: the claims that need a verdict, examples last."""
+    out = {}
+    for page in _reading_order():
+        here = [c for c in found.ids if found.book.get(c) and found.book[c][0].page == page]
+        rows = [c for c in here if c.split("-")[0] in NEEDS_VERDICT]
+        if rows:
+            out[page] = sorted(rows, key=lambda c: (found.book[c][0].kind == "example", c))
+    return out
+
+
+def _link(page: str, anchor: str, name: str) -> str:
+    """To what a name stands for, on the page of evidence that the extension of that name writes."""
+    return f'<a href="../evidence/{page}.html#{anchor}"><code>{html.escape(name)}</code></a>'
+
+
 def chart(found: Scan) -> str:
     """The front page's chart: a square in the colour of its verdict for each claim that a paper published."""
     published = {c: v[0].verdict for c, v in found.verdicts.items() if v and c.startswith("pub-") and found.book.get(c)}
@@ -240,13 +254,13 @@ def chart(found: Scan) -> str:
         here = [c for c in published if found.book[c][0].page == page]
         squares = "".join(
             f'<a class="verdict {published[c]}" href="{page}.html#{c}" '
-            f'title="{html.escape(_plain(found.book[c][0].title) or c)}: {published[c]}">'
+            f'title="{html.escape(plain(found.book[c][0].title) or c)}: {published[c]}">'
             f'<span class="hidden">{c}: {published[c]}</span></a>'
             for c in sorted(here, key=lambda c: (VERDICTS.index(published[c]), c))
         )
         if here:
-            title = html.escape(_plain(_title(page)))
-            lines.append(f'<tr><th scope="row"><a href="{page}.html">{title}</a></th><td>{squares}</td></tr>')
+            name = html.escape(plain(title(page)))
+            lines.append(f'<tr><th scope="row"><a href="{page}.html">{name}</a></th><td>{squares}</td></tr>')
     return "\n".join([*lines, "</tbody>", "</table>"]) + "\n"
 
 
@@ -271,7 +285,7 @@ def formal() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _plain(title: str) -> str:
+def plain(title: str) -> str:
     """A title as text: formulas as they are written, without the dollar signs, and no references."""
     title = re.sub(r"\s*\{[a-z:]+\}`[^`]*`", "", title)
     return re.sub(r"\$([^$]*)\$", lambda match: match[1].replace("\\eps", "ε").replace("\\", ""), title)
@@ -298,7 +312,7 @@ What the evidence means: *symbolic*: a computer-algebra identity or a satisfiabi
 *exhaustive*: every case of a finite universe, in exact arithmetic, the prose proof carrying the rest; *numerical*:
 quadrature or floating point against an independent computation; *statistical*: a seeded sample with a stated test;
 *formal*: besides, Coq checks a proof of the part that {doc}`machine_checked` names.  Behind each verdict stand its
-test and its code.
+test and its code, each a link to the lines themselves.
 """
 
 
@@ -308,7 +322,7 @@ def _reading_order() -> list[str]:
     return [*pages, *(p.stem for p in _pages() if p.stem not in pages)]
 
 
-def _title(page: str) -> str:
+def title(page: str) -> str:
     path = BOOK / f"{page}.md"
     titles = re.findall(r"^# (.+)$", path.read_text(), flags=re.M) if path.exists() else []
     return titles[0] if titles else page

@@ -18,6 +18,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests import claims
+
 ROOT = Path(__file__).resolve().parent.parent
 HTML = ROOT / "_build" / "html"
 PAGES = sorted(str(path.relative_to(HTML)) for path in HTML.rglob("*.html") if "_static" not in path.parts)
@@ -93,6 +95,16 @@ def test_what_a_paper_claims_is_no_conjecture() -> None:
     text = (HTML / "book" / "claims.html").read_text(encoding="utf-8")
     assert "Conjecture" not in text
     assert text.count(">Claim ") == (ROOT / "book" / "claims.md").read_text(encoding="utf-8").count("{prf:ref}`pub-")
+
+
+def test_each_claim_leads_to_its_test_and_its_code_and_back() -> None:
+    found = claims.scan()
+    for page, rows in claims.chapters(found).items():
+        chapter, evidence = read(f"book/{page}.html"), read(f"evidence/{page}.html")
+        for claim in rows:
+            assert f"../evidence/{page}.html#{claim}" in chapter.links
+            assert f"../book/{page}.html#{claim}" in evidence.links
+            assert {f"{claim}-test", f"{claim}-0"} <= evidence.anchors
 
 
 # --- what a browser shows --------------------------------------------------------------------------------------------

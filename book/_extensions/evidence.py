@@ -1,0 +1,125 @@
+"""Pages of evidence: for each chapter, the test and the code of every claim that has a verdict, as they stand.
+
+In the chapters every labelled block shows its id, and the way to its evidence.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from html import escape
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+#: Of longer excerpts the first lines are shown, and how many follow.
+LINES = 150
+
+
+@cache
+def _read(path: Path) -> tuple[list[str], ast.Module]:
+    text = path.read_text(encoding="utf-8")
+    return text.splitlines(), ast.parse(text)
+
+
+def excerpt(path: Path, names: list[str]) -> tuple[str, int]:
+    """Where a file defines a name, or a name in a name: its lines, decorators included, and the number of the first."""
+    lines, found = _read(path)
+    node: Any = found
+    for name in names:
+        node = next(child for child in ast.walk(node) if child is not node and name in _defined(child))
+    first = min([node.lineno, *(mark.lineno for mark in getattr(node, "decorator_list", []))])
+    shown = lines[first - 1 : node.end_lineno]
+    if len(shown) > LINES:
+        shown = [*shown[:LINES], f"# ... and {len(shown) - LINES} lines more"]
+    return "\n".join(shown), first
+
+
+def _defined(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def of_test(where: str) -> tuple[Path, list[str]]:
+    """The file and the name of a test that is called ``file::name``."""
+    stem, name = where.split("::")
+    return ROOT / "tests" / f"{stem}.py", [name]
+
+
+def of_code(where: str) -> tuple[Path, list[str]]:
+    """The file and the names of what is called ``dpforest.module.name``."""
+    parts = where.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        base = ROOT.joinpath(*parts[:length])
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            if path.exists():
+                return path, parts[length:]
+    raise ValueError(f"no module has {where}")
+
+
+@cache
+def _scanned() -> tuple[ModuleType, Any]:
+    """The module that looks for the claims, and what it finds."""
+    sys.path.insert(0, str(ROOT))
+    claims = import_module("tests.claims")
+    return claims, claims.scan()
+
+
+def _show_ids(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    page = docname.removeprefix("book/")
+    blocks = [node for node in doctree.findall(nodes.Admonition) if "realtype" in node.attributes]
+    if page == docname or not blocks:
+        return
+    claims, found = _scanned()
+    rows = claims.chapters(found).get(page, ())
+    for block in blocks:
+        label = block["label"]
+        if not re.match("[a-z]+-", label) or label not in found.ids:
+            continue
+        line = nodes.paragraph("", "", nodes.literal(label, label), classes=["evidence"])
+        if label in rows:
+            line += nodes.Text(" \u00b7 ")
+            line += nodes.reference("", "test and code", refuri=f"../evidence/{page}.html#{label}", internal=True)
+        block[-1] += line
+
+
+def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
+    claims, found = _scanned()
+
+    def shown(anchor: str, word: str, path: Path, names: list[str]) -> str:
+        text, first = excerpt(path, names)
+        code = app.builder.highlighter.highlight_block(text, "python")  # type: ignore[attr-defined]
+        where = f"<code>{escape('.'.join(names))}</code>, <code>{path.relative_to(ROOT)}</code>, line {first}"
+        return f'<p id="{anchor}">{word} {where}:</p><div class="highlight-python notranslate">{code}</div>'
+
+    for page, rows in claims.chapters(found).items():
+        title = claims.plain(claims.title(page))
+        body = [f"<h1>{escape(title)}: the evidence</h1>"]
+        for claim in rows:
+            name = claims.plain(found.book[claim][0].title) or claim
+            body.append(f'<h2 id="{claim}">{escape(name)}</h2>')
+            body.append(f'<p><a href="../book/{page}.html#{claim}">The statement</a>, <code>{claim}</code>.</p>')
+            body += [shown(f"{claim}-test", "The test", *of_test(said.test)) for said in found.verdicts[claim]]
+            body += [shown(f"{claim}-{at}", "The code", *of_code(code)) for at, code in enumerate(found.code[claim])]
+        yield (
+            f"evidence/{page}",
+            {"parents": [], "title": f"{title}: the evidence", "body": "\n".join(body)},
+            "page.html",
+        )
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.connect("doctree-resolved", _show_ids)
+    app.connect("html-collect-pages", _pages)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,7 +10,8 @@ PY := $(BIN)/python
 PORT ?= 8000
 SOME ?= 3
 LOCKED = --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --quiet
-# What the book is made from: pages, of which Sphinx reads those that changed, and what makes it start afresh.
+# What the book is made from: pages, of which Sphinx reads those that changed, the tests that some of them show, and what
+# makes it start afresh.
 # All pages are written again in either case, for one page shows titles and numbers of another.
 PAGES = book notebooks/rendered tests
 FRAME = dpforest _config.yml _toc.yml book/references.bib book/_static requirements.txt

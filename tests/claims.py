@@ -323,6 +323,7 @@ def _reading_order() -> list[str]:
 
 
 def title(page: str) -> str:
+    """The title of a page of the book, as it is written there."""
     path = BOOK / f"{page}.md"
     titles = re.findall(r"^# (.+)$", path.read_text(), flags=re.M) if path.exists() else []
     return titles[0] if titles else page

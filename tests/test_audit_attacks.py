@@ -170,10 +170,8 @@ def opt_in(k: int, base) -> list[dict]:
 
 @pytest.mark.claim(
     "thm-informed", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"$e^\eps/(e^\eps + k - 1)$ under replace-one; $\min\bigl(e^\eps/k, 1 - (1 - 1/k)\,e^{-\eps}\bigr)$ "
-        "under add-remove; both attained"
-    ),
+    constant=r"$e^\eps/(e^\eps + k - 1)$ under replace-one; "
+    r"$\min\bigl(e^\eps/k, 1 - (1 - 1/k)\,e^{-\eps}\bigr)$ under add-remove; both attained",
 )  # fmt: skip
 @pytest.mark.parametrize("base", [Fraction(3, 2), Fraction(2), Fraction(5)])
 @pytest.mark.parametrize("k", [2, 3, 5, 9])

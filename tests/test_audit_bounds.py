@@ -81,10 +81,8 @@ def hardest(n: int, confidence: float) -> list[Fraction]:
 
 @pytest.mark.claim(
     "thm-audit-bound", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"each end misses with probability $\alpha/2$, attained; the bound with at most $\alpha - "
-        r"\alpha^2/4$, and $\alpha/2$ is approached"
-    ),
+    constant=r"each end misses with probability $\alpha/2$, attained; the bound with at most "
+    r"$\alpha - \alpha^2/4$, and $\alpha/2$ is approached",
 )  # fmt: skip
 @pytest.mark.parametrize(("n", "m", "confidence"), [(4, 4, 0.5), (6, 3, 0.5), (3, 6, 0.5), (8, 8, 0.95)])
 def test_the_bound_covers_over_all_outcomes(n, m, confidence):

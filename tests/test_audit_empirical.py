@@ -412,10 +412,8 @@ def alarm_on_fresh_draws(k: int, n: int, claim: float, sizes) -> list[float]:
 
 @pytest.mark.claim(
     "cex-same-draws", verdict="refuted", evidence="exhaustive",
-    constant=(
-        r"at a loss of $0$, false alarms with probability $1 - 6.6 \cdot 10^{-35}$ on the same draws, $1.7 "
-        r"\cdot 10^{-7}$ on fresh ones"
-    ),
+    constant=r"at a loss of $0$, false alarms with probability $1 - 6.6 \cdot 10^{-35}$ on the same draws, "
+    r"$1.7 \cdot 10^{-7}$ on fresh ones",
 )  # fmt: skip
 def test_an_event_tested_where_it_was_found_always_alarms():
     k, n, claim = 20_000, 30, 1.0

@@ -128,10 +128,8 @@ def stump(schema, values):
 
 @pytest.mark.claim(
     "lem-weighted-sse", verdict="proved", evidence="symbolic",
-    constant=(
-        r"rise $\frac{wW}{W+w}\,|v-m|^2$; Gini: $\Delta = R = 2w_{\max}$ under add-remove, $R = 4w_{\max}$ "
-        "under replace-one"
-    ),
+    constant=r"rise $\frac{wW}{W+w}\,|v-m|^2$; Gini: $\Delta = R = 2w_{\max}$ under add-remove, $R = 4w_{\max}$ "
+    "under replace-one",
 )  # fmt: skip
 def test_the_rise_of_a_weighted_sum_of_squares():
     """From inner products alone, so in every Hilbert space; then every weighted set of a small universe."""
@@ -396,7 +394,7 @@ def published(model=DPsAdaBoostClassifier, schema=ONE, **options):
     "cex-raw-alpha",
     verdict="refuted",
     evidence="exhaustive",
-    constant=(r"$0$ against $20/27$ at a rate of $\ln 2$; $\eps = \infty$"),
+    constant=r"$0$ against $20/27$ at a rate of $\ln 2$; $\eps = \infty$",
 )
 def test_alpha_is_an_atom_that_one_record_makes():
     """{+, +, +} against {+, +, -}, one leaf: alpha = ln(2)/2 is impossible without the other record."""
@@ -480,10 +478,8 @@ def test_normalised_weights_move_with_every_record():
 @pytest.mark.slow
 @pytest.mark.claim(
     "pub-log-alpha-budget", verdict="refuted", evidence="symbolic",
-    constant=(
-        r"$\Sigma = \eps - \sum \ln\alpha_t$, $\alpha = 1$ at first: $\eps + (T-1)\ln 2$ at $\tau = "
-        r"1/(1+e)$; a round's is negative below $\tau = 1/(1 + e^{2e^{\eps/T}})$"
-    ),
+    constant=r"$\Sigma = \eps - \sum \ln\alpha_t$, $\alpha = 1$ at first: $\eps + (T-1)\ln 2$ at "
+    r"$\tau = 1/(1+e)$; a round's is negative below $\tau = 1/(1 + e^{2e^{\eps/T}})$",
 )  # fmt: skip
 def test_the_budgets_do_not_add_up_to_epsilon():
     epsilon, rounds, tau, alpha = sympy.symbols("epsilon T tau alpha", positive=True)
@@ -515,7 +511,7 @@ def test_the_budgets_do_not_add_up_to_epsilon():
     "cex-exact-gini",
     verdict="refuted",
     evidence="exhaustive",
-    constant=(r"$0$ against $1$, from two records on; $\eps = \infty$"),
+    constant=r"$0$ against $1$, from two records on; $\eps = \infty$",
 )
 def test_the_best_split_changes_with_one_record():
     assert boosting.smallest_flip(2, REPLACE_ONE, 1) is None
@@ -550,7 +546,7 @@ SWAP = ((0, 0, 0), (0, 0, 0), (1, 0, 1)), ((0, 0, 0), (0, 1, 1), (1, 0, 1))  # i
     "cex-holdout-pruning",
     verdict="refuted",
     evidence="exhaustive",
-    constant=(r"$0$ against $1$, one record; $\eps = \infty$"),
+    constant=r"$0$ against $1$, one record; $\eps = \infty$",
 )
 def test_one_held_out_record_prunes_a_tree():
     """A stump that says 0 and 1, its root would say 0; the record (1, 1) keeps it, (1, 0) has it pruned."""

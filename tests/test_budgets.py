@@ -87,10 +87,8 @@ def budgets_left(epsilon, spent):
 
 @pytest.mark.claim(
     "pub-aligned-leaf", verdict="repaired", evidence="exhaustive",
-    constant=(
-        r"$9/11$ at level 2 of 3; $\eps$ on each path if leaves are public, else $14/11$ (stop) or $\infty$ "
-        "(purity test)"
-    ),
+    constant=r"$9/11$ at level 2 of 3; $\eps$ on each path if leaves are public, else $14/11$ (stop) or "
+    r"$\infty$ (purity test)",
 )  # fmt: skip
 def test_aligned_leaves_of_the_paper():
     assert [budgets.aligned_leaf(ONE, 3, level) for level in (1, 2, 3)] == [1, Fraction(9, 11), Fraction(6, 11)]
@@ -144,11 +142,11 @@ def stop_program(leaf_units: int, base: Fraction):
 
 
 @pytest.mark.claim(
-    "thm-stop-budget", verdict="proved", constant=(
-        r"$\eps$ with the level charged; $14/11\,\eps$ at $d = 3$, $l = 2$ without"
-    ),
+    "thm-stop-budget",
+    verdict="proved",
+    constant=r"$\eps$ with the level charged; $14/11\,\eps$ at $d = 3$, $l = 2$ without",
     evidence="exhaustive",
-)  # fmt: skip
+)
 def test_a_leaf_that_stops_pays_for_its_own_selection():
     base = Fraction(2)
     shares = budgets.harmonic(ONE, 3)
@@ -224,10 +222,8 @@ def test_a_purity_test_costs_everything(relation):
 
 @pytest.mark.claim(
     "pub-parallel-trees", verdict="repaired", evidence="exhaustive",
-    constant=(
-        r"$\eps$ with a coin per record; $\ln\bigl(e^{\eps}/T + (1-1/T)\,e^{3\eps}\bigr)$ for equal sizes, "
-        r"$T\eps$ if the rest is dropped"
-    ),
+    constant=r"$\eps$ with a coin per record; $\ln\bigl(e^{\eps}/T + (1-1/T)\,e^{3\eps}\bigr)$ for equal sizes, "
+    r"$T\eps$ if the rest is dropped",
 )  # fmt: skip
 def test_disjoint_trees():
     base, logs = Fraction(2), math.log(2)

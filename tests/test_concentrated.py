@@ -52,10 +52,8 @@ def divergence(p, q, order):
 
 @pytest.mark.claim(
     "lem-concentrated-conversion", verdict="proved", evidence="numerical",
-    constant=(
-        r"$\delta = (1 - 1/\alpha)^\alpha\,e^{(\alpha-1)(\alpha\rho - \eps)}/(\alpha - 1)$, attained for "
-        r"each $\alpha$ and $\eps$"
-    ),
+    constant=r"$\delta = (1 - 1/\alpha)^\alpha\,e^{(\alpha-1)(\alpha\rho - \eps)}/(\alpha - 1)$, attained for "
+    r"each $\alpha$ and $\eps$",
 )  # fmt: skip
 @pytest.mark.parametrize("order", [1.2, 2.0, 7.0, 40.0])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 3.0])
@@ -151,7 +149,7 @@ def test_deltas_that_are_none_are_refused(wrong):
     "thm-discrete-gaussian",
     verdict="proved",
     evidence="numerical",
-    constant=(r"$\alpha\lambda\Delta^2$, equality at whole orders"),
+    constant=r"$\alpha\lambda\Delta^2$, equality at whole orders",
 )
 @pytest.mark.parametrize("rate", [0.02, 0.5, 2.0, 5.0])
 @pytest.mark.parametrize("shift", [1, 2, 3])
@@ -178,7 +176,7 @@ def test_what_gaussian_noise_costs(rate, shift):
     "lem-discrete-gaussian",
     verdict="proved",
     evidence="statistical",
-    constant=(r"$P(k)$ in proportion to $e^{-\lambda k^2}$, $\lambda$ the rate"),
+    constant=r"$P(k)$ in proportion to $e^{-\lambda k^2}$, $\lambda$ the rate",
 )
 @pytest.mark.parametrize("rate", [1e-9, 0.003, 0.11, 0.5, 3.0, 40.0])
 def test_draws_follow_the_law(rate):
@@ -259,7 +257,7 @@ def test_gaussian_noise_of_every_source():
     "lem-range-concentrated",
     verdict="proved",
     evidence="numerical",
-    constant=(r"$\eta^2/8$, attained as $\eta$ falls to $0$"),
+    constant=r"$\eta^2/8$, attained as $\eta$ falls to $0$",
 )
 def test_a_bounded_range_is_concentrated():
     rng = np.random.default_rng(0)

@@ -82,10 +82,8 @@ def test_both_published_estimators_draw_the_same_noise(schema, fit_intercept):
 
 @pytest.mark.claim(
     "thm-diff-lr-split", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"shares proportional to $(m\Delta^2)^{1/3}$; summed variance $2\bigl(\sum "
-        r"(m\Delta^2)^{1/3}\bigr)^3/\eps^2$"
-    ),
+    constant=r"shares proportional to $(m\Delta^2)^{1/3}$; summed variance "
+    r"$2\bigl(\sum (m\Delta^2)^{1/3}\bigr)^3/\eps^2$",
 )  # fmt: skip
 def test_the_optimal_split_has_the_least_summed_variance():
     """Where the cube roots are whole numbers, against every split into sixtieths (two parts) and twelfths (three)."""

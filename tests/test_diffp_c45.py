@@ -52,10 +52,8 @@ def share_spent(m: int, d: int, relation: str) -> Fraction:
 
 @pytest.mark.claim(
     "pub-diffp-c45", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"of $\eps$ under add-remove $\frac{(3+m)d/2 + 2}{(2+m)d + 2}$, under replace-one $\frac{(2+m)d + "
-        "1}{(2+m)d + 2}$"
-    ),
+    constant=r"of $\eps$ under add-remove $\frac{(3+m)d/2 + 2}{(2+m)d + 2}$, under replace-one "
+    r"$\frac{(2+m)d + 1}{(2+m)d + 2}$",
 )  # fmt: skip
 @relations
 @pytest.mark.parametrize("m", [0, 1, 2, 3])

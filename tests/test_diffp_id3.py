@@ -59,10 +59,8 @@ def spent(depth: int) -> Fraction:
 
 @pytest.mark.claim(
     "pub-diffp-id3", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"$\eps\,(3d+4)/(4d+4)$ under add-remove with Max: $7/8$ at $d = 1$, $3/4$ in the limit; at most "
-        r"$\eps$ under either"
-    ),
+    constant=r"$\eps\,(3d+4)/(4d+4)$ under add-remove with Max: $7/8$ at $d = 1$, $3/4$ in the limit; at most "
+    r"$\eps$ under either",
 )  # fmt: skip
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_the_published_tree_spends_less_than_its_claim(depth):

@@ -318,10 +318,8 @@ EXACT = [
 
 @pytest.mark.claim(
     "thm-diffpets", verdict="repaired", evidence="exhaustive",
-    constant=(
-        r"$\eps$, attained by one record that joins another, *stop* a candidate, under add-remove; "
-        "approached without"
-    ),
+    constant=r"$\eps$, attained by one record that joins another, *stop* a candidate, under add-remove; "
+    "approached without",
 )  # fmt: skip
 @pytest.mark.parametrize(("schema", "n_max", "relation", "options", "exact"), EXACT, ids=str)
 def test_the_exact_loss_of_a_tree(schema, n_max, relation, options, exact):
@@ -499,10 +497,8 @@ def test_a_leaf_that_pays_for_its_size_says_its_majority_for_nothing(relation):
 
 @pytest.mark.claim(
     "pub-diffpets-budget", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"a path is charged half of $\eps_1$ and costs $\eps_1 (h+2)/(4(h+1))$ under add-remove: a quarter "
-        "as $h$ grows"
-    ),
+    constant=r"a path is charged half of $\eps_1$ and costs $\eps_1 (h+2)/(4(h+1))$ under add-remove: a quarter "
+    "as $h$ grows",
 )  # fmt: skip
 @pytest.mark.parametrize("height", [0, 1, 2, 4, 9])
 def test_what_the_published_budget_spends(height):
@@ -681,10 +677,8 @@ def mechanisms_beyond(data, record, base: float, relation: str) -> tuple[float, 
 
 @pytest.mark.claim(
     "thm-bootstrap-size", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"add-remove: $\ln\bigl(e^{u^2-1}/u + (u - 1/u)/e\bigr)$, $u = e^\eps$; replace-one: $e^\eps - 1$; "
-        "sharp, as $n$ grows"
-    ),
+    constant=r"add-remove: $\ln\bigl(e^{u^2-1}/u + (u - 1/u)/e\bigr)$, $u = e^\eps$; replace-one: $e^\eps - 1$; "
+    "sharp, as $n$ grows",
 )  # fmt: skip
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_the_loss_of_a_bootstrap_of_the_size_of_the_data(size):

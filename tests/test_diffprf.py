@@ -363,10 +363,8 @@ def leaf_law(n_records, relation=ADD_REMOVE, last=1) -> dict:
 
 @pytest.mark.claim(
     "pub-diffprf", verdict="refuted", evidence="exhaustive",
-    constant=(
-        r"one tree: $(n+1)\ln\bigl(1 + (e^\eps - 1)/(n+1)\bigr) \to e^\eps - 1$ for a claim of $\eps$; "
-        r"$1.24$ at two records, $\eps = 1$"
-    ),
+    constant=r"one tree: $(n+1)\ln\bigl(1 + (e^\eps - 1)/(n+1)\bigr) \to e^\eps - 1$ for a claim of $\eps$; "
+    r"$1.24$ at two records, $\eps = 1$",
 )  # fmt: skip
 def test_a_bootstrap_costs_more_than_the_paper_charges():
     """One tree, one leaf: its noisy counts, far out, on n records of class 0 against one of class 1 more."""

@@ -85,10 +85,8 @@ def interval_worst(low, high, base, size, relation, law=interval_law) -> Fractio
 @pytest.mark.slow
 @pytest.mark.claim(
     "thm-interval-exponential", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"$\lambda R$ as the steps of the grid shrink: at two records $e^{\mathrm{loss}} = (e^\eps (G-1) + "
-        "1)/G$ on $G$ steps"
-    ),
+    constant=r"$\lambda R$ as the steps of the grid shrink: at two records "
+    r"$e^{\mathrm{loss}} = (e^\eps (G-1) + 1)/G$ on $G$ steps",
 )  # fmt: skip
 @pytest.mark.parametrize("base", [2, Fraction(3, 2), 5])
 @pytest.mark.parametrize("steps", [2, 3, 5, 8])

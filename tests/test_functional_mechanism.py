@@ -159,10 +159,8 @@ def published_weights(design: Design, logistic: bool) -> Weights:
 @pytest.mark.slow
 @pytest.mark.claim(
     "pub-functional-mechanism", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"$2(d+1)^2$ is enough; sharp: $1 + 2\sqrt d + (d+1)/2$, with replace-one $2\sqrt d + (d+1)/2 + "
-        "2d/(d+1)$"
-    ),
+    constant=r"$2(d+1)^2$ is enough; sharp: $1 + 2\sqrt d + (d+1)/2$, with replace-one "
+    r"$2\sqrt d + (d+1)/2 + 2d/(d+1)$",
 )  # fmt: skip
 def test_the_published_sensitivity_is_enough_and_loose():
     """d = 1 and d = 4, where the paper's 1 / sqrt(d) is a fraction; a grid of fifths holds the worst pair of d = 4."""

@@ -66,10 +66,8 @@ def forest(unit, see):
 
 @pytest.mark.claim(
     "thm-forest", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"$\eps$, attained where all trees see all records, and where each record is in one of them; keys "
-        "may change"
-    ),
+    constant=r"$\eps$, attained where all trees see all records, and where each record is in one of them; keys "
+    "may change",
 )  # fmt: skip
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_coupled_forest_loses_what_its_paths_add_up_to(relation):

@@ -275,11 +275,11 @@ def test_permute_and_flip_spends_all_at_every_score_vector():
 
 
 @pytest.mark.claim(
-    "lem-exponential-at", verdict="proved", constant=(
-        r"$\ln\bigl(p + (1-p)\,e^{\lambda R}\bigr)$, $p$ the smallest probability; $< \lambda R$"
-    ),
+    "lem-exponential-at",
+    verdict="proved",
+    constant=r"$\ln\bigl(p + (1-p)\,e^{\lambda R}\bigr)$, $p$ the smallest probability; $< \lambda R$",
     evidence="symbolic",
-)  # fmt: skip
+)
 def test_loss_of_the_exponential_mechanism_at_a_score_vector():
     for base, vector, spread in product(BASES, VECTORS[:80], (1, 2)):
         smallest = min(oracle.exponential(oracle.acceptance(vector, base)))
@@ -374,7 +374,7 @@ def test_published_permute_and_flip_is_private():
 @pytest.mark.claim(
     "thm-dominance",
     verdict="proved",
-    constant=(r"$P_{\mathrm{PF}}(\mathrm{err} \ge t) \le P_{\mathrm{EM}}(\mathrm{err} \ge t)$"),
+    constant=r"$P_{\mathrm{PF}}(\mathrm{err} \ge t) \le P_{\mathrm{EM}}(\mathrm{err} \ge t)$",
     evidence="symbolic",
 )
 def test_permute_and_flip_dominates():

@@ -62,11 +62,9 @@ def root(square) -> float:
 
 @pytest.mark.claim(
     "thm-pearson-sensitivity", verdict="proved", evidence="symbolic",
-    constant=(
-        r"$\rho$: $1 + 1/\sqrt2$ add-remove, $2$ replace-one; $|\rho|$: $1$ and $1$ at every size; two "
-        r"classes: $1/2$ where defined, $1$ with $0/0 = 0$; $R$ of $|\rho|$: $2$ and $2$; two classes: $1/2 "
-        r"+ 1/\sqrt3$ and $2$"
-    ),
+    constant=r"$\rho$: $1 + 1/\sqrt2$ add-remove, $2$ replace-one; $|\rho|$: $1$ and $1$ at every size; two "
+    r"classes: $1/2$ where defined, $1$ with $0/0 = 0$; $R$ of $|\rho|$: $2$ and $2$; two classes: "
+    r"$1/2 + 1/\sqrt3$ and $2$",
 )  # fmt: skip
 def test_the_update_of_a_correlation_and_its_supremum():
     """ρ' = (ρ + xz)/√((1 + x²)(1 + z²)); so ρ rises by less than 1 + 1/√2, and by as nearly that as one likes."""
@@ -263,10 +261,8 @@ def test_the_range_of_two_classes():
 
 @pytest.mark.claim(
     "cex-pearson-decay", verdict="refuted", evidence="symbolic",
-    constant=(
-        r"$|\rho|$ from $1$ to $0$ by one record among $n$, for every $n \ge 2$; with two classes $\rho$ "
-        "moves by $1/2$ for every $n$"
-    ),
+    constant=r"$|\rho|$ from $1$ to $0$ by one record among $n$, for every $n \ge 2$; with two classes $\rho$ "
+    "moves by $1/2$ for every $n$",
 )  # fmt: skip
 def test_more_records_do_not_help():
     k = sympy.Symbol("k", positive=True)
@@ -296,10 +292,8 @@ def mean_change(one, other, score) -> Fraction:
 @pytest.mark.slow
 @pytest.mark.claim(
     "lem-parts", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"$\Delta/m$ and $R/m$, attained; under replace-one $2\Delta/m$ and $2R/m$ of add-remove if the coin "
-        "goes with the values"
-    ),
+    constant=r"$\Delta/m$ and $R/m$, attained; under replace-one $2\Delta/m$ and $2R/m$ of add-remove if the "
+    "coin goes with the values",
 )  # fmt: skip
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_a_mean_over_parts_by_a_coin_of_the_own_record(parts):
@@ -369,10 +363,8 @@ def test_the_parts_of_a_correlation():
 @pytest.mark.slow
 @pytest.mark.claim(
     "cex-slot-parts", verdict="refuted", evidence="exhaustive",
-    constant=(
-        r"mean of $|\rho|$ over $m$ parts by place: $0$ to $1$ by one record, for every even $m$, where "
-        "$1/m$ is claimed"
-    ),
+    constant=r"mean of $|\rho|$ over $m$ parts by place: $0$ to $1$ by one record, for every even $m$, where "
+    "$1/m$ is claimed",
 )  # fmt: skip
 def test_parts_by_place_all_move_at_once():
     """1, 2, 1 dealt to two parts, then one more 2: both parts were constant, and both become perfect."""
@@ -408,10 +400,8 @@ def test_parts_by_place_all_move_at_once():
 
 @pytest.mark.claim(
     "cex-defined-parts", verdict="refuted", evidence="exhaustive",
-    constant=(
-        r"mean over the parts where $\rho$ is defined: $\Delta = 1$ for every $m$, with two classes already; "
-        "$R = 2$ from three on"
-    ),
+    constant=r"mean over the parts where $\rho$ is defined: $\Delta = 1$ for every $m$, with two classes "
+    "already; $R = 2$ from three on",
 )  # fmt: skip
 def test_a_mean_over_the_defined_parts_is_a_mean_over_one():
     def defined_mean(parts):
@@ -518,10 +508,8 @@ def test_the_pair_of_the_chapter():
 
 @pytest.mark.claim(
     "cex-level-budget", verdict="refuted", evidence="symbolic",
-    constant=(
-        r"$\eps_1 = 0.9$, $\eps_2 = 0.1$, 14 features, height 4: $e^{1.6076} = 4.99 > e$; $h\eps_1/2 + "
-        r"\eps_2$ as features grow"
-    ),
+    constant=r"$\eps_1 = 0.9$, $\eps_2 = 0.1$, 14 features, height 4: $e^{1.6076} = 4.99 > e$; "
+    r"$h\eps_1/2 + \eps_2$ as features grow",
 )  # fmt: skip
 def test_a_budget_at_every_level_is_spent_at_every_level():
     """Two records, drawn features, sensitivity 1, public cuts, no purity test: the most charitable reading."""
@@ -566,10 +554,8 @@ def test_the_ledger_counts_every_level():
 
 @pytest.mark.claim(
     "pub-pearson-tree", verdict="refuted", evidence="exhaustive",
-    constant=(
-        r"$\eps = \infty$, by three reads each alone: cut point, largest correlation, purity; without them "
-        r"$h\eps_1 + \eps_2$"
-    ),
+    constant=r"$\eps = \infty$, by three reads each alone: cut point, largest correlation, purity; without them "
+    r"$h\eps_1 + \eps_2$",
 )  # fmt: skip
 @relations
 def test_the_published_tree_is_not_private(relation):

@@ -64,10 +64,8 @@ def neighbours(max_rows: int, rule=persons.own_rows):
 
 @pytest.mark.claim(
     "thm-persons", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"$k\alpha$ for a person of at most $k$ kept rows, $k^2\rho$ with a delta, both attained; under "
-        "replace-one for $k = 1$"
-    ),
+    constant=r"$k\alpha$ for a person of at most $k$ kept rows, $k^2\rho$ with a delta, both attained; under "
+    "replace-one for $k = 1$",
 )  # fmt: skip
 @pytest.mark.parametrize("max_rows", [1, 2, 3])
 def test_the_loss_of_a_person(max_rows):

@@ -41,7 +41,7 @@ def test_an_estimator(options, tmp_path):
 
 
 @pytest.mark.claim(
-    "pub-pinq-id3", verdict="proved", evidence="exhaustive", constant=(r"$\eps$ by parts, $\eps/m$ by the piece")
+    "pub-pinq-id3", verdict="proved", evidence="exhaustive", constant=r"$\eps$ by parts, $\eps/m$ by the piece"
 )
 @pytest.mark.parametrize("variant", ["proved", "published"])
 @relations

@@ -56,10 +56,8 @@ def proved(*claims) -> bool:
 
 @pytest.mark.claim(
     "thm-observer", verdict="proved", evidence="symbolic",
-    constant=(
-        r"$\beta - \alpha \le (e^\eps - 1)/(e^\eps + 1)$, a guess is right at most $e^\eps/(1 + e^\eps)$; "
-        "both attained by one noisy bit"
-    ),
+    constant=r"$\beta - \alpha \le (e^\eps - 1)/(e^\eps + 1)$, a guess is right at most $e^\eps/(1 + e^\eps)$; "
+    "both attained by one noisy bit",
 )  # fmt: skip
 @pytest.mark.parametrize("base", [Fraction(3, 2), Fraction(2), Fraction(10)])
 def test_what_an_observer_can_reach(base):

@@ -83,11 +83,11 @@ def table(schema: Schema, n: int, seed: int = 0):
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-random-trees", verdict="proved", constant=(
-        r"$\eps$, attained by one record; $2\eps$ under replace-one at the same noise"
-    ),
+    "thm-random-trees",
+    verdict="proved",
+    constant=r"$\eps$, attained by one record; $2\eps$ under replace-one at the same noise",
     evidence="exhaustive",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("calibrated", RELATIONS)
 @pytest.mark.parametrize(("split", "trees", "schema"), [("binary", 2, ONE), ("multiway", 1, TWO), ("binary", 1, TWO)])
 def test_the_exact_loss_is_epsilon(calibrated, split, trees, schema):

@@ -65,10 +65,8 @@ def pair_of_sums(step: Fraction, other: Fraction, top: int, cap: int):
 
 @pytest.mark.claim(
     "pub-mean-noise", verdict="repaired", evidence="exhaustive",
-    constant=(
-        r"Noise of scale $2/\eps$ on sum and on count: exactly $\eps$ under add-remove, $2\eps$ over two "
-        r"leaves under replace-one; of scale $1/\eps$: $2\eps$. The mean itself moves by $1/(n+1)$."
-    ),
+    constant=r"Noise of scale $2/\eps$ on sum and on count: exactly $\eps$ under add-remove, $2\eps$ over two "
+    r"leaves under replace-one; of scale $1/\eps$: $2\eps$. The mean itself moves by $1/(n+1)$.",
 )  # fmt: skip
 @pytest.mark.parametrize("top", [1, 2, 3])
 def test_noise_on_sum_and_count(top):
@@ -152,11 +150,9 @@ def tables():
 
 @pytest.mark.claim(
     "thm-mean-variance", verdict="proved", evidence="symbolic",
-    constant=(
-        r"$n^2\eps^2\,\mathrm{Var} = 8(1 + \mu^2)$ for (sum, count); $2(1 + \mu^{2/3})^3$ at its best split; "
-        r"$\frac92(1 + (\mu - 1/2)^2)$ centred; $2(\mu^2 + (1-\mu)^2)$ for two masses; $2$ with $n$ public. "
-        r"The first over the fourth lies in $[4, 4\varphi^2]$, $\varphi$ the golden ratio."
-    ),
+    constant=r"$n^2\eps^2\,\mathrm{Var} = 8(1 + \mu^2)$ for (sum, count); $2(1 + \mu^{2/3})^3$ at its best "
+    r"split; $\frac92(1 + (\mu - 1/2)^2)$ centred; $2(\mu^2 + (1-\mu)^2)$ for two masses; $2$ with $n$ "
+    r"public. The first over the fourth lies in $[4, 4\varphi^2]$, $\varphi$ the golden ratio.",
 )  # fmt: skip
 def test_variances_of_five_means():
     assert MEANS.keys() == {*tables(), "public-size"}
@@ -256,10 +252,8 @@ def distance(one, other) -> int:
 
 @pytest.mark.claim(
     "thm-masses", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"$L_1$ distance $L$ between all add-remove neighbours, $2\,|t' - t| \le 2L$ between replace-one "
-        r"neighbours; at rates $\eps/L$ and $\eps/(2L)$ the loss is exactly $\eps$."
-    ),
+    constant=r"$L_1$ distance $L$ between all add-remove neighbours, $2\,|t' - t| \le 2L$ between replace-one "
+    r"neighbours; at rates $\eps/L$ and $\eps/(2L)$ the loss is exactly $\eps$.",
 )  # fmt: skip
 @pytest.mark.parametrize("top", [1, 2, 3, 4])
 def test_masses_on_every_small_grid(top):
@@ -352,11 +346,9 @@ def test_the_grid_holds_whole_numbers_exactly(bounds):
 
 @pytest.mark.claim(
     "lem-between", verdict="proved", evidence="symbolic",
-    constant=(
-        r"$\sum Z^2/n = -\mathrm{SSE} + \sum z^2$: the law and the $R$ of the squared error; changes in "
-        r"$(-3/4, 1/4]$, so $\Delta = 3/4$ under add-remove and $1$ under replace-one, and *stop* may change "
-        "by anything in $[-3/4, 1/4]$ for each record."
-    ),
+    constant=r"$\sum Z^2/n = -\mathrm{SSE} + \sum z^2$: the law and the $R$ of the squared error; changes in "
+    r"$(-3/4, 1/4]$, so $\Delta = 3/4$ under add-remove and $1$ under replace-one, and *stop* may "
+    "change by anything in $[-3/4, 1/4]$ for each record.",
 )  # fmt: skip
 def test_between_is_the_squared_error_shifted():
     # a child of k records with Z = sum of z = y - 1/2 and Q = sum of z²
@@ -637,11 +629,9 @@ EXACT = [
 @pytest.mark.slow
 @pytest.mark.claim(
     "thm-diffpets-regression", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"$\eps$, attained by one record that joins another, *stop* a candidate, and by the masses of a "
-        r"single leaf; without *stop* $\eps\,(1 - (1-s)/n)$ on $n$ records, $s$ the share of the leaves; "
-        r"$\eps$ is approached under replace-one"
-    ),
+    constant=r"$\eps$, attained by one record that joins another, *stop* a candidate, and by the masses of a "
+    r"single leaf; without *stop* $\eps\,(1 - (1-s)/n)$ on $n$ records, $s$ the share of the leaves; "
+    r"$\eps$ is approached under replace-one",
 )  # fmt: skip
 @pytest.mark.parametrize(("splits", "size", "relation", "options", "exact"), EXACT, ids=str)
 def test_the_exact_loss_of_a_tree(splits, size, relation, options, exact):
@@ -764,10 +754,8 @@ def published(schema=LINE, **options) -> DiffPETsRegressor:
 
 @pytest.mark.claim(
     "pub-diffpets-regression", verdict="refuted", evidence="exhaustive",
-    constant=(
-        r"$\eps = \infty$: one record against two (error threshold, $0$ against $1/2$), two against three "
-        "(cut at a value, $0$ against $1/9$)"
-    ),
+    constant=r"$\eps = \infty$: one record against two (error threshold, $0$ against $1/2$), two against three "
+    "(cut at a value, $0$ against $1/9$)",
 )  # fmt: skip
 @relations
 @pytest.mark.parametrize("threshold", [0, 1e-3, 0.2])

@@ -275,10 +275,8 @@ def worst(run, pairs):
 @pytest.mark.slow
 @pytest.mark.claim(
     "thm-keyed-assignment", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"every function of the key: exactly $\eps$ (add-remove), $\rho$ (the key stays), $\max(\rho, "
-        r"2\eps)$ (the key may change)"
-    ),
+    constant=r"every function of the key: exactly $\eps$ (add-remove), $\rho$ (the key stays), "
+    r"$\max(\rho, 2\eps)$ (the key may change)",
 )  # fmt: skip
 @pytest.mark.parametrize("trees", [2, 3])
 @pytest.mark.parametrize("tree", [histogram, size])
@@ -417,10 +415,8 @@ def by_place(tree, trees=2):
 @pytest.mark.slow
 @pytest.mark.claim(
     "cex-position-hash", verdict="refuted", evidence="exhaustive",
-    constant=(
-        r"place mod $T$: exactly $(2n+1)\,\eps$ for a record put before $n$ others; content: $2\eps$ where a "
-        "coin costs nothing"
-    ),
+    constant=r"place mod $T$: exactly $(2n+1)\,\eps$ for a record put before $n$ others; content: $2\eps$ where "
+    "a coin costs nothing",
 )  # fmt: skip
 @pytest.mark.parametrize(("trees", "size"), [(2, 4), (3, 3)])
 def test_a_public_function_of_the_place_lets_everyone_change_trees(trees, size):

@@ -134,10 +134,8 @@ def test_gini_is_the_squared_error_of_one_hot_labels():
 
 @pytest.mark.claim(
     "thm-gini", verdict="proved", evidence="symbolic",
-    constant=(
-        r"Monotone. $\Delta = 2(n-1)/n$ under both relations, supremum $2$; $R = 2(n-1)/n$ under add-remove "
-        "and $4(n-1)/n$ under replace-one, suprema $2$ and $4$."
-    ),
+    constant=r"Monotone. $\Delta = 2(n-1)/n$ under both relations, supremum $2$; $R = 2(n-1)/n$ under "
+    "add-remove and $4(n-1)/n$ under replace-one, suprema $2$ and $4$.",
 )  # fmt: skip
 def test_gini_rise_for_all_sizes():
     # closed form of the rise when class 0 joins a child with counts a, t1, t2, t3
@@ -229,10 +227,8 @@ def normalised_range(n: int, classes: int) -> Fraction:
 
 @pytest.mark.claim(
     "thm-normalised-gini", verdict="proved", evidence="symbolic",
-    constant=(
-        r"Not monotone. $\Delta = 1/2$ under both relations; $R = 1/2$ under add-remove and $1$ under "
-        r"replace-one, for every cap $n \ge 2$, all reached by two records."
-    ),
+    constant=r"Not monotone. $\Delta = 1/2$ under both relations; $R = 1/2$ under add-remove and $1$ under "
+    r"replace-one, for every cap $n \ge 2$, all reached by two records.",
 )  # fmt: skip
 def test_normalised_gini_for_all_sizes():
     n, rise, old = z3.Reals("n rise old")  # n records before, whose impurities sum up to `old`
@@ -268,10 +264,8 @@ def test_normalised_gini_constants():
 
 @pytest.mark.claim(
     "pub-gini-dataset", verdict="repaired", evidence="exhaustive",
-    constant=(
-        "The pages at hand give eDPRF's (7) no sensitivity. It is $2n/(n+1)^2$ from $n$ records on, so "
-        "$1/2$; the utility has to be minus the index."
-    ),
+    constant="The pages at hand give eDPRF's (7) no sensitivity. It is $2n/(n+1)^2$ from $n$ records on, so "
+    "$1/2$; the utility has to be minus the index.",
 )  # fmt: skip
 def test_gini_of_a_data_set():
     undivided = over_candidates([lambda data: oracle.normalised_gini((data,))], range(3))
@@ -286,11 +280,9 @@ def test_gini_of_a_data_set():
 
 @pytest.mark.claim(
     "pub-gini-split", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"CART-DPsAdaBoost's $\Delta = 2$ is valid and loose by $4$: $\Delta = 1/2$. At $\Delta = 2$ the "
-        r"odds of the best over the worst split are at most $e^{\eps/8}$ with two classes, at $\Delta = 1/2$ "
-        r"$e^{\eps/2}$, whatever the number of records."
-    ),
+    constant=r"CART-DPsAdaBoost's $\Delta = 2$ is valid and loose by $4$: $\Delta = 1/2$. At $\Delta = 2$ the "
+    r"odds of the best over the worst split are at most $e^{\eps/8}$ with two classes, at "
+    r"$\Delta = 1/2$ $e^{\eps/2}$, whatever the number of records.",
 )  # fmt: skip
 def test_normalised_gini_hardly_sees_the_data():
     family = over_splits(oracle.normalised_gini, BITS)
@@ -330,11 +322,9 @@ def scaled(values, unit: int) -> list[int]:
 
 @pytest.mark.claim(
     "pub-gini-exponent", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"$e^{\eps q/(2\Delta)}$ with $\Delta = 2$ spends $\frac{\eps}{2} \cdot \frac{n-1}{n}$ under "
-        r"add-remove, so it is loose by exactly $2$, and reaches every value below $\eps$ under replace-one, "
-        "where it is sharp."
-    ),
+    constant=r"$e^{\eps q/(2\Delta)}$ with $\Delta = 2$ spends $\frac{\eps}{2} \cdot \frac{n-1}{n}$ under "
+    r"add-remove, so it is loose by exactly $2$, and reaches every value below $\eps$ under "
+    "replace-one, where it is sharp.",
 )  # fmt: skip
 def test_the_published_exponent_is_for_replace_one():
     """ε/4 is the rate.  ``base`` is e to the rate per 1/60 of a score, so that every law is a fraction."""
@@ -368,11 +358,9 @@ def test_the_published_exponent_is_for_replace_one():
 
 @pytest.mark.claim(
     "thm-gini-gain", verdict="proved", evidence="symbolic",
-    constant=(
-        r"Same law and same $R$ as Gini: $2(n-1)/n$ and $4(n-1)/n$. Not monotone. $\Delta = 2(n-1)/n$ under "
-        r"add-remove; under replace-one $4 - 2\min_s(s/n + 1/s)$ over whole $s$, supremum $4$, above $2$ "
-        "from $n = 5$."
-    ),
+    constant=r"Same law and same $R$ as Gini: $2(n-1)/n$ and $4(n-1)/n$. Not monotone. $\Delta = 2(n-1)/n$ "
+    r"under add-remove; under replace-one $4 - 2\min_s(s/n + 1/s)$ over whole $s$, supremum $4$, above "
+    "$2$ from $n = 5$.",
 )  # fmt: skip
 def test_gini_gain_for_all_sizes():
     n, q, node, child, bound = z3.Reals("n q node child bound")
@@ -427,11 +415,9 @@ def test_gain_and_impurity_have_the_same_laws():
 
 @pytest.mark.claim(
     "pub-gini-gain", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"$\Delta = 2$ holds under add-remove, the papers' relation, though the gain is not monotone. Under "
-        "replace-one it is false as a sensitivity ($15/7$ at $n = 7$ with two classes, $11/5$ at $n = 5$ "
-        "with three, supremum $4$) and harmless, for $R$ is that of Gini."
-    ),
+    constant=r"$\Delta = 2$ holds under add-remove, the papers' relation, though the gain is not monotone. "
+    "Under replace-one it is false as a sensitivity ($15/7$ at $n = 7$ with two classes, $11/5$ at "
+    "$n = 5$ with three, supremum $4$) and harmless, for $R$ is that of Gini.",
 )  # fmt: skip
 def test_gain_exceeds_two_under_replace_one():
     for classes, largest in ((2, 7), (3, 6)):
@@ -456,11 +442,9 @@ def test_gain_exceeds_two_under_replace_one():
 
 @pytest.mark.claim(
     "thm-information-gain", verdict="proved", evidence="symbolic",
-    constant=(
-        r"Monotone. $\Delta = n\log n - (n-1)\log(n-1)$ under both relations, below $\log n + \log e$; $R = "
-        r"\Delta$ under add-remove and $2\Delta$ under replace-one. Two bits at $n = 2$, $\log_2(27/4)$ at "
-        "$n = 3$."
-    ),
+    constant=r"Monotone. $\Delta = n\log n - (n-1)\log(n-1)$ under both relations, below $\log n + \log e$; "
+    r"$R = \Delta$ under add-remove and $2\Delta$ under replace-one. Two bits at $n = 2$, "
+    r"$\log_2(27/4)$ at $n = 3$.",
 )  # fmt: skip
 def test_entropy_rise_for_all_sizes():
     """The rise is phi(n) - phi(a) with phi(x) = (x + 1) log(x + 1) - x log x, which increases from 0."""
@@ -497,11 +481,9 @@ def test_information_gain_constants():
 
 @pytest.mark.claim(
     "pub-information-gain", verdict="refuted", evidence="symbolic",
-    constant=(
-        r"$\ln(|D| + 1) + 1/\ln 2$ mixes nats and bits. In bits $\Delta$ is larger for every $|D| \ge 2$: "
-        r"$2^\Delta = 27/4$ against $5.82$ at $2$; under replace-one the exponent then costs $1.389\,\eps$ "
-        "at 32 561 records. In nats the constant is loose."
-    ),
+    constant=r"$\ln(|D| + 1) + 1/\ln 2$ mixes nats and bits. In bits $\Delta$ is larger for every $|D| \ge 2$: "
+    r"$2^\Delta = 27/4$ against $5.82$ at $2$; under replace-one the exponent then costs $1.389\,\eps$ "
+    "at 32 561 records. In nats the constant is loose.",
 )  # fmt: skip
 def test_published_sensitivity_of_information_gain():
     """Two to the published constant is e (n + 1)^(ln 2), which interval arithmetic bounds from above."""
@@ -533,10 +515,8 @@ def test_published_sensitivity_of_information_gain():
 
 @pytest.mark.claim(
     "thm-majority", verdict="proved", evidence="symbolic",
-    constant=(
-        r"Monotone. $\Delta = 1$ under both relations; $R = 1$ under add-remove and $2$ under replace-one, "
-        "for splits and for the class counts of a leaf."
-    ),
+    constant=r"Monotone. $\Delta = 1$ under both relations; $R = 1$ under add-remove and $2$ under replace-one, "
+    "for splits and for the class counts of a leaf.",
 )  # fmt: skip
 def test_majority_for_all_sizes():
     counts = z3.Ints("t0 t1 t2 t3")
@@ -570,10 +550,8 @@ def test_majority_constants():
 
 @pytest.mark.claim(
     "pub-majority", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"Friedman and Schuster's Max has $\Delta = 1$; the count of errors, its other form, moves the other "
-        "way and has the same law."
-    ),
+    constant=r"Friedman and Schuster's Max has $\Delta = 1$; the count of errors, its other form, moves the "
+    "other way and has the same law.",
 )  # fmt: skip
 def test_max_operator():
     family = over_splits(oracle.majority, range(3))
@@ -594,11 +572,9 @@ def test_max_operator():
 
 @pytest.mark.claim(
     "pub-gini-over-entropy", verdict="repaired", evidence="numerical",
-    constant=(
-        "What counts is the gap in units of $R$. For a perfect split of 1000 balanced binary records: Gini "
-        "250.25, information gain 87.66, and Max 500, which the argument leaves out. For a rare class "
-        "information gain can win."
-    ),
+    constant="What counts is the gap in units of $R$. For a perfect split of 1000 balanced binary records: "
+    "Gini 250.25, information gain 87.66, and Max 500, which the argument leaves out. For a rare "
+    "class information gain can win.",
 )  # fmt: skip
 def test_gap_per_range():
     def gap(score, *children):
@@ -623,10 +599,8 @@ def test_gap_per_range():
 
 @pytest.mark.claim(
     "thm-sse", verdict="proved", evidence="symbolic",
-    constant=(
-        r"Targets in $[0, 1]$. Monotone. $\Delta = (n-1)/n$ under both relations, supremum $1$; $R = "
-        "(n-1)/n$ under add-remove and $2(n-1)/n$ under replace-one."
-    ),
+    constant=r"Targets in $[0, 1]$. Monotone. $\Delta = (n-1)/n$ under both relations, supremum $1$; "
+    "$R = (n-1)/n$ under add-remove and $2(n-1)/n$ under replace-one.",
 )  # fmt: skip
 def test_squared_error_for_all_sizes():
     n, y, m = z3.Reals("n y m")
@@ -686,11 +660,9 @@ def test_rest_of_a_regression_moves_with_the_candidates(score, exact, rest):
 
 @pytest.mark.claim(
     "thm-variance", verdict="proved", evidence="symbolic",
-    constant=(
-        r"Targets in $[0, 1]$, not monotone. Sum of child variances: $\Delta = 1/4$ under add-remove and "
-        r"$1/3$ under replace-one, $R = 41/144$ and $41/72$. Mean squared error: $\Delta = 1/4$ under both, "
-        "$R = 1/4$ and $1/2$."
-    ),
+    constant=r"Targets in $[0, 1]$, not monotone. Sum of child variances: $\Delta = 1/4$ under add-remove and "
+    r"$1/3$ under replace-one, $R = 41/144$ and $41/72$. Mean squared error: $\Delta = 1/4$ under "
+    "both, $R = 1/4$ and $1/2$.",
 )  # fmt: skip
 def test_variance_for_all_sizes():
     n, y, m, v = z3.Reals("n y m v")
@@ -750,11 +722,9 @@ def test_variance_constants(score, exact):
 
 @pytest.mark.claim(
     "pub-variance", verdict="repaired", evidence="exhaustive",
-    constant=(
-        "Sensitivities of numerator ($1$) and denominator ($1$) do not add up to one of the quotient: the "
-        r"variance has $\Delta = n/(n+1)^2$, so $1/4$. Minus the squared error is monotone with $\Delta = R "
-        "= 1$ and keeps the size of the gap."
-    ),
+    constant="Sensitivities of numerator ($1$) and denominator ($1$) do not add up to one of the quotient: the "
+    r"variance has $\Delta = n/(n+1)^2$, so $1/4$. Minus the squared error is monotone with "
+    r"$\Delta = R = 1$ and keeps the size of the gap.",
 )  # fmt: skip
 def test_variance_as_published():
     def alone(cost):
@@ -778,10 +748,8 @@ def test_variance_as_published():
 
 @pytest.mark.claim(
     "thm-mean", verdict="proved", evidence="symbolic",
-    constant=(
-        "Targets in $[0, 1]$: adding to $n$ records moves the mean by at most $1/(n+1)$, replacing one of "
-        "$n$ by at most $1/n$. Without a lower bound on $n$ both are $1$."
-    ),
+    constant="Targets in $[0, 1]$: adding to $n$ records moves the mean by at most $1/(n+1)$, replacing one of "
+    "$n$ by at most $1/n$. Without a lower bound on $n$ both are $1$.",
 )  # fmt: skip
 def test_mean_for_all_sizes():
     n, y, other, m = z3.Reals("n y other m")
@@ -815,10 +783,8 @@ def l1(vector, universe, size: int, relation: str) -> Fraction:
 
 @pytest.mark.claim(
     "thm-two-masses", verdict="proved", evidence="symbolic",
-    constant=(
-        r"$(\sum y, \sum (1-y))$ has $L_1$ sensitivity exactly $1$ for every record under add-remove and $2$ "
-        r"under replace-one. The gap of the masses, halved: $\Delta = 1/2$ and $1$, $R = 1$ and $2$."
-    ),
+    constant=r"$(\sum y, \sum (1-y))$ has $L_1$ sensitivity exactly $1$ for every record under add-remove and "
+    r"$2$ under replace-one. The gap of the masses, halved: $\Delta = 1/2$ and $1$, $R = 1$ and $2$.",
 )  # fmt: skip
 def test_two_masses():
     y, other = z3.Reals("y other")
@@ -839,11 +805,9 @@ def test_two_masses():
 
 @pytest.mark.claim(
     "pub-mean", verdict="proved", evidence="symbolic",
-    constant=(
-        "$2$ is the $L_1$ sensitivity of (sum, count); that of a mean in $[0, 1]$ is at most $1$. "
-        r"$n^2\eps^2\,\mathrm{Var}$ of the published estimator is $8(1 + \mu^2)$; of the two masses, with "
-        r"$L_1$ sensitivity $1$, $2(\mu^2 + (1 - \mu)^2)$."
-    ),
+    constant="$2$ is the $L_1$ sensitivity of (sum, count); that of a mean in $[0, 1]$ is at most $1$. "
+    r"$n^2\eps^2\,\mathrm{Var}$ of the published estimator is $8(1 + \mu^2)$; of the two masses, with "
+    r"$L_1$ sensitivity $1$, $2(\mu^2 + (1 - \mu)^2)$.",
 )  # fmt: skip
 def test_variance_of_noisy_means():
     """Laplace noise of scale b has variance 2b²; the quotient's variance is to first order in 1/n."""
@@ -960,17 +924,13 @@ def test_pearson_bounds_on_small_data():
 
 @pytest.mark.claim(
     "pub-pearson-cut", verdict="refuted", evidence="exhaustive",
-    constant=(
-        r"$\eps = \infty$: the published cut point is a data value or a mean of data values, and one more "
-        "record moves it with probability one."
-    ),
+    constant=r"$\eps = \infty$: the published cut point is a data value or a mean of data values, and one more "
+    "record moves it with probability one.",
 )  # fmt: skip
 @pytest.mark.claim(
     "cex-pearson-cut", verdict="refuted", evidence="exhaustive",
-    constant=(
-        r"$\{(20, 0), (60, 1)\}$ publishes $20$; with $(41.7, 0)$ added it publishes $41.7$. With a second "
-        r"subset, $20$ and $30.85$, from which $2 \cdot 30.85 - 20 = 41.7$."
-    ),
+    constant=r"$\{(20, 0), (60, 1)\}$ publishes $20$; with $(41.7, 0)$ added it publishes $41.7$. With a second "
+    r"subset, $20$ and $30.85$, from which $2 \cdot 30.85 - 20 = 41.7$.",
 )  # fmt: skip
 @pytest.mark.parametrize("absolute", [False, True])
 def test_a_published_cut_point_shows_the_record(absolute):
@@ -1095,11 +1055,11 @@ def test_not_splitting_correlates_with_nothing(score):
 
 
 @pytest.mark.claim(
-    "lem-interval", verdict="proved", constant=(
-        r"$R \le B$, under replace-one $2B$, attained; $\Delta \le B$ if always one interval"
-    ),
+    "lem-interval",
+    verdict="proved",
+    constant=r"$R \le B$, under replace-one $2B$, attained; $\Delta \le B$ if always one interval",
     evidence="exhaustive",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("width", [1, 2])
 def test_the_interval_rule(width):
     """Three candidates, whole-number changes when x or x' joins the records that stay, every pair of intervals."""
@@ -1157,10 +1117,8 @@ def test_constants_obey_the_lemma(score, n):
 
 @pytest.mark.claim(
     "lem-stop-candidate", verdict="proved", evidence="exhaustive",
-    constant=(
-        "With *stop* among the candidates, at the undivided node's score plus any public constant, $R$ and "
-        "monotonicity stay what they were."
-    ),
+    constant="With *stop* among the candidates, at the undivided node's score plus any public constant, $R$ "
+    "and monotonicity stay what they were.",
 )  # fmt: skip
 @pytest.mark.parametrize(("score", "exact"), [param.values for param in CLASSIFIERS])
 def test_stopping_is_one_more_candidate(score, exact):

@@ -57,10 +57,8 @@ def test_what_is_proved_reads_nothing_unpaid():
 
 @pytest.mark.claim(
     "cex-smooth-exponential", verdict="refuted", evidence="exhaustive",
-    constant=(
-        r"$8.43$ for $e$ at gaps 1 and 2, $\eps = 1$; the loss from $j$ to $j+1$ exceeds $\frac\eps2(e^\eps "
-        r"- 1)\,e^{j\eps} - \ln 2$"
-    ),
+    constant=r"$8.43$ for $e$ at gaps 1 and 2, $\eps = 1$; the loss from $j$ to $j+1$ exceeds "
+    r"$\frac\eps2(e^\eps - 1)\,e^{j\eps} - \ln 2$",
 )  # fmt: skip
 def test_a_gap_more_changes_the_weight_beyond_all_bounds():
     """One leaf, all records of one class: the code that ships against the law by hand, gap by gap."""
@@ -141,10 +139,8 @@ UNIVERSE = list(product((0, 1), repeat=2))
 
 @pytest.mark.claim(
     "thm-smooth-forest", verdict="proved", evidence="exhaustive",
-    constant=(
-        r"$\eps$, attained by a first record under add-remove, and by two of which one changes class under "
-        "replace-one"
-    ),
+    constant=r"$\eps$, attained by a first record under add-remove, and by two of which one changes class under "
+    "replace-one",
 )  # fmt: skip
 @relations
 def test_the_theorem(relation):

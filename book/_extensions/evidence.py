@@ -6,7 +6,6 @@ In the chapters every labelled block shows its id, and the way to its evidence.
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -68,33 +67,33 @@ def of_code(where: str) -> tuple[Path, list[str]]:
 
 
 @cache
-def _scanned() -> tuple[ModuleType, Any]:
-    """The module that looks for the claims, and what it finds."""
+def _scanned() -> tuple[ModuleType, Any, dict[str, list[str]]]:
+    """The module that looks for the claims, what it finds, and the claims with a verdict by chapter."""
     sys.path.insert(0, str(ROOT))
     claims = import_module("tests.claims")
-    return claims, claims.scan()
+    found = claims.scan()
+    return claims, found, claims.chapters(found)
 
 
 def _show_ids(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    page = docname.removeprefix("book/")
     blocks = [node for node in doctree.findall(nodes.Admonition) if "realtype" in node.attributes]
-    if page == docname or not blocks:
+    if not blocks:
         return
-    claims, found = _scanned()
-    rows = claims.chapters(found).get(page, ())
+    _, found, chapters = _scanned()
+    page, ids = docname.removeprefix("book/"), found.ids
     for block in blocks:
         label = block["label"]
-        if not re.match("[a-z]+-", label) or label not in found.ids:
+        if label not in ids:
             continue
         line = nodes.paragraph("", "", nodes.literal(label, label), classes=["evidence"])
-        if label in rows:
+        if label in chapters.get(page, ()):
             line += nodes.Text(" \u00b7 ")
             line += nodes.reference("", "test and code", refuri=f"../evidence/{page}.html#{label}", internal=True)
         block[-1] += line
 
 
 def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    claims, found = _scanned()
+    claims, found, chapters = _scanned()
 
     def shown(anchor: str, word: str, path: Path, names: list[str]) -> str:
         text, first = excerpt(path, names)
@@ -102,20 +101,16 @@ def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
         where = f"<code>{escape('.'.join(names))}</code>, <code>{path.relative_to(ROOT)}</code>, line {first}"
         return f'<p id="{anchor}">{word} {where}:</p><div class="highlight-python notranslate">{code}</div>'
 
-    for page, rows in claims.chapters(found).items():
-        title = claims.plain(claims.title(page))
-        body = [f"<h1>{escape(title)}: the evidence</h1>"]
+    for page, rows in chapters.items():
+        title = f"{claims.plain(claims.title(page))}: the evidence"
+        body = [f"<h1>{escape(title)}</h1>"]
         for claim in rows:
             name = claims.plain(found.book[claim][0].title) or claim
             body.append(f'<h2 id="{claim}">{escape(name)}</h2>')
             body.append(f'<p><a href="../book/{page}.html#{claim}">The statement</a>, <code>{claim}</code>.</p>')
             body += [shown(f"{claim}-test", "The test", *of_test(said.test)) for said in found.verdicts[claim]]
             body += [shown(f"{claim}-{at}", "The code", *of_code(code)) for at, code in enumerate(found.code[claim])]
-        yield (
-            f"evidence/{page}",
-            {"parents": [], "title": f"{title}: the evidence", "body": "\n".join(body)},
-            "page.html",
-        )
+        yield f"evidence/{page}", {"parents": [], "title": title, "body": "\n".join(body)}, "page.html"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -594,6 +594,7 @@ def every_split(values: tuple) -> tuple:
     return tuple(sorted(found))
 
 
+@cache
 def put(split, k: int, value) -> tuple:
     """The split after ``value`` joined child k, children in a fixed order."""
     joined = tuple(sorted((*split[k], value)))
@@ -606,39 +607,49 @@ def changes_over_splits(score, values, size: int, relation: str):
     A split is any function of the record, so each candidate may send the new record to any child, and a record that
     is replaced from any child to any child.  ``size`` is that after adding, or the common one.
     """
+    score = cache(score)  # other pairs meet the same splits
     for others in combinations_with_replacement(values, size - 1):
         moves = [(score(split), split) for split in every_split(others)]
         if relation == ADD_REMOVE:
             for x in values:
-                change = [score(put(split, k, x)) - base for base, split in moves for k in range(len(split))]
+                change = [
+                    after - base for base, split in moves for after in {score(put(split, k, x)) for k in range(len(split))}
+                ]
                 yield max(change), min(change)
             continue
         up: dict = {}
         for _, split in moves:
             with_record = {x: [score(put(split, k, x)) for k in range(len(split))] for x in values}
+            ends = {x: (max(found), min(found)) for x, found in with_record.items()}
             for old, new in product(values, repeat=2):
-                change = max(with_record[new]) - min(with_record[old])
+                change = ends[new][0] - ends[old][1]
                 up[old, new] = max(up.get((old, new), change), change)
         for old, new in product(values, repeat=2):
             yield up[old, new], -up[new, old]
 
 
 def changes_over_candidates(candidates, universe, size: int, relation: str):
-    """For every pair of neighbours: the largest and the smallest change over the candidates, functions of the data."""
+    """The largest and the smallest change over the candidates, functions of the data, of every pair of neighbours.
+
+    Pairs with the same scores before and after change alike: they are one.
+    """
+    number: dict = {}  # of each row of scores
 
     @cache
     def scores(data):
-        return [score(data) for score in candidates]
+        return number.setdefault(tuple(score(data) for score in candidates), len(number))
 
+    steps = set()
     for others in combinations_with_replacement(sorted(universe), size - 1):
         before, after = scores(others), {x: scores(tuple(sorted((*others, x)))) for x in universe}
         if relation == ADD_REMOVE:
-            steps = [(before, after[x]) for x in universe]
+            steps |= {(before, after[x]) for x in universe}
         else:
-            steps = [(after[old], after[new]) for old, new in product(universe, repeat=2)]
-        for old, new in steps:
-            change = [b - a for a, b in zip(old, new, strict=True)]
-            yield max(change), min(change)
+            steps |= {(after[old], after[new]) for old, new in product(universe, repeat=2)}
+    rows = list(number)
+    for old, new in sorted(steps):
+        change = [b - a for a, b in zip(rows[old], rows[new], strict=True)]
+        yield max(change), min(change)
 
 
 def constants(extremes) -> tuple:

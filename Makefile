@@ -1,6 +1,8 @@
 # Every command a reader needs. `make` alone lists them.
 # Only Python 3.11-3.14, make and a package index are assumed.
 SHELL := /bin/sh
+# Compiled modules are kept, also where the environment says otherwise: hundreds of processes import them.
+export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 

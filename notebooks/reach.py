@@ -100,7 +100,6 @@ class Library:
         self.roots = roots
         self._trees: dict[str, ast.Module | None] = {}
         self._packages: set[str] = set()
-        self._modules: dict[str, Module] = {}
         self._tables: dict[str, list[Import]] = {}
 
     def tree(self, module: str) -> ast.Module | None:
@@ -111,7 +110,7 @@ class Library:
                 stem = root.joinpath(*module.split("."))
                 for path in (stem / "__init__.py", stem.with_suffix(".py")):
                     if path.is_file() and self._trees[module] is None:
-                        self._trees[module] = ast.parse(path.read_bytes())
+                        self._trees[module] = parsed(path.read_bytes())
                         if path.name == "__init__.py":
                             self._packages.add(module)
         return self._trees[module]
@@ -145,7 +144,7 @@ class Library:
             found.outside.add(module.split(".")[0])
             return
         if not self.is_package(module):
-            self._add(module, tree, tree.body, found)
+            self._add(module, tree, found)
         elif not chain or chain[0] == "*":
             self._own(module, tree, found)
             for one in self._table(module, tree):
@@ -160,14 +159,12 @@ class Library:
             if self.tree(f"{module}.{first}") is not None and first not in defined(tree):
                 self._use(f"{module}.{first}", rest, found)
 
-    def _add(self, module: str, tree: ast.Module, body: list[ast.stmt], found: Reach) -> None:
+    def _add(self, module: str, tree: ast.Module, found: Reach) -> None:
         if module in found.modules:
             return
-        if module not in self._modules:
-            self._modules[module] = Module(tree, body, module, self.is_package(module))
-        found.modules[module] = self._modules[module]
+        found.modules[module] = counted(tree, module, self.is_package(module))
         self._own_parents(module, found)
-        self._follow(self._modules[module], found)
+        self._follow(found.modules[module], found)
 
     def _table(self, package: str, tree: ast.Module) -> list[Import]:
         if package not in self._tables:
@@ -177,7 +174,7 @@ class Library:
 
     def _own(self, package: str, tree: ast.Module, found: Reach) -> None:
         """Reach what a package's ``__init__`` itself defines."""
-        self._add(package, tree, [statement for statement in tree.body if not passes_on(statement)], found)
+        self._add(package, tree, found)
 
     def _own_parents(self, module: str, found: Reach) -> None:
         parts = module.split(".")[:-1]
@@ -188,6 +185,18 @@ class Library:
 
 
 # --- syntax trees ----------------------------------------------------------------------------------------------------
+@cache
+def parsed(source: bytes) -> ast.Module:
+    """Return the syntax tree of a module, one for all libraries in which it stands as it is."""
+    return ast.parse(source)
+
+
+@cache
+def counted(tree: ast.Module, name: str, package: bool) -> Module:
+    """Return what counts of a module: all of it, or of a package what its ``__init__`` itself defines."""
+    return Module(tree, [one for one in tree.body if not (package and passes_on(one))], name, package)
+
+
 def passes_on(statement: ast.stmt) -> bool:
     """Tell whether a statement of an ``__init__`` only imports, or lists what there is, or is a docstring."""
     match statement:

@@ -613,7 +613,9 @@ def changes_over_splits(score, values, size: int, relation: str):
         if relation == ADD_REMOVE:
             for x in values:
                 change = [
-                    after - base for base, split in moves for after in {score(put(split, k, x)) for k in range(len(split))}
+                    after - base
+                    for base, split in moves
+                    for after in {score(put(split, k, x)) for k in range(len(split))}
                 ]
                 yield max(change), min(change)
             continue

@@ -208,8 +208,8 @@ def test_the_proved_default_makes_no_more_leaves_than_tables_have_records():
     X, y = np.zeros((30, 20), dtype=int), np.zeros(30, dtype=int)
     fitted = SmoothForestClassifier(schema=wide, n_estimators=2, random_state=0).fit(X, y)
     assert (fitted.forest_.feature < 0).sum() == 2 * 6**3
+    published = {"variant": "published", "max_nodes": 10**6}  # sixteen million as it is, which takes seconds
     with pytest.raises(ValueError, match="max_nodes"):
-        published = {"variant": "published", "max_nodes": 10**6}  # sixteen million as it is, which takes seconds
         quietly(SmoothForestClassifier(schema=wide, n_estimators=2, random_state=0, **published), X, y)
 
 

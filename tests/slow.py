@@ -1,7 +1,7 @@
 """Which tests `make check` leaves to `make test`: those that took longest when they were last measured.
 
 ``make slow`` runs all tests, and writes ``tests/slow.txt`` from their times: a line for each function that takes more
-than a fifth of a second in the mean of its cases.  Beside them stand tests that are marked slow where they are written,
+than a fifth of a second in the mean of its cases, or more than five seconds in all of them together.  Beside them stand tests that are marked slow where they are written,
 whatever they take.
 """
 
@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 TESTS = Path(__file__).resolve().parent
 LIST = TESTS / "slow.txt"
-LIMIT = 0.2  # seconds
+LIMIT, TOGETHER = 0.2, 5.0  # seconds
 
 
 def name(node: str) -> str:
@@ -37,7 +37,7 @@ def measured(report: Path) -> list[str]:
         if module.startswith("test_"):
             parts = [f"{module}.py", *inside.split("."), case.get("name", "")]
             times[name("::".join(filter(None, parts)))].append(float(case.get("time", 0)))
-    return sorted(function for function, each in times.items() if sum(each) / len(each) > LIMIT)
+    return sorted(function for function, each in times.items() if sum(each) > min(LIMIT * len(each), TOGETHER))
 
 
 def functions() -> set[str]:

@@ -1,8 +1,8 @@
 """Which tests `make check` leaves to `make test`: those that took longest when they were last measured.
 
 ``make slow`` runs all tests, and writes ``tests/slow.txt`` from their times: a line for each function that takes more
-than a fifth of a second in the mean of its cases, or more than five seconds in all of them together.  Beside them stand tests that are marked slow where they are written,
-whatever they take.
+than a fifth of a second in the mean of its cases, or more than five seconds in all of them.  Beside them stand tests
+that are marked slow where they are written, whatever they take.
 """
 
 from __future__ import annotations

@@ -23,10 +23,8 @@ from dpforest import (
     RandomTreesClassifier,
     RandomTreesRegressor,
     Schema,
-    audit,
     mechanisms,
 )
-from dpforest.audit.exact.replay import audit_pairs
 from dpforest.chance import NotEnumerableError, Replay, Secure, Seeded
 from dpforest.curator import FINE, Curator
 from dpforest.learners.growth import Growth
@@ -738,19 +736,6 @@ def test_a_fit_without_noise_has_none():
     fitted = model(epsilon="non-private").fit(*table(300))
     assert fitted.ledger_.epsilon == math.inf
     assert fitted.score(*table(300)) > 0.8
-
-
-def test_audits_of_pure_privacy_refuse_a_delta():
-    schema = Schema(categorical={"a": [0, 1]}, classes=[0, 1])
-    learner = model(schema=schema, n_rows=4)
-    pair = ((0, 0),), ((0, 0), (1, 1))
-    looks = (
-        lambda: audit.exact_audit(learner, n_max=2), lambda: audit.greybox(learner, [pair]),
-        lambda: audit_pairs(learner, pair, [pair]),
-    )  # fmt: skip
-    for look in looks:
-        with pytest.raises(ValueError, match="audit it with delta=0"):
-            look()
 
 
 def test_queries_of_which_no_theorem_speaks_are_refused():

@@ -52,11 +52,14 @@ class Shape:
         Probability of the shape together with each of them.
     rates : ndarray of float, shape (cells,)
         Of the noise of each cell; infinite for none.
+    gaussian : bool
+        Whether the noise is discrete Gaussian; else it is two-sided geometric.
     """
 
     counts: np.ndarray
     weights: np.ndarray
     rates: np.ndarray
+    gaussian: bool = False
 
     @property
     def probability(self) -> float:
@@ -141,6 +144,8 @@ def _branches(program, dataset: Dataset, replay: Replay | None) -> Iterator[tupl
                 f"a data set of {len(dataset)} records has more than {_BRANCHES:,} branches of coins and answers: ask "
                 "for fewer records, trees or features, or leave the exact layer out"
             )
+        if isinstance(replay, Silent):
+            replay.settled()
         yield found
 
 
@@ -199,7 +204,7 @@ def _permute_and_flip(weights: list[Fraction]) -> list[Fraction]:
 
 
 class _Silent(Silent, Replay):
-    """Replay without geometric noise."""
+    """Replay without noise."""
 
 
 class _Quiet(Curator):
@@ -260,7 +265,8 @@ def law_of_shapes(
         doors.append(_Quiet(*table, **options))
         return doors[-1]
 
-    for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, _Silent()):
+    replay = _Silent()
+    for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, replay):
         seen = view(model)
         kept = doors.pop().kept or [(np.empty(0, dtype=np.int64), np.empty(0))]
         counts, rates = (np.concatenate(column) for column in zip(*kept, strict=True))
@@ -273,7 +279,7 @@ def law_of_shapes(
     law = {}
     for seen, mixture in found.items():
         every, weights = zip(*mixture.values(), strict=True)
-        law[seen] = Shape(np.array(every), np.array(weights), rates_of[seen])
+        law[seen] = Shape(np.array(every), np.array(weights), rates_of[seen], bool(replay.gaussian))
     return law
 
 

@@ -65,9 +65,9 @@ def rho_of_laws(
         if order == 1:
             total = float(terms.sum())
         else:
-            top = float(terms.max())
-            total = (top + float(arithmetic.log(arithmetic.exp(terms - top).sum()))) / (order - 1)
-            total = math.inf if math.isinf(top) else total
+            total = top = float(terms.max())
+            if math.isfinite(top):
+                total = (top + float(arithmetic.log(arithmetic.exp(terms - top).sum()))) / (order - 1)
         if total / order > best[0] * (1 + _TIE):
             best = max(total, 0.0) / order, order, outputs[int(terms.argmax())]
     return best

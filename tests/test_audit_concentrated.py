@@ -14,6 +14,8 @@ import pytest
 from dpforest import (
     DiffPETsClassifier,
     DiffPETsRegressor,
+    DPAdaBoostClassifier,
+    DPsAdaBoostClassifier,
     EDPRFClassifier,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
@@ -34,6 +36,7 @@ from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger, epsilon
 relations = pytest.mark.parametrize("relation", RELATIONS)
 ONE, NUMBERS = Schema(categorical={"a": [0, 1]}, classes=[0, 1]), Schema(categorical={"a": [0, 1]}, target=(0, 1))
 EPSILON, DELTA = 8.0, 1e-3
+RECORDS = ((0, 0), (0, 1), (1, 1))
 
 # -- divergences -------------------------------------------------------------------------------------------------------
 
@@ -177,6 +180,13 @@ SELECTS = [
     (DiffPETsClassifier, {"n_estimators": 2, "max_depth": 1, "cuts_per_feature": 1, "stop_margin": 0.5}, ONE),
     (DiffPETsRegressor, {"n_estimators": 2, "max_depth": 1, "cuts_per_feature": 1}, NUMBERS),
 ]
+ADABOOSTS = [
+    (DPsAdaBoostClassifier, {"n_estimators": 1, "max_depth": 0}, ONE),
+    (DPsAdaBoostClassifier, {"n_estimators": 1, "max_depth": 1, "cuts_per_feature": 1}, ONE),
+    (DPsAdaBoostClassifier, {"n_estimators": 1, "max_depth": 1, "cuts_per_feature": 1, "class_weight": {1: 0.25}}, ONE),
+    (DPAdaBoostClassifier, {"n_estimators": 1}, ONE),
+    (DPAdaBoostClassifier, {"n_estimators": 1, "class_weight": {1: 0.25}, "criterion": "majority"}, ONE),
+]
 BOOSTS = [
     (PrivateBoostingClassifier, {"n_estimators": 2, "interactions": 0, "n_rows": 6}, ONE),
     (PrivateBoostingRegressor, {"n_estimators": 2, "interactions": 0, "n_rows": 6}, NUMBERS),
@@ -185,7 +195,7 @@ BOOSTS = [
 
 def made(case, relation, **more):
     kind, options, schema = case
-    selection = {"selection": "exponential"} if case in SELECTS else {}
+    selection = {"selection": "exponential"} if case in SELECTS or case in ADABOOSTS else {}
     return kind(
         **{"epsilon": EPSILON, "delta": DELTA, "schema": schema, "relation": relation} | options | selection | more
     )
@@ -220,6 +230,65 @@ def test_forests_that_select_keep_their_rho(case, relation):
     grey = audit.greybox(model, [found.pair, found.pair[::-1]], runs="all" if case[1].get("leaf") else 6)
     assert found.rho <= grey.paid * (1 + 1e-9)
     assert not grey.violated
+
+
+@pytest.mark.claim("thm-forest-delta")
+@relations
+@pytest.mark.parametrize("case", ADABOOSTS, ids=lambda case: case[0].__name__)
+def test_rounds_of_boosting_keep_their_rho(case, relation):
+    """One round exactly; three, whose records weigh what released trees make of them, in the grey box."""
+    found = audit.exact_audit(made(case, relation), n_max=2)
+    assert not found.violated
+    assert found.rho > rho_of(EPSILON, DELTA) / 2.1
+    if case[1].get("max_depth") == 0:
+        assert found.rho == pytest.approx(rho_of(EPSILON, DELTA), rel=1e-9)
+    pairs = [found.pair, *(((one, *rest), (*rest, *new)) for one, *rest in (RECORDS, RECORDS[::-1])
+             for new in ([(1 - one[0], one[1])] if relation == REPLACE_ONE else [],))]  # fmt: skip
+    grey = audit.greybox(made(case, relation, n_estimators=3), pairs, runs=8, random_state=0)
+    assert not grey.violated, grey.findings
+    assert grey.paid == pytest.approx(grey.budget, rel=1e-9)
+    assert grey.measured > grey.budget / 20
+    with pytest.raises(NotEnumerableError, match="for more than what it releases"):
+        audit.exact_audit(made(case, relation, n_estimators=2), n_max=1)
+
+
+@pytest.mark.claim("thm-forest-delta")
+@relations
+@pytest.mark.parametrize("order", [2, 3])
+def test_weights_that_an_answer_gives_cost_nothing_more(order, relation):
+    """Two rounds, enumerated: a record counts half in the second if the first said that its class leads.
+
+    Counts are in half records; given the first answer, the second's moment is a closed form in fifty digits.
+    """
+    b, changes = 0.3, 2 if relation == REPLACE_ONE else 1
+    rate, reach = b / changes / 4, 60
+    noise = {k: float(p) for k, p in oracle.gaussian(rate, reach).items()}
+    tables = [(m, n) for m in range(4) for n in range(4)]  # records of either class
+
+    def first(counts):
+        laws = [np.array([noise.get(int(o) - 2 * c, 0.0) for o in np.arange(-40, 60)]) for c in counts]
+        return laws[0][:, None] * laws[1]
+
+    leads = np.subtract.outer(np.arange(-40, 60), np.arange(-40, 60)) > 0
+    worst = 0.0
+    for one in tables:
+        for other in tables:
+            moved = [abs(x - y) for x, y in zip(one, other, strict=True)]
+            if sorted(moved) != ([1, 1] if relation == REPLACE_ONE else [0, 1]):
+                continue
+            if relation == REPLACE_ONE and sum(one) != sum(other):
+                continue
+            p, q = first(one), first(other)
+            seen = (p > 1e-250) & (q > 1e-250)
+            logs = [np.log(np.where(seen, law, 1.0)) for law in (p, q)]
+            factor = np.where(seen, np.exp(order * logs[0] - (order - 1) * logs[1]), 0.0)
+            total = 0.0
+            for said in (True, False):
+                steps = (1, 2) if said else (2, 1)  # what a record of either class adds now
+                change = sum((step * move) ** 2 for step, move in zip(steps, moved, strict=True))
+                total += factor[leads == said].sum() * math.exp(order * (order - 1) * rate * change)
+            worst = max(worst, math.log(total) / ((order - 1) * order))
+    assert b < worst <= 2 * b * (1 + 1e-9)
 
 
 @pytest.mark.claim("thm-forest-delta")

@@ -17,6 +17,8 @@ from dpforest import (
     Budget,
     DiffPETsClassifier,
     DiffPETsRegressor,
+    DPAdaBoostClassifier,
+    DPsAdaBoostClassifier,
     EDPRFClassifier,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
@@ -459,6 +461,9 @@ FORESTS = [
     (DiffPETsClassifier, {"selection": "exponential", "sampling": "assignment", "leaf": "label"}),
     (DiffPETsRegressor, {"selection": "exponential"}),
     (DiffPETsRegressor, {"selection": "exponential", "sampling": "assignment"}),
+    (DPsAdaBoostClassifier, {"selection": "exponential"}),
+    (DPsAdaBoostClassifier, {"selection": "exponential", "sampling": "assignment", "votes": "discrete"}),
+    (DPAdaBoostClassifier, {"selection": "exponential", "class_weight": {"yes": 0.5}}),
 ]  # fmt: skip
 forests = pytest.mark.parametrize(("kind", "options"), FORESTS)
 
@@ -503,6 +508,8 @@ def test_a_forest_spends_its_rho_and_says_so(kind, options, relation, tmp_path):
         (EDPRFClassifier, {}, "no bounded range"),
         (DiffPETsClassifier, {}, "no bounded range"),
         (DiffPETsRegressor, {"selection": "exponential", "sampling": "poisson"}, "what copies cost under a delta"),
+        (DPsAdaBoostClassifier, {}, "no bounded range"),
+        (DPAdaBoostClassifier, {"selection": "exponential", "variant": "published"}, "published"),
         (EDPRFClassifier, {"variant": "published"}, "to the letter|no delta|published"),
         (RandomTreesClassifier, {"variant": "published"}, "published"),
     ],

@@ -19,7 +19,7 @@ LINES = {
     ]),
     "lem-concentrated-coins": ("concentrated", ["mixed by the same coins $c$"]),
     "thm-forest-delta": ("concentrated", [
-        "As {prf:ref}`thm-forest`", "every budget a rho", "all weights are 1", "discrete Gaussian noise",
+        "As {prf:ref}`thm-forest`", "every budget a rho", "in $[0, 1]$, as there", "discrete Gaussian noise",
         "of rate $b/L$", "2 under replace-one", "by the exponential mechanism", r"at rate $\sqrt{8b}/R$",
         r"$\sqrt{8b}/\max(R', 2R)$", "*Sharing*: *all* or *parts*",
     ]),

@@ -332,7 +332,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
     as_before = {"line": "As {prf:ref}`thm-forest`", "theorem": "thm-forest-delta"}
     forest("a loss for a rho", "epsilon is spent where a rho should stand", line="every budget a rho",
            kind=LossAsRho, kinds="paid", **stump)  # fmt: skip
-    forest("records of weight two", "a record counts twice", line="all weights are 1", kind=Twice,
+    forest("records of weight two", "a record counts twice", line="in $[0, 1]$, as there", kind=Twice,
            kinds="unpaid sensitivity loss", **stump)  # fmt: skip
     forest("geometric noise", "its loss is taken for a bounded range", line="discrete Gaussian noise", kind=Geometric,
            kinds="sensitivity loss", **stump)  # fmt: skip

@@ -286,7 +286,7 @@ def law_of_shapes(
 def check_counts_unused(estimator, schema: Schema, dataset: Dataset) -> None:
     """Raise unless the shape of the model has the same law, and later answers have, whatever the noisy ones say."""
     laws = []
-    for said in (0, 1000):
+    for said in (0, 1000, -1000):
         law: Law = defaultdict(float)
         doors: list[_Quiet] = []
 
@@ -302,8 +302,10 @@ def check_counts_unused(estimator, schema: Schema, dataset: Dataset) -> None:
             kept = tuple(part.tobytes() for answer in doors.pop().kept for part in answer)
             law[tuple(array.tobytes() for array in shape), kept] += probability
         laws.append(law)
-    same = laws[0].keys() == laws[1].keys() and all(math.isclose(p, laws[1][shape]) for shape, p in laws[0].items())
-    if not same:
+    first, *others = laws
+    if not all(
+        first.keys() == law.keys() and all(math.isclose(p, law[shape]) for shape, p in first.items()) for law in others
+    ):
         raise NotEnumerableError(
             "the learner uses its noisy answers for more than what it releases, which no lemma covers: sample it"
         )

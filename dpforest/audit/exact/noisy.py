@@ -91,7 +91,8 @@ class Noisy(np.lib.mixins.NDArrayOperatorsMixin):
     keep : callable
         Told, ``keep(counts, rates)``, of an answer that is used as a number.
     said : int
-        What stands for each entry of such an answer.
+        What stands for the first entry of such an answer, twice that for the second, and so on; if it is negative, the
+        other way round and positive: an answer whose entries are alike would say nothing to who compares them.
     """
 
     def __init__(self, counts, rates, chance: Replay, keep: Callable[[np.ndarray, np.ndarray], Any], said: int = 0):
@@ -113,7 +114,8 @@ class Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         if self._use != "a number":
             self._used_for("a number")
             self._keep(self._counts, self._rates)
-        return np.full(self.shape, self._said, dtype=dtype or np.int64)
+        said = abs(self._said) * np.arange(1, self._counts.size + 1)[:: -1 if self._said < 0 else 1]
+        return said.reshape(self.shape).astype(dtype or np.int64)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         if ufunc in _COMPARISONS and method == "__call__" and not options:

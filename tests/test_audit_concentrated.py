@@ -30,6 +30,7 @@ from dpforest.audit.exact.divergence import ORDERS, largest_rho, log_gaussian, n
 from dpforest.audit.exact.laws import Shape
 from dpforest.audit.exact.noisy import Noisy, Silent, largest_law
 from dpforest.audit.report.batches import Fits
+from dpforest.audit.search.climbing import by_bound, by_loss
 from dpforest.chance import NotEnumerableError, Replay
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger, epsilon_of, rho_of
 
@@ -349,14 +350,15 @@ def test_what_is_refused_says_why():
     model = made(SELECTS[0], ADD_REMOVE)
     with pytest.raises(ValueError, match=r"a delta of 0\.001 speaks of means over all outputs"):
         audit.path_audit(model, n_max=2)
-    pair = ((0, 0),), ((0, 0), (1, 1))
     with pytest.raises(ValueError, match="with a delta leave base out"):
         audit.exact_audit(model, n_max=1, base=2)
-    for look in (lambda: audit.climb(model, pair), lambda: audit.one_run(model, n=10)):
-        with pytest.raises((ValueError, TypeError)):
+    looks = (
+        lambda: by_loss(model), lambda: by_bound(model, n=100), lambda: audit.one_run(model, n_canaries=2),
+        lambda: Fits(model, 1, delta=DELTA / 10),
+    )  # fmt: skip
+    for look in looks:
+        with pytest.raises(ValueError, match=r"audit it with delta=0, or by exact_audit, greybox or empirical"):
             look()
-    with pytest.raises(ValueError, match=r"audit it with delta=0, or by exact_audit, greybox or empirical"):
-        Fits(model, 1, delta=DELTA / 10)
     with pytest.raises(ValueError, match=r"nothing to audit"):
         audit.greybox(made(COUNTS[0], ADD_REMOVE, epsilon="non-private"))
 

@@ -181,6 +181,8 @@ OTHERS: list[tuple[str, dict]] = [
     ("EDPRFClassifier", {"table": "three", **TREES}),
     ("EDPRFClassifier", {"epsilon": "non-private", **TREES}),
     ("DPAdaBoostClassifier", {"table": "three", "n_estimators": 3}),
+    ("DPAdaBoostClassifier", WITH_DELTA | {"n_estimators": 3}),
+    ("DPsAdaBoostClassifier", WITH_DELTA | {"n_estimators": 3}),
     ("DPsAdaBoostClassifier", {"epsilon": "non-private", "n_estimators": 3}),
     ("PrivateBoostingClassifier", {"table": "three"}),
     ("PrivateBoostingClassifier", {"epsilon": "non-private"}),

@@ -267,5 +267,3 @@ def test_whole_fits(relation, name):
     assert not made.violated
     with pytest.raises(ValueError, match=r"delta = 0\.0001"):
         Fits(kind, 1, delta=DELTA / 10)
-    with pytest.raises(ValueError, match=r"audit\.empirical"):
-        audit.exact_audit(kind, n_max=1)

@@ -17,16 +17,16 @@ from dpforest import (
     Budget,
     DiffPETsClassifier,
     DiffPETsRegressor,
+    DPAdaBoostClassifier,
+    DPsAdaBoostClassifier,
     EDPRFClassifier,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     RandomTreesClassifier,
     RandomTreesRegressor,
     Schema,
-    audit,
     mechanisms,
 )
-from dpforest.audit.exact.replay import audit_pairs
 from dpforest.chance import NotEnumerableError, Replay, Secure, Seeded
 from dpforest.curator import FINE, Curator
 from dpforest.learners.growth import Growth
@@ -461,6 +461,9 @@ FORESTS = [
     (DiffPETsClassifier, {"selection": "exponential", "sampling": "assignment", "leaf": "label"}),
     (DiffPETsRegressor, {"selection": "exponential"}),
     (DiffPETsRegressor, {"selection": "exponential", "sampling": "assignment"}),
+    (DPsAdaBoostClassifier, {"selection": "exponential"}),
+    (DPsAdaBoostClassifier, {"selection": "exponential", "sampling": "assignment", "votes": "discrete"}),
+    (DPAdaBoostClassifier, {"selection": "exponential", "class_weight": {"yes": 0.5}}),
 ]  # fmt: skip
 forests = pytest.mark.parametrize(("kind", "options"), FORESTS)
 
@@ -505,6 +508,8 @@ def test_a_forest_spends_its_rho_and_says_so(kind, options, relation, tmp_path):
         (EDPRFClassifier, {}, "no bounded range"),
         (DiffPETsClassifier, {}, "no bounded range"),
         (DiffPETsRegressor, {"selection": "exponential", "sampling": "poisson"}, "what copies cost under a delta"),
+        (DPsAdaBoostClassifier, {}, "no bounded range"),
+        (DPAdaBoostClassifier, {"selection": "exponential", "variant": "published"}, "published"),
         (EDPRFClassifier, {"variant": "published"}, "to the letter|no delta|published"),
         (RandomTreesClassifier, {"variant": "published"}, "published"),
     ],
@@ -738,19 +743,6 @@ def test_a_fit_without_noise_has_none():
     fitted = model(epsilon="non-private").fit(*table(300))
     assert fitted.ledger_.epsilon == math.inf
     assert fitted.score(*table(300)) > 0.8
-
-
-def test_audits_of_pure_privacy_refuse_a_delta():
-    schema = Schema(categorical={"a": [0, 1]}, classes=[0, 1])
-    learner = model(schema=schema, n_rows=4)
-    pair = ((0, 0),), ((0, 0), (1, 1))
-    looks = (
-        lambda: audit.exact_audit(learner, n_max=2), lambda: audit.greybox(learner, [pair]),
-        lambda: audit_pairs(learner, pair, [pair]),
-    )  # fmt: skip
-    for look in looks:
-        with pytest.raises(ValueError, match="audit it with delta=0"):
-            look()
 
 
 def test_queries_of_which_no_theorem_speaks_are_refused():

@@ -58,6 +58,8 @@ OPTIONS: dict[str, list[dict]] = {
         {"shrinkage": 0.0},
         {"selection": "exponential", "delta": 1e-4},
     ],
+    "DPsAdaBoostClassifier": [{"selection": "exponential", "delta": 1e-4}],
+    "DPAdaBoostClassifier": [{"selection": "exponential", "delta": 1e-4}],
     "DiffPRFsClassifier": [{"two_stage": True, "sampling": "poisson"}],
     "FunctionalMechanismClassifier": [{"schema": THREE}, {"schema": THREE, "variant": "published"}],
     "DiffLRRegressor": [{"fit_intercept": True}, {"fit_intercept": False}],

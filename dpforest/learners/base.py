@@ -300,7 +300,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         if self.promised_delta() > delta:
             raise ValueError(
                 f"this audit speaks of delta = {delta:g}, and the learner has {self.promised_delta():g}: audit it with "
-                "delta=0, or by draws, with audit.empirical(..., delta=)"
+                "delta=0, or by exact_audit, greybox or empirical(..., delta=), which know one"
             )
         return self.declared_schema()
 

@@ -17,7 +17,7 @@ from dpforest import scores
 from dpforest.arithmetic import exp, log
 from dpforest.curator import WEIGHTS
 from dpforest.learners.audited import EXACT
-from dpforest.learners.base import PrivateEstimator, check_covered
+from dpforest.learners.base import WithDelta, check_covered
 from dpforest.learners.growth import MAX_NODES, Frontier, one_vote
 from dpforest.learners.parameters import Choice, Letter, Number, Share, Whole, check_count, check_number
 from dpforest.learners.run import Leak, Run, Selection
@@ -164,7 +164,12 @@ class Round:
         """Ask for the weighted class counts of these leaves, at that budget."""
         self._leaves.append(leaves)
         self._counts.append(self._run.count_classes(leaves, epsilon) / self._run.unit)
-        self._noise.append(np.full(len(leaves), self._sensitivity / epsilon))
+        self._noise.append(np.full(len(leaves), self._scale(epsilon)))
+
+    def _scale(self, epsilon: float) -> float:
+        if self._run.ledger.delta:  # the scale whose noise has the same variance
+            return math.sqrt(self._sensitivity / (4 * epsilon))
+        return self._sensitivity / epsilon
 
     @property
     def leaves(self) -> Frontier:
@@ -188,7 +193,7 @@ def boosted(run: Run, weights: str) -> BoostedForest:
     return BoostedForest(Forest.join(forest.tree(number) for number in range(forest.n_trees)), weights)
 
 
-class PrivateBoostedClassifier(PrivateEstimator, BoostedClassifier):
+class PrivateBoostedClassifier(WithDelta, BoostedClassifier):
     """Base of the private boosted classifiers: a paper's module adds its parameters and what grows in a round.
 
     ``max_nodes`` is an attribute, of which a subclass makes a parameter if it likes.

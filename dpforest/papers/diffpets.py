@@ -208,6 +208,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
             (HALF_STOP | {"criterion": "gini-gain", "n_estimators": 2}, 1, 1),
             ({"stop": "never", "criterion": "normalised-gini", "cuts_per_feature": 2}, 2, 1),
             (HALF_STOP | {"sampling": "assignment", "n_estimators": 2}, 1, 1),
+            (HALF_STOP | {"selection": "exponential", "delta": 1e-6}, 1, 1),
             (HALF_STOP | {"sampling": "poisson"}, 1, 1),
             ({"variant": "published"}, 1, 1),
         ),

@@ -41,7 +41,8 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released stumps and votes under ``relation``
-    (:prf:ref:`thm-dp-adaboost`).  ``variant="published"``: none for any finite epsilon (:prf:ref:`pub-dp-adaboost`).
+    (:prf:ref:`thm-dp-adaboost`), ``(epsilon, delta)``-differential privacy with a ``delta``
+    (:prf:ref:`thm-forest-delta`).  ``variant="published"``: none for any finite epsilon (:prf:ref:`pub-dp-adaboost`).
 
     Source
     ------
@@ -95,7 +96,7 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
             boost.add(run.tree(number))
         return boost.release()
 
-    @claim("thm-dp-adaboost")
+    @claim("thm-dp-adaboost", "thm-forest-delta")
     def as_proved(self, run: Run) -> BoostedForest:
         """The repair: weights of the own record, a selection of the feature, and votes from the counts paid for."""
         for this in self.rounds(run):

@@ -57,7 +57,8 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released trees and votes under ``relation``
-    (:prf:ref:`thm-dps-adaboost`).  ``variant="published"``: none for any finite epsilon
+    (:prf:ref:`thm-dps-adaboost`), ``(epsilon, delta)``-differential privacy with a ``delta``
+    (:prf:ref:`thm-forest-delta`).  ``variant="published"``: none for any finite epsilon
     (:prf:ref:`pub-dps-adaboost`).
 
     Raises
@@ -181,7 +182,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         values[again.nodes] = one_vote(run.count_classes(again, height * at_curator, pruned))
         return replace(pruned, values=values)
 
-    @claim("thm-dps-adaboost")
+    @claim("thm-dps-adaboost", "thm-forest-delta")
     def as_proved(self, run: Run) -> BoostedForest:
         """The repair: weights of the own record, private selections, and votes from the counts paid for."""
         size = n_candidates(self.option("max_features"), run.schema.n_features)

@@ -183,6 +183,7 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
             (LABEL | {"stop": "never", "criterion": "normalised-gini"}, 2, 2),
             (LABEL | {"stop": "never", "calibration": "sensitivity"}, 2, 2),
             (LABEL | {"stop": "never", "n_estimators": 2}, 1, 1),
+            (LABEL | HALF_STOP | {"selection": "exponential", "delta": 1e-6}, 1, 1),
             ({"variant": "published"}, 2, 2),
             ({"variant": "published", "criterion": "normalised-gini"}, 2, 2),
             ({"variant": "published", "n_estimators": 2}, 1, 1),

@@ -373,6 +373,7 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
             ({}, 2, None),
             ({"n_estimators": 2, "selection": "exponential"}, 1, None),
             ({"n_estimators": 2, "interactions": 2}, 2, None),
+            ({"delta": 1e-6}, 1, None),
         ),
         usual={"n_estimators": 1, "interactions": 0, "n_rows": 10},
     )  # fmt: skip

@@ -4,7 +4,7 @@ Every animal states its claim, its true privacy loss and how that is known, and 
 catch it.  Three enclosures: ``CLASSICS`` are the mechanisms on which StatDP (Ding et al., CCS 2018) and DP-Sniper
 (Bichsel et al., S&P 2021) report; ``BROKEN`` are the flaws of private tree learners, as the one step in which the
 flaw sits and as learners on the library's curator; ``SOUND`` look like a broken one and are not.  Nothing of this
-belongs in a library.
+belongs in a library.  ``MUTANTS`` break one line each of a theorem with a delta.
 
 Noise that must not betray itself lies on a public grid: a count plus a double from ``rng.laplace`` tells the count by
 its low-order bits.
@@ -23,12 +23,13 @@ from dpforest.audit.grey.greybox import greybox
 from dpforest.audit.sampling.empirical import empirical
 from zoo.animal import EXACT, FLAWS, GREY_BOX, LAYERS, STATISTICAL, Animal
 from zoo.classics import classics
+from zoo.concentrated import CONTROLS, MUTANTS, Mutant
 from zoo.learners import Sapling, learners, portrait
 from zoo.steps import flaws
 
 __all__ = [
-    "BROKEN", "CLASSICS", "FLAWS", "HYPOTHESES", "LAYERS", "SOUND", "Animal", "Sapling", "classics", "examine", "flaws",
-    "learners", "portrait", "replay", "rows",
+    "BROKEN", "CLASSICS", "CONTROLS", "FLAWS", "HYPOTHESES", "LAYERS", "MUTANTS", "SOUND", "Animal", "Mutant",
+    "Sapling", "classics", "examine", "flaws", "learners", "portrait", "replay", "rows",
 ]  # fmt: skip
 
 CLASSICS = classics(0.1)

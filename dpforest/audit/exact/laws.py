@@ -52,11 +52,14 @@ class Shape:
         Probability of the shape together with each of them.
     rates : ndarray of float, shape (cells,)
         Of the noise of each cell; infinite for none.
+    gaussian : bool
+        Whether the noise is discrete Gaussian; else it is two-sided geometric.
     """
 
     counts: np.ndarray
     weights: np.ndarray
     rates: np.ndarray
+    gaussian: bool = False
 
     @property
     def probability(self) -> float:
@@ -141,6 +144,8 @@ def _branches(program, dataset: Dataset, replay: Replay | None) -> Iterator[tupl
                 f"a data set of {len(dataset)} records has more than {_BRANCHES:,} branches of coins and answers: ask "
                 "for fewer records, trees or features, or leave the exact layer out"
             )
+        if isinstance(replay, Silent):
+            replay.settled()
         yield found
 
 
@@ -199,7 +204,7 @@ def _permute_and_flip(weights: list[Fraction]) -> list[Fraction]:
 
 
 class _Silent(Silent, Replay):
-    """Replay without geometric noise."""
+    """Replay without noise."""
 
 
 class _Quiet(Curator):
@@ -260,7 +265,8 @@ def law_of_shapes(
         doors.append(_Quiet(*table, **options))
         return doors[-1]
 
-    for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, _Silent()):
+    replay = _Silent()
+    for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, replay):
         seen = view(model)
         kept = doors.pop().kept or [(np.empty(0, dtype=np.int64), np.empty(0))]
         counts, rates = (np.concatenate(column) for column in zip(*kept, strict=True))
@@ -273,14 +279,14 @@ def law_of_shapes(
     law = {}
     for seen, mixture in found.items():
         every, weights = zip(*mixture.values(), strict=True)
-        law[seen] = Shape(np.array(every), np.array(weights), rates_of[seen])
+        law[seen] = Shape(np.array(every), np.array(weights), rates_of[seen], bool(replay.gaussian))
     return law
 
 
 def check_counts_unused(estimator, schema: Schema, dataset: Dataset) -> None:
     """Raise unless the shape of the model has the same law, and later answers have, whatever the noisy ones say."""
     laws = []
-    for said in (0, 1000):
+    for said in (0, 1000, -1000):
         law: Law = defaultdict(float)
         doors: list[_Quiet] = []
 
@@ -296,8 +302,10 @@ def check_counts_unused(estimator, schema: Schema, dataset: Dataset) -> None:
             kept = tuple(part.tobytes() for answer in doors.pop().kept for part in answer)
             law[tuple(array.tobytes() for array in shape), kept] += probability
         laws.append(law)
-    same = laws[0].keys() == laws[1].keys() and all(math.isclose(p, laws[1][shape]) for shape, p in laws[0].items())
-    if not same:
+    first, *others = laws
+    if not all(
+        first.keys() == law.keys() and all(math.isclose(p, law[shape]) for shape, p in first.items()) for law in others
+    ):
         raise NotEnumerableError(
             "the learner uses its noisy answers for more than what it releases, which no lemma covers: sample it"
         )

@@ -1,8 +1,9 @@
 """Noisy integers that have not been drawn, and what geometric noise adds to a loss.
 
 Noise has infinitely many values, and replay cannot visit them.  Three uses of a noisy answer need no visit: one that
-is released as it is, whose loss is known (lem-geometric-leaves); one that is compared with a number, which has two
-outcomes; and one of which the largest entry alone is looked at, which has as many as there are entries.
+is released as it is, whose loss is known (lem-geometric-leaves; of Gaussian noise, whose divergence is, see
+:mod:`~dpforest.audit.exact.divergence`); one that is compared with a number, which has two outcomes; and one of which
+the largest entry alone is looked at, which has as many as there are entries.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from dpforest import arithmetic
 from dpforest.chance import NotEnumerableError, Replay
-from dpforest.mechanisms import two_sided_geometric_law
+from dpforest.mechanisms import discrete_gaussian_law, two_sided_geometric_law
 from dpforest.privacy import claim
 
 __all__ = ["Noisy", "Silent", "counts_and_rates", "geometric_log_ratio", "largest_law", "mixture_log_ratio"]
@@ -31,15 +32,35 @@ _FAR = 45.0  # e^-45 is below the rounding of a double
 
 
 class Silent:
-    """A source of chance that leaves geometric noise out, and keeps its rates: what it adds to the loss is known."""
+    """A source of chance that leaves noise out, and keeps its rates: what it adds to the loss is known.
+
+    ``gaussian`` says whether it was discrete Gaussian noise; None before any was drawn.
+    """
 
     def __init__(self):
         super().__init__()
-        self.asked: list[np.ndarray] = []  # the rates of each draw since they were last looked at
+        self.asked: list[np.ndarray] = []  # the rates of each draw that nobody has taken note of
+        self.gaussian: bool | None = None
 
     def two_sided_geometric(self, rate, size):
-        self.asked.append(np.broadcast_to(np.asarray(rate, float), size))
+        return self._left_out(rate, size, False)
+
+    def discrete_gaussian(self, rate, size):
+        return self._left_out(rate, size, True)
+
+    def _left_out(self, rate, size, gaussian: bool):
+        if self.gaussian not in (None, gaussian):
+            raise NotEnumerableError("a run with noise of two kinds has a law that no lemma covers: sample it")
+        self.gaussian = gaussian
+        if np.isfinite(rate).any():
+            self.asked.append(np.broadcast_to(np.asarray(rate, float), size))
         return np.zeros(size, dtype=np.int64)
+
+    def settled(self) -> None:
+        """Raise if noise was left out that nobody has taken note of: what was answered was exact."""
+        if self.asked:
+            self.asked.clear()
+            raise NotEnumerableError("a query adds noise whose law no lemma covers: sample it, or use the grey box")
 
 
 def counts_and_rates(chance: Silent, ask: Callable[[], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -48,28 +69,30 @@ def counts_and_rates(chance: Silent, ask: Callable[[], np.ndarray]) -> tuple[np.
     It is the rate that reaches ``chance``, whatever was asked for and charged; counts that get no noise have an
     infinite one.
     """
-    chance.asked.clear()
+    chance.settled()
     counts = ask()
-    if len(chance.asked) > 1:
+    asked, chance.asked = chance.asked, []
+    if len(asked) > 1:
         raise NotEnumerableError(
-            f"the noise of {len(chance.asked)} draws on the same counts has a law that no lemma covers: sample it"
+            f"the noise of {len(asked)} draws on the same counts has a law that no lemma covers: sample it"
         )
-    return counts, chance.asked[0] if chance.asked else np.full(counts.shape, np.inf)
+    return counts, asked[0] if asked else np.full(counts.shape, np.inf)
 
 
 class Noisy(np.lib.mixins.NDArrayOperatorsMixin):
-    """An answer with geometric noise, in the course of a replay.
+    """An answer with noise, in the course of a replay.
 
     Parameters
     ----------
     counts, rates : ndarray of one shape
         Exact, and the rate of the noise of each; infinite for none.
     chance : Replay
-        Branches where the answer is compared, or its largest entries are taken.
+        Branches where the answer is compared, or its largest entries are taken; knows the kind of the noise.
     keep : callable
         Told, ``keep(counts, rates)``, of an answer that is used as a number.
     said : int
-        What stands for each entry of such an answer.
+        What stands for the first entry of such an answer, twice that for the second, and so on; if it is negative, the
+        other way round and positive: an answer whose entries are alike would say nothing to who compares them.
     """
 
     def __init__(self, counts, rates, chance: Replay, keep: Callable[[np.ndarray, np.ndarray], Any], said: int = 0):
@@ -82,14 +105,17 @@ class Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         if len(self.shape) != 2 or axis not in (1, -1) or out is not None:
             return np.asarray(self).argmax(axis)
         self._used_for("its largest entries")
-        laws = [_known_law(*map(tuple, row)) for row in zip(self._counts.tolist(), self._rates.tolist(), strict=True)]
+        kind = self._gaussian()
+        rows = zip(self._counts.tolist(), self._rates.tolist(), strict=True)
+        laws = [_known_law(*map(tuple, row), kind) for row in rows]
         return np.array([self._chance._choose(law) for law in laws], dtype=np.int64)
 
     def __array__(self, dtype=None, copy=None):
         if self._use != "a number":
             self._used_for("a number")
             self._keep(self._counts, self._rates)
-        return np.full(self.shape, self._said, dtype=dtype or np.int64)
+        said = abs(self._said) * np.arange(1, self._counts.size + 1)[:: -1 if self._said < 0 else 1]
+        return said.reshape(self.shape).astype(dtype or np.int64)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         if ufunc in _COMPARISONS and method == "__call__" and not options:
@@ -118,12 +144,16 @@ class Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         gap = np.broadcast_to(np.asarray(threshold, dtype=float), self.shape) - self._counts
         least = np.floor(gap) + 1 if more else np.ceil(gap)  # the least noise that takes the answer there
         # P(noise < k) is P(noise >= 1 - k): both sides are as exact as doubles allow
+        tail = _gaussian_tail if self._gaussian() else _tail
         laws = [
-            [_tail(1 - k, r), _tail(k, r)]
+            [tail(1 - k, r), tail(k, r)]
             for k, r in zip(least.ravel().tolist(), self._rates.ravel().tolist(), strict=True)
         ]
         said = [self._chance._choose(law) for law in laws]
         return (np.array(said, dtype=bool) == above).reshape(self.shape)
+
+    def _gaussian(self) -> bool:
+        return bool(getattr(self._chance, "gaussian", False))
 
     def _used_for(self, use: str) -> None:
         if self._use:
@@ -142,18 +172,40 @@ def _tail(least: float, rate: float) -> float:
     return arithmetic.exp(-rate * least) / (1 + a) if least > 0 else 1 - arithmetic.exp(-rate * (1 - least)) / (1 + a)
 
 
-def largest_law(counts: np.ndarray, rates: np.ndarray) -> np.ndarray:
+@lru_cache(maxsize=1 << 16)
+def _gaussian_tail(least: float, rate: float) -> float:
+    """Probability that discrete Gaussian noise is ``least`` or more."""
+    if math.isinf(rate) or math.isinf(least):
+        return float(least <= 0)
+    if least <= 0:
+        return 1 - _gaussian_tail(1 - least, rate)
+    return float(np.add.reduce(discrete_gaussian_law(np.arange(least + _reach(rate), least - 1, -1), rate)))
+
+
+def _reach(rate: float) -> int:
+    """How far discrete Gaussian noise goes before what is left is no double beside what there is."""
+    return math.ceil(math.sqrt(_FAR / rate))
+
+
+def largest_law(counts: np.ndarray, rates: np.ndarray, gaussian: bool = False) -> np.ndarray:
     """Probability that each of several noisy counts is the largest, the first of them in a tie; up to rounding."""
     noisy = rates[np.isfinite(rates)]
-    reach = math.ceil(_FAR / noisy.min()) if len(noisy) else 0
+    reach = 0
+    if len(noisy):
+        reach = _reach(noisy.min()) if gaussian else math.ceil(_FAR / noisy.min())
     values = np.arange(counts.min() - reach, counts.max() + reach + 1)
     own, below = np.empty((2, len(counts), len(values)))
     for at, (count, rate) in enumerate(zip(counts, rates, strict=True)):
         if math.isinf(rate):
             own[at], below[at] = values == count, values > count
             continue
-        own[at] = two_sided_geometric_law(values - count, rate)
-        k = values - count  # noise below k: all of it, less what is k or more
+        k = values - count
+        if gaussian:
+            own[at] = discrete_gaussian_law(k, rate)
+            below[at] = np.cumsum(own[at]) - own[at]
+            continue
+        own[at] = two_sided_geometric_law(k, rate)
+        # noise below k: all of it, less what is k or more
         tail = arithmetic.exp(-rate * np.abs(np.where(k > 0, k, 1 - k))) / (1 + arithmetic.exp(-rate))
         below[at] = np.where(k > 0, 1 - tail, tail)
     law = np.array([
@@ -164,8 +216,8 @@ def largest_law(counts: np.ndarray, rates: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=1 << 12)
-def _known_law(counts: tuple[int, ...], rates: tuple[float, ...]) -> list[float]:
-    return largest_law(np.array(counts), np.array(rates)).tolist()
+def _known_law(counts: tuple[int, ...], rates: tuple[float, ...], gaussian: bool) -> list[float]:
+    return largest_law(np.array(counts), np.array(rates), gaussian).tolist()
 
 
 @claim("lem-geometric-leaves")

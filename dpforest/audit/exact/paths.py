@@ -84,6 +84,11 @@ class _Universe:
                 "path by path is for one tree: set n_estimators=1, since trees that share no record lose together "
                 "what one loses (thm-assignment), or replay a small universe with exact_audit"
             )
+        if delta := estimator.promised_delta():
+            raise ValueError(
+                f"path by path adds up the worst ratio of each step, and a delta of {delta:g} speaks of means over all "
+                "outputs: replay a small universe with exact_audit"
+            )
         self.epsilon = check_epsilon(estimator.epsilon)
         if math.isinf(self.epsilon):
             raise ValueError(f"epsilon={NON_PRIVATE!r} promises nothing, so there is nothing to audit")

@@ -4,6 +4,9 @@ A fit is replayed on every branch of its randomness (:mod:`dpforest.chance`), wh
 data set.  Comparing the laws of all neighbours gives the true loss, the pair where it is met, and the output that
 shows it.  Data sets are multisets of records: no learner here looks at the order of the rows other than through
 its own coins.  Noisy answers have infinitely many values; what they add to the loss is known (lem-geometric-leaves).
+
+Under a delta the laws are compared by the rho that they need (:mod:`~dpforest.audit.exact.divergence`): it is what the
+ledger adds up, and what discrete Gaussian noise attains.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import numpy as np
 from tqdm import tqdm
 
 from dpforest import arithmetic
+from dpforest.audit.exact.divergence import rho_of_laws
 from dpforest.audit.exact.laws import (
     Dataset,
     Law,
@@ -38,7 +42,7 @@ from dpforest.audit.plain import plain
 from dpforest.chance import NotEnumerableError
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.parameters import check_count
-from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation, claim
+from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation, claim, epsilon_of, rho_of
 from dpforest.schema import Schema
 
 __all__ = ["ExactAudit", "audit_pairs", "datasets", "exact_audit", "neighbours", "worst_output"]
@@ -51,14 +55,15 @@ class ExactAudit:
     Attributes
     ----------
     epsilon : float
-        The true loss over the universe; infinite if an output is possible on one data set of a pair alone.
+        The true loss over the universe; infinite if an output is possible on one data set of a pair alone.  With a
+        delta it is the epsilon that ``rho`` assures beside it.
     claim : float
         What the learner promises.
     relation : str
     pair : tuple of two data sets
         A worst pair: the output is more probable on the first.
     output : hashable
-        An output that shows it.
+        An output that shows it; with a delta the one that adds most to the divergence.
     probabilities : tuple of two floats
         Of that output on either data set.
     n_datasets, n_pairs, n_outputs : int
@@ -67,6 +72,13 @@ class ExactAudit:
         The exact ratio of the two probabilities, where ``base`` was given; ``epsilon`` is its logarithm.
     shown : str
         The output in words, where the whole forest is seen.
+    delta : float
+        What the learner promises besides; 0 for none.
+    rho, claimed_rho : float or None
+        With a delta: the largest ``D_a / a`` of all pairs at the orders that were looked at
+        (:data:`~dpforest.audit.exact.divergence.ORDERS`), and what the learner may spend.
+    order : int or None
+        At which the largest is met.
     """
 
     epsilon: float
@@ -80,10 +92,16 @@ class ExactAudit:
     n_outputs: float
     ratio: Fraction | None = None
     shown: str = ""
+    delta: float = 0.0
+    rho: float | None = None
+    claimed_rho: float | None = None
+    order: int | None = None
 
     @property
     def violated(self) -> bool:
-        """Whether the true loss exceeds the claim by more than rounding."""
+        """Whether the true loss exceeds the claim by more than rounding; with a delta, the rho what may be spent."""
+        if self.rho is not None and self.claimed_rho is not None:
+            return self.rho > self.claimed_rho * (1 + 1e-9)
         return self.epsilon > self.claim * (1 + 1e-9)
 
     @property
@@ -93,6 +111,12 @@ class ExactAudit:
 
     def __str__(self) -> str:
         verdict = "VIOLATED" if self.violated else "holds"
+        if self.rho is not None:
+            return (
+                f"claim {self.claim:.6g} at delta {self.delta:.6g}, a rho of {self.claimed_rho:.6g}, under "
+                f"{self.relation}: {verdict}; exact rho {self.rho:.6g}, at order {self.order}, "
+                f"over {self.n_pairs} pairs of {self.n_datasets} data sets"
+            )
         return (
             f"claim {self.claim:.6g} under {self.relation}: {verdict}; exact loss {self.epsilon:.6g} "
             f"over {self.n_pairs} pairs of {self.n_datasets} data sets"
@@ -100,7 +124,10 @@ class ExactAudit:
 
     def to_dict(self) -> dict:
         """What is in it, ready for JSON; an infinite loss is the string ``"inf"``."""
-        return {
+        rho = {} if self.rho is None else {
+            "delta": self.delta, "rho": plain(self.rho), "claimed_rho": self.claimed_rho, "order": self.order,
+        }  # fmt: skip
+        return rho | {
             "epsilon": plain(self.epsilon),
             "claim": plain(self.claim),
             "relation": self.relation,
@@ -190,9 +217,12 @@ def exact_audit(
     that are released must not be used for anything else; that nothing else depends on them is checked on the data sets
     of the worst pair.  Of a linear model the noisy sums are taken to be released, from which it is computed: what is
     found is the loss of the sums, and the model loses no more.
+
+    Of a learner with a delta the rho is measured, at whole orders: there its noise attains what it is charged
+    (:prf:ref:`thm-discrete-gaussian`), so that a rate that is off by any factor shows.
     """
     check_count(n_max, "n_max")
-    schema = estimator.audited_schema()
+    schema = estimator.audited_schema(estimator.promised_delta())
     estimator.check_parameters()
     every = _every(schema, estimator.bins(schema), n_max, max_datasets, targets)
     pairs = list(neighbours(every, estimator.relation))
@@ -212,9 +242,11 @@ def audit_pairs(
     pairs : iterable of pairs of data sets
         Of those in ``every``; both ways round are looked at.
     """
-    schema, every, pairs = estimator.audited_schema(), list(every), list(pairs)
-    own = law is law_of
-    compare: Callable[..., tuple[float, Hashable, tuple]] = worst_output
+    delta = estimator.promised_delta()
+    schema, every, pairs = estimator.audited_schema(delta), list(every), list(pairs)
+    own, shapes = law is law_of, False
+    if delta and base is not None:
+        raise ValueError("fractions are for a loss without exception: with a delta leave base out")
     if base is not None:
         law = partial(law_of, base=base)
 
@@ -229,18 +261,22 @@ def audit_pairs(
     except NotEnumerableError:
         if not own or base is not None or view is not released:
             raise
-        laws, compare = laws_by(law_of_shapes), _worst_shape
+        laws, shapes = laws_by(law_of_shapes), True
     ways = ((one, other) for pair in pairs for one, other in (pair, pair[::-1]))
+    compare = _costliest if delta else _worst_shape if shapes else worst_output
     found = ((way, *compare(*map(laws.__getitem__, way))) for way in ways)
-    pair, loss, output, probabilities = max(found, key=lambda worst: worst[1])
-    if compare is _worst_shape:
+    pair, loss, output, probabilities, *order = max(found, key=lambda worst: worst[1])
+    if shapes:
         for dataset in pair:
             check_counts_unused(estimator, schema, dataset)
     exact = base is not None and probabilities[1] > 0
     shown = describe(estimator, schema, pair[0], output) if own and view is released else ""
+    claimed = check_epsilon(estimator.epsilon)
+    rho = (delta, loss, rho_of(claimed, delta), *order) if delta else ()
     return ExactAudit(
-        loss, check_epsilon(estimator.epsilon), estimator.relation, pair, output, probabilities, len(every), len(pairs),
-        len(set().union(*laws.values())), Fraction(probabilities[0], probabilities[1]) if exact else None, shown,
+        epsilon_of(loss, delta) if delta else loss, claimed, estimator.relation, pair, output, probabilities,
+        len(every), len(pairs), len(set().union(*laws.values())),
+        Fraction(probabilities[0], probabilities[1]) if exact else None, shown, *rho,
     )  # fmt: skip
 
 
@@ -272,6 +308,13 @@ def worst_output(law: Mapping[Hashable, Any], other: Mapping[Hashable, Any]) -> 
 def _log(ratio: float) -> float:
     """The logarithm of a ratio; the data sets of a universe have few different ones."""
     return arithmetic.log(ratio)
+
+
+def _costliest(p: Mapping[Hashable, Any], q: Mapping[Hashable, Any]) -> tuple[float, Hashable, tuple, int]:
+    """The rho that two laws need, the output that adds most to it, its probabilities, and the order."""
+    rho, order, output = rho_of_laws(p, q)
+    both = [law.get(output, 0.0) for law in (p, q)]
+    return rho, output, tuple(x.probability if isinstance(x, Shape) else x for x in both), order
 
 
 def _worst_shape(p: dict[Hashable, Shape], q: dict[Hashable, Shape]) -> tuple[float, Hashable, tuple]:

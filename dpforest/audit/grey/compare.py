@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpforest import arithmetic
+from dpforest.audit.exact.divergence import ORDERS, largest_rho, log_gaussian, noise_moment
 from dpforest.audit.exact.noisy import geometric_log_ratio
-from dpforest.audit.grey.frozen import Draw, Step, Watch
+from dpforest.audit.grey.frozen import GAUSSIAN, Draw, Step, Watch
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
 
@@ -28,9 +29,10 @@ def exceeds(measured, allowed):
 class _Weight:
     """Rows of one answer, weighed on both data sets; each field has shape (rows,).
 
-    ``there`` and ``back`` are the worst log ratios over all answers, ``own`` that of the answer given, from the first
-    data set to the second.  ``change`` is the spread of the changes of the scores, or the L1 change of the counts.
-    ``rate`` is not a number where a row has several.
+    ``there`` and ``back`` are the worst log ratios over all answers, under a delta the rhos that the two laws need;
+    ``own`` is the log ratio of the answer given, from the first data set to the second.  ``change`` is the spread of
+    the changes of the scores, or the L1 change of the counts, of Gaussian noise the square of the L2 change.  ``rate``
+    is not a number where a row has several.
     """
 
     there: np.ndarray
@@ -38,6 +40,7 @@ class _Weight:
     own: np.ndarray
     change: np.ndarray
     rate: np.ndarray
+    selected: bool = False
 
 
 class Comparison:
@@ -55,7 +58,8 @@ class Comparison:
     ----------
     found : list of (kind, where, text, measured, allowed)
     measured : float
-        Sum over the answers of the worst log ratio over all that could have been said, the larger of both directions.
+        Sum over the answers of the worst log ratio over all that could have been said, under a delta of the rho that
+        the answer's two laws need; the larger of both directions.
     loss : float
         Sum over the answers of the log ratio of what was said, without its sign.
     answers : int
@@ -108,7 +112,8 @@ class Comparison:
         draws = [(d, e) for d, e in zip(step.draws, twin.draws, strict=True) if _reads(d) or _reads(e)]
         paid = [len(charge.scopes) for charge in step.charges]
         sizes = [*paid, *[None] * len(draws)][: len(draws)]
-        rows = [_weight(draw, other, size) for (draw, other), size in zip(draws, sizes, strict=True)]
+        concentrated = bool(self._ledger.delta)
+        rows = [_weight(draw, other, size, concentrated) for (draw, other), size in zip(draws, sizes, strict=True)]
         lost = np.zeros(3)
         for weight in rows:
             self.answers += len(weight.there)
@@ -131,8 +136,10 @@ class Comparison:
 
     def _hold(self, weight: _Weight, charge) -> None:
         where, allowed = f"{charge.query}, {charge.mechanism}", self._allowed(charge)
+        # a bounded range of eta costs a rho of eta^2 / 8; noise is calibrated in the unit of its charges
+        spent = np.sqrt(8 * allowed) if self._ledger.delta and weight.selected else allowed
         with np.errstate(divide="ignore", invalid="ignore"):
-            declared = allowed / weight.rate  # not a number, and never exceeded, without a single finite rate
+            declared = spent / weight.rate  # not a number, and never exceeded, without a single finite rate
         lost = np.maximum(weight.there, weight.back)
         for kind, measured, most, text in (
             ("sensitivity", weight.change, declared, "changes by more than its rate was set for"),
@@ -147,10 +154,10 @@ class Comparison:
 # -- laws of one answer on two data sets -------------------------------------------------------------------------
 
 
-def _weight(draw: Draw, other: Draw, size: int | None) -> _Weight:
-    """Weigh an answer, to so many scopes if it was charged for."""
+def _weight(draw: Draw, other: Draw, size: int | None, concentrated: bool) -> _Weight:
+    """Weigh an answer, to so many scopes if it was charged for, by what it loses or by the rho that it needs."""
     if draw.law is None:
-        return _weight_of_counts(draw, other, size)
+        return _weight_of_counts(draw, other, size, concentrated)
     p, q, scores, others = _log_law(draw), _log_law(other), draw.exact, other.exact
     with np.errstate(invalid="ignore"):
         gap = np.where(p == q, 0.0, p - q)  # impossible on both: equal
@@ -158,28 +165,48 @@ def _weight(draw: Draw, other: Draw, size: int | None) -> _Weight:
         spread = np.nanmax(change, axis=1) - np.nanmin(change, axis=1)
     spread = np.where(np.isnan(spread), np.inf, spread)
     own = gap[np.arange(len(gap)), draw.answer]
-    return _Weight(gap.max(axis=1), (-gap).max(axis=1), own, spread, np.broadcast_to(draw.rate, len(gap)))
+    there, back = (largest_rho(p, q), largest_rho(q, p)) if concentrated else (gap.max(axis=1), (-gap).max(axis=1))
+    return _Weight(there, back, own, spread, np.broadcast_to(draw.rate, len(gap)), selected=True)
 
 
-def _weight_of_counts(draw: Draw, other: Draw, size: int | None) -> _Weight:
+def _weight_of_counts(draw: Draw, other: Draw, size: int | None, concentrated: bool) -> _Weight:
     # a list of numbers is one answer for each scope, or all of it is one answer
     rows = len(draw.answer) if draw.answer.ndim > 1 or draw.answer.shape == (size,) else 1
     said, counts, others, rate, its_rate = (
         values.reshape(rows, -1) for values in (draw.answer, draw.exact, other.exact, draw.rate, other.rate)
     )
+    gaussian = draw.mechanism == GAUSSIAN
     shift = np.abs(others - counts)
     same = (shift == 0) & (rate == its_rate)
+    log_noise = log_gaussian if gaussian else _log_noise
     with np.errstate(invalid="ignore", divide="ignore"):
-        there = np.where(same, 0.0, geometric_log_ratio(shift, rate, its_rate))
-        back = np.where(same, 0.0, geometric_log_ratio(shift, its_rate, rate))
-        own = np.where(same, 0.0, _log_noise(said - counts, rate) - _log_noise(said - others, its_rate))
+        own = np.where(same, 0.0, log_noise(said - counts, rate) - log_noise(said - others, its_rate))
+        if concentrated:
+            there, back = (_rhos(shift, *both, gaussian) for both in ((rate, its_rate), (its_rate, rate)))
+        elif gaussian:  # the ratio grows without bound with the distance from both counts
+            there = back = np.where(same, 0.0, np.inf).sum(axis=1)
+        else:
+            there = np.where(same, 0.0, geometric_log_ratio(shift, rate, its_rate)).sum(axis=1)
+            back = np.where(same, 0.0, geometric_log_ratio(shift, its_rate, rate)).sum(axis=1)
+    change = (shift.astype(float) ** 2 if gaussian else shift).sum(axis=1).astype(float)
     one_rate = np.where((rate == rate[:, :1]).all(axis=1), rate[:, 0], np.nan)
-    return _Weight(there.sum(axis=1), back.sum(axis=1), own.sum(axis=1), shift.sum(axis=1).astype(float), one_rate)
+    return _Weight(there, back, own.sum(axis=1), change, one_rate)
 
 
 def _log_noise(k: np.ndarray, rate: np.ndarray) -> np.ndarray:
     """Log probability of the geometric noise ``k``."""
     return arithmetic.log(arithmetic.tanh(rate / 2)) - np.where(k == 0, 0.0, rate * np.abs(k))
+
+
+def _rhos(shift: np.ndarray, rate: np.ndarray, its_rate: np.ndarray, gaussian: bool) -> np.ndarray:
+    """The rho that each row of noisy counts needs: the cells are independent, so their divergences add up."""
+    found = np.zeros(len(shift))
+    for row, *cells in zip(range(len(shift)), shift.tolist(), rate.tolist(), its_rate.tolist(), strict=True):
+        moving = [cell for cell in zip(*cells, strict=True) if cell[0] or cell[1] != cell[2]]
+        for order in ORDERS if moving else ():
+            total = sum(noise_moment(*cell, gaussian, order) for cell in moving)
+            found[row] = max(found[row], total / (max(order - 1, 1) * order))
+    return found
 
 
 def _log_law(draw: Draw) -> np.ndarray:

@@ -36,6 +36,9 @@ class Roaming(Seeded):
     def two_sided_geometric(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
         return super().two_sided_geometric(np.asarray(rate) / 4, size)
 
+    def discrete_gaussian(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+        return super().discrete_gaussian(np.asarray(rate) / 16, size)
+
 
 def watching(door: Any) -> type[Curator]:
     """A curator's class that does what ``door`` does and reports it to the :class:`Watch` that is its chance."""

@@ -17,10 +17,12 @@ from dpforest.audit.grey import coins
 from dpforest.chance import Chance, Law
 from dpforest.privacy import Ledger
 
-__all__ = ["LEARNER", "RESAMPLING", "Draw", "Found", "Step", "Watch"]
+__all__ = ["GAUSSIAN", "LEARNER", "RESAMPLING", "Draw", "Found", "Step", "Watch"]
 
 #: The name of a step in which no method of the curator is at work: the learner acts by itself.
 LEARNER = "the learner itself"
+#: The mechanism of noise that keeps a rho.
+GAUSSIAN = "discrete Gaussian"
 #: Methods of the curator after which a record may stand in a tree several times.
 RESAMPLING = ("bootstrap", "poisson_bootstrap")
 #: Methods that look at records or at their number, and answer nothing; all but the last draw.
@@ -226,10 +228,16 @@ class Watch:
         return np.array(draw.answer)
 
     def two_sided_geometric(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+        return self._add("two-sided geometric", self._source.two_sided_geometric, rate, size)
+
+    def discrete_gaussian(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+        return self._add(GAUSSIAN, self._source.discrete_gaussian, rate, size)
+
+    def _add(self, mechanism: str, noise: Callable[..., np.ndarray], rate, size: tuple[int, ...]) -> np.ndarray:
         step = self._now()
-        draw = Draw("two-sided geometric", np.array(np.broadcast_to(rate, size), dtype=float), tuple(size))
+        draw = Draw(mechanism, np.array(np.broadcast_to(rate, size), dtype=float), tuple(size))
         if self._frozen is None:
-            draw.noise = self._source.two_sided_geometric(rate, size)
+            draw.noise = noise(rate, size)
         else:
             draw.answer = self._same(step, draw).answer
         step.draws.append(draw)

@@ -28,7 +28,7 @@ from dpforest.chance import Chance, NotEnumerableError, Replay, Seeded
 from dpforest.curator import Curator
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.parameters import check_count
-from dpforest.privacy import NON_PRIVATE, REPLACE_ONE, Ledger, check_epsilon, check_relation, claim
+from dpforest.privacy import NON_PRIVATE, REPLACE_ONE, Ledger, check_epsilon, check_relation, claim, rho_of
 
 __all__ = ["KINDS", "Finding", "GreyBoxAudit", "greybox"]
 
@@ -99,6 +99,8 @@ class GreyBoxAudit:
     ----------
     claim : float
         What the learner promises.
+    delta : float
+        And what besides; 0 for none.  Above, what is charged and measured are rhos, see ``budget``.
     relation : str
     findings : list of Finding
         Each kind at each place once, with its worst numbers; empty if the learner kept its accounts in all runs.
@@ -106,8 +108,8 @@ class GreyBoxAudit:
         Largest path-wise sum of charges over all runs and both data sets, leaks left aside.
     measured : float
         Largest sum, over the answers of one run, of the worst log ratio of an answer's laws on the two data sets, the
-        coins being the same.  At most ``paid`` if there is no finding, unless trees have subsets of equal size, whose
-        coins cannot be the same.
+        coins being the same; with a delta, of the rho that the two laws need.  At most ``paid`` if there is no finding,
+        unless trees have subsets of equal size, whose coins cannot be the same.
     loss : float
         Largest log ratio of the probabilities of all the answers of one run, the coins being the same.  Where the
         release gives the answers away and there are no coins it is a true loss, and the largest of all transcripts of
@@ -131,6 +133,12 @@ class GreyBoxAudit:
     n_runs: int = 0
     n_queries: int = 0
     complete: bool = False
+    delta: float = 0.0
+
+    @property
+    def budget(self) -> float:
+        """What may be charged: the claim, or with a delta the rho that assures it."""
+        return rho_of(self.claim, self.delta) if self.delta else self.claim
 
     @property
     def violated(self) -> bool:
@@ -140,7 +148,7 @@ class GreyBoxAudit:
     @property
     def unspent(self) -> float:
         """What the claim promises beyond the dearest run that was seen; negative if more was spent."""
-        return self.claim - self.paid
+        return self.budget - self.paid
 
     @property
     def kinds(self) -> list[str]:
@@ -150,9 +158,11 @@ class GreyBoxAudit:
     def __str__(self) -> str:
         verdict = f"VIOLATED ({', '.join(self.kinds)})" if self.violated else "no finding"
         runs = "all" if self.complete else "sampled"
+        beside = f" at delta {self.delta:.6g}, a rho of {self.budget:.6g}," if self.delta else ""
         return (
-            f"claim {self.claim:.6g} under {self.relation}: {verdict}; charged at most {self.paid:.6g}, measured at "
-            f"most {self.measured:.6g}, in {self.n_runs} {runs} runs on {self.n_pairs} pairs ({self.n_queries} answers)"
+            f"claim {self.claim:.6g}{beside} under {self.relation}: {verdict}; charged at most {self.paid:.6g}, "
+            f"measured at most {self.measured:.6g}, in {self.n_runs} {runs} runs on {self.n_pairs} pairs "
+            f"({self.n_queries} answers)"
         )
 
     def to_dict(self) -> dict:
@@ -160,6 +170,7 @@ class GreyBoxAudit:
         numbers = {name: plain(getattr(self, name)) for name in ("claim", "paid", "measured", "loss", "unspent")}
         rest = {name: getattr(self, name) for name in ("relation", "n_pairs", "n_runs", "n_queries", "complete")}
         found = {"violated": self.violated, "findings": [finding.to_dict() for finding in self.findings]}
+        rest |= {"delta": self.delta, "budget": self.budget} if self.delta else {}
         return {**numbers, **rest, **found, "leaks": [str(leak) for leak in self.leaks]}
 
 
@@ -205,7 +216,7 @@ def greybox(
         If privacy is turned off, if a pair is not one of neighbours, if the learner keeps its door shut, or if
         ``runs="all"`` are too many.
     NotEnumerableError
-        With ``runs="all"``, if the learner adds geometric noise.
+        With ``runs="all"``, if the learner adds noise.
 
     Guarantee
     ---------
@@ -219,6 +230,10 @@ def greybox(
     -----
     Where trees learn from bootstraps, runs are looked at in which the record that differs comes once to each tree.
     What more copies cost is for the ledger's composition to say (:prf:ref:`thm-bootstrap`).
+
+    With a delta the charges are rhos.  Noise is held to its rate times the square of the change, a selection to the
+    range that its charge pays for (:prf:ref:`lem-range-concentrated`), both to the divergence of their laws, and what
+    is paid to the rho of the claim (:prf:ref:`thm-concentrated-path`).
     """
     if not hasattr(estimator, "replay"):
         raise TypeError(f"the grey box runs an estimator of this library, not a {type(estimator).__name__}")
@@ -245,7 +260,8 @@ def greybox(
 def _usual_pairs(estimator, n_max: int, max_pairs: int, rng: np.random.Generator, found) -> list[tuple]:
     """The traps, in codes and in tables, and pairs in bulk, encoded; none larger than the learner's own public cap."""
     estimator.check_parameters()
-    schema, cap = estimator.audited_schema(), getattr(estimator, "n_max", math.inf)
+    schema = estimator.audited_schema(estimator.promised_delta())
+    cap = getattr(estimator, "n_max", math.inf)
     universe = schema.cardinalities(estimator.bins(schema)).tolist(), answers(schema), estimator.relation
 
     def encoded(pairs):
@@ -273,6 +289,8 @@ class _Audit:
     def __init__(self, estimator, promise: float, door: type[Curator], rng: np.random.Generator):
         self._estimator, self._promise, self._relation = estimator, promise, estimator.relation
         self._door, self._rng = watching(door), rng
+        self._delta = estimator.promised_delta()
+        self._budget = rho_of(promise, self._delta) if self._delta else promise
         self._findings: dict[tuple[str, str, str], Finding] = {}
         self._seen: set[tuple[str, str, str]] = set()
         self._leaks: dict = {}
@@ -365,8 +383,8 @@ class _Audit:
             self.find(pair, "ledger", LEARNER, "took entries of the ledger back")
         paid = ledger.paid(self._relation)
         self._paid = max(self._paid, paid)
-        if exceeds(paid, self._promise):
-            self.find(pair, "paid", "the ledger", "adds up to more than the claim", paid, self._promise)
+        if exceeds(paid, self._budget):
+            self.find(pair, "paid", "the ledger", "adds up to more than the claim", paid, self._budget)
 
     # -- what was found ------------------------------------------------------------------------------------------
 
@@ -387,7 +405,7 @@ class _Audit:
         findings = sorted(self._findings.values(), key=lambda found: order.index(found.kind))
         return GreyBoxAudit(
             self._promise, self._relation, findings, self._paid, self._measured, self._loss, list(self._leaks), n_pairs,
-            self._runs, self._queries, complete,
+            self._runs, self._queries, complete, self._delta,
         )  # fmt: skip
 
 

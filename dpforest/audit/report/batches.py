@@ -22,7 +22,7 @@ from dpforest.curator import Curator
 from dpforest.curator.memory import Coins, Memory
 from dpforest.learners.base import PrivateEstimator
 from dpforest.models.forest import Forest
-from dpforest.privacy import check_epsilon
+from dpforest.privacy import check_epsilon, epsilon_of, rho_of
 from dpforest.schema import Schema
 
 __all__ = ["Fits", "Sums", "Written", "signatures"]
@@ -135,9 +135,15 @@ class Fits:
         if "max_nodes" in many.get_params():
             many.set_params(max_nodes=np.iinfo(np.int32).max)
         # each tree of a forest of many gets one share of the budget of many forests
-        epsilon = self.epsilon * (copies if self.sharing == "sequential" else 1)
+        epsilon = self.epsilon if self.sharing == "parallel" else self._of_many(copies)
         forest = self._learn(many, dataset, epsilon, chance, partial(_Copies, copies))
         return self.rows(forest).reshape(copies, -1)
+
+    def _of_many(self, copies: int) -> float:
+        """What so many fits on the same records cost together: losses add up, or the rhos of a delta."""
+        if delta := self.estimator.promised_delta():
+            return epsilon_of(copies * rho_of(self.epsilon, delta), delta)
+        return self.epsilon * copies
 
     def _learn(self, estimator, dataset: Dataset, epsilon: float, chance: Seeded, door) -> Forest:
         codes, labels = encode(dataset, self.schema.n_features)

@@ -91,7 +91,7 @@ def learner(
         kind="learner", variant=estimator.variant, relation=relation, claim=epsilon,
         promise=epsilon if broken is None else _refuted_promise(estimator, epsilon),
         covers=frozenset({f"papers.{kind.__name__}"}), target=Universe(estimator), estimator=estimator, broken=broken,
-        lacking=estimator.lacking(),
+        lacking=estimator.lacking(), delta=estimator.promised_delta(),
     )  # fmt: skip
 
 
@@ -106,11 +106,12 @@ class Universe(Target):
 
     def __init__(self, estimator: PrivateEstimator):
         self.estimator = estimator
-        schema = estimator.audited_schema()
+        delta = estimator.promised_delta()
+        schema = estimator.audited_schema(delta)
         self.cardinalities, self.last = schema.cardinalities(estimator.bins(schema)).tolist(), answers(schema)
         self.record_kinds = math.prod(self.cardinalities) * len(self.last)
         one_tree = estimator.get_params().get("n_estimators") == 1
-        self.engine = "states" if one_tree and estimator.by_paths() else "replays"
+        self.engine = "states" if one_tree and not delta and estimator.by_paths() else "replays"
         known = telling_pairs(self.cardinalities, self.last, estimator.relation, estimator.AUDIT.sizes)
         self.cap = getattr(estimator, "n_max", math.inf)  # more records than the schema's owner promises are refused
         self.known = _at_most(self.cap, known)
@@ -118,7 +119,7 @@ class Universe(Target):
             self.sample = Sums(estimator)
         else:
             depth, sharing = _longest(estimator, schema.n_features), estimator.sharing()
-            self.sample = fits = Fits(estimator, depth, sharing, estimator.says_labels(), estimator.AUDIT.masks)
+            self.sample = fits = Fits(estimator, depth, sharing, estimator.says_labels(), estimator.AUDIT.masks, delta)
             self.features, self.slow = fits.features, sharing is None
         self._found: dict[Scale, ExactAudit] = {}
 

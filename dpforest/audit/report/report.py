@@ -35,6 +35,7 @@ from dpforest.audit.report.subjects import EXACT, GREY_BOX, LAYERS, SCALES, STAT
 from dpforest.audit.sampling.bounds import check_confidence
 from dpforest.audit.sampling.empirical import EmpiricalAudit, empirical
 from dpforest.learners.parameters import check_choice
+from dpforest.privacy import epsilon_of
 
 __all__ = ["HOLDS", "UNEXPECTED", "VIOLATED", "Report", "holm", "look", "plain", "run", "spell", "versions"]
 
@@ -205,7 +206,8 @@ def look(
         )  # fmt: skip
     return empirical(
         target.sample, pairs[: scale.most_pairs()], subject.claim, n=scale.n, confidence=confidence, random_state=rng,
-        relation=subject.relation, law=target.law, features=target.features, events=scale.events, progress=progress,
+        relation=subject.relation, law=target.law, features=target.features, events=scale.events, delta=subject.delta,
+        progress=progress,
     )  # fmt: skip
 
 
@@ -256,7 +258,7 @@ def _found(audit: Audit) -> dict[str, Any]:
     if isinstance(audit, GreyBoxAudit):
         return {
             "greybox": ", ".join(audit.kinds) or "no finding", "findings": [str(found) for found in audit.findings],
-            "paid": audit.paid, "runs": audit.n_runs,
+            "paid": epsilon_of(audit.paid, audit.delta) if audit.delta else audit.paid, "runs": audit.n_runs,
         }  # fmt: skip
     return {
         "empirical": audit.epsilon_lower, "p_value": audit.p_value, "event": audit.event, "pair": str(audit.pair),

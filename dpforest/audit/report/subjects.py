@@ -146,6 +146,8 @@ class Subject:
         Layers that do not look at it, and why.
     spare : bool
         Whether to look at less of it than a scale says, see :meth:`scaled`.
+    delta : float
+        What is promised beside the claim; it stands among the options.
     """
 
     name: str
@@ -161,6 +163,7 @@ class Subject:
     broken: Broken | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
     spare: bool = False
+    delta: float = 0.0
 
     @property
     def key(self) -> str:

@@ -139,7 +139,7 @@ def rows_of(X, y) -> list[tuple]:
 def _encode(estimator, name: str, data) -> tuple[Table, list[tuple]]:
     if not isinstance(data, tuple) or any(hasattr(part, "shape") for part in data):
         return _encode_table(estimator, name, data)
-    schema = estimator.audited_schema()
+    schema = estimator.audited_schema(estimator.promised_delta())
     last = schema.n_classes or TARGET_LEVELS + 1
     limits = [*schema.cardinalities(estimator.bins(schema)).tolist(), last]
     records = []

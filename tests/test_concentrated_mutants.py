@@ -1,0 +1,87 @@
+"""Who breaks which line of a theorem with a delta, and who finds out."""
+
+from pathlib import Path
+
+import pytest
+import zoo
+from zoo.animal import EXACT, GREY_BOX
+
+from dpforest import audit
+from dpforest.privacy import RELATIONS
+
+BOOK = Path(__file__).resolve().parents[1] / "book"
+#: Where the theorems stand, and the words of *Requires* of which each must have a mutant.
+LINES = {
+    "lem-concentrated-conversion": ("concentrated", [r"D_\alpha(P \,\|\, Q) \le \alpha \rho"]),
+    "thm-concentrated-path": ("concentrated", [
+        "scopes compose in sequence or by a partition of the records",
+        "chosen, like the query, from earlier outputs and public coins", r"add up to at most $\rho$",
+    ]),
+    "lem-concentrated-coins": ("concentrated", ["mixed by the same coins $c$"]),
+    "thm-forest-delta": ("concentrated", [
+        "As {prf:ref}`thm-forest`", "every budget a rho", "in $[0, 1]$, as there", "discrete Gaussian noise",
+        "of rate $b/L$", "2 under replace-one", "by the exponential mechanism", r"at rate $\sqrt{8b}/R$",
+        r"$\sqrt{8b}/\max(R', 2R)$", "*Sharing*: *all* or *parts*",
+    ]),
+    "lem-gap-and-size": ("private_boosting", [r"$a + b \le 1$", r"at rates $g \lambda$ and $(1 - g) \lambda$"]),
+    "thm-private-boosting-delta": ("private_boosting", [
+        "discrete Gaussian noise of rate $b/L$", "selections are by the exponential mechanism",
+        r"at rate $\sqrt{8 b} / R$", "On every run the rhos add up to at most the",
+    ]),
+}  # fmt: skip
+#: How many times the claimed rho the exact audit finds, where it is known by hand.
+TIMES = {
+    "records of weight two": 4, "half of the variance": 2, "a hundredth too sharp": 1.01, "counts under replace-one": 2,
+}  # fmt: skip
+
+
+def requires(theorem: str) -> str:
+    text = (BOOK / f"{LINES[theorem][0]}.md").read_text()
+    return text.partition(f":label: {theorem}\n")[2].partition("*Requires.*")[2].partition("*Ensures.*")[0]
+
+
+@pytest.mark.parametrize("theorem", LINES)
+def test_every_line_has_a_mutant(theorem):
+    """The words stand in the book, and are those that the mutants break."""
+    mine = [mutant.line for mutant in zoo.MUTANTS if mutant.theorem == theorem]
+    assert set(mine) == set(LINES[theorem][1])
+    assert all(words in requires(theorem) for words in mine)
+    assert "by permute-and-flip" not in requires(theorem)  # words that no statement has are missed
+
+
+def test_mutants_have_names_of_their_own():
+    assert len({mutant.name for mutant in zoo.MUTANTS}) == len(zoo.MUTANTS)
+    assert {mutant.theorem for mutant in zoo.MUTANTS} == set(LINES)
+
+
+@pytest.mark.claim("thm-forest-delta")
+@pytest.mark.claim("thm-private-boosting-delta")
+@pytest.mark.claim("lem-gap-and-size")
+@pytest.mark.claim("thm-concentrated-path")
+@pytest.mark.claim("lem-concentrated-coins")
+@pytest.mark.claim("lem-concentrated-conversion")
+@pytest.mark.parametrize("mutant", zoo.MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_is_caught(mutant):
+    """By the grey box, with the findings that it should have; by the exact audit, where noise is released as it is."""
+    found = audit.greybox(
+        mutant.estimator, mutant.pairs, n_max=2, runs=4, max_pairs=4, random_state=0, door=mutant.door
+    )
+    assert GREY_BOX in mutant.layers
+    assert tuple(found.kinds) == mutant.found
+    if EXACT in mutant.layers:
+        exact = audit.exact_audit(mutant.estimator, n_max=2)
+        assert exact.violated
+        assert "VIOLATED" in str(exact)
+        if (times := TIMES.get(mutant.name)) is not None:
+            assert exact.rho == pytest.approx(times * exact.claimed_rho, rel=1e-9)
+
+
+@pytest.mark.claim("thm-forest-delta")
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("kind", zoo.CONTROLS, ids=lambda kind: kind.__name__)
+def test_what_they_are_made_of_is_sound(kind, relation):
+    model = kind(epsilon=4.0, delta=1e-3, relation=relation)
+    exact = audit.exact_audit(model, n_max=2)
+    assert not exact.violated
+    assert exact.rho > exact.claimed_rho / 2
+    assert not audit.greybox(model, n_max=2, runs=4, max_pairs=4, random_state=0).violated

@@ -1,0 +1,410 @@
+"""Learners that break one line of a theorem with a delta, each as the library's own but for that line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from dpforest import PrivateBoostingClassifier, mechanisms
+from dpforest.arithmetic.fixed import STEPS, below_best, fixed
+from dpforest.curator import FINE, Curator
+from dpforest.learners.base import PrivateEstimator
+from dpforest.learners.growth import MAX_NODES
+from dpforest.privacy import epsilon_of, rho_of
+from dpforest.scores import majority
+from zoo.animal import ADD_REMOVE, EXACT, GREY_BOX, REPLACE_ONE
+from zoo.learners import (
+    HALVED,
+    ONE,
+    ONE_SIDED,
+    TWO,
+    Bootstraps,
+    DealsByPosition,
+    DealsEqually,
+    HalvesByRank,
+    Sapling,
+    SpendsPerNode,
+    StopsWhenPure,
+)
+
+__all__ = ["CONTROLS", "MUTANTS", "Counted", "Mutant", "Rooted"]
+
+
+class Rooted(Sapling):
+    """A sapling with a delta: budgets are rhos, and both selections are by the exponential mechanism."""
+
+    def __init__(
+        self, *, epsilon=1.0, delta=1e-6, schema=TWO, relation=ADD_REMOVE, n_estimators=1, max_depth=1,
+        max_nodes=MAX_NODES, random_state=None,
+    ):  # fmt: skip
+        super().__init__(
+            epsilon=epsilon, schema=schema, relation=relation, n_estimators=n_estimators, max_depth=max_depth,
+            max_nodes=max_nodes, random_state=random_state,
+        )  # fmt: skip
+        self.delta = delta
+
+    def promised_delta(self):
+        return self.delta
+
+    def _learn(self, run):
+        run.epsilon = self._spends(run.epsilon)  # a rho from here on
+        return super()._learn(run)
+
+    def _spends(self, epsilon):
+        return rho_of(epsilon, self.delta)
+
+    def _choose(self, growth, curator, nodes, epsilon, chance):
+        return curator.choose_feature(
+            growth, nodes.nodes, nodes.scopes, nodes.unused, epsilon, score=majority, mechanism="exponential"
+        )
+
+    def _label(self, growth, curator, leaves, epsilon):
+        return curator.choose_label(growth, leaves.nodes, leaves.scopes, epsilon, mechanism="exponential")
+
+
+class Counted(Rooted):
+    """Its leaves release noisy class counts."""
+
+    def _label(self, growth, curator, leaves, epsilon):
+        return curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon)
+
+    def _settle(self, growth, curator, leaves, label):
+        growth.settle(leaves, np.asarray(label))
+
+
+# -- forests: the lines of thm-forest that stay, with a rho in the place of a loss ------------------------------------
+
+
+class PureStop(StopsWhenPure, Rooted):
+    pass
+
+
+class ByRank(HalvesByRank, Rooted):
+    pass
+
+
+class PerNode(SpendsPerNode, Rooted):
+    pass
+
+
+class ByPosition(DealsByPosition, Rooted):
+    pass
+
+
+class Equally(DealsEqually, Rooted):
+    pass
+
+
+class Copied(Bootstraps, Counted):
+    pass
+
+
+# -- forests: the lines that are new -----------------------------------------------------------------------------------
+
+
+class LossAsRho(Counted):
+    """Spends epsilon where a rho should stand."""
+
+    def _spends(self, epsilon):
+        return epsilon
+
+
+class Twice(Counted):
+    """Every record weighs two."""
+
+    def _deal(self, curator, chance):
+        curator._records.codes = np.ascontiguousarray(np.tile(curator._records.codes, (1, 2)))
+        curator._records.labels = np.tile(curator._records.labels, 2)
+        super()._deal(curator, chance)
+
+
+class OwnNoise(Counted):
+    """Its curator's noise is its own; what is charged is what the library would."""
+
+    factor = 1.0  # of the rate
+
+    def _label(self, growth, curator, leaves, epsilon):
+        vars(curator)["_add_noise"] = partial(self._add_noise, curator)
+        return super()._label(growth, curator, leaves, epsilon)
+
+    def _add_noise(self, curator, exact, rate, step, scopes, query, replaced=2.0):
+        noisy = self._noise(exact, rate[:, None] / step**2, curator._chance)
+        curator._ledger.charge(scopes, rate, replaced * rate, query, "discrete Gaussian")
+        return noisy
+
+    def _noise(self, counts, rate, chance):
+        return mechanisms.discrete_gaussian(counts, self.factor * rate, chance)
+
+
+class HalfVariance(OwnNoise):
+    factor = 2.0
+
+
+class NearlyRight(OwnNoise):
+    factor = 1.01
+
+
+class OneSidedCounts(OwnNoise):
+    """Noise for one count that changes, where a replaced record changes two."""
+
+    def _noise(self, counts, rate, chance):
+        return super()._noise(counts, {ADD_REMOVE: 1, REPLACE_ONE: 2}[self.relation] * rate, chance)
+
+
+class Geometric(OwnNoise):
+    """Takes the loss of geometric noise for a bounded range."""
+
+    def _noise(self, counts, rate, chance):
+        return mechanisms.two_sided_geometric(counts, np.sqrt(8 * rate), chance)
+
+
+class Selects(Rooted):
+    """Draws its labels itself, and charges what the library would for a range of 1."""
+
+    def _label(self, growth, curator, leaves, epsilon):
+        behind = below_best(fixed(counts := curator._class_counts(growth, leaves.nodes)), np.ones(counts.shape, bool))
+        charged, rate = np.full(len(leaves), float(epsilon)), math.sqrt(8 * epsilon) / STEPS
+        curator._ledger.charge(leaves.scopes, charged, charged, "choose the label of a leaf", "exponential")
+        return self._draw(behind, np.full(len(leaves), rate), curator._chance)
+
+    def _draw(self, behind, rate, chance):
+        return mechanisms.select("permute-and-flip", behind, rate, chance)
+
+
+class WrongRange(Rooted):
+    """Draws its labels by a score whose range is declared wrongly."""
+
+    score = HALVED
+
+    def _label(self, growth, curator, leaves, epsilon):
+        counts = curator._class_counts(growth, leaves.nodes)
+        rate = curator._rate(self.score, np.full(len(leaves), epsilon), "range", math.inf, len(leaves))
+        return curator._select(
+            leaves.scopes, below_best(fixed(counts), np.ones(counts.shape, bool)), rate, self.score, math.inf,
+            "choose the label of a leaf", "exponential",
+        )  # fmt: skip
+
+
+class OneSided(WrongRange):
+    """Draws at the rate that add-remove allows."""
+
+    score = ONE_SIDED
+
+    def _label(self, growth, curator, leaves, epsilon):
+        return Selects._label(self, growth, curator, leaves, epsilon)
+
+    def _draw(self, behind, rate, chance):
+        return mechanisms.select("exponential", behind, rate, chance)
+
+
+# -- paths, coins, and the conversion ----------------------------------------------------------------------------------
+
+
+class AllAsParts(Rooted):
+    """Its trees all read all records, and are charged as if each record were in one of them."""
+
+    def _deal(self, curator, chance):
+        pass
+
+
+class ByParity(Counted):
+    """Gives an odd number of records half of the budget."""
+
+    def _learn(self, run):
+        self._odd = run.curator._records.labels.size % 2
+        return super()._learn(run)
+
+    def _leaf(self, epsilon, depth):
+        return epsilon / (1 + self._odd)
+
+
+class WrongDelta(Counted):
+    """Converts as if ten times the delta had been promised."""
+
+    def _spends(self, epsilon):
+        return rho_of(epsilon, 10 * self.delta)
+
+
+class ForgetsTheRho(Counted):
+    """Converts by ``epsilon = 2 sqrt(rho ln(1 / delta))``."""
+
+    def _spends(self, epsilon):
+        return epsilon**2 / (4 * math.log(1 / self.delta))
+
+
+# -- the flagship, on a curator that breaks a line ---------------------------------------------------------------------
+
+
+class GapUnderReplaceOne(Curator):
+    """Gives the gap the share that it has under add-remove, for the price of an even division."""
+
+    gap, paid, unit = 0.75, 2.0, FINE
+
+    def _gaps_and_sizes(self, exact, rate, scopes):
+        turned = np.stack([exact[:, 1] - exact[:, 0], exact[:, 1] + exact[:, 0]], axis=1)
+        each = rate[:, None] * np.array([self.gap, 1 - self.gap])
+        noisy = mechanisms.discrete_gaussian(turned, each / self.unit**2, self._chance)
+        self._ledger.charge(scopes, rate, self.paid * rate, "sum the gap and the size of a cell", "discrete Gaussian")
+        return np.stack([noisy[:, 1] - noisy[:, 0], noisy[:, 1] + noisy[:, 0]], axis=1) / 2
+
+
+class HalfUnits(GapUnderReplaceOne):
+    """Takes half of a record's weight for all of it."""
+
+    unit = FINE / 2
+
+
+class NoisySumsTwiceAsSharp(Curator):
+    def _add_noise(self, exact, rate, step, scopes, query, replaced=2.0):
+        each = 2 * rate.reshape(-1, *[1] * (exact.ndim - 1))
+        noisy = mechanisms.discrete_gaussian(exact, each / step**2, self._chance)
+        self._ledger.charge(scopes, rate, replaced * rate, query, "discrete Gaussian")
+        return noisy
+
+
+class PermutesAndFlips(Curator):
+    def _drawn(self, behind, rate, mechanism, record=None):
+        return mechanisms.select("permute-and-flip", behind, rate / (record or self.unit * STEPS), self._chance)
+
+
+class SelectsTwiceAsSharp(Curator):
+    def _drawn(self, behind, rate, mechanism, record=None):
+        return super()._drawn(behind, 2 * rate, mechanism, record)
+
+
+class DearFlagship(PrivateBoostingClassifier):
+    """Converts as if ten times the delta had been promised."""
+
+    def _learn(self, run):
+        run.epsilon = epsilon_of(rho_of(run.epsilon, 10 * self.delta), self.delta)
+        return super()._learn(run)
+
+
+# -- who breaks what ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A learner that breaks one line.
+
+    Attributes
+    ----------
+    name, flaw : str
+    theorem, line : str
+        Which one, and the words of *Requires* that do not hold of it.
+    estimator : PrivateEstimator
+    layers : tuple of str
+        Of the exact audit and the grey box, all that refute it.
+    found : tuple of str
+        Kinds of the grey box's findings.
+    door : type
+        The curator that answers it.
+    pairs : tuple of pairs of data sets, or None
+        On which the grey box runs it; None takes what it takes by itself.
+    """
+
+    name: str
+    flaw: str
+    theorem: str
+    line: str
+    estimator: PrivateEstimator
+    layers: tuple[str, ...]
+    found: tuple[str, ...]
+    door: type[Curator] = Curator
+    pairs: tuple | None = None
+
+
+def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
+    both = EXACT, GREY_BOX
+    found: list[Mutant] = []
+
+    def add(name, flaw, theorem, line, kind: Callable, kinds, layers=both, door=Curator, pairs=None, **options):
+        estimator = kind(**{"epsilon": epsilon, "delta": delta, "schema": ONE} | options)
+        found.append(Mutant(name, flaw, theorem, line, estimator, layers, tuple(kinds.split()), door, pairs))
+
+    forest = partial(add, theorem="thm-forest-delta")
+    stump = {"max_depth": 0}
+    replaced = stump | {"relation": REPLACE_ONE}
+    as_before = {"line": "As {prf:ref}`thm-forest`", "theorem": "thm-forest-delta"}
+    forest("a loss for a rho", "epsilon is spent where a rho should stand", line="every budget a rho",
+           kind=LossAsRho, kinds="paid", **stump)  # fmt: skip
+    forest("records of weight two", "a record counts twice", line="in $[0, 1]$, as there", kind=Twice,
+           kinds="unpaid sensitivity loss", **stump)  # fmt: skip
+    forest("geometric noise", "its loss is taken for a bounded range", line="discrete Gaussian noise", kind=Geometric,
+           kinds="sensitivity loss", **stump)  # fmt: skip
+    forest("half of the variance", "noise at twice the rate that is charged", line="of rate $b/L$", kind=HalfVariance,
+           kinds="sensitivity loss", **stump)  # fmt: skip
+    forest("a hundredth too sharp", "noise at 1.01 times the rate", line="of rate $b/L$", kind=NearlyRight,
+           kinds="sensitivity loss", **stump)  # fmt: skip
+    forest("counts under replace-one", "noise for one count that moves", line="2 under replace-one",
+           kind=OneSidedCounts, kinds="sensitivity loss", **replaced)  # fmt: skip
+    forest("permute-and-flip", "a mechanism that has no bounded range", line="by the exponential mechanism",
+           kind=Selects, kinds="loss", **stump)  # fmt: skip
+    forest("half of the range", "half of the range is declared", line=r"at rate $\sqrt{8b}/R$", kind=WrongRange,
+           kinds="sensitivity loss", **stump)  # fmt: skip
+    forest("labels under replace-one", "the rate of add-remove", line=r"$\sqrt{8b}/\max(R', 2R)$", kind=OneSided,
+           kinds="sensitivity loss", **replaced)  # fmt: skip
+    forest("trees of equal size", "a record more moves another", line="*Sharing*: *all* or *parts*", kind=Equally,
+           kinds="moved sensitivity loss", n_estimators=2, **stump)  # fmt: skip
+    forest("copies", "a record may be drawn several times", line="*Sharing*: *all* or *parts*", kind=Copied,
+           kinds="unpaid sensitivity loss", **replaced)  # fmt: skip
+    add(
+        "pure nodes stop",
+        "whether a node is pure is read",
+        kind=PureStop,
+        kinds="unpaid control-flow",
+        schema=TWO,
+        **as_before,
+    )
+    add("halves by rank", "a child hangs on how many others lie below", kind=ByRank, kinds="unpaid sensitivity loss",
+        **as_before)  # fmt: skip
+    add("a rho per node", "a record meets two nodes", kind=PerNode, kinds="paid", schema=TWO, **as_before)
+    path = partial(add, theorem="thm-concentrated-path")
+    path("all records, as parts", "trees on the same records are charged as the dearest of them",
+         line="scopes compose in sequence or by a partition of the records", kind=AllAsParts, kinds="composition",
+         n_estimators=2, **stump)  # fmt: skip
+    path("a budget by parity", "an odd number of records has half of the budget",
+         line="chosen, like the query, from earlier outputs and public coins", kind=ByParity,
+         kinds="unpaid loss charge", **stump)  # fmt: skip
+    path("two levels at all of it", "the charges of a path add up to twice the rho", line=r"add up to at most $\rho$",
+         kind=PerNode, kinds="paid", schema=TWO)  # fmt: skip
+    add("coins by position", "a record more shifts the others", theorem="lem-concentrated-coins",
+        line="mixed by the same coins $c$", kind=ByPosition, kinds="unpaid moved sensitivity loss", n_estimators=2,
+        **stump)  # fmt: skip
+    conversion = partial(add, theorem="lem-concentrated-conversion", line=r"D_\alpha(P \,\|\, Q) \le \alpha \rho")
+    conversion("ten times the delta", "the conversion is of another delta", kind=WrongDelta, kinds="paid", **stump)
+    conversion("a conversion without the rho", "epsilon is 2 sqrt(rho ln(1 / delta))", kind=ForgetsTheRho,
+               kinds="paid", epsilon=8.0, **stump)  # fmt: skip
+    few = (0, 0), (1, 1)
+    # two tables in a tie, which one more record moves in opposite directions
+    tied = ((0, 0, 1),) * 12 + ((1, 1, 0),) * 12
+    tables = partial(
+        add, kind=PrivateBoostingClassifier, layers=(GREY_BOX,), n_estimators=1, interactions=0, n_rows=6,
+        pairs=((few, (*few, (0, 1))),),
+    )  # fmt: skip
+    choice = {"schema": TWO, "n_rows": 24, "epsilon": 2.0, "pairs": ((tied, (*tied, (0, 1, 1))),)}
+    cell = partial(tables, theorem="lem-gap-and-size", kinds="loss")
+    cell("the gap of add-remove", "three quarters for the gap, at the price of a half", door=GapUnderReplaceOne,
+         line=r"at rates $g \lambda$ and $(1 - g) \lambda$", relation=REPLACE_ONE,
+         pairs=(((*few, (0, 0)), (*few, (0, 1))),))  # fmt: skip
+    cell("half a record", "a record adds twice what is taken for the most", door=HalfUnits, line=r"$a + b \le 1$")
+    flagship = partial(tables, theorem="thm-private-boosting-delta")
+    flagship("sums twice as sharp", "noise at twice the rate that is charged", door=NoisySumsTwiceAsSharp,
+             line="discrete Gaussian noise of rate $b/L$", kinds="sensitivity loss")  # fmt: skip
+    flagship("tables by permute-and-flip", "a mechanism that has no bounded range", door=PermutesAndFlips,
+             line="selections are by the exponential mechanism", kinds="loss", **choice)  # fmt: skip
+    flagship("tables twice as sharp", "a selection at twice the rate", door=SelectsTwiceAsSharp,
+             line=r"at rate $\sqrt{8 b} / R$", kinds="sensitivity loss", **choice)  # fmt: skip
+    flagship("a dear flagship", "the conversion is of another delta", kind=DearFlagship, kinds="paid",
+             line="On every run the rhos add up to at most the")  # fmt: skip
+    return tuple(found)
+
+
+#: Each breaks one line.
+MUTANTS = _mutants()
+#: Sound ones that they are made of: nothing may be found.
+CONTROLS = (Rooted, Counted, OwnNoise)

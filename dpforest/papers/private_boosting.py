@@ -142,9 +142,9 @@ def rule_of_numbers(
     """The public rule of the regressor; the parameters are those of :func:`rule`, and ``rounds`` if asked for."""
     told, auto = n_rows * told_by_one(epsilon, relation, delta), rule(n_rows, epsilon, 2, relation, delta)
     if delta:
-        mean, size = min(max(625 / told / told, 0.02), 0.3), min(max(900 / told / told, 0.01), 0.1)
+        mean, size = min(max(625 / told / told, 0.02), 0.3), min(max(900 / told / told, 0.01), 0.07)
     else:
-        mean, size = min(max(50 / told, 0.04), 0.3), min(max(60 / told, 0.01), 0.1)
+        mean, size = min(max(50 / told, 0.04), 0.3), min(max(40 / told, 0.01), 0.07)
     if rounds is None:
         rounds = 0 if told < (35 if delta else 300) else round(1.3 * auto.rounds)
     if rounds:
@@ -464,7 +464,7 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
         trees = [run.tree(0)]
         left -= share
         # rounds that look at the sizes of the residuals
-        looks = sorted({0, 1 + rounds // 3, 1 + 2 * rounds // 3}) if rounds >= 6 else [0]
+        looks = [0, 1, 1 + rounds // 2] if rounds >= 6 else [0, 1] if rounds else [0]
         budgets: list[tuple[float, float]] = []
         if shift:
             left -= len(looks) * auto.size_share

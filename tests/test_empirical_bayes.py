@@ -18,6 +18,9 @@ from dpforest.learners.empirical_bayes import (
     evidence_mean,
     newton_step,
     posterior_mean,
+    residual_shift,
+    residual_step,
+    whole_step,
 )
 
 
@@ -134,3 +137,30 @@ def test_evidence_far_below_the_best_weighs_nothing():
     means = np.array([[1.0, 2.0], [7.0, 7.0]])
     assert evidence_mean(means, np.array([0.0, -5000.0])).tolist() == [1.0, 2.0]
     np.testing.assert_allclose(evidence_mean(means, np.array([-9e5, -9e5])), [4.0, 4.5])
+
+
+def test_a_whole_step_makes_the_gap():
+    """Beside the first-order step the gap of a cell is ``S tanh(f / 2)``; at 0 both are the same."""
+    sizes, steps = np.array([10.0, 40.0, 7.0]), np.array([0.4, -1.7, 0.0])
+    np.testing.assert_allclose(sizes * np.tanh(whole_step(steps) / 2), sizes * steps / 2, rtol=1e-12)
+    assert whole_step(np.array([1e-7]))[0] == pytest.approx(1e-7, rel=1e-6)
+    np.testing.assert_allclose(np.exp(whole_step(np.array([50.0, -2.0]))), [19.0, 1 / 19])  # bounded
+
+
+def test_the_shift_is_the_posterior_of_one_cell():
+    for below, above, prior, noise in ((300.0, 500.0, 0.3, 20.0), (40.0, 12.0, 0.01, 5.0)):
+        gap, size = above - below, above + below
+        curvature, variance = 0.8 * size, noise + 0.5 * size
+        law = lambda f: math.exp(-(f * f) / (2 * prior) - (gap - curvature * f) ** 2 / (2 * variance))  # noqa: B023, E731
+        moment = [integrate.quad(lambda f, k=k: f**k * law(f), -1, 1, limit=200)[0] for k in (0, 1)]  # noqa: B023
+        [found] = residual_shift(np.array([[below, above]]), (noise, noise), prior)
+        assert found == pytest.approx(moment[1] / moment[0], rel=1e-6)
+    assert residual_shift(np.array([[-3.0, 1.0]]), (4.0, 4.0), 0.0) == 0
+    assert residual_shift(np.zeros((1, 2)), (0.0, 0.0), 1.0) == 0
+
+
+def test_no_step_of_a_residual_is_longer_than_the_scale():
+    wild = residual_step(np.array([[-900.0, 950.0], [3.0, 2.0]]), (4.0, 4.0), shape=(2,), ordered=False)
+    assert wild[0] == 1.0
+    assert abs(wild[1]) < 1
+    assert residual_shift(np.array([[-900.0, 950.0]]), (1.0, 1.0), 100.0) == 1.0

@@ -11,7 +11,7 @@ from dpforest.learners.growth import Frontier
 from dpforest.learners.run import Run
 from dpforest.models.crossings import MOST_FEATURES, Crossings
 
-__all__ = ["Known", "grow_table", "random_tables", "single_tables"]
+__all__ = ["Known", "grow_table", "random_tables", "single_tables", "whole_table"]
 
 #: Groups of each feature in a table of two or three features.
 GROUPS = {2: 6, 3: 4}
@@ -64,6 +64,11 @@ def single_tables(sizes: np.ndarray) -> list[list[tuple[int, np.ndarray]]]:
     return [[(feature, np.arange(size))] for feature, size in enumerate(sizes.tolist())]
 
 
+def whole_table(sizes: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """The table of a single cell, in which all records are."""
+    return [(0, np.zeros(int(sizes[0]), dtype=np.int64))]
+
+
 def random_tables(
     n_tables: int, sizes: np.ndarray, ordered: np.ndarray, known: Known, chance: Chance
 ) -> list[list[tuple[int, np.ndarray]]]:  # fmt: skip
@@ -102,7 +107,7 @@ def grow_table(run: Run, crossing: Crossings) -> Frontier:
     the groups of the first feature are halved until each is alone, then those of the next.
     """
     [features], [groups], [sizes] = crossing.features, crossing.groups, crossing.sizes.tolist()
-    if features[1] < 0:
+    if features[1] < 0 and sizes[0] > 1:
         run.split(run.frontier, features[:1])
         return run.frontier
     nodes, cells = run.frontier, np.zeros(1, dtype=np.int64)

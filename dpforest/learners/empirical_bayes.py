@@ -27,7 +27,10 @@ __all__ = [
     "evidence_mean",
     "newton_step",
     "posterior_mean",
+    "residual_shift",
+    "residual_step",
     "table_posterior",
+    "whole_step",
 ]
 
 #: Prior variances of f that have their evidence; 0 is "nothing is off".
@@ -66,6 +69,19 @@ def newton_step(sums: np.ndarray, noise: tuple[float, float], **prior: Any) -> n
     return posterior_mean(gap, size / 2, np.where(variance > 0, variance, 1.0), **prior)
 
 
+#: Of the largest gap that a cell may have; what is nearer to it is noise and would have no bound.
+WIDEST = 0.9
+
+
+def whole_step(steps: np.ndarray) -> np.ndarray:
+    """The steps that make gaps as large as these say to first order: ``D = S tanh(f / 2)`` solved for f.
+
+    Parameters and returns are of float64, shape (n_cells,); a step of r stands for a gap of ``r / 2`` of the size.
+    """
+    part = np.clip(steps / 2, -WIDEST, WIDEST)
+    return log((1 + part) / (1 - part))
+
+
 #: Share of the residuals that are clipped, and so do not follow when all of a cell are moved; and about the mean square
 #: of one that is clipped at the quantile of 80 %, in units of the scale.
 CLIPPED, SQUARE = 0.2, 0.5
@@ -78,12 +94,22 @@ def residual_step(sums: np.ndarray, noise: tuple[float, float], **prior: Any) ->
 
     Notes
     -----
-    The gap is the sum of the clipped residuals, the sum of both the number of records.
+    The gap is the sum of the clipped residuals, the sum of both the number of records.  No step is longer than the
+    scale, for no clipped residual is: what says so is noise.
     """
     gap, size = sums[:, 1] - sums[:, 0], sums[:, 1] + sums[:, 0]
     size = np.where(size < 0.5 * sqrt(noise[1]), 0.0, np.maximum(size, 0.0))
     variance = noise[0] + SQUARE * size
-    return posterior_mean(gap, (1 - CLIPPED) * size, np.where(variance > 0, variance, 1.0), **prior)
+    mean = posterior_mean(gap, (1 - CLIPPED) * size, np.where(variance > 0, variance, 1.0), **prior)
+    return np.clip(mean, -1.0, 1.0)
+
+
+def residual_shift(sums: np.ndarray, noise: tuple[float, float], prior: float) -> np.ndarray:
+    """The step of the only cell of a table, as :func:`residual_step`, under one prior ``N(0, prior)``."""
+    gap, size = sums[:, 1] - sums[:, 0], np.maximum(sums[:, 1] + sums[:, 0], 0.0)
+    curvature, variance = (1 - CLIPPED) * size, noise[0] + SQUARE * size
+    total = prior * curvature * curvature + variance
+    return np.clip(prior * curvature * gap / np.where(total > 0, total, 1.0), -1.0, 1.0)
 
 
 @claim("lem-empirical-bayes")

@@ -94,6 +94,10 @@ class Run:
         """What there is to spend, in the unit of the charges: epsilon, or the rho that the delta makes of it."""
         return rho_of(self.epsilon, self.ledger.delta) if self.ledger.delta else self.epsilon
 
+    def without_delta(self) -> None:
+        """Spend epsilon without a delta from now on, where nothing was spent: that is as private with any delta."""
+        self.ledger.drop_delta()
+
     # -- the trees -------------------------------------------------------------------------------------------
 
     def plant(

@@ -18,8 +18,8 @@ from dpforest.curator import FINE, GAP_SHARE
 from dpforest.learners.audited import EXACT, Audited
 from dpforest.learners.base import WithDelta
 from dpforest.learners.boosting import ClassWeights, class_shares, whole_votes
-from dpforest.learners.crossed import Known, grow_table, random_tables, single_tables
-from dpforest.learners.empirical_bayes import newton_step, residual_step
+from dpforest.learners.crossed import Known, grow_table, random_tables, single_tables, whole_table
+from dpforest.learners.empirical_bayes import newton_step, residual_shift, residual_step, whole_step
 from dpforest.learners.growth import Frontier
 from dpforest.learners.monotone import Directions, directions_of, monotone
 from dpforest.learners.parameters import Choice, Either, Number, Whole
@@ -36,8 +36,11 @@ __all__ = ["PrivateBoostingClassifier", "PrivateBoostingRegressor", "Rule", "rul
 
 CHOOSERS = ("auto", *SELECTIONS)
 LOOK_SHARE = 0.01  # of the budget, for a first look at the class totals where nobody declared the number of records
+LOOK_AGAIN = 0.06  # for a second one, where its noise may have drowned the number and there are numbers to predict
 #: Sizes of residuals, as shares of the target's range: each is two thirds of the next.
 SIZES = np.array([(2 / 3) ** k for k in range(13, -1, -1)])
+#: Variance of the prior of the mean of a target, of which nothing is known: it is anywhere in the range.
+ANYWHERE = 0.05
 #: Log prior of a prior variance t of a table of one feature, for each cell: minus so many t.
 PENALTY = 0.1
 #: Of more than two classes a round moves the scores of one, and the others have to wait: it goes so much further.
@@ -115,10 +118,12 @@ class NumbersRule:
     Attributes
     ----------
     rounds : int
-        None, where tables would say less than their noise does: then the mean has the whole budget.
+        None, where tables would say less than their noise does.
     mean_share, size_share : float
-        Shares of the budget for the mean of the target, and for each histogram of the sizes of the residuals, if there
-        are rounds.
+        Shares of the budget for the mean of the target, and for each histogram of the sizes of the residuals.
+    shift_share : float
+        Share for the table of a single cell, which moves the mean; without rounds 1, for all that is left, or 0, for
+        no such table: then the mean has the whole budget.
     select_share, growth : float
         As of :class:`Rule`.
     """
@@ -126,19 +131,28 @@ class NumbersRule:
     rounds: int
     mean_share: float
     size_share: float
+    shift_share: float
     select_share: float = 0.2
     growth: float = 1.0
 
 
-def rule_of_numbers(n_rows: float, epsilon: float, relation: str, delta: float = 0.0) -> NumbersRule:
-    """The public rule of the regressor; the parameters are those of :func:`rule`."""
+def rule_of_numbers(
+    n_rows: float, epsilon: float, relation: str, delta: float = 0.0, rounds: int | None = None
+) -> NumbersRule:  # fmt: skip
+    """The public rule of the regressor; the parameters are those of :func:`rule`, and ``rounds`` if asked for."""
     told, auto = n_rows * told_by_one(epsilon, relation, delta), rule(n_rows, epsilon, 2, relation, delta)
     if delta:
-        mean, size = min(max(625 / told / told, 0.02), 0.3), min(max(900 / told / told, 0.01), 0.1)
+        mean, size = min(max(625 / told / told, 0.02), 0.3), min(max(900 / told / told, 0.01), 0.07)
     else:
-        mean, size = min(max(50 / told, 0.04), 0.3), min(max(60 / told, 0.01), 0.1)
-    rounds = 0 if told < (25 if delta else 170) else round(1.3 * auto.rounds)
-    return NumbersRule(rounds, mean, size, auto.select_share, auto.growth)
+        mean, size = min(max(50 / told, 0.04), 0.3), min(max(40 / told, 0.01), 0.07)
+    if rounds is None:
+        rounds = 0 if told < (35 if delta else 300) else round(1.3 * auto.rounds)
+    if rounds:
+        shift = min(max(30 / told, 0.01), 0.08)
+        return NumbersRule(rounds, mean, size, shift, auto.select_share, auto.growth)
+    if told < (12 if delta else 40):
+        return NumbersRule(0, 1.0, 0.0, 0.0)
+    return NumbersRule(0, 0.6, 0.12, 1.0)
 
 
 class _WideTables(WithDelta):
@@ -184,11 +198,17 @@ class _WideTables(WithDelta):
         sums = run.count_crossing(tables[place], sides[at].item(), leaves, measuring)
         return tables[place], at, leaves, sums / FINE
 
+    def measure_all(self, run: Run, side: float, measuring: float) -> tuple[Crossings, Frontier, np.ndarray]:
+        """Measure the table of a single cell, which needs no selection: the table, its leaf, its sums in records."""
+        table = Crossings.of([whole_table(run.sizes)])
+        leaves = grow_table(run, table)
+        return table, leaves, run.count_crossing(table, side, leaves, measuring) / FINE
+
     def vote(self, run: Run, known: Known, table: Crossings, leaves: Frontier, steps: np.ndarray, sums: np.ndarray,
              values: np.ndarray) -> None:  # fmt: skip
         """Let the leaves vote: ``values`` (n_values,) says for what, each times the step; and take note of it."""
         votes = self._directed(run, table, whole_votes(steps))
-        if table.features[0, 1] < 0:
+        if table.features[0, 1] < 0 and len(votes) > 1:
             known.learn(int(table.features[0, 0]), votes, np.rint(sums.sum(axis=1) * FINE).astype(np.int64))
         run.say(leaves, votes[:, None] * values)
 
@@ -244,7 +264,7 @@ class _WideTables(WithDelta):
         signs = directions_of(self.monotonic_cst, run.schema)
         [features], [sizes] = table.features, table.sizes.tolist()
         here = [int(signs[feature]) for feature in features[features >= 0]]
-        if not any(here):
+        if not any(here) or len(votes) == 1:
             return votes
         if len(here) > 1:
             return monotone(votes, sizes[: len(here)], here)
@@ -329,7 +349,7 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
             table, at, leaves, sums = self.measure(run, known, targets, *budgets[number])
             steps = self.step(sums, noise_variances(budgets[number][1], run.ledger), **self._prior(run, table))
             if n_classes > 2:
-                steps = OVERSHOOT * steps
+                steps = OVERSHOOT * whole_step(steps)
             self.vote(run, known, table, leaves, steps, sums, np.eye(n_classes, dtype=np.int64)[targets[at]])
             trees.append(run.tree(number))
         moved = trees[0].values + whole_votes(self._weighted(run, prior))
@@ -353,6 +373,9 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
         """The step of each cell: :func:`~dpforest.learners.empirical_bayes.newton_step`; any other is as private."""
         return newton_step(sums, noise, **prior)
 
+    def _rule(self, run: Run, n_rows: float, known: bool) -> Rule:
+        return rule(n_rows, run.epsilon, run.schema.n_classes, run.relation, run.ledger.delta, known)
+
     def _totals(self, run: Run) -> tuple[Rule, np.ndarray, float, float]:
         """The rule, noisy class totals (1, n_classes), the share of the budget that they had, and all that is paid."""
 
@@ -360,7 +383,10 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
             return run.count_classes(run.frontier, share * run.budget)
 
         n_rows, first = self.look(run, ask)
-        auto = rule(n_rows, run.epsilon, run.schema.n_classes, run.relation, run.ledger.delta, first is None)
+        auto = self._rule(run, n_rows, first is None)
+        if run.ledger.delta and first is None and not self.rounds_of(auto):
+            run.without_delta()  # a single answer has less noise if it is private by itself
+            auto = self._rule(run, n_rows, True)
         paid = 0.0 if first is None else LOOK_SHARE
         share = auto.totals_share if self.rounds_of(auto) else 1 - paid
         if first is not None and share <= LOOK_SHARE:
@@ -403,10 +429,12 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
     Notes
     -----
     The mean of the target has a share of epsilon, and so have up to three histograms of the sizes of the residuals, by
-    which they are clipped at their quantile of 80 %; a public rule sets the shares and the rounds:
+    which they are clipped at their quantile of 80 %.  A table of a single cell then moves the mean; so a range that is
+    declared far too wide costs little.  A public rule sets the shares and the rounds:
     :func:`~dpforest.papers.private_boosting.rule_of_numbers`.  The number of records is ``n_rows`` if declared, else
     under replace-one the number itself, and under add-remove a noisy one that has 1 % of the budget, less a standard
-    deviation.
+    deviation, or 6 % more where noise may have drowned that.  Where there are no rounds and the number is declared or
+    public, a ``delta`` is not made use of: few answers have less noise if each is private by itself.
 
     Examples
     --------
@@ -424,34 +452,77 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
     @claim("thm-private-boosting-numbers", "thm-private-boosting-delta")
     def as_proved(self, run: Run) -> BoostedForest:
         """The mean, and then round by round a table, its sums, a step; three times the size of the residuals."""
-
-        def ask(share: float) -> np.ndarray:
-            return run.sum_masses(run.frontier, share * run.budget)
-
         run.plant(1)
-        n_rows, first = self.look(run, lambda share: ask(share) / TARGET_LEVELS)
-        auto = rule_of_numbers(n_rows, run.epsilon, run.relation, run.ledger.delta)
-        rounds, left = self.rounds_of(auto), 1 - (0.0 if first is None else LOOK_SHARE)
-        share = auto.mean_share if rounds else left
-        mean = prior_mean(ask(share), count_noise(share * run.budget, run.ledger))
+        n_rows, paid = self._size(run)
+        auto, left = self._rule(run, n_rows), 1 - paid
+        if run.ledger.delta and not paid and not auto.rounds:
+            run.without_delta()  # a few answers have less noise if each is private by itself
+            auto = self._rule(run, n_rows)
+        rounds, shift = auto.rounds, auto.shift_share
+        share = auto.mean_share if shift else left
+        mean, off = self._mean(run, share * run.budget)
         run.say(run.frontier, whole_votes(np.array([[0.0, mean]])))
         trees = [run.tree(0)]
+        left -= share
         # rounds that look at the sizes of the residuals
-        looks = sorted({0, rounds // 3, 2 * rounds // 3}) if rounds >= 6 else [0]
-        budgets = self.budgets((left - share - len(looks) * auto.size_share) * run.budget, auto)
-        if budgets:
-            run.plant(rounds)
+        looks = [0, 1, 1 + rounds // 2] if rounds >= 6 else [0, 1] if rounds else [0]
+        budgets: list[tuple[float, float]] = []
+        if shift:
+            left -= len(looks) * auto.size_share
+            shift = shift if rounds else left
+            budgets = [(0.0, shift * run.budget), *self.budgets((left - shift) * run.budget, auto)]
+            run.plant(len(budgets))
         known, scale = Known.nothing(run.schema.n_features), 1.0
-        for number in run.rounds(rounds):
+        for number in run.rounds(len(budgets)):
             run.hear(trees[-1])
+            choosing, measuring = budgets[number]
             if number in looks:
-                scale = quantile(run.count_residuals(SIZES, auto.size_share * run.budget))
-            table, _, leaves, sums = self.measure(run, known, np.array([scale]), *budgets[number])
-            noise = noise_variances(budgets[number][1], run.ledger)
-            steps = scale * residual_step(sums, noise, **self._prior(run, table))
+                looking = auto.size_share * run.budget
+                scale = quantile(run.count_residuals(SIZES, looking), count_noise(looking, run.ledger))
+            noise = noise_variances(measuring, run.ledger)
+            if number:
+                table, _, leaves, sums = self.measure(run, known, np.array([scale]), choosing, measuring)
+                steps = scale * residual_step(sums, noise, **self._prior(run, table))
+            else:
+                table, leaves, sums = self.measure_all(run, scale, measuring)
+                steps = scale * residual_shift(sums, noise, off / (scale * scale))
             self.vote(run, known, table, leaves, steps, sums, np.array([0, 1]))
             trees.append(run.tree(number))
         return BoostedForest(Forest.join(trees), NO_LINK)
+
+    def _rule(self, run: Run, n_rows: float) -> NumbersRule:
+        asked = None if isinstance(self.n_estimators, str) else int(self.n_estimators)
+        return rule_of_numbers(n_rows, run.epsilon, run.relation, run.ledger.delta, asked)
+
+    def _size(self, run: Run) -> tuple[float, float]:
+        """The number of records that the rule goes by, and the share of the budget that was paid for it.
+
+        Where the noise of a first look may have drowned the number, there is a second one that has more.
+        """
+
+        def ask(share: float) -> np.ndarray:
+            return run.sum_masses(run.frontier, share * run.budget) / TARGET_LEVELS
+
+        n_rows, first = self.look(run, ask)
+        if first is None:
+            return n_rows, 0.0
+        if n_rows >= 2 * math.sqrt(2) * count_noise(LOOK_SHARE * run.budget, run.ledger):
+            return n_rows, LOOK_SHARE
+        again = ask(LOOK_AGAIN)
+        n_rows = max(at_least(again, count_noise(LOOK_AGAIN * run.budget, run.ledger)), 1.0)
+        return n_rows, LOOK_SHARE + LOOK_AGAIN
+
+    def _mean(self, run: Run, budget: float) -> tuple[float, float]:
+        """The mean of the target as a share of its range, and the variance of what it is off by.
+
+        Under replace-one the number of records is public, and the sum alone has the noise: a replaced record moves it
+        by one range, and the two masses by two.
+        """
+        if run.relation == REPLACE_ONE:
+            n_rows = max(run.size(SIZE), 1)
+            at = float(run.sum_targets(run.frontier, budget)[0]) / TARGET_LEVELS / n_rows
+            return shrunk(at, (count_noise(budget, run.ledger, 1.0) / n_rows) ** 2)
+        return prior_mean(run.sum_masses(run.frontier, budget), count_noise(budget, run.ledger))
 
     AUDIT: ClassVar = Audited(
         "private-boosting-regressor",
@@ -477,11 +548,14 @@ def noise_variances(budget: float, ledger: Ledger) -> tuple[float, float]:
     return 1 / (2 * gap * rate), 1 / (2 * (1 - gap) * rate)
 
 
-def count_noise(budget: float, ledger: Ledger) -> float:
-    """Standard deviation of the noise of a count at this budget, about."""
+def count_noise(budget: float, ledger: Ledger, cost: float | None = None) -> float:
+    """Standard deviation of the noise of a count at this budget, about.
+
+    ``cost`` is that of a count at rate 1: None for that of a histogram.
+    """
     if math.isinf(budget):
         return 0.0
-    cost = HISTOGRAM_SENSITIVITY[ledger.relation]
+    cost = HISTOGRAM_SENSITIVITY[ledger.relation] if cost is None else cost
     return math.sqrt(cost / (2 * budget)) if ledger.delta else math.sqrt(2) * cost / budget
 
 
@@ -502,18 +576,33 @@ def prior_scores(totals: np.ndarray, noise: float) -> np.ndarray:
     return log(counts / np.add.reduce(counts, axis=1)[:, None])
 
 
-def prior_mean(masses: np.ndarray, noise: float) -> float:
-    """The mean of the target as a share of its range, from its noisy masses (1, 2), shrunk to the middle."""
-    above, below = (np.maximum(masses[0], 0) / TARGET_LEVELS + max(noise, 0.5)).tolist()
-    return above / (above + below)
+def prior_mean(masses: np.ndarray, noise: float) -> tuple[float, float]:
+    """The mean of the target as a share of its range, from its noisy masses (1, 2), and the variance of its error.
+
+    ``noise`` is the standard deviation of that of a mass, in records.
+    """
+    above, below = (np.maximum(masses[0], 0) / TARGET_LEVELS).tolist()
+    size = max(above + below, noise, 0.5)
+    at = (above + (size - above - below) / 2) / size
+    return shrunk(at, (noise / size) ** 2 * (at * at + (1 - at) * (1 - at)))
 
 
-def quantile(counts: np.ndarray) -> float:
+def shrunk(at: float, variance: float) -> tuple[float, float]:
+    """Posterior mean and variance of a mean that could be anywhere in the range, where it was found at ``at``.
+
+    The prior has the moments of the uniform law.
+    """
+    weight = ANYWHERE / (ANYWHERE + variance)
+    return min(max(0.5 + weight * (at - 0.5), 0.0), 1.0), weight * variance
+
+
+def quantile(counts: np.ndarray, noise: float = 0.0) -> float:
     """The scale at which residuals are clipped: the first of ``SIZES`` that four fifths of the records do not exceed.
 
-    ``counts`` are noisy numbers of records between the sizes; without a positive number the scale is 1.
+    ``counts`` are noisy numbers of records between the sizes.  A standard deviation of their noise is taken off each,
+    for what is left of large residuals that nobody has would set the scale.  Without a positive number it is 1.
     """
-    below = np.cumsum(counts)
+    below = np.cumsum(np.maximum(counts - noise, 0.0))
     if below[-1] <= 0:
         return 1.0
-    return float(SIZES[min(int(np.argmax(5 * below >= 4 * below[-1])), len(SIZES) - 1)])
+    return float(SIZES[min(int(np.argmax(below >= 0.8 * below[-1])), len(SIZES) - 1)])

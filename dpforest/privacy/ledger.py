@@ -103,6 +103,12 @@ class Ledger:
             raise ValueError("a charge must go to an existing scope")
         self._charges.append(_Charge(scopes, costs, query, mechanism))
 
+    def drop_delta(self) -> None:
+        """Charge losses and not rhos, from the first charge on: whoever is asked for less promises more."""
+        if self._charges:
+            raise ValueError("rhos were charged: a delta can only be dropped before the first charge")
+        self.delta = 0.0
+
     def leak(self, what: str, where: str) -> None:
         """Record an unpaid read.  The same leak is kept once, however many nodes it happens in."""
         if (entry := Leak(what, where)) not in self.leaks:

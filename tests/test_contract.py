@@ -567,7 +567,6 @@ def test_a_draft_is_no_schema(name):
         model(name, schema=Schema.draft(X)).fit(X, y)
 
 
-
 @kinds
 def test_a_schema_is_declared_and_of_the_learners_kind(name):
     answer, kind = (r"classes=", "classifier") if is_classifier(KINDS[name]()) else (r"target=\(0, 100\)", "regressor")

@@ -23,7 +23,7 @@ def program() -> str:
 
 
 def stays(n: int = 900) -> pd.DataFrame:
-    """A table as it comes: empty cells, dates as text, spellings, values that nobody declared, several rows a person."""
+    """A table as it comes: empty cells, dates as text, spellings that nobody declared, several rows a person."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame({
         "patient": [f"P-{number}" for number in rng.integers(0, n // 2, n)],

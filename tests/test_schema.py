@@ -995,7 +995,7 @@ def test_what_speaks_of_columns_is_a_mapping(part, given):
 
 
 def test_a_date_is_told_what_it_becomes():
-    with pytest.raises(ValueError, match="two finite numbers.*days since a public date"):
+    with pytest.raises(ValueError, match=r"two finite numbers.*days since a public date"):
         Schema(numeric={"day": ("2024-01-01", "2024-12-31")}, classes=[0, 1])
     with pytest.raises(ValueError, match=r"low < high, not \(1, 0\)$"):
         Schema(numeric={"day": (1, 0)}, classes=[0, 1])
@@ -1014,7 +1014,7 @@ def test_a_draft_names_what_messy_cells_need():
 
 def test_too_many_columns_are_told_of_scalers():
     schema = Schema(numeric={"a": (0, 1), "b": (0, 1)}, classes=[0, 1])
-    with pytest.raises(ValueError, match="X has 3 features, but Schema is expecting 2 features.*leave out scalers"):
+    with pytest.raises(ValueError, match=r"X has 3 features, but Schema is expecting 2 features.*leave out scalers"):
         schema.encode(np.zeros((1, 3)), 4)
     with pytest.raises(ValueError, match=r"expecting 2 features as input: \['a', 'b'\]$"):
         schema.encode(np.zeros((1, 1)), 4)

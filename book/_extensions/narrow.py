@@ -35,7 +35,7 @@ def _narrow(app: Sphinx, doctree: nodes.document) -> None:
     wide = [
         block
         for block in doctree.findall(nodes.literal_block)
-        if block.get("language") in PYTHON
+        if (block.get("language") in PYTHON or str(block.get("source")).endswith(".py"))
         and not block.get("highlight_args", {}).get("hl_lines")
         and max(map(len, block.astext().splitlines()), default=0) > WIDTH
     ]

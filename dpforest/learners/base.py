@@ -342,7 +342,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
     def declared_schema(self) -> Schema:
         """A copy of the declared schema, for what is done to the original is no part of the model."""
         if isinstance(self.schema, Draft):
-            raise ValueError("a draft is no schema yet: print it, fill in each ... from documentation, and run that code")
+            raise ValueError("a draft is no schema yet: print it, fill in each ... from documentation, and run it")
         if not isinstance(self.schema, Schema):
             answer = "classes=['no', 'yes']" if is_classifier(self) else "target=(0, 100)"
             raise ValueError(

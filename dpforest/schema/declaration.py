@@ -117,7 +117,8 @@ class Schema:
     ):
         for part, given in (("numeric", numeric), ("categorical", categorical), ("other", other)):
             if not isinstance(given, Mapping | None):
-                raise TypeError(f"{part} must be a mapping of columns, such as {part}={{{_ENTRY[part]}}}, not {given!r}")
+                such = f"{part}={{{_ENTRY[part]}}}"
+                raise TypeError(f"{part} must be a mapping of columns, such as {such}, not {given!r}")
         # names are text, so that a table with numbered columns comes back from JSON as it went
         self.numeric = {str(name): _bounds(pair, f"numeric[{name!r}]") for name, pair in (numeric or {}).items()}
         self.categorical = {

@@ -7,8 +7,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from dpforest import mechanisms
 from tests import knobs, oracle, pictures
 
 FILES = pictures.files()
@@ -64,6 +66,16 @@ def test_a_round_of_boosting_gives_the_wrong_ones_half():
     margin = math.log(3)
     assert pictures.own_weight(-margin) == 1
     assert pictures.own_weight(margin) == pytest.approx(math.exp(-margin / 2), abs=1e-4)
+
+
+def test_a_threshold_that_rises_by_the_range_costs_the_rate_at_most():
+    found = [
+        pictures.chance_above(threshold) / pictures.chance_above(threshold + 1) for _, threshold in pictures.THRESHOLDS
+    ]
+    assert found == pytest.approx([2, 2**0.5])
+    law = mechanisms.permute_and_flip_law([0, 1], math.log(pictures.THRESHOLD_BASE))
+    other = [pictures.chance_above(1 + noise) for noise in -np.log2(np.linspace(0, 1, 200_001)[1:])]
+    assert law[0] == pytest.approx(np.mean(other), abs=1e-4)  # over the noise of the one ahead
 
 
 def test_the_copies_of_a_bootstrap_have_their_chances():

@@ -404,6 +404,47 @@ def joint_plane() -> Picture:
     return picture
 
 
+# --- the tree by correlation: two sides, two classes ----------------------------------------------------------------
+#: A title, and the counts ((e, a), (b, c)) of classes 1 and 0 on sides 1 and 2; a record of class 1 joins e.
+FOUR_COUNTS = [("e = 0", ((0, 1), (1, 2))), ("c = 0", ((1, 2), (2, 0))), ("b = 0", ((1, 1), (0, 2)))]
+
+
+def correlation(counts: tuple[tuple[int, int], tuple[int, int]]) -> float:
+    """Of side 1 with class 1."""
+    (e, a), (b, c) = counts
+    return (e * c - a * b) / math.sqrt((e + a) * (b + c) * (e + b) * (a + c))
+
+
+def joined(counts: tuple[tuple[int, int], tuple[int, int]]) -> tuple[tuple[int, int], tuple[int, int]]:
+    (e, a), other = counts
+    return (e + 1, a), other
+
+
+def four_counts() -> Picture:
+    picture = Picture(196, "Three tables of two sides and two classes, and how the correlation rises in each.")
+    for place, (title, counts) in enumerate(FOUR_COUNTS):
+        left = 26 + 118 * place
+        picture.text(left + 42, 14, title, "middle strong")
+        for column, name in enumerate(("class 1", "class 0")):
+            picture.text(left + 21 + 44 * column, 38, name, "middle small")
+        for row, sides in enumerate(counts):
+            if not place:
+                picture.text(left - 4, 66 + 38 * row, f"{row + 1}", "end small")
+            for column, count in enumerate(sides):
+                here = not row and not column
+                picture.rect(left + 44 * column, 44 + 38 * row, 42, 36, "box orange" if here else "box", rx=4)
+                said = f"{count} + 1" if here else count
+                picture.text(
+                    left + 21 + 44 * column, 67 + 38 * row, said, "middle" if count or here else "middle strong"
+                )
+        before, after = correlation(counts), correlation(joined(counts))
+        picture.text(
+            left + 42, 148, f"{signed_number(round(before, 3))} to {signed_number(round(after, 3))}", "middle small"
+        )
+        picture.text(left + 42, 176, f"rises by {after - before:.3f}", "middle strong")
+    return picture
+
+
 # --- mechanisms: a threshold that rises ------------------------------------------------------------------------------
 #: A title, and the noise that a candidate needs to win: the threshold, which rises by the range R = 1.
 THRESHOLDS = [("candidate behind", 1.0), ("candidate ahead", -0.5)]
@@ -452,6 +493,7 @@ PICTURES: dict[str, Callable[[], Picture]] = {
     "coupled_bootstraps": coupled_bootstraps,
     "joint_plane": joint_plane,
     "rising_threshold": rising_threshold,
+    "four_counts": four_counts,
 }
 
 

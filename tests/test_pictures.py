@@ -68,6 +68,21 @@ def test_a_round_of_boosting_gives_the_wrong_ones_half():
     assert pictures.own_weight(margin) == pytest.approx(math.exp(-margin / 2), abs=1e-4)
 
 
+def test_the_four_counts_rise_as_the_proof_says():
+    rises = []
+    for title, counts in pictures.FOUR_COUNTS:
+        zero = dict(zip("eabc", (*counts[0], *counts[1]), strict=True))
+        assert [f"{name} = 0" for name, count in zero.items() if not count] == [title]
+        for table in (counts, pictures.joined(counts)):
+            rho = pictures.correlation(table)
+            assert abs(rho) * rho == pytest.approx(
+                -float(oracle.pearson_split([(1,) * e + (0,) * a for e, a in table]))
+            )
+        rises.append(pictures.correlation(pictures.joined(counts)) - pictures.correlation(counts))
+    assert rises[0] == pytest.approx(0.5)  # the largest that there is
+    assert all(0 <= rise <= 0.5 for rise in rises)
+
+
 def test_a_threshold_that_rises_by_the_range_costs_the_rate_at_most():
     found = [
         pictures.chance_above(threshold) / pictures.chance_above(threshold + 1) for _, threshold in pictures.THRESHOLDS

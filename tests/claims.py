@@ -329,7 +329,7 @@ test and its code, each a link to the lines themselves.
 
 def _reading_order() -> list[str]:
     toc = (ROOT / "_toc.yml").read_text()
-    pages = [Path(match).stem for match in re.findall(r"(?:root|file):\s*(book/\S+)", toc)]
+    pages = [Path(match).stem for match in re.findall(r"(?:root|file):\s*(book/\w+)$", toc, flags=re.M)]
     return [*pages, *(p.stem for p in _pages() if p.stem not in pages)]
 
 

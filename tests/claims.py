@@ -61,6 +61,7 @@ class Block:
     kind: str
     title: str
     proved: bool = False
+    counterexamples: list[str] = field(default_factory=list)  # that it refers to
 
 
 @dataclass
@@ -108,6 +109,7 @@ def _pages() -> list[Path]:
 def _scan_page(path: Path, found: Scan) -> None:
     last: Block | None = None
     block: Block | None = None
+    inside = False  # of the last block with a label
     for line in path.read_text().splitlines():
         if match := _BLOCK.match(line.strip()):
             if match["kind"] == "proof":
@@ -118,7 +120,10 @@ def _scan_page(path: Path, found: Scan) -> None:
                 block = Block(path.stem, match["kind"], match["title"].strip())
         elif block is not None and (label := re.match(r"^:label:\s*(\S+)", line.strip())):
             found.book[label[1]].append(block)
-            last, block = block, None
+            last, block, inside = block, None, True
+        elif inside and last is not None:
+            last.counterexamples += re.findall(r"\{prf:ref\}`(cex-[a-z0-9-]+)`", line)
+            inside = not re.fullmatch(r"`{3,}|:{3,}", line.strip())
 
 
 def _scan_code(found: Scan) -> None:
@@ -212,10 +217,16 @@ def table(found: Scan) -> str:
         lines += ["", f"## {title(page)}", ""]
         for claim in rows:
             said = found.verdicts[claim][0] if found.verdicts.get(claim) else Verdict("open", "", "", "none")
-            where = [_link(page, f"{claim}-test", said.test)]
+            broken = found.book[claim][0].counterexamples if claim.startswith("pub-") else []
+            where = [
+                f'counterexample <a href="{found.book[example][0].page}.html#{example}"><code>{example}</code></a>'
+                for example in dict.fromkeys(broken)
+            ]
+            where += [_link(page, f"{claim}-test", said.test)]
             code = (name.removeprefix("dpforest.") for name in found.code[claim][:2])
             where += [_link(page, f"{claim}-{at}", name) for at, name in enumerate(code)]
-            where += [f"{{doc}}`notebook <../notebooks/rendered/{name}>`" for name in found.notebook[claim][:1]]
+            runs = sorted(found.notebook[claim], key=lambda name: name != page)  # the chapter's own one first
+            where += [f"{{doc}}`notebook <../notebooks/rendered/{name}>`" for name in runs[:1]]
             checked = [theorem for theorem in coq.theorems() if theorem.claim == claim]
             evidence = f"{said.evidence}, formal" if checked else said.evidence
             where += [f"{{ref}}`Coq <coq-{theorem.name}>`" for theorem in checked]
@@ -318,7 +329,7 @@ test and its code, each a link to the lines themselves.
 
 def _reading_order() -> list[str]:
     toc = (ROOT / "_toc.yml").read_text()
-    pages = [Path(match).stem for match in re.findall(r"(?:root|file):\s*(book/\S+)", toc)]
+    pages = [Path(match).stem for match in re.findall(r"(?:root|file):\s*(book/\w+)$", toc, flags=re.M)]
     return [*pages, *(p.stem for p in _pages() if p.stem not in pages)]
 
 

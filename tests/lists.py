@@ -1,4 +1,4 @@
-"""Write the lists that are made from the registry: imports, the README's table of learners, the API page's estimators.
+"""Write the lists that are made from the registry: imports, the README's table of learners, the API's estimators.
 
 ``dpforest/registry.py`` says which papers there are, and the docstrings of their modules and classes say the rest.  A
 list stands between two comments, imports stand in a row; ``python -m tests.lists`` (`make lists`) writes them.  Imports
@@ -15,6 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 REGISTRY = Path("dpforest/registry.py")
+#: Where the API's pages of the estimators stand, all of them written here.
+ESTIMATORS = "book/estimators"
 #: What an estimator is for, by the end of its name.
 FOR = {"Classifier": "classes", "Regressor": "numbers"}
 
@@ -63,9 +65,28 @@ def learners(root: Path = ROOT) -> str:
 
 
 def estimators(root: Path = ROOT) -> str:
-    """The API page's list."""
-    named = [f"dpforest.papers.{key}.{name}" for key, names in papers(root).items() for name in names]
-    return "\n".join(["```{eval-rst}", "\n\n".join(f".. autoclass:: {name}" for name in named), "```"])
+    """The API page's list, which leads to a page for each."""
+    rows = []
+    for key, names in papers(root).items():
+        _, classes = first_lines(root, key)
+        rows += [f"- {{py:class}}`~dpforest.papers.{key}.{name}`: {classes[name].rstrip('.')}" for name in names]
+    return "\n".join(rows)
+
+
+def pages(root: Path = ROOT) -> dict[Path, str]:
+    """The API's page of each estimator."""
+    return {
+        root
+        / ESTIMATORS
+        / f"{name}.md": f"# {name}\n\n```{{eval-rst}}\n.. autoclass:: dpforest.papers.{key}.{name}\n```\n"
+        for key, names in papers(root).items()
+        for name in names
+    }
+
+
+def entries(root: Path = ROOT) -> str:
+    """Where these pages stand in the book's table of contents."""
+    return "\n".join(f"          - file: {ESTIMATORS}/{name}" for each in papers(root).values() for name in each)
 
 
 def imports(root: Path = ROOT, indent: str = "") -> str:
@@ -84,6 +105,7 @@ def names(root: Path = ROOT) -> str:
 LISTS = {
     ("README.md", "learners"): learners,
     ("book/api.md", "estimators"): estimators,
+    ("_toc.yml", "estimators"): entries,
     ("dpforest/__init__.py", "imports"): partial(imports, indent="    "),
     ("dpforest/audit/report/settings.py", "imports"): imports,
     ("dpforest/audit/report/settings.py", "learners"): names,
@@ -92,7 +114,7 @@ LISTS = {
 
 def rewritten(text: str, page: str, name: str, root: Path = ROOT) -> str:
     """A page's text with what stands between the comments of a list made anew."""
-    comment = "# {}" if page.endswith(".py") else "<!-- {} -->"
+    comment = "<!-- {} -->" if page.endswith(".md") else "# {}"
     start, end = comment.format(f"{name}: written by make lists"), comment.format(f"end of {name}")
     place = rf"(?<={re.escape(start)}\n)[\s\S]*?(?=^ *{re.escape(end)}$)"
     if name == "imports":
@@ -105,7 +127,13 @@ def rewritten(text: str, page: str, name: str, root: Path = ROOT) -> str:
 
 
 def main(root: Path = ROOT) -> None:
-    """Write all lists."""
+    """Write all lists, and the pages of the estimators."""
+    there = pages(root)
+    for path in {*(root / ESTIMATORS).glob("*.md")} - there.keys():
+        path.unlink()
+    for path, text in there.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
     for page, name in LISTS:
         (root / page).write_text(rewritten((root / page).read_text(), page, name, root))
 

@@ -404,6 +404,86 @@ def joint_plane() -> Picture:
     return picture
 
 
+# --- the tree by correlation: two sides, two classes ----------------------------------------------------------------
+#: A title, and the counts ((e, a), (b, c)) of classes 1 and 0 on sides 1 and 2; a record of class 1 joins e.
+FOUR_COUNTS = [("e = 0", ((0, 1), (1, 2))), ("c = 0", ((1, 2), (2, 0))), ("b = 0", ((1, 1), (0, 2)))]
+
+
+def correlation(counts: tuple[tuple[int, int], tuple[int, int]]) -> float:
+    """Of side 1 with class 1."""
+    (e, a), (b, c) = counts
+    return (e * c - a * b) / math.sqrt((e + a) * (b + c) * (e + b) * (a + c))
+
+
+def joined(counts: tuple[tuple[int, int], tuple[int, int]]) -> tuple[tuple[int, int], tuple[int, int]]:
+    (e, a), other = counts
+    return (e + 1, a), other
+
+
+def four_counts() -> Picture:
+    picture = Picture(196, "Three tables of two sides and two classes, and how the correlation rises in each.")
+    for place, (title, counts) in enumerate(FOUR_COUNTS):
+        left = 26 + 118 * place
+        picture.text(left + 42, 14, title, "middle strong")
+        for column, name in enumerate(("class 1", "class 0")):
+            picture.text(left + 21 + 44 * column, 38, name, "middle small")
+        for row, sides in enumerate(counts):
+            if not place:
+                picture.text(left - 4, 66 + 38 * row, f"{row + 1}", "end small")
+            for column, count in enumerate(sides):
+                here = not row and not column
+                picture.rect(left + 44 * column, 44 + 38 * row, 42, 36, "box orange" if here else "box", rx=4)
+                said = f"{count} + 1" if here else count
+                picture.text(
+                    left + 21 + 44 * column, 67 + 38 * row, said, "middle" if count or here else "middle strong"
+                )
+        before, after = correlation(counts), correlation(joined(counts))
+        picture.text(
+            left + 42, 148, f"{signed_number(round(before, 3))} to {signed_number(round(after, 3))}", "middle small"
+        )
+        picture.text(left + 42, 176, f"rises by {after - before:.3f}", "middle strong")
+    return picture
+
+
+# --- mechanisms: a threshold that rises ------------------------------------------------------------------------------
+#: A title, and the noise that a candidate needs to win: the threshold, which rises by the range R = 1.
+THRESHOLDS = [("candidate behind", 1.0), ("candidate ahead", -0.5)]
+THRESHOLD_BASE = 2  # the rate is its logarithm
+
+
+def chance_above(threshold: float) -> float:
+    """That exponential noise exceeds a threshold."""
+    return THRESHOLD_BASE ** -max(threshold, 0.0)
+
+
+def rising_threshold() -> Picture:
+    picture = Picture(236, "The density of exponential noise twice, with a threshold that rises by the range.")
+    rate = math.log(THRESHOLD_BASE)
+    for place, (title, threshold) in enumerate(THRESHOLDS):
+
+        def at(noise: float, density: float, left: int = 52 + 180 * place) -> tuple[float, float]:
+            return left + 30 * noise, 140 - 100 * density / rate
+
+        def curve(start: float) -> list[tuple[float, float]]:
+            return [(noise, rate * THRESHOLD_BASE**-noise) for noise in np.linspace(start, 3.8, 39)]
+
+        picture.text(at(1.4, 0)[0], 14, title, "middle strong")
+        picture.line(*at(-1, 0), *at(3.9, 0))
+        before, after = threshold, threshold + 1
+        for start, kind in ((before, "band"), (after, "band")):
+            area = curve(max(start, 0.0))
+            picture.path([at(*point) for point in [(area[0][0], 0), *area, (area[-1][0], 0)]], kind)
+        picture.path([at(*point) for point in curve(0.0)], "curve")
+        for place_of, name, kind in ((before, "τ", "blue"), (after, "τ + R", "orange")):
+            picture.line(*at(place_of, 0), *at(place_of, 1.1 * rate), kind)
+            picture.text(at(place_of, 0)[0], 158, name, "middle")
+        said = [f"{chance_above(each):.4g}" for each in (before, after)]
+        picture.text(at(1.4, 0)[0], 188, f"chance to win: {said[0]}, then {said[1]}", "middle small")
+        ratio = chance_above(before) / chance_above(after)
+        picture.text(at(1.4, 0)[0], 214, f"ratio {ratio:.4g}", "middle strong")
+    return picture
+
+
 PICTURES: dict[str, Callable[[], Picture]] = {
     "parting_path": parting_path,
     "who_moves": who_moves,
@@ -412,6 +492,8 @@ PICTURES: dict[str, Callable[[], Picture]] = {
     "one_round": one_round,
     "coupled_bootstraps": coupled_bootstraps,
     "joint_plane": joint_plane,
+    "rising_threshold": rising_threshold,
+    "four_counts": four_counts,
 }
 
 

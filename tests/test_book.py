@@ -5,11 +5,13 @@ The second half looks at the pages in headless Chromium. Where no browser is ins
 
 from __future__ import annotations
 
+import ast
 import functools
 import http.server
 import json
 import os
 import re
+import runpy
 import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -89,6 +91,21 @@ def test_local_links_arrive(page: str) -> None:
 @pytest.mark.parametrize("page", ARTICLES)
 def test_no_traceback(page: str) -> None:
     assert "Traceback (most recent call last)" not in (HTML / page).read_text(encoding="utf-8")
+
+
+def test_code_is_as_narrow_as_the_page() -> None:
+    """The extension lays code out again and changes nothing else; what cannot be read stays as it is."""
+    laid_out = runpy.run_path(str(ROOT / "book" / "_extensions" / "narrow.py"))["laid_out"]
+    wide = (
+        "answer = some_function(first_argument, second_argument, third_argument, fourth_argument, fifth)  # fmt: skip"
+    )
+    broken = "this is no Python (" + "x " * 60
+    narrow, same = laid_out([wide, broken])
+    assert max(map(len, narrow.splitlines())) <= 88
+    assert ast.dump(ast.parse(narrow)) == ast.dump(ast.parse(wide))
+    assert same == broken.rstrip("\n")
+    text = (HTML / "book" / "edprf.html").read_text(encoding="utf-8")
+    assert "fmt:" not in text
 
 
 def test_what_a_paper_claims_is_no_conjecture() -> None:
@@ -187,10 +204,28 @@ def test_equations_are_rendered_somewhere(server: str, browser: Any) -> None:
 
 def test_search_finds_a_page(server: str, browser: Any) -> None:
     show(browser, f"{server}/search.html?q=differential+privacy", DESKTOP)
+    assert found_by_search(browser)
+
+
+@pytest.mark.parametrize(
+    ("claim", "page"), [("pub-edprf", "edprf"), ("thm-path", "privacy"), ("LEM-blocks", "scaling")]
+)
+def test_search_finds_an_id_first(server: str, browser: Any, claim: str, page: str) -> None:
+    show(browser, f"{server}/search.html?q={claim}", DESKTOP)
+    assert found_by_search(browser)[0].endswith(f"book/{page}.html#{claim.lower()}")
+
+
+def test_a_word_is_not_answered_by_ids_first(server: str, browser: Any) -> None:
+    show(browser, f"{server}/search.html?q=boosting", DESKTOP)
+    assert not any("#thm-" in link or "#pub-" in link for link in found_by_search(browser)[:4])
+
+
+def found_by_search(browser: Any) -> list[str]:
+    """Where the search that is open leads to, once it has found something."""
     browser.set_script_timeout(20)
-    found = browser.execute_async_script(
+    return browser.execute_async_script(
         "const done = arguments[0]; const look = () => {"
-        " const n = document.querySelectorAll('#search-results li a').length; n ? done(n) : setTimeout(look, 100); };"
+        " const found = [...document.querySelectorAll('#search-results li > a')].map(n => n.getAttribute('href'));"
+        " /finished/.test(document.body.textContent) && found.length ? done(found) : setTimeout(look, 100); };"
         "look();"
     )
-    assert found > 0

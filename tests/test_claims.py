@@ -37,6 +37,18 @@ def test_the_table_has_each_verdict_once(found):
     assert {claim: page.count(f"{{prf:ref}}`{claim}`") for claim in found.verdicts} == dict.fromkeys(found.verdicts, 1)
 
 
+def test_a_broken_claim_leads_to_its_counterexample(found):
+    """Where its block names one; those whose numbers stand in the text beside it have none with an id."""
+    page = table(found)
+    for claim, example in [("pub-edprf", "cex-purity-stop"), ("pub-bootstrap", "cex-bootstrap")]:
+        (block,) = found.book[claim]
+        assert example in block.counterexamples
+        (line,) = (line for line in page.splitlines() if f"<br>`{claim}` ·" in line)
+        assert f'counterexample <a href="{found.book[example][0].page}.html#{example}">' in line
+    for blocks in found.book.values():
+        assert set(blocks[0].counterexamples) <= set(found.book)
+
+
 def test_the_scan_sees_each_kind_of_fault():
     """The check itself can fail: a planted fault of each kind is reported."""
     faulty = Scan()

@@ -17,6 +17,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from shared import assert_an_estimator, quietly, variants_of
@@ -544,6 +545,28 @@ REFUSED: dict[str, list[tuple[dict, str]]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_options_that_do_not_go_together_say_so(name):
     refuses(name, REFUSED[name])
+
+
+@kinds
+def test_a_score_takes_the_answers_by_the_name_of_their_column(name):
+    X, y = table(name)
+    estimator = fitted(name)
+    named = X.assign(answer=y)
+    assert estimator.score(named, "answer") == estimator.score(X, y)
+    assert estimator.score(pa.Table.from_pandas(named), "answer") == estimator.score(X, y)
+    with pytest.raises(ValueError, match="no column 'question'"):
+        estimator.score(named, "question")
+    with pytest.raises(TypeError, match="'answer' names a column of X, so X must be a frame"):
+        estimator.score(X.to_numpy(), "answer")
+    with pytest.raises(TypeError, match="pass the answers themselves and not the name of their column, 'answer'"):
+        estimator.score("parts/*.parquet", "answer")
+
+
+@kinds
+def test_a_draft_is_no_schema(name):
+    X, y = table(name)
+    with pytest.raises(ValueError, match="a draft is no schema yet: print it, fill in each"):
+        model(name, schema=Schema.draft(X)).fit(X, y)
 
 
 @kinds

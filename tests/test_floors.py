@@ -72,7 +72,7 @@ TABLE_FUNCTIONS = {
     "learners.intake": {"open_table", "look", "columns_of", "encode"},
     "learners.persons": {"own_rows"},
     "models.elsewhere": {"is_elsewhere", "library"},
-    "models.predictor": {"answer", "score", "_codes"},
+    "models.predictor": {"answer", "score", "_codes", "_truth"},
     "models.structure": {"check_codes", "check_below"},
     "models.walk": {"sum_values", "check_values", "leaves", "_leaves"},
     "models.forest": {"sum_leaves", "leaves", "_leaf_sums", "predict", "predict_proba"},

@@ -156,6 +156,12 @@ def test_lists_are_current(page, name):
     assert text == lists.rewritten(text, page, name), "run make lists"
 
 
+def test_each_estimator_has_its_page():
+    pages = lists.pages()
+    assert {path: path.read_text() for path in (ROOT / lists.ESTIMATORS).iterdir()} == pages, "run make lists"
+    assert {path.stem for path in pages} == {name for names in PAPERS.values() for name in names}
+
+
 def test_a_list_that_is_stale_is_seen_and_one_without_its_comments_refused():
     page = "dpforest/audit/report/settings.py"
     stale = "import a\nfrom dpforest.papers.nowhere import No\n\n# learners: written by make lists\n# end of learners\n"

@@ -390,6 +390,15 @@ def test_a_card_holds_no_seed_and_no_count():
         assert "86028157" not in text
 
 
+def test_a_card_keeps_the_lines_of_a_test():
+    model = looked_into("EDPRFClassifier")
+    said = "private test\n  accuracy  0.81\n  AUC       <0.9>"
+    text = inspect.card(model, test=said)
+    assert "## How good it is\n\n    private test\n      accuracy  0.81\n      AUC       <0.9>\n" in text
+    assert html.escape(said) in inspect.card(model, test=said, format="html")
+    assert "How good" not in inspect.card(model)
+
+
 @pytest.mark.parametrize("form", ["markdown", "html"])
 def test_a_card_of_hostile_names(form):
     text = inspect.card(hostile_model("EDPRFClassifier")[0], format=form)

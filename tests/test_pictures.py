@@ -7,8 +7,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from dpforest import mechanisms
 from tests import knobs, oracle, pictures
 
 FILES = pictures.files()
@@ -64,6 +66,31 @@ def test_a_round_of_boosting_gives_the_wrong_ones_half():
     margin = math.log(3)
     assert pictures.own_weight(-margin) == 1
     assert pictures.own_weight(margin) == pytest.approx(math.exp(-margin / 2), abs=1e-4)
+
+
+def test_the_four_counts_rise_as_the_proof_says():
+    rises = []
+    for title, counts in pictures.FOUR_COUNTS:
+        zero = dict(zip("eabc", (*counts[0], *counts[1]), strict=True))
+        assert [f"{name} = 0" for name, count in zero.items() if not count] == [title]
+        for table in (counts, pictures.joined(counts)):
+            rho = pictures.correlation(table)
+            assert abs(rho) * rho == pytest.approx(
+                -float(oracle.pearson_split([(1,) * e + (0,) * a for e, a in table]))
+            )
+        rises.append(pictures.correlation(pictures.joined(counts)) - pictures.correlation(counts))
+    assert rises[0] == pytest.approx(0.5)  # the largest that there is
+    assert all(0 <= rise <= 0.5 for rise in rises)
+
+
+def test_a_threshold_that_rises_by_the_range_costs_the_rate_at_most():
+    found = [
+        pictures.chance_above(threshold) / pictures.chance_above(threshold + 1) for _, threshold in pictures.THRESHOLDS
+    ]
+    assert found == pytest.approx([2, 2**0.5])
+    law = mechanisms.permute_and_flip_law([0, 1], math.log(pictures.THRESHOLD_BASE))
+    other = [pictures.chance_above(1 + noise) for noise in -np.log2(np.linspace(0, 1, 200_001)[1:])]
+    assert law[0] == pytest.approx(np.mean(other), abs=1e-4)  # over the noise of the one ahead
 
 
 def test_the_copies_of_a_bootstrap_have_their_chances():

@@ -986,3 +986,35 @@ def test_a_file_of_a_schema_is_not_believed(bad):
 def test_what_is_no_schema_is_refused(text):
     with pytest.raises(ValueError, match=r"cannot be read|not a schema"):
         Schema.from_json(text)
+
+
+@pytest.mark.parametrize(("part", "given"), [("other", "x"), ("other", True), ("numeric", [("a", 0, 1)])])
+def test_what_speaks_of_columns_is_a_mapping(part, given):
+    with pytest.raises(TypeError, match=f"{part} must be a mapping of columns, such as {part}="):
+        Schema(**{"categorical": {"b": ["x", "y"]}, part: given}, classes=[0, 1])
+
+
+def test_a_date_is_told_what_it_becomes():
+    with pytest.raises(ValueError, match=r"two finite numbers.*days since a public date"):
+        Schema(numeric={"day": ("2024-01-01", "2024-12-31")}, classes=[0, 1])
+    with pytest.raises(ValueError, match=r"low < high, not \(1, 0\)$"):
+        Schema(numeric={"day": (1, 0)}, classes=[0, 1])
+    days = pd.DataFrame({"day": pd.to_datetime(["2024-01-01"])})
+    with pytest.raises(TypeError, match="days since a public date"):
+        Schema(numeric={"day": (0, 366)}, classes=[0, 1]).encode(days, 4)
+    assert str(Schema.draft(days)).endswith("'day'\n# (a date can be the days since a public date)")
+
+
+def test_a_draft_names_what_messy_cells_need():
+    found = str(Schema.draft(FRAME, target="ill"))
+    assert '# missing="bin"' in found
+    assert "# other={'sex': ...}" in found
+    assert "other=" not in str(Schema.draft(FRAME[["age", "ill"]], target="ill"))
+
+
+def test_too_many_columns_are_told_of_scalers():
+    schema = Schema(numeric={"a": (0, 1), "b": (0, 1)}, classes=[0, 1])
+    with pytest.raises(ValueError, match=r"X has 3 features, but Schema is expecting 2 features.*leave out scalers"):
+        schema.encode(np.zeros((1, 3)), 4)
+    with pytest.raises(ValueError, match=r"expecting 2 features as input: \['a', 'b'\]$"):
+        schema.encode(np.zeros((1, 1)), 4)

@@ -22,6 +22,7 @@ def card(
     data: str | None = None,
     contact: str | None = None,
     notes: str | None = None,
+    test: object = None,
     format: str = "markdown",
 ) -> str:
     """A page for whoever answers for a released model, or uses it.
@@ -34,6 +35,8 @@ def card(
         What the model is for, which records it was fitted on, who answers for it, and what else is to be said.  Plain
         text: marks of Markdown or HTML are escaped.  What is left out is named as missing.  Write nothing about
         single records: what you write is public.
+    test : Evaluation, optional
+        What :func:`dpforest.evaluation.evaluate` found: its measures and its price are printed as they are.
     format : {"markdown", "html"}
 
     Returns
@@ -78,6 +81,9 @@ def card(
     page.table(["column", "kind", "values"], _columns(schema))
     page.text(_answers(schema))
     page.text("Missing values have a code of their own." if schema.missing == "bin" else "Missing values are refused.")
+    if test is not None:
+        page.heading(2, "How good it is")
+        page.code(str(test))
     page.heading(2, "Its size")
     page.text(_size(view))
     page.heading(2, "Notes")

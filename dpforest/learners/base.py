@@ -53,7 +53,7 @@ from dpforest.privacy import (
     claim,
     display,
 )  # fmt: skip
-from dpforest.schema import MAX_CODES, Encoded, Schema, frames
+from dpforest.schema import MAX_CODES, Draft, Encoded, Schema, frames
 from dpforest.scores import Score
 
 __all__ = [
@@ -341,6 +341,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
 
     def declared_schema(self) -> Schema:
         """A copy of the declared schema, for what is done to the original is no part of the model."""
+        if isinstance(self.schema, Draft):
+            raise ValueError("a draft is no schema yet: print it, fill in each ... from documentation, and run it")
         if not isinstance(self.schema, Schema):
             answer = "classes=['no', 'yes']" if is_classifier(self) else "target=(0, 100)"
             raise ValueError(

@@ -20,7 +20,7 @@ from dpforest.models import hooks
 from dpforest.models.elsewhere import is_elsewhere
 from dpforest.models.strays import warn_of_strays
 from dpforest.privacy import NOT_COVERED, SECURE, UNKNOWN, Guarantee, display
-from dpforest.schema import Schema
+from dpforest.schema import Schema, frames
 
 if TYPE_CHECKING:
     from dpforest.models.release import Released
@@ -202,10 +202,10 @@ class Classifying(Predictor):
     _CLASSIFIES = True
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The accuracy of :meth:`predict`, see :meth:`sklearn.base.ClassifierMixin.score`."""
+        """The accuracy of :meth:`predict`, see :meth:`sklearn.base.ClassifierMixin.score`; ``y`` may name a column."""
         from sklearn.base import ClassifierMixin
 
-        return ClassifierMixin.score(self, X, y, sample_weight)
+        return ClassifierMixin.score(self, X, _truth(X, y), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags
@@ -221,10 +221,10 @@ class Regressing(Predictor):
     _CLASSIFIES = False
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The coefficient of determination of :meth:`predict`, see :meth:`sklearn.base.RegressorMixin.score`."""
+        """The coefficient of determination, see :meth:`sklearn.base.RegressorMixin.score`; ``y`` may name a column."""
         from sklearn.base import RegressorMixin
 
-        return RegressorMixin.score(self, X, y, sample_weight)
+        return RegressorMixin.score(self, X, _truth(X, y), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import RegressorTags
@@ -232,6 +232,18 @@ class Regressing(Predictor):
         tags = super().__sklearn_tags__()
         tags.estimator_type, tags.regressor_tags, tags.target_tags.required = "regressor", RegressorTags(), True
         return tags
+
+
+def _truth(X: Any, y: Any) -> Any:
+    """The answers to the rows of X, of which ``y`` may be a column."""
+    if not isinstance(y, str):
+        return y
+    if is_elsewhere(X):
+        raise TypeError(f"where an engine reads X, pass the answers themselves and not the name of their column, {y!r}")
+    table = frames.columns_of(X)
+    if table.names is None:
+        raise TypeError(f"{y!r} names a column of X, so X must be a frame")
+    return table.pick([y])[0]
 
 
 def _finite(value: float | None) -> float | None:

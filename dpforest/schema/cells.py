@@ -47,7 +47,8 @@ def said(cell: Any, where: str) -> str | float | None:
     if isinstance(cell, str):
         return str.__str__(cell)  # NumPy has a text of its own
     if isinstance(cell, _TIMES):
-        raise TypeError(f"{where} holds times, such as {cell!r}: turn them into numbers or text first")
+        advice = "turn them into numbers or text first, such as the days since a public date"
+        raise TypeError(f"{where} holds times, such as {cell!r}: {advice}")
     if isinstance(cell, (Real, Decimal, np.bool_)):
         return _double(cell)
     if isinstance(cell, Complex):

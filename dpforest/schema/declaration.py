@@ -33,6 +33,8 @@ TARGET_LEVELS = 240
 
 _LARGEST = 1e38  # the largest bound: single precision holds it, and a difference of two
 _BLOCK = 1 << 13  # rows encoded at a time: a block of a row-major table stays in cache while its columns are read
+#: An entry of each part that speaks of columns by name.
+_ENTRY = {"numeric": "'age': (0, 120)", "categorical": "'sex': ['Female', 'Male']", "other": "'sex': 'Female'"}
 #: The parts of a schema in a file, and their types.
 _MEMBERS: dict[str, tuple[type, ...]] = {
     "numeric": (dict,), "categorical": (dict,), "classes": (list, type(None)), "target": (list, type(None)),
@@ -113,6 +115,10 @@ class Schema:
         other: Mapping[str, object] | None = None,
         missing: str = "error",
     ):
+        for part, given in (("numeric", numeric), ("categorical", categorical), ("other", other)):
+            if not isinstance(given, Mapping | None):
+                such = f"{part}={{{_ENTRY[part]}}}"
+                raise TypeError(f"{part} must be a mapping of columns, such as {such}, not {given!r}")
         # names are text, so that a table with numbered columns comes back from JSON as it went
         self.numeric = {str(name): _bounds(pair, f"numeric[{name!r}]") for name, pair in (numeric or {}).items()}
         self.categorical = {
@@ -374,6 +380,8 @@ class Schema:
                 'sex': [...],
             },
             classes=[...],  # 'ill': every class; or, for a number, target=(lowest, highest)
+            # missing="bin",  # where cells may be empty: a code of their own
+            # other={'sex': ...},  # which of its categories takes what is not listed
         )
         """
         return draft(table, target)
@@ -414,7 +422,8 @@ class Schema:
             )
         if width != self.n_features:
             wanted = f"Schema is expecting {self.n_features} features as input: {self.columns}"
-            raise ValueError(f"X has {width} features, but {wanted}")
+            hint = "; leave out scalers and encoders: a learner takes the table as it is" * (width > self.n_features)
+            raise ValueError(f"X has {width} features, but {wanted}{hint}")
         return [table[place] for place in range(width)]
 
     def _encode_numeric(
@@ -477,7 +486,8 @@ def _bounds(pair: Any, where: str) -> tuple[float, float]:
         raise TypeError(f"{where} must be a pair (low, high), not {pair!r}") from None
     numbers = all(isinstance(v, Real) and not isinstance(v, bool) for v in (low, high))
     if not numbers or not low < high or abs(low) > _LARGEST or abs(high) > _LARGEST:  # NaN is below nothing
-        raise ValueError(f"{where} must be two finite numbers with low < high, not {pair!r}")
+        dates = "" if numbers else "; a date becomes a number first, such as the days since a public date"
+        raise ValueError(f"{where} must be two finite numbers with low < high, not {pair!r}{dates}")
     low, high = (int(v) if isinstance(v, Integral) else float(v) for v in (low, high))
     return low, high
 

@@ -16,6 +16,8 @@ _INDENT = " " * 4
 class Draft:
     """What :meth:`dpforest.schema.Schema.draft` returns; printed, it is Python code with blanks, ``...``, to fill in.
 
+    It is no schema yet: a learner refuses it.
+
     Attributes
     ----------
     numeric, categorical : tuple of str
@@ -36,9 +38,15 @@ class Draft:
         lines += _entries("numeric", self.numeric, "(..., ...)", "lowest and highest value")
         lines += _entries("categorical", self.categorical, "[...]", "every category")
         of = "" if self.target is None else f"{self.target!r}: "
-        lines += [f"{_INDENT}classes=[...],  # {of}every class; or, for a number, target=(lowest, highest)", ")"]
+        lines.append(f"{_INDENT}classes=[...],  # {of}every class; or, for a number, target=(lowest, highest)")
+        lines.append(f'{_INDENT}# missing="bin",  # where cells may be empty: a code of their own')
+        for name in self.categorical[:1]:
+            lines.append(f"{_INDENT}# other={{{name!r}: ...}},  # which of its categories takes what is not listed")
+        lines.append(")")
         if self.unusable:
-            lines.append(f"# left out, for it is neither numbers nor text: {', '.join(map(repr, self.unusable))}")
+            left = ", ".join(map(repr, self.unusable))
+            lines.append(f"# left out, for it is neither numbers nor text: {left}")
+            lines.append("# (a date can be the days since a public date)")
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -23,6 +23,7 @@ import pytest
 from scipy.stats import binom
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
+import aim
 import audit_peers
 import compare_peers
 import noisy_max
@@ -281,24 +282,251 @@ def test_without_the_libraries_it_says_what_to_run(monkeypatch, capsys):
 
 
 # --- the comparison ---------------------------------------------------------------------------------------------------
+INCUMBENTS = json.loads(audit_peers.RECORD.with_name("incumbents.json").read_text(encoding="utf-8"))
+
+
 def test_the_record_of_the_comparison_is_whole():
     """Every peer on every set that it can read, at each budget and seed, and better than a guess somewhere."""
-    rows = json.loads(audit_peers.RECORD.with_name("incumbents.json").read_text(encoding="utf-8"))["rows"]
+    rows = INCUMBENTS["rows"]
     found = Counter((row["data"], row["learner"], row["ε"], row["seed"]) for row in rows)
     assert set(found.values()) == {1}
     many = {"nursery", "wall-following-robot"}  # classes: DP-EBM tells two apart
     asked = {
         (name, kind.title, epsilon, seed)
-        for name, kind in product(
-            compare_peers.NAMES, (compare_peers.Integers, compare_peers.Additive, compare_peers.Tuned)
-        )
+        for name, kind in product(compare_peers.NAMES, compare_peers.KINDS)
         for epsilon, seed in product(compare_peers.EPSILONS, range(compare_peers.SEEDS))
-        if kind is compare_peers.Integers or name not in many
+        if kind not in compare_peers.ONE_OF_TWO or name not in many
     }
     assert found.keys() == asked, "run `make compare-peers`"
+    assert rows == compare_peers.in_order(rows)
+    deltas = {kind.title: kind.delta for kind in compare_peers.KINDS}
+    assert all(row["δ"] == deltas[row["learner"]] for row in rows)
     for learner in {row["learner"] for row in rows}:
         assert max(row["auc"] for row in rows if row["learner"] == learner) > 0.9
     assert all(row["log loss"] > 0 and 0 <= row["accuracy"] <= 1 and row["cost"] > 0 for row in rows)
+
+
+def test_the_record_of_the_comparison_says_when_and_with_what():
+    assert set(INCUMBENTS["dates"]) == {kind.title for kind in compare_peers.KINDS}
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", date) for date in INCUMBENTS["dates"].values())
+    locked = (ROOT / "tests" / "peers" / "requirements.txt").read_text(encoding="utf-8")
+    for name in ("diffprivlib", "interpret-core", "scikit-learn", "lightgbm", "mbi"):
+        assert f"\n{name}=={INCUMBENTS['versions'][name]} " in f"\n{locked}"
+
+
+def test_rows_of_learners_that_are_not_run_are_kept_if_their_versions_are():
+    def row(learner, value):
+        return {"data": "adult", "seed": 0, "learner": learner, "ε": 0.1, "accuracy": value}
+
+    forest, ours = compare_peers.Integers.title, compare_peers.Synthetic.title
+    versions = {"diffprivlib": "1", "mbi": "2"}
+    old = {"dates": {forest: "then", ours: "then"}, "versions": {"diffprivlib": "1"}}
+    old["rows"] = [row(ours, 0.1), row(forest, 0.2)]
+    new = compare_peers.merged(old, [row(ours, 0.3)], [ours], "now", versions)
+    assert new["rows"] == [row(forest, 0.2), row(ours, 0.3)]
+    assert new["dates"] == {forest: "then", ours: "now"}
+    assert new["versions"] == versions
+    with pytest.raises(ValueError, match="run without --only"):
+        compare_peers.merged(old, [row(ours, 0.3)], [ours], "now", versions | {"diffprivlib": "1.1"})
+    assert compare_peers.merged({}, [row(ours, 0.3)], [ours], "now", versions)["rows"] == [row(ours, 0.3)]
+
+
+def test_the_comparison_reads_this_record():
+    notebook = nbformat.read(ROOT / "notebooks" / "comparison.ipynb", as_version=4)
+    (cell,) = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
+    values: dict = {}
+    exec(cell.source, values)
+    found = audit_peers.checksum(audit_peers.RECORD.with_name("incumbents.json"))
+    assert values["checksum"] == found, "set it, and run `make store`"
+
+
+# --- AIM --------------------------------------------------------------------------------------------------------------
+SIZES = 2, 3, 2  # of two features and the class
+
+
+@pytest.mark.parametrize("rho", [1e-4, 0.02, 3.0])
+@pytest.mark.parametrize("often", [0.0, 0.3, 1.0])
+def test_aims_rounds_cost_what_they_may(rho, often):
+    """However often a round is annealed, the prices add up to rho; each is that of its noise and its selection."""
+    coins, budget = np.random.default_rng(5), aim.Budget(rho, 64)
+    for _ in range(9):
+        budget.spend(selects=False)
+    assert budget.left == pytest.approx(rho * (1 - 9 * aim.MEASURE / 64), rel=1e-12)
+    budget.settle()
+    while not budget.over:
+        assert budget.price() == pytest.approx(1 / (2 * budget.sigma**2) + budget.epsilon**2 / 8, rel=1e-12)
+        budget.spend()
+        budget.anneal(0.0, coins.random() - (1 - often))
+    assert math.fsum(budget.spent) == pytest.approx(rho, rel=1e-9)
+    assert math.fsum(budget.spent) <= rho * (1 + 1e-9)
+    with pytest.raises(ValueError, match="is left"):
+        budget.spend()
+
+
+def test_aim_anneals_as_the_paper_does():
+    budget = aim.Budget(1.0, 100)
+    sigma, epsilon = budget.sigma, budget.epsilon
+    assert (sigma, epsilon) == pytest.approx((math.sqrt(100 / 1.8), math.sqrt(0.8 / 100)), rel=1e-12)
+    budget.anneal(2.0, 1.0)
+    assert (budget.sigma, budget.epsilon) == (sigma, epsilon)
+    budget.anneal(1.0, 1.0)
+    assert (budget.sigma, budget.epsilon) == (sigma / 2, 2 * epsilon)
+
+
+def test_aims_measurement_and_score_have_the_sensitivity_that_is_paid_for():
+    """All tables of at most two records, and one more: a marginal moves by one in one cell, a score by its weight."""
+    records = list(product(*map(range, SIZES)))
+    queries = aim.workload(len(SIZES))
+    weights, model = aim.weights(queries), np.random.default_rng(1)
+    worst = dict.fromkeys(queries, 0.0)
+    said = {of: model.uniform(0, 2, [SIZES[a] for a in of]) for of in queries}
+    for table in [[], *([r] for r in records), *product(records, repeat=2)]:
+        for extra in records:
+            one, other = (np.array(rows, dtype=int).reshape(-1, 3) for rows in (table, [*table, extra]))
+            for of, weight in zip(queries, weights, strict=True):
+                before, after = aim.counts(one, SIZES, of), aim.counts(other, SIZES, of)
+                assert np.sort((after - before).ravel())[-1] == np.abs(after - before).sum() == 1
+                moved = aim.score(after, said[of], 3.0, weight) - aim.score(before, said[of], 3.0, weight)
+                worst[of] = max(worst[of], abs(moved))
+    assert list(worst.values()) == pytest.approx(weights, rel=1e-12)
+
+
+def test_aims_weights_are_those_of_the_paper():
+    """Two features and the class: what a query shares with every query of the workload, itself included."""
+    assert aim.workload(3) == [(0, 2), (1, 2), (0, 1, 2)]
+    assert aim.weights(aim.workload(3)) == [2 + 1 + 2, 1 + 2 + 2, 2 + 2 + 3]
+
+
+@pytest.mark.claim("lem-range-concentrated")
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_aims_selection_costs_an_eighth_of_epsilon_squared(epsilon):
+    """Scores moved by at most the sensitivity either way: the divergence is within the price, and near to it."""
+    rng, near = np.random.default_rng(3), 0.0
+    for _ in range(300):
+        scores = rng.normal(0, rng.choice([0.1, 2.0]) / epsilon, 2 + rng.integers(4))
+        moved = scores + rng.choice([-1.0, 1.0], len(scores))
+        p, q = (aim.exponential_law(s * 5, epsilon, 5) for s in (scores, moved))
+        for alpha in (1.001, 2.0, 8.0):
+            divergence = math.log(float((p**alpha * q ** (1 - alpha)).sum())) / (alpha - 1)
+            assert divergence <= alpha * epsilon**2 / 8 * (1 + 1e-9) + 1e-12
+            near = max(near, divergence / (alpha * epsilon**2 / 8))
+    assert near > 0.8
+    # what a rate twice as large would cost is found by the same measure
+    p, q = (aim.exponential_law(np.array(s), 2 * epsilon, 1) for s in ([0.0, 0.0], [1.0, -1.0]))
+    assert float((p * np.log(p / q)).sum()) > epsilon**2 / 8
+
+
+def test_aim_draws_by_that_law_among_what_is_admitted():
+    """Each count is off once in a million; with half of the epsilon all of them would be."""
+    scores, n, rng = [0.0, 3.0, 1.0, 2.0, -1.0], 20_000, np.random.default_rng(4)
+    admitted = [0, 2, 3, 4]
+    law = aim.exponential_law([scores[at] for at in admitted], 2.0, 2.0)
+    drawn = Counter(aim.choose(scores, 2.0, 2.0, rng, lambda at: at != 1) for _ in range(n))
+    assert set(drawn) <= set(admitted)
+    for at, p in zip(admitted, law, strict=True):
+        assert binom.ppf(5e-7, n, p) <= drawn[at] <= binom.ppf(1 - 5e-7, n, p)
+    halved = aim.exponential_law([scores[at] for at in admitted], 1.0, 2.0)
+    assert not binom.ppf(5e-7, n, halved[2]) <= drawn[3] <= binom.ppf(1 - 5e-7, n, halved[2])
+    assert aim.choose(scores, 2.0, 2.0, rng, lambda at: False) is None
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_codes_within_the_noise_are_put_together(ordered):
+    rng = np.random.default_rng(6)
+    for _ in range(200):
+        masses = rng.normal(1, 2, 1 + rng.integers(8))
+        new = aim.merged(masses, 2.0, ordered)
+        assert set(new) == set(range(new.max() + 1))
+        sums = np.bincount(new, masses)
+        if ordered:
+            assert (np.diff(new) >= 0).all()
+            assert (sums[:-1] >= 2).all()
+            assert len(sums) == 1 or np.cumsum(masses[new == new[-1]]).max() >= 2  # what was left over is with the last
+        else:
+            alone = np.flatnonzero(np.bincount(new) == 1)
+            assert set(np.flatnonzero(masses >= 2)) <= {at for at in range(len(new)) if new[at] in alone}
+            assert len(set(new[masses < 2])) <= 1
+
+
+def test_two_measurements_of_a_marginal_are_weighed_by_their_precision():
+    one = aim.Measured(np.array([1.0, 4.0]), np.array([1.0, 1.0]))
+    both = one + aim.Measured(np.array([4.0, 4.0]), np.array([0.5, 0.5]))
+    assert both.values == pytest.approx([3.0, 4.0])
+    assert both.variances == pytest.approx([1 / 3, 1 / 3])
+
+
+class Whole:
+    """In place of the graphical model: the whole table, scaled to one measurement after the other."""
+
+    def __init__(self, sizes):
+        self.sizes, self.known, self.total = sizes, {}, 1.0
+
+    def megabytes(self, more):
+        return 0.0
+
+    def measure(self, of, found):
+        self.known[of] = self.known[of] + found if of in self.known else found
+
+    def fit(self, iterations, tolerance=0.0):
+        self.total = max(1.0, float(np.mean([m.values.sum() for m in self.known.values()])))
+        self.table = np.full(self.sizes, self.total / math.prod(self.sizes))
+        for _ in range(iterations // 10):
+            for of, found in self.known.items():
+                away = tuple(a for a in range(len(self.sizes)) if a not in of)
+                now = self.table.sum(axis=away, keepdims=True)
+                self.table = self.table * np.maximum(found.values.reshape(now.shape), 1e-3) / np.maximum(now, 1e-9)
+            self.table *= self.total / self.table.sum()
+
+    def marginal(self, of):
+        return self.table.sum(axis=tuple(a for a in range(len(self.sizes)) if a not in of))
+
+    def sample(self, rows, rng):
+        cells = rng.choice(self.table.size, rows, p=self.table.ravel() / self.table.sum())
+        return np.column_stack(np.unravel_index(cells, self.sizes))
+
+
+class Noting:
+    """A generator that notes how many numbers it gave with which standard deviation."""
+
+    def __init__(self, seed):
+        self._rng, self.normals, self.selections = np.random.default_rng(seed), [], 0
+
+    def normal(self, mean, sigma, shape):
+        self.normals.append((sigma, int(np.prod(shape))))
+        return self._rng.normal(mean, sigma, shape)
+
+    def gumbel(self, size):
+        self.selections += 1
+        return self._rng.gumbel(size=size)
+
+    def __getattr__(self, name):
+        return getattr(self._rng, name)
+
+
+@pytest.mark.parametrize("rho", [0.05, 100.0])
+def test_aim_looks_at_nothing_that_it_does_not_pay_for(rho, monkeypatch):
+    """The prices by the noise that was in fact drawn add up to rho, and every count that was made is of a query."""
+    looks = []
+
+    def counts(codes, sizes, of):
+        looks.append(of)
+        return np.histogramdd(codes[:, of], bins=[np.arange(sizes[a] + 1) - 0.5 for a in of])[0]
+
+    monkeypatch.setattr(aim, "counts", counts)
+    rng, rows = Noting(7), np.random.default_rng(8).integers(0, SIZES, (400, 3))
+    rows[:, 2] = (rows[:, 0] + rows[:, 1]) % 2
+    options = {"rounds": 12, "megabytes": 1.0, "rows": 5000, "field": Whole}
+    made = aim.synthesize(rows, SIZES, [False, True, False], rho, rng, **options)
+    assert looks == [(0,), (1,), (2,), *aim.workload(3)]
+    assert rng.selections == len(rng.normals) - 3 == len(made.measured) - 3
+    first, later = ([1 / (2 * sigma**2) for sigma, _ in part] for part in (rng.normals[:3], rng.normals[3:]))
+    assert math.fsum(first) + math.fsum(later) / aim.MEASURE == pytest.approx(rho, rel=1e-9)
+    assert math.fsum(made.spent) == pytest.approx(rho, rel=1e-9)
+    assert rng.normals[-1][1] == math.prod(made.model.sizes[a] for a in made.measured[-1])
+    if rho == 100:  # hardly any noise: the rows are those of the table, and their class is the parity of the features
+        assert len(made.rows) == 5000
+        assert made.measured[3] == (0, 1, 2)
+        assert np.mean((made.rows[:, 0] + made.rows[:, 1]) % 2 == made.rows[:, 2]) > 0.98
 
 
 # --- OpenDP's noisy max -----------------------------------------------------------------------------------------------

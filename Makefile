@@ -22,6 +22,7 @@ newer = [ -n "$$(find $(1) -type f -newer _build/.finished -not -path '*__pycach
 PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20
 # One more than there are processors: some tests wait for engines, browsers and processes of their own.
 WORKERS ?= $$($(PY) -c "import os; print(1 + (os.cpu_count() or 1))")
+LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 NOTEBOOKS = $(filter-out %.failed.ipynb %.part.ipynb,$(wildcard notebooks/*.ipynb))
 
 help: ## list the commands
@@ -47,8 +48,11 @@ slow: env ## run all tests, and note which are slow and left out by `make check`
 	$(PYTEST) --junitxml _build/times.xml tests
 	$(PY) -m tests.slow _build/times.xml
 
-check: lint ## check style and types, and run the tests that are quick
-	$(PYTEST) -m "not slow" tests
+check: env ## check style and types, and beside it run the tests that are quick
+	@mkdir -p _build
+	@{ $(LINT); } >_build/lint.log 2>&1 & linting=$$!; \
+	$(PYTEST) -m "not slow" tests; tested=$$?; \
+	wait $$linting; linted=$$?; cat _build/lint.log; exit $$((tested + linted))
 
 # --- environment -----------------------------------------------------------------------------------------------------
 env: $(VENV)/.package ## the environment alone: .venv with the hash-locked packages and dpforest itself
@@ -98,9 +102,7 @@ times: ## measure these commands on a fresh clone, as a table (an hour at most; 
 	@python3 tests/loop_times.py $(TIMES)
 
 lint: env ## check style, layout and types
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(LINT)
 
 format: env ## lay out the code as `make lint` wants it
 	$(BIN)/ruff check --fix .

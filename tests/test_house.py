@@ -131,7 +131,9 @@ def test_the_workflow_runs_the_two_commands_on_every_python_that_is_supported():
 def test_hooks_call_the_tools_of_the_environment():
     said = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
     assert [repo["repo"] for repo in said["repos"]] == ["local"], "a hook of another repository would be downloaded"
-    lint = (ROOT / "Makefile").read_text().partition("\nlint:")[2].partition("\n\n")[0]
+    made = (ROOT / "Makefile").read_text()
+    lint = made.partition("\nLINT = ")[2].partition("\n")[0]
+    assert all("$(LINT)" in made.partition(f"\n{target}:")[2].partition("\n\n")[0] for target in ("lint", "check"))
     for hook in said["repos"][0]["hooks"]:
         tool = hook["entry"].split()[0]
         assert tool.startswith(".venv/bin/")

@@ -69,4 +69,8 @@ def __dir__() -> list[str]:
 
 
 # what is released uses these, which stand above it
-hooks.lend(sum_values=lambda: __getattr__("counting").sum_values, table_of=lambda: __getattr__("engines").table_of)
+hooks.lend(
+    sum_values=lambda: __getattr__("counting").sum_values,
+    table_of=lambda: __getattr__("engines").table_of,
+    card=lambda: __getattr__("inspect").card,
+)

@@ -18,9 +18,16 @@ import numpy as np
 import pytest
 from shared import MIXED, table
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from dpforest import Budget, BudgetError, BudgetWarning, EDPRFClassifier, PrivateBoostingClassifier
+from dpforest import (
+    Budget,
+    BudgetError,
+    BudgetWarning,
+    EDPRFClassifier,
+    OutOfSchemaWarning,
+    PrivateBoostingClassifier,
+)
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, account
 
 TOP = 3  # noisy counts beyond 0 and this are merged, which no ratio of counts in between can tell
@@ -333,3 +340,32 @@ def test_tables_that_are_gone_are_forgotten():
     del X
     gc.collect()
     assert len(account._TABLES) == before
+
+
+@pytest.mark.parametrize("folds", [False, True])
+def test_outside_of_an_account_a_search_says_once_what_its_fits_cost(folds):
+    X, y = table(60)
+    X["x"] += 0.5  # and once for all fits, and for all predictions, that values lie outside the schema
+
+    def search():
+        learner = fitted(epsilon=0.25)
+        if folds:
+            return cross_val_score(learner, X, y, cv=4)
+        return GridSearchCV(learner, {"max_depth": [1, 2]}, cv=2, error_score="raise").fit(X, y)
+
+    for _ in range(2):  # another search says it again
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            search()
+        said = [str(each.message) for each in caught if each.category is BudgetWarning]
+        (text,) = said
+        assert "cost 0.5 under add-remove for one row together, and each further one adds its own" in text
+        strays = [str(each.message) for each in caught if each.category is OutOfSchemaWarning]
+        assert [text.startswith("x:") for text in strays] == [True, True]
+        assert ["do not release" in text for text in strays] == [True, False]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BudgetWarning)
+        warnings.simplefilter("ignore", OutOfSchemaWarning)
+        with Budget(10.0):  # an account counts them
+            search()
+        fitted(epsilon=0.25, random_state=0).fit(X, y)  # no search

@@ -53,7 +53,7 @@ RANDOM_NAMES = {
 }  # fmt: skip
 
 #: What the package lends to the models, which stand below it: nothing that could count.
-LENT = {"sum_values": "counting", "table_of": "engines"}
+LENT = {"sum_values": "counting", "table_of": "engines", "card": "inspect"}
 #: What others than the curator may use of the engines: how a table is named and opened, not what its blocks hold.
 OPENING = {"Reader", "Table", "is_elsewhere", "table_of"}
 #: The module that makes a curator, and hands it the records.

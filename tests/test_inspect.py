@@ -379,6 +379,15 @@ def test_a_card_tells_what_the_file_and_the_ledger_tell(name, variant, how):
         assert "has no ledger" in page
 
 
+@every
+def test_a_model_hands_out_its_own_card(name, variant, how):
+    model = looked_into(name, variant, how)
+    for form in ("markdown", "html"):
+        assert model.card(purpose="to teach", format=form) == inspect.card(model, purpose="to teach", format=form)
+    with pytest.raises(ValueError, match="format must be one of"):
+        model.card(format="pdf")
+
+
 def test_a_card_holds_no_seed_and_no_count():
     schema, (X, y) = Schema(numeric={"x": (0, 1)}, classes=["no", "yes"]), (pd.DataFrame({"x": [2.0] * 7411}), None)
     y = np.array(["no", "yes"] * 3705 + ["no"])

@@ -1,6 +1,7 @@
 """Compile ahead what is compiled on a first call otherwise: ``python -m dpforest.counting``.
 
-Each compiled function, from reading a table to counting it, is called once with arguments of the types that ship.
+Each compiled function, from reading a table to scoring what was counted, is called once with arguments of the types
+that ship.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import pandas as pd
 from dpforest import counting
 from dpforest.chance import keyed
 from dpforest.schema import Schema
+from dpforest.scores import gini
 
 
 def compile_ahead() -> None:
-    """Read a table of each kind, and ask every query once in each way that takes kernels of its own."""
+    """Read a table of each kind, ask every query once in each way that takes kernels of its own, and score."""
     schema = Schema(numeric={"x": (0, 1)}, categorical={"c": ["a", "b"], "k": [0, 1]}, classes=[0, 1])
     for kind in (float, np.float32, object):
         schema.encode(pd.DataFrame({"x": np.zeros(2, kind), "c": ["a", "b"], "k": np.zeros(2, kind)}), 4)
@@ -35,6 +37,8 @@ def compile_ahead() -> None:
         counting.sum_values(codes, splits, np.zeros((3, 1)), kernel=kernel)
     counting.feature_histograms(codes, labels, 2, [1], splits, slots)
     counting.apply(codes, splits)
+    for counts in (np.zeros((1, 2, 2), np.int64), np.zeros((1, 4, 2), np.int64)[:, :2]):  # whole, or a part of one
+        gini.exact(counts)
 
 
 if __name__ == "__main__":

@@ -153,10 +153,12 @@ class PrivateEstimator(Predictor, BaseEstimator):
         Warns
         -----
         OutOfSchemaWarning
-            When values of a column were clipped or sent to ``other``, once for each column, here and where rows are
-            predicted; the counts are for the curator's eyes.
+            When values of a column were clipped or sent to ``other``, once for each column (in a search of
+            scikit-learn, once for all of its fits), here and where rows are predicted; the counts are for the
+            curator's eyes.
         BudgetWarning
-            When a second model that may be released is fitted on the same table object, outside of any account.
+            Outside of any account, when a second model that may be released is fitted on the same table object, and
+            once in a search or cross-validation of scikit-learn: what that costs so far.
         UnprovenPrivacyWarning
             When ``variant="published"`` spends more than the paper claims, or reads what nobody paid for.
         """
@@ -223,8 +225,10 @@ class PrivateEstimator(Predictor, BaseEstimator):
         setattr(self, f"{self._RELEASED}_", model)
         ledger.promise = guarantee
         self.ledger_, self.guarantee_ = ledger, guarantee
-        if self.source == SECURE and not account.active():
-            account.note_release(given, guarantee)
+        if not account.active():
+            account.note_search(guarantee)
+            if self.source == SECURE:
+                account.note_release(given, guarantee)
         return self
 
     def replay(

@@ -17,11 +17,12 @@ from dpforest.chance import Chance
 from dpforest.curator import STOP, Curator
 from dpforest.design import Design, Weights
 from dpforest.learners.growth import MAX_NODES, Frontier, Growth
+from dpforest.learners.progress import shown
 from dpforest.learners.sharing import share_out
 from dpforest.models.boosted import SCALE
 from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
-from dpforest.privacy import RELATIONS, Ledger, rho_of
+from dpforest.privacy import RELATIONS, Ledger, in_charges
 from dpforest.schema import Schema
 from dpforest.scores import Score
 
@@ -82,6 +83,7 @@ class Run:
     """
 
     growth: Growth
+    _in_rounds = False
 
     def __init__(self, curator: Curator, chance: Chance, schema: Schema, ledger: Ledger, epsilon: float) -> None:
         self.curator, self.chance, self.schema, self.ledger, self.epsilon = curator, chance, schema, ledger, epsilon
@@ -92,7 +94,7 @@ class Run:
     @property
     def budget(self) -> float:
         """What there is to spend, in the unit of the charges: epsilon, or the rho that the delta makes of it."""
-        return rho_of(self.epsilon, self.ledger.delta) if self.ledger.delta else self.epsilon
+        return in_charges(self.epsilon, self.ledger.delta)
 
     def without_delta(self) -> None:
         """Spend epsilon without a delta from now on, where nothing was spent: that is as private with any delta."""
@@ -127,13 +129,15 @@ class Run:
 
     def rounds(self, n_rounds: int) -> Iterator[int]:
         """Boosting, one tree after the other: the number of the tree whose root is the frontier now, from 0."""
-        for number in range(n_rounds):
+        for number in shown(range(n_rounds), n_rounds, "rounds"):
+            self._in_rounds = True  # whose levels are not counted beside them
             self.growth.begin(number)
             yield number
 
     def levels(self, depth: int) -> Iterator[tuple[int, Frontier]]:
         """Level by level, from 1 to ``depth``, while there are nodes: the level and its nodes."""
-        for level in range(1, depth + 1):
+        numbers = range(1, depth + 1)
+        for level in numbers if self._in_rounds else shown(numbers, depth, "levels"):
             if not len(self.frontier):
                 return
             yield level, self.frontier

@@ -116,6 +116,24 @@ class Predictor:
         """
         storage.write(path, json.dumps(self.to_dict(seeded=seeded), allow_nan=False))
 
+    def card(self, **added: Any) -> str:
+        """The model card, a page of Markdown or HTML: :func:`dpforest.inspect.card` of this model.
+
+        Parameters
+        ----------
+        **added
+            ``purpose``, ``data``, ``contact``, ``notes``, ``test`` and ``format``, as there; so are the errors.
+
+        Returns
+        -------
+        str
+
+        Guarantee
+        ---------
+        Nothing is paid: the model and its ledger alone are read (:prf:ref:`thm-post-processing`).
+        """
+        return hooks.borrow("card")(self, **added)
+
     def _describe(self) -> dict:
         promise = self.guarantee_
         return {

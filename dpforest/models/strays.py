@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping
 
 from dpforest.privacy import OutOfSchemaWarning
+from dpforest.privacy.searches import first_time
 from dpforest.schema import Schema
 
 __all__ = ["warn_of_strays"]
@@ -15,7 +16,7 @@ _SECRET = "this count is exact, do not release it"
 
 
 def warn_of_strays(schema: Schema, strays: Mapping[str, int], n_rows: int, target: str = "", *, fit: bool) -> None:
-    """Warn of the values outside the schema, where the table was given to the library.
+    """Warn of the values outside the schema, where the table was given to the library; in a search, once for all fits.
 
     Parameters
     ----------
@@ -29,6 +30,8 @@ def warn_of_strays(schema: Schema, strays: Mapping[str, int], n_rows: int, targe
         Whether the model learns from these rows; else they are a query, and nobody's secret.
     """
     for name, count in strays.items():
+        if not first_time(f"strays of {name}, {'fitted' if fit else 'predicted'}"):
+            continue
         if name in schema.other:
             text = f"are not among the declared categories and were sent to other={schema.other[name]!r}"
             remedy = "if documentation has them, declare them in Schema(categorical=...)"

@@ -11,7 +11,7 @@ from dpforest.privacy.account import (
     BudgetWarning,
 )
 from dpforest.privacy.composition import bootstrap, equal_split, parallel, poisson_bootstrap, sequential
-from dpforest.privacy.concentrated import check_delta, epsilon_of, rho_of
+from dpforest.privacy.concentrated import check_delta, epsilon_of, in_charges, rho_of
 from dpforest.privacy.ledger import KINDS, Ledger
 from dpforest.privacy.vocabulary import (
     ADD_REMOVE,
@@ -40,6 +40,7 @@ __all__ = [
     "ADD_REMOVE", "ASSUMPTIONS", "HISTOGRAM_SENSITIVITY", "KINDS", "NON_PRIVATE", "NOT_COVERED", "PERSON", "RELATIONS",
     "REPLACE_ONE", "ROW", "SECURE", "SEEDED", "SOURCES", "UNIT", "UNKNOWN", "Budget", "BudgetError", "BudgetWarning",
     "Guarantee", "Leak", "Ledger", "OutOfSchemaWarning", "UnprovenPrivacyWarning", "bootstrap", "check_delta",
-    "check_epsilon", "check_relation", "claim", "epsilon_of", "equal_split", "parallel", "poisson_bootstrap", "rho_of",
+    "check_epsilon", "check_relation", "claim", "epsilon_of", "equal_split", "in_charges", "parallel",
+    "poisson_bootstrap", "rho_of",
     "sequential", "unit_of",
 ]  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, Self
 from dpforest import storage
 from dpforest.privacy import display
 from dpforest.privacy.concentrated import check_delta
+from dpforest.privacy.searches import noted, searcher
 from dpforest.privacy.vocabulary import (
     ADD_REMOVE,
     RELATIONS,
@@ -24,7 +25,10 @@ from dpforest.privacy.vocabulary import (
     claim,
 )
 
-__all__ = ["PERSON", "ROW", "Budget", "BudgetError", "BudgetWarning", "active", "charge_active", "note_release"]
+__all__ = [
+    "PERSON", "ROW", "Budget", "BudgetError", "BudgetWarning", "active", "charge_active", "note_release",
+    "note_search",
+]  # fmt: skip
 
 UNITS = ROW, PERSON = "row", "person"
 _FORMAT = 1
@@ -352,17 +356,41 @@ def note_release(table: object, promise: Guarantee) -> None:
         promises.append(promise)
         if len(promises) < 2:
             return
-        sums = [
-            f"{_pair(sum(p.epsilon for p in same), sum(p.delta for p in same))} under {relation} for {unit}"
-            for relation in RELATIONS
-            for unit in dict.fromkeys(p.unit for p in promises)
-            if (same := [p for p in promises if (p.relation, p.unit) == (relation, unit)])
-        ]
+        cost = _together(promises)
     warnings.warn(
-        f"two models were fitted on one table, and together they cost {' and '.join(sums)}: keep an account, "
+        f"two models were fitted on one table, and together they cost {cost}: keep an account, "
         "with dpforest.Budget(...)",
         BudgetWarning,
         stacklevel=3,
+    )
+
+
+def note_search(promise: Guarantee) -> None:
+    """Warn, once for a search or cross-validation of scikit-learn, what its fits cost outside of any account."""
+    search = searcher()
+    if search is None:
+        return
+    with _LOCK:
+        promises = noted(search).setdefault("promises", [])
+        promises.append(promise)
+        if len(promises) != 2:
+            return
+        cost = _together(promises)
+    warnings.warn(
+        f"two fits inside a search or cross-validation ({type(search).__name__}) cost {cost} together, and each "
+        "further one adds its own: keep an account, with dpforest.Budget(...), or choose by dpforest.evaluation.choose",
+        BudgetWarning,
+        stacklevel=3,
+    )
+
+
+def _together(promises: list[Guarantee]) -> str:
+    """What these cost together, each relation and unit by itself."""
+    return " and ".join(
+        f"{_pair(sum(p.epsilon for p in same), sum(p.delta for p in same))} under {relation} for {unit}"
+        for relation in RELATIONS
+        for unit in dict.fromkeys(p.unit for p in promises)
+        if (same := [p for p in promises if (p.relation, p.unit) == (relation, unit)])
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from dpforest.arithmetic import exp, log, log1p
 from dpforest.privacy.vocabulary import claim
 
-__all__ = ["check_delta", "epsilon_of", "rho_of"]
+__all__ = ["check_delta", "epsilon_of", "in_charges", "rho_of"]
 
 MOST_DELTA = 0.01  # above it, "with probability delta all records are published" keeps the promise
 _LEAST_DELTA = 1e-300
@@ -71,6 +71,11 @@ def epsilon_of(rho: float, delta: float) -> float:
         best = int(np.argmin(bounds))
         middle, room = float(excess[best]), 2 * room / len(_GRID)
     return max(float(bounds[best]), 0.0)
+
+
+def in_charges(epsilon: float, delta: float) -> float:
+    """What there is to spend, in the unit of the charges: epsilon, or with a delta the rho that assures it."""
+    return rho_of(epsilon, delta) if delta else epsilon
 
 
 @claim("lem-concentrated-conversion")

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpforest import arithmetic
 from dpforest.audit.exact.laws import Shape
+from dpforest.audit.exact.noisy import FAR
 from dpforest.privacy import claim
 
 __all__ = ["ORDERS", "largest_rho", "log_gaussian", "noise_moment", "rho_of_laws"]
@@ -24,7 +25,6 @@ __all__ = ["ORDERS", "largest_rho", "log_gaussian", "noise_moment", "rho_of_laws
 ORDERS = (1, 2, 3, 4, 8, 16)
 
 _FAINT = 0.2  # below this rate the sum of the weights is sqrt(pi / rate) but for a part of e^-49
-_FAR = 45.0  # e^-45 is below the rounding of a double
 _TIE = 1e-12  # what is larger by less is equal, and said of the smaller order
 _CELLS = 1 << 22  # values of noise times mixtures that are added up
 
@@ -120,9 +120,9 @@ def noise_moment(shift: int, rate: float, its_rate: float, gaussian: bool, order
     if not left > 0:
         return math.inf
     if gaussian:
-        reach = math.ceil(math.sqrt(_FAR / left) + (order - 1) * its_rate * shift / left)
+        reach = math.ceil(math.sqrt(FAR / left) + (order - 1) * its_rate * shift / left)
     else:
-        reach = math.ceil(_FAR / left + order * shift)
+        reach = math.ceil(FAR / left + order * shift)
     k = np.arange(-reach, shift + reach + 1)
     p, q = _log_noise(k, rate, gaussian), _log_noise(k - shift, its_rate, gaussian)
     return _moment(p, q, order)
@@ -160,7 +160,7 @@ def _mixture_term(p: Shape, q: Shape, order: int) -> float:
         if math.isinf(rate):
             axes.append(np.arange(low, high + 1))
             continue
-        reach = math.ceil(math.sqrt(_FAR / rate) if p.gaussian else _FAR / rate) + (order - 1) * (high - low)
+        reach = math.ceil(math.sqrt(FAR / rate) if p.gaussian else FAR / rate) + (order - 1) * (high - low)
         axes.append(np.arange(low - reach, high + reach + 1))
     if (size := math.prod(map(len, axes)) * len(every)) > _CELLS:
         raise ValueError(
@@ -215,5 +215,5 @@ def _log_total(rate: float) -> float:
     """Logarithm of the sum of ``exp(-rate k^2)``."""
     if rate < _FAINT:
         return float(arithmetic.log(math.pi / rate)) / 2
-    most = math.ceil(math.sqrt(_FAR / rate))
+    most = math.ceil(math.sqrt(FAR / rate))
     return float(arithmetic.log1p(2 * arithmetic.exp(-rate * np.arange(most, 0.0, -1.0) ** 2).sum()))

@@ -20,7 +20,9 @@ from dpforest.chance import NotEnumerableError, Replay
 from dpforest.mechanisms import discrete_gaussian_law, two_sided_geometric_law
 from dpforest.privacy import claim
 
-__all__ = ["Noisy", "Silent", "counts_and_rates", "geometric_log_ratio", "largest_law", "mixture_log_ratio"]
+__all__ = [
+    "FAR", "Noisy", "Silent", "counts_and_rates", "geometric_log_ratio", "largest_law", "mixture_log_ratio",
+]  # fmt: skip
 
 _COMPARISONS = {
     np.greater_equal: (0, True), np.greater: (1, True), np.less: (0, False), np.less_equal: (1, False),
@@ -28,7 +30,7 @@ _COMPARISONS = {
 _TURNED = {np.greater_equal: np.less_equal, np.greater: np.less, np.less: np.greater, np.less_equal: np.greater_equal}
 
 _CELLS = 1 << 22  # outputs times mixtures that are compared
-_FAR = 45.0  # e^-45 is below the rounding of a double
+FAR = 45.0  # e^-45 is below the rounding of a double
 
 
 class Silent:
@@ -184,7 +186,7 @@ def _gaussian_tail(least: float, rate: float) -> float:
 
 def _reach(rate: float) -> int:
     """How far discrete Gaussian noise goes before what is left is no double beside what there is."""
-    return math.ceil(math.sqrt(_FAR / rate))
+    return math.ceil(math.sqrt(FAR / rate))
 
 
 def largest_law(counts: np.ndarray, rates: np.ndarray, gaussian: bool = False) -> np.ndarray:
@@ -192,7 +194,7 @@ def largest_law(counts: np.ndarray, rates: np.ndarray, gaussian: bool = False) -
     noisy = rates[np.isfinite(rates)]
     reach = 0
     if len(noisy):
-        reach = _reach(noisy.min()) if gaussian else math.ceil(_FAR / noisy.min())
+        reach = _reach(noisy.min()) if gaussian else math.ceil(FAR / noisy.min())
     values = np.arange(counts.min() - reach, counts.max() + reach + 1)
     own, below = np.empty((2, len(counts), len(values)))
     for at, (count, rate) in enumerate(zip(counts, rates, strict=True)):

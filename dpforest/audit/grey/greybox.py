@@ -28,7 +28,7 @@ from dpforest.chance import Chance, NotEnumerableError, Replay, Seeded
 from dpforest.curator import Curator
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.parameters import check_count
-from dpforest.privacy import NON_PRIVATE, REPLACE_ONE, Ledger, check_epsilon, check_relation, claim, rho_of
+from dpforest.privacy import NON_PRIVATE, REPLACE_ONE, Ledger, check_epsilon, check_relation, claim, in_charges
 
 __all__ = ["KINDS", "Finding", "GreyBoxAudit", "greybox"]
 
@@ -138,7 +138,7 @@ class GreyBoxAudit:
     @property
     def budget(self) -> float:
         """What may be charged: the claim, or with a delta the rho that assures it."""
-        return rho_of(self.claim, self.delta) if self.delta else self.claim
+        return in_charges(self.claim, self.delta)
 
     @property
     def violated(self) -> bool:
@@ -290,7 +290,7 @@ class _Audit:
         self._estimator, self._promise, self._relation = estimator, promise, estimator.relation
         self._door, self._rng = watching(door), rng
         self._delta = estimator.promised_delta()
-        self._budget = rho_of(promise, self._delta) if self._delta else promise
+        self._budget = in_charges(promise, self._delta)
         self._findings: dict[tuple[str, str, str], Finding] = {}
         self._seen: set[tuple[str, str, str]] = set()
         self._leaks: dict = {}

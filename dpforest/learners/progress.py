@@ -1,0 +1,50 @@
+"""Progress of a long fit: a bar after some seconds, where somebody watches."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+__all__ = ["shown"]
+
+SECONDS = 2.0  # a fit that is over before shows nothing
+
+Item = TypeVar("Item")
+
+
+def shown(items: Iterable[Item], total: int, unit: str) -> Iterator[Item]:
+    """Go through the items, and show how many are done once that takes long.
+
+    Parameters
+    ----------
+    items : iterable
+    total : int
+        How many there are at most.
+    unit : str
+        What one is called.
+
+    Notes
+    -----
+    The bar says how many rounds or levels there were, which are public, and how long they took, which is for whoever
+    fits.  It is written to standard error, on a terminal and in a notebook; ``TQDM_DISABLE=1`` in the environment
+    turns it off.
+    """
+    began, bar = time.monotonic(), None
+    try:
+        for done, item in enumerate(items):
+            if bar is not None:
+                bar.update(done - bar.n)
+            elif time.monotonic() - began > SECONDS and _watched():
+                from tqdm import tqdm
+
+                bar = tqdm(total=total, initial=done, unit=f" {unit}", leave=False)
+            yield item
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _watched() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules

@@ -7,6 +7,7 @@ import inspect
 import json
 import math
 import pkgutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -681,6 +682,31 @@ def test_surprises(small):
     counts.rate = 1.2  # which twenty draws cannot tell from 1
     assert run([half], scale=TINY.but(n=20)).records()[0]["alarms"] == [EXACT]
     assert run([half], scale=TINY.but(n=20)).records()[0]["verdict"] == UNEXPECTED
+
+
+def test_at_the_small_size_what_is_slow_to_draw_has_turns():
+    """Each setting is drawn under one relation, about as many under either; what must be caught is drawn, always."""
+    drawn = Counter(
+        (s.name, s.options, s.variant) for s in EVERY if STATISTICAL in s.layers and s.has_its_turn(STATISTICAL, SMALL)
+    )
+    relations = Counter()
+    for s in EVERY:
+        setting = s.name, s.options, s.variant
+        if STATISTICAL not in s.layers:
+            continue
+        assert s.has_its_turn(STATISTICAL, FULL)
+        if s.expected or not s.target.slow:
+            assert s.has_its_turn(STATISTICAL, SMALL)
+        else:
+            assert drawn[setting] == 1
+            relations[s.relation] += s.has_its_turn(STATISTICAL, SMALL)
+        assert all(s.has_its_turn(layer, SMALL) for layer in (EXACT, GREY_BOX))
+    assert min(relations.values()) >= sum(relations.values()) / 4
+    slow = next(s for s in EVERY if STATISTICAL in s.layers and not s.has_its_turn(STATISTICAL, SMALL))
+    (row,) = run([slow], scale=SMALL.but(slow=20), layers=[STATISTICAL]).records()
+    assert (row["empirical"], row["verdict"]) == (None, HOLDS)
+    (row,) = run([slow], scale=SMALL.but(slow=20, turns=False), layers=[STATISTICAL]).records()
+    assert row["n"] == 20
 
 
 def test_one_bold_test_among_many_is_no_alarm(monkeypatch):

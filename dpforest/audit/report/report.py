@@ -133,6 +133,7 @@ def run(
     subjects : iterable of Subject
         Such as :func:`dpforest.audit.report.catalogue.subjects` lists.
     scale : {"small", "full"} or Scale
+        See its ``turns`` for what the small one leaves to the full one.
     layers : sequence of str
         Of ``"exact"``, ``"greybox"``, ``"statistical"``.
     confidence : float
@@ -242,7 +243,7 @@ def _stated(subject: Subject) -> dict[str, Any]:
 def _measured(subject: Subject, layers: Sequence[str], scale: Scale, confidence: float, seed: int) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(_MEASURED)
     for layer in subject.layers:
-        if layer in layers:
+        if layer in layers and subject.has_its_turn(layer, scale):
             row |= _found(look(subject, layer, scale, confidence, seed))
     return row
 

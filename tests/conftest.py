@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import runpy
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -20,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "notebooks"))
 import compare
 import render
 
-from tests import slow
+from tests import forked_kernel, slow
 
 # Two workers share the cores: none of their libraries starts threads of its own.
 for word in (*render.ONE_THREAD, "NUMBA_NUM_THREADS"):
@@ -47,6 +50,22 @@ LONGEST = (
     "test_boosting_claims.py", "auditing.ipynb", "boosting_experiments.ipynb", "test_audit_laws.py",
     "test_interactive.py", "test_pictures.py",
 )  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have the kernels of notebooks forked from one process, where that can be: see ``tests/forked_kernel.py``."""
+    if not config.option.nbval or hasattr(config, "workerinput") or not hasattr(os, "fork"):
+        return
+    folder = Path(tempfile.mkdtemp(prefix="dpforest-kernels-"))
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    # the workers, and what they start, inherit these
+    os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, (str(folder), os.environ.get("JUPYTER_PATH"))))
+    os.environ[forked_kernel.PLACE] = str(folder / "door")
+    command = [sys.executable, forked_kernel.__file__, "--serve", os.environ[forked_kernel.PLACE], str(os.getpid())]
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    config.add_cleanup(server.wait)  # the last one is called first
+    config.add_cleanup(server.terminate)
+    config.option.nbval_kernel_name = forked_kernel.install(folder)
 
 
 @cache

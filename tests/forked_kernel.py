@@ -1,0 +1,163 @@
+"""Kernels for the notebooks' tests that start in a tenth of a second: each is forked from one process.
+
+What every notebook imports takes a kernel of its own two seconds of a processor, forty-five times.  Here one process
+imports it (``serve``), and waits.  The command that Jupyter starts as a kernel (``ask``) sends it the connection file,
+the environment, the folder and its own standard streams, and stands for the kernel that is forked: it ends with it, is
+interrupted for it, and where it is killed, the kernel is.  Notebooks that users and ``render.py`` run have kernels of
+the usual kind.
+"""
+
+from __future__ import annotations
+
+import array
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import warnings
+from contextlib import suppress
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+
+PLACE = "DPFOREST_TEST_KERNELS"  # the socket, in the environment
+_LENGTH = 8  # bytes that say how long a message is
+_PATIENCE = 120.0  # seconds: the imports take two, on a busy machine longer
+
+
+def install(folder: Path) -> str:
+    """Write the kernel's specification under a folder for Jupyter's path; returns its name."""
+    place = folder / "kernels" / "forked"
+    place.mkdir(parents=True)
+    command = [sys.executable, "-S", "-E", str(Path(__file__).resolve()), "{connection_file}"]
+    (place / "kernel.json").write_text(json.dumps({"argv": command, "display_name": "forked", "language": "python"}))
+    return place.name
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+def ask(connection_file: str) -> int:
+    """Ask for a kernel, and stand for it; returns its exit code."""
+    with socket.socket(socket.AF_UNIX) as door:
+        door.settimeout(_PATIENCE)
+        door.connect(os.environ[PLACE])
+        said = json.dumps({"file": connection_file, "folder": os.getcwd(), "environment": dict(os.environ)}).encode()
+        streams = array.array("i", [0, 1, 2])
+        door.sendmsg([len(said).to_bytes(_LENGTH)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
+        door.sendall(said)
+        kernel = int.from_bytes(door.recv(_LENGTH))
+        door.settimeout(None)
+
+        def interrupt(*_: object) -> None:
+            os.kill(kernel, signal.SIGINT)
+
+        signal.signal(signal.SIGINT, interrupt)
+        return int.from_bytes(door.recv(_LENGTH)[:1])
+
+
+# -- the process that is forked --------------------------------------------------------------------------------------
+
+
+def serve(place: str, above: int) -> None:
+    """Import what notebooks import, and fork a kernel for whoever asks, as long as the process ``above`` is there."""
+    door = socket.socket(socket.AF_UNIX)
+    door.bind(place)
+    door.listen()  # who asks now waits for the imports
+    _get_ready()
+    door.settimeout(0.1)
+    running: dict[int, socket.socket] = {}
+    while os.getppid() == above:
+        try:
+            caller, _ = door.accept()
+        except TimeoutError:
+            caller = None
+        if caller is not None:
+            _fork(door, caller, running)
+        _tend(running)
+    for kernel in running:
+        os.kill(kernel, signal.SIGKILL)
+
+
+def _get_ready() -> None:
+    os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # as a kernel has it
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for module in ("ipykernel.kernelapp", "matplotlib.pyplot", "myst_nb", "pandas", "dpforest.audit"):
+            import_module(module)
+        for learner in chain.from_iterable(import_module("dpforest.registry").PAPERS.values()):
+            getattr(import_module("dpforest"), learner)
+        import_module("dpforest.counting.__main__").compile_ahead()  # what is compiled already is loaded
+    gc.collect()
+    gc.freeze()
+
+
+def _fork(door: socket.socket, caller: socket.socket, running: dict[int, socket.socket]) -> None:
+    caller.settimeout(_PATIENCE)
+    size, control, *_ = caller.recvmsg(_LENGTH, socket.CMSG_SPACE(3 * array.array("i").itemsize))
+    streams = array.array("i")
+    streams.frombytes(control[0][2])
+    left, said = int.from_bytes(size), b""
+    while len(said) < left:
+        said += caller.recv(left - len(said))
+    asked = json.loads(said)
+    kernel = os.fork()
+    if kernel:
+        for stream in streams:
+            os.close(stream)
+        caller.sendall(kernel.to_bytes(_LENGTH))
+        running[kernel] = caller
+        return
+    door.close()
+    for other in (caller, *running.values()):
+        other.close()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    _become(asked)
+    sys.exit()  # as a process of its own would: what was registered for the end is done
+
+
+def _become(asked: dict) -> None:
+    """Run a kernel in this process, as ``python -m ipykernel_launcher`` does."""
+    os.setsid()
+    os.chdir(asked["folder"])
+    os.environ.clear()
+    os.environ.update(asked["environment"], MPLBACKEND="module://matplotlib_inline.backend_inline")
+    os.environ.pop("JPY_PARENT_PID", None)  # the kernel's parent is not the process that Jupyter started
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.path[0] = ""
+    sys.argv = ["ipykernel_launcher.py", "-f", asked["file"]]
+    from ipykernel import kernelapp
+
+    kernelapp.launch_new_instance()
+
+
+def _tend(running: dict[int, socket.socket]) -> None:
+    """Tell the callers of kernels that ended; end the kernels of callers that are gone."""
+    for kernel, caller in list(running.items()):
+        ended, status = os.waitpid(kernel, os.WNOHANG)
+        if ended:
+            with suppress(OSError):  # nobody asks any more
+                caller.sendall(bytes([os.waitstatus_to_exitcode(status) & 255]))
+            caller.close()
+            del running[kernel]
+            continue
+        caller.setblocking(False)
+        try:
+            gone = not caller.recv(1)
+        except BlockingIOError:
+            gone = False
+        except OSError:
+            gone = True
+        if gone:
+            os.kill(kernel, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--serve":
+        serve(sys.argv[2], int(sys.argv[3]))
+    else:
+        sys.exit(ask(sys.argv[1]))

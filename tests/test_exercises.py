@@ -17,7 +17,7 @@ SECONDS = 2
 #: Parts of the book whose chapters have exercises, and the chapters among them that teach nothing to exercise.
 PARTS, EXEMPT = {"Learn it", "Forests", "Ancestors"}, {"reading", "ancestors"}
 #: Chapters of other parts that have them too.
-MORE = {"auditing", "attacks"}
+MORE = {"auditing", "attacks", "scaling", "evaluation", "inspecting", "machine_checked"}
 
 KINDS = ("exercise", "check", "solution")
 BLOCK = re.compile(r"^```\{code-block\} python\n:name: (\w+)-(\w+)-(\d+)\n\n(.*?)^```$", re.M | re.S)

@@ -1,4 +1,4 @@
-"""The program for a table of one's own, on the page of the hospital, runs as it is printed."""
+"""Programs for a table of one's own run as they are printed: the hospital's, and those of the pages under *Use it*."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ import pandas as pd
 import pytest
 
 import dpforest
+from dpforest import Schema
 
-PAGE = Path(__file__).resolve().parent.parent / "notebooks" / "hospital.ipynb"
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "notebooks" / "hospital.ipynb"
+#: Pages on the use of the library with one program each, of a table of `visits` and its `schema`.
+PAGES = ["handing_over", "no_scaling", "persons"]
 
 
 def program() -> str:
@@ -54,5 +58,45 @@ def test_the_program_for_a_table_of_ones_own_runs(tmp_path, monkeypatch, capsys)
     assert not any(person in card for person in table["patient"])
 
 
-def test_it_is_narrow_enough_for_the_page():
-    assert max(map(len, program().splitlines())) <= 88
+def of_page(page: str) -> str:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / f"book/{page}.md").read_text(encoding="utf-8"), re.DOTALL)
+    return code
+
+
+@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
+@pytest.mark.parametrize("page", PAGES)
+def test_the_program_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    visits = pd.DataFrame({
+        "patient": rng.integers(0, 300, 600),
+        "age": rng.integers(0, 100, 600),
+        "stay": rng.geometric(0.2, 600),
+        "ward": rng.choice(["surgery", "medicine", "eye"], 600),
+        "returned": rng.choice(["no", "yes"], 600),
+    })  # fmt: skip
+    wards = ["surgery", "medicine", "eye"]
+    schema = Schema(numeric={"age": (0, 110), "stay": (0, 60)}, categorical={"ward": wards}, classes=["no", "yes"])
+    names: dict = {"visits": visits, "schema": schema}
+    exec(compile(of_page(page), page, "exec"), names)
+
+    released = names["model"].guarantee_
+    assert released.source == "secure"
+    said = capsys.readouterr().out
+    if page == "no_scaling":
+        assert (released.epsilon, released.max_rows) == (1.0, None)
+        return
+    assert (released.epsilon, released.max_rows) == (0.8, 2)
+    assert "for a person of at most 2 rows" in said
+    if page == "persons":
+        assert "0.4" in said
+        assert names["account"].spent == 0.8
+    else:
+        card = Path("card.md").read_text(encoding="utf-8")
+        assert "Not for decisions about a single patient." in card
+        assert '"source": "secure"' in Path("model.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("code", [program(), *map(of_page, PAGES)], ids=["hospital", *PAGES])
+def test_it_is_narrow_enough_for_the_page(code):
+    assert max(map(len, code.splitlines())) <= 88

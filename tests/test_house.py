@@ -198,7 +198,7 @@ CHAPTERS = [
     for part in ("Learn it", "Forests", "Ancestors")
     for chapter in TOC[part]
     if chapter["file"] != "book/reading"
-] + ["auditing", "attacks", "machine_checked"]
+] + ["scaling", "evaluation", "inspecting", "comparison", "auditing", "attacks", "machine_checked"]
 
 
 def anchors(text: str) -> set[str]:
@@ -243,7 +243,7 @@ def words(page: str) -> int:
     """How many words a reader reads: without code, figures and exercises; a formula or a reference is one word."""
     lines: list[str] = []
     fences: list[tuple[str, bool]] = []  # the marks of those that are open, and whether what is inside is read
-    for line in page.partition("\n## Exercises")[0].splitlines():
+    for line in re.sub(r"\n## Exercises\n.*?(?=\n## |\Z)", "", page, flags=re.DOTALL).splitlines():
         marks, rest = re.match(r"\s*(`{3,}|:{3,}|)(.*)", line).groups()  # type: ignore[union-attr]
         reads = all(read for _, read in fences)
         if marks and fences and fences[-1][0] == marks and not rest.strip():
@@ -269,9 +269,9 @@ def test_words_are_counted_as_they_are_read():
     page = (
         "# A head\n\n:::{prf:theorem} Its title\n:label: thm-x\n\nOne $a\n+ b$ two.\n:::\n\n```python\nno = 1\n```\n"
         "````{tab-item} Tab\n```{glue:any} fig\n:doc: x\n```\nSee {doc}`there <x>`.\n````\n\n"
-        "## Exercises\n\nnot these\n"
+        "## Exercises\n\nnot these\n\n## Appendix\n\nthese\n"
     )
-    assert words(page) == 10  # A head, Its title, One formula two, Tab, See reference
+    assert words(page) == 12  # A head, Its title, One formula two, Tab, See reference, Appendix these
     with pytest.raises(AssertionError, match="still open"):
         words(":::{note}\n")
 

@@ -1,0 +1,114 @@
+"""The three doors, walked in a browser by clicks alone: on a desktop in the light, and on a phone in the dark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from test_book import DESKTOP, PHONE, server, show  # noqa: F401 - a fixture
+
+WAYS = [(DESKTOP, "light"), (PHONE, "dark")]
+#: A claim of each verdict, of a forest, a boosted learner, an ancestor and the core.
+CLAIMS = ("pub-edprf", "pub-random-trees", "thm-edprf", "thm-permute-and-flip", "thm-private-test")
+
+
+@pytest.fixture(params=WAYS, ids=lambda way: f"{way[1]}-{way[0]}")
+def front(request: pytest.FixtureRequest, server: str, browser: Any) -> Any:  # noqa: F811
+    """The front page at a width, in a theme that was chosen by the reader."""
+    width, theme = request.param
+    show(browser, f"{server}/index.html", width)
+    browser.execute_script("localStorage.setItem('mode', arguments[0]); localStorage.setItem('theme', arguments[0])", theme)
+    show(browser, f"{server}/book/intro.html", width)
+    assert browser.execute_script("return document.documentElement.dataset.theme") == theme
+    return browser
+
+
+def click(browser: Any, selector: str, words: str = "") -> None:
+    """Click what a reader sees: the first shown element of the selector with these words, scrolled to, not covered."""
+    browser.set_script_timeout(20)
+    problem = browser.execute_async_script(
+        """
+        const [selector, words, done] = arguments;
+        const look = (left) => {
+          const shown = [...document.querySelectorAll(selector)].filter(
+            n => n.getClientRects().length && n.textContent.toLowerCase().includes(words.toLowerCase()));
+          if (!shown.length) return left ? setTimeout(look, 100, left - 1) : done(`nothing is shown as ${selector} ${words}`);
+          shown[0].scrollIntoView({block: 'center', behavior: 'instant'});
+          const box = shown[0].getClientRects()[0];
+          const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+          if (!(shown[0].contains(top) || top?.contains(shown[0])) )
+            return left ? setTimeout(look, 100, left - 1) : done(`${selector} ${words} is covered by ${top?.outerHTML.slice(0, 200)}`);
+          const wait = () => document.readyState === 'complete' ? done('') : setTimeout(wait, 50);
+          done(''); shown[0].click();
+        };
+        look(50);
+        """,
+        selector, words,
+    )  # fmt: skip
+    assert not problem
+
+
+def at(browser: Any) -> tuple[str, str]:
+    """The page and the anchor where one is, once it is there."""
+    browser.set_script_timeout(20)
+    place = browser.execute_async_script(
+        "const done = arguments[0]; const wait = () => document.readyState === 'complete'"
+        " ? done(location.pathname.slice(1) + location.hash) : setTimeout(wait, 50); setTimeout(wait, 50);"
+    )
+    page, _, anchor = place.partition("#")
+    return page, anchor
+
+
+def in_sight(browser: Any, anchor: str) -> bool:
+    """Whether what an anchor names stands within the window, and none of the page is wider than that."""
+    return browser.execute_script(
+        "const box = document.getElementById(arguments[0]).getBoundingClientRect();"
+        "return box.bottom > 0 && box.top < innerHeight && document.documentElement.scrollWidth <= innerWidth + 1",
+        anchor,
+    )
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_check_a_claim(claim: str, front: Any) -> None:
+    """From the front page: the door, the claim by its id, its statement, the test and the code, and back."""
+    click(front, "article a", "Check a claim")
+    assert at(front) == ("book/claims.html", "")
+    front.find_element("css selector", "form.narrow input[name=words]").send_keys(claim)
+    click(front, "article dl > dt a")
+    page, anchor = at(front)
+    assert anchor == claim
+    assert in_sight(front, claim)
+    click(front, f"[id='{claim}'] .evidence a", "test and code")
+    evidence, anchor = at(front)
+    assert (evidence, anchor) == (page.replace("book/", "evidence/"), claim)
+    assert in_sight(front, claim)
+    assert front.execute_script("return document.getElementById(arguments[0] + '-test').nextElementSibling.textContent", claim)
+    click(front, f"[id='{claim}'] ~ p a, p a[href$='#{claim}']", "The statement")
+    assert at(front) == (page, claim)
+    if claim.startswith("pub-"):
+        click(front, f"[id='{claim}'] a", "cex-" if front.find_elements("css selector", f"[id='{claim}'] a[href*=cex]") else "")
+
+
+def test_learn_it(front: Any) -> None:
+    """From the front page through the core, by the link to what comes next, to the first forest."""
+    click(front, "article a", "Learn it")
+    assert at(front)[0] == "book/reading.html"
+    seen = []
+    while (page := at(front)[0]) != "book/edprf.html":
+        assert page not in seen, seen
+        seen.append(page)
+        click(front, "a.right-next")
+    chapters = [page for page in seen if page.startswith("book/")]
+    assert {f"book/{name}.html" for name in ("privacy", "mechanisms", "scores", "budgets", "tree")} <= set(chapters)
+    assert len(seen) < 25
+
+
+def test_use_it(front: Any) -> None:
+    """From the front page to a model of one's own: the program can be copied, and what comes after is one link away."""
+    click(front, "article a", "Use it")
+    assert at(front)[0] == "notebooks/rendered/hospital.html"
+    assert front.execute_script("return document.querySelectorAll('article .highlight button.copybtn').length") > 5
+    for page in ("book/handing_over.html", "book/faq.html"):
+        while at(front)[0] != page:
+            click(front, "a.right-next")
+        assert front.execute_script("return document.documentElement.scrollWidth <= innerWidth + 1")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import http.server
+import io
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import PIL.Image
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -193,6 +195,35 @@ def test_in_a_browser(page: str, server: str, browser: Any) -> None:
     assert seen["empty"] == 0
     assert seen["tooWide"] == []
     assert seen["width"] <= PHONE + 1
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+@pytest.mark.parametrize("page", ["book/boosting.html", "notebooks/rendered/mechanisms.html"])
+def test_a_plot_in_dark_mode_stands_on_the_page_and_not_on_a_card(
+    server: str, browser: Any, page: str, width: int
+) -> None:
+    """Its paper has the colour of the page, and its ink is light."""
+    show(browser, f"{server}/{page}", width)
+    browser.execute_script("localStorage.setItem('mode', 'dark'); localStorage.setItem('theme', 'dark');")
+    try:
+        show(browser, f"{server}/{page}", width)
+        styles, ground = browser.execute_script(
+            """
+            const style = (node) => getComputedStyle(node);
+            const plots = [...document.querySelectorAll("article :is(.output, .cell_output) img")];
+            return [plots.map(n => [style(n).backgroundColor, style(n).paddingTop, style(n).filter.split("(")[0]]),
+              style(document.body).backgroundColor.match(/\\d+/g).map(Number)];
+            """
+        )
+        assert {tuple(style) for style in styles} == {("rgba(0, 0, 0, 0)", "0px", "invert")}
+        plot = browser.find_element("css selector", "article :is(.output, .cell_output) img")
+        seen = PIL.Image.open(io.BytesIO(plot.screenshot_as_png)).convert("RGB")
+        colours = sorted(seen.getcolors(seen.width * seen.height), reverse=True)
+        paper = colours[0][1]
+        assert max(abs(one - other) for one, other in zip(paper, ground, strict=True)) <= 1
+        assert max(paper) < 40 < 200 < max(min(colour) for _, colour in colours)
+    finally:
+        browser.execute_script("localStorage.clear();")
 
 
 def test_equations_are_rendered_somewhere(server: str, browser: Any) -> None:

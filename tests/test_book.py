@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import ast
 import functools
+import html
 import http.server
 import io
 import json
 import os
 import re
 import runpy
+import sys
 import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -108,6 +110,91 @@ def test_code_is_as_narrow_as_the_page() -> None:
     assert same == broken.rstrip("\n")
     text = (HTML / "book" / "edprf.html").read_text(encoding="utf-8")
     assert "fmt:" not in text
+
+
+def test_comments_and_docstrings_are_filled_and_say_the_same() -> None:
+    narrow = runpy.run_path(str(ROOT / "book" / "_extensions" / "narrow.py"))
+    words = ("word " * 30).strip()
+    code = f'''def f(x):
+    """Title {words}.
+
+    - item {words}
+
+    x : int
+        What {words}
+    """
+    # short
+    # first {words}
+    return x  # behind {words}
+
+
+# --- a part {"-" * 100}
+y = f({"1 + " * 30}1)  # type: ignore[{"x" * 80}]
+'''
+    (found,) = narrow["narrowed"]([code])
+    assert [line for line in found.splitlines() if len(line) > 88 and "type: ignore" not in line] == []
+    for said in ("Title ", "- item ", "What ", "# first ", "# behind "):
+        flowing = " ".join(found.replace("    # word", "    word").split())
+        assert f"{said}{words}" in flowing
+    assert "\n      word" in found  # under the text of the item
+    assert "\n    # short\n    # first word" in found  # was broken on purpose
+    assert "\n    return x\n" in found
+    assert narrow["filled"](found) == found
+    assert narrow["narrowed"](["    x = 1\n"]) == ["x = 1\n"]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith(("book/", "evidence/"))])
+def test_no_line_of_code_is_wide_but_for_a_text(page: str) -> None:
+    text = (HTML / page).read_text(encoding="utf-8")
+    wide = []
+    for language, block in re.findall(
+        r'<div class="highlight-(\w+)[^>]*><div class="highlight"><pre>(.*?)</pre>', text, re.S
+    ):
+        for line in html.unescape(re.sub("<[^>]+>", "", block)).splitlines() if language != "coq" else ():
+            if len(line) > 88 and len(re.sub(r""""[^"]*"|'[^']*'""", "''", line)) > 88:
+                wide.append(line)
+    assert wide == []
+
+
+@pytest.mark.parametrize(
+    "name", [path.stem for path in sorted((HTML / "_sources" / "notebooks" / "rendered").glob("*"))]
+)
+def test_a_run_shows_one_cell_of_parameters_leads_to_its_claims_and_can_be_taken_away(name: str) -> None:
+    page = f"notebooks/rendered/{name}.html"
+    text = (HTML / page).read_text(encoding="utf-8")
+    assert "tag_injected-parameters" not in text
+    run = json.loads((HTML / "_sources" / "notebooks" / "rendered" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    injected = any("injected-parameters" in cell["metadata"].get("tags", ()) for cell in run["cells"])
+    assert ("The values of this page" in text) == injected
+    assert f"../../_sources/notebooks/rendered/{name}.ipynb" in read(page).links
+    exhibits = "".join(run["cells"][0]["source"]).partition("Exhibits:")[2]
+    named = re.findall(r"`((?:thm|lem|pub|cex|def|alg)-[a-z0-9-]+)`", exhibits)
+    assert named or not re.search(r"\w-\w", exhibits.partition("\n")[0])
+    linked = {url.partition("#")[2] for url in read(page).links if url.startswith("../../book/")}
+    assert set(named) <= linked
+
+
+def test_the_parameters_of_a_page_are_those_that_it_ran_with() -> None:
+    sys.path.insert(0, str(ROOT / "book" / "_extensions"))
+    as_run = runpy.run_path(str(ROOT / "book" / "_extensions" / "run_pages.py"))["as_run"]
+    own = "a = 1  # ε, small\nb = [\n    1,\n    2,\n]  # two\nc: int = 3\n"
+    assert as_run(own, "# Parameters\nb = [3]\nc = 4\n") == "a = 1  # ε, small\nb = [3]  # two\nc: int = 4\n"
+    assert as_run(own, "# Parameters\na = 'é'\n") == own.replace("1  # ε", "'é'  # ε")
+
+
+def test_each_claim_of_a_paper_is_found_by_the_paper() -> None:
+    text = (HTML / "book" / "claims.html").read_text(encoding="utf-8")
+    papers = json.loads(re.search(r'<script type="application/json" class="papers">(.*?)</script>', text)[1])  # type: ignore[index]
+    assert [claim for claim, names in papers.items() if claim.startswith("pub-") and not names] == []
+    assert papers["pub-dp-adaboost"] == ["DP-AdaBoost"]
+    assert papers["cex-raw-alpha"] == ["CART-DPsAdaBoost", "DP-AdaBoost"]
+    assert papers["pub-gini-dataset"] == ["eDPRF"]
+    assert papers["thm-path"] == []
+
+
+def test_the_api_names_a_claim_beside_its_number() -> None:
+    text = (HTML / "book" / "estimators" / "EDPRFClassifier.html").read_text(encoding="utf-8")
+    assert re.search(r"Theorem \d+\.\d+.{0,80}thm-edprf", text, re.S)
 
 
 def test_what_a_paper_claims_is_no_conjecture() -> None:

@@ -43,7 +43,7 @@ def laid_out(codes: list[str]) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"code{number}.py" for number in range(len(codes))]
         for path, code in zip(paths, codes, strict=True):
-            path.write_text(parted(_WORD.sub("", code)), encoding="utf-8")
+            path.write_text(parted(filled(_WORD.sub("", code))), encoding="utf-8")
         subprocess.run([sys.executable, *_FORMAT, folder], check=False, capture_output=True)
         return [filled(path.read_text(encoding="utf-8").rstrip("\n")) for path in paths]
 
@@ -95,7 +95,8 @@ def parted(code: str) -> str:
         if len(line) <= WIDTH or not bare or number in inside or _MARK.match(line, at):
             out.append(line)
         else:
-            out += [line[: len(line) - len(line.lstrip())] + line[at:], bare]
+            indent = line[: len(line) - len(line.lstrip())]
+            out += [*_fill([indent + line[at:]], _mark(line[at:])), bare]
     return "\n".join(out)
 
 
@@ -166,7 +167,7 @@ def _fill(lines: list[str], mark: str) -> list[str]:
         lead = indent + mark + " " * (len(text) - len(text.lstrip()))
         word = text.split(maxsplit=1)[0] if text.strip() else ""
         full = paragraph and len(paragraph[-1]) + 1 + len(word) > _FULL
-        if not full or lead != hanging or not word or word == '"""' or _ITEM.match(text.lstrip()):
+        if not full or lead != hanging or not word or word.startswith('"""') or _ITEM.match(text.lstrip()):
             close()
         if not paragraph:
             item = re.match(r"\s*([-*+] |\d+[.)] )", text)

@@ -6,12 +6,16 @@ The second half looks at the pages in headless Chromium. Where no browser is ins
 from __future__ import annotations
 
 import ast
+import base64
 import functools
+import html
 import http.server
+import io
 import json
 import os
 import re
 import runpy
+import sys
 import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -19,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import PIL.Image
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -108,6 +113,91 @@ def test_code_is_as_narrow_as_the_page() -> None:
     assert "fmt:" not in text
 
 
+def test_comments_and_docstrings_are_filled_and_say_the_same() -> None:
+    narrow = runpy.run_path(str(ROOT / "book" / "_extensions" / "narrow.py"))
+    words = ("word " * 30).strip()
+    code = f'''def f(x):
+    """Title {words}.
+
+    - item {words}
+
+    x : int
+        What {words}
+    """
+    # short
+    # first {words}
+    return x  # behind {words}
+
+
+# --- a part {"-" * 100}
+y = f({"1 + " * 30}1)  # type: ignore[{"x" * 80}]
+'''
+    (found,) = narrow["narrowed"]([code])
+    assert [line for line in found.splitlines() if len(line) > 88 and "type: ignore" not in line] == []
+    for said in ("Title ", "- item ", "What ", "# first ", "# behind "):
+        flowing = " ".join(found.replace("    # word", "    word").split())
+        assert f"{said}{words}" in flowing
+    assert "\n      word" in found  # under the text of the item
+    assert "\n    # short\n    # first word" in found  # was broken on purpose
+    assert "\n    return x\n" in found
+    assert narrow["filled"](found) == found
+    assert narrow["narrowed"](["    x = 1\n"]) == ["x = 1\n"]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith(("book/", "evidence/"))])
+def test_no_line_of_code_is_wide_but_for_a_text(page: str) -> None:
+    text = (HTML / page).read_text(encoding="utf-8")
+    wide = []
+    for language, block in re.findall(
+        r'<div class="highlight-(\w+)[^>]*><div class="highlight"><pre>(.*?)</pre>', text, re.S
+    ):
+        for line in html.unescape(re.sub("<[^>]+>", "", block)).splitlines() if language != "coq" else ():
+            if len(line) > 88 and len(re.sub(r""""[^"]*"|'[^']*'""", "''", line)) > 88:
+                wide.append(line)
+    assert wide == []
+
+
+@pytest.mark.parametrize(
+    "name", [path.stem for path in sorted((HTML / "_sources" / "notebooks" / "rendered").glob("*"))]
+)
+def test_a_run_shows_one_cell_of_parameters_leads_to_its_claims_and_can_be_taken_away(name: str) -> None:
+    page = f"notebooks/rendered/{name}.html"
+    text = (HTML / page).read_text(encoding="utf-8")
+    assert "tag_injected-parameters" not in text
+    run = json.loads((HTML / "_sources" / "notebooks" / "rendered" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    injected = any("injected-parameters" in cell["metadata"].get("tags", ()) for cell in run["cells"])
+    assert ("The values of this page" in text) == injected
+    assert f"../../_sources/notebooks/rendered/{name}.ipynb" in read(page).links
+    exhibits = "".join(run["cells"][0]["source"]).partition("Exhibits:")[2]
+    named = re.findall(r"`((?:thm|lem|pub|cex|def|alg)-[a-z0-9-]+)`", exhibits)
+    assert named or not re.search(r"\w-\w", exhibits.partition("\n")[0])
+    linked = {url.partition("#")[2] for url in read(page).links if url.startswith("../../book/")}
+    assert set(named) <= linked
+
+
+def test_the_parameters_of_a_page_are_those_that_it_ran_with() -> None:
+    sys.path.insert(0, str(ROOT / "book" / "_extensions"))
+    as_run = runpy.run_path(str(ROOT / "book" / "_extensions" / "run_pages.py"))["as_run"]
+    own = "a = 1  # ε, small\nb = [\n    1,\n    2,\n]  # two\nc: int = 3\n"
+    assert as_run(own, "# Parameters\nb = [3]\nc = 4\n") == "a = 1  # ε, small\nb = [3]  # two\nc: int = 4\n"
+    assert as_run(own, "# Parameters\na = 'é'\n") == own.replace("1  # ε", "'é'  # ε")
+
+
+def test_each_claim_of_a_paper_is_found_by_the_paper() -> None:
+    text = (HTML / "book" / "claims.html").read_text(encoding="utf-8")
+    papers = json.loads(re.search(r'<script type="application/json" class="papers">(.*?)</script>', text)[1])  # type: ignore[index]
+    assert [claim for claim, names in papers.items() if claim.startswith("pub-") and not names] == []
+    assert papers["pub-dp-adaboost"] == ["DP-AdaBoost"]
+    assert papers["cex-raw-alpha"] == ["CART-DPsAdaBoost", "DP-AdaBoost"]
+    assert papers["pub-gini-dataset"] == ["eDPRF"]
+    assert papers["thm-path"] == []
+
+
+def test_the_api_names_a_claim_beside_its_number() -> None:
+    text = (HTML / "book" / "estimators" / "EDPRFClassifier.html").read_text(encoding="utf-8")
+    assert re.search(r"Theorem \d+\.\d+.{0,80}thm-edprf", text, re.S)
+
+
 def test_what_a_paper_claims_is_no_conjecture() -> None:
     text = (HTML / "book" / "claims.html").read_text(encoding="utf-8")
     assert "Conjecture" not in text
@@ -193,6 +283,45 @@ def test_in_a_browser(page: str, server: str, browser: Any) -> None:
     assert seen["empty"] == 0
     assert seen["tooWide"] == []
     assert seen["width"] <= PHONE + 1
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+@pytest.mark.parametrize("page", ["book/boosting.html", "notebooks/rendered/mechanisms.html"])
+def test_a_plot_in_dark_mode_stands_on_the_page_and_not_on_a_card(
+    server: str, browser: Any, page: str, width: int
+) -> None:
+    """Its paper has the colour of the page, and its ink is light."""
+    show(browser, f"{server}/{page}", width)
+    browser.execute_script("localStorage.setItem('mode', 'dark'); localStorage.setItem('theme', 'dark');")
+    try:
+        show(browser, f"{server}/{page}", width)
+        styles, ground = browser.execute_script(
+            """
+            const style = (node) => getComputedStyle(node);
+            const plots = [...document.querySelectorAll("article :is(.output, .cell_output) img")];
+            return [plots.map(n => [style(n).backgroundColor, style(n).paddingTop, style(n).filter.split("(")[0]]),
+              style(document.body).backgroundColor.match(/\\d+/g).map(Number)];
+            """
+        )
+        assert {tuple(style) for style in styles} == {("rgba(0, 0, 0, 0)", "0px", "invert")}
+        corners = browser.execute_async_script(
+            """
+            const done = arguments[0], plot = document.querySelector("article :is(.output, .cell_output) img");
+            plot.scrollIntoView({ behavior: "instant", block: "center" });
+            plot.decode().then(() => requestAnimationFrame(() => {
+              const box = plot.getBoundingClientRect();
+              done([box.left, Math.max(box.top, 0), box.right, Math.min(box.bottom, innerHeight)].map(Math.round));
+            }));
+            """
+        )
+        taken = base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"])
+        seen = PIL.Image.open(io.BytesIO(taken)).convert("RGB").crop(corners)
+        colours = sorted(seen.getcolors(seen.width * seen.height), reverse=True)
+        paper = colours[0][1]
+        assert max(abs(one - other) for one, other in zip(paper, ground, strict=True)) <= 1
+        assert max(paper) < 40 < 200 < max(min(colour) for _, colour in colours)
+    finally:
+        browser.execute_script("localStorage.clear();")
 
 
 def test_equations_are_rendered_somewhere(server: str, browser: Any) -> None:

@@ -6,6 +6,7 @@ They are looked at in headless Chromium, each on a page of its own, so no book h
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -190,7 +191,9 @@ def listed(browser: Any) -> tuple[list[str], str]:
     )
 
 
-def test_the_page_of_claims_is_narrowed_by_verdict_evidence_kind_and_words(browser: Any, tmp_path: Path) -> None:
+def test_the_page_of_claims_is_narrowed_by_verdict_evidence_kind_paper_and_words(browser: Any, tmp_path: Path) -> None:
+    from selenium.webdriver import Keys
+
     claims = {
         "Scores": [
             ("thm-gini", "Gini", "proved", "exhaustive, formal"),
@@ -208,12 +211,15 @@ def test_the_page_of_claims_is_narrowed_by_verdict_evidence_kind_and_words(brows
         + "</dl></section>"
         for chapter, rows in claims.items()
     )  # fmt: skip
+    papers = {"pub-gini": ["A paper", "Another"], "cex-stop": ["Another"]}
     path = tmp_path / "claims.html"
     path.write_text(
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>c</title>'
         f'<link rel="stylesheet" href="{(STATIC / "custom.css").as_uri()}">'
         f'<script src="{(STATIC / "claims.js").as_uri()}"></script></head>'
-        f"<body><article><section><h1>Claims<a>#</a></h1><p>All.</p>{sections}</section></article></body></html>"
+        f"<body><article><section><h1>Claims<a>#</a></h1><p>All.</p>{sections}"
+        f'<script type="application/json" class="papers">{json.dumps(papers)}</script>'
+        "</section></article></body></html>"
     )
     browser.get(path.as_uri())
     every = ["Gini of Scores", "As printed of Scores", "A pure node of Trees"]
@@ -234,11 +240,19 @@ def test_the_page_of_claims_is_narrowed_by_verdict_evidence_kind_and_words(brows
     assert ask(verdict="refuted", chapter="Trees") == [every[2:], "1 of 3 claims"]
     assert ask(evidence="formal") == [every[:1], "1 of 3 claims"]
     assert ask(kind="counterexamples") == [every[2:], "1 of 3 claims"]
+    assert ask(paper="Another") == [every[1:], "2 of 3 claims"]
+    assert ask(paper="A paper") == [every[1:2], "1 of 3 claims"]
     assert ask(words="gini pub") == [every[1:2], "1 of 3 claims"]
     assert ask(words="nothing") == [[], "0 of 3 claims"]
     assert ask() == [every, "3 of 3 claims"]
     browser.get(f"{path.as_uri()}?verdict=proved")
     assert listed(browser) == [every[:1], "1 of 3 claims"]
+    browser.get(f"{path.as_uri()}?paper=A+paper")
+    assert listed(browser) == [every[1:2], "1 of 3 claims"]
+    papers_of = browser.find_element("css selector", "form.narrow [name=paper]")
+    assert [option.text for option in papers_of.find_elements("tag name", "option")] == ["all", "A paper", "Another"]
+    papers_of.send_keys(Keys.ARROW_DOWN)
+    assert listed(browser) == [every[1:], "2 of 3 claims"]
     browser.set_window_size(390, 800)
     assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     browser.set_window_size(1280, 900)

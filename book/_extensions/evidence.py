@@ -16,11 +16,14 @@ from types import ModuleType
 from typing import Any
 
 from docutils import nodes
+from narrow import narrowed
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: Of longer excerpts the first lines are shown, and how many follow.
 LINES = 150
+#: A file, and what to show of it: a name, or a name in a name.
+Place = tuple[Path, list[str]]
 
 
 @cache
@@ -30,16 +33,21 @@ def _read(path: Path) -> tuple[list[str], ast.Module]:
 
 
 def excerpt(path: Path, names: list[str]) -> tuple[str, int]:
-    """Where a file defines a name, or a name in a name: its lines, decorators included, and the number of the first."""
+    """Where a file defines what is named: its lines, decorators included, and the number of the first."""
     lines, found = _read(path)
     node: Any = found
     for name in names:
         node = next(child for child in ast.walk(node) if child is not node and name in _defined(child))
     first = min([node.lineno, *(mark.lineno for mark in getattr(node, "decorator_list", []))])
-    shown = lines[first - 1 : node.end_lineno]
-    if len(shown) > LINES:
-        shown = [*shown[:LINES], f"# ... and {len(shown) - LINES} lines more"]
-    return "\n".join(shown), first
+    return "\n".join(lines[first - 1 : node.end_lineno]), first
+
+
+def cut(code: str) -> str:
+    """The first lines of a long excerpt."""
+    lines = code.splitlines()
+    if len(lines) <= LINES:
+        return code
+    return "\n".join([*lines[:LINES], f"# ... and {len(lines) - LINES} lines more"])
 
 
 def _defined(node: ast.AST) -> list[str]:
@@ -49,13 +57,13 @@ def _defined(node: ast.AST) -> list[str]:
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
-def of_test(where: str) -> tuple[Path, list[str]]:
+def of_test(where: str) -> Place:
     """The file and the name of a test that is called ``file::name``."""
     stem, name = where.split("::")
     return ROOT / "tests" / f"{stem}.py", [name]
 
 
-def of_code(where: str) -> tuple[Path, list[str]]:
+def of_code(where: str) -> Place:
     """The file and the names of what is called ``dpforest.module.name``."""
     parts = where.split(".")
     for length in range(len(parts) - 1, 0, -1):
@@ -67,7 +75,7 @@ def of_code(where: str) -> tuple[Path, list[str]]:
 
 
 @cache
-def _scanned() -> tuple[ModuleType, Any, dict[str, list[str]]]:
+def scanned() -> tuple[ModuleType, Any, dict[str, list[str]]]:
     """The module that looks for the claims, what it finds, and the claims with a verdict by chapter."""
     sys.path.insert(0, str(ROOT))
     claims = import_module("tests.claims")
@@ -79,7 +87,7 @@ def _show_ids(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     blocks = [node for node in doctree.findall(nodes.Admonition) if "realtype" in node.attributes]
     if not blocks:
         return
-    _, found, chapters = _scanned()
+    _, found, chapters = scanned()
     page, ids = docname.removeprefix("book/"), found.ids
     for block in blocks:
         label = block["label"]
@@ -93,10 +101,18 @@ def _show_ids(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 
 def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    claims, found, chapters = _scanned()
+    claims, found, chapters = scanned()
+    places = {
+        claim: [*(of_test(said.test) for said in found.verdicts[claim]), *map(of_code, found.code[claim])]
+        for rows in chapters.values() for claim in rows
+    }  # fmt: skip
+    every = {str(place): place for those in places.values() for place in those}
+    excerpts = {key: excerpt(*place) for key, place in every.items()}
+    codes = dict(zip(excerpts, narrowed(text for text, _ in excerpts.values()), strict=True))
 
     def shown(anchor: str, word: str, path: Path, names: list[str]) -> str:
-        text, first = excerpt(path, names)
+        key = str((path, names))
+        text, first = cut(codes[key]), excerpts[key][1]
         code = app.builder.highlighter.highlight_block(text, "python")  # type: ignore[attr-defined]
         where = f"<code>{escape('.'.join(names))}</code>, <code>{path.relative_to(ROOT)}</code>, line {first}"
         return f'<p id="{anchor}">{word} {where}:</p><div class="highlight-python notranslate">{code}</div>'

@@ -1,11 +1,42 @@
-"""What a paper claims is headed *Claim* in the book: sphinx-proof has no such block, and sets it as a conjecture."""
+"""What papers claim: headed *Claim* in the book, and the page of claims knows whose each is.
+
+sphinx-proof has no block of that name, and sets a claim as a conjecture.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from gettext import NullTranslations
+from pathlib import Path
+from typing import Any
 
+from docutils import nodes
+from evidence import scanned
 from sphinx.application import Sphinx
 from sphinx.locale import translators
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+#: How the book calls each paper, by the name of its module, and how else a title may call it.
+PAPERS = {
+    "edprf": ("eDPRF",),
+    "random_trees": ("RDT",),
+    "diffpets": ("DiffPETs",),
+    "diffprf": ("DiffPRF",),
+    "diffprfs": ("DiffPRFs",),
+    "dps_adaboost": ("CART-DPsAdaBoost",),
+    "dp_adaboost": ("DP-AdaBoost",),
+    "pearson_tree": ("MapReduce trees", "MapReduce"),
+    "functional_mechanism": ("functional mechanism",),
+    "diff_lr": ("Diff-LR",),
+    "diffp_id3": ("DiffP-ID3", "Friedman and Schuster"),
+    "sulq_id3": ("SuLQ-based ID3",),
+    "pinq_id3": ("PINQ-based ID3",),
+    "diffp_c45": ("DiffP-C4.5",),
+    "diffgen": ("DiffGen",),
+    "dt_diff": ("DT-Diff",),
+    "smooth_forest": ("smooth forest",),
+}
 
 
 class _Words(NullTranslations):
@@ -17,7 +48,35 @@ def _reword(app: Sphinx) -> None:
     translators["general", "proof"] = _Words()
 
 
+def papers(found: Any, chapters: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Of each claim with a verdict the papers it is about: by its code, its title, or else its chapter."""
+    about: dict[str, set[str]] = {}
+    for claim in (claim for rows in chapters.values() for claim in rows):
+        modules = {parts[2] for code in found.code[claim] if (parts := code.split("."))[1] == "papers"}
+        title = found.book[claim][0].title
+        told = {key for key, names in PAPERS.items() for name in names if re.search(rf"(?<!\w){name}(?![\w-])", title)}
+        about[claim] = told or modules
+    parts = re.split(r"^  - caption: ", (ROOT / "_toc.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    of_papers = {page for part in parts if part.startswith(("Forests", "Ancestors"))
+                 for page in re.findall(r"file: book/(\w+)$", part, flags=re.MULTILINE)}  # fmt: skip
+    for page, rows in chapters.items():
+        here = {key for claim in rows if claim.startswith("pub-") for key in about[claim]}
+        for claim in rows:
+            about[claim] = about[claim] or (here if page in of_papers else set())
+    return {claim: sorted(PAPERS[key][0] for key in keys if key in PAPERS) for claim, keys in about.items()}
+
+
+def _tell(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Hand the papers to claims.js."""
+    if docname == "book/claims":
+        _, found, chapters = scanned()
+        said = json.dumps(papers(found, chapters), sort_keys=True)
+        script = f'<script type="application/json" class="papers">{said}</script>'
+        next(doctree.findall(nodes.section)).append(nodes.raw("", script, format="html"))
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx; the catalogue of sphinx-proof is replaced when all extensions have added theirs."""
     app.connect("builder-inited", _reword)
+    app.connect("doctree-resolved", _tell)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,8 @@
-// The page of claims can be narrowed: by words, by verdict, by evidence, by kind and by chapter.
+// The page of claims can be narrowed: by words, by verdict, by evidence, by kind, by paper and by chapter.
 //
 // Without JavaScript, or on any other page, nothing happens: the whole list stands there.  What is chosen stands in the
-// address too, so claims.html?verdict=refuted is a link.
+// address too, so claims.html?verdict=refuted is a link, and so is claims.html?paper=eDPRF.  Which papers a claim is about
+// is told by a script of data on the page (published_claims.py).
 (() => {
   "use strict";
   const kinds = {
@@ -12,13 +13,14 @@
   };
 
   /** A claim of the list: its two elements, and what it is found by. */
-  function read(term) {
+  function read(term, papers) {
     const entry = term.nextElementSibling;
     const [verdict, evidence] = entry.textContent.trim().split(" · ");
     const section = term.closest("section");
+    const id = entry.querySelector("code").textContent;
     return {
       term, entry, section, verdict: verdict.split(" ")[0].replace(/[^a-z]/g, ""), evidence: evidence.split(", "),
-      id: entry.querySelector("code").textContent, chapter: section.querySelector("h2").firstChild.textContent,
+      id, paper: papers[id] || [], chapter: section.querySelector("h2").firstChild.textContent,
       words: `${term.textContent} ${entry.textContent}`.toLowerCase(),
     };
   }
@@ -29,7 +31,9 @@
   }
 
   function build(article) {
-    const claims = [...article.querySelectorAll("dl > dt")].map(read);
+    const told = article.querySelector("script.papers");
+    const papers = told ? JSON.parse(told.textContent) : {};
+    const claims = [...article.querySelectorAll("dl > dt")].map((term) => read(term, papers));
     const values = (key) => [...new Set(claims.flatMap((claim) => claim[key]))];
     const form = document.createElement("form");
     form.className = "narrow";
@@ -37,7 +41,9 @@
     form.innerHTML =
       '<label>words <input type="search" name="words" placeholder="gini, bootstrap, thm-forest" /></label>' +
       choice("verdict", "verdict", values("verdict")) + choice("evidence", "evidence", values("evidence").sort()) +
-      choice("kind", "kind", Object.keys(kinds)) + choice("chapter", "chapter", values("chapter")) +
+      choice("kind", "kind", Object.keys(kinds)) +
+      choice("paper", "paper", values("paper").sort((one, other) => one.localeCompare(other))) +
+      choice("chapter", "chapter", values("chapter")) +
       '<button type="reset">show all</button><output aria-live="polite"></output>';
     article.querySelector("section section").before(form);
 
@@ -47,7 +53,7 @@
       const fits = (claim) =>
         words.every((word) => claim.words.includes(word)) && (!asked.verdict || claim.verdict === asked.verdict) &&
         (!asked.evidence || claim.evidence.includes(asked.evidence)) && (!asked.kind || kinds[asked.kind].test(claim.id)) &&
-        (!asked.chapter || claim.chapter === asked.chapter);
+        (!asked.paper || claim.paper.includes(asked.paper)) && (!asked.chapter || claim.chapter === asked.chapter);
       const left = new Set();
       for (const claim of claims) {
         const fit = fits(claim);

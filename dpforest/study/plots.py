@@ -1,4 +1,4 @@
-"""One look for every figure of the book: safe for colour-blind readers, legible on a phone, a white card in dark mode.
+"""One look for every figure of the book: safe for colour-blind readers, legible on a phone, turned over in dark mode.
 
 Colours are never alone: each line also has its marker and dash. A figure is 4.8 inches wide, so that its 11-point text
 is about 11 pixels high on a screen 390 pixels wide. Panels are stacked, not set side by side.

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +245,6 @@ FIGURES = {
 }
 
 
-def fragments() -> dict[Path, str]:
-    """Every file and what stands in it."""
-    return {FOLDER / f"{name}.html": figure.html(name) for name, figure in FIGURES.items()}
+def fragments() -> dict[Path, Callable[[], str]]:
+    """Every file, and what writes it."""
+    return {FOLDER / f"{name}.html": partial(figure.html, name) for name, figure in FIGURES.items()}

@@ -497,14 +497,14 @@ PICTURES: dict[str, Callable[[], Picture]] = {
 }
 
 
-def files() -> dict[Path, str]:
-    """Every file and what stands in it."""
-    drawn = {FOLDER / f"{name}.svg": draw().svg() for name, draw in PICTURES.items()}
+def programs() -> dict[Path, Callable[[], str]]:
+    """Every file, and what writes it."""
+    drawn = {FOLDER / f"{name}.svg": lambda draw=draw: draw().svg() for name, draw in PICTURES.items()}
     return knobs.fragments() | drawn
 
 
 if __name__ == "__main__":
-    for path, text in files().items():
+    for path, text in programs().items():
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+        path.write_text(text())
         print(path.name)

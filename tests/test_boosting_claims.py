@@ -13,7 +13,6 @@ import numpy as np
 import oracle
 import oracle_boosting as boosting
 import pytest
-import sympy
 
 from dpforest import Schema, UnprovenPrivacyWarning, scores
 from dpforest.chance import Replay, Seeded, outcomes
@@ -133,6 +132,8 @@ def stump(schema, values):
 )  # fmt: skip
 def test_the_rise_of_a_weighted_sum_of_squares():
     """From inner products alone, so in every Hilbert space; then every weighted set of a small universe."""
+    import sympy
+
     W, w, Q, mm, mv, vv = sympy.symbols("W w Q mm mv vv", positive=True)
     before = Q - W * mm  # Q is the weighted sum of squares, m the weighted mean
     after = Q + w * vv - (W**2 * mm + 2 * W * w * mv + w**2 * vv) / (W + w)
@@ -459,6 +460,8 @@ def test_normalised_weights_move_with_every_record():
         assert (shift > Fraction(1, n)) == (n > 1)
         for a in range(n + 1):  # of the record's own class
             assert boosting.weight_shift([1] * a + [0] * (n - a), [1] * n, 1, 1) == Fraction(2 * (n - a), n * (n + 1))
+    import sympy
+
     W, own, w = sympy.symbols("W own w", positive=True)
     shift = ((own + w) / (W + w) - own / W) + ((W - own) / W - (W - own) / (W + w))
     assert sympy.simplify(shift - 2 * w / (W + w) * (1 - own / W)) == 0
@@ -482,6 +485,8 @@ def test_normalised_weights_move_with_every_record():
     r"$\tau = 1/(1+e)$; a round's is negative below $\tau = 1/(1 + e^{2e^{\eps/T}})$",
 )  # fmt: skip
 def test_the_budgets_do_not_add_up_to_epsilon():
+    import sympy
+
     epsilon, rounds, tau, alpha = sympy.symbols("epsilon T tau alpha", positive=True)
     spent = epsilon / rounds + (rounds - 1) * (epsilon / rounds - sympy.log(alpha))  # the first vote is 1
     assert sympy.simplify(spent - epsilon + (rounds - 1) * sympy.log(alpha)) == 0

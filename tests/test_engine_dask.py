@@ -11,6 +11,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
@@ -33,12 +34,22 @@ from dpforest import (
 from dpforest.engines import EngineError, Reader, TableError
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 
-dask = pytest.importorskip("dask", reason="Dask is not installed: pip install dpforest[dask]")
-distributed = pytest.importorskip("distributed", reason="distributed is not installed: pip install dpforest[dask]")
-dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed: pip install dpforest[dask]")
+for name in ("dask", "distributed"):
+    if find_spec(name) is None:
+        pytest.skip(f"{name} is not installed: pip install dpforest[dask]", allow_module_level=True)
 
-from dpforest.engines import dask as engine  # noqa: E402
-from dpforest.engines.dask import Dask  # noqa: E402
+
+@pytest.fixture(scope="module", autouse=True)
+def _dask():
+    """What takes a second to import, where these tests run; all workers collect them."""
+    global Dask, dask, dd, distributed, engine
+    import dask
+    import dask.dataframe as dd
+    import distributed
+
+    from dpforest.engines import dask as engine
+    from dpforest.engines.dask import Dask
+
 
 PATIENCE = 300  # seconds that a loaded machine may take for anything
 

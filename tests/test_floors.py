@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -107,11 +108,16 @@ NO_DOORS = {
 
 @dataclass(frozen=True)
 class Module:
-    """A module of the library: its dotted name without ``dpforest.``, and its syntax tree."""
+    """A module of the library: its dotted name without ``dpforest.``, and its source."""
 
     name: str
-    tree: ast.Module
+    source: str
     package: bool = False
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax tree, once it is asked for: every worker collects these tests, and few of them run here."""
+        return ast.parse(self.source, self.name)
 
     @property
     def room(self) -> str:
@@ -123,9 +129,7 @@ def modules() -> list[Module]:
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
         package = parts[-1] == "__init__"
-        found.append(
-            Module(".".join(parts[:-1] if package else parts), ast.parse(path.read_text(), str(path)), package)
-        )
+        found.append(Module(".".join(parts[:-1] if package else parts), path.read_text(), package))
     return found
 
 
@@ -138,7 +142,7 @@ every_module = pytest.mark.parametrize("module", MODULES, ids=lambda module: mod
 
 
 def planted(name: str, source: str) -> Module:
-    return Module(name, ast.parse(source))
+    return Module(name, source)
 
 
 def imports(module: Module) -> Iterator[tuple[int, str]]:
@@ -370,7 +374,7 @@ def test_the_registry_is_what_type_checkers_see():
     """Every public name, by the module that its import in the package names, which must define it."""
     (package,) = (module for module in MODULES if not module.name)
     (block,) = (node for node in package.tree.body if isinstance(node, ast.If))
-    below = Module("", ast.Module(body=block.body, type_ignores=[]))
+    below = Module("", "\n".join(map(ast.unparse, block.body)))
     seen = {name.rsplit(".", 1)[1]: name for _, name in imports(below)}
     assert seen == {name: f"dpforest.{home}" for name, home in HOMES.items() if name not in registry.ROOMS}
     assert {*seen, "__version__"} == set(dpforest.__all__)
@@ -439,7 +443,7 @@ def test_exceptions_are_needed():
     assert all(f"self.{name}" in curator for name in RECORDS)
     for room, names in TABLE_FUNCTIONS.items():
         (named,) = (module for module in MODULES if module.name == room)
-        used = {place.split()[1] for place in touches(Module("", named.tree)) if "uses the records" in place}
+        used = {place.split()[1] for place in touches(Module("", named.source)) if "uses the records" in place}
         assert used == names
 
 

@@ -94,8 +94,9 @@ class Pieces(Table):
         for done, (start, stop) in enumerate(order):
             if self.dies == number and 2 * done >= len(pieces) - 1:
                 raise EngineError("the worker is gone; nothing was released")
-            middle = (start + stop) // 2
-            frames = [frame.iloc[start:middle], frame.iloc[middle:stop]]
+            # some pieces in one frame, some in two, for each frame that is read takes a millisecond and more
+            between = [(start + stop) // 2] if stop - start > 40 else []
+            frames = [frame.iloc[a:b] for a, b in pairwise([start, *between, stop])]
             yield pickle.loads(pickle.dumps(pickle.loads(packed)(frames, start if self.ordered else None)))
 
     def rows(self, answer, columns, name):
@@ -274,7 +275,8 @@ def test_blocks_give_the_model_of_the_table_in_memory(learner, options):
                 here = getattr(memory, name)(frame[FEATURES])
                 np.testing.assert_array_equal(getattr(model, name)(frame[FEATURES]), here)
                 np.testing.assert_array_equal(getattr(model, name)(table), here)  # in the order of the rows
-                np.testing.assert_array_equal(getattr(memory, name)(table), here)
+                if not options:  # else the same again, of a model that is the same
+                    np.testing.assert_array_equal(getattr(memory, name)(table), here)
         assert list(model.feature_names_in_) == FEATURES
         assert model.n_features_in_ == 4
     if refused is not None:
@@ -491,7 +493,7 @@ def test_without_a_key_the_place_is_the_key(learner, options):
     assert by_key == by_place.replace('"rests_on": ["SipHash"]', '"rests_on": []')
     other = {
         released(fitted(configured(learner, **options), X, key="name"))
-        for X in (placed, Pieces(placed, CUTS[7]), Pieces(placed.astype({"name": "category"}), CUTS[2]))
+        for X in (placed, Pieces(placed, THREE), Pieces(placed.astype({"name": "category"}), CUTS[2]))
     }
     assert len(other) == 1
     # who shares no records draws no coins, whatever the key

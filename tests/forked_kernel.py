@@ -87,6 +87,7 @@ def _get_ready() -> None:
         warnings.simplefilter("ignore")
         for module in ("ipykernel.kernelapp", "matplotlib.pyplot", "myst_nb", "pandas", "dpforest.audit"):
             import_module(module)
+        import_module("pandas").set_option("display.max_columns", 20)  # which it sets where it is imported in a kernel
         for learner in chain.from_iterable(import_module("dpforest.registry").PAPERS.values()):
             getattr(import_module("dpforest"), learner)
         import_module("dpforest.counting.__main__").compile_ahead()  # what is compiled already is loaded

@@ -17,7 +17,9 @@ def front(request: pytest.FixtureRequest, server: str, browser: Any) -> Any:  # 
     """The front page at a width, in a theme that was chosen by the reader."""
     width, theme = request.param
     show(browser, f"{server}/index.html", width)
-    browser.execute_script("localStorage.setItem('mode', arguments[0]); localStorage.setItem('theme', arguments[0])", theme)
+    browser.execute_script(
+        "localStorage.setItem('mode', arguments[0]); localStorage.setItem('theme', arguments[0])", theme
+    )
     show(browser, f"{server}/book/intro.html", width)
     assert browser.execute_script("return document.documentElement.dataset.theme") == theme
     return browser
@@ -32,12 +34,13 @@ def click(browser: Any, selector: str, words: str = "") -> None:
         const look = (left) => {
           const shown = [...document.querySelectorAll(selector)].filter(
             n => n.getClientRects().length && n.textContent.toLowerCase().includes(words.toLowerCase()));
-          if (!shown.length) return left ? setTimeout(look, 100, left - 1) : done(`nothing is shown as ${selector} ${words}`);
+          const again = (problem) => left ? setTimeout(look, 100, left - 1) : done(`${selector} ${words}: ${problem}`);
+          if (!shown.length) return again('nothing is shown');
           shown[0].scrollIntoView({block: 'center', behavior: 'instant'});
           const box = shown[0].getClientRects()[0];
           const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
-          if (!(shown[0].contains(top) || top?.contains(shown[0])) )
-            return left ? setTimeout(look, 100, left - 1) : done(`${selector} ${words} is covered by ${top?.outerHTML.slice(0, 200)}`);
+          if (!(shown[0].contains(top) || top?.contains(shown[0])))
+            return again(`it is covered by ${top?.outerHTML.slice(0, 200)}`);
           done(''); top.click();
         };
         look(50);
@@ -90,11 +93,22 @@ def test_check_a_claim(claim: str, front: Any) -> None:
     evidence, anchor = at(front)
     assert (evidence, anchor) == (page.replace("book/", "evidence/"), claim)
     assert in_sight(front, claim)
-    assert front.execute_script("return document.getElementById(arguments[0] + '-test').nextElementSibling.textContent", claim)
+    assert front.execute_script(
+        "return document.getElementById(arguments[0] + '-test').nextElementSibling.textContent", claim
+    )
     click(front, f"[id='{claim}'] ~ p a, p a[href$='#{claim}']", "The statement")
     assert at(front) == (page, claim)
-    if claim.startswith("pub-"):
-        click(front, f"[id='{claim}'] a", "cex-" if front.find_elements("css selector", f"[id='{claim}'] a[href*=cex]") else "")
+
+
+def test_a_broken_claim_leads_to_its_counterexample(front: Any) -> None:
+    """From the front page, by the verdict, to the smallest data that break a claim."""
+    click(front, ".sd-card", "Check a claim")
+    front.find_element("css selector", "form.narrow input[name=words]").send_keys("pub-edprf ")
+    click(front, "article dl > dd:not([hidden]) a[href*='#cex-']")
+    page, anchor = at(front)
+    assert page == "book/edprf.html"
+    assert anchor.startswith("cex-")
+    assert in_sight(front, anchor)
 
 
 def test_learn_it(front: Any) -> None:
@@ -112,11 +126,14 @@ def test_learn_it(front: Any) -> None:
 
 
 def test_use_it(front: Any) -> None:
-    """From the front page to a model of one's own: the program can be copied, and what comes after is one link away."""
+    """From the front page to the program for a table of one's own, and on, page by page, to the questions."""
     click(front, ".sd-card", "Use it")
     assert at(front)[0] == "notebooks/rendered/hospital.html"
     assert front.execute_script("return document.querySelectorAll('article .highlight button.copybtn').length") > 5
-    for page in ("book/handing_over.html", "book/faq.html"):
-        while at(front)[0] != page:
-            click(front, "a.right-next")
-        assert front.execute_script("return document.documentElement.scrollWidth <= innerWidth + 1")
+    seen = []
+    while (page := at(front)[0]) != "book/faq.html":
+        assert page not in seen, seen
+        seen.append(page)
+        assert front.execute_script("return document.documentElement.scrollWidth <= innerWidth + 1"), page
+        click(front, "a.right-next")
+    assert {f"book/{name}.html" for name in ("evaluation", "persons", "handing_over", "no_scaling")} <= set(seen)

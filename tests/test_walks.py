@@ -8,8 +8,11 @@ import pytest
 from test_book import DESKTOP, PHONE, server, show  # noqa: F401 - a fixture
 
 WAYS = [(DESKTOP, "light"), (PHONE, "dark")]
-#: A claim of each verdict, of a forest, a boosted learner, an ancestor and the core.
-CLAIMS = ("pub-edprf", "pub-random-trees", "thm-edprf", "thm-permute-and-flip", "thm-private-test")
+#: Claims of two papers, of the core and of a private test, each on one of the ways.
+CLAIMS = [
+    (WAYS[0], "pub-edprf"), (WAYS[0], "thm-permute-and-flip"), (WAYS[1], "pub-random-trees"),
+    (WAYS[1], "thm-private-test"),
+]  # fmt: skip
 
 
 @pytest.fixture(params=WAYS, ids=lambda way: f"{way[1]}-{way[0]}")
@@ -79,8 +82,8 @@ def in_sight(browser: Any, anchor: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("claim", CLAIMS)
-def test_check_a_claim(claim: str, front: Any) -> None:
+@pytest.mark.parametrize(("front", "claim"), CLAIMS, indirect=["front"])
+def test_check_a_claim(front: Any, claim: str) -> None:
     """From the front page: the door, the claim by its id, its statement, the test and the code, and back."""
     click(front, ".sd-card", "Check a claim")
     assert at(front) == ("book/claims.html", "")
@@ -100,13 +103,13 @@ def test_check_a_claim(claim: str, front: Any) -> None:
     assert at(front) == (page, claim)
 
 
+@pytest.mark.parametrize("front", WAYS[1:], indirect=True)
 def test_a_broken_claim_leads_to_its_counterexample(front: Any) -> None:
     """From the front page, by the verdict, to the smallest data that break a claim."""
     click(front, ".sd-card", "Check a claim")
     front.find_element("css selector", "form.narrow input[name=words]").send_keys("pub-edprf ")
     click(front, "article dl > dd:not([hidden]) a[href*='#cex-']")
-    page, anchor = at(front)
-    assert page == "book/edprf.html"
+    _, anchor = at(front)
     assert anchor.startswith("cex-")
     assert in_sight(front, anchor)
 

@@ -296,6 +296,7 @@ def test_parameters_are_set_by_name(name):
         other.set_params(epsilom=1)
 
 
+@pytest.mark.filterwarnings("ignore::dpforest.BudgetWarning")  # tests/test_budget_account.py sees to it
 @kinds
 def test_pipelines_and_searches(name):
     X, y = table(name)

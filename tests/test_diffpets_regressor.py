@@ -47,6 +47,7 @@ def released(estimator) -> str:
 # -- the contract ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::dpforest.BudgetWarning")  # tests/test_budget_account.py sees to it
 def test_a_search_finds_the_height():
     search = GridSearchCV(model(epsilon=200.0), {"max_depth": [0, 4]}, cv=2).fit(X, Y)
     assert search.best_params_ == {"max_depth": 4}  # a single leaf knows the mean alone

@@ -155,6 +155,7 @@ def test_a_notebook_shows_no_seed():
     assert data == {"text/plain": repr(EDPRFClassifier(random_state=8191))}
 
 
+@pytest.mark.filterwarnings("ignore::dpforest.BudgetWarning")  # tests/test_budget_account.py sees to it
 @pytest.mark.filterwarnings("ignore:Unknown section")
 def test_a_search_keeps_the_seed_of_what_is_not_fitted():
     """What the documentation warns of: a search is no release."""

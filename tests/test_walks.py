@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from test_book import DESKTOP, PHONE, server, show  # noqa: F401 - a fixture
+from test_book import DESKTOP, PHONE, pytestmark, server, show  # noqa: F401 - marks, and a fixture
 
 WAYS = [(DESKTOP, "light"), (PHONE, "dark")]
 #: Claims of two papers, of the core and of a private test, each on one of the ways.

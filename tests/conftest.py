@@ -40,7 +40,7 @@ collect_ignore = ["paper_templates"]  # what `make paper` fills in: no notebook 
 
 #: What takes longest is handed out first, so that the workers end together (`make test` prints what takes long).
 LONGEST = (
-    "report.ipynb", "test_audit_report.py", "test_book.py", "test_contract.py", "test_scattered.py",
+    "report.ipynb", "test_audit_report.py", "test_book.py", "test_walks.py", "test_contract.py", "test_scattered.py",
     "test_engine_spark.py", "test_counting.py", "test_formal.py",
     "test_engine_dask.py", "test_audit_greybox.py", "test_doors.py", "scaling.ipynb", "test_edprf.py",
     "test_zoo.py",

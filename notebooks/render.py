@@ -383,6 +383,7 @@ def run_all(jobs: list[Job], workers: int = 2) -> list[str]:
     from tqdm import tqdm
 
     os.environ.update({word: "1" for word in ONE_THREAD}, PYTHONHASHSEED="0")
+    os.environ["TQDM_DISABLE"] = "1"  # in kernels: a long fit would write its progress among the outputs
     os.environ.pop("MPLBACKEND", None)  # with another back end than their own, kernels show no figure
     if folder := os.environ.get("DPFOREST_DATA"):
         os.environ["DPFOREST_DATA"] = str(Path(folder).resolve())  # kernels start in another folder

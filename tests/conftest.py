@@ -63,7 +63,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, (str(folder), os.environ.get("JUPYTER_PATH"))))
     os.environ[forked_kernel.PLACE] = str(folder / "door")
     command = [sys.executable, forked_kernel.__file__, "--serve", os.environ[forked_kernel.PLACE], str(os.getpid())]
-    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    # a fit that is long on a busy machine would write its progress among the outputs
+    quiet = {**os.environ, "TQDM_DISABLE": "1"}
+    server = subprocess.Popen(command, env=quiet, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     config.add_cleanup(server.wait)  # the last one is called first
     config.add_cleanup(server.terminate)
     config.option.nbval_kernel_name = forked_kernel.install(folder)

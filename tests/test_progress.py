@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import sys
 
 import pytest
@@ -60,3 +62,19 @@ def test_nothing_is_shown_where_nobody_watches_or_wants_it(monkeypatch):
     monkeypatch.setattr(progress, "SECONDS", 1e9)
     assert list(progress.shown(range(3), 3, "levels")) == [0, 1, 2]
     assert terminal.getvalue() == before
+
+
+@pytest.mark.parametrize("off", [False, True])
+def test_a_kernel_shows_it_unless_its_environment_says_no(off):
+    """As the kernels of renderings and of the notebooks' tests say: it would stand among the outputs."""
+    program = (
+        "import sys; from dpforest.learners import progress; progress.SECONDS = -1.0\n"
+        "sys.modules['ipykernel'] = sys\n"
+        "assert list(progress.shown(range(3), 3, 'levels')) == [0, 1, 2]"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "TQDM_DISABLE"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment | ({"TQDM_DISABLE": "1"} if off else {}),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert ("levels" in done.stderr) != off

@@ -9,7 +9,6 @@ the usual kind.
 
 from __future__ import annotations
 
-import array
 import gc
 import json
 import os
@@ -23,7 +22,7 @@ from itertools import chain
 from pathlib import Path
 
 PLACE = "DPFOREST_TEST_KERNELS"  # the socket, in the environment
-_LENGTH = 8  # bytes that say how long a message is
+_SOME = 1 << 16  # bytes that are read at a time
 _PATIENCE = 120.0  # seconds: the imports take two, on a busy machine longer
 
 
@@ -44,18 +43,13 @@ def ask(connection_file: str) -> int:
     with socket.socket(socket.AF_UNIX) as door:
         door.settimeout(_PATIENCE)
         door.connect(os.environ[PLACE])
-        said = json.dumps({"file": connection_file, "folder": os.getcwd(), "environment": dict(os.environ)}).encode()
-        streams = array.array("i", [0, 1, 2])
-        door.sendmsg([len(said).to_bytes(_LENGTH)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
-        door.sendall(said)
-        kernel = int.from_bytes(door.recv(_LENGTH))
+        asked = {"file": connection_file, "folder": os.getcwd(), "environment": dict(os.environ)}
+        socket.send_fds(door, [json.dumps(asked).encode() + b"\n"], [0, 1, 2])
+        answers = door.makefile()
+        kernel = int(answers.readline())
         door.settimeout(None)
-
-        def interrupt(*_: object) -> None:
-            os.kill(kernel, signal.SIGINT)
-
-        signal.signal(signal.SIGINT, interrupt)
-        return int.from_bytes(door.recv(_LENGTH)[:1])
+        signal.signal(signal.SIGINT, lambda *_: os.kill(kernel, signal.SIGINT))
+        return int(answers.readline() or 1)  # 1 where the process that forks is gone
 
 
 # -- the process that is forked --------------------------------------------------------------------------------------
@@ -97,18 +91,13 @@ def _get_ready() -> None:
 
 def _fork(door: socket.socket, caller: socket.socket, running: dict[int, socket.socket]) -> None:
     caller.settimeout(_PATIENCE)
-    size, control, *_ = caller.recvmsg(_LENGTH, socket.CMSG_SPACE(3 * array.array("i").itemsize))
-    streams = array.array("i")
-    streams.frombytes(control[0][2])
-    left, said = int.from_bytes(size), b""
-    while len(said) < left:
-        said += caller.recv(left - len(said))
-    asked = json.loads(said)
+    said, streams, *_ = socket.recv_fds(caller, _SOME, 3)
+    asked = json.loads(said + caller.makefile("rb").readline() if not said.endswith(b"\n") else said)
     kernel = os.fork()
     if kernel:
         for stream in streams:
             os.close(stream)
-        caller.sendall(kernel.to_bytes(_LENGTH))
+        caller.sendall(f"{kernel}\n".encode())
         running[kernel] = caller
         return
     door.close()
@@ -142,7 +131,7 @@ def _tend(running: dict[int, socket.socket]) -> None:
         ended, status = os.waitpid(kernel, os.WNOHANG)
         if ended:
             with suppress(OSError):  # nobody asks any more
-                caller.sendall(bytes([os.waitstatus_to_exitcode(status) & 255]))
+                caller.sendall(f"{os.waitstatus_to_exitcode(status) & 255}\n".encode())
             caller.close()
             del running[kernel]
             continue

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from selenium.webdriver.support.ui import WebDriverWait
 from test_book import DESKTOP, PHONE, pytestmark, server, show  # noqa: F401 - marks, and a fixture
 
 WAYS = [(DESKTOP, "light"), (PHONE, "dark")]
@@ -29,39 +31,26 @@ def front(request: pytest.FixtureRequest, server: str, browser: Any) -> Any:  # 
 
 
 def click(browser: Any, selector: str, words: str = "") -> None:
-    """Click what a reader sees: the first shown element of the selector with these words, scrolled to, not covered."""
-    browser.set_script_timeout(20)
-    problem = browser.execute_async_script(
-        """
-        const [selector, words, done] = arguments;
-        const look = (left) => {
-          const shown = [...document.querySelectorAll(selector)].filter(
-            n => n.getClientRects().length && n.textContent.toLowerCase().includes(words.toLowerCase()));
-          const again = (problem) => left ? setTimeout(look, 100, left - 1) : done(`${selector} ${words}: ${problem}`);
-          if (!shown.length) return again('nothing is shown');
-          shown[0].scrollIntoView({block: 'center', behavior: 'instant'});
-          const box = shown[0].getClientRects()[0];
-          const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
-          if (!(shown[0].contains(top) || top?.contains(shown[0])))
-            return again(`it is covered by ${top?.outerHTML.slice(0, 200)}`);
-          done(''); top.click();
-        };
-        look(50);
-        """,
-        selector, words,
-    )  # fmt: skip
-    assert not problem
+    """Click the first shown element of the selector with these words; what something else covers is refused."""
+
+    def shown(browser: Any) -> Any:
+        return browser.execute_script(
+            """
+            const found = [...document.querySelectorAll(arguments[0])].find(
+              n => n.getClientRects().length && n.textContent.toLowerCase().includes(arguments[1]));
+            found?.scrollIntoView({block: 'center', behavior: 'instant'});
+            return found;
+            """,
+            selector, words.lower(),
+        )  # fmt: skip
+
+    WebDriverWait(browser, 10).until(shown, f"nothing is shown as {selector} {words}").click()
 
 
 def at(browser: Any) -> tuple[str, str]:
-    """The page and the anchor where one is, once it is there."""
-    browser.set_script_timeout(20)
-    place = browser.execute_async_script(
-        "const done = arguments[0]; const wait = () => document.readyState === 'complete'"
-        " ? done(location.pathname.slice(1) + location.hash) : setTimeout(wait, 50); setTimeout(wait, 50);"
-    )
-    page, _, anchor = place.partition("#")
-    return page, anchor
+    """The page and the anchor where one is; a click waits for the page that it leads to."""
+    place = urlsplit(browser.current_url)
+    return place.path[1:], place.fragment
 
 
 def in_sight(browser: Any, anchor: str) -> bool:

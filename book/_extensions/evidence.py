@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 #: Of longer excerpts the first lines are shown, and how many follow.
 LINES = 150
 #: A file, and what to show of it: a name, or a name in a name.
-Place = tuple[Path, list[str]]
+Place = tuple[Path, tuple[str, ...]]
 
 
 @cache
@@ -32,7 +32,7 @@ def _read(path: Path) -> tuple[list[str], ast.Module]:
     return text.splitlines(), ast.parse(text)
 
 
-def excerpt(path: Path, names: list[str]) -> tuple[str, int]:
+def excerpt(path: Path, names: tuple[str, ...]) -> tuple[str, int]:
     """Where a file defines what is named: its lines, decorators included, and the number of the first."""
     lines, found = _read(path)
     node: Any = found
@@ -60,7 +60,7 @@ def _defined(node: ast.AST) -> list[str]:
 def of_test(where: str) -> Place:
     """The file and the name of a test that is called ``file::name``."""
     stem, name = where.split("::")
-    return ROOT / "tests" / f"{stem}.py", [name]
+    return ROOT / "tests" / f"{stem}.py", (name,)
 
 
 def of_code(where: str) -> Place:
@@ -70,7 +70,7 @@ def of_code(where: str) -> Place:
         base = ROOT.joinpath(*parts[:length])
         for path in (base.with_suffix(".py"), base / "__init__.py"):
             if path.exists():
-                return path, parts[length:]
+                return path, tuple(parts[length:])
     raise ValueError(f"no module has {where}")
 
 
@@ -102,17 +102,14 @@ def _show_ids(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
     claims, found, chapters = scanned()
-    places = {
-        claim: [*(of_test(said.test) for said in found.verdicts[claim]), *map(of_code, found.code[claim])]
-        for rows in chapters.values() for claim in rows
-    }  # fmt: skip
-    every = {str(place): place for those in places.values() for place in those}
-    excerpts = {key: excerpt(*place) for key, place in every.items()}
+    shown_claims = [claim for rows in chapters.values() for claim in rows]
+    places = {of_test(said.test) for claim in shown_claims for said in found.verdicts[claim]}
+    places |= {of_code(code) for claim in shown_claims for code in found.code[claim]}
+    excerpts = {place: excerpt(*place) for place in places}
     codes = dict(zip(excerpts, narrowed(text for text, _ in excerpts.values()), strict=True))
 
-    def shown(anchor: str, word: str, path: Path, names: list[str]) -> str:
-        key = str((path, names))
-        text, first = cut(codes[key]), excerpts[key][1]
+    def shown(anchor: str, word: str, path: Path, names: tuple[str, ...]) -> str:
+        text, first = cut(codes[path, names]), excerpts[path, names][1]
         code = app.builder.highlighter.highlight_block(text, "python")  # type: ignore[attr-defined]
         where = f"<code>{escape('.'.join(names))}</code>, <code>{path.relative_to(ROOT)}</code>, line {first}"
         return f'<p id="{anchor}">{word} {where}:</p><div class="highlight-python notranslate">{code}</div>'

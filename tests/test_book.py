@@ -242,6 +242,11 @@ def show(browser: Any, url: str, width: int) -> None:
     )
 
 
+def choose(browser: Any, theme: str) -> None:
+    """What a reader chooses by the switch; it holds from the next page on."""
+    browser.execute_script("for (const key of ['mode', 'theme']) localStorage.setItem(key, arguments[0])", theme)
+
+
 def requests(browser: Any) -> list[str]:
     """List what the browser asked for since the last page was opened."""
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
@@ -292,7 +297,7 @@ def test_a_plot_in_dark_mode_stands_on_the_page_and_not_on_a_card(
 ) -> None:
     """Its paper has the colour of the page, and its ink is light."""
     show(browser, f"{server}/{page}", width)
-    browser.execute_script("localStorage.setItem('mode', 'dark'); localStorage.setItem('theme', 'dark');")
+    choose(browser, "dark")
     try:
         show(browser, f"{server}/{page}", width)
         styles, ground = browser.execute_script(

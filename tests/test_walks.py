@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from selenium.webdriver.support.ui import WebDriverWait
-from test_book import DESKTOP, PHONE, pytestmark, server, show  # noqa: F401 - marks, and a fixture
+from test_book import DESKTOP, PHONE, choose, pytestmark, server, show  # noqa: F401 - marks, and a fixture
 
 WAYS = [(DESKTOP, "light"), (PHONE, "dark")]
 #: Claims of two papers, of the core and of a private test, each on one of the ways.
@@ -22,9 +22,7 @@ def front(request: pytest.FixtureRequest, server: str, browser: Any) -> Any:  # 
     """The front page at a width, in a theme that was chosen by the reader."""
     width, theme = request.param
     show(browser, f"{server}/index.html", width)
-    browser.execute_script(
-        "localStorage.setItem('mode', arguments[0]); localStorage.setItem('theme', arguments[0])", theme
-    )
+    choose(browser, theme)
     show(browser, f"{server}/book/intro.html", width)
     assert browser.execute_script("return document.documentElement.dataset.theme") == theme
     return browser

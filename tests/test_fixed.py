@@ -113,6 +113,19 @@ def test_sums_over_children_are_the_fractions_rounded_child_by_child(score, size
 
 
 @pytest.mark.claim("thm-exact-scores")
+@pytest.mark.parametrize("size", [2**31 - 1, 2**31, 2**32 - 1, 2**33 - 1])
+@pytest.mark.parametrize("rest", [1, 2, 1 << 20])
+def test_gini_is_exact_around_the_size_where_its_compiled_loop_hands_over(size, rest):
+    """A child whose sum of squares is nearly its size squared, and whose first remainder may be nearly its size."""
+    tables = np.array(
+        [[[size - rest, rest], [3, 4]], [[rest, size - rest], [0, 0]], [[size // 2, size - size // 2]] * 2]
+    )
+    assert steps(scores.gini.exact(tables)) == [
+        sum(child_term(scores.gini, child) for child in one) for one in tables.tolist()
+    ]
+
+
+@pytest.mark.claim("thm-exact-scores")
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("score", BOUNDED, ids=str)
 def test_bounded_scores_are_within_three_quarters_of_a_step(score, size):

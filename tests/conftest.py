@@ -55,20 +55,21 @@ LONGEST = (
 
 def pytest_configure(config: pytest.Config) -> None:
     """Have the kernels of notebooks forked from one process, where that can be: see ``tests/forked_kernel.py``."""
-    if not config.option.nbval or hasattr(config, "workerinput") or not hasattr(os, "fork"):
+    if not config.option.nbval or not hasattr(os, "fork"):
         return
-    folder = Path(tempfile.mkdtemp(prefix="dpforest-kernels-"))
-    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    # the workers, and what they start, inherit these
-    os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, (str(folder), os.environ.get("JUPYTER_PATH"))))
-    os.environ[forked_kernel.PLACE] = str(folder / "door")
-    command = [sys.executable, forked_kernel.__file__, "--serve", os.environ[forked_kernel.PLACE], str(os.getpid())]
-    # a fit that is long on a busy machine would write its progress among the outputs
-    quiet = {**os.environ, "TQDM_DISABLE": "1"}
-    server = subprocess.Popen(command, env=quiet, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    config.add_cleanup(server.wait)  # the last one is called first
-    config.add_cleanup(server.terminate)
-    config.option.nbval_kernel_name = forked_kernel.install(folder)
+    if forked_kernel.PLACE not in os.environ:  # workers, and runs that a test starts, have it from the run above them
+        folder = Path(tempfile.mkdtemp(prefix="dpforest-kernels-"))
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        forked_kernel.install(folder)
+        os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, (str(folder), os.environ.get("JUPYTER_PATH"))))
+        os.environ[forked_kernel.PLACE] = str(folder / "door")
+        command = [sys.executable, forked_kernel.__file__, "--serve", os.environ[forked_kernel.PLACE], str(os.getpid())]
+        # a fit that is long on a busy machine would write its progress among the outputs
+        quiet = {**os.environ, "TQDM_DISABLE": "1"}
+        server = subprocess.Popen(command, env=quiet, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        config.add_cleanup(server.wait)  # the last one is called first
+        config.add_cleanup(server.terminate)
+    config.option.nbval_kernel_name = forked_kernel.NAME
 
 
 @cache

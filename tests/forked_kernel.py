@@ -21,18 +21,18 @@ from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
+NAME = "forked"  # of the kernel, to Jupyter
 PLACE = "DPFOREST_TEST_KERNELS"  # the socket, in the environment
 _SOME = 1 << 16  # bytes that are read at a time
 _PATIENCE = 120.0  # seconds: the imports take two, on a busy machine longer
 
 
-def install(folder: Path) -> str:
-    """Write the kernel's specification under a folder for Jupyter's path; returns its name."""
-    place = folder / "kernels" / "forked"
+def install(folder: Path) -> None:
+    """Write the specification of the kernel ``NAME`` under a folder for Jupyter's path."""
+    place = folder / "kernels" / NAME
     place.mkdir(parents=True)
     command = [sys.executable, "-S", "-E", str(Path(__file__).resolve()), "{connection_file}"]
-    (place / "kernel.json").write_text(json.dumps({"argv": command, "display_name": "forked", "language": "python"}))
-    return place.name
+    (place / "kernel.json").write_text(json.dumps({"argv": command, "display_name": NAME, "language": "python"}))
 
 
 # -- the command -----------------------------------------------------------------------------------------------------

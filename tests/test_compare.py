@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -136,22 +137,35 @@ def test_cells_that_measure_time_are_left_out() -> None:
     assert list(compare.notebook_differences(notebook("1"), shorter)) == ["cell 0 is another"]
 
 
-@pytest.mark.parametrize(
-    ("stored", "passes"), [("0.1 a\n", True), ("0.10000000000000002 a\n", True), ("0.2 a\n", False), ("0.1 b\n", False)]
-)
-def test_nbval_compares_so(tmp_path: Path, stored: str, passes: bool) -> None:
-    cell = nbformat.v4.new_code_cell("print(0.1, 'a')", execution_count=1)
-    cell.outputs = [nbformat.v4.new_output("stream", text=stored)]
+#: What a cell prints, what is stored of it, and whether that is the same.
+STORED = [
+    ("print(0.1, 'a')", "0.1 a\n", True),
+    ("print(0.1, 'a')", "0.10000000000000002 a\n", True),
+    ("print(0.1, 'a')", "0.2 a\n", False),
+    ("print(0.1, 'a')", "0.1 b\n", False),
+    ("import sys; print('dpforest.audit' in sys.modules)", f"{hasattr(os, 'fork')}\n", True),  # a kernel is forked
+]
+
+
+def test_nbval_compares_so(tmp_path: Path) -> None:
+    """In workers of its own, as ``make test`` has them."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata={"kernelspec": kernel}), tmp_path / "a.ipynb")
-    command = [sys.executable, "-m", "pytest", "-q", "--nbval", "-p", "no:cacheprovider", "-p", "conftest"]
+    for number, (code, stored, _) in enumerate(STORED):
+        cell = nbformat.v4.new_code_cell(code, execution_count=1)
+        cell.outputs = [nbformat.v4.new_output("stream", text=stored)]
+        place = tmp_path / f"{number}.ipynb"
+        nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata={"kernelspec": kernel}), place)
+    command = [sys.executable, "-m", "pytest", "-rA", "-n", "1", "--nbval", "-p", "no:cacheprovider", "-p", "conftest"]
     done = subprocess.run(
-        [*command, f"--rootdir={tmp_path}", tmp_path / "a.ipynb"],
+        [*command, f"--rootdir={tmp_path}", *sorted(tmp_path.glob("*.ipynb"))],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{ROOT}"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == (0 if passes else 1), done.stdout + done.stderr
-    assert ("Cell outputs differ" in done.stdout) is not passes
+    said = {
+        int(number): word for word, number in re.findall(r"^(PASSED|FAILED) (\d)\.ipynb", done.stdout, re.MULTILINE)
+    }
+    assert said == {number: "PASSED" if passes else "FAILED" for number, (*_, passes) in enumerate(STORED)}, done.stdout
+    assert done.stdout.count("Cell outputs differ") == [passes for *_, passes in STORED].count(False)

@@ -18,13 +18,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 FORMAL = Path(__file__).resolve().parent / "formal"
 STATEMENTS = FORMAL / "statements.txt"
 NAME = "DPForest"
+CORE = "Core"
+NEEDS = re.compile(rf"From {NAME} Require Import ([\w ]+)\.")
 INSTALL = "apt-get install --no-install-recommends coq"
 #: What may not stand in a proof: each takes something for true.
 FORBIDDEN = re.compile(
@@ -97,25 +99,35 @@ def forbidden(text: str) -> list[str]:
     return found
 
 
-def order(folder: Path) -> list[list[str]]:
-    """The files in layers: each needs files of earlier layers alone."""
-    needs = {
-        path.stem: set(" ".join(re.findall(rf"From {NAME} Require Import ([\w ]+)\.", path.read_text())).split())
-        for path in sorted(folder.glob("*.v"))
-    }
-    layers: list[list[str]] = []
-    done: set[str] = set()
-    while len(done) < len(needs):
-        layer = [name for name, of in needs.items() if name not in done and of <= done]
-        if not layer:
-            raise ValueError(f"files that need each other, or one that is not there: {sorted(set(needs) - done)}")
-        layers.append(layer)
-        done |= set(layer)
-    return layers
+def order() -> list[str]:
+    """The files, each after those that it needs."""
+    needs = {path.stem: " ".join(NEEDS.findall(path.read_text())).split() for path in sorted(FORMAL.glob("*.v"))}
+    return list(TopologicalSorter(needs).static_order())
 
 
-def coqc(folder: Path, name: str) -> str:
-    """Compile one file; what Coq prints, and an error where it refuses."""
+def module(name: str, text: str, core: str = "") -> str:
+    """A file as a module beside those that it needs, or after them, where they are compiled in ``core``."""
+    beside = NEEDS.sub(lambda found: f"Import {' '.join(core + needed for needed in found[1].split())}.", text)
+    return f"Module {name}.\n{beside}\nEnd {name}.\n"
+
+
+def questions() -> str:
+    """What each listed theorem says and what all rest on, asked of Coq."""
+    listed = theorems()
+    files = " ".join(dict.fromkeys(theorem.file for theorem in listed))
+    asked = "".join(f"Check @{theorem.name}.\n" for theorem in listed)
+    # of all together, for each question walks through the standard library's reals
+    together = ", ".join(f"@{theorem.name}" for theorem in listed)
+    asked += f"Definition together := ({together}).\nPrint Assumptions together.\n"
+    return (
+        "From Coq Require Import Reals List.\nImport ListNotations.\nOpen Scope R_scope.\n"
+        f"From {NAME} Require Import {files}.\nSet Printing Width 100.\n{asked}"
+    )
+
+
+def coqc(folder: Path, name: str, text: str) -> str:
+    """Compile a text as this file of the folder; what Coq prints, and an error where it refuses."""
+    (folder / f"{name}.v").write_text(text)
     made = subprocess.run(
         ["coqc", "-q", "-Q", ".", NAME, f"{name}.v"], cwd=folder, capture_output=True, text=True, check=False
     )
@@ -124,28 +136,13 @@ def coqc(folder: Path, name: str) -> str:
     return made.stdout
 
 
-def compile_all(folder: Path) -> None:
-    """Copy the development to an empty folder and compile it there, side by side where it can be."""
-    for path in FORMAL.glob("*.v"):
-        shutil.copy(path, folder)
-    with ThreadPoolExecutor(2) as pool:
-        for layer in order(folder):
-            list(pool.map(lambda name: coqc(folder, name), layer))
+def compile_all(folder: Path) -> str:
+    """Compile the development in an empty folder; what each listed theorem says and what all rest on, as Coq prints it.
 
-
-def statements(folder: Path) -> str:
-    """What each listed theorem says, and what all rest on, as Coq prints it; the folder is compiled."""
-    listed = theorems()
-    files = " ".join(dict.fromkeys(theorem.file for theorem in listed))
-    asked = "".join(f"Check @{theorem.name}.\n" for theorem in listed)
-    # of all together, for each question walks through the standard library's reals
-    together = ", ".join(f"@{theorem.name}" for theorem in listed)
-    asked += f"Definition together := ({together}).\nPrint Assumptions together.\n"
-    (folder / "Asked.v").write_text(
-        "From Coq Require Import Reals List.\nImport ListNotations.\nOpen Scope R_scope.\n"
-        f"From {NAME} Require Import {files}.\nSet Printing Width 100.\n{asked}"
-    )
-    return coqc(folder, "Asked")
+    The files become modules of one, ``Core``: for each by itself Coq would load the standard library's reals again.
+    """
+    modules = [module(name, (FORMAL / f"{name}.v").read_text()) for name in order()]
+    return coqc(folder, CORE, "".join([*modules, module("Asked", questions())]))
 
 
 def assumptions(said: str) -> set[str]:
@@ -160,11 +157,9 @@ def main(arguments: list[str]) -> int:
         return 1
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        compile_all(folder)
-        said = statements(folder)
+        said = compile_all(folder)
         if "--chk" in arguments:
-            names = [f"{NAME}.{name}" for layer in order(FORMAL) for name in layer]
-            subprocess.run(["coqchk", "-silent", "-Q", ".", NAME, *names], cwd=folder, check=True)
+            subprocess.run(["coqchk", "-silent", "-Q", ".", NAME, f"{NAME}.{CORE}"], cwd=folder, check=True)
     if "--store" in arguments:
         STATEMENTS.write_text(said)
     elif said != STATEMENTS.read_text():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import warnings
 from pathlib import Path
@@ -13,7 +14,10 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 from dpforest import Schema, UnprovenPrivacyWarning, load
+from dpforest.audit.exact.laws import answers
 from dpforest.audit.exact.replay import audit_pairs
+from dpforest.audit.search.pairs import Pair
+from dpforest.audit.search.traps import traps
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE
 
 PAIR = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
@@ -60,6 +64,14 @@ def assert_spent(fitted, epsilon: float):
     assert fitted.ledger_.leaks == []
     assert fitted.ledger_.epsilon == pytest.approx(epsilon, rel=1e-12)
     assert fitted.guarantee_.epsilon == epsilon
+
+
+def some_traps(model, step: int) -> list[Pair]:
+    """Every so manieth of the traps in codes, none of more records than the learner's own cap."""
+    schema = model.audited_schema(model.promised_delta())
+    every = traps(schema.cardinalities(model.bins(schema)), answers(schema), model.relation)
+    cap = getattr(model, "n_max", math.inf)
+    return [pair for pair in every if max(len(pair.one), len(pair.other)) <= cap][::step]
 
 
 def variants_of(kind: type) -> tuple[str, ...]:

@@ -7,10 +7,12 @@ import json
 import math
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+import shared
 from sklearn.base import clone
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms, scores
@@ -388,11 +390,8 @@ def look(learner, *, runs=4, pairs=None, max_pairs=0, **options) -> GreyBoxAudit
     return greybox(learner, pairs, runs=runs, max_pairs=max_pairs, random_state=0, **options)
 
 
-def some_traps(learner):
-    """Every sixth of the traps in codes that are small enough for the learner's cap."""
-    schema = learner.schema
-    every = traps(schema.cardinalities(learner.n_bins), schema.n_classes, learner.relation)
-    return [pair for pair in every if max(len(pair.one), len(pair.other)) <= getattr(learner, "n_max", math.inf)][::6]
+#: Every ninth trap: with these the learners of BROKEN below were found, by the same findings, under each of nine seeds.
+some_traps = partial(shared.some_traps, step=9)
 
 
 # -- what is clean ---------------------------------------------------------------------------------------------------

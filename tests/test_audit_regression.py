@@ -9,6 +9,7 @@ import numpy as np
 import oracle
 import pytest
 from scipy.stats import chisquare
+from shared import some_traps
 
 from dpforest import Schema, mechanisms
 from dpforest.audit import exact_audit, greybox, path_audit
@@ -74,7 +75,8 @@ def test_masses_at_a_wrong_rate_are_found_with_the_sharp_number(relation, factor
         audit = exact_audit(model, n_max=2)
         assert audit.epsilon == pytest.approx(factor, rel=1e-12)
         assert audit.violated == (factor > 1)
-        found = {finding.kind: finding for finding in greybox(model, runs=4, max_pairs=8, random_state=0).findings}
+        grey = greybox(model, some_traps(model, 3), runs=4, random_state=0)
+        found = {finding.kind: finding for finding in grey.findings}
         assert bool(found) == (factor > 1)
         assert set(found) <= {"sensitivity", "loss", "composition"}
         if factor > 1:
@@ -319,7 +321,7 @@ def test_products_at_a_wrong_rate_are_found(relation, factor, monkeypatch):
     own = mechanisms.two_sided_geometric
     monkeypatch.setattr(mechanisms, "two_sided_geometric", lambda c, rate, chance: own(c, factor * rate, chance))
     assert exact_audit(model, n_max=1).epsilon == pytest.approx(factor * right, rel=1e-9)
-    kinds = set(greybox(model, runs=2, max_pairs=4, random_state=0).kinds)
+    kinds = set(greybox(model, some_traps(model, 3), runs=2, random_state=0).kinds)
     assert ("loss" in kinds) == (factor > 1)
 
 

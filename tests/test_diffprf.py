@@ -22,10 +22,9 @@ import replayed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle_trees import joined, select, utility, votes
-from replayed import Exact
+from replayed import Exact, audit_up_to_renaming
 
 from dpforest import Schema, UnprovenPrivacyWarning
-from dpforest.audit import exact_audit
 from dpforest.budgets import PLANS
 from dpforest.chance import outcomes
 from dpforest.curator import Curator
@@ -37,6 +36,7 @@ relations = pytest.mark.parametrize("relation", RELATIONS)
 ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
 TWO = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
 THREE = Schema(categorical={"a": [0, 1], "b": [0, 1], "c": [0, 1]}, classes=[0, 1])
+RECORDS = list(product((0, 1), repeat=3))  # of TWO
 LONE = Schema(categorical={"a": [0, 1], "only": [0]}, classes=[0, 1])
 
 
@@ -319,7 +319,7 @@ EXACT = [
 @pytest.mark.parametrize(("relation", "depth", "options", "exact"), EXACT, ids=str)
 def test_the_exact_loss_of_the_repaired_tree(relation, depth, options, exact):
     model = DiffPRFClassifier(schema=TWO, n_estimators=1, max_depth=depth, relation=relation, **options)
-    found = exact_audit(model, n_max=3)
+    found = audit_up_to_renaming(model, RECORDS, 3, oracle.renamings(2))
     assert found.epsilon == pytest.approx(float(exact), rel=1e-9)
     assert not found.violated
 
@@ -333,7 +333,7 @@ def test_the_exact_loss_of_the_repaired_tree(relation, depth, options, exact):
 )  # fmt: skip
 def test_the_loss_never_exceeds_the_claim(relation, options):
     model = DiffPRFClassifier(schema=TWO, n_estimators=1, max_depth=1, relation=relation, **options)
-    found = exact_audit(model, n_max=3)
+    found = audit_up_to_renaming(model, RECORDS, 3, oracle.renamings(2))
     assert 0.6 < found.epsilon <= 1 + 1e-9
 
 

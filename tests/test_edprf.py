@@ -373,14 +373,8 @@ def test_the_exact_loss_of_a_tree(levels, relation, options, exact):
 
 def up_to_renaming(size: int) -> list[tuple]:
     """Data sets over two binary features and two classes, but one of those that renaming turns into each other."""
-    kept = set()
-    for data in oracle.datasets(list(product((0, 1), repeat=3)), size):
-        images = []
-        for (i, j), flips in product([(0, 1), (1, 0)], product((0, 1), repeat=3)):
-            moved = [(r[i] ^ flips[0], r[j] ^ flips[1], r[2] ^ flips[2]) for r in data]
-            images.append(tuple(sorted(moved)))
-        kept.add(min(images))
-    return sorted(kept)
+    every = oracle.datasets(list(product((0, 1), repeat=3)), size)
+    return [data for (data,) in oracle.up_to_renaming(((data,) for data in every), oracle.renamings(2))]
 
 
 @relations

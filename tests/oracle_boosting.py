@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import oracle
@@ -76,14 +77,14 @@ def spreads(score, classes: int, weights, size: int, relation: str) -> tuple[Fra
     """Largest change of a score, and largest spread of changes over two candidates, of records (x_0, x_1, label, w)."""
     kinds = [(a, b, label, w) for a, b, label in product((0, 1), (0, 1), range(classes)) for w in weights]
     largest = spread = Fraction(0)
-    for pair in oracle.pairs(kinds, size, relation):
-        moves = []
-        for at in (0, 1):
-            values = [
-                score(tuple(tuple((r[2], r[3]) for r in data if r[at] == side) for side in (0, 1)), classes)
-                for data in pair
-            ]
-            moves.append(values[1] - values[0])
+
+    @cache
+    def scores(data):
+        halves = (tuple(tuple((r[2], r[3]) for r in data if r[at] == side) for side in (0, 1)) for at in (0, 1))
+        return [score(split, classes) for split in halves]
+
+    for one, other in oracle.pairs(kinds, size, relation):
+        moves = [after - before for before, after in zip(scores(one), scores(other), strict=True)]
         largest = max(largest, *map(abs, moves))
         spread = max(spread, abs(moves[0] - moves[1]))
     return largest, spread

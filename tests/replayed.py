@@ -38,21 +38,25 @@ def encoded(data, schema: Schema) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(table[:, :-1].T), np.ascontiguousarray(table[:, -1])
 
 
-def audit_up_to_renaming(model, records, n_max: int, names) -> ExactAudit:
-    """The exact audit over all neighbours of at most so many records, but one of those that renaming makes the same.
+def one_of_each(loss: Callable, records, size: int, relation: str, names) -> list[tuple]:
+    """Neighbours of at most so many records, one of those that a renaming of records makes the same.
 
-    ``names`` are the renamings of records.  Two other pairs, drawn at random, lose what the one that stands for them
-    loses.
+    Two others, drawn at random, must have the ``loss`` of the pair that stands for them.
     """
-    pairs = list(oracle.pairs(records, n_max, model.relation))
-
-    def audit(some):
-        return audit_pairs(model, set().union(*some), some)
-
+    pairs = list(oracle.pairs(records, size, relation))
     for drawn in np.random.default_rng(0).choice(len(pairs), 2, replace=False):
         [alike] = oracle.up_to_renaming([pairs[drawn]], names)
-        assert audit([pairs[drawn]]).epsilon == pytest.approx(audit([alike]).epsilon, rel=1e-9, abs=1e-12)
-    return audit(oracle.up_to_renaming(pairs, names))
+        assert loss(*pairs[drawn]) == pytest.approx(loss(*alike), rel=1e-9, abs=1e-12)
+    return oracle.up_to_renaming(pairs, names)
+
+
+def audit_up_to_renaming(model, records, n_max: int, names, **options) -> ExactAudit:
+    """The exact audit over :func:`one_of_each`."""
+
+    def audit(*pairs):
+        return audit_pairs(model, set().union(*pairs), pairs, **options)
+
+    return audit(*one_of_each(lambda *pair: audit(pair).epsilon, records, n_max, model.relation, names))
 
 
 def law_of_trees(model, schema: Schema, data, kind: type[Exact] = Exact, cut: Callable | None = None) -> dict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from fractions import Fraction
+from functools import cache
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -367,21 +368,32 @@ def test_the_log_likelihood_is_that_of_the_laws():
 # -- evidence --------------------------------------------------------------------------------------------------------
 
 
+@cache
+def label_share(law, counts: tuple, rate: float, said: int) -> float:
+    return math.log(law(counts, rate)[said])
+
+
+@cache
+def count_share(said: tuple, counts: tuple, rate: float) -> float:
+    return float(np.log(two_sided_geometric_law(np.subtract(said, counts), rate)).sum())
+
+
 def log_probability(model, records) -> float:
     """Of what the leaves say, leaf by leaf, from the mechanisms' laws."""
     forest, total = model.forest_, 0.0
+    rates = np.broadcast_to(leaf_noise(model).rate, forest.n_nodes).tolist()
+    labels = isinstance(model, EDPRFClassifier) and model.option("leaf") == "label"
     for tree in range(len(forest.roots)):
-        counts = {leaf: [0, 0] for leaf in np.flatnonzero(forest.feature < 0).tolist()}
+        place = {r: slow_leaf(forest, r, tree) for r in product(*map(range, model.schema.cardinalities(model.n_bins)))}
+        counts = {leaf: [0, 0] for leaf in place.values()}
         for record in records:
-            counts[slow_leaf(forest, record, tree)][record[-1]] += 1
-        reached = {slow_leaf(forest, r, tree) for r in product(*map(range, model.schema.cardinalities(model.n_bins)))}
-        for leaf in reached:
-            rate = float(np.broadcast_to(leaf_noise(model).rate, forest.n_nodes)[leaf])
-            if isinstance(model, EDPRFClassifier) and model.option("leaf") == "label":
+            counts[place[tuple(record[:-1])]][record[-1]] += 1
+        for leaf, had in counts.items():
+            if labels:
                 law = {"permute-and-flip": permute_and_flip_law, "exponential": exponential_law}[model.selection]
-                total += math.log(law(counts[leaf], rate)[np.argmax(forest.values[leaf])])
+                total += label_share(law, tuple(had), rates[leaf], int(np.argmax(forest.values[leaf])))
             else:
-                total += float(np.log(two_sided_geometric_law(forest.values[leaf] - counts[leaf], rate)).sum())
+                total += count_share(tuple(forest.values[leaf].tolist()), tuple(had), rates[leaf])
     return total
 
 

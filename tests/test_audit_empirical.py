@@ -69,21 +69,25 @@ SOUND = {
     "randomised response": (randomised_response, ((0, 0, 0), (1, 0, 0)), 1.0),
     "sparse": (sparse, (0, 1), 0.0),
 }
-sound = pytest.mark.parametrize(("sample", "pair", "claim"), SOUND.values(), ids=SOUND)
 
 
 @pytest.mark.slow
-@sound
-@pytest.mark.parametrize(("method", "seeds", "most"), [("fixed", 20, 1), ("betting", 8, 1)])
-def test_sound_mechanisms_are_left_alone(sample, pair, claim, method, seeds, most):
-    """At most 5 % of alarms: each audit errs with some 0.5 % here, and with 5 % by promise."""
-    kinds = ("atoms", "thresholds", "sets")
-    audits = [
-        empirical(sample, pair, claim, n=2000, random_state=seed, method=method, events=kinds) for seed in range(seeds)
-    ]
-    assert sum(audit.violated for audit in audits) <= most
-    if claim and method == "fixed":
-        assert np.median([audit.epsilon_lower for audit in audits]) > 0.55  # or nothing was tested
+@pytest.mark.parametrize(("method", "seeds"), [("fixed", 10), ("betting", 4)])
+def test_sound_mechanisms_are_left_alone(method, seeds):
+    """At most one alarm of 70, or of 28: each audit errs with some 0.5 % here, and with 5 % by promise.
+
+    If one in ten erred the first would pass with a probability of 0.6 %; if one in five did, the second with 1.6 %.
+    """
+    kinds, alarms = ("atoms", "thresholds", "sets"), 0
+    for sample, pair, claim in SOUND.values():
+        audits = [
+            empirical(sample, pair, claim, n=2000, random_state=seed, method=method, events=kinds)
+            for seed in range(seeds)
+        ]
+        alarms += sum(audit.violated for audit in audits)
+        if claim and method == "fixed":
+            assert np.median([audit.epsilon_lower for audit in audits]) > 0.55  # or nothing was tested
+    assert alarms <= 1
 
 
 @pytest.mark.slow
@@ -101,9 +105,9 @@ def test_sound_mechanisms_are_left_alone_by_classifiers(name):
     [("laplace", "fixed", 0.97), ("permute-and-flip", "fixed", 0.97), ("permute-and-flip", "sharp", 0.98)],
 )
 def test_power_at_a_hundred_thousand_draws(name, method, least):
-    """Medians over 5 seeds; expected are 0.981 and 0.988, each audit with a standard deviation of 0.007."""
+    """Medians over 3 seeds; expected are 0.981 and 0.988, each audit with a standard deviation of 0.007."""
     sample, pair, claim = SOUND[name]
-    audits = [empirical(sample, pair, claim, random_state=seed, method=method) for seed in range(5)]
+    audits = [empirical(sample, pair, claim, random_state=seed, method=method) for seed in range(3)]
     assert np.median([audit.epsilon_lower for audit in audits]) >= least
 
 
@@ -221,7 +225,7 @@ LEAKS = {
     "lengths": (growing, (False, True), "", "second"),
 }
 CLAIMS = {"a band": 0.9, "place of the largest": 0.9}  # whose loss is ln 5 and ln 3
-DRAWS = {"bytes of arrays": 4000, "lengths": 4000}  # an event of 1/4 and more that the other side never has
+DRAWS = {"bytes of arrays": 4000, "lengths": 4000}  # slow, and gross: found under each of thirty other seeds
 
 
 @pytest.mark.slow

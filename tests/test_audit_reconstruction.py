@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement, permutations, product
 
 import numpy as np
 import pytest
-from test_audit_attacks import MIXED, fitted, log_probability, slow_leaf, table
+from test_audit_attacks import MIXED, fitted, label_share, log_probability, slow_leaf, table
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
 from dpforest.audit.attacks.observer import LeafNoise, leaf_noise
@@ -76,14 +76,16 @@ def test_data_and_coins_are_found_together(leaf, seed):
     fitted(model, table(SQUARE, 3, seed))
     rate, forest = leaf_noise(model).rate, model.forest_
     leaves = np.flatnonzero(forest.feature < 0).tolist()
+    place = {(record[:-1], tree): slow_leaf(forest, record, tree) for record in universe(SQUARE) for tree in range(3)}
 
     def loss(data, coins):
         counts = {node: [0, 0] for node in leaves}
         for record, tree in zip(data, coins, strict=True):
-            counts[slow_leaf(forest, record, tree)][record[-1]] += 1
+            counts[place[tuple(record[:-1]), tree]][record[-1]] += 1
         if leaf == "counts":
             return sum(rate[at] * np.abs(forest.values[at] - counts[at]).sum() for at in leaves)
-        return -sum(math.log(permute_and_flip_law(counts[at], rate[at])[np.argmax(forest.values[at])]) for at in leaves)
+        said = forest.values.argmax(axis=1).tolist()
+        return -sum(label_share(permute_and_flip_law, tuple(counts[at]), rate[at], said[at]) for at in leaves)
 
     best = min(
         loss(data, coins)

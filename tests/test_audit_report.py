@@ -210,9 +210,9 @@ def test_fits_made_together_have_the_law_of_one_fit(options, depth, relation):
     data = DATA if depth == 2 else tuple((a, label) for a, _, label in DATA)
     fits, n = subject.target.sample, 20_000
     law = fits.law(data)
-    drawn = fits(data, n, np.random.default_rng(3))
-    assert set(drawn) <= law.keys()
-    assert_law(np.array([drawn.count(output) for output in law]), np.array(list(law.values())) * n)
+    drawn = Counter(fits(data, n, np.random.default_rng(3)))
+    assert drawn.keys() <= law.keys()
+    assert_law(np.array([drawn[output] for output in law]), np.array(list(law.values())) * n)
 
 
 def assert_law(seen: np.ndarray, expected: np.ndarray) -> None:
@@ -506,11 +506,14 @@ CHEATS = [(the_largest_weight, LEAVES_DEAR | HEAVY), (noise_for_a_light_record, 
 
 
 @pytest.mark.slow
-@relations
 @pytest.mark.parametrize("name", BOOSTED)
 @pytest.mark.parametrize(("cheat", "options"), CHEATS, ids=["weights", "rate"])
-def test_weights_that_cheat_are_found(cheat, options, name, relation, monkeypatch):
-    """By the exact layer and the accounts in one round, by the accounts in two; the honest twins pass."""
+def test_weights_that_cheat_are_found(cheat, options, name, monkeypatch):
+    """By the exact layer and the accounts in one round, by the accounts in two; the honest twins pass.
+
+    The relations take turns: each cheat, and each learner, has both.
+    """
+    relation = RELATIONS[(cheat is the_largest_weight) ^ (name == "dp-adaboost")]
     for rounds, layers in ((1, [EXACT, GREY_BOX]), (2, [GREY_BOX])):
         honest = boosted(name, relation, n_estimators=rounds, **options)
         (row,) = run([honest], scale=TINY, layers=[EXACT, GREY_BOX]).records()
@@ -526,14 +529,17 @@ def test_weights_that_cheat_are_found(cheat, options, name, relation, monkeypatc
 @pytest.mark.slow
 @pytest.mark.parametrize("cheat", [False, True])
 def test_a_rate_that_cheats_is_found_by_draws(cheat, monkeypatch):
-    """Twice the rate in leaves that have nearly all of the budget loses nearly twice the claim."""
+    """Twice the rate in leaves that have nearly all of the budget loses nearly twice the claim.
+
+    By 250 draws a side it was found under each of six other seeds, by bounds from 2.17 on; the honest twin never.
+    """
     if cheat:
         noise_for_a_light_record(monkeypatch)
     subject = boosted("dp-adaboost", leaf_share=0.999, epsilon=2.0, votes="discrete")
     first = telling_pairs([2], 2, ADD_REMOVE)[:1]
     monkeypatch.setattr(subject.target, "pairs", lambda scale: first)
     monkeypatch.setattr(subject.target, "slow", False)
-    assert look(subject, STATISTICAL, TINY).violated == cheat
+    assert look(subject, STATISTICAL, TINY.but(n=250)).violated == cheat
 
 
 def test_refusals_of_a_subject():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from fractions import Fraction
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
@@ -12,6 +13,7 @@ import oracle
 import pytest
 import sympy
 import z3
+from replayed import one_of_each
 
 from dpforest import Schema, UnprovenPrivacyWarning, scores
 from dpforest.arithmetic.fixed import STEPS
@@ -587,13 +589,15 @@ def test_the_published_tree_is_not_private(relation):
 def worst_loss(model, size: int) -> float:
     """Exact loss of such fits over all neighbours of at most ``size`` records."""
     universe = list(product((0, 1), repeat=model.schema.n_features + 1))
-    laws: dict = {}
-    worst = 0.0
-    for pair in oracle.pairs(universe, size, model.relation):
-        one, other = (laws.setdefault(data, laws.get(data) or law_of(model, data)) for data in pair)
+    law = cache(partial(law_of, model))
+
+    def loss(*pair):
+        one, other = map(law, pair)
         assert one.keys() == other.keys()
-        worst = max(worst, *(abs(math.log(one[output] / other[output])) for output in one))
-    return worst
+        return max(abs(math.log(one[output] / other[output])) for output in one)
+
+    names = oracle.renamings(model.schema.n_features)
+    return max(loss(*pair) for pair in one_of_each(loss, universe, size, model.relation, names))
 
 
 @pytest.mark.slow

@@ -69,25 +69,21 @@ SOUND = {
     "randomised response": (randomised_response, ((0, 0, 0), (1, 0, 0)), 1.0),
     "sparse": (sparse, (0, 1), 0.0),
 }
+sound = pytest.mark.parametrize(("sample", "pair", "claim"), SOUND.values(), ids=SOUND)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("method", "seeds"), [("fixed", 10), ("betting", 4)])
-def test_sound_mechanisms_are_left_alone(method, seeds):
-    """At most one alarm of 70, or of 28: each audit errs with some 0.5 % here, and with 5 % by promise.
-
-    If one in ten erred the first would pass with a probability of 0.6 %; if one in five did, the second with 1.6 %.
-    """
-    kinds, alarms = ("atoms", "thresholds", "sets"), 0
-    for sample, pair, claim in SOUND.values():
-        audits = [
-            empirical(sample, pair, claim, n=2000, random_state=seed, method=method, events=kinds)
-            for seed in range(seeds)
-        ]
-        alarms += sum(audit.violated for audit in audits)
-        if claim and method == "fixed":
-            assert np.median([audit.epsilon_lower for audit in audits]) > 0.55  # or nothing was tested
-    assert alarms <= 1
+@sound
+@pytest.mark.parametrize(("method", "seeds", "most"), [("fixed", 20, 1), ("betting", 8, 1)])
+def test_sound_mechanisms_are_left_alone(sample, pair, claim, method, seeds, most):
+    """At most 5 % of alarms: each audit errs with some 0.5 % here, and with 5 % by promise."""
+    kinds = ("atoms", "thresholds", "sets")
+    audits = [
+        empirical(sample, pair, claim, n=2000, random_state=seed, method=method, events=kinds) for seed in range(seeds)
+    ]
+    assert sum(audit.violated for audit in audits) <= most
+    if claim and method == "fixed":
+        assert np.median([audit.epsilon_lower for audit in audits]) > 0.55  # or nothing was tested
 
 
 @pytest.mark.slow
@@ -225,7 +221,7 @@ LEAKS = {
     "lengths": (growing, (False, True), "", "second"),
 }
 CLAIMS = {"a band": 0.9, "place of the largest": 0.9}  # whose loss is ln 5 and ln 3
-DRAWS = {"bytes of arrays": 4000, "lengths": 4000}  # slow, and gross: found under each of thirty other seeds
+DRAWS = {"bytes of arrays": 4000, "lengths": 4000}  # gross: an event of 1/4 that the other never has
 
 
 @pytest.mark.slow

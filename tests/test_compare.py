@@ -137,13 +137,15 @@ def test_cells_that_measure_time_are_left_out() -> None:
     assert list(compare.notebook_differences(notebook("1"), shorter)) == ["cell 0 is another"]
 
 
+FORKS = hasattr(os, "fork")
 #: What a cell prints, what is stored of it, and whether that is the same.
 STORED = [
     ("print(0.1, 'a')", "0.1 a\n", True),
     ("print(0.1, 'a')", "0.10000000000000002 a\n", True),
     ("print(0.1, 'a')", "0.2 a\n", False),
     ("print(0.1, 'a')", "0.1 b\n", False),
-    ("import sys; print('dpforest.audit' in sys.modules)", f"{hasattr(os, 'fork')}\n", True),  # a kernel is forked
+    # a kernel that is forked has imported this, and shows no progress among its outputs
+    ("import sys, tqdm; print('dpforest.audit' in sys.modules, tqdm.tqdm(()).disable)", f"{FORKS} {FORKS}\n", True),
 ]
 
 

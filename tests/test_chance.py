@@ -489,6 +489,22 @@ def test_replay_enumerates_the_uniform_draws():
         assert math.isclose(sum(p for _, p in branches), 1, rel_tol=1e-12)
 
 
+@pytest.mark.claim("thm-replay")
+def test_replay_keeps_laws_by_all_that_they_depend_on():
+    """Scores of the same bytes in another shape, another rate or another law are another selection."""
+    tables = np.array([[0.0, -1.0, -2.0, -0.5]]), np.array([[0.0, -1.0], [-2.0, -0.5]])
+    asked = [
+        (kind, law, table, np.full(len(table), rate))
+        for (kind, law), table, rate in product(LAWS.items(), tables, (0.5, 2.0))
+    ]
+    source = Replay()
+    for one in 2 * asked:
+        source.select(*one)
+    expected = [tuple(row) for _, law, table, rate in 2 * asked for row in law(table, rate)]
+    assert [row for row, _ in source._path] == expected  # tuples, which nobody can write to
+    assert source._laws.cache_info()[:3] == (len(asked), len(asked), 1 << 12)  # hits, misses, and how many are kept
+
+
 @pytest.mark.slow
 @pytest.mark.claim("thm-replay")
 def test_replay_tells_what_seeded_does():

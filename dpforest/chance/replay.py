@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -32,6 +33,7 @@ class Replay:
     def __init__(self) -> None:
         self._path: list[tuple[Weights, int]] = []  # (law of the draw, index taken)
         self._at = 0
+        self._laws = lru_cache(maxsize=1 << 12)(_rows)  # the same scores come back in every branch
 
     @property
     def probability(self) -> Any:
@@ -87,7 +89,11 @@ class Replay:
         return np.array([self._choose(law) for _ in range(size)], dtype=np.int64)
 
     def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        return np.array([self._choose(row) for row in law(scores, rate)], dtype=np.int64)
+        if isinstance(scores, np.ndarray):
+            rows = self._laws(law, scores.shape, *(np.asarray(each, dtype=float).tobytes() for each in (scores, rate)))
+        else:
+            rows = law(scores, rate)
+        return np.array([self._choose(row) for row in rows], dtype=np.int64)
 
     def two_sided_geometric(self, rate: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
         if not np.isfinite(rate).any():
@@ -117,6 +123,11 @@ def outcomes(program: Callable[[Any], Any], replay: Replay | None = None) -> Ite
         yield output, replay.probability
         if not replay.advance():
             return
+
+
+def _rows(law: Law, shape: tuple[int, ...], scores: bytes, rate: bytes) -> tuple[tuple, ...]:
+    """The law of each row of scores, from all that it depends on."""
+    return tuple(map(tuple, law(np.frombuffer(scores).reshape(shape), np.frombuffer(rate))))
 
 
 def _next_possible(law: Weights, start: int) -> int | None:

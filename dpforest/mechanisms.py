@@ -24,6 +24,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+_LARGE = 2.0**1000  # differences of smaller numbers are finite
+
+
 @claim("def-exponential", "thm-selection-range", "thm-exponential-bounded-range", "lem-exponential-at")
 def exponential_law(scores: ArrayLike, rate: ArrayLike) -> np.ndarray:
     """Output law of the exponential mechanism, weights ``exp(rate * score)``.
@@ -272,7 +275,7 @@ def _rows(scores: ArrayLike, rate: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     scores = np.asarray(scores, dtype=float)
     if scores.ndim != 2:
         raise ValueError(f"scores must have shape (selections, candidates), not {scores.shape}")
-    rate = np.broadcast_to(np.asarray(rate, dtype=float), len(scores))
+    rate = np.broadcast_to(np.asarray(rate, dtype=float), (len(scores),))
     _best(scores, rate)  # a source that never sees the law must refuse the same scores and rates
     return scores, rate
 
@@ -280,6 +283,16 @@ def _rows(scores: ArrayLike, rate: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 def _best(scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
     """Best score of each row, kept as a column; refuses scores and rates without a meaning."""
     best = scores.max(axis=-1, keepdims=True, initial=-np.inf)  # NaN where one of the scores is
+    least = scores.min(initial=0.0, where=scores > -np.inf)
+    # no comparison holds for NaN; where one fails, it is told why, or that nothing is wrong
+    usual = -_LARGE < least and -_LARGE < best.min(initial=0.0) and best.max(initial=0.0) < _LARGE
+    if not (usual and rate.min(initial=0.0) >= 0):
+        _check(scores, rate, best)
+    return best
+
+
+def _check(scores: np.ndarray, rate: np.ndarray, best: np.ndarray) -> None:
+    """Raise if the scores, with the best of each row, or the rates have no meaning."""
     if not (best < np.inf).all():
         raise ValueError("scores must be numbers below +inf (use -inf for what is not a candidate)")
     if not (rate >= 0).all():  # also refuses NaN
@@ -290,7 +303,6 @@ def _best(scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         if np.isinf(best - least).any():
             raise ValueError("scores must lie within 1.8e308 of each other: their differences are what counts")
-    return best
 
 
 def _acceptance(scores: ArrayLike, rate: ArrayLike) -> np.ndarray:

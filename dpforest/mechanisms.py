@@ -285,7 +285,7 @@ def _best(scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
     best = scores.max(axis=-1, keepdims=True, initial=-np.inf)  # NaN where one of the scores is
     least = scores.min(initial=0.0, where=scores > -np.inf)
     # no comparison holds for NaN; where one fails, it is told why, or that nothing is wrong
-    usual = -_LARGE < least and -_LARGE < best.min(initial=0.0) and best.max(initial=0.0) < _LARGE
+    usual = least > -_LARGE and best.min(initial=0.0) > -_LARGE and best.max(initial=0.0) < _LARGE
     if not (usual and rate.min(initial=0.0) >= 0):
         _check(scores, rate, best)
     return best

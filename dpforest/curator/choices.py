@@ -378,7 +378,7 @@ class Choices(Base):
     def _of_nodes(self, histograms: np.ndarray, allowed: np.ndarray) -> np.ndarray:
         """Counts of the nodes, from the histogram of one feature of each."""
         counts, first = np.zeros((len(histograms), histograms.shape[2]), dtype=np.int64), allowed.argmax(axis=1)
-        for feature in np.unique(first):
+        for feature in set(first.tolist()):
             rows = first == feature
             counts[rows] = histograms[rows, self._offsets[feature] : self._offsets[feature + 1]].sum(axis=1)
         return counts
@@ -406,7 +406,7 @@ class Choices(Base):
         epsilon = np.asarray(epsilon, dtype=float)
         if self._ledger.delta:  # a rho: a bounded range of eta costs eta^2 / 8
             epsilon = np.sqrt(8 * epsilon)
-        return np.broadcast_to(epsilon / spread, size)
+        return np.broadcast_to(epsilon / spread, (size,))
 
     def _select(
         self,

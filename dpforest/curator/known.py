@@ -44,9 +44,9 @@ class Split(NamedTuple):
         """
         arity = np.where(choice >= 0, np.diff(offsets)[choice], 0)
         counts = np.zeros((int(arity.sum()), histograms.shape[2]), dtype=np.int64)
-        starts = np.cumsum(arity) - arity
+        starts = arity.cumsum() - arity
         to, source = ranges(starts[few], arity[few]), ranges(offsets[choice[few]], arity[few])
-        counts[to] = histograms[np.repeat(np.arange(len(few)), arity[few]), source]
+        counts[to] = histograms[np.arange(len(few)).repeat(arity[few]), source]
         return cls(choice, np.ones(n_nodes, dtype=bool), np.zeros((n_nodes, 4), dtype=np.uint64), arity, counts)
 
     @classmethod
@@ -100,9 +100,9 @@ class Known:
         if self._split is not None:
             child_ids, child_rows = self._children(splits)
             ids, rows = np.concatenate([ids, child_ids]), np.concatenate([rows, child_rows])
-        order = np.argsort(ids, kind="stable")
-        at = np.searchsorted(ids, nodes, sorter=order)
-        found = order[np.minimum(at, len(ids) - 1)]
+        order = ids.argsort(kind="stable")
+        at = ids.searchsorted(nodes, sorter=order)
+        found = order.take(at, mode="clip")
         if (ids[found] != nodes).any():
             return None
         return rows[found, :n_sums]
@@ -114,5 +114,5 @@ class Known:
         done = (split.feature >= 0) & (splits.feature[nodes] == split.feature) & (splits.arity[nodes] == split.arity)
         done &= splits.multiway[nodes] == split.multiway
         done &= split.multiway | (splits.mask[nodes] == split.mask).all(axis=1)
-        kept = np.repeat(done, split.arity)
+        kept = done.repeat(split.arity)
         return ranges(splits.first_child[nodes], split.arity)[kept], split.counts[kept]

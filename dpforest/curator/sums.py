@@ -27,7 +27,7 @@ class Sums(Base):
 
     def _of_histograms(self, epsilon: float | np.ndarray, size: int) -> np.ndarray:
         """The rate of each of so many histograms, for the budget that one costs under the ledger's relation."""
-        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), size)
+        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), (size,))
         return epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
 
     def count_classes(

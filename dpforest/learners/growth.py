@@ -40,7 +40,7 @@ class Frontier:
     @property
     def splittable(self) -> np.ndarray:
         """Which nodes have a feature left: bool, shape (n_nodes,)."""
-        return np.any(self.unused, axis=1)
+        return np.logical_or.reduce(self.unused, axis=1)
 
     def __getitem__(self, chosen: Any) -> Frontier:
         return Frontier(self.nodes[chosen], self.scopes[chosen], self.unused[chosen])
@@ -135,11 +135,11 @@ class Growth:
         if masks is not None:
             self.mask[parents.nodes] = masks
         nodes = np.arange(self.n_nodes, starts[-1])
-        self.feature = np.append(self.feature, np.full(len(nodes), -1, dtype=np.int32))
-        self.first_child = np.append(self.first_child, np.zeros(len(nodes), dtype=np.int32))
-        self.arity = np.append(self.arity, np.zeros(len(nodes), dtype=np.int32))
-        self.multiway = np.append(self.multiway, np.zeros(len(nodes), dtype=bool))
-        self.mask = np.append(self.mask, np.zeros((len(nodes), 4), dtype=np.uint64), axis=0)
+        for name in ("feature", "first_child", "arity", "multiway", "mask"):
+            grown = getattr(self, name)
+            new = np.zeros((len(nodes), *grown.shape[1:]), dtype=grown.dtype)
+            setattr(self, name, np.concatenate([grown, new]))
+        self.feature[nodes] = -1
         unused = parents.unused.copy()
         unused[np.arange(len(parents)), features] &= reuse
         self._level += 1

@@ -281,6 +281,5 @@ def cut_masks(ends: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 def ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The integers of all half-open ranges [start, start + length), one range after the other."""
-    ends = np.cumsum(lengths)
-    inside = np.arange(ends[-1] if ends.size else 0) - np.repeat(ends - lengths, lengths)
-    return np.repeat(starts, lengths) + inside
+    ends = lengths.cumsum()
+    return np.arange(ends[-1] if ends.size else 0) + (starts - ends + lengths).repeat(lengths)

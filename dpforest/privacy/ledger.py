@@ -81,7 +81,7 @@ class Ledger:
         if self.delta and kind not in _CONCENTRATED:
             raise ValueError(f"no theorem says what children that compose by {kind} cost together under a delta")
         parents = np.atleast_1d(np.array(parents, dtype=np.int64))
-        if parents.size and not (parents.min() >= 0 and parents.max() < self._size):
+        if not self._has(parents):
             raise ValueError("a scope must be opened under an existing one")
         self._parents.append(parents)
         self._kinds.append(kind)
@@ -95,13 +95,16 @@ class Ledger:
     ) -> None:
         """Charge each of ``scopes`` its loss under either relation (scalars or one value per scope)."""
         scopes = np.atleast_1d(np.array(scopes, dtype=np.int64))  # copies: what was charged stays charged
-        pair = ((ADD_REMOVE, add_remove), (REPLACE_ONE, replace_one))
-        costs = {name: np.broadcast_to(np.array(value, dtype=float), scopes.shape) for name, value in pair}
-        if not all((cost >= 0).all() for cost in costs.values()):  # also refuses NaN
+        costs = np.empty((2, *scopes.shape))
+        costs[0], costs[1] = add_remove, replace_one
+        if not (costs >= 0).all():  # also refuses NaN
             raise ValueError("a charge cannot be negative: spent budget is not refundable")
-        if scopes.size and not (scopes.min() >= 0 and scopes.max() < self._size):
+        if not self._has(scopes):
             raise ValueError("a charge must go to an existing scope")
-        self._charges.append(_Charge(scopes, costs, query, mechanism))
+        self._charges.append(_Charge(scopes, {ADD_REMOVE: costs[0], REPLACE_ONE: costs[1]}, query, mechanism))
+
+    def _has(self, scopes: np.ndarray) -> bool:
+        return bool(scopes.view(np.uint64).max(initial=0) < self._size)  # where a negative number is a large one
 
     def drop_delta(self) -> None:
         """Charge losses and not rhos, from the first charge on: whoever is asked for less promises more."""
@@ -192,8 +195,10 @@ class Ledger:
 
     def _lines(self, scopes: np.ndarray, indent: str, lines: list[str]) -> None:
         """Print scopes that share a label as one line, then what they were charged, then their children."""
+        asked = np.zeros(self._size, dtype=bool)
+        asked[scopes] = True
         for entry in self._charges:
-            hit = np.isin(entry.scopes, scopes)
+            hit = asked[entry.scopes]
             if hit.any():
                 cost = entry.costs[self.relation][hit]
                 low, high = f"{cost.min():.6g}", f"{cost.max():.6g}"
@@ -202,7 +207,7 @@ class Ledger:
         start = 1
         groups: dict[tuple[str, str], list[np.ndarray]] = {}
         for block, kind, label in zip(self._parents[1:], self._kinds[1:], self._labels[1:], strict=True):
-            mine = np.isin(block, scopes)
+            mine = asked[block]
             if mine.any():
                 groups.setdefault((label, kind), []).append(start + np.flatnonzero(mine))
             start += len(block)

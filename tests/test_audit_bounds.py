@@ -321,6 +321,27 @@ def test_stakes_stay_within_what_can_be_lost():
     )  # who expects nothing stakes nothing
 
 
+def test_no_other_stake_makes_wealth_grow_faster():
+    """Kelly's stake is where the slope of the expected growth changes its sign, found here by halving."""
+    rng = np.random.default_rng(0)
+    edges = [(1, 1, 0, 1), (1, 1, 1, 1), (0, 1, 0, 1), (2000, 2000, 0, 2000), (2000, 2000, 735, 2000), (0, 2, 2, 2)]
+    drawn = [(rng.integers(n + 1), n, rng.integers(n + 1) // 3, n) for n in rng.integers(1, 2001, 500).tolist()]
+    gains = 0
+    for claim, prior in product((0.0, 0.005, 1.0, 8.0), edges + drawn):
+        test, price = Betting(claim, prior=prior), math.exp(claim)
+        p, q = test._counts[0] / test._counts[1], test._counts[2] / test._counts[3]
+        low, high = 0.0, (1 - 1e-9) / price
+        for _ in range(60 if p > price * q else 0):
+            stake = (low + high) / 2
+            slope = p * (1 - q) / (1 + stake) - (1 - p) * q * price / (1 - stake * price)
+            slope += p * q * (1 - price) / (1 + stake * (1 - price))
+            low, high = (stake, high) if slope > 0 else (low, stake)
+        gains += low > 0
+        assert 0 <= test.stake < 1 / price
+        assert abs(test.stake - low) * price < 1e-9
+    assert gains > 500
+
+
 def test_a_claim_beyond_the_grid_is_tested_too():
     test = Betting(30.0)
     test.update(np.ones(10, bool), np.zeros(10, bool))

@@ -342,11 +342,11 @@ class Betting:
         going[self._at] = True
         self._active = np.flatnonzero(going & (p > self._price * q))
         price = self._price[self._active]
-        low, high = np.zeros(len(price)), (1 - 1e-9) / price
-        only, against, both = p * (1 - q), (1 - p) * q, p * q
-        for _ in range(40):  # the growth is concave in the stake: halve the interval where its slope changes sign
-            stake = (low + high) / 2
-            slope = only / (1 + stake) - against * price / (1 - stake * price)
-            slope += both * (1 - price) / (1 + stake * (1 - price))
-            low, high = np.where(slope > 0, stake, low), np.where(slope > 0, high, stake)
-        self._stake = low
+        only, against, both, rest = p * (1 - q), (1 - p) * q, p * q, 1 - price
+        # the growth is concave; where its slope is 0, a stake^2 + b stake + c is, with a >= 0 > b and c > 0, and the
+        # smaller root is the one below 1 / price.  The test is valid with any stake: rounding costs power alone
+        a = -(only + against + both) * price * rest
+        b = only * (rest - price) - against * price * (1 + rest) + both * rest * rest
+        c = only - against * price + both * rest
+        stake = 2 * c / (np.sqrt(np.maximum(b * b - 4 * a * c, 0)) - b)
+        self._stake = np.clip(stake, 0, (1 - 1e-9) / price)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from dpforest.audit.sampling.features import Feature
 from dpforest.audit.sampling.outputs import Batch
@@ -46,12 +47,12 @@ def classifiers(batches: tuple[Batch, Batch], features: list[Feature], seed: int
 
     def quietly(score: Callable, form: Callable) -> Callable[[Batch], np.ndarray]:
         def quiet(batch: Batch) -> np.ndarray:
-            with threadpool_limits(1):
+            with _threads().limit(limits=1):
                 return np.round(score(form(batch)), 6)
 
         return quiet
 
-    with warnings.catch_warnings(), threadpool_limits(1):
+    with warnings.catch_warnings(), _threads().limit(limits=1):
         warnings.simplefilter("ignore")  # a fit that stops early makes an event like another
         if len(columns) > 1:  # half-lines of a linear score of one column are those of the column
             linear = LogisticRegression(max_iter=100).fit(_scaled(seen, centre, spread), source)
@@ -60,6 +61,12 @@ def classifiers(batches: tuple[Batch, Batch], features: list[Feature], seed: int
             max_iter=40, max_leaf_nodes=16, early_stopping=False, random_state=seed
         ).fit(seen, source)
         yield Feature("gradient boosting score", quietly(boosted.decision_function, table))
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """The libraries that have threads, all loaded with scikit-learn: to look for them takes as long as a small fit."""
+    return ThreadpoolController()
 
 
 def _scale(seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,9 +1,9 @@
-"""The exact Gini score of many nodes in one loop, compiled: where a fit scores most of its candidates."""
+"""The exact Gini score of many nodes, and how far their candidates are behind, each in one loop, compiled."""
 
 import numpy as np
 from numba import njit
 
-__all__ = ["LARGEST", "gini"]
+__all__ = ["LARGEST", "below_best", "gini"]
 
 #: Sizes below this have exact sums of squares, and exact products of a remainder and the grid's steps, in int64.
 LARGEST = 1 << 31
@@ -31,3 +31,21 @@ def gini(counts: np.ndarray, steps: int, out: np.ndarray) -> bool:
                 part += squares % size * steps // size
         out[0, split], out[1, split] = whole, part
     return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def below_best(values: np.ndarray, able: np.ndarray, steps: int, farthest: int, out: np.ndarray) -> None:
+    """Write to ``out`` (n_rows, K) how many steps each of the ``able`` is behind the best, ``farthest`` at most.
+
+    ``values``, int64 (2, n_rows, K), are whole numbers and parts in ``steps``, which need not be below 1.
+    """
+    for row in range(able.shape[0]):
+        best, rest = np.int64(-(1 << 63)), np.int64(0)
+        for at in range(able.shape[1]):
+            whole, part = values[0, row, at] + values[1, row, at] // steps, values[1, row, at] % steps
+            if able[row, at] and (whole > best or (whole == best and part > rest)):
+                best, rest = whole, part
+        for at in range(able.shape[1]):
+            whole, part = values[0, row, at] + values[1, row, at] // steps, values[1, row, at] % steps
+            near = min(best - whole, farthest // steps + 1) * steps + (rest - part)
+            out[row, at] = 0.0 - min(near, farthest) if able[row, at] else -np.inf

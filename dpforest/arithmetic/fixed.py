@@ -99,9 +99,8 @@ def below_best(values: np.ndarray, able: np.ndarray) -> np.ndarray:
     ndarray of float, shape (n_rows, K)
         0 for the best, and at least ``-FARTHEST``.
     """
-    more, part = np.divmod(values[1], STEPS)
-    whole = values[0] + more
-    behind = np.where(able, whole, np.iinfo(np.int64).min).max(axis=1, keepdims=True) - whole
-    best = np.where(able & (behind == 0), part, -1).max(axis=1, keepdims=True)
-    found = np.minimum(behind, FARTHEST // STEPS + 1) * STEPS + (best - part)
-    return np.where(able, 0.0 - np.minimum(found, FARTHEST), -np.inf)
+    from dpforest.arithmetic import compiled  # Numba: not where a model is only read
+
+    found = np.empty(able.shape)
+    compiled.below_best(values, able, STEPS, FARTHEST, found)
+    return found

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dpforest import counting
+from dpforest.arithmetic.fixed import below_best
 from dpforest.chance import keyed
 from dpforest.schema import Schema
 from dpforest.scores import gini
@@ -39,6 +40,7 @@ def compile_ahead() -> None:
     counting.apply(codes, splits)
     for counts in (np.zeros((1, 2, 2), np.int64), np.zeros((1, 4, 2), np.int64)[:, :2]):  # whole, or a part of one
         gini.exact(counts)
+    below_best(np.zeros((2, 1, 2), dtype=np.int64), np.ones((1, 2), dtype=bool))
 
 
 if __name__ == "__main__":

@@ -91,12 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     how = audit.add_argument_group("how")
     how.add_argument("--layers", nargs="+", choices=LAYERS, help="of the auditor (default: all)")
-    how.add_argument(
-        "--scale",
-        choices=sorted(SCALES),
-        default="full",
-        help="how much is looked at (default: full; small draws by turns)",
-    )
+    how.add_argument("--scale", choices=sorted(SCALES), default="full", help="how much is looked at (default: full)")
     how.add_argument("--features", type=int, help="binary features of an estimator's universe (default: 2)")
     how.add_argument("--depth", type=int, help="splits on a path of a tree (default: as in --all)")
     how.add_argument("--records", type=int, help="most records of the data sets enumerated (default: by scale)")

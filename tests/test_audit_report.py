@@ -690,29 +690,25 @@ def test_surprises(small):
     assert run([half], scale=TINY.but(n=20)).records()[0]["verdict"] == UNEXPECTED
 
 
-def test_at_the_small_size_what_is_slow_to_draw_has_turns():
-    """Each setting is drawn under one relation, about as many under either; what must be caught is drawn, always."""
-    drawn = Counter(
-        (s.name, s.options, s.variant) for s in EVERY if STATISTICAL in s.layers and s.has_its_turn(STATISTICAL, SMALL)
-    )
-    relations = Counter()
+def test_what_need_not_be_caught_has_turns_where_they_are_asked_for():
+    """No setting is left out, nor what must be caught; every estimator has both relations, either about as often."""
+    few = subjects(turns=True)
+    whole = {s.key: s for s in EVERY}
+    assert len(few) < 2 / 3 * len(EVERY)
+    for s in few:
+        one = whole[s.key]
+        assert (s.layers, s.expected, s.spare) == (one.layers, one.expected, one.spare)
+    under: dict[tuple, set[str]] = {}
+    for s in few:
+        under.setdefault((s.name, s.options, s.variant), set()).add(s.relation)
     for s in EVERY:
-        setting = s.name, s.options, s.variant
-        if STATISTICAL not in s.layers:
-            continue
-        assert s.has_its_turn(STATISTICAL, FULL)
-        if s.expected or not s.target.slow:
-            assert s.has_its_turn(STATISTICAL, SMALL)
-        else:
-            assert drawn[setting] == 1
-            relations[s.relation] += s.has_its_turn(STATISTICAL, SMALL)
-        assert all(s.has_its_turn(layer, SMALL) for layer in (EXACT, GREY_BOX))
-    assert min(relations.values()) >= sum(relations.values()) / 4
-    slow = next(s for s in EVERY if STATISTICAL in s.layers and not s.has_its_turn(STATISTICAL, SMALL))
-    (row,) = run([slow], scale=SMALL.but(slow=20), layers=[STATISTICAL]).records()
-    assert (row["empirical"], row["verdict"]) == (None, HOLDS)
-    (row,) = run([slow], scale=SMALL.but(slow=20, turns=False), layers=[STATISTICAL]).records()
-    assert row["n"] == 20
+        seen = under[s.name, s.options, s.variant]
+        assert len(seen) == 2 if s.expected or s.kind != "learner" else seen
+    assert all({s.relation for s in few if s.name == name} == set(RELATIONS) for name in NAMES)
+    turned = [s for s in few if len(under[s.name, s.options, s.variant]) == 1]
+    for layer in LAYERS:
+        times = Counter(s.relation for s in turned if layer in s.layers)
+        assert min(times[relation] for relation in RELATIONS) >= sum(times.values()) / 3
 
 
 def test_one_bold_test_among_many_is_no_alarm(monkeypatch):

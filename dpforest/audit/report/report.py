@@ -133,7 +133,6 @@ def run(
     subjects : iterable of Subject
         Such as :func:`dpforest.audit.report.catalogue.subjects` lists.
     scale : {"small", "full"} or Scale
-        See its ``turns`` for what the small one leaves to the full one.
     layers : sequence of str
         Of ``"exact"``, ``"greybox"``, ``"statistical"``.
     confidence : float
@@ -243,7 +242,7 @@ def _stated(subject: Subject) -> dict[str, Any]:
 def _measured(subject: Subject, layers: Sequence[str], scale: Scale, confidence: float, seed: int) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(_MEASURED)
     for layer in subject.layers:
-        if layer in layers and subject.has_its_turn(layer, scale):
+        if layer in layers:
             row |= _found(look(subject, layer, scale, confidence, seed))
     return row
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +16,6 @@ from dpforest.audit.sampling.events import KINDS
 from dpforest.audit.search.pairs import Pair
 from dpforest.learners.audited import EXACT, GREY_BOX, LAYERS, STATISTICAL, Broken
 from dpforest.learners.base import PrivateEstimator
-from dpforest.privacy import RELATIONS
 
 __all__ = ["EXACT", "FULL", "GREY_BOX", "LAYERS", "SCALES", "SMALL", "STATISTICAL", "Scale", "Subject", "Target"]
 
@@ -41,9 +39,6 @@ class Scale:
         For a mechanism by itself, numbers of equal records that stand beside the enumerated ones.
     runs, traps : int
         Of the grey box: runs of each pair, and how many classical traps it is shown beside the telling pairs.
-    turns : bool
-        Whether what is proved, and drawn one fit at a time, is drawn under one relation alone, the one setting under
-        this and the next under the other: half of the draws, each test as strong as before.
     events : tuple of str
         Kinds of events that the statistical layer tries.
     """
@@ -57,7 +52,6 @@ class Scale:
     crowds: tuple[int, ...] = (0, 20)
     runs: int = 2
     traps: int = 4
-    turns: bool = True
     events: tuple[str, ...] = ("atoms", "thresholds", "sets")
 
     def but(self, **changes) -> Scale:
@@ -78,7 +72,7 @@ SMALL = Scale()
 #: For the book and ``make audit``.
 FULL = Scale(
     n=20_000, slow=480, records=6, tables=1300, states=5000, replays=50, crowds=(0, 20, 60), runs=4, traps=24,
-    turns=False, events=KINDS,
+    events=KINDS,
 )  # fmt: skip
 SCALES = {"small": SMALL, "full": FULL}
 #: Draws per side that refute what is slow to draw: published CART-DPsAdaBoost under replace-one was caught with 320 in
@@ -201,13 +195,6 @@ class Subject:
             return scale
         events = tuple(kind for kind in scale.events if kind != "classifier")
         return scale.but(replays=scale.replays // 3, runs=2, traps=scale.traps // 3, events=events)
-
-    def has_its_turn(self, layer: str, scale: Scale) -> bool:
-        """Whether a report of this scale looks by this layer; whoever asks for the subject alone always does."""
-        if not (scale.turns and layer == STATISTICAL and self.target.slow) or self.expected:
-            return True
-        setting = ", ".join((self.name, self.options, self.variant))
-        return RELATIONS[zlib.crc32(setting.encode()) % len(RELATIONS)] == self.relation
 
     def refusal(self, layer: str) -> str | None:
         """Why a layer cannot look at it; None if it can."""

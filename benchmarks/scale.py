@@ -245,6 +245,7 @@ def installed(engine: str) -> bool:
 def measure(
     sizes: Sequence[int], *, memory: Sequence[int] = (), engines: Sequence[str] = (), engine_rows: int = 0,
     folder: str | os.PathLike, record: str | os.PathLike | None = None, rounds: int = 1, progress: bool | None = None,
+    processes: bool = True,
 ) -> dict:  # fmt: skip
     """Measure what is asked for and not in the record yet; the answer holds numbers and text only.
 
@@ -266,6 +267,8 @@ def measure(
     rounds : int
         How often each fit is measured.
     progress : bool or None
+    processes : bool
+        Whether each fit has a process of its own; else the largest memory is that of all fits until then.
     """
     record = Path(record) if record else None
     answer: dict = json.loads(record.read_text()) if record and record.exists() else {"fits": {}}
@@ -285,7 +288,7 @@ def measure(
             bar.set_postfix_str(name)
             paths = table(folder, n_rows)
             before = speed._load()
-            found = _in_a_fresh_process(options, paths, progress)
+            found = _in_a_fresh_process(options, paths, progress) if processes else fit(paths=paths, **options)
             found |= {"rows": n_rows, "load": [before, speed._load()]}
             answer["fits"].setdefault(name, []).append(found)
             answer["with"], answer["date"] = _machine(), datetime.now(UTC).date().isoformat()

@@ -149,6 +149,9 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, here, monkeypatch
         assert all(("scan" in entry) == ("scans" in name) for entry in one["passes"])
         assert all(entry["n_rows"] == one["rows"] for entry in one["passes"])
         assert min(one["seconds"], one["cpu"]) > 0
+    held = scale.measure(sizes[:1], folder=tmp_path, progress=False, processes=False)["fits"]["parquet, 300 rows"][0]
+    assert held["model"] in models.values()
+    assert len(here) == 11  # all in this process
     assert [one["rows"] for one in scale.plain(answer)] == sizes
     assert scale.constants(answer)["passes"] == scale.DEPTH + 1
     text = scale.report(answer)

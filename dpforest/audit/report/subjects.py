@@ -75,8 +75,8 @@ FULL = Scale(
     events=KINDS,
 )  # fmt: skip
 SCALES = {"small": SMALL, "full": FULL}
-#: Draws per side that refute what is slow to draw: published CART-DPsAdaBoost under replace-one, the hardest, was caught
-#: with 400 in 24 of 24 seeds, with 320 in 21.
+#: Draws per side that refute what is slow to draw.  The hardest, published CART-DPsAdaBoost under replace-one, was
+#: caught with 400 in 24 of 24 seeds, with 320 in 21.
 _REFUTES = 400
 
 

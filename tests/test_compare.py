@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import compare  # conftest.py puts notebooks/ on the path
 import nbformat
@@ -157,17 +157,23 @@ def test_nbval_compares_so(tmp_path: Path) -> None:
         cell.outputs = [nbformat.v4.new_output("stream", text=stored)]
         place = tmp_path / f"{number}.ipynb"
         nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata={"kernelspec": kernel}), place)
-    command = [sys.executable, "-m", "pytest", "-rA", "-n", "1", "--nbval", "-p", "no:cacheprovider", "-p", "conftest"]
+    command = [sys.executable, "-m", "pytest", "-n", "1", "--nbval", "-p", "no:cacheprovider", "-p", "conftest"]
+    report = tmp_path / "report.xml"  # what the terminal shows depends on its width, and on whether this is CI
+    given = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     done = subprocess.run(
-        [*command, f"--rootdir={tmp_path}", *sorted(tmp_path.glob("*.ipynb"))],
+        [*command, f"--rootdir={tmp_path}", f"--junitxml={report}", *sorted(tmp_path.glob("*.ipynb"))],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{ROOT}"},
+        env=given | {"PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{ROOT}"},
         capture_output=True,
         text=True,
         check=False,
     )
+    assert report.exists(), done.stdout + done.stderr
     said = {
-        int(number): word for word, number in re.findall(r"^(PASSED|FAILED) (\d)\.ipynb", done.stdout, re.MULTILINE)
+        int(case.get("classname")[0]): [failure.text for failure in case if failure.tag in ("failure", "error")]
+        for case in ElementTree.parse(report).iter("testcase")
     }
-    assert said == {number: "PASSED" if passes else "FAILED" for number, (*_, passes) in enumerate(STORED)}, done.stdout
-    assert done.stdout.count("Cell outputs differ") == [passes for *_, passes in STORED].count(False)
+    assert {number: not failures for number, failures in said.items()} == {
+        number: passes for number, (*_, passes) in enumerate(STORED)
+    }, done.stdout
+    assert all("Cell outputs differ" in text for failures in said.values() for text in failures), done.stdout

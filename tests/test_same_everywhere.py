@@ -1,7 +1,7 @@
 """The same bits on every machine: seeded models, ledgers, released files, predictions and exact audits.
 
-Each test computes the digests in a process that another processor's code paths are forced on, and compares them with
-the stored ones, which came from some other machine again.
+The digests are computed here, and in processes that another processor's code paths are forced on, and compared with the
+stored ones, which came from some other machine again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def check(name: str) -> None:
 @pytest.mark.parametrize("name", digests.CODE_PATHS)
 def test_the_same_bits_on_every_code_path(name):
     check(name)
-    stored, found = json.loads(digests.STORED.read_text()), digests.run(name)
+    stored, found = json.loads(digests.STORED.read_text()), digests.digests() if name == "here" else digests.run(name)
     changed = sorted(key for key in stored.keys() | found.keys() if stored.get(key) != found.get(key))
     assert not changed, (
         f"{len(changed)} of {len(found)} digests on the code path {name!r} are not those of {digests.STORED.name}. "

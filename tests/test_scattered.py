@@ -11,7 +11,7 @@ import re
 import warnings
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -70,9 +70,12 @@ class Pieces(Table):
     edits : mapping of int to frame
         What stands in the table's place from some pass on.
     again : bool
-        Whether the rows are read again in each pass, as an engine does; else their blocks are kept from the first look.
-        Reading is what takes the time, and gives the same blocks each time.
+        Whether the rows are read again in each pass, as an engine does; else their blocks are kept, also for the next
+        model with the same reader.  Reading is what takes the time, and gives the same blocks each time.
     """
+
+    #: Blocks of a frame, which stays as long as they do, by the piece and the reader.
+    kept: ClassVar[dict[int, tuple[pd.DataFrame, dict[tuple, list[Block]]]]] = {}
 
     engine = "pieces"
 
@@ -86,7 +89,6 @@ class Pieces(Table):
 
     def _prepare(self):
         missing_columns(self.reader.columns, self.frame.columns, "the table")
-        self.blocks: dict[tuple[int, int], list[Block]] = {}  # of the opened copy, by the piece
 
     def _run(self, job):
         packed, number = pickle.dumps(job), len(self.jobs)
@@ -107,10 +109,11 @@ class Pieces(Table):
             if self.again:
                 found = there(frames, first)
             else:
-                piece = (start, stop)
-                if piece not in self.blocks:
-                    self.blocks[piece] = list(there.read(frames, first))
-                found = merge(map(there.count, self.blocks[piece]), there.reader)
+                _, blocks = self.kept.setdefault(id(frame), (frame, {}))
+                piece = (start, stop, first, pickle.dumps(there.reader))
+                if piece not in blocks:
+                    blocks[piece] = list(there.read(frames, first))
+                found = merge(map(there.count, blocks[piece]), there.reader)
             yield pickle.loads(pickle.dumps(found))
 
     def rows(self, answer, columns, name):

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import pandas as pd
@@ -65,3 +70,92 @@ COUNT = forest()
 
 def in_memory(table: pd.DataFrame = TABLE, reader: Reader = READER, task=COUNT) -> list:
     return [answer.tolist() for answer in task(reader.read(table, 0))]
+
+
+# -- what workers of Dask run: they import this module, and not the tests
+
+
+def itself(piece):
+    return piece
+
+
+PATIENCE = 300  # seconds that a loaded machine may take for anything
+
+
+def until(met) -> None:
+    end = time.monotonic() + PATIENCE
+    while not met():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def with_process(frame):
+    return frame.assign(id=os.getpid())
+
+
+def identify(block):
+    return (np.array([block.ids.sum(dtype=np.int64)]),)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A task that leaves a file wherever it is unpacked."""
+
+    folder: str
+
+    def __call__(self, block):
+        return (np.array([len(block.labels)]),)
+
+    def __reduce__(self):
+        return unpack, (self.folder,)
+
+
+def unpack(folder):
+    (Path(folder) / f"{os.getpid()}-{uuid4().hex}").touch()
+    return Traced(folder)
+
+
+@dataclass(frozen=True)
+class Large:
+    ballast: np.ndarray
+
+    def __call__(self, block):
+        return (np.array([len(block.labels)]),)
+
+
+def read_again(source):
+    return pd.read_parquet(source)
+
+
+def stumble(frame):
+    if len(frame) == 397:
+        raise ZeroDivisionError("the reason")
+    return frame
+
+
+def ages(frame):
+    return np.where(frame["age"] > 50, "old", "young")
+
+
+def shares(frame):
+    return np.column_stack([frame["age"] / 100, 1 - frame["age"] / 100])
+
+
+def wait_here(frame, folder, most):
+    """Note that a partition has been begun; after so many of them, wait until somebody has been killed."""
+    folder = Path(folder)
+    (folder / f"{os.getpid()}-{uuid4().hex}.begun").touch()
+    if begun(folder) > most:
+        (folder / f"{os.getpid()}.waits").touch()
+        until((folder / "killed").exists)
+    return frame
+
+
+def begun(folder: Path) -> int:
+    return len(list(folder.glob("*.begun")))
+
+
+def die(frame):
+    if len(frame) == 497:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return frame

@@ -6,20 +6,39 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import pandas as pd
 import pytest
-from engine_tables import COUNT, KEYED, READER, SCHEMA, TABLE, forest, in_memory
+from engine_tables import (
+    COUNT,
+    KEYED,
+    PATIENCE,
+    READER,
+    SCHEMA,
+    TABLE,
+    Large,
+    Traced,
+    ages,
+    begun,
+    die,
+    forest,
+    identify,
+    in_memory,
+    itself,
+    read_again,
+    shares,
+    stumble,
+    until,
+    wait_here,
+    with_process,
+)
 from sklearn.base import clone
 
 from dpforest import (
@@ -51,9 +70,6 @@ def _dask():
     from dpforest.engines.dask import Dask
 
 
-PATIENCE = 300  # seconds that a loaded machine may take for anything
-
-
 def same(found: tuple, wanted: list) -> bool:
     return [answer.tolist() for answer in found] == wanted
 
@@ -64,10 +80,6 @@ def cut(table: pd.DataFrame, sizes: list[int]):
     assert ends[-1] == len(table)
     pieces = [table.iloc[start:end] for start, end in pairwise(ends)]
     return dd.from_map(itself, pieces, meta=table.iloc[:0])
-
-
-def itself(piece):
-    return piece
 
 
 @pytest.fixture(scope="module")
@@ -87,13 +99,6 @@ def client(cluster):
 
 def tasks_left(dask_scheduler) -> list[str]:
     return [str(key) for key in dask_scheduler.tasks]
-
-
-def until(met) -> None:
-    end = time.monotonic() + PATIENCE
-    while not met():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 # -- the same integers -----------------------------------------------------------------------------------------------
@@ -152,14 +157,6 @@ def test_the_processes_that_count_are_not_this_one(client):
     assert table.total(identify)[0] not in (0, 997 * os.getpid())
 
 
-def with_process(frame):
-    return frame.assign(id=os.getpid())
-
-
-def identify(block):
-    return (np.array([block.ids.sum(dtype=np.int64)]),)
-
-
 def test_numbered_columns_are_named_as_in_the_schema():
     table = TABLE[READER.columns].set_axis(range(5), axis=1)
     numeric, categorical = list(SCHEMA.numeric.values()), list(SCHEMA.categorical.values())
@@ -189,24 +186,6 @@ def test_a_table_without_rows_is_looked_at():
 # -- what travels, and what stays -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Traced:
-    """A task that leaves a file wherever it is unpacked."""
-
-    folder: str
-
-    def __call__(self, block):
-        return (np.array([len(block.labels)]),)
-
-    def __reduce__(self):
-        return unpack, (self.folder,)
-
-
-def unpack(folder):
-    (Path(folder) / f"{os.getpid()}-{uuid4().hex}").touch()
-    return Traced(folder)
-
-
 @pytest.mark.slow
 def test_a_pass_does_not_travel_with_each_partition(client, tmp_path):
     """It goes to one worker, and from there to the other; Dask may throw a copy away and fetch it again, in seconds."""
@@ -234,14 +213,6 @@ def test_a_large_pass_is_no_reason_to_warn(client):
     assert table.total(large)[0] == 997
 
 
-@dataclass(frozen=True)
-class Large:
-    ballast: np.ndarray
-
-    def __call__(self, block):
-        return (np.array([len(block.labels)]),)
-
-
 @pytest.mark.parametrize("scheduler", ["threads", None])
 def test_no_pass_answers_for_another(client, tmp_path, scheduler):
     """The names of the partitions stay the same from pass to pass: only ours are new."""
@@ -254,10 +225,6 @@ def test_no_pass_answers_for_another(client, tmp_path, scheduler):
     after = table.total(COUNT)
     assert before[0][:, 0].sum() > 0
     assert after[0][:, 0].sum() == 0
-
-
-def read_again(source):
-    return pd.read_parquet(source)
 
 
 def test_nothing_stays_on_the_cluster(client):
@@ -302,12 +269,6 @@ def test_a_partition_that_cannot_be_computed_is_named(where, cluster):
     table = Dask(frame, scheduler=cluster if where == "cluster" else where)
     with pytest.raises(TableError, match="partition 2 cannot be computed: ZeroDivisionError: the reason"):
         table.open(READER)
-
-
-def stumble(frame):
-    if len(frame) == 397:
-        raise ZeroDivisionError("the reason")
-    return frame
 
 
 def test_missing_columns_are_named():
@@ -460,14 +421,6 @@ def test_a_file_that_changes_is_noticed(folder):
 # -- predictions -------------------------------------------------------------------------------------------------------
 
 
-def ages(frame):
-    return np.where(frame["age"] > 50, "old", "young")
-
-
-def shares(frame):
-    return np.column_stack([frame["age"] / 100, 1 - frame["age"] / 100])
-
-
 @pytest.mark.parametrize("scheduler", ["sync", "cluster"])
 def test_answers_are_lazy_and_keep_the_index(cluster, scheduler):
     table = TABLE.set_axis(np.arange(10, 1007))
@@ -562,20 +515,6 @@ def test_predictions_are_those_in_memory():
 # -- a worker dies ----------------------------------------------------------------------------------------------------
 
 
-def wait_here(frame, folder, most):
-    """Note that a partition has been begun; after so many of them, wait until somebody has been killed."""
-    folder = Path(folder)
-    (folder / f"{os.getpid()}-{uuid4().hex}.begun").touch()
-    if begun(folder) > most:
-        (folder / f"{os.getpid()}.waits").touch()
-        until((folder / "killed").exists)
-    return frame
-
-
-def begun(folder: Path) -> int:
-    return len(list(folder.glob("*.begun")))
-
-
 @contextmanager
 def a_worker_dies(folder: Path):
     """Kill the first worker that waits."""
@@ -623,9 +562,3 @@ def test_a_partition_that_kills_its_worker_is_given_up(client, cluster, monkeypa
     table = Dask(cut(TABLE, [500, 497]).map_partitions(die, meta=TABLE.iloc[:0]))
     with pytest.raises(EngineError, match=r"lost its workers again and again while they computed .*repartition"):
         table.open(READER)
-
-
-def die(frame):
-    if len(frame) == 497:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return frame

@@ -97,6 +97,7 @@ class Ledger:
         scopes = np.atleast_1d(np.array(scopes, dtype=np.int64))  # copies: what was charged stays charged
         costs = np.empty((2, *scopes.shape))
         costs[0], costs[1] = add_remove, replace_one
+        costs.flags.writeable = False
         if not (costs >= 0).all():  # also refuses NaN
             raise ValueError("a charge cannot be negative: spent budget is not refundable")
         if not self._has(scopes):

@@ -189,7 +189,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
             model, named = self._learn(Run(curator, chance, schema, ledger, each)), True
         else:
             columns, y, ids, whose = intake.columns_of(X, y, key, person)
-            schema, encoded, labels = self.read(columns, y)
+            encoded, labels = intake.encode(columns, y, schema, n_bins)
             codes = encoded.codes
             if whose is not None and most is not None:
                 kept = persons.own_rows(codes, labels, whose, most, ids)

@@ -235,8 +235,10 @@ def geometric_log_ratio(shift, rate, other) -> np.ndarray:
     """
     shift, rate, other = np.abs(np.asarray(shift, float)), np.asarray(rate, float), np.asarray(other, float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        lighter = arithmetic.log(arithmetic.tanh(rate / 2) / arithmetic.tanh(other / 2)) + other * shift
         equal = np.where(shift == 0, 0.0, rate * shift)
+        if np.array_equal(rate, other):  # nearly always
+            return equal
+        lighter = arithmetic.log(arithmetic.tanh(rate / 2) / arithmetic.tanh(other / 2)) + other * shift
     return np.where(rate == other, equal, np.where(rate < other, np.inf, lighter))
 
 

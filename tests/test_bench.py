@@ -182,13 +182,25 @@ def test_what_is_on_paper_is_what_the_formula_says():
 
 
 @pytest.mark.slow
-def test_a_fit_has_a_process_of_its_own(tmp_path, capsys):
+def test_a_fit_has_a_process_of_its_own(tmp_path, capsys, monkeypatch):
+    """The one that asks for most; what it says is written down for the others as well, which are fitted so too."""
     pytest.importorskip("pyarrow")
-    record = tmp_path / "scale.json"
+    record, in_a_fresh_process, apart = tmp_path / "scale.json", scale._in_a_fresh_process, []
+
+    def once(options, paths, progress):
+        if "cache" not in options:
+            return scale.fit(paths=paths, **options)
+        apart.append(in_a_fresh_process(options, paths, progress))
+        return apart[-1]
+
+    monkeypatch.setattr(scale, "_in_a_fresh_process", once)
     scale.main(["--rows", "300", "--folder", str(tmp_path), "--json", str(record)])
     assert "parquet, 300 rows, scans" in capsys.readouterr().out
-    for (one,) in json.loads(record.read_text())["fits"].values():
-        assert 0 < one["base"] <= one["peak"]
-        assert one["workers"] == 0
+    (one,), fits = apart, [fit for (fit,) in json.loads(record.read_text())["fits"].values()]
+    assert len(fits) == 3
+    assert one in fits
+    assert {fit["model"] for fit in fits} == {one["model"]}
+    assert 0 < one["base"] <= one["peak"]
+    assert one["workers"] == 0
     with pytest.raises(RuntimeError, match=r"ended with 1 .*TableError: no Parquet file"):
-        scale._in_a_fresh_process({"engine": "parquet"}, [tmp_path / "none.parquet"], False)
+        in_a_fresh_process({"engine": "parquet"}, [tmp_path / "none.parquet"], False)

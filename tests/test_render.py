@@ -29,14 +29,18 @@ def write(folder: Path, name: str, *code: str, parameters: str = "n = 1", **meta
     return path
 
 
+def repository(folder: Path) -> Path:
+    """A small repository: a library of one module, and a folder of notebooks."""
+    (folder / "dpforest").mkdir()
+    (folder / "dpforest" / "one.py").write_text("ONE = 1\n")
+    (folder / "requirements.txt").write_text("# empty\n")
+    (folder / "notebooks").mkdir()
+    return folder / "notebooks"
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A small repository: a library of one module, and a folder of notebooks."""
-    (tmp_path / "dpforest").mkdir()
-    (tmp_path / "dpforest" / "one.py").write_text("ONE = 1\n")
-    (tmp_path / "requirements.txt").write_text("# empty\n")
-    (tmp_path / "notebooks").mkdir()
-    return tmp_path / "notebooks"
+    return repository(tmp_path)
 
 
 def key(home: Path, name: str = "a") -> str:
@@ -295,14 +299,24 @@ class TestRun:
         assert list((home / "rendered").iterdir()) == []
 
 
-class TestRecord:
-    @pytest.fixture
-    def recorded(self, home: Path) -> Path:
-        """The folder of a notebook that is recorded and not rendered."""
-        write(home, "a", "print(0.1 + n)", datasets=["adult"])
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The record of a notebook, which was run once."""
+    home = repository(tmp_path_factory.mktemp("recorded"))
+    write(home, "a", "print(0.1 + n)", datasets=["adult"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(render, "available", lambda name: True)
         assert render.main(["--run"], source=home) == 0
         assert render.main(["--record"], source=home) == 0
-        shutil.rmtree(home / "rendered")
+    return home / "record"
+
+
+class TestRecord:
+    @pytest.fixture
+    def recorded(self, home: Path, record: Path) -> Path:
+        """The folder of a notebook that is recorded and not rendered."""
+        write(home, "a", "print(0.1 + n)", datasets=["adult"])
+        shutil.copytree(record, home / "record")
         return home
 
     @pytest.fixture(autouse=True)

@@ -40,16 +40,14 @@ collect_ignore = ["paper_templates"]  # what `make paper` fills in: no notebook 
 
 #: What takes longest is handed out first, so that the workers end together (`make test` prints what takes long).
 LONGEST = (
-    "report.ipynb", "test_audit_report.py", "test_book.py", "test_walks.py", "test_contract.py", "test_scattered.py",
-    "test_engine_spark.py", "test_counting.py", "test_formal.py",
-    "test_engine_dask.py", "test_audit_greybox.py", "test_doors.py", "scaling.ipynb", "test_edprf.py",
-    "test_zoo.py",
-    "test_audit_resampling.py", "test_audit_empirical.py", "test_diffprf.py", "test_scaling_claims.py",
-    "test_audit_paths.py", "test_diffprfs.py", "zoo.ipynb", "test_persons.py", "test_audit_delta.py",
-    "test_audit_regression.py",
-    "test_regression_claims.py", "test_diffpets_claims.py", "test_engine_parquet.py", "test_render.py",
-    "test_boosting_claims.py", "auditing.ipynb", "boosting_experiments.ipynb", "test_audit_laws.py",
-    "test_interactive.py", "test_pictures.py",
+    "report.ipynb", "test_audit_report.py", "test_book.py", "test_same_everywhere.py", "test_walks.py",
+    "test_formal.py", "test_contract.py", "test_engine_spark.py", "test_engine_dask.py", "test_audit_greybox.py",
+    "test_render.py", "scaling.ipynb", "test_edprf.py", "test_zoo.py", "test_scattered.py", "test_counting.py",
+    "test_bench.py", "test_doors.py", "test_scaling_claims.py", "test_audit_resampling.py", "test_audit_empirical.py",
+    "test_diffprf.py", "test_audit_paths.py", "test_diffprfs.py", "zoo.ipynb", "test_persons.py",
+    "test_audit_delta.py", "test_audit_regression.py", "test_regression_claims.py", "test_diffpets_claims.py",
+    "test_engine_parquet.py", "test_boosting_claims.py", "auditing.ipynb", "boosting_experiments.ipynb",
+    "test_audit_laws.py", "test_interactive.py", "test_pictures.py",
 )  # fmt: skip
 
 

@@ -104,12 +104,16 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[Any]:
-    """Collecting the tests makes millions of objects that all stay: garbage is looked for later, and not among them."""
+    """Collecting the tests makes millions of objects that all stay: garbage is looked for later, and not among them.
+
+    And less often: small arrays come and go by the million, hardly any of them in a cycle.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000)
         gc.enable()
 
 

@@ -319,6 +319,9 @@ def test_stakes_stay_within_what_can_be_lost():
     assert (
         Betting(1.0).update(np.zeros(100, bool), np.ones(100, bool)).wealth == 1
     )  # who expects nothing stakes nothing
+    sure = Betting(0.0).update(np.ones(10**6, bool), np.zeros(10**6, bool))
+    assert sure.stake == 1 - 1e-9  # and who is nearly certain not quite all
+    assert math.isfinite(sure.update(np.zeros(1, bool), np.ones(1, bool)).wealth)
 
 
 def test_no_other_stake_makes_wealth_grow_faster():
@@ -337,7 +340,7 @@ def test_no_other_stake_makes_wealth_grow_faster():
             slope += p * q * (1 - price) / (1 + stake * (1 - price))
             low, high = (stake, high) if slope > 0 else (low, stake)
         gains += low > 0
-        assert 0 <= test.stake < 1 / price
+        assert 0 <= test.stake <= (1 - 1e-9) / price
         assert abs(test.stake - low) * price < 1e-9
     assert gains > 500
 

@@ -591,6 +591,9 @@ def test_what_was_charged_stays_charged():
     cost[:] = 0
     scopes[:] = 7
     assert ledger.epsilon == 0.75
+    for kept in ledger._charges[0].costs.values():
+        with pytest.raises(ValueError, match="read-only"):
+            kept[:] = 0
 
 
 def test_ledger_prints_as_a_tree():

@@ -344,7 +344,8 @@ class Betting:
         price = self._price[self._active]
         only, against, both, rest = p * (1 - q), (1 - p) * q, p * q, 1 - price
         # the growth is concave; where its slope is 0, a stake^2 + b stake + c is, with a >= 0 > b and c > 0, and the
-        # smaller root is the one below 1 / price.  The test is valid with any stake: rounding costs power alone
+        # smaller root is the one below 1 / price.  The test is valid with any stake from 0 to below that which looks at
+        # past draws alone: rounding costs power
         a = -(only + against + both) * price * rest
         b = only * (rest - price) - against * price * (1 + rest) + both * rest * rest
         c = only - against * price + both * rest

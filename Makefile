@@ -11,6 +11,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 PORT ?= 8000
 SOME ?= 3
+SINCE ?= HEAD
 LOCKED = --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --quiet
 # What the book is made from: pages, of which Sphinx reads those that changed, the tests that some of them show, and what
 # makes it start afresh.
@@ -48,10 +49,10 @@ slow: env ## run all tests, and note which are slow and left out by `make check`
 	$(PYTEST) --junitxml _build/times.xml tests
 	$(PY) -m tests.slow _build/times.xml
 
-check: env ## check style and types, and beside it run the tests that are quick
+check: env ## check style and types, and run the quick tests that what has changed reaches (SINCE=REV: since a commit)
 	@mkdir -p _build
 	@{ $(LINT); } >_build/lint.log 2>&1 & linting=$$!; \
-	$(PYTEST) -m "not slow" tests; tested=$$?; \
+	files=$$($(PY) -m tests.reached --since $(SINCE)) && $(PYTEST) -m "not slow" $$files; tested=$$?; \
 	wait $$linting; linted=$$?; cat _build/lint.log; exit $$((tested + linted))
 
 # --- environment -----------------------------------------------------------------------------------------------------
@@ -118,6 +119,9 @@ record: env ## bring the renderings of record up to date: run what has changed, 
 	$(PY) notebooks/render.py
 	$(PY) notebooks/render.py --record
 
+rekey: env ## keep the renderings of record of pages that a change of code left as they were (SOME=2: run so many at full size)
+	$(PY) notebooks/render.py --rekey --some $(or $(filter-out 3,$(SOME)),2)
+
 recheck: env ## run a few cheap notebooks again, others each day, and compare with the record (SOME=3)
 	$(PY) notebooks/render.py --check --some $(SOME)
 
@@ -177,4 +181,4 @@ clean: ## remove what was built, but not the environment
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 .PHONY: help book test check env spark lock serve pdf bench scale times lint format store render record recheck audit \
-  audit-peers audit-noisy-max compare-peers peers slow test-elsewhere claims pictures formal lists paper paper-out mutate clean
+  audit-peers audit-noisy-max compare-peers peers rekey slow test-elsewhere claims pictures formal lists paper paper-out mutate clean

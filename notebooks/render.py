@@ -7,13 +7,14 @@ Usage (all through the environment's Python; the Makefile's targets call these):
     python notebooks/render.py --record [name ...]   # keep finished runs as renderings of record, in record/
     python notebooks/render.py --check [name ...]    # run again, and compare with the record as numbers
     python notebooks/render.py --check --some 3      # the same for a few cheap pages, others each day
+    python notebooks/render.py --rekey [name ...]    # keep records whose pages show the same: see carry.py
     python notebooks/render.py --store [name ...]    # run the sources in place and keep their outputs
 
-All pages stand in ``rendered/``; interrupted, the next call goes on.  A rendering has a key: the notebook's code, text
-and parameters (full.yaml), what it reaches (see `reach`: modules of this repository, locked versions of packages) and
-the checksums of its data.  A rendering of record with the right key is shown as it is.  The Python version and the
-machine are not in the key, for the numbers do not depend on them.  Clocks, durations, paths and random cell ids are
-taken out of a rendering, so that the same run gives the same bytes.
+All pages stand in ``rendered/``; interrupted, the next call goes on.  A rendering has a key: the notebook's code and
+parameters (full.yaml), what it reaches (see `reach`: definitions of this repository, locked versions of packages) and
+the checksums of its data.  A rendering of record with the right key is shown, with the notebook's text as it is now.
+The Python version and the machine are not in the key, for the numbers do not depend on them.  Clocks, durations, paths
+and random cell ids are taken out of a rendering, so that the same run gives the same bytes.
 
 A notebook says in its metadata what it needs::
 
@@ -50,12 +51,17 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 from reach import Library, Reach, digest, read_lock
+from reach import plain as syntax
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 LOCKS = ("requirements.txt", "requirements-spark.txt")
 #: A page counts as cheap, and is run again by ``--check --some``, if its run took no more seconds than this.
 CHEAP = 60
+CARRIED = (
+    "- Rendered at commit `{rendered}`, carried forward to `{to}`: since then what is released is the same bits, and "
+    "the notebook shows the same at its small size, as stored and run again"
+)
 ONE_THREAD = tuple(f"{word}_NUM_THREADS" for word in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR"))
 
 
@@ -144,9 +150,27 @@ def reach_of(nb: NotebookNode, name: str, library: Library) -> Reach:
 
 
 def source_digest(nb: NotebookNode, parameters: dict[str, Any]) -> str:
-    """Return a digest of what the notebook says and of the values it runs with; stored outputs do not count."""
-    said = [[c.cell_type, c.source, tags(c), c.metadata.get("mystnb")] for c in nb.cells]
-    return digest([said, nb.metadata.get("dpforest"), parameters])
+    """Return a digest of the code and of the values it runs with; text, comments and stored outputs do not count."""
+    code = [syntax(ast.parse(cell.source)) for cell in nb.cells if cell.cell_type == "code"]
+    return digest([code, parameters])
+
+
+def as_now(record: NotebookNode, source: NotebookNode) -> NotebookNode:
+    """Return what was run, with the text, the layout and the metadata that the notebook has now."""
+    run = [cell for cell in record.cells if cell.cell_type == "code"]
+    injected = [cell for cell in run if "injected-parameters" in tags(cell)]
+    left = iter([cell for cell in run if "injected-parameters" not in tags(cell)])
+    cells = []
+    for cell in source.cells:
+        if cell.cell_type == "code":
+            ran = next(left)
+            cell.outputs, cell.execution_count = ran.outputs, ran.execution_count
+        cells.append(cell)
+        if "parameters" in tags(cell):
+            cells += injected
+    made_of = {**source.metadata.get("dpforest", {}), **record.metadata.dpforest}
+    record.cells, record.metadata.dpforest = cells, NotebookNode(made_of)
+    return record
 
 
 # --- data ------------------------------------------------------------------------------------------------------------
@@ -345,6 +369,9 @@ def run(job: Job, ticks: Any = None) -> tuple[str, float]:
         nb.metadata.dpforest = {**nb.metadata.get("dpforest", {})}
         nb.metadata.dpforest.update(key=job.key, source_key=job.source_key, provenance=job.provenance, origin="run")
         nb.cells.append(made(nb))
+    elif same(nbformat.read(job.target, as_version=4), nb):  # the same numbers stay the same bytes
+        job.part.unlink()
+        return "", seconds
     write(nb, job.part)
     job.part.replace(job.target)
     return "", seconds
@@ -433,7 +460,9 @@ def facts(nb: NotebookNode) -> list[str]:
     said = plain(nb.metadata["dpforest"]["provenance"])
     made_with = ", ".join(f"{word} {number}" for word, number in said["versions"].items())
     parameters = ", ".join(f"`{word} = {value!r}`" for word, value in said["parameters"].items())
+    carried = said.get("carried")
     return [
+        *([CARRIED.format(**carried)] if carried else []),
         f"- Versions: {made_with}" + (f"; on {said['machine']}" if "machine" in said else ""),
         f"- Parameters: {parameters or 'none'}",
         *(f"- Data: {name} ({short(sums)})" for name, sums in said["data"].items()),
@@ -441,13 +470,17 @@ def facts(nb: NotebookNode) -> list[str]:
 
 
 def show_record(job: Job) -> None:
-    """Show the rendering of record, whose key is the job's."""
-    nb = nbformat.read(job.record, as_version=4)
+    """Show the rendering of record, whose key is the job's, with the notebook's text."""
+    nb = as_now(nbformat.read(job.record, as_version=4), nbformat.read(job.source, as_version=4))
     nb.cells.append(made(nb))
     nb.metadata.dpforest.origin = "record"
     write(nb, job.target)
     for name in job.files:
         put((job.record.parent / name).read_bytes(), job.target.parent / name)
+
+
+def cut_off(job: Job) -> str:
+    return ""
 
 
 def show_stale_record(job: Job, missing: list[str]) -> None:
@@ -459,7 +492,7 @@ def show_stale_record(job: Job, missing: list[str]) -> None:
         )
     nb = nbformat.read(job.record, as_version=4)
     same = nb.metadata.dpforest.source_key == job.source_key
-    changed = "What it computes with has" if same else "Its text, code or parameters have"
+    changed = "What it computes with has" if same else "Its code or parameters have"
     lines = [
         ":::{admonition} A rendering of record",
         f"The data ({', '.join(missing)}) could not be had where this book was built, so this page shows an "
@@ -558,10 +591,12 @@ def check(jobs: list[Job], workers: int = 2) -> list[str]:
     return problems
 
 
-def some(jobs: list[Job], number: int, day: int) -> list[Job]:
+def some(jobs: list[Job], number: int, day: int, strict: bool = True) -> list[Job]:
     """Return a few of the cheap notebooks: the next ones each day, so that all have their turn."""
     times = read_times(jobs[0].record.parent) if jobs else {}
     cheap = [job for job in jobs if job.name in times and times[job.name] <= CHEAP and not job.alone]
+    if not cheap and not strict:
+        return []
     if not cheap:
         raise RenderError("record/times.json names no cheap notebook: run `make record`")
     return [cheap[(day * number + k) % len(cheap)] for k in range(min(number, len(cheap)))]
@@ -579,16 +614,21 @@ def main(arguments: list[str] | None = None, source: Path = HERE) -> int:
     mode.add_argument("--run", action="store_true", help="run at full size, even where a record could be shown")
     mode.add_argument("--record", action="store_true", help="keep finished runs as renderings of record")
     mode.add_argument("--check", action="store_true", help="run again and compare with the renderings of record")
+    mode.add_argument("--rekey", action="store_true", help="carry records forward where the page shows the same")
     mode.add_argument("--store", action="store_true", help="run the sources in place and keep their outputs")
     options = parser.parse_args(arguments)
     try:
         jobs = list(plan(options.names, source=source))
-        if options.some:
+        if options.some and not options.rekey:
             jobs = some(jobs, options.some, date.today().toordinal())
         if options.record:
             problems = promote(jobs, force=options.force)
         elif options.check:
             problems = check(jobs, options.jobs)
+        elif options.rekey:
+            from carry import carry
+
+            problems = carry(jobs, options.jobs, options.some or 2)
         elif options.store:
             here = [Job(name=j.name, source=j.source, target=j.source, alone=j.alone, store=True) for j in jobs]
             problems = run_all(here, options.jobs)

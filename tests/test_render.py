@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -54,22 +53,24 @@ class TestPlan:
         keys = [key(home)]
         (home / "full.yaml").write_text("a: {n: 2}\n")
         keys.append(key(home))
-        write(home, "a", "import numpy", "from dpforest.one import ONE", "print(n + ONE)")
+        write(home, "a", "import numpy", "from dpforest.one import ONE", "print(n + ONE, numpy)")
         keys.append(key(home))
         (home.parent / "dpforest" / "one.py").write_text("ONE = 2\n")
         keys.append(key(home))
         (home.parent / "requirements.txt").write_text("numpy==2.0 \\\n    --hash=sha256:0\nruff==1.0 \\\n")
         keys.append(key(home))
-        write(home, "a", "import numpy", "from dpforest.one import ONE", "print(n + ONE)", datasets=["adult"])
+        write(home, "a", "import numpy", "from dpforest.one import ONE", "print(n + ONE, numpy)", datasets=["adult"])
         keys.append(key(home))
         assert len(set(keys)) == len(keys)
 
     def test_key_ignores_what_no_result_depends_on(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        path = write(home, "a", "from dpforest.one import ONE", "import numpy", "print(n)")
+        path = write(home, "a", "from dpforest.one import ONE", "import numpy", "print(n, ONE, numpy)")
         (home.parent / "requirements.txt").write_text("numpy==2.0 \\\n    --hash=sha256:0\nruff==1.0 \\\n")
         before = key(home)
         nb = nbformat.read(path, as_version=4)
+        nb.cells[0].source = "# Another question?\n\nExhibits: `thm-none`"
         nb.cells[2].outputs = [nbformat.v4.new_output("stream", text="1\n")]
+        nb.cells[2].source += "  # why"
         nbformat.write(nb, path)
         (home.parent / "dpforest" / "one.py").write_text('"""Why."""\n# why\nONE = (\n    1\n)\n"What it is."\n')
         (home.parent / "dpforest" / "two.py").write_text("TWO = 2\n")
@@ -121,88 +122,171 @@ class TestPlan:
 TOY = {
     "lib/__init__.py": "from lib.a import A\nfrom lib.b import B\nfrom .deep import D\nfrom lib import c\n"
                        "V = 1\n__all__ = ['A']\n",
-    "lib/a.py": "A = 1\n",
-    "lib/b.py": "import lib.a\ndef B():\n    from .late import L\n",
-    "lib/c.py": "import scipy.linalg\n",
-    "lib/late.py": "L = 1\n",
+    "lib/a.py": "A = 1\nOTHER = 2\n",
+    "lib/b.py": "import lib.a\ndef B():\n    from .late import L\n    return L\n",
+    "lib/c.py": "import scipy.linalg\ndef f(): return scipy.linalg.inv\n",
+    "lib/late.py": "L = 1\ndef lend(**functions): LENT.update(functions)\n",
     "lib/typed.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from lib.late import L\n"
-                    "else:\n    import lib.a\n",
-    "lib/docs.py": "import lib.a\nprint(lib.a.__doc__)\n",
+                    "else:\n    import lib.a\ndef t(x: 'L'): return lib.a.A\n",
+    "lib/docs.py": "import lib.a\ndef show(): print(lib.a.f.__doc__)\ndef source(): return inspect.getsource(lib.a)\n",
     "lib/star.py": "from lib.deep import *\n",
     "lib/deep/__init__.py": "import sklearn\nfrom .d import D\nfrom . import e\nfrom ..late import L\nTABLE = (e,)\n",
     "lib/deep/d.py": "D = 1\n",
-    "lib/lazy/__init__.py": "from typing import TYPE_CHECKING\nfrom lib import c, late\nfrom lib.lazy import names\n"
+    "lib/deep/e.py": "E = 1\n",
+    "lib/lazy/__init__.py": "from typing import TYPE_CHECKING\nfrom lib import late\nfrom lib.lazy import names\n"
                             "if TYPE_CHECKING:\n    from lib.a import A\n    from lib.b import B\n"
                             "__all__ = [*names.ALL]\ndef __getattr__(name):\n    return find(names.ALL[name])\n"
-                            "late.hook(lambda: __getattr__('B'))\n",
+                            "late.lend(b=lambda: __getattr__('B'))\n",
     "lib/lazy/names.py": "ALL = {'A': 'a', 'B': 'b'}\n",
-    "lib/deep/e.py": "E = 1\n",
+    "lib/kinds.py": "from sklearn.base import BaseEstimator\nfrom threading import Thread\nRATE = 2\n"
+                    "class Base:\n    size = RATE\n    def __init__(self): self.x = helper()\n"
+                    "    def asked(self): return 1\n    def silent(self): return 2\n"
+                    "class Child(Base):\n    def asked(self): return 3\n"
+                    "class Learner(BaseEstimator):\n    def fit(self): return self._inner()\n"
+                    "    def _inner(self): return 1\n    def extra(self): return 2\n"
+                    "class Run(Thread):\n    def whatever(self): return 1\n"
+                    "def helper(): return 4\ndef other(): return 5\n",
+    "lib/by_name.py": "from importlib import import_module\nfrom lib import kinds\n"
+                      "def word(it, name): return getattr(it, name)\n"
+                      "def put_together(it, name): return getattr(it, f'sil{name}')\n"
+                      "def module(name): return import_module(f'lib.deep.{name}')\n"
+                      "def values(): return vars(kinds)\n",
+    "lib/does.py": "TABLE = {}\ndef note(f):\n    TABLE[1] = f\ndef used(): return TABLE\ndef filled(): return 6\n"
+                   "note(filled)\n",
 }  # fmt: skip
 
 
 @pytest.fixture
-def reached(tmp_path: Path) -> Callable[..., set[str]]:
-    """What code reaches in a small library: its modules, without the package they are all in."""
+def toy(tmp_path: Path) -> Path:
     for name, text in TOY.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(text)
-
-    def names(code: str, *named: str) -> set[str]:
-        found = Library(tmp_path).reach([ast.parse(code)], named)
-        return {name.removeprefix("lib.") for name in found.modules} - {"lib"} | {f"!{name}" for name in found.outside}
-
-    return names
+    return tmp_path
 
 
 class TestReach:
     @pytest.mark.parametrize(
         ("code", "expected"),
         [
-            ("from lib import A", "a"),
-            ("from lib import A as X\nprint(X.y)", "a"),
-            ("from lib import V", ""),
-            ("from lib import B", "a b late"),
-            ("def f():\n    from lib import A", "a"),
-            ("try:\n    import lib.a\nexcept ImportError:\n    pass", "a"),
-            ("import lib.a", "a"),
-            ("import lib.a as x", "a"),
-            ("from lib import c", "c !scipy"),
-            ("from lib import c\nc.f", "c !scipy"),
-            ("import lib\nlib.A", "a"),
-            ("import lib\nlib.c.f", "c !scipy"),
-            ("import lib\nlib.deep.d.D", "deep deep.d deep.e"),
-            ("import lib\nf(lib)", "a b c deep deep.d deep.e late !scipy"),
-            ("from lib import D", "deep deep.d deep.e"),
-            ("from lib.deep import e", "deep deep.e"),
-            ("from lib.deep import e\ne.E", "deep deep.e"),
-            ("from lib.deep import TABLE", "deep deep.e"),
-            ("from lib.deep.d import D", "deep deep.d deep.e"),
-            ("from lib.deep import *", "deep deep.d deep.e late !sklearn"),
-            ("from lib import star", "star deep deep.d deep.e late !sklearn"),
-            ("from lib import typed", "typed a !typing"),
-            ("from lib.lazy import A", "lazy late a"),
-            ("from lib import lazy\nlazy.B", "lazy late a b"),
-            ("from lib.lazy import names", "lazy late lazy.names"),
-            ("from lib.lazy import *", "lazy late lazy.names a b c !scipy !typing"),
-            ("import numpy.linalg, lib.a", "a !numpy"),
+            ("from lib import A", ""),
+            ("from lib import A\nA", "a.A"),
+            ("from lib import A as X\nprint(X.y)", "a.A"),
+            ("from lib import V\nV", ".V"),
+            ("from lib import B\nB", "b.B late.L"),
+            ("def f():\n    from lib import A\n    A", "a.A"),
+            ("import lib.a as x\nx.OTHER", "a.OTHER"),
+            ("import lib.a as x\nprint(x)", "a.A a.OTHER"),
+            ("from lib import c\nc.f", "c.f !scipy"),
+            ("import lib\nlib.A", "a.A"),
+            ("import lib\nlib.deep.d.D", "deep.d.D"),
+            ("import lib\nf(lib)", ".V a.A b.B c.f deep.d.D late.L !scipy"),
+            ("from lib.deep import e\ne.E", "deep.e.E"),
+            ("from lib.deep import TABLE\nTABLE", "deep.TABLE deep.e.E"),
+            ("from lib.deep import *", "deep.TABLE deep.d.D deep.e.E late.L !sklearn"),
+            ("from lib import star\nstar.D", "deep.d.D"),
+            ("from lib import typed\ntyped.t", "typed.t a.A"),
+            ("from lib.lazy import A\nA", "lazy.<does> late.lend a.A"),
+            ("from lib import lazy\nlazy.B", "lazy.<does> late.lend b.B late.L"),
+            ("from lib.lazy import A\nA['b']", "lazy.<does> lazy.<does>.b late.lend a.A b.B late.L"),
+            ("import numpy.linalg, lib.a\nnumpy.linalg", "!numpy"),
+            # classes: bases and special methods come along, another method as soon as its name is said
+            ("from lib.kinds import Child\nChild()",
+             "kinds.Child kinds.Base kinds.Base.__init__ kinds.helper kinds.RATE"),
+            ("from lib.kinds import Base\nBase().asked()",
+             "kinds.Base kinds.Base.__init__ kinds.Base.asked kinds.helper kinds.RATE"),
+            ("from lib.kinds import Child\nx = Child()\ndef f(y): return y.asked()",
+             "kinds.Child kinds.Child.asked kinds.Base kinds.Base.__init__ kinds.Base.asked kinds.helper kinds.RATE"),
+            ("from lib.kinds import Base\nask(Base(), 'silent')",
+             "kinds.Base kinds.Base.__init__ kinds.Base.silent kinds.helper kinds.RATE"),
+            ("from lib.kinds import Learner\ncross_val_score(Learner())",
+             "kinds.Learner kinds.Learner.fit kinds.Learner._inner !sklearn"),
+            ("from lib.kinds import Run\nRun()", "kinds.Run kinds.Run.whatever !threading"),
+            # where a name is computed
+            ("from lib import by_name\nfrom lib.kinds import Base\nby_name.put_together(Base, 'ent')",
+             "by_name.put_together kinds.Base kinds.Base.__init__ kinds.Base.silent kinds.helper kinds.RATE"),
+            ("from lib import by_name\nby_name.module('d')", "by_name.module deep.d.D deep.e.E !importlib"),
+            ("print('lib.late')", "late.L late.lend"),
+            # what a module does when it is imported
+            ("from lib import does\ndoes.used()", "does.used does.TABLE does.<does> does.note does.filled"),
+        ],
+    )  # fmt: skip
+    def test_no_more_and_no_less(self, toy: Path, code: str, expected: str) -> None:
+        found = Library(toy).reach([ast.parse(code)])
+        places = {f"{module.removeprefix('lib').removeprefix('.')}.{name}" for module, name in found.definitions}
+        assert places | {f"!{name}" for name in found.outside} == set(expected.split())
+
+    def test_values_of_a_module_are_all_of_it(self, toy: Path) -> None:
+        found = Library(toy).reach([ast.parse("from lib import by_name\nby_name.values()")])
+        assert {name for module, name in found.definitions if module == "lib.kinds"} >= {
+            "RATE",
+            "other",
+            "Learner.extra",
+        }
+
+    def test_named_modules_count_whole(self, toy: Path) -> None:
+        found = Library(toy).reach([], ["lib.b", "lib.deep"])
+        assert found.modules == {"lib.b", "lib.late", "lib.deep", "lib.deep.d", "lib.deep.e"}
+
+    @pytest.mark.parametrize(
+        ("file", "old", "new", "noticed"),
+        [
+            ("lib/kinds.py", "RATE = 2", "RATE = 3", True),
+            ("lib/kinds.py", "return 4", "return 40", True),
+            ("lib/kinds.py", "return 3", "return 30", True),
+            ("lib/kinds.py", "size = RATE", "size = RATE\n    more = 1", True),
+            ("lib/kinds.py", "class Child(Base):", "class Child(Base, object):", True),
+            ("lib/kinds.py", "def helper():", "@cache\ndef helper():", True),
+            ("lib/kinds.py", "def helper():", "def helper(n=1):", True),
+            ("lib/kinds.py", "def asked(self): return 3", "def __eq__(self, o): return 3", True),
+            ("lib/does.py", "note(filled)", "note(used)", True),
+            ("lib/kinds.py", "def helper():", "@claim('thm-none')\ndef helper():", False),
+            ("lib/kinds.py", "def helper():", "def helper() -> int:", False),
+            (
+                "lib/kinds.py",
+                "def helper(): return 4",
+                "def helper():\n    'What it is.'\n    # why\n    return (4)",
+                False,
+            ),
+            ("lib/kinds.py", "return 2", "return 20", False),
+            ("lib/kinds.py", "return 5", "return 50", False),
+            ("lib/kinds.py", "class Base:", "class Base:\n    'What it is.'", False),
+            ("lib/a.py", "A = 1", "A = 5", False),
+            ("lib/kinds.py", "def other", "def another(): return 7\ndef other", False),
         ],
     )
-    def test_no_more_and_no_less(self, reached: Callable[..., set[str]], code: str, expected: str) -> None:
-        assert reached(code) == set(expected.split())
+    def test_a_change_of_each_kind(self, toy: Path, file: str, old: str, new: str, noticed: bool) -> None:
+        code = [ast.parse("from lib.kinds import Child\nfrom lib import does\nChild().asked()\ndoes.used()")]
+        before = Library(toy).reach(code).digest()
+        text = (toy / file).read_text()
+        assert old in text
+        (toy / file).write_text(text.replace(old, new))
+        assert (Library(toy).reach(code).digest() != before) is noticed
 
-    def test_named_modules(self, reached: Callable[..., set[str]]) -> None:
-        assert reached("", "lib.b") == {"a", "b", "late"}
-        assert reached("", "lib.deep") == {"deep", "deep.d", "deep.e", "late", "!sklearn"}
+    def test_words_about_a_parameter_do_not_count_and_its_rule_does(self, toy: Path) -> None:
+        def key(annotation: str) -> str:
+            (toy / "lib" / "a.py").write_text(f"class A:\n    n: {annotation} = 1\n")
+            return Library(toy).reach([ast.parse("from lib import A\nA")]).digest()
 
-    def test_docstrings_count_where_they_may_be_shown(self, tmp_path: Path, reached: Callable[..., set[str]]) -> None:
+        one, other, rule = (
+            key(f"Annotated[int, {note}]") for note in ("Whole(1), 'a'", "Whole(1), 'b'", "Whole(2), 'a'")
+        )
+        assert one == other != rule
+        assert key("Literal['a']") != key("Literal['b']")
+
+    def test_docstrings_and_sources_count_where_they_may_be_shown(self, toy: Path) -> None:
         def digests(text: str) -> list[str]:
-            (tmp_path / "lib" / "a.py").write_text(text)
-            codes = ("import lib.a", "import lib.a\nhelp(lib.a)", "import lib.docs")
-            return [Library(tmp_path).reach([ast.parse(code)]).digest() for code in codes]
+            (toy / "lib" / "a.py").write_text(text)
+            codes = (
+                "import lib.a\nlib.a.f", "import lib.a\nhelp(lib.a.f)", "from lib import docs\ndocs.show()",
+                "from lib import docs\ndocs.source()", "import lib.a\nlib.a.f.__doc__ = 'set'",
+            )  # fmt: skip
+            return [Library(toy).reach([ast.parse(code)]).digest() for code in codes]
 
-        before, after = digests('"""One."""\nA = 1\n'), digests('"""Two."""\nA = 1\n')
-        assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, False]
+        texts = ('def f():\n    """One."""\n', 'def f():\n    """Two."""\n', 'def f():\n    """Two."""  # why\n')
+        one, two, three = map(digests, texts)
+        assert [a == b for a, b in zip(one, two, strict=True)] == [True, False, False, False, True]
+        assert [a == b for a, b in zip(two, three, strict=True)] == [True, True, True, False, True]
 
     def test_a_tree_is_written_the_same_under_every_python(self) -> None:
         """``ast.dump`` is not: what it leaves out, and the fields of a function, have changed."""
@@ -230,18 +314,27 @@ class TestThisRepository:
     """A change renders again what reaches it, and nothing else."""
 
     @pytest.mark.parametrize(
-        ("module", "changed", "unchanged"),
+        ("file", "old", "new", "changed", "unchanged"),
         [
-            ("cli.py", {"ten_lines"}, {"report", "zoo", "edprf", "scores"}),
-            ("papers/pearson_tree.py", {"pearson_tree", "pearson_tuning", "report"}, {"scores", "edprf", "bench"}),
-            ("privacy/vocabulary.py", {"ten_lines", "report", "pearson_tree", "scores", "edprf", "bench"}, set()),
+            ("cli.py", "return 2\n\n\ndef _parser", "return 3\n\n\ndef _parser",
+             {"ten_lines"}, {"report", "zoo", "edprf", "scores"}),
+            ("papers/pearson_tree.py", "    @claim", "    another = 1\n\n    @claim",
+             {"pearson_tree", "pearson_tuning", "report"}, {"scores", "edprf", "bench"}),
+            ("learners/base.py", "        \"\"\"Learn from the records.", "        self\n        \"\"\"Learn.",
+             {"ten_lines", "report", "pearson_tree", "edprf", "bench"}, {"scores", "budgets", "mechanisms"}),
+            ("learners/base.py", "        \"\"\"Learn from the records.", "        \"\"\"Learn.",
+             set(), {"report", "pearson_tree", "edprf", "bench", "scores"}),
+            ("study/plots.py", "\"\"\"", "\"\"\"Other words.  ", set(), {"report", "edprf", "bench", "scores"}),
         ],
-    )
-    def test_a_line_more_in_a_module(self, copy: Path, module: str, changed: set[str], unchanged: set[str]) -> None:
-        path, names = copy / "dpforest" / module, sorted(changed | unchanged)
+    )  # fmt: skip
+    def test_a_change_of_a_definition(
+        self, copy: Path, file: str, old: str, new: str, changed: set[str], unchanged: set[str]
+    ) -> None:
+        path, names = copy / "dpforest" / file, sorted(changed | unchanged)
         text = path.read_text()
+        assert old in text
         before = [job.key for job in render.plan(names, source=copy / "notebooks")]
-        path.write_text(text + "_ANOTHER = 1\n")
+        path.write_text(text.replace(old, new, 1))
         after = [job.key for job in render.plan(names, source=copy / "notebooks")]
         path.write_text(text)
         assert {name for name, old, new in zip(names, before, after, strict=True) if old != new} == changed
@@ -362,7 +455,7 @@ class TestRecord:
         shown = nbformat.read(home / "rendered" / "a.ipynb", as_version=4)
         banner = shown.cells[1].source
         assert "rendering of record" in banner
-        assert "text, code or parameters have **changed since**" in banner
+        assert "code or parameters have **changed since**" in banner
         assert "adult.data sha256 `5b00264637dbfec3…`" in banner
         assert [output.text for output in shown.cells[3].outputs] == ["1.1\n"]
         capsys.readouterr()

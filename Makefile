@@ -18,12 +18,9 @@ LOCKED = --universal --python-version 3.11 --generate-hashes --no-annotate --no-
 PAGES = book notebooks/rendered tests
 FRAME = dpforest _config.yml _toc.yml book/references.bib book/_static requirements.txt
 newer = [ -n "$$(find $(1) -type f -newer _build/.finished -not -path '*__pycache__*' -print -quit)" ]
-# A file's tests stay in one process; which file is handed out first, tests/conftest.py says.
-PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20
-# One more than there are processors: some tests wait for engines, browsers and processes of their own.
-WORKERS ?= $$($(PY) -c "import os; print(1 + (os.cpu_count() or 1))")
+# How many processes there are, which test goes to which, and what runs first, conftest.py says.
+PYTEST = $(PY) -m pytest -n auto --durations 20
 LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
-NOTEBOOKS = $(filter-out %.failed.ipynb %.part.ipynb,$(wildcard notebooks/*.ipynb))
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -41,7 +38,7 @@ book: env ## bring the pages up to date and build the book into _build/html
 	@echo "the book is at file://$(CURDIR)/_build/html/index.html"
 
 test: env ## run the tests, and compare every notebook's stored outputs with a new run
-	$(PYTEST) --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg tests $(NOTEBOOKS)
+	$(PYTEST) --nbval
 
 slow: env ## run all tests, and note which are slow and left out by `make check`
 	@mkdir -p _build
@@ -145,8 +142,7 @@ peers: env
 test-elsewhere: env ## run all tests and notebooks as other processors would compute, one after the other
 	@for path in threads old avx2; do \
 	  echo "--- code path: $$path"; \
-	  $(PY) -m tests.digests --under $$path $(PYTEST) --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg \
-	    tests $(NOTEBOOKS) || exit 1; \
+	  $(PY) -m tests.digests --under $$path $(PYTEST) --nbval || exit 1; \
 	done
 
 claims: env ## write book/claims.md, the table of verdicts, from a scan of book, library, tests and notebooks

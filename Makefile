@@ -62,15 +62,19 @@ $(PY):
 	done; \
 	echo "no Python from 3.11 to 3.14 was found; name one: make env PYTHON=/path/to/python3" >&2; exit 1
 
+# What is imported is compiled when it is; compiled as a whole, it would be a fifth of the environment.
 $(VENV)/.lock: requirements.txt | $(PY)
 	@echo "installing the locked packages: a minute or two the first time"
-	$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.txt
+	$(PY) -m pip install -qq --disable-pip-version-check --no-compile --require-hashes -r requirements.txt
 	@touch $@
 
 $(VENV)/.package: pyproject.toml $(VENV)/.lock
 	$(PY) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(PY) -m dpforest.counting
 	@touch $@
+
+opendp: env ## add OpenDP to the environment, a second opinion on the samplers (a quarter of a gigabyte)
+	$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-opendp.txt
 
 spark: env ## add Spark to the environment (half a gigabyte; it runs on Java 17)
 	$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-spark.txt
@@ -80,6 +84,8 @@ lock: ## make requirements.txt again from pyproject.toml (needs uv)
 	  --output-file requirements.txt
 	sed -i '1i # CPython 3.11 to 3.14, any platform: every package has wheels. Made by make lock.' requirements.txt
 	echo 'pyspark>=4,<5' | uv pip compile - $(LOCKED) --output-file requirements-spark.txt
+	echo 'opendp>=0.16,<0.17' | uv pip compile - --constraint requirements.txt $(LOCKED) \
+	  --output-file requirements-opendp.txt
 
 # --- the rest --------------------------------------------------------------------------------------------------------
 serve: ## show the built book at http://localhost:8000 (another port: PORT=8080)
@@ -128,7 +134,7 @@ audit: env ## audit everything: the page and the table of the audit report; fail
 audit-peers: peers ## audit learners of other libraries, in an environment of their own (PEERS=--quick for a twentieth)
 	$(VENV)/peers/bin/python tests/peers/audit_peers.py $(PEERS)
 
-audit-noisy-max: env ## count what OpenDP's noisy max answers, in the version that is locked (PEERS=--quick for a twentieth)
+audit-noisy-max: opendp ## count what OpenDP's noisy max answers, in the version that is locked (PEERS=--quick for a twentieth)
 	$(PY) tests/peers/noisy_max.py $(PEERS)
 
 compare-peers: peers ## fit those learners on the data sets of the comparison (PEERS=--quick for one set)
@@ -172,5 +178,5 @@ clean: ## remove what was built, but not the environment
 	rm -rf _build notebooks/rendered dist mutants
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-.PHONY: help book test check env spark lock serve pdf bench scale times lint format store render record recheck audit \
+.PHONY: help book test check env opendp spark lock serve pdf bench scale times lint format store render record recheck audit \
   audit-peers audit-noisy-max compare-peers peers slow test-elsewhere claims pictures formal lists paper paper-out mutate clean

@@ -458,8 +458,9 @@ def show_stale_record(job: Job, missing: list[str]) -> None:
     """
     nb = read(job.record) if job.record.exists() else None
     if nb is None or "provenance" not in nb.metadata.get("dpforest", {}):
-        data = f" needs {', '.join(missing)}, which cannot be had here (set DPFOREST_DATA or go online), and it"
-        raise RenderError(f"{job.name}.ipynb{data if missing else ''} has no record/{job.name}.ipynb that can be read")
+        data = f" needs {', '.join(missing)}, which cannot be had here (set DPFOREST_DATA or go online), and"
+        there = f"there is no record/{job.name}.ipynb that can be read"
+        raise RenderError(f"{job.name}.ipynb{data} {there}" if missing else f"{job.name}.ipynb: {there}")
     same = nb.metadata.dpforest.source_key == job.source_key
     changed = "What it computes with has" if same else "Its text, code or parameters have"
     why = f"The data ({', '.join(missing)}) could not be had" if missing else "Notebooks were not run"

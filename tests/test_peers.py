@@ -1,8 +1,8 @@
 """The audits of other libraries: the record is what its counts say, and the script behind it finds what is planted.
 
-Nothing here needs the libraries themselves; where OpenDP is installed, its noisy max is also drawn from here.  The statistical
-tests have fixed seeds, where what they test takes one, and margins at which another seed would fail less than once in a
-million times.
+Nothing here needs the libraries themselves; where OpenDP is installed, its noisy max is also drawn from here.  The
+statistical tests have fixed seeds, where what they test takes one, and margins at which another seed would fail less
+than once in a million times.
 """
 
 from __future__ import annotations

@@ -19,12 +19,9 @@ LOCKED = --universal --python-version 3.11 --generate-hashes --no-annotate --no-
 PAGES = book notebooks/rendered tests
 FRAME = dpforest _config.yml _toc.yml book/references.bib book/_static requirements.txt
 newer = [ -n "$$(find $(1) -type f -newer _build/.finished -not -path '*__pycache__*' -print -quit)" ]
-# A file's tests stay in one process; which file is handed out first, tests/conftest.py says.
-PYTEST = $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20
-# One more than there are processors: some tests wait for engines, browsers and processes of their own.
-WORKERS ?= $$($(PY) -c "import os; print(1 + (os.cpu_count() or 1))")
+# How many processes there are, which test goes to which, and what runs first, conftest.py says.
+PYTEST = $(PY) -m pytest -n auto --durations 20
 LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
-NOTEBOOKS = $(filter-out %.failed.ipynb %.part.ipynb,$(wildcard notebooks/*.ipynb))
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -42,7 +39,7 @@ book: env ## bring the pages up to date and build the book into _build/html
 	@echo "the book is at file://$(CURDIR)/_build/html/index.html"
 
 test: env ## run the tests, and compare every notebook's stored outputs with a new run
-	$(PYTEST) --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg tests $(NOTEBOOKS)
+	$(PYTEST) --nbval
 
 slow: env ## run all tests, and note which are slow and left out by `make check`
 	@mkdir -p _build
@@ -66,15 +63,19 @@ $(PY):
 	done; \
 	echo "no Python from 3.11 to 3.14 was found; name one: make env PYTHON=/path/to/python3" >&2; exit 1
 
+# What is imported is compiled when it is; compiled as a whole, it would be a fifth of the environment.
 $(VENV)/.lock: requirements.txt | $(PY)
 	@echo "installing the locked packages: a minute or two the first time"
-	$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.txt
+	$(PY) -m pip install -qq --disable-pip-version-check --no-compile --require-hashes -r requirements.txt
 	@touch $@
 
 $(VENV)/.package: pyproject.toml $(VENV)/.lock
 	$(PY) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(PY) -m dpforest.counting
 	@touch $@
+
+opendp: env ## add OpenDP to the environment, a second opinion on the samplers (a quarter of a gigabyte)
+	$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-opendp.txt
 
 spark: env ## add Spark to the environment (half a gigabyte; it runs on Java 17)
 	$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-spark.txt
@@ -84,6 +85,8 @@ lock: ## make requirements.txt again from pyproject.toml (needs uv)
 	  --output-file requirements.txt
 	sed -i '1i # CPython 3.11 to 3.14, any platform: every package has wheels. Made by make lock.' requirements.txt
 	echo 'pyspark>=4,<5' | uv pip compile - $(LOCKED) --output-file requirements-spark.txt
+	echo 'opendp>=0.16,<0.17' | uv pip compile - --constraint requirements.txt $(LOCKED) \
+	  --output-file requirements-opendp.txt
 
 # --- the rest --------------------------------------------------------------------------------------------------------
 serve: ## show the built book at http://localhost:8000 (another port: PORT=8080)
@@ -135,7 +138,7 @@ audit: env ## audit everything: the page and the table of the audit report; fail
 audit-peers: peers ## audit learners of other libraries, in an environment of their own (PEERS=--quick for a twentieth)
 	$(VENV)/peers/bin/python tests/peers/audit_peers.py $(PEERS)
 
-audit-noisy-max: env ## count what OpenDP's noisy max answers, in the version that is locked (PEERS=--quick for a twentieth)
+audit-noisy-max: opendp ## count what OpenDP's noisy max answers, in the version that is locked (PEERS=--quick for a twentieth)
 	$(PY) tests/peers/noisy_max.py $(PEERS)
 
 compare-peers: peers ## fit those learners on the data sets of the comparison (PEERS=--quick for one set)
@@ -149,8 +152,7 @@ peers: env
 test-elsewhere: env ## run all tests and notebooks as other processors would compute, one after the other
 	@for path in threads old avx2; do \
 	  echo "--- code path: $$path"; \
-	  $(PY) -m tests.digests --under $$path $(PYTEST) --nbval --nbval-sanitize-with tests/nbval-sanitize.cfg \
-	    tests $(NOTEBOOKS) || exit 1; \
+	  $(PY) -m tests.digests --under $$path $(PYTEST) --nbval || exit 1; \
 	done
 
 claims: env ## write book/claims.md, the table of verdicts, from a scan of book, library, tests and notebooks
@@ -180,5 +182,5 @@ clean: ## remove what was built, but not the environment
 	rm -rf _build notebooks/rendered dist mutants
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-.PHONY: help book test check env spark lock serve pdf bench scale times lint format store render record recheck audit \
+.PHONY: help book test check env opendp spark lock serve pdf bench scale times lint format store render record recheck audit \
   audit-peers audit-noisy-max compare-peers peers rekey slow test-elsewhere claims pictures formal lists paper paper-out mutate clean

@@ -3,6 +3,7 @@
 Usage (all through the environment's Python; the Makefile's targets call these)::
 
     python notebooks/render.py [name ...]            # what the book shows: the record, or a run where it is stale
+    python notebooks/render.py --show [name ...]     # run nothing: a page that is stale says so
     python notebooks/render.py --run [name ...]      # run all at full size, whatever is recorded
     python notebooks/render.py --record [name ...]   # keep finished runs as renderings of record, in record/
     python notebooks/render.py --check [name ...]    # run again, and compare with the record as numbers
@@ -82,6 +83,7 @@ class Job:
     alone: bool = False
     key: str = ""
     source_key: str = ""
+    text: str = ""
     provenance: dict[str, Any] = field(default_factory=dict)
     store: bool = False
 
@@ -153,6 +155,11 @@ def source_digest(nb: NotebookNode, parameters: dict[str, Any]) -> str:
     """Return a digest of the code and of the values it runs with; text, comments and stored outputs do not count."""
     code = [syntax(ast.parse(cell.source)) for cell in nb.cells if cell.cell_type == "code"]
     return digest([code, parameters])
+
+
+def text_digest(nb: NotebookNode) -> str:
+    """Return a digest of all that a page shows of its notebook beside what was run."""
+    return digest([[c.cell_type, c.source, tags(c), c.metadata.get("mystnb")] for c in nb.cells])
 
 
 def as_now(record: NotebookNode, source: NotebookNode) -> NotebookNode:
@@ -231,6 +238,7 @@ def plan(names: Iterable[str] = (), *, source: Path = HERE) -> Iterator[Job]:
             alone=bool(nb.metadata.get("dpforest", {}).get("alone", False)),
             key=digest([source_key, sums, reach.digest(), locked]),
             source_key=source_key,
+            text=text_digest(nb),
             provenance={
                 "machine": platform.machine(),
                 "parameters": parameters,
@@ -270,7 +278,13 @@ def finished(job: Job, *, here: bool = False) -> bool:
     nb = read(job.target) if job.target.exists() else None
     said = nb.metadata.get("dpforest", {}) if nb else {}
     files = all((job.target.parent / name).exists() for name in job.files)
-    return files and said.get("key") == job.key and (said.get("origin") == "run" or not here)
+    if not files or said.get("key") != job.key or (here and said.get("origin") != "run"):
+        return False
+    if (
+        nb is not None and "missing" not in said and said.get("text") != job.text
+    ):  # what was run stays, the text is the notebook's now
+        lay_out(job, nb)
+    return True
 
 
 # --- running ---------------------------------------------------------------------------------------------------------
@@ -368,6 +382,7 @@ def run(job: Job, ticks: Any = None) -> tuple[str, float]:
     if not job.store:
         nb.metadata.dpforest = {**nb.metadata.get("dpforest", {})}
         nb.metadata.dpforest.update(key=job.key, source_key=job.source_key, provenance=job.provenance, origin="run")
+        nb.metadata.dpforest.text = job.text
         nb.cells.append(made(nb))
     elif same(nbformat.read(job.target, as_version=4), nb):  # the same numbers stay the same bytes
         job.part.unlink()
@@ -469,48 +484,64 @@ def facts(nb: NotebookNode) -> list[str]:
     ]
 
 
+def lay_out(job: Job, run: NotebookNode) -> None:
+    """Write the page of a run that has the job's key, with the notebook's text as it is now."""
+    nb = as_now(run, nbformat.read(job.source, as_version=4))
+    nb.metadata.dpforest.text = job.text
+    nb.cells.append(made(nb))
+    write(nb, job.target)
+
+
 def show_record(job: Job) -> None:
     """Show the rendering of record, whose key is the job's, with the notebook's text."""
-    nb = as_now(nbformat.read(job.record, as_version=4), nbformat.read(job.source, as_version=4))
-    nb.cells.append(made(nb))
+    nb = nbformat.read(job.record, as_version=4)
     nb.metadata.dpforest.origin = "record"
-    write(nb, job.target)
+    lay_out(job, nb)
     for name in job.files:
         put((job.record.parent / name).read_bytes(), job.target.parent / name)
-
-
-def cut_off(job: Job) -> str:
-    return ""
 
 
 def show_stale_record(job: Job, missing: list[str]) -> None:
-    """Show the rendering of record of a notebook that has changed and whose data cannot be had, and say so."""
-    if not job.record.exists():
-        raise RenderError(
-            f"{job.name}.ipynb needs {', '.join(missing)}, which cannot be had here (set DPFOREST_DATA or go online), "
-            f"and there is no record/{job.name}.ipynb to show instead"
-        )
-    nb = nbformat.read(job.record, as_version=4)
+    """Show the rendering of record of a notebook that has changed, and say so.
+
+    It is not run, since data cannot be had or since nothing shall be run.
+    """
+    nb = read(job.record) if job.record.exists() else None
+    if nb is None or "provenance" not in nb.metadata.get("dpforest", {}):
+        data = f" needs {', '.join(missing)}, which cannot be had here (set DPFOREST_DATA or go online), and"
+        there = f"there is no record/{job.name}.ipynb that can be read"
+        raise RenderError(f"{job.name}.ipynb{data} {there}" if missing else f"{job.name}.ipynb: {there}")
     same = nb.metadata.dpforest.source_key == job.source_key
     changed = "What it computes with has" if same else "Its code or parameters have"
-    lines = [
-        ":::{admonition} A rendering of record",
-        f"The data ({', '.join(missing)}) could not be had where this book was built, so this page shows an "
-        f"earlier run. {changed} **changed since**.",
-        "",
-        *facts(nb),
-        ":::",
-    ]
-    nb.cells.insert(1, nbformat.v4.new_markdown_cell("\n".join(lines), id="record"))
-    nb.metadata.dpforest.update(origin="record", key=stale_key(job))
+    why = f"The data ({', '.join(missing)}) could not be had" if missing else "Notebooks were not run"
+    said = f"{why} where this book was built, so this page shows an earlier run. {changed} **changed since**."
+    lay_out_as_is(job, nb, "A rendering of record", [said, "", *facts(nb)], missing)
+
+
+def show_small_run(job: Job) -> None:
+    """Show a notebook that has no rendering of record with the outputs that are stored in it, and say so."""
+    nb = nbformat.v4.reads(job.source.read_text(encoding="utf-8"))
+    why = "Notebooks were not run where this book was built, and this one has no rendering of record."
+    shown = "So this page shows the run that is stored in the notebook, **at its own small size**."
+    lay_out_as_is(job, nb, "A small run", [f"{why} {shown}"])
+
+
+def lay_out_as_is(job: Job, nb: NotebookNode, title: str, lines: list[str], missing: Iterable[str] = ()) -> None:
+    """Write a page that is not what its notebook gives now at full size, with an admonition below its title."""
+    cell = nbformat.v4.new_markdown_cell("\n".join([f":::{{admonition}} {title}", *lines, ":::"]), id="record")
+    nb.cells.insert(1, cell)
+    nb.metadata.dpforest = {**nb.metadata.get("dpforest", {})}
+    nb.metadata.dpforest.update(origin="record", key=stale_key(job, missing), missing=list(missing))
     write(nb, job.target)
     for name in job.files:
-        put((job.record.parent / name).read_bytes(), job.target.parent / name)
+        if (job.record.parent / name).exists():
+            put((job.record.parent / name).read_bytes(), job.target.parent / name)
 
 
-def stale_key(job: Job) -> str:
-    """Return the key of a page that shows a stale record."""
-    return digest(["stale", job.key, job.record.read_text(encoding="utf-8") if job.record.exists() else ""])
+def stale_key(job: Job, missing: Iterable[str] = ()) -> str:
+    """Return the key of a page that shows a stale record, since these data are missing or since nothing is run."""
+    record = job.record.read_text(encoding="utf-8") if job.record.exists() else ""
+    return digest(["stale", job.key, sorted(missing), record])
 
 
 def recorded(job: Job) -> bool:
@@ -541,7 +572,8 @@ def promote(jobs: list[Job], *, force: bool = False) -> list[str]:
             continue
         nb = nbformat.read(job.target, as_version=4)
         nb.cells.pop()  # the note at the foot is written when the page is shown
-        nb.metadata.dpforest.pop("origin")
+        for word in ("origin", "text"):
+            nb.metadata.dpforest.pop(word)
         if (
             not force
             and recorded(job)
@@ -612,6 +644,7 @@ def main(arguments: list[str] | None = None, source: Path = HERE) -> int:
     parser.add_argument("--some", type=int, metavar="N", help="with --check: only N cheap ones, others each day")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--run", action="store_true", help="run at full size, even where a record could be shown")
+    mode.add_argument("--show", action="store_true", help="lay out what is recorded, and run nothing")
     mode.add_argument("--record", action="store_true", help="keep finished runs as renderings of record")
     mode.add_argument("--check", action="store_true", help="run again and compare with the renderings of record")
     mode.add_argument("--rekey", action="store_true", help="carry records forward where the page shows the same")
@@ -621,7 +654,11 @@ def main(arguments: list[str] | None = None, source: Path = HERE) -> int:
         jobs = list(plan(options.names, source=source))
         if options.some and not options.rekey:
             jobs = some(jobs, options.some, date.today().toordinal())
-        if options.record:
+        if options.show:
+            for said in show(jobs):
+                print(f"render.py: {said}")
+            problems = []
+        elif options.record:
             problems = promote(jobs, force=options.force)
         elif options.check:
             problems = check(jobs, options.jobs)
@@ -655,7 +692,7 @@ def render(jobs: list[Job], *, workers: int = 2, records: bool = True, force: bo
             show_record(job)
             shown += 1
         elif missing := [name for name in job.datasets if not available(name)]:
-            if not force and finished(replace(job, key=stale_key(job))):
+            if not force and finished(replace(job, key=stale_key(job, missing))):
                 standing += 1
                 continue
             try:
@@ -672,6 +709,30 @@ def render(jobs: list[Job], *, workers: int = 2, records: bool = True, force: bo
         f"{len(problems)} with problems"
     )
     return problems
+
+
+def show(jobs: Iterable[Job]) -> Iterator[str]:
+    """Lay out all pages without running anything; yield what is to be said of each that is not as its notebook is now.
+
+    Nothing is said of a page that `render` laid out for want of data: it said so itself.
+    """
+    for job in jobs:
+        if finished(job):
+            continue
+        if recorded(job):
+            show_record(job)
+            continue
+        nb = read(job.target) if job.target.exists() else None
+        said = nb.metadata.get("dpforest", {}) if nb else {}
+        if (missing := said.get("missing")) and said.key == stale_key(job, missing):
+            continue
+        try:
+            show_stale_record(job, [])
+            shown = "an earlier run, for what it shows has changed since"
+        except RenderError:
+            show_small_run(job)
+            shown = "its small run, for it has no rendering of record"
+        yield f"{job.name}.ipynb: the page shows {shown}; `python notebooks/render.py {job.name}` runs it"
 
 
 def forget(source: Path, names: set[str]) -> None:

@@ -15,6 +15,7 @@ import os
 import signal
 import socket
 import sys
+import time
 import warnings
 from contextlib import suppress
 from importlib import import_module
@@ -22,17 +23,19 @@ from itertools import chain
 from pathlib import Path
 
 NAME = "forked"  # of the kernel, to Jupyter
+POSSIBLE = hasattr(os, "fork")
 PLACE = "DPFOREST_TEST_KERNELS"  # the socket, in the environment
 _SOME = 1 << 16  # bytes that are read at a time
-_PATIENCE = 120.0  # seconds: the imports take two, on a busy machine longer
+_PATIENCE = 600.0  # seconds: the imports take two, on a busy machine longer
 
 
-def install(folder: Path) -> None:
-    """Write the specification of the kernel ``NAME`` under a folder for Jupyter's path."""
+def install(folder: Path, environment: dict[str, str]) -> None:
+    """Write the specification of the kernel ``NAME``, an ordinary one without fork, into a folder of Jupyter's path."""
     place = folder / "kernels" / NAME
     place.mkdir(parents=True)
-    command = [sys.executable, "-S", "-E", str(Path(__file__).resolve()), "{connection_file}"]
-    (place / "kernel.json").write_text(json.dumps({"argv": command, "display_name": NAME, "language": "python"}))
+    start = ["-S", "-E", str(Path(__file__).resolve())] if POSSIBLE else ["-m", "ipykernel_launcher", "-f"]
+    said = {"argv": [sys.executable, *start, "{connection_file}"], "env": environment}
+    (place / "kernel.json").write_text(json.dumps(said | {"display_name": NAME, "language": "python"}))
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
@@ -42,7 +45,11 @@ def ask(connection_file: str) -> int:
     """Ask for a kernel, and stand for it; returns its exit code."""
     with socket.socket(socket.AF_UNIX) as door:
         door.settimeout(_PATIENCE)
-        door.connect(os.environ[PLACE])
+        last = time.monotonic() + _PATIENCE
+        while door.connect_ex(os.environ[PLACE]):  # it may be asked as soon as it is started
+            if time.monotonic() > last:
+                sys.exit(f"the process that forks kernels did not open {os.environ[PLACE]}")
+            time.sleep(0.05)
         asked = {"file": connection_file, "folder": os.getcwd(), "environment": dict(os.environ)}
         socket.send_fds(door, [json.dumps(asked).encode() + b"\n"], [0, 1, 2])
         answers = door.makefile()
@@ -79,7 +86,7 @@ def _get_ready() -> None:
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # as a kernel has it
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for module in ("ipykernel.kernelapp", "matplotlib.pyplot", "myst_nb", "pandas", "dpforest.audit"):
+        for module in ("ipykernel.kernelapp", "matplotlib.pyplot", "pandas", "dpforest.audit"):
             import_module(module)
         import_module("pandas").set_option("display.max_columns", 20)  # which it sets where it is imported in a kernel
         for learner in chain.from_iterable(import_module("dpforest.registry").PAPERS.values()):

@@ -21,7 +21,7 @@ PAGES = ["handing_over", "no_scaling", "persons"]
 
 def program() -> str:
     cells = json.loads(PAGE.read_text(encoding="utf-8"))["cells"]
-    (page,) = (text for cell in cells if "(your-table)=" in (text := "".join(cell["source"])))
+    (page,) = (text for cell in cells if "## A table of your own" in (text := "".join(cell["source"])))
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     return code
 

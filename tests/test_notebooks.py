@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
+import myst_nb
 import nbformat
+import pandas as pd
 import pytest
 import render  # conftest.py puts notebooks/ on the path
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import HTML
+from IPython.utils.capture import capture_output
+from reach import imports
 
+from dpforest.study import glue
 from dpforest.study.figures import KEY
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
@@ -71,6 +80,57 @@ def test_first_cell_asks_and_names_its_claims(notebook: nbformat.NotebookNode) -
     assert first.cell_type == "markdown"
     assert first.source.startswith("# ")
     assert "Exhibits:" in first.source
+
+
+ROLE = re.compile(r"\{[a-z][a-z:]*\}`[^`\n]+`|^:::|^```\{|^\([\w-]+\)=$", flags=re.M)
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+
+
+def test_text_reads_as_text_wherever_it_is_opened(notebook: nbformat.NotebookNode) -> None:
+    """Roles, directives and targets are for Sphinx alone; an id in backticks becomes a link to its claim on a page."""
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    assert [text for text in texts if ROLE.search(text)] == []
+    links = [link for text in texts for link in LINK.findall(text)]
+    assert [link for link in links if not (NOTEBOOKS / link).exists() and not link.startswith("rendered/")] == []
+
+
+def test_roles_and_links_are_seen() -> None:
+    assert ROLE.search("by {prf:ref}`thm-a`")
+    assert ROLE.search("(target)=\n## Heading")
+    assert ROLE.search("text\n:::{note}")
+    assert not ROLE.search("`thm-a`, $x_{i}$ and f`{x}`")
+    assert LINK.findall("[a](../book/x.md#y), [b](https://x.y) and ![c](d.png)") == ["../book/x.md", "d.png"]
+
+
+def test_it_runs_without_the_book(notebook: nbformat.NotebookNode) -> None:
+    """Whoever installs the library and Jupyter has no myst_nb: `from dpforest.study import glue`."""
+    trees = [ast.parse(cell.source) for cell in code(notebook)]
+    named = {one.module.split(".")[0] for tree in trees for one in imports(tree)}
+    assert not named & {"myst_nb", "sphinx", "jupyter_book", "pytest"}
+
+
+GLUED = {"a number": 0.25, "text": "a < b", "HTML": HTML("<b>x</b>"), "a table": pd.DataFrame({"x": [1, 2]})}
+
+
+@pytest.mark.parametrize("shown", [True, False])
+@pytest.mark.parametrize("kind", GLUED)
+def test_what_is_glued_is_what_myst_nb_glues(kind: str, shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = InteractiveShell.instance()
+    monkeypatch.setattr(shell.display_formatter, "active_types", shell.display_formatter.format_types)
+    with capture_output() as ours:
+        glue("key", GLUED[kind], display=shown)
+    with capture_output() as theirs:
+        myst_nb.glue("key", GLUED[kind], display=shown)
+    (one,), (other,) = ours.outputs, theirs.outputs
+    assert (one.data, one.metadata) == (other.data, other.metadata)
+    assert one.metadata["scrapbook"]["name"] == "key"
+    assert all(word.startswith("application/papermill.record/") is not shown for word in one.data)
+
+
+def test_outside_of_a_notebook_nothing_is_glued() -> None:
+    told = "import sys, dpforest.study; dpforest.study.glue('k', 1); print({'IPython', 'numpy'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert (done.stdout.strip(), done.stderr) == ("set()", "")
 
 
 def test_parameters_are_literals(notebook: nbformat.NotebookNode) -> None:

@@ -1,8 +1,8 @@
 """The audits of other libraries: the record is what its counts say, and the script behind it finds what is planted.
 
-Nothing here needs the libraries themselves, but for OpenDP, whose noisy max is also drawn from here.  The statistical
-tests have fixed seeds, where what they test takes one, and margins at which another seed would fail less than once in a
-million times.
+Nothing here needs the libraries themselves; where OpenDP is installed, its noisy max is also drawn from here.  The
+statistical tests have fixed seeds, where what they test takes one, and margins at which another seed would fail less
+than once in a million times.
 """
 
 from __future__ import annotations
@@ -541,7 +541,7 @@ DRAWS_NOW = 4000  # on either side
 @cache
 def opendp_answers(measure):
     """How often the shipped measurement answers the first candidate, on either side, at loss ln 4."""
-    pytest.importorskip("opendp", reason="OpenDP is not installed")
+    pytest.importorskip("opendp", reason="OpenDP is not installed: make opendp")
     shipped = noisy_max.measurement(measure, 2 / math.log(4))
     return [sum(shipped(list(scores)) == 0 for _ in range(DRAWS_NOW)) for scores in noisy_max.PAIR]
 
@@ -616,7 +616,7 @@ def test_the_record_of_the_noisy_max_is_of_the_present_settings():
     versions = list(dict.fromkeys(version for version, _ in kinds))
     assert kinds == list(product(versions, noisy_max.MEASURES))
     assert NOISY["rows"] == sorted(NOISY["rows"], key=noisy_max.order)
-    locked = re.search(r"^opendp==(\S+)", (ROOT / "requirements.txt").read_text(encoding="utf-8"), flags=re.M)
+    locked = re.search(r"^opendp==(\S+)", (ROOT / "requirements-opendp.txt").read_text(encoding="utf-8"), flags=re.M)
     assert locked is not None
     assert versions[-1] == locked[1], "run `make audit-noisy-max`"
     for row in NOISY["rows"]:
@@ -664,7 +664,7 @@ def test_rows_of_a_version_are_replaced_and_versions_are_in_order():
 @pytest.mark.parametrize("scale", [1.0, 4.0, 0.25])
 def test_what_opendp_declares(scale):
     """Epsilon of the scores' spread, which is twice the change of one, and an eighth of its square."""
-    pytest.importorskip("opendp", reason="OpenDP is not installed")
+    pytest.importorskip("opendp", reason="OpenDP is not installed: make opendp")
     for distance in (1, 3):
         epsilon = 2 * distance / scale
         assert noisy_max.measurement(PURE, scale).map(distance) == pytest.approx(epsilon, rel=1e-12)
@@ -712,7 +712,7 @@ def test_the_page_has_the_bounds_of_the_record():
 
 
 def test_another_library_composes_and_converts_to_the_same_promise():
-    dp = pytest.importorskip("opendp.prelude", reason="OpenDP is not installed")
+    dp = pytest.importorskip("opendp.prelude", reason="OpenDP is not installed: make opendp")
     selections = [noisy_max.measurement(ZCDP)] * noisy_max.DRAWS
     promise = dp.c.make_zCDP_to_approxDP(dp.c.make_composition(selections)).map(noisy_max.DISTANCE)
     ours = epsilon_of(noisy_max.DRAWS * (2 / noisy_max.SCALE) ** 2 / 8, 0.01)

@@ -432,6 +432,22 @@ class TestRecord:
         assert render.main([], source=recorded) == 0
         assert "0 run, 0 shown from the record, 1 already up to date" in capsys.readouterr().out
 
+    def test_text_is_the_notebooks_own_and_nothing_runs(
+        self, recorded: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for _ in range(2):  # laid out for the first time, and again over what stands
+            nb = nbformat.read(recorded / "a.ipynb", as_version=4)
+            nb.cells[0].source += " More words."
+            nb.cells[2].source += "  # why"
+            nbformat.write(nb, recorded / "a.ipynb")
+            assert render.main([], source=recorded) == 0
+            assert "0 run," in capsys.readouterr().out
+            shown = nbformat.read(recorded / "rendered" / "a.ipynb", as_version=4)
+            assert [cell.source for cell in shown.cells[:-1]] == [cell.source for cell in nb.cells]
+            assert [output.text for output in shown.cells[2].outputs] == ["1.1\n"]
+            assert "How this page was made" in shown.cells[-1].source
+        assert render.recorded(next(render.plan(source=recorded)))
+
     def test_run_all_the_same_when_asked(self, recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert render.main([], source=recorded) == 0
         shown = (recorded / "rendered" / "a.ipynb").read_text()
@@ -476,6 +492,59 @@ class TestRecord:
         monkeypatch.setattr(render, "available", lambda name: False)
         assert render.main([], source=home) == 1
         assert "a.ipynb needs adult" in capsys.readouterr().err
+
+    def test_shown_and_nothing_run(
+        self, recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(render, "run_all", lambda *_: pytest.fail("a notebook was run"))
+        page = recorded / "rendered" / "a.ipynb"
+        for again in range(2):
+            assert render.main(["--show"], source=recorded) == 0
+            assert capsys.readouterr().out == ""
+            assert nbformat.read(page, as_version=4).metadata.dpforest.origin == "record", again
+        write(recorded, "a", "print(n)", datasets=["adult"])
+        for again in range(2):
+            assert render.main(["--show"], source=recorded) == 0
+            assert "a.ipynb: the page shows an earlier run" in capsys.readouterr().out, again
+            shown = nbformat.read(page, as_version=4)
+            assert "Notebooks were not run" in shown.cells[1].source
+            assert [output.text for output in shown.cells[3].outputs] == ["1.1\n"]
+        assert not render.finished(next(render.plan(source=recorded)))
+
+    @pytest.mark.parametrize("kept", [None, "", '{"cells": ['])
+    def test_shown_small_without_a_record(
+        self, recorded: Path, capsys: pytest.CaptureFixture[str], kept: str | None
+    ) -> None:
+        record = recorded / "record" / "a.ipynb"
+        record.unlink()
+        if kept is not None:
+            record.write_text(kept)
+        for again in range(2):
+            assert render.main(["--show"], source=recorded) == 0
+            assert "a.ipynb: the page shows its small run" in capsys.readouterr().out, again
+        assert "at its own small size" in nbformat.read(recorded / "rendered" / "a.ipynb", as_version=4).cells[1].source
+
+    @pytest.mark.usefixtures("no_data")
+    def test_what_is_said_for_want_of_data_is_said_once(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        write(home, "a", "print(n)", datasets=["adult"])
+        assert render.main([], source=home) == 0
+        assert "a: adult cannot be had" in capsys.readouterr().out
+        page = (home / "rendered" / "a.ipynb").read_text()
+        assert render.main(["--show"], source=home) == 0
+        assert (capsys.readouterr().out, (home / "rendered" / "a.ipynb").read_text()) == ("", page)
+        write(home, "a", "print(n + 1)", datasets=["adult"])
+        assert render.main(["--show"], source=home) == 0
+        assert "a.ipynb: the page shows an earlier run" in capsys.readouterr().out
+
+    def test_a_record_that_is_cut_off(self, recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        record = recorded / "record" / "a.ipynb"
+        record.write_text(record.read_text()[:-200])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(render, "available", lambda name: False)
+            assert render.main([], source=recorded) == 1
+        (said,) = capsys.readouterr().err.splitlines()
+        assert "there is no record/a.ipynb that can be read" in said
+        assert not (recorded / "rendered" / "a.ipynb").exists()
 
     def test_only_a_finished_run_is_kept(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
         write(home, "a", "print(n)")

@@ -53,17 +53,27 @@ def _one_cell(app: Sphinx, doctree: nodes.document) -> None:
     first.parent.insert(first.parent.index(first), nodes.paragraph("", SMALL))
 
 
+def _seen_from_there(app: Sphinx, docname: str, source: list[str]) -> None:
+    """A notebook's links are those of its own folder, and its page stands in one below."""
+    if docname.startswith(RUNS):
+        source[0] = source[0].replace("](rendered/", "](").replace("](../", "](../../")
+
+
 def _link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    found = scanned()[1]
+    claims, found, _ = scanned()
     if docname.startswith(RUNS):
         _take_away(app, doctree, docname)
         for literal in list(doctree.findall(nodes.literal)):
             claim = literal.astext()
             if claim in found.book and not isinstance(literal.parent, nodes.reference):
-                page = app.builder.get_relative_uri(docname, f"book/{found.book[claim][0].page}")
+                block = found.book[claim][0]
+                page = app.builder.get_relative_uri(docname, f"book/{block.page}")
                 literal.replace_self(
-                    nodes.reference("", "", literal.deepcopy(), refuri=f"{page}#{claim}", internal=True)
-                )
+                    nodes.reference(
+                        "", "", literal.deepcopy(), refuri=f"{page}#{claim}", internal=True,
+                        reftitle=claims.plain(block.title),
+                    )
+                )  # fmt: skip
     elif docname.startswith(API):
         for reference in list(doctree.findall(nodes.reference)):
             claim = reference.get("refuri", "").partition("#")[2]
@@ -87,5 +97,6 @@ def _take_away(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx; cells are one before code is laid out (narrow.py)."""
     app.connect("doctree-read", _one_cell, priority=400)
+    app.connect("source-read", _seen_from_there)
     app.connect("doctree-resolved", _link)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

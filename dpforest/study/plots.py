@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpforest.study import figures
+from dpforest.study import figures, glue
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -135,7 +135,6 @@ def show(made: Figure, alt: str, key: str | None = None) -> None:
     import matplotlib.pyplot as plt
     import PIL.Image
     from IPython.display import HTML, display
-    from myst_nb import glue
 
     described = figures.describe(made)
     full, png = io.BytesIO(), io.BytesIO()
@@ -160,7 +159,6 @@ def table(rows: Any, key: str | None = None) -> Any:
     """
     import pandas as pd
     from IPython.display import HTML
-    from myst_nb import glue
 
     html = pd.DataFrame(rows).fillna("").to_html(index=False, border=0)
     html = re.sub(r"(<tr[^>]*>\s*<t[dh])", r'\1 style="text-align: left"', html)

@@ -1,4 +1,7 @@
-"""What every test run shares: where data lies, which notebooks cannot run without it, how outputs are compared."""
+"""What every test run shares: where data lies, which notebooks cannot run without it, how outputs are compared.
+
+``pytest --nbval``, in whatever folder and with whatever files, finds here all that it needs.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +22,30 @@ import nbformat
 import pytest
 from nbval.plugin import IPyNbCell
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "notebooks"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "notebooks"))
 import compare
 import render
 
 from tests import forked_kernel, slow
 
+ROOT = Path(__file__).resolve().parent
+
 # Two workers share the cores: none of their libraries starts threads of its own.
 for word in (*render.ONE_THREAD, "NUMBA_NUM_THREADS"):
     os.environ.setdefault(word, "1")
 
-# Notebook kernels inherit these, start in another folder, and show figures only with their own back end.
-os.environ.pop("MPLBACKEND", None)
+# Kernels and other processes inherit these, and start in other folders; the library need not be installed.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+os.environ.pop("MPLBACKEND", None)  # kernels show figures only with their own back end
 if folder := os.environ.get("DPFOREST_DATA"):
     os.environ["DPFOREST_DATA"] = str(Path(folder).resolve())
 
-
-collect_ignore = ["paper_templates"]  # what `make paper` fills in: no notebook runs before that
+#: Full-size renderings, runs that were broken off, and what `make paper` fills in: no test of these runs.
+collect_ignore_glob = [
+    "notebooks/record*", "notebooks/rendered*", "tests/paper_templates*", "_build*", "*/.ipynb_checkpoints*",
+    "*.part.ipynb", "*.failed.ipynb",
+]  # fmt: skip
 
 #: What takes longest is handed out first, so that the workers end together (`make test` prints what takes long).
 LONGEST = (
@@ -52,22 +61,36 @@ LONGEST = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have the kernels of notebooks forked from one process, where that can be: see ``tests/forked_kernel.py``."""
-    if not config.option.nbval or not hasattr(os, "fork"):
+    """Keep files in one process; give ``--nbval`` its sanitizer and kernels, unless the command line names others."""
+    option = config.option
+    if getattr(option, "dist", "") == "load":  # as `-n` has it: a notebook's cells would be given to several kernels
+        option.dist, option.loadscopereorder = "loadfile", False
+    if not (option.nbval or option.nbval_lax):
+        return
+    option.nbval_sanitize_with = option.nbval_sanitize_with or str(ROOT / "tests" / "nbval-sanitize.cfg")
+    option.nbval_kernel_startup_timeout = max(option.nbval_kernel_startup_timeout, 600)  # a busy machine takes long
+    if option.nbval_kernel_name or option.nbval_current_env:
         return
     if forked_kernel.PLACE not in os.environ:  # workers, and runs that a test starts, have it from the run above them
         folder = Path(tempfile.mkdtemp(prefix="dpforest-kernels-"))
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-        forked_kernel.install(folder)
+        # a fit that is long on a busy machine would write its progress among the outputs
+        forked_kernel.install(folder, {"TQDM_DISABLE": "1"})
         os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, (str(folder), os.environ.get("JUPYTER_PATH"))))
         os.environ[forked_kernel.PLACE] = str(folder / "door")
-        command = [sys.executable, forked_kernel.__file__, "--serve", os.environ[forked_kernel.PLACE], str(os.getpid())]
-        # a fit that is long on a busy machine would write its progress among the outputs
-        quiet = {**os.environ, "TQDM_DISABLE": "1"}
-        server = subprocess.Popen(command, env=quiet, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        config.add_cleanup(server.wait)  # the last one is called first
-        config.add_cleanup(server.terminate)
-    config.option.nbval_kernel_name = forked_kernel.NAME
+        if forked_kernel.POSSIBLE:
+            command = [sys.executable, forked_kernel.__file__, "--serve", str(folder / "door"), str(os.getpid())]
+            quiet = {**os.environ, "TQDM_DISABLE": "1"}  # read where tqdm is imported
+            server = subprocess.Popen(command, env=quiet, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            config.add_cleanup(server.wait)  # the last one is called first
+            config.add_cleanup(server.terminate)
+    option.nbval_kernel_name = forked_kernel.NAME
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """One more than there are processors: some tests wait for engines, browsers and processes of their own."""
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else 1 + (os.cpu_count() or 1)
 
 
 @cache
@@ -91,7 +114,7 @@ def compared_as_numbers(cell: IPyNbCell) -> Callable[[list, list], bool]:
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Headless Chromium; where none is installed the test is skipped, but not in CI."""
-    pdf = SimpleNamespace(**runpy.run_path(str(Path(__file__).resolve().parent.parent / "book" / "pdf.py")))
+    pdf = SimpleNamespace(**runpy.run_path(str(ROOT / "book" / "pdf.py")))
     try:
         driver = pdf.browser(tmp_path_factory.mktemp("chromium"), minutes=1, log=True)
     except pdf.PdfError:
@@ -118,6 +141,7 @@ def pytest_collection() -> Iterator[Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow, compare notebooks as numbers, skip those without their data, and begin with what is long."""
     for item in items:
         if slow.name(item.nodeid) in slow.listed():
             item.add_marker(pytest.mark.slow)

@@ -178,8 +178,8 @@ def schema(name: str) -> Schema:
 def load(name: str, *, download: bool = True) -> Dataset:
     """Load a data set.
 
-    Where the environment variable ``DPFOREST_READS`` names a file, a line with the set's name is added to it: so whoever
-    runs a program, a notebook or a test learns which data it asked for.
+    Where the environment variable ``DPFOREST_READS`` names a file, a line with the set's name is added to it, so that
+    whoever runs a program or a notebook learns which data it asked for.
 
     Parameters
     ----------
@@ -292,8 +292,8 @@ def _make_present(entry: Entry, download: bool) -> None:
 def _advice(entry: Entry, why: str) -> str:
     wanted = "\n".join(f"    {entry.folder}/{file.name}[.gz]  sha256 {file.sha256}" for file in entry.files)
     return (
-        f"the data set {entry.name!r} is not on this machine ({why}): set DPFOREST_DATA to a folder that holds it, connect "
-        "to the network, or use a set that needs no file.\n"
+        f"the data set {entry.name!r} is not on this machine ({why}): set DPFOREST_DATA to a folder that holds it, "
+        "connect to the network, or use a set that needs no file.\n"
         f"  * the folder holds (sha256 of the uncompressed content)\n{wanted}\n"
         f"  * from the network the files come from {_files.BASE_URL}/{entry.archive}\n"
         f"    and are kept in {_files.cache_folder() / entry.folder}\n"

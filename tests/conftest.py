@@ -15,7 +15,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import nbformat
 import pytest
 from nbval.plugin import IPyNbCell
 
@@ -24,7 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "notebooks"))
 import compare
 import render
 
-from tests import forked_kernel, slow
+from tests import declared, forked_kernel, not_run, slow
+from tests.declared import pytest_runtest_call, pytest_runtest_setup  # noqa: F401 - hooks
+from tests.not_run import pytest_sessionstart, pytest_terminal_summary  # noqa: F401 - hooks
 
 # Two workers share the cores: none of their libraries starts threads of its own.
 for word in (*render.ONE_THREAD, "NUMBA_NUM_THREADS"):
@@ -72,10 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @cache
 def missing_data(notebook: Path) -> str:
-    """Name the data sets that a notebook needs and that cannot be had here ('' where there is none)."""
-    nb = nbformat.read(notebook, as_version=4)
-    named = render.datasets_of(nb, render.literal_parameters(nb, notebook.stem))
-    return ", ".join(name for name in named if not render.available(name))
+    """Name the first data set that a notebook needs and that cannot be had here ('' where there is none)."""
+    return next((name for name in declared.data_of(notebook) if not declared.available(name)), "")
 
 
 def compared_as_numbers(cell: IPyNbCell) -> Callable[[list, list], bool]:
@@ -97,7 +96,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     except pdf.PdfError:
         if "CI" in os.environ:
             pytest.fail("CI needs chromium and chromedriver on its PATH")
-        pytest.skip("no browser: install chromium and chromedriver to look at the pages")
+        pytest.skip(not_run.BROWSER)
     yield driver
     driver.quit()
 
@@ -123,7 +122,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if isinstance(item, IPyNbCell):
             item.compare_outputs = compared_as_numbers(item)
-        if item.path.suffix == ".ipynb" and (names := missing_data(item.path)):
-            item.add_marker(pytest.mark.skip(reason=f"the data cannot be had here: {names}"))
+        if item.path.suffix == ".ipynb" and (name := missing_data(item.path)):
+            item.add_marker(pytest.mark.skip(reason=not_run.data(name)))
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.name, len(order)))

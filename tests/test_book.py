@@ -26,6 +26,8 @@ from urllib.parse import unquote, urlsplit
 import PIL.Image
 import pytest
 
+from tests import not_run
+
 ROOT = Path(__file__).resolve().parent.parent
 HTML = ROOT / "_build" / "html"
 CLAIMS = ROOT / "book" / "claims.md"
@@ -37,7 +39,7 @@ PHONE, DESKTOP = 390, 1280
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not PAGES and "CI" not in os.environ, reason="no book was built: run make book"),
+    pytest.mark.skipif(not PAGES and "CI" not in os.environ, reason=not_run.BOOK),
 ]
 
 

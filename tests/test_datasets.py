@@ -22,6 +22,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from dpforest import datasets
 from dpforest.datasets import ChecksumError, DatasetUnavailableError, daily_demand, files, nursery
 from dpforest.datasets.files import File
+from tests import not_run
 
 SHIPPED = ["breast-cancer", "diabetes", "digits"]
 ON_DISK = [name for name in datasets.names() if name not in SHIPPED]
@@ -61,7 +62,7 @@ def load(name):
     """The data set, or a skip that says why; each is read once for all tests."""
     if name not in _loaded:
         if not datasets.available(name):
-            pytest.skip(f"{name} is neither in $DPFOREST_DATA nor in the cache")
+            pytest.skip(not_run.data(name))
         _loaded[name] = datasets.load(name, download=False)
     return _loaded[name]
 

@@ -52,10 +52,11 @@ from dpforest import (
 )
 from dpforest.engines import EngineError, Reader, TableError
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
+from tests import not_run
 
 for name in ("dask", "distributed"):
     if find_spec(name) is None:
-        pytest.skip(f"{name} is not installed: pip install dpforest[dask]", allow_module_level=True)
+        pytest.skip(not_run.DASK, allow_module_level=True)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -25,10 +25,11 @@ from dpforest import (
 from dpforest.chance import keyed
 from dpforest.engines import EngineError, Reader, TableError, spark
 from dpforest.engines.table import Pass
+from tests import not_run
 
-pytest.importorskip("pyspark", reason="Spark is not installed: pip install dpforest[spark]")
+pytest.importorskip("pyspark", reason=not_run.SPARK)
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-    pytest.skip("Spark needs Java 17, and there is none here", allow_module_level=True)
+    pytest.skip(not_run.JAVA, allow_module_level=True)
 pytestmark = pytest.mark.slow
 
 NUMERIC = {"age": (0, 100), "hours.week": (0, 80)}

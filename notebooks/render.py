@@ -369,6 +369,7 @@ def run_noting(job: Job, ticks: Any, reads: Path) -> tuple[str, float]:
             cwd=job.source.parent,
             progress_bar=False,
             start_timeout=PATIENCE,
+            iopub_timeout=PATIENCE,  # after which outputs would be lost
             extra_arguments=["--log-level=CRITICAL"],  # the kernel's own remarks are not the notebook's
         )
     except NoSuchKernel as error:

@@ -22,10 +22,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "notebooks"))
 import compare
 import render
+from hypothesis import HealthCheck, settings
 
 from tests import declared, forked_kernel, not_run, slow
 from tests.declared import pytest_runtest_call, pytest_runtest_setup  # noqa: F401 - hooks
 from tests.not_run import pytest_sessionstart, pytest_terminal_summary  # noqa: F401 - hooks
+from tests.patience import PATIENCE
 
 # Two workers share the cores: none of their libraries starts threads of its own.
 for word in (*render.ONE_THREAD, "NUMBA_NUM_THREADS"):
@@ -36,6 +38,10 @@ os.environ.pop("MPLBACKEND", None)
 if folder := os.environ.get("DPFOREST_DATA"):
     os.environ["DPFOREST_DATA"] = str(Path(folder).resolve())
 
+
+# A machine that does much else is no reason for a test to fail: examples may take as long as they need.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 collect_ignore = ["paper_templates"]  # what `make paper` fills in: no notebook runs before that
 
@@ -92,7 +98,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Headless Chromium; where none is installed the test is skipped, but not in CI."""
     pdf = SimpleNamespace(**runpy.run_path(str(Path(__file__).resolve().parent.parent / "book" / "pdf.py")))
     try:
-        driver = pdf.browser(tmp_path_factory.mktemp("chromium"), minutes=1, log=True)
+        driver = pdf.browser(tmp_path_factory.mktemp("chromium"), minutes=PATIENCE // 60, log=True)
     except pdf.PdfError:
         if "CI" in os.environ:
             pytest.fail("CI needs chromium and chromedriver on its PATH")

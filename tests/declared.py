@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -25,6 +26,7 @@ sys.path.insert(0, str(ROOT / "notebooks"))
 import render  # noqa: E402
 
 from dpforest import datasets  # noqa: E402
+from tests.patience import PATIENCE  # noqa: E402
 
 SHIPPED = {name for name, entry in datasets._CATALOGUE.items() if not entry.files}
 available = cache(render.available)  # asks the network where a set is not on this machine
@@ -49,11 +51,13 @@ def _noted(item: pytest.Item) -> Path:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Have the kernel that is about to start note which data sets it reads."""
+def pytest_runtest_setup(item: Any) -> None:
+    """Have the kernel that is about to start note which data sets it reads, and wait for it."""
     os.environ.pop("DPFOREST_READS", None)
     if item.path.suffix == ".ipynb":
         os.environ["DPFOREST_READS"] = str(_noted(item))
+        item.config.option.nbval_kernel_startup_timeout = item.output_timeout = PATIENCE
+        item.config.option.nbval_cell_timeout = -1  # as long as it takes
 
 
 @pytest.hookimpl(wrapper=True)

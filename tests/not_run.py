@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,9 @@ def line(reasons: list[str]) -> str:
     return f"not run here: {'; '.join(parts)}" if parts else ""
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    yield
     reports = terminalreporter.getreports("skipped")
     if said := line([report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)]):
         terminalreporter.write_line(said)

@@ -381,7 +381,6 @@ def test_a_word_is_not_answered_by_ids_first(server: str, browser: Any) -> None:
 
 def found_by_search(browser: Any) -> list[str]:
     """Where the search that is open leads to, once it has found something."""
-    browser.set_script_timeout(20)
     return browser.execute_async_script(
         "const done = arguments[0]; const look = () => {"
         " const found = [...document.querySelectorAll('#search-results li > a')].map(n => n.getAttribute('href'));"

@@ -87,6 +87,7 @@ def test_planted_reads_are_found(metadata: dict, parameters: str, code: str, fou
     assert found in problem
 
 
+@pytest.mark.slow
 def test_a_cell_that_reads_undeclared_data_fails(pytester: pytest.Pytester) -> None:
     """Also where the data are inside scikit-learn; the cells before it pass, those after it fail with it."""
     pytester.makeconftest(
@@ -98,7 +99,7 @@ def test_a_cell_that_reads_undeclared_data_fails(pytester: pytest.Pytester) -> N
     for cell in nb.cells:
         cell.execution_count = 1
     nbformat.write(nb, pytester.path / "a.ipynb")
-    done = pytester.runpytest_inprocess("--nbval", "--nbval-current-env", "-p", "no:cacheprovider")
+    done = pytester.runpytest_subprocess("--nbval", "--nbval-current-env", "-p", "no:cacheprovider")
     done.assert_outcomes(passed=1, failed=2)
     done.stdout.fnmatch_lines(["*a.ipynb: it reads the data set 'diabetes', which its metadata do not name*"])
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import nbformat
 import pytest
 from nbval.plugin import IPyNbCell
 
@@ -26,8 +25,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent / "notebooks"))
 import compare
 import render
+from hypothesis import HealthCheck, settings
 
-from tests import forked_kernel, slow
+from tests import declared, forked_kernel, not_run, slow
+from tests.declared import pytest_runtest_call, pytest_runtest_setup  # noqa: F401 - hooks
+from tests.not_run import pytest_sessionstart, pytest_terminal_summary  # noqa: F401 - hooks
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parent
 
@@ -40,6 +43,10 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.g
 os.environ.pop("MPLBACKEND", None)  # kernels show figures only with their own back end
 if folder := os.environ.get("DPFOREST_DATA"):
     os.environ["DPFOREST_DATA"] = str(Path(folder).resolve())
+
+# A machine that does much else is no reason for a test to fail: examples may take as long as they need.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 #: Full-size renderings, runs that were broken off, and what `make paper` fills in: no test of these runs.
 collect_ignore_glob = [
@@ -95,10 +102,8 @@ def pytest_xdist_auto_num_workers() -> int | None:
 
 @cache
 def missing_data(notebook: Path) -> str:
-    """Name the data sets that a notebook needs and that cannot be had here ('' where there is none)."""
-    nb = nbformat.read(notebook, as_version=4)
-    named = render.datasets_of(nb, render.literal_parameters(nb, notebook.stem))
-    return ", ".join(name for name in named if not render.available(name))
+    """Name the first data set that a notebook needs and that cannot be had here ('' where there is none)."""
+    return next((name for name in declared.data_of(notebook) if not declared.available(name)), "")
 
 
 def compared_as_numbers(cell: IPyNbCell) -> Callable[[list, list], bool]:
@@ -116,11 +121,11 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Headless Chromium; where none is installed the test is skipped, but not in CI."""
     pdf = SimpleNamespace(**runpy.run_path(str(ROOT / "book" / "pdf.py")))
     try:
-        driver = pdf.browser(tmp_path_factory.mktemp("chromium"), minutes=1, log=True)
+        driver = pdf.browser(tmp_path_factory.mktemp("chromium"), minutes=PATIENCE // 60, log=True)
     except pdf.PdfError:
         if "CI" in os.environ:
             pytest.fail("CI needs chromium and chromedriver on its PATH")
-        pytest.skip("no browser: install chromium and chromedriver to look at the pages")
+        pytest.skip(not_run.BROWSER)
     yield driver
     driver.quit()
 
@@ -147,7 +152,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if isinstance(item, IPyNbCell):
             item.compare_outputs = compared_as_numbers(item)
-        if item.path.suffix == ".ipynb" and (names := missing_data(item.path)):
-            item.add_marker(pytest.mark.skip(reason=f"the data cannot be had here: {names}"))
+        if item.path.suffix == ".ipynb" and (name := missing_data(item.path)):
+            item.add_marker(pytest.mark.skip(reason=not_run.data(name)))
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.name, len(order)))

@@ -19,10 +19,13 @@ and random cell ids are taken out of a rendering, so that the same run gives the
 
 A notebook says in its metadata what it needs::
 
-    {"dpforest": {"datasets": ["adult"],        # a parameter called `datasets` counts too
+    {"dpforest": {"datasets": ["adult"],        # the data sets that it names itself
+                  "data_parameters": ["tuned"], # parameters that name data sets; one called `datasets` always does
                   "reaches": ["dpforest.cli"],  # modules that it runs by name, which its imports do not show
                   "files": ["report.json"],     # what else it writes into rendered/, kept with the record
                   "alone": true}}               # it measures time, so nothing else may run beside it
+
+It is held to that: a run that reads a data set which is not named there fails, and a rendering says which it read.
 """
 
 from __future__ import annotations
@@ -63,6 +66,8 @@ CARRIED = (
     "- Rendered at commit `{rendered}`, carried forward to `{to}`: since then what is released is the same bits, and "
     "the notebook shows the same at its small size, as stored and run again"
 )
+#: Seconds that a kernel may take to start, on a machine that does much else: only one that hangs takes longer.
+PATIENCE = 3600
 ONE_THREAD = tuple(f"{word}_NUM_THREADS" for word in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR"))
 
 
@@ -128,11 +133,30 @@ def literal_parameters(nb: NotebookNode, name: str) -> dict[str, Any]:
 
 
 def datasets_of(nb: NotebookNode, parameters: dict[str, Any]) -> tuple[str, ...]:
-    """Return the data sets that the notebook names in its metadata or in a parameter called ``datasets``."""
-    named = list(nb.metadata.get("dpforest", {}).get("datasets", []))
-    asked = parameters.get("datasets", [])
-    named += [asked] if isinstance(asked, str) else list(asked)
+    """Return the data sets that the notebook names in its metadata or in its parameters, which the metadata tell."""
+    said = nb.metadata.get("dpforest", {})
+    named = list(said.get("datasets", []))
+    for word in ("datasets", *said.get("data_parameters", [])):
+        if word != "datasets" and word not in parameters:
+            raise RenderError(f"its metadata say that data sets are named by {word!r}, which is no parameter")
+        asked = parameters.get(word, [])
+        named += [asked] if isinstance(asked, str) else list(asked)
     return tuple(dict.fromkeys(named))
+
+
+def undeclared(reads: Path, declared: Iterable[str]) -> str:
+    """Return what is wrong with the data sets that a run noted in a file ('' where all were declared)."""
+    if odd := [name for name in names_read(reads) if name not in declared]:
+        return (
+            f"it reads the data set {odd[0]!r}, which its metadata do not name: add it to dpforest.datasets, or the "
+            "parameter that names it to dpforest.data_parameters"
+        )
+    return ""
+
+
+def names_read(reads: Path) -> list[str]:
+    """Return the data sets that a run noted in a file, as `dpforest.datasets.load` does for DPFOREST_READS."""
+    return sorted(set(reads.read_text(encoding="utf-8").split())) if reads.exists() else []
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------
@@ -213,15 +237,17 @@ def plan(names: Iterable[str] = (), *, source: Path = HERE) -> Iterator[Job]:
     library = Library(source.parent, source.parent / "tests", source)
     lock = read_lock(*(source.parent / name for name in LOCKS))
     for name in wanted:
-        nb = nbformat.v4.reads(found[name].read_text(encoding="utf-8"))  # without validation, which takes seconds
+        nb = read(found[name])  # without validation, which takes seconds
+        if nb is None:
+            raise RenderError(f"{name}.ipynb cannot be read as a notebook: take it from git again, or correct its JSON")
         own = literal_parameters(nb, name)
         asked = (full or {}).get(name) or {}
         if unknown := sorted(set(asked) - set(own)):
             has = ", ".join(own) or "none"
             raise RenderError(f"full.yaml: {name}.ipynb has no parameter {unknown[0]!r}; it has: {has}")
         parameters = {**own, **asked}
-        names_of_data = datasets_of(nb, parameters)
         try:
+            names_of_data = datasets_of(nb, parameters)
             sums = checksums(names_of_data)
         except RenderError as error:
             raise RenderError(f"{name}.ipynb: {error}") from None
@@ -328,14 +354,28 @@ def first_line(text: str) -> str:
 
 def run(job: Job, ticks: Any = None) -> tuple[str, float]:
     """Run one notebook in a fresh kernel; return '' or what went wrong and in which cell, and the seconds it took."""
+    with tempfile.TemporaryDirectory() as scratch:
+        reads = Path(scratch) / "reads"
+        os.environ["DPFOREST_READS"] = str(reads)
+        try:
+            return run_noting(job, ticks, reads)
+        finally:
+            del os.environ["DPFOREST_READS"]
+
+
+def run_noting(job: Job, ticks: Any, reads: Path) -> tuple[str, float]:
+    """Run one notebook, whose kernel notes in a file which data sets it reads."""
     import papermill
+    from jupyter_client.kernelspec import NoSuchKernel
     from papermill.engines import NBClientEngine, papermill_engines
     from papermill.exceptions import PapermillExecutionError
 
     logging.getLogger("papermill").setLevel(logging.ERROR)
+    nb = nbformat.read(job.source, as_version=4)
+    declared = datasets_of(nb, {**literal_parameters(nb, job.name), **job.parameters})
 
     class Ticking(NBClientEngine):
-        """papermill's own engine, which also tells the progress bar of every finished cell."""
+        """papermill's own engine, which also tells the progress bar of every finished cell, and looks at its reads."""
 
         @classmethod
         def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **kwargs: Any) -> Any:
@@ -345,6 +385,8 @@ def run(job: Job, ticks: Any = None) -> tuple[str, float]:
                 complete(*args, **more)
                 if ticks is not None:
                     ticks.put(1)
+                if problem := undeclared(reads, declared):
+                    raise RenderError(problem)
 
             nb_man.cell_complete = completed
             return super().execute_managed_notebook(nb_man, kernel_name, **kwargs)
@@ -364,8 +406,13 @@ def run(job: Job, ticks: Any = None) -> tuple[str, float]:
             kernel_name="python3",
             cwd=job.source.parent,
             progress_bar=False,
+            start_timeout=PATIENCE,
+            iopub_timeout=PATIENCE,  # after which outputs would be lost
             extra_arguments=["--log-level=CRITICAL"],  # the kernel's own remarks are not the notebook's
         )
+    except NoSuchKernel as error:
+        job.part.unlink(missing_ok=True)  # nothing was run that could be looked at
+        return f"{job.name}.ipynb: no Jupyter kernel {error.name!r} is installed: run `make env`", 0.0
     except Exception as error:
         if job.part.exists():
             write(clean(nbformat.read(job.part, as_version=4), job), job.part)
@@ -374,14 +421,17 @@ def run(job: Job, ticks: Any = None) -> tuple[str, float]:
             where = f"cell [{error.exec_count}] `{first_line(error.source)}`"
             what = f"{where} raised {error.ename}: {anonymous(first_line(error.evalue))}"
         else:
-            what = f"{type(error).__name__}: {anonymous(first_line(str(error)))}"
+            kind = "" if isinstance(error, RenderError) else f"{type(error).__name__}: "
+            what = f"{kind}{anonymous(first_line(str(error)))}"
         kept = f"; kept as {job.failed.name}" if job.failed.exists() else ""
         return f"{job.name}.ipynb: {what}{kept}", 0.0
     seconds = time.monotonic() - start
     nb = clean(nbformat.read(job.part, as_version=4), job)
     if not job.store:
         nb.metadata.dpforest = {**nb.metadata.get("dpforest", {})}
-        nb.metadata.dpforest.update(key=job.key, source_key=job.source_key, provenance=job.provenance, origin="run")
+        data = {name: sums for name, sums in job.provenance["data"].items() if name in names_read(reads)}
+        provenance = {**job.provenance, "data": data}
+        nb.metadata.dpforest.update(key=job.key, source_key=job.source_key, provenance=provenance, origin="run")
         nb.metadata.dpforest.text = job.text
         nb.cells.append(made(nb))
     elif same(nbformat.read(job.target, as_version=4), nb):  # the same numbers stay the same bytes
@@ -412,7 +462,10 @@ def put(content: bytes, path: Path) -> bool:
 def read_times(folder: Path) -> dict[str, int]:
     """Return how many seconds each notebook's run took, as noted in a folder of renderings."""
     path = folder / "times.json"
-    return json.loads(path.read_text()) if path.exists() else {}
+    try:
+        return json.loads(path.read_text()) if path.exists() else {}
+    except ValueError:
+        raise RenderError(f"{folder.name}/times.json is cut off: take it from git again, or remove it") from None
 
 
 def note_times(folder: Path, times: dict[str, int]) -> None:
@@ -499,6 +552,21 @@ def show_record(job: Job) -> None:
     lay_out(job, nb)
     for name in job.files:
         put((job.record.parent / name).read_bytes(), job.target.parent / name)
+
+
+def cut_off(job: Job) -> str:
+    """Return what is wrong with the job's rendering of record if it is no whole one ('' where there is none)."""
+    if not job.record.exists():
+        return ""
+    nb = read(job.record)
+    broken = [] if nb and nb.metadata.get("dpforest", {}).get("key") else [job.record.name]
+    broken += [name for name in job.files if not (job.record.parent / name).exists()]
+    if not broken:
+        return ""
+    return (
+        f"{job.name}.ipynb: its record/{broken[0]} is missing or cut off: take it from git again "
+        f"(git checkout -- notebooks/record/{broken[0]}), or remove record/{job.name}.ipynb and run `make record`"
+    )
 
 
 def show_stale_record(job: Job, missing: list[str]) -> None:
@@ -651,6 +719,8 @@ def main(arguments: list[str] | None = None, source: Path = HERE) -> int:
     mode.add_argument("--store", action="store_true", help="run the sources in place and keep their outputs")
     options = parser.parse_args(arguments)
     try:
+        if (folder := os.environ.get("DPFOREST_DATA")) and not Path(folder).is_dir():
+            raise RenderError(f"DPFOREST_DATA names {folder!r}, which is not a folder: correct it, or unset it")
         jobs = list(plan(options.names, source=source))
         if options.some and not options.rekey:
             jobs = some(jobs, options.some, date.today().toordinal())
@@ -675,6 +745,10 @@ def main(arguments: list[str] | None = None, source: Path = HERE) -> int:
                 forget(source, {job.name for job in jobs})
     except RenderError as error:
         problems = [str(error)]
+    except OSError as error:
+        problems = [
+            f"{error.filename} cannot be read or written ({error.strerror}): see who may, and what stands there"
+        ]
     for problem in problems:
         print(f"render.py: {problem}", file=sys.stderr)
     return 1 if problems else 0
@@ -686,7 +760,9 @@ def render(jobs: list[Job], *, workers: int = 2, records: bool = True, force: bo
     to_run: list[Job] = []
     standing = shown = 0
     for job in jobs:
-        if not force and finished(job, here=not records):
+        if records and (problem := cut_off(job)):
+            problems.append(problem)
+        elif not force and finished(job, here=not records):
             standing += 1
         elif records and not force and recorded(job):
             show_record(job)

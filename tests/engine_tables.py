@@ -15,6 +15,7 @@ import pandas as pd
 from dpforest import Schema, counting
 from dpforest.chance import keyed
 from dpforest.engines import Reader
+from tests.patience import PATIENCE
 
 SCHEMA = Schema(
     numeric={"age": (0, 100), "hours": (0, 60)},
@@ -77,9 +78,6 @@ def in_memory(table: pd.DataFrame = TABLE, reader: Reader = READER, task=COUNT) 
 
 def itself(piece):
     return piece
-
-
-PATIENCE = 300  # seconds that a loaded machine may take for anything
 
 
 def until(met) -> None:

@@ -26,7 +26,7 @@ NAME = "forked"  # of the kernel, to Jupyter
 POSSIBLE = hasattr(os, "fork")
 PLACE = "DPFOREST_TEST_KERNELS"  # the socket, in the environment
 _SOME = 1 << 16  # bytes that are read at a time
-_PATIENCE = 600.0  # seconds: the imports take two, on a busy machine longer
+_PATIENCE = 900.0  # seconds: the imports take two, on a busy machine longer; `tests.patience` is not imported here
 
 
 def install(folder: Path, environment: dict[str, str]) -> None:

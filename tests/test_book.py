@@ -26,6 +26,8 @@ from urllib.parse import unquote, urlsplit
 import PIL.Image
 import pytest
 
+from tests import not_run
+
 ROOT = Path(__file__).resolve().parent.parent
 HTML = ROOT / "_build" / "html"
 CLAIMS = ROOT / "book" / "claims.md"
@@ -37,7 +39,7 @@ PHONE, DESKTOP = 390, 1280
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not PAGES and "CI" not in os.environ, reason="no book was built: run make book"),
+    pytest.mark.skipif(not PAGES and "CI" not in os.environ, reason=not_run.BOOK),
 ]
 
 
@@ -379,7 +381,6 @@ def test_a_word_is_not_answered_by_ids_first(server: str, browser: Any) -> None:
 
 def found_by_search(browser: Any) -> list[str]:
     """Where the search that is open leads to, once it has found something."""
-    browser.set_script_timeout(20)
     return browser.execute_async_script(
         "const done = arguments[0]; const look = () => {"
         " const found = [...document.querySelectorAll('#search-results li > a')].map(n => n.getAttribute('href'));"

@@ -52,10 +52,11 @@ from dpforest import (
 )
 from dpforest.engines import EngineError, Reader, TableError
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
+from tests import not_run
 
 for name in ("dask", "distributed"):
     if find_spec(name) is None:
-        pytest.skip(f"{name} is not installed: pip install dpforest[dask]", allow_module_level=True)
+        pytest.skip(not_run.DASK, allow_module_level=True)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -84,8 +85,14 @@ def cut(table: pd.DataFrame, sizes: list[int]):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two worker processes, each with a nanny that starts it again when it dies."""
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
+    """Two worker processes, each with a nanny that starts it again when it dies, however long that takes.
+
+    A nanny tries once: a start that is given up because the machine is busy would be the worker's last.
+    """
+    waiting = {"connect": f"{PATIENCE}s", "tcp": f"{PATIENCE}s"}
+    patient = dask.config.set({"distributed.comm.timeouts": waiting, "distributed.scheduler.worker-ttl": None})
+    small = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    with patient, distributed.LocalCluster(**small) as cluster:
         yield cluster
 
 
@@ -313,7 +320,7 @@ def move(frame, folder):
 
 
 def test_a_scheduler_that_does_not_answer(monkeypatch):
-    monkeypatch.setattr(engine, "_PATIENCE", 0.5)
+    monkeypatch.setitem(dask.config.config["distributed"]["comm"]["timeouts"], "connect", "0.5s")
     with pytest.raises(EngineError, match=r"no Dask scheduler answers at 'tcp://127.0.0.1:1'.*start one"):
         Dask(cut(TABLE, [997]), scheduler="tcp://127.0.0.1:1").open(READER)
     with pytest.raises(EngineError, match="no Dask scheduler answers at 'here:there'"):
@@ -325,11 +332,11 @@ def small_cluster():
 
 
 def test_a_scheduler_that_was_closed(monkeypatch):
-    monkeypatch.setattr(engine, "_PATIENCE", 0.5)
     with small_cluster() as gone, distributed.Client(gone, set_as_default=False) as client:
         tables = [Dask(cut(TABLE, [500, 497]), scheduler=where).open(READER) for where in (client, gone)]
         client.close()
         gone.close()
+        monkeypatch.setitem(dask.config.config["distributed"]["comm"]["timeouts"], "connect", "0.5s")
         with pytest.raises(EngineError, match="the Dask client is closed: connect a new one"):
             tables[0].total(COUNT)
         with pytest.raises(EngineError, match="no Dask scheduler answers"):

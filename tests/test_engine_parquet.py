@@ -26,8 +26,9 @@ from dpforest import (
     Schema,
 )
 from dpforest.engines import EngineError, Reader, TableError, is_elsewhere, table_of
+from tests import not_run
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install dpforest[parquet]")
+pa = pytest.importorskip("pyarrow", reason=not_run.PARQUET)
 pq = pytest.importorskip("pyarrow.parquet")
 
 from dpforest.engines import parquet as engine  # noqa: E402

@@ -25,10 +25,12 @@ from dpforest import (
 from dpforest.chance import keyed
 from dpforest.engines import EngineError, Reader, TableError, spark
 from dpforest.engines.table import Pass
+from tests import not_run
+from tests.patience import PATIENCE
 
-pytest.importorskip("pyspark", reason="Spark is not installed: pip install dpforest[spark]")
+pytest.importorskip("pyspark", reason=not_run.SPARK)
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-    pytest.skip("Spark needs Java 17, and there is none here", allow_module_level=True)
+    pytest.skip(not_run.JAVA, allow_module_level=True)
 pytestmark = pytest.mark.slow
 
 NUMERIC = {"age": (0, 100), "hours.week": (0, 80)}
@@ -83,6 +85,7 @@ def session(tmp_path_factory):
         "spark.local.dir": str(scratch),
         "spark.sql.shuffle.partitions": "2",
         "spark.log.level": "OFF",  # tasks fail here on purpose
+        "spark.network.timeout": f"{PATIENCE}s",
     }
     builder = SparkSession.builder.master("local[2,4]")  # a task may fail four times
     for name, value in settings.items():
@@ -395,7 +398,8 @@ def test_a_stopped_session(frame, session, tmp_path):
 
     def wait():
         (tmp_path / "begun").touch()
-        time.sleep(60)
+        while not (tmp_path / "stopped").exists():
+            time.sleep(0.1)
 
     def stop():
         while not (tmp_path / "begun").exists():
@@ -407,6 +411,7 @@ def test_a_stopped_session(frame, session, tmp_path):
     stopper.start()
     with pytest.raises(EngineError, match="SparkContext was shut down"):
         table.total(before(wait))
+    (tmp_path / "stopped").touch()  # for the worker, if it is still there
     stopper.join()
     with pytest.raises(EngineError, match="the Spark session was stopped: start a new one"):
         table.total(count)

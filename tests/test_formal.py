@@ -13,9 +13,9 @@ import zoo
 from test_contract import KINDS, fitted, model, table
 
 from dpforest.privacy import RELATIONS
-from tests import claims, coq
+from tests import claims, coq, not_run
 
-needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason=f"coqc is not installed: {coq.INSTALL}")
+needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason=not_run.COQ)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
+from tests import not_run
+
 ROOT = Path(__file__).resolve().parents[1]
 pdf = SimpleNamespace(**runpy.run_path(str(ROOT / "book" / "pdf.py")))
 
@@ -90,7 +92,7 @@ def chromium():
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
         if "CI" in os.environ:
             pytest.fail("CI needs chromium and chromedriver on its PATH")
-        pytest.skip("no browser: install chromium and chromedriver to print a page")
+        pytest.skip(not_run.BROWSER)
 
 
 def printed(html: Path) -> tuple[dict, bytes]:

@@ -13,6 +13,7 @@ import oracle
 import pytest
 import sympy
 import z3
+from real_numbers import certain
 from replayed import one_of_each
 
 from dpforest import Schema, UnprovenPrivacyWarning, scores
@@ -26,14 +27,6 @@ from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 F = Fraction
 HALF = F(1, 2)
 relations = pytest.mark.parametrize("relation", RELATIONS)
-
-
-def certain(claim, *given) -> bool:
-    """Whether the claim follows from what is given, for all real numbers."""
-    solver = z3.Solver()
-    solver.set("timeout", 20_000)
-    solver.add(*given, z3.Not(claim))
-    return solver.check() == z3.unsat
 
 
 def tables(size: int, classes: int):

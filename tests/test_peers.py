@@ -22,6 +22,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from tests import not_run
+
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 import aim
 import audit_peers
@@ -541,7 +543,7 @@ DRAWS_NOW = 4000  # on either side
 @cache
 def opendp_answers(measure):
     """How often the shipped measurement answers the first candidate, on either side, at loss ln 4."""
-    pytest.importorskip("opendp", reason="OpenDP is not installed: make opendp")
+    pytest.importorskip("opendp", reason=not_run.OPENDP)
     shipped = noisy_max.measurement(measure, 2 / math.log(4))
     return [sum(shipped(list(scores)) == 0 for _ in range(DRAWS_NOW)) for scores in noisy_max.PAIR]
 
@@ -664,7 +666,7 @@ def test_rows_of_a_version_are_replaced_and_versions_are_in_order():
 @pytest.mark.parametrize("scale", [1.0, 4.0, 0.25])
 def test_what_opendp_declares(scale):
     """Epsilon of the scores' spread, which is twice the change of one, and an eighth of its square."""
-    pytest.importorskip("opendp", reason="OpenDP is not installed: make opendp")
+    pytest.importorskip("opendp", reason=not_run.OPENDP)
     for distance in (1, 3):
         epsilon = 2 * distance / scale
         assert noisy_max.measurement(PURE, scale).map(distance) == pytest.approx(epsilon, rel=1e-12)
@@ -712,7 +714,7 @@ def test_the_page_has_the_bounds_of_the_record():
 
 
 def test_another_library_composes_and_converts_to_the_same_promise():
-    dp = pytest.importorskip("opendp.prelude", reason="OpenDP is not installed: make opendp")
+    dp = pytest.importorskip("opendp.prelude", reason=not_run.OPENDP)
     selections = [noisy_max.measurement(ZCDP)] * noisy_max.DRAWS
     promise = dp.c.make_zCDP_to_approxDP(dp.c.make_composition(selections)).map(noisy_max.DISTANCE)
     ours = epsilon_of(noisy_max.DRAWS * (2 / noisy_max.SCALE) ** 2 / 8, 0.01)

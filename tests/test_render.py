@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 from pathlib import Path
 
 import nbformat
 import pytest
 import render  # conftest.py puts notebooks/ on the path
+from jupyter_client.kernelspec import NoSuchKernel
 from reach import Library, plain
+
+from dpforest.study import checkout
 
 ROOT = Path(__file__).resolve().parent.parent
 META = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -117,6 +121,15 @@ class TestPlan:
         (home / "full.yaml").write_text("a: {datasets: [adult, nursery]}\n")
         (job,) = render.plan(source=home)
         assert job.datasets == ("adult", "nursery")
+
+    def test_parameters_of_other_names_count_where_the_metadata_say_so(self, home: Path) -> None:
+        write(home, "a", parameters="tuned = ['adult']\nasked = 'digits'", data_parameters=["tuned", "asked"])
+        (home / "full.yaml").write_text("a: {tuned: [adult, nursery]}\n")
+        (job,) = render.plan(source=home)
+        assert job.datasets == ("adult", "nursery", "digits")
+        write(home, "a", parameters="tuned = ['adult']", data_parameters=["tuned", "asked"])
+        with pytest.raises(render.RenderError, match=r"a\.ipynb: .*named by 'asked', which is no parameter"):
+            list(render.plan(source=home))
 
 
 TOY = {
@@ -392,11 +405,17 @@ class TestRun:
         assert list((home / "rendered").iterdir()) == []
 
 
+#: Notes that it reads a data set, as `dpforest.datasets.load` does, and prints a number.
+SHOWN = (
+    "import os\nwith open(os.environ['DPFOREST_READS'], 'a') as reads:\n    print('adult', file=reads)\nprint(0.1 + n)"
+)
+
+
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The record of a notebook, which was run once."""
     home = repository(tmp_path_factory.mktemp("recorded"))
-    write(home, "a", "print(0.1 + n)", datasets=["adult"])
+    write(home, "a", SHOWN, datasets=["adult"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(render, "available", lambda name: True)
         assert render.main(["--run"], source=home) == 0
@@ -408,7 +427,7 @@ class TestRecord:
     @pytest.fixture
     def recorded(self, home: Path, record: Path) -> Path:
         """The folder of a notebook that is recorded and not rendered."""
-        write(home, "a", "print(0.1 + n)", datasets=["adult"])
+        write(home, "a", SHOWN, datasets=["adult"])
         shutil.copytree(record, home / "record")
         return home
 
@@ -596,3 +615,105 @@ class TestRecord:
         turns = ["".join(job.name for job in render.some(jobs, 2, day)) for day in range(3)]
         assert turns == ["ac", "da", "cd"]
         assert len(render.some(jobs, 9, day=0)) == 3
+
+
+class TestBadInput:
+    """One sentence that says what to do, exit status 1, and nothing half written."""
+
+    def refused(self, home: Path, capsys: pytest.CaptureFixture[str], words: str, *arguments: str) -> None:
+        before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+        assert render.main(list(arguments), source=home) == 1
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("render.py: ")]
+        assert re.search(words, line)
+        after = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+        assert {path for path in after if not path.name.endswith(".failed.ipynb")} == set(before)
+        assert all(after[path] == content for path, content in before.items())
+
+    def test_data_that_are_not_declared(self, home: Path) -> None:
+        write(home, "a", SHOWN, "raise ValueError")
+        (job,) = render.plan(source=home)
+        problem, _ = render.run(job)
+        assert problem.startswith("a.ipynb: it reads the data set 'adult', which its metadata do not name: add it to ")
+        assert not job.target.exists()
+
+    def test_a_rendering_says_which_data_were_read(self, home: Path) -> None:
+        write(home, "a", SHOWN, datasets=["adult", "digits"])
+        (job,) = render.plan(source=home)
+        assert render.run(job)[0] == ""
+        assert list(render.read(job.target).metadata.dpforest.provenance.data) == ["adult"]
+        assert "- Data: adult (adult.data sha256" in render.read(job.target).cells[-1].source
+
+    def test_a_data_folder_that_is_not_there(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        write(home, "a", "print(n)")
+        monkeypatch.setenv("DPFOREST_DATA", str(home / "elsewhere"))
+        self.refused(home, capsys, "elsewhere', which is not a folder: correct it, or unset it")
+
+    def test_a_file_that_is_not_the_one_expected(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (home / "data" / "nursery").mkdir(parents=True)
+        (home / "data" / "nursery" / "nursery.data").write_text("usual\n")
+        monkeypatch.setenv("DPFOREST_DATA", str(home / "data"))
+        write(home, "a", "from dpforest.datasets import load\nload('nursery')", datasets=["nursery"])
+        (job,) = render.plan(source=home)
+        problem, _ = render.run(job)
+        assert re.search(r"raised ChecksumError: .*nursery\.data does not hold .*Delete it, or replace it", problem)
+        assert not job.target.exists()
+
+    def test_a_kernel_that_is_not_installed(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def missing(*_: object, **__: object) -> None:
+            raise NoSuchKernel("python3")
+
+        write(home, "a", "print(n)")
+        (job,) = render.plan(source=home)
+        monkeypatch.setattr("papermill.execute_notebook", missing)
+        assert render.run(job) == ("a.ipynb: no Jupyter kernel 'python3' is installed: run `make env`", 0.0)
+        assert not list((home / "rendered").iterdir())
+
+    @pytest.mark.parametrize("left", [0, 1 / 2, 1 - 1e-9])
+    def test_a_record_that_is_cut_off(
+        self, home: Path, record: Path, left: float, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        write(home, "a", SHOWN, datasets=["adult"])
+        shutil.copytree(record, home / "record")
+        text = (home / "record" / "a.ipynb").read_text().strip()
+        (home / "record" / "a.ipynb").write_text(text[: int(left * len(text))])
+        self.refused(home, capsys, r"record/a\.ipynb is missing or cut off: take it from git again")
+
+    def test_a_record_without_its_file(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        write(home, "a", "print(n)", files=["b.json"])
+        (home / "record").mkdir()
+        write(home / "record", "a", "print(n)", key="some", files=["b.json"])
+        self.refused(home, capsys, r"record/b\.json is missing or cut off")
+
+    def test_a_notebook_that_is_cut_off(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        path = write(home, "a", "print(n)")
+        path.write_text(path.read_text()[:-9])
+        self.refused(home, capsys, r"a\.ipynb cannot be read as a notebook: take it from git again")
+
+    def test_times_that_are_cut_off(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        write(home, "a", "print(n)")
+        (home / "record").mkdir()
+        (home / "record" / "times.json").write_text('{"a": 1')
+        self.refused(home, capsys, r"record/times\.json is cut off", "--check", "--some", "1")
+
+    def test_a_file_where_the_folder_should_be(
+        self, home: Path, record: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        write(home, "a", SHOWN, datasets=["adult"])
+        shutil.copytree(record, home / "record")
+        (home / "rendered").write_text("")
+        self.refused(home, capsys, r"rendered cannot be read or written \(File exists\)")
+
+
+def test_the_repository_is_found_from_wherever_a_notebook_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in (ROOT, ROOT / "notebooks", ROOT / "book" / "_static", tmp_path):
+        monkeypatch.chdir(folder)
+        assert checkout.checkout() == ROOT  # from another folder, the one whose library this is
+    monkeypatch.setattr(checkout, "__file__", str(tmp_path / "site-packages" / "dpforest" / "study" / "checkout.py"))
+    with pytest.raises(FileNotFoundError, match="in no clone of it: clone it, and run this from one of its folders"):
+        checkout.checkout()

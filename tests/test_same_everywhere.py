@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 from test_floors import MODULES, planted
 
+from tests import not_run
+
 OTHERS = [name for name in digests.CODE_PATHS if name != "here"]
 
 
 def check(name: str) -> None:
     if not digests.can_take(name):
-        pytest.skip(f"this processor has no {digests.NEEDS[name]}")
+        pytest.skip(not_run.needs(f"a processor with {digests.NEEDS[name]}", "another machine"))
 
 
 @pytest.mark.slow
@@ -39,7 +41,7 @@ def test_the_code_paths_are_others():
     here = digests.run("here", "witness")
     others = {name: digests.run(name, "witness") for name in OTHERS if digests.can_take(name)}
     if all(found == here for found in others.values()):
-        pytest.skip("nothing that NumPy, BLAS and the C library do on this machine can be switched off")
+        pytest.skip(not_run.needs("code paths that can be switched off", "another machine"))
     # one at least must move the elementary functions of NumPy, and one the sums of BLAS
     for what in ("np.exp", "BLAS"):
         assert any(found[what] != here[what] for found in others.values()), what

@@ -42,6 +42,7 @@ from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.privacy import ADD_REMOVE, RELATIONS, Ledger
 from dpforest.registry import PAPERS
+from tests import not_run
 
 COLUMNS = {"numeric": {"a": (0, 1), "n": (0, 9)}, "categorical": {"b": ["x", "y", "z"], "c": ["u", "v"]}}
 SCHEMAS = {
@@ -308,7 +309,7 @@ def test_blocks_give_the_model_of_the_table_in_memory(learner, options):
 def test_every_step_and_answer_was_asked_of_blocks():
     """After the test above: the cases ask all that learners ask of blocks."""
     if not asked_of_blocks:
-        pytest.skip("the cases above did not run")
+        pytest.skip(not_run.needs("the cases above it", "run the whole file"))
     steps = {"assign", "divide", "poisson_bootstrap", "hear", "weigh"}
     assert asked_of_blocks == steps | answers() - {"code_counts"}  # asked by published bootstraps alone
     assert needs_memory == {

@@ -11,6 +11,8 @@ import pytest
 from selenium.webdriver.support.ui import WebDriverWait
 from test_book import DESKTOP, PHONE, choose, pytestmark, server, show  # noqa: F401 - marks, and a fixture
 
+from tests.patience import PATIENCE
+
 WAYS = [(DESKTOP, "light"), (PHONE, "dark")]
 #: Claims of two papers, of the core and of a private test, each on one of the ways.
 CLAIMS = [
@@ -43,7 +45,7 @@ def click(browser: Any, selector: str, words: str = "") -> None:
             selector, words.lower(),
         )  # fmt: skip
 
-    WebDriverWait(browser, 10).until(shown, f"nothing is shown as {selector} {words}").click()
+    WebDriverWait(browser, PATIENCE).until(shown, f"nothing is shown as {selector} {words}").click()
 
 
 @contextmanager
@@ -64,19 +66,19 @@ def at(browser: Any) -> tuple[str, str]:
 
 def in_sight(browser: Any, anchor: str) -> bool:
     """Whether what an anchor names comes to stand within the window, and none of the page is wider than that."""
-    browser.set_script_timeout(20)
     return browser.execute_async_script(
         """
-        const [anchor, done] = arguments;
+        const [anchor, tries, done] = arguments;
         const look = (left) => {  // equations that are set above it move it, until it is scrolled to again
           const box = document.getElementById(anchor).getBoundingClientRect();
           const fits = document.documentElement.scrollWidth <= innerWidth + 1;
           if (box.bottom > 0 && box.top < innerHeight && fits) return done(true);
           left ? setTimeout(look, 100, left - 1) : done(false);
         };
-        look(100);
+        look(tries);
         """,
         anchor,
+        5 * PATIENCE,
     )
 
 

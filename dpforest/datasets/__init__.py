@@ -17,6 +17,7 @@ the bounds are clipped by :meth:`dpforest.schema.Schema.encode`, which counts th
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -41,7 +42,7 @@ from . import files as _files
 from .entry import Entry, Parts
 from .files import ChecksumError, DatasetUnavailableError
 
-__all__ = ["ChecksumError", "Dataset", "DatasetUnavailableError", "available", "load", "names", "split"]
+__all__ = ["ChecksumError", "Dataset", "DatasetUnavailableError", "available", "load", "names", "schema", "split"]
 
 _MODULES = (
     adult,
@@ -154,8 +155,31 @@ def names() -> list[str]:
     return list(_CATALOGUE)
 
 
+def schema(name: str) -> Schema:
+    """The public schema of a data set, which needs no file of it.
+
+    >>> from dpforest import datasets
+    >>> datasets.schema("nursery").n_features
+    8
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names`.
+
+    Raises
+    ------
+    ValueError
+        A name that is not in :func:`names`.
+    """
+    return _entry(name).schema()
+
+
 def load(name: str, *, download: bool = True) -> Dataset:
     """Load a data set.
+
+    Where the environment variable ``DPFOREST_READS`` names a file, a line with the set's name is added to it, so that
+    whoever runs a program or a notebook learns which data it asked for.
 
     Parameters
     ----------
@@ -173,13 +197,14 @@ def load(name: str, *, download: bool = True) -> Dataset:
     ValueError
         A name that is not in :func:`names`.
     DatasetUnavailableError
-        The files are nowhere to be found; the message lists them and says what to do.
+        The files are nowhere to be found, or ``DPFOREST_DATA`` names no folder; the message says what to do.
     ChecksumError
         A file is there, but it is not the one this library was written for; a ``DatasetUnavailableError`` too.
     """
-    if name not in _CATALOGUE:
-        raise ValueError(f"there is no data set {name!r}; there are: {', '.join(_CATALOGUE)}")
-    entry = _CATALOGUE[name]
+    entry = _entry(name)
+    if reads := os.environ.get("DPFOREST_READS"):
+        with open(reads, "a", encoding="utf-8") as file:
+            file.write(f"{name}\n")
     _make_present(entry, download)
     checksums: dict[str, str] = {}
 
@@ -238,11 +263,19 @@ def split(dataset: Dataset, test_size: float | int = 0.25, random_state: int | N
 # -- the parts of load -----------------------------------------------------------------------------------------
 
 
+def _entry(name: str) -> Entry:
+    if name not in _CATALOGUE:
+        raise ValueError(f"there is no data set {name!r}; there are: {', '.join(_CATALOGUE)}")
+    return _CATALOGUE[name]
+
+
 def _absent(entry: Entry) -> list[_files.File]:
     return [file for file in entry.files if _files.find(entry.folder, file) is None]
 
 
 def _make_present(entry: Entry, download: bool) -> None:
+    if entry.files and (wrong := _files.no_folder()):
+        raise DatasetUnavailableError(wrong)
     absent = _absent(entry)
     if not absent:
         return
@@ -259,13 +292,12 @@ def _make_present(entry: Entry, download: bool) -> None:
 def _advice(entry: Entry, why: str) -> str:
     wanted = "\n".join(f"    {entry.folder}/{file.name}[.gz]  sha256 {file.sha256}" for file in entry.files)
     return (
-        f"the data set {entry.name!r} is not on this machine: {why}.\n"
-        "Do one of these:\n"
-        "  * set the environment variable DPFOREST_DATA to a folder that holds (sha256 of the uncompressed content)\n"
-        f"{wanted}\n"
-        f"  * connect to the network: the files come from {_files.BASE_URL}/{entry.archive}\n"
+        f"the data set {entry.name!r} is not on this machine ({why}): set DPFOREST_DATA to a folder that holds it, "
+        "connect to the network, or use a set that needs no file.\n"
+        f"  * the folder holds (sha256 of the uncompressed content)\n{wanted}\n"
+        f"  * from the network the files come from {_files.BASE_URL}/{entry.archive}\n"
         f"    and are kept in {_files.cache_folder() / entry.folder}\n"
-        "  * use a set that needs no file: breast-cancer, diabetes, digits"
+        "  * without files there are: breast-cancer, diabetes, digits"
     )
 
 

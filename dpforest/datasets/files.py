@@ -81,6 +81,14 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dpforest"
 
 
+def no_folder() -> str:
+    """What is wrong with ``$DPFOREST_DATA``, in one sentence; empty where it is a folder or not set."""
+    chosen = os.environ.get("DPFOREST_DATA")
+    if not chosen or Path(chosen).is_dir():
+        return ""
+    return f"DPFOREST_DATA names {chosen!r}, which is not a folder: correct it, or unset it"
+
+
 def find(folder: str, file: File) -> Path | None:
     """The path of a file, plain or ``.gz``, in ``$DPFOREST_DATA`` or in the cache; None when it is in neither."""
     chosen = os.environ.get("DPFOREST_DATA")
@@ -126,8 +134,8 @@ def verify(content: bytes, file: File, where: str, remedy: str) -> tuple[bytes, 
         return content, found
     layout = "" if file.lines is None else " (or the same rows with another header or other line endings)"
     raise ChecksumError(
-        f"{where} does not hold the content expected of {file.name}.\n"
-        f"  sha256 expected: {file.sha256}{layout}\n  sha256 found:    {found}\n{remedy}"
+        f"{where} does not hold the content expected of {file.name}. {remedy}\n"
+        f"  sha256 expected: {file.sha256}{layout}\n  sha256 found:    {found}"
     )
 
 

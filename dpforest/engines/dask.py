@@ -24,7 +24,6 @@ __all__ = ["Dask"]
 
 _FAN_IN = 4  # answers that one task adds up: a worker holds so many at a time, and some are large
 _BLOCK_ROWS = 1 << 18  # rows encoded at a time: counting has a fixed cost per call, a worker little memory to spare
-_PATIENCE = 10  # seconds within which a scheduler must answer
 
 _AGAIN = "nothing was released; a new fit starts from nothing"
 _VERSIONS = "the scheduler and its workers need this version of dpforest (pip install dpforest[dask])"
@@ -66,7 +65,8 @@ class Dask(Table):
 
     *Workers* need this version of dpforest, and so does the scheduler, which reads the graph.  ``n_jobs`` has no say in
     how many tasks run at a time: Dask has its own setting.  A cluster that has lost all workers waits for new ones, for
-    ever unless its ``distributed.scheduler.no-workers-timeout`` says how long.
+    ever unless its ``distributed.scheduler.no-workers-timeout`` says how long.  A scheduler is waited for as long as
+    Dask's ``distributed.comm.timeouts.connect`` says.
     """
 
     engine = "Dask"
@@ -204,7 +204,7 @@ def _connected(where: Any) -> Iterator[Any]:
         yield where
         return
     try:
-        client = Client(where, timeout=_PATIENCE, set_as_default=False)
+        client = Client(where, set_as_default=False)
     except (OSError, ValueError, RuntimeError) as error:
         raise EngineError(
             f"no Dask scheduler answers at {address!r} ({error}): start one (dask scheduler), or correct the address"

@@ -33,7 +33,7 @@ import aim
 from audit_peers import BUILD, RECORD, write
 from peer_learners import versions
 
-from dpforest.datasets import load
+from dpforest.datasets import DatasetUnavailableError, load
 from dpforest.privacy import rho_of
 from dpforest.study.experiments import evaluate, log_loss
 
@@ -196,7 +196,10 @@ def baseline(part, seed) -> float:
 def compared(kinds, names, epsilons, seeds):
     """One row for each fit."""
     for name in names:
-        data = load(name)
+        try:
+            data = load(name)
+        except DatasetUnavailableError as error:
+            raise SystemExit(f"compare_peers: {error}") from error
         for seed in range(seeds):
             part = data if data.X_test is not None else data.split(test_size=0.3, random_state=seed)
             unit = baseline(part, seed)

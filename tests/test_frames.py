@@ -181,9 +181,9 @@ def test_columns_and_records_that_are_none(table, error, text):
 
 def test_a_column_that_is_there_twice_is_not_guessed():
     twice = pa.table([pa.array(["a"]), pa.array([0.5]), pa.array([0.7])], names=["c", "n", "n"])
-    with pytest.raises(ValueError, match="X has more than one column 'n'$"):
+    with pytest.raises(ValueError, match=r"X has more than one column 'n'$"):
         SCHEMA.encode(twice, 10)
-    with pytest.raises(ValueError, match="X has more than one column 'n'$"):
+    with pytest.raises(ValueError, match=r"X has more than one column 'n'$"):
         SCHEMA.encode(twice.to_pandas(), 10)
 
 

@@ -914,13 +914,52 @@ def test_a_draft_looks_at_types_alone():
     ("table", "error", "text"),
     [
         (np.zeros((2, 2)), TypeError, "an array has no names"),
-        (FRAME.iloc[:, [0, 0]], ValueError, "more than one column"),
+        ({"age": [31]}, TypeError, "without a frame have no types"),
+        ([{"age": 31}], TypeError, "without a frame have no types"),
         (FRAME, ValueError, "no column 'nobody'"),
     ],
 )
 def test_a_draft_of_what_has_no_names_is_refused(table, error, text):
     with pytest.raises(error, match=text):
         Schema.draft(table, "nobody" if table is FRAME else None)
+
+
+def test_a_draft_knows_one_table_of_types():
+    """A type is numbers, text or neither, in whatever library it stands."""
+    columns = {
+        "numeric": [
+            pa.array([1], pa.int8()), pa.array([1.0], pa.float32()), pa.array([Decimal(1)], pa.decimal128(3, 1)),
+            pd.Series([1], dtype="Int64"), pd.Series([1], dtype="Float32"), pd.Series([1], dtype="uint8"),
+        ],
+        "categorical": [
+            pa.array(["u"]), pa.array([True]), pa.array(["u"]).dictionary_encode(), pa.array(["u"], pa.large_string()),
+            pd.Series(["u"], dtype="category"), pd.Series([1], dtype="category"), pd.Series(["u"], dtype=object),
+            pd.Series(["u"], dtype="string"), pd.Series([True], dtype="boolean"), pd.Series([True]),
+        ],
+        "unusable": [
+            pa.array([[1]]), pa.array([0], pa.time64("us")), pa.array([0], pa.date32()), pa.array([b"u"]),
+            pa.array([{"a": 1}]), pa.array([0], pa.duration("s")), pd.Series(pd.period_range("2024", periods=1)),
+            pd.Series(pd.interval_range(0, 1)), pd.cut(pd.Series([1]), [0, 2]), pd.Series([1j]),
+            pd.Series(pd.to_datetime(["2024-01-01"], format="%Y-%m-%d")),
+        ],
+    }  # fmt: skip
+    for kind, given in columns.items():
+        for column in given:
+            frames = [pd.DataFrame({"a": column})]
+            if isinstance(column, pa.Array):
+                frames = [pa.table({"a": column}), pd.DataFrame({"a": column.to_pandas(types_mapper=pd.ArrowDtype)})]
+            for frame in frames:
+                assert getattr(Schema.draft(frame), kind) == ("a",), column
+
+
+def test_a_draft_leaves_out_what_has_one_name_twice():
+    frame = FRAME.iloc[:, [0, 2, 0, 2, 1]]
+    for table in (frame, pa.Table.from_arrays([*map(pa.array, ([1], ["u"], [1], ["u"], [2.5]))], [*frame])):
+        found = Schema.draft(table)
+        assert (found.numeric, found.categorical, found.twice) == (("weight",), (), ("age", "sex"))
+        assert str(found).endswith("\n# left out, for more than one column has this name: 'age', 'sex'")
+        with pytest.raises(ValueError, match=r"the table has more than one column 'age'$"):
+            Schema.draft(table, target="age")
 
 
 @pytest.mark.parametrize(

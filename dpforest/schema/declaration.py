@@ -376,7 +376,7 @@ class Schema:
             numeric={  # lowest and highest value
                 'age': (..., ...),
             },
-            categorical={  # every category
+            categorical={  # every category; numbers written as text may be numeric
                 'sex': [...],
             },
             classes=[...],  # 'ill': every class; or, for a number, target=(lowest, highest)

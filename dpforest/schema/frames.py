@@ -19,7 +19,7 @@ __all__ = ["Columns", "check_names", "columns_of", "one_column"]
 
 _NUMBERS = {*(f"{kind}{size}" for kind in ("Int", "UInt") for size in (8, 16, 32, 64)), "Float32", "Float64"}
 
-_KINDS = dict.fromkeys("iuf", "numeric") | dict.fromkeys("bOUT", "categorical")  # of a dtype of pandas
+_KINDS = dict.fromkeys("iuf", "numeric") | dict.fromkeys("bOUT", "categorical")  # of a dtype of NumPy
 _TEXTS = {"String", "Categorical", "Enum", "Boolean", "Object"}  # of narwhals, without their categories
 
 
@@ -52,12 +52,8 @@ class Columns:
         if isinstance(self._table, _Parts):
             raise TypeError("columns and records without a frame have no types: draft a schema from a frame")
         if _is_pandas(self._table):
-            return [_KINDS.get(dtype.kind, "") for dtype in self._table.dtypes]
-        types = self._table.schema.values()
-        return [
-            "numeric" if each.is_numeric() else "categorical" if str(each).split("(")[0] in _TEXTS else ""
-            for each in types
-        ]
+            return [_kind_of_pandas(dtype) for dtype in self._table.dtypes]
+        return [*map(_kind, self._table.schema.values())]
 
     def pick(self, wanted: Iterable[str]) -> list:
         """The columns of these names, in this order; others are not looked at.
@@ -295,8 +291,8 @@ def _refuse_names(X: Any, name: str) -> None:
         if there is None or (isinstance(there, (list, tuple)) and all(one is None for one in there)):
             continue  # tensors have names that are all None
         raise TypeError(
-            f"{name} is a {type(X).__module__}.{type(X).__name__}, whose names ({each}) are not understood here, and by "
-            "their order its columns might be mistaken for each other: pass a frame of pandas, polars or pyarrow "
+            f"{name} is a {type(X).__module__}.{type(X).__name__}, whose names ({each}) are not understood here, and "
+            "by their order its columns might be mistaken for each other: pass a frame of pandas, polars or pyarrow "
             "(narwhals reads them), a mapping such as {'age': [70, 31]}, or, if the schema's order is meant, "
             "np.asarray of it"
         )
@@ -309,6 +305,27 @@ def _array(series: Any) -> np.ndarray:
     cells = np.empty(len(series), dtype=object)
     cells[:] = series.to_list()  # to_numpy puts another value in the place of a missing one of pyarrow's dictionaries
     return cells
+
+
+def _kind(dtype: Any) -> str:
+    """What a type of narwhals is for a schema."""
+    return "numeric" if dtype.is_numeric() else "categorical" if str(dtype).split("(")[0] in _TEXTS else ""
+
+
+def _kind_of_pandas(dtype: Any) -> str:
+    """The same of a type of pandas: what an Arrow type is, wherever it stands, and no type of times or intervals."""
+    pandas = sys.modules["pandas"]
+    if isinstance(dtype, pandas.CategoricalDtype):
+        return "categorical" if _kind_of_pandas(dtype.categories.dtype) else ""
+    if isinstance(dtype, pandas.ArrowDtype):
+        import narwhals
+        import pyarrow
+
+        empty = pyarrow.schema([("", dtype.pyarrow_dtype)]).empty_table()
+        return _kind(narwhals.from_native(empty, eager_only=True).schema[""])
+    if isinstance(dtype, pandas.StringDtype):
+        return "categorical"
+    return _KINDS.get(dtype.kind, "") if isinstance(dtype, np.dtype) or dtype.kind != "O" else ""
 
 
 def _is_pandas(X: Any) -> bool:

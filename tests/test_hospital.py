@@ -72,7 +72,7 @@ DATES = {"ISO": "%Y-%m-%d", "day first": "%d.%m.%Y"}
 
 
 def neighbours(code: str, odd: dict[str, str], dates: str, folder: Path) -> list[tuple[Schema, pd.DataFrame]]:
-    """The schema of the program, and its table as far as it goes, of a file and of the same file without its first row."""
+    """The schema of the program, and its table as far as it goes, of a file with and without its first row."""
     rng = np.random.default_rng(1)
     days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 366, 60), "D")
     table = pd.DataFrame({

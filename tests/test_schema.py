@@ -943,8 +943,8 @@ def test_a_draft_knows_one_table_of_types():
             pd.Series(pd.to_datetime(["2024-01-01"], format="%Y-%m-%d")),
         ],
     }  # fmt: skip
-    for kind, given in columns.items():
-        for column in given:
+    for kind, each in columns.items():
+        for column in each:
             frames = [pd.DataFrame({"a": column})]
             if isinstance(column, pa.Array):
                 frames = [pa.table({"a": column}), pd.DataFrame({"a": column.to_pandas(types_mapper=pd.ArrowDtype)})]

@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from dpforest.schema.groups import Known
+
 __all__ = ["array_of", "number_of_text", "numbers", "places", "said"]
 
 _NUMERAL = re.compile(
@@ -144,7 +146,7 @@ def places(column: Any, known: Mapping[str | float, int], where: str, *, numeral
 
 def _places(column: Any, known: Mapping[str | float, int], where: str, numerals: bool) -> np.ndarray:
     array = array_of(column, where)
-    if array.dtype.kind != "O":
+    if array.dtype.kind != "O" and not isinstance(known, Known):
         return _places_of_numbers(array.astype(float), known)
     cells = array.tolist()
     if not {*map(type, cells)} <= _PLAIN:

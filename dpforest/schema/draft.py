@@ -39,7 +39,9 @@ class Draft:
     def __str__(self) -> str:
         lines = ["# fill in each ... from documentation, never from the rows: what stands here is public", "Schema("]
         lines += _entries("numeric", self.numeric, "(..., ...)", "lowest and highest value")
-        lines += _entries("categorical", self.categorical, "[...]", "every category; numbers written as text may be numeric")
+        lines += _entries(
+            "categorical", self.categorical, "[...]", "every category; numbers written as text may be numeric"
+        )
         of = "" if self.target is None else f"{self.target!r}: "
         lines.append(f"{_INDENT}classes=[...],  # {of}every class; or, for a number, target=(lowest, highest)")
         lines.append(f'{_INDENT}# missing="bin",  # where cells may be empty: a code of their own')

@@ -207,6 +207,32 @@ def test_the_program_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
         assert '"source": "secure"' in Path("model.json").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("code", [program(), *map(of_page, PAGES)], ids=["hospital", *PAGES])
+@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
+def test_the_program_for_many_codes_runs_on_registers_of_real_size(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng, n = np.random.default_rng(0), 3000
+    letters, numbers = rng.choice(list("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), n), rng.integers(0, 1000, n)
+    diagnoses = [f"{one}{two // 10:02d}.{two % 10}" for one, two in zip(letters, numbers, strict=True)]
+    ill = letters == "I"
+    visits = pd.DataFrame({
+        "age": rng.integers(0, 100, n).astype(str), "diagnosis": diagnoses,
+        "postcode": [f"{code:05d}" for code in rng.integers(0, 100_000, n)],
+        "occupation": rng.choice([*map(str, range(1000, 9700)), "student", "unknown"], n),
+        "returned": np.where(ill ^ (rng.random(n) < 0.05), "yes", "no"),
+    })  # fmt: skip
+    assert all(visits[name].nunique() > 2000 for name in ("diagnosis", "postcode", "occupation"))
+    names: dict = {"visits": visits}
+    exec(compile(of_page("many_codes"), "many_codes", "exec"), names)
+    served, schema = names["served"], names["schema"]
+    assert served.schema_.with_grid("even") == schema
+    assert len(schema.categorical["diagnosis"]) == 22
+    heart, other = served.predict_proba([names["patient"], names["patient"] | {"diagnosis": "J18"}])[:, 1]
+    assert heart > 0.5 > other
+    assert capsys.readouterr().out.startswith("[[")
+
+
+@pytest.mark.parametrize(
+    "code", [program(), *map(of_page, [*PAGES, "many_codes"])], ids=["hospital", *PAGES, "many_codes"]
+)
 def test_it_is_narrow_enough_for_the_page(code):
     assert max(map(len, code.splitlines())) <= 88

@@ -427,7 +427,10 @@ def source_of_bits(source: str, random_state: Any) -> Seeded | Secure:
     if source == SEEDED:
         return Seeded(random_state)
     if random_state is not None:
-        raise ValueError("source='secure' takes no seed: leave random_state=None")
+        raise ValueError(
+            "source='secure' takes no seed: leave random_state=None. Ensembles of scikit-learn, such as "
+            "BaggingClassifier, set one: use n_estimators of the learner itself"
+        )
     return Secure()
 
 

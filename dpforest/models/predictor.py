@@ -203,9 +203,11 @@ class Predictor:
 
     def _codes(self, X: Any) -> np.ndarray:
         """Codes of the table on the grid that the model was learned on."""
-        encoded = self.schema_.encode(X, self.n_bins_)
+        table = frames.columns_of(X)
+        encoded = self.schema_.encode(table, self.n_bins_)
         if self.tells_strays:
-            warn_of_strays(self.schema_, {**encoded.clipped, **encoded.other}, encoded.n_rows, fit=False)
+            strays, named = {**encoded.clipped, **encoded.other}, table.names is not None
+            warn_of_strays(self.schema_, strays, encoded.n_rows, fit=False, named=named)
         return encoded.codes
 
     def __sklearn_tags__(self) -> Any:

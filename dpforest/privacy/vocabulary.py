@@ -34,8 +34,9 @@ class UnprovenPrivacyWarning(UserWarning):
 class OutOfSchemaWarning(UserWarning):
     """Records held values outside the declared schema; they were clipped or sent to ``other``.
 
-    One for each column, with what to do.  At ``fit`` the message holds exact counts: it is for the curator's eyes and
-    is never stored in a model.  At ``predict`` the rows are a query of one's own.
+    One for each column, with what to do; for more than three columns one together, the worst first.  At ``fit`` the
+    message holds exact counts: it is for the curator's eyes and is never stored in a model.  At ``predict`` the rows
+    are a query of one's own.
     """
 
 

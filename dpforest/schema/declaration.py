@@ -56,6 +56,14 @@ _CLASSES = (
 )
 
 
+#: What has happened where all labels are numbers, and all classes are texts.
+_NUMBERED = (
+    "the labels are numbers. If they were numbered on the way, as cross_val_predict, VotingClassifier, "
+    "StackingClassifier and OneVsRestClassifier of scikit-learn do, declare classes=[0, 1, ...] and number them by a "
+    "public rule before"
+)
+
+
 @dataclass(frozen=True)
 class Encoded:
     """A table as integer codes.
@@ -284,10 +292,14 @@ class Schema:
         if grid.look_up(known, y, 0, 0, found) == (0, 0):
             return found
         codes = cells.places(y, known, "y")
+        if (codes == -2).any():
+            raise ValueError("y contains NaN: a label is missing, and no class stands for that; drop the record")
         if codes.min(initial=0) < 0:
+            numbered = all(isinstance(each, str) for each in known) and _are_numbers(y)
+            remedy = _NUMBERED if numbered else "add it to Schema(classes=...) or drop the record"
             raise ValueError(
                 f"Unknown label type: {_first(y, codes < 0)!r} is not among the declared classes "
-                f"{self.classes.tolist()}; add it to Schema(classes=...) or drop the record"
+                f"{self.classes.tolist()}; {remedy}"
             )
         return codes.astype(np.uint8)
 
@@ -472,8 +484,11 @@ class Schema:
             )
         if width != self.n_features:
             wanted = f"Schema is expecting {self.n_features} features as input: {self.columns}"
-            hint = "; leave out scalers and encoders: a learner takes the table as it is" * (width > self.n_features)
-            raise ValueError(f"X has {width} features, but {wanted}{hint}")
+            hint = (
+                "; leave out scalers and encoders: a learner takes the table as it is, and of a frame the columns by "
+                "their names"
+            )
+            raise ValueError(f"X has {width} features, but {wanted}{hint if width > self.n_features else ''}")
         return [table[place] for place in range(width)]
 
     def _encode_numeric(
@@ -638,6 +653,11 @@ def _known(
         del more[number]
     more |= {str(value): code for value, code in zip(declared, codes, strict=True) if isinstance(value, bool)}
     return more | known
+
+
+def _are_numbers(column: Any) -> bool:
+    """Whether all labels are numbers."""
+    return {*map(type, np.asarray(column).tolist())} <= {bool, int, float}
 
 
 def _first(column: ArrayLike, where: np.ndarray) -> Any:

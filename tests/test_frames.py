@@ -269,6 +269,33 @@ def test_declared_numbers_differ_as_doubles():
         Schema(numeric={"x": (0, 1)}, classes=[2**60, 2**60 + 1])
 
 
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        (" ", "make it missing"), ("?", "make it missing"), ("N/A", "make it missing"), ("13.56%", "strip the sign"),
+        ("$12", "strip the sign"), ("€ 1.5", "strip the sign"), ("31,144", "a thousands separator"),
+        ("$1,234.50", "a thousands separator"), ("157,4", "a decimal comma"), ("-1,5", "a decimal comma"),
+    ],
+)  # fmt: skip
+def test_a_text_that_writes_no_number_is_told_the_remedy(text, remedy):
+    """And the remedy works: what it leaves is a number, or missing."""
+    schema = Schema(numeric={"x": (0, 1)}, classes=[0, 1], missing="bin")
+    with pytest.raises(ValueError, match=rf"writes no number; .*{remedy}"):
+        schema.encode([[text]], 2)
+    mended = pd.Series([text])
+    if remedy == "make it missing":
+        mended = mended.replace(text, None)
+    else:
+        mended = mended.str.strip("%$€").str.replace(",", "." if remedy == "a decimal comma" else "")
+    assert schema.encode(mended.to_frame("x"), 2).n_rows == 1
+
+
+@pytest.mark.parametrize("text", ["twelve", "36 months", "<5", "1,2,3", "1.2.3"])
+def test_where_no_remedy_is_known_none_is_told(text):
+    with pytest.raises(ValueError, match=r"a text that writes no number$"):
+        Schema(numeric={"x": (0, 1)}, classes=[0, 1]).encode([[text]], 2)
+
+
 def test_what_a_text_writes():
     schema = Schema(categorical={"c": [1, "2", "02", "x", "3", True + 3]}, classes=[0, 1], other={"c": "x"})
     for value, code in ((1, 0), ("1", 0), (" 1.0 ", 0), (True, 0), ("True", 3), ("2", 1), ("02", 2), (2, 3), ("2.0", 3),

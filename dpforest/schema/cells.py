@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -31,6 +32,18 @@ __all__ = ["array_of", "number_of_text", "numbers", "places", "said"]
 _NUMERAL = re.compile(
     r"[ \t\r\n]*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:inf|Infinity)|nan|NaN)[ \t\r\n]*", re.ASCII
 )
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII)
+_NOTHING = {
+    "?",
+    "-",
+    ".",
+    "na",
+    "n/a",
+    "null",
+    "none",
+    "missing",
+    "unknown",
+}  # what people write where nothing is known
 _TIMES = date, time, timedelta, np.datetime64, np.timedelta64  # NumPy says that a timedelta64 is an integer
 _PLAIN = {str, float, type(None)}
 _SIMPLE = {float, int, bool, type(None)}
@@ -130,9 +143,24 @@ def _number(cell: Any, where: str) -> float:
     if isinstance(found, str):
         number = number_of_text(found)
         if number is None:
-            raise ValueError(f"{where} holds {found!r}, a text that writes no number")
+            raise ValueError(f"{where} holds {found!r}, a text that writes no number{_remedy(found)}")
         return number
     return np.nan if found is None else found
+
+
+def _remedy(text: str) -> str:
+    """What makes a number of a text that writes none: a rule for one cell by itself."""
+    text = text.strip()
+    if not text or text.lower() in _NOTHING:
+        return "; if it stands for nothing, make it missing, None, and declare Schema(missing='bin')"
+    bare = "".join(sign for sign in text if sign != "%" and unicodedata.category(sign) != "Sc").strip()
+    if _THOUSANDS.fullmatch(bare):
+        return "; a thousands separator? column.str.replace(',', '')"
+    if bare.count(",") == 1 and number_of_text(bare.replace(",", ".")) is not None:
+        return "; a decimal comma? column.str.replace(',', '.')"
+    if bare != text and number_of_text(bare) is not None:
+        return "; strip the sign of the unit, such as by column.str.strip('%$')"
+    return ""
 
 
 def places(column: Any, known: Mapping[str | float, int], where: str, *, numerals: bool = False) -> np.ndarray:

@@ -272,7 +272,9 @@ class Schema:
         *Categories.*  A number is the declared number that equals it, and a text the declared text.  Where there is
         none, a text is the declared number that it writes, and a number the one declared text that writes it; the texts
         ``True`` and ``False`` are declared bools.  For one text in a file or in an array makes texts of all numbers
-        beside it, before they come here.
+        beside it, before they come here.  So codes that look like numbers need care: ``"250.0"`` and ``"2.5e2"`` are
+        the declared text or number 250, and are not counted in ``other``.  Declare such a column by groups with a
+        :class:`~dpforest.schema.Prefix`, which takes texts as they are written.
         """
         n_bins = _check_bins(n_bins, extra=self.missing == "bin")
         table = frames.columns_of(X)

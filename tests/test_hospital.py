@@ -90,6 +90,18 @@ def neighbours(code: str, odd: dict[str, str], dates: str, folder: Path) -> list
     return found
 
 
+def change(code: str, odd: dict[str, str], dates: str, folder: Path) -> tuple[int, int]:
+    """By how much the histogram of days changes when the first row leaves, and how many of the others change their day.
+
+    Noise at rate epsilon makes the first number times epsilon of it: the loss, exactly.
+    """
+    (schema, whole), (_, rest) = neighbours(code, odd, dates, folder)
+    place = schema.columns.index("day")
+    one, other = (schema.encode(table, 254).codes[place] for table in (whole, rest))
+    counts = [np.bincount(codes, minlength=255) for codes in (one, other)]
+    return int(np.abs(counts[0] - counts[1]).sum()), int((one[1:] != other).sum())
+
+
 def felt(code: str, odd: dict[str, str], dates: str, folder: Path) -> bool:
     """Whether the first row changes a code of another one, or who is one person with whom."""
     (schema, whole), (_, rest) = neighbours(code, odd, dates, folder)
@@ -121,6 +133,17 @@ def test_a_guess_of_the_reader_would_be_felt(guess, odd, dates, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     assert guess in program()
     assert felt(program().replace(guess, ""), odd, dates, tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore")  # pandas says that it guesses
+def test_what_a_guess_costs(tmp_path, monkeypatch):
+    """A histogram of days loses epsilon, and with guessed dates as many more epsilons as its counts change by."""
+    monkeypatch.chdir(tmp_path)
+    dates, odd = "%d.%m.%Y", {"admitted": "31.12.2024"}
+    assert change(program().replace("%Y-%m-%d", dates), odd, dates, tmp_path) == (1, 0)
+    lost, moved = change(program().replace(', format="%Y-%m-%d"', ""), odd, dates, tmp_path)
+    assert moved > 10
+    assert 1 < lost <= 2 * moved + 1
 
 
 #: What looks at a whole column for what a cell means, and the word that stops it.

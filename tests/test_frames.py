@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import UserDict, namedtuple
+from collections import UserDict, UserList, deque, namedtuple
 from decimal import Decimal
 from importlib.util import find_spec
 
@@ -87,6 +87,8 @@ FORMS = {
     "records, in another order each": lambda: [
         dict(sorted(zip(TABLE, row, strict=True), reverse=place % 2)) for place, row in enumerate(rows())
     ],
+    "records in a sequence of somebody's": lambda: deque(dict(zip(TABLE, row, strict=True)) for row in rows()),
+    "named tuples in a list of somebody's": lambda: UserList(map(namedtuple("Row", [*TABLE])._make, rows())),
     "named tuples": lambda: [*map(namedtuple("Row", TABLE)._make, rows())],
     "rows of pandas": lambda: [row for _, row in pd.DataFrame(TABLE).iterrows()],
     "rows of a data base": of_a_data_base,
@@ -151,7 +153,7 @@ def test_names_are_never_dropped(table):
 def test_what_has_no_names_is_still_an_array():
     rows = [["a", 0.5], ["b", 0.5]]
     tensor = Named(names=(None, None))  # as those of torch
-    for table in (Named(), tensor, np.array(rows, dtype=object).view(np.memmap), tuple(map(tuple, rows))):
+    for table in (Named(), tensor, np.array(rows, dtype=object).view(np.memmap), tuple(map(tuple, rows)), deque(rows)):
         assert SCHEMA.encode(table, 10).codes.tolist() == [[0, 1], [5, 5]]
 
 
@@ -166,6 +168,12 @@ def test_what_has_no_names_is_still_an_array():
         ({"n": [0.5], "c": ["a"], 1: [1], "1": [2]}, None, ""),
         ([{"n": 0.5, "c": "a"}, {"n": 0.5, "C": "b"}], ValueError, "record 1 of X has no 'c': write None"),
         ([{"n": 0.5, "c": "a"}, ["b", 0.5]], TypeError, "some rows of X have names, and others, such as a list"),
+        (
+            [{"n": 0.5, "c": "a"}, pd.Series([0.5, 0.7, "a"], ["n", "n", "c"])],
+            ValueError,
+            "record 1 of X has 'n' more th",
+        ),
+        ([{"n": 0.5, "c": "a", 1: 2, "1": 3}], None, ""),
         ([{"n": 0.5}], ValueError, r"X has no column 'c'; it has \['n'\]"),
         (pa.array([0.5]), ValueError, "Expected 2D array, got 1D array"),
         (pd.Series({"n": 0.5, "c": "a"}), ValueError, r"if it is one row, pass X.to_frame\(\).T"),

@@ -132,17 +132,17 @@ def _opened(X: Any, name: str, alone: bool = False) -> Any:
             )
     if hasattr(X, "sparse") or type(X).__module__.startswith("scipy.sparse"):
         raise TypeError(f"Sparse data was passed, but dense data is required: use {name}.toarray()")
-    rows = X if isinstance(X, (list, tuple)) else ()
+    rows = X if isinstance(X, Sequence) and not isinstance(X, (str, bytes)) and not hasattr(X, "__array__") else ()
     kinds = {*map(type, rows)}
     if isinstance(X, np.ma.MaskedArray) or any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
         raise TypeError(
             f"masked arrays hide values that are still there: leave these records out, or pass {name}.filled(np.nan)"
         )
-    found = _with_names(X, name, kinds, alone)
+    found = _with_names(X, name, rows, kinds, alone)
     if found is not None:
         return found
     # what is written as lists may mix numbers and text, which an array of one type would all turn into text
-    return np.asarray(X) if hasattr(X, "__array__") else np.array(X, dtype=object)
+    return np.asarray(X) if hasattr(X, "__array__") else np.array([*rows] or X, dtype=object)
 
 
 # -- what has names --------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def _opened(X: Any, name: str, alone: bool = False) -> Any:
 _NAMES = ("columns", "column_names", "colnames", "names", "schema", "coords", "__dataframe__", "_fields")
 
 
-def _with_names(X: Any, name: str, kinds: set[type], alone: bool) -> Any:
+def _with_names(X: Any, name: str, rows: Sequence, kinds: set[type], alone: bool) -> Any:
     """The columns of what has names, and, ``alone``, what another library has as a column; None of an array.
 
     Raises
@@ -161,17 +161,20 @@ def _with_names(X: Any, name: str, kinds: set[type], alone: bool) -> Any:
     """
     if isinstance(X, Mapping):
         return Columns([*X], _Parts([*X], [*X.values()], name))
-    if isinstance(X, np.ndarray) and X.dtype.names is not None:
-        return Columns(X.dtype.names, _Parts([*X.dtype.names], [X[each] for each in X.dtype.names], name))
-    if type(X) in (list, tuple):
-        records = any(map(_is_record, kinds)) or (np.void in kinds and any(each.dtype.names for each in X))
-        return _of_records(X, name, alone) if records else None
-    if type(X) is np.ndarray:
-        return None
-    found = None if isinstance(X, (np.ndarray, list, tuple)) else _of_library(X, name, alone)
-    if found is None:
+    if (names := getattr(getattr(X, "dtype", None), "names", None)) and hasattr(X, "__array__"):  # of structures
+        return Columns(names, _Parts([*names], [np.asarray(X)[each] for each in names], name))
+    if type(X) in (np.ndarray, list, tuple) or isinstance(X, (np.ndarray, Sequence)):
+        found = None
+    else:
+        found = _of_library(X, name, alone)
+    if found is None and type(X) not in (np.ndarray, list, tuple):
         _refuse_names(X, name)
-    return found
+    records = any(map(_is_record, kinds)) or (np.void in kinds and any(each.dtype.names for each in rows))
+    return _of_records(rows, name, alone) if records else found
+
+
+#: Stands for the cells of a record under a name that it has more than once.
+_TWICE = object()
 
 
 def _is_record(kind: type) -> bool:
@@ -200,7 +203,10 @@ def _of_records(rows: Sequence, name: str, alone: bool) -> Any:
                 f"some rows of {name} have names, and others, such as a {type(row).__name__}, have none that are "
                 "understood here: pass all of them as mappings, such as {'age': 70}, or all as lists"
             )
-        records.append({str(key): cell for key, cell in pairs})
+        record: dict[str, Any] = {}
+        for key, cell in pairs:
+            record[str(key)] = _TWICE if str(key) in record else cell
+        records.append(record)
     names = [*dict.fromkeys(chain.from_iterable(records))]
     return Columns(names, _Records(names, records, name))
 
@@ -236,6 +242,8 @@ class _Records(_Parts):
         for number, record in enumerate(self._records):
             if name not in record:  # by another one's names it might be a typing error
                 raise ValueError(f"record {number} of {self._where} has no {name!r}: write None where nothing is known")
+            if record[name] is _TWICE:
+                raise ValueError(f"record {number} of {self._where} has {name!r} more than once")
             found[number] = record[name]
         return found
 

@@ -241,9 +241,10 @@ class Schema:
         Parameters
         ----------
         X : frame or array-like, shape (n_rows, n_features)
-            Of a frame (pandas, polars, pyarrow and others) the columns of the schema are taken by their names, in
-            whatever order; others are not looked at.  An array, or rows as lists, must have as many columns as the
-            schema, in its order.
+            Of a frame (pandas, polars, pyarrow and whatever gives an Arrow stream), a mapping of columns, a list of
+            records with names (``[{"age": 70}]``) or a structured array the columns of the schema are taken by their
+            names, in whatever order; others are not looked at.  An array, or rows as lists, must have as many columns
+            as the schema, in its order.
         n_bins : int
             Bins of each numeric column, equally wide over the declared bounds, between 2 and 255 (254 beside a bin for
             missing values).  A value on an edge belongs to the bin above it, the upper bound to the last bin.  The
@@ -261,7 +262,7 @@ class Schema:
             ``missing="error"``; an undeclared category in a column without ``other``; in a numeric column, a text that
             writes no number.
         TypeError
-            Sparse, masked or lazy data; a cell that is neither a number nor text, nor missing.
+            Sparse, masked or lazy data; what has names that are not understood; a cell that is neither a number nor text, nor missing.
 
         Notes
         -----

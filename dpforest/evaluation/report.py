@@ -377,8 +377,9 @@ def evaluate(
     classes = () if model.schema_.classes is None else tuple(model.schema_.classes.tolist())
     width, labels = 0.0, rows.answers
     groups, places = _groups(by, model.schema_, rows.columns)
-    most = MOST_CELLS // (len(groups) * (len(classes) if len(classes) > 2 else 1))
-    if most < 2:
+    several = len(classes) > 2
+    most = MOST_CELLS // (len(groups) * (len(classes) if several else 1))
+    if by is not None and most < (1 if several else 2):
         raise ValueError(f"{len(groups)} groups are too many for a table of {MOST_CELLS} cells: put some together")
     if not classes:
         low, high = model.schema_.target
@@ -388,7 +389,7 @@ def evaluate(
     else:
         if len(classes) == 2 and bins % 2:
             raise ValueError(f"bins must be even, so that one edge is the middle, not {bins}")
-        bins = min(bins, most if len(classes) > 2 else most - most % 2)
+        bins = max(1, min(bins, most if several else most - most % 2))
         cells, size = said_cells(model, rows.columns, bins), bins * (len(classes) if len(classes) > 2 else 1)
     cells = cells + size * places
     tester = Evaluator(

@@ -117,7 +117,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
         ----------
         X : frame or array-like, shape (n_rows, n_features); or a table that an engine reads
             Columns of the schema, by their names in a frame of any library, in a mapping of columns or in a list of
-            records (others are not looked at), by their order in an array: see :meth:`dpforest.schema.Schema.encode`.  A path or glob of Parquet files, a list of them, a
+            records (others are not looked at), by their order in an array: see
+            :meth:`dpforest.schema.Schema.encode`.  A path or glob of Parquet files, a list of them, a
             Dask or Spark DataFrame, or a :class:`~dpforest.engines.Table` is read where it lies, once per level of the
             trees, and gives the same model to the last bit.
         y : array-like, shape (n_rows,); or str

@@ -166,8 +166,10 @@ def _remedy(text: str) -> str:
 def places(column: Any, known: Mapping[str | float, int], where: str, *, numerals: bool = False) -> np.ndarray:
     """Where each cell of a column stands among the known texts and numbers: int16, -1 elsewhere and -2 for nothing.
 
-    With ``numerals``, a text that is not known is the number that it writes.
+    With ``numerals``, a text that is not known is the number that it writes; where texts are known by their beginnings
+    it is not.
     """
+    numerals = numerals and not isinstance(known, Known)
     found = _by_parts(column, lambda part: _places(part, known, where, numerals), -2)
     return _places(column, known, where, numerals) if found is None else found
 

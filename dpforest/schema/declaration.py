@@ -262,7 +262,8 @@ class Schema:
             ``missing="error"``; an undeclared category in a column without ``other``; in a numeric column, a text that
             writes no number.
         TypeError
-            Sparse, masked or lazy data; what has names that are not understood; a cell that is neither a number nor text, nor missing.
+            Sparse, masked or lazy data; what has names that are not understood; a cell that is neither a number nor
+            text, nor missing.
 
         Notes
         -----
@@ -286,11 +287,40 @@ class Schema:
         other = {name: self._encode_categorical(name, columns[name], rows[name]) for name in self.categorical}
         return Encoded(codes, clipped, {name: count for name, count in other.items() if count})
 
+    def known(self, name: str | None = None) -> dict[str | float, int]:
+        """The code of each text and number that a column may hold; without a name, that the labels may be."""
+        if name is None:
+            return _known([] if self.classes is None else self.classes.tolist())
+        if name not in self.groups:
+            return _known(self.categorical[name], numerals=True)
+        listed = [(value, code) for code, members in enumerate(self.groups[name]) for value in members]
+        exact = [(value, code) for value, code in listed if not isinstance(value, Prefix)]
+        known = _known([value for value, _ in exact], [code for _, code in exact], numerals=len(exact) == len(listed))
+        if len(exact) == len(listed):
+            return known
+        beginnings = {value.text: code for value, code in listed if isinstance(value, Prefix)}
+        return groups.Known(known, beginnings, f"column {name!r}")
+
+    def values_of(self, name: str, code: int) -> list:
+        """Values of a table that have this code of a categorical column: the category, or some that its group lists.
+
+        None for the code of missing values; nothing where a group takes what no group lists.
+        """
+        if code == len(self.categorical[name]):
+            return [None]
+        if name not in self.groups:
+            return [self.categorical[name][code]]
+        known, found = self.known(name), []
+        for value in self.groups[name][code]:
+            tried = [value.text, f"{value.text}~"] if isinstance(value, Prefix) else [value]
+            found += [each for each in tried if known.get(each if isinstance(each, str) else float(each)) == code]
+        return found
+
     def encode_labels(self, y: Any) -> np.ndarray:
         """Class codes (uint8) of the labels ``y``; an undeclared label raises and is named."""
         if self.classes is None:
             raise ValueError("this schema declares a regression target; a classifier needs classes=[...]")
-        y, known = frames.one_column(y, "y"), _known(self.classes.tolist())
+        y, known = frames.one_column(y, "y"), self.known()
         found = np.empty(y.shape[0], dtype=np.uint8)
         if grid.look_up(known, y, 0, 0, found) == (0, 0):
             return found
@@ -520,11 +550,11 @@ class Schema:
 
     def _encode_categorical(self, name: str, values: Any, out: np.ndarray) -> int:
         categories = self.categorical[name]
-        known, absent = self._known(name), len(categories)
+        known, absent = self.known(name), len(categories)
         other = categories.index(self.other[name]) if name in self.other else 0
         strays = grid.look_up(known, values, absent, other, out)
         if strays is None or (strays[0] and name not in self.other) or (strays[1] and self.missing == "error"):
-            codes = cells.places(values, known, f"column {name!r}", numerals=not isinstance(known, groups.Known))
+            codes = cells.places(values, known, f"column {name!r}", numerals=True)
             if codes.min(initial=0) >= 0:
                 out[:] = codes
                 return 0
@@ -540,33 +570,6 @@ class Schema:
             out[:] = np.where(unknown, other, np.where(missing, absent, codes))
             strays = int(unknown.sum()), int(missing.sum())
         return strays[0]
-
-    def _known(self, name: str) -> Mapping[str | float, int]:
-        """The code of each value that a categorical column may hold."""
-        if name not in self.groups:
-            return _known(self.categorical[name], numerals=True)
-        listed = [(value, code) for code, members in enumerate(self.groups[name]) for value in members]
-        exact = [(value, code) for value, code in listed if not isinstance(value, Prefix)]
-        known = _known([value for value, _ in exact], [code for _, code in exact], numerals=len(exact) == len(listed))
-        if len(exact) == len(listed):
-            return known
-        beginnings = {value.text: code for value, code in listed if isinstance(value, Prefix)}
-        return groups.Known(known, beginnings, f"column {name!r}")
-
-    def values_of(self, name: str, code: int) -> list:
-        """Values of a table that have this code of a categorical column: the category, or some that its group lists.
-
-        None for the code of missing values; nothing where a group takes what no group lists.
-        """
-        if code == len(self.categorical[name]):
-            return [None]
-        if name not in self.groups:
-            return [self.categorical[name][code]]
-        known, found = self._known(name), []
-        for value in self.groups[name][code]:
-            tried = [value.text, f"{value.text}~"] if isinstance(value, Prefix) else [value]
-            found += [each for each in tried if known.get(each if isinstance(each, str) else float(each)) == code]
-        return found
 
 
 def _bounds(pair: Any, where: str) -> tuple[float, float]:

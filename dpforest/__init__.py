@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         OutOfSchemaWarning,
         UnprovenPrivacyWarning,
     )
-    from dpforest.schema import Schema
+    from dpforest.schema import Prefix, Schema
 
 __all__ = [
     *registry.MODULES,

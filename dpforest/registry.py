@@ -31,6 +31,7 @@ NAMES: dict[str, str] = {
     "Guarantee": "privacy",
     "Ledger": "privacy",
     "OutOfSchemaWarning": "privacy",
+    "Prefix": "schema",
     "ReleasedForest": "models.release",
     "Schema": "schema",
     "UnprovenPrivacyWarning": "privacy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import json
 import os
@@ -38,6 +39,8 @@ def write(path: str | os.PathLike[str], content: bytes | str) -> None:
         The folder is missing or cannot be written, or the disk is full.
     """
     path = Path(os.path.realpath(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no folder of this name: make it before", str(path.parent))
     content = content.encode() if isinstance(content, str) else content
     if path.exists() and not path.is_file():
         path.write_bytes(content)

@@ -327,6 +327,18 @@ def test_a_column_is_missing(tmp_path):
     refused(tmp_path / "a.parquet", "has no column 'reward'", replace(READER, target="reward"))
 
 
+def test_a_column_that_stands_in_the_names_of_folders_is_said_not_to_be_read(tmp_path):
+    for work in ("private", "state"):
+        folder = tmp_path / f"work={work}"
+        folder.mkdir()
+        write(folder / "a.parquet", TABLE[TABLE["work"] == work].drop(columns="work"))
+    paths = str(tmp_path / "**" / "*.parquet")
+    refused(paths, r"a\.parquet has no column 'work'; it has .*\. 'work' stands in the names of folders.*not read")
+    with pytest.raises(TableError, match="has no column 'work'") as caught:
+        counted(write(tmp_path / "work.parquet", TABLE.drop(columns="work")))
+    assert "folders" not in str(caught.value)
+
+
 def test_a_column_comes_twice(tmp_path):
     arrow = pa.Table.from_pandas(TABLE, preserve_index=False)
     path = write(tmp_path / "a.parquet", arrow.append_column("hours", arrow.column("hours")))

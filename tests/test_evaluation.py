@@ -500,6 +500,83 @@ def test_what_the_schema_does_not_know_is_the_secret_of_the_test_rows(kind, mode
     assert all(model.tells_strays for model in models[kind].values())
 
 
+# -- the test of each group, at the price of one ----------------------------------------------------------------------
+
+
+@pytest.mark.claim("thm-private-test")
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("kind", ["two classes", "classes", "numbers"])
+def test_groups_together_cost_what_one_of_them_costs(models, counted, relation, kind):
+    """A record is in one cell of one group: whichever comes, or takes another's place, the loss is epsilon, sharply."""
+    schema = {"two classes": TWO, "classes": THREE, "numbers": NUMBER}[kind]
+    model = next(iter(models[kind].values()))
+    cells = [(x, c, o) for x in (0.1, 0.9) for c in "ab" for o in ("f", "m", "x")]
+    answer = [0.0, 10.0] if kind == "numbers" else [*schema.classes[[0, -1]]]
+    universe = [(*cell, said) for cell in cells[:9] for said in answer]
+
+    def tables(rows: tuple) -> tuple[np.ndarray, float]:
+        counted.clear()
+        frame = pd.DataFrame(rows, columns=["x", "c", "origin", "y"])
+        with Budget(0.5, relation=relation) as account:
+            evaluation.evaluate(
+                model, frame, "y", 0.5, by={"origin": ["f", "m", "x"]}, relation=relation, random_state=0, bins=4
+            )
+        assert account.spent == 0.5
+        return counted[-1]
+
+    few = list(neighbours(universe, 2, relation))
+    chosen = few[:: max(1, len(few) // 12)]
+    assert loss_of_noise(tables, chosen) == pytest.approx(0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["two classes", "classes", "numbers"])
+def test_groups_add_up_to_the_whole(models, kind):
+    schema = {"two classes": TWO, "classes": THREE, "numbers": NUMBER}[kind]
+    X, y = table(300, schema, 7)
+    frame = X.assign(origin=np.random.default_rng(0).choice(["here", "elsewhere"], 300))
+    for name, model in models[kind].items():
+        for by, groups in (("c", frame["c"]), ({"origin": ["here", "elsewhere"]}, frame["origin"])):
+            both = evaluation.evaluate(model, frame, y, "non-private", by=by, random_state=0)
+            alone = evaluation.evaluate(model, frame, y, "non-private", bins=both.bins, random_state=0)
+            np.testing.assert_array_equal(both.counts, alone.counts)
+            assert [*both.groups] == (["a", "b"] if by == "c" else by["origin"])
+            for group, part in both.groups.items():
+                mine = (groups == group).to_numpy()
+                own = evaluation.evaluate(model, frame[mine], y[mine], "non-private", bins=both.bins, random_state=0)
+                np.testing.assert_array_equal(part.counts, own.counts)
+                assert str(own).split("\n")[1] in str(both), name
+    noisy = evaluation.evaluate(model, frame, y, 1.0, by="c", random_state=0)
+    assert noisy.variance == 2 * noisy.groups["a"].variance == 2 * noise_variance(1.0)
+    np.testing.assert_array_equal(noisy.counts, noisy.groups["a"].counts + noisy.groups["b"].counts)
+    assert noisy.guarantee.epsilon == noisy.groups["a"].guarantee.epsilon == 1.0
+
+
+def test_groups_that_are_none(models):
+    X, y = table(50, TWO, 7)
+    model = models["two classes"]["RandomTreesClassifier"]
+
+    def refused(error, text, by, table=X):
+        with Budget(1.0) as account, pytest.raises(error, match=text):
+            evaluation.evaluate(model, table, y, 0.5, by=by)
+        assert account.spent == 0
+
+    refused(ValueError, "by='x' is no categorical column.*give the public groups", "x")
+    refused(ValueError, r"by='sex' is no categorical column of the model's schema: name one of \['c'\]", "sex")
+    refused(ValueError, "X has no column 'sex'", {"sex": ["f", "m"]})
+    refused(ValueError, "holds 'b', which is not among its declared categories", {"c": ["a"]})
+    refused(TypeError, "by must be the name of a column", {"c": ["a", "b"], "d": ["u"]})
+    refused(TypeError, "by must be the name of a column", ["c"])
+    many = X.assign(ward=0)
+    refused(ValueError, "121 groups are too many", {"ward": [*range(121)]}, many)
+    found = evaluation.evaluate(model, many, y, 0.5, by={"ward": [*range(100)]})
+    assert (found.bins, len(found.groups), found.counts.shape) == (2, 100, (2, 2))
+    model = released(model.to_dict(seeded=True))  # which does not mind an array
+    refused(TypeError, "so X must be a frame", {"c": ["a", "b"]}, X.to_numpy(object))
+    by_place = evaluation.evaluate(model, X.to_numpy(object), y, "non-private", by="c", random_state=0)
+    by_name = evaluation.evaluate(model, X, y, "non-private", by="c", random_state=0)
+    np.testing.assert_array_equal(by_place.groups["b"].counts, by_name.groups["b"].counts)
+
+
 def test_few_rows_and_much_noise(models):
     model = models["two classes"]["RandomTreesClassifier"]
     X, y = table(5, TWO, 5)

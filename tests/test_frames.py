@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections import UserDict, UserList, deque, namedtuple
 from decimal import Decimal
 from importlib.util import find_spec
 
@@ -29,7 +31,69 @@ def polars():
     return polars.DataFrame(TABLE)
 
 
+class Streamed:
+    """A frame of nobody's library that gives an Arrow stream, and an array without names."""
+
+    columns = tuple(TABLE)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return pa.table(TABLE).__arrow_c_stream__(requested_schema)
+
+    def __array__(self, dtype=None, copy=None):
+        return pd.DataFrame(TABLE).to_numpy(dtype=object)
+
+
+class Given:
+    """The same as an Arrow array of structures."""
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return pa.RecordBatch.from_pydict(TABLE).__arrow_c_array__(requested_schema)
+
+    __array__ = Streamed.__array__
+
+
+def rows() -> list[tuple]:
+    return [*zip(*TABLE.values(), strict=True)]
+
+
+def of_a_data_base() -> list:
+    """Rows as the standard library's data base gives them."""
+    base = sqlite3.connect(":memory:")
+    base.row_factory = sqlite3.Row
+    base.execute("CREATE TABLE t (n, more, c, y)")
+    base.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows())
+    found = base.execute("SELECT y, c, more, n FROM t").fetchall()
+    base.close()
+    return found
+
+
 FORMS = {
+    "Arrow, a batch of records": lambda: pa.RecordBatch.from_pydict(TABLE),
+    "Arrow, a stream of somebody's": Streamed,
+    "Arrow, an array of somebody's": Given,
+    "Arrow, a reader of batches": lambda: pa.table(TABLE).to_reader(max_chunksize=3),
+    "Arrow, two columns of one name": lambda: pa.table(
+        [*map(pa.array, TABLE.values()), pa.array([0] * 4), pa.array([1] * 4)], names=[*TABLE, "twice", "twice"]
+    ),
+    "columns": lambda: TABLE,
+    "columns of a mapping of somebody's": lambda: UserDict(TABLE),
+    "columns of every kind": lambda: {
+        "c": pd.Series(TABLE["c"], dtype="category"),
+        "y": tuple(TABLE["y"]),
+        "n": np.array(TABLE["n"], dtype=float),
+        "more": pa.array(TABLE["more"]),
+    },
+    "records": lambda: [dict(zip(TABLE, row, strict=True)) for row in rows()],
+    "records, in another order each": lambda: [
+        dict(sorted(zip(TABLE, row, strict=True), reverse=place % 2)) for place, row in enumerate(rows())
+    ],
+    "records in a sequence of somebody's": lambda: deque(dict(zip(TABLE, row, strict=True)) for row in rows()),
+    "named tuples in a list of somebody's": lambda: UserList(map(namedtuple("Row", [*TABLE])._make, rows())),
+    "named tuples": lambda: [*map(namedtuple("Row", TABLE)._make, rows())],
+    "rows of pandas": lambda: [row for _, row in pd.DataFrame(TABLE).iterrows()],
+    "rows of a data base": of_a_data_base,
+    "a structured array": lambda: np.array(rows(), dtype=[(name, object) for name in TABLE]),
+    "rows of a structured array": lambda: [*np.array(rows(), dtype=[(name, object) for name in TABLE])],
     "pandas": lambda: pd.DataFrame(TABLE),
     "pandas on Arrow": lambda: pd.DataFrame(TABLE).convert_dtypes(dtype_backend="pyarrow"),
     "pyarrow": lambda: pa.table(TABLE),
@@ -42,13 +106,100 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_columns_are_found_by_their_names(form):
-    table = form()
-    assert SCHEMA.encode(table, 10).codes.tolist() == CODES
+    assert SCHEMA.encode(form(), 10).codes.tolist() == CODES
     model = EDPRFClassifier(epsilon=1.0, schema=SCHEMA, n_estimators=2, max_depth=2, random_state=0)
     expected = model.fit([*zip(TABLE["c"], TABLE["n"], strict=True)], TABLE["y"]).to_dict(seeded=True)
-    for y in ("y", TABLE["y"], frames.columns_of(table).pick(["y"])[0]):
-        assert model.fit(table, y).to_dict(seeded=True) == expected
+    said = model.predict_proba([*zip(TABLE["c"], TABLE["n"], strict=True)])
+    for y in ("y", TABLE["y"], frames.columns_of(form()).pick(["y"])[0]):
+        assert model.fit(form(), y).to_dict(seeded=True) == expected
         assert model.feature_names_in_.tolist() == ["c", "n"]
+        np.testing.assert_array_equal(model.predict_proba(form()), said)
+
+
+class Named:
+    """What becomes an array and has names that nobody understands."""
+
+    def __init__(self, **names):
+        self.__dict__.update(names)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([["a", 0.5], ["b", 0.5]], dtype=object)
+
+
+class NamedArray(np.ndarray):
+    columns = ("n", "c")
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        *(Named(**{names: ["n", "c"]}) for names in ("columns", "column_names", "colnames", "names", "schema")),
+        np.array([["a", 0.5], ["b", 0.5]], dtype=object).view(NamedArray),
+        namedtuple("Columns", ["n", "c"])([0.5, 0.5], ["a", "b"]),
+    ],
+    ids=lambda table: type(table).__name__,
+)
+def test_names_are_never_dropped(table):
+    """By their order, the columns of what has names would be taken for one another without a word."""
+    model = RandomTreesClassifier(epsilon=1.0, schema=SCHEMA, n_estimators=2, max_depth=2, random_state=0)
+    with pytest.raises(TypeError, match=r"names \(.*\) are not understood here.*mapping such as"):
+        model.fit(table, ["no", "yes"])
+    assert not hasattr(model, "guarantee_")
+    model.fit([["a", 0.5], ["b", 0.5]], ["no", "yes"])
+    with pytest.raises(TypeError, match=r"names \(.*\) are not understood here"):
+        model.predict(table)
+
+
+def test_what_has_no_names_is_still_an_array():
+    rows = [["a", 0.5], ["b", 0.5]]
+    tensor = Named(names=(None, None))  # as those of torch
+    for table in (Named(), tensor, np.array(rows, dtype=object).view(np.memmap), tuple(map(tuple, rows)), deque(rows)):
+        assert SCHEMA.encode(table, 10).codes.tolist() == [[0, 1], [5, 5]]
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "text"),
+    [
+        ({"n": 0.5, "c": "a"}, ValueError, r"no columns: pass one record as a list of one, \[X\]"),
+        ({"n": [0.5], "c": "a"}, ValueError, r"no columns: pass one record as a list of one"),
+        ({"n": [0.5, 0.5], "c": ["a"]}, ValueError, "the columns of X have from 1 to 2 rows"),
+        ({"n": [[0.5, 0.5]], "c": ["a"]}, ValueError, "column 'n' of X must be one-dimensional"),
+        ({"n": [0.5]}, ValueError, r"X has no column 'c'; it has \['n'\]"),
+        ({"n": [0.5], "c": ["a"], 1: [1], "1": [2]}, None, ""),
+        ([{"n": 0.5, "c": "a"}, {"n": 0.5, "C": "b"}], ValueError, "record 1 of X has no 'c': write None"),
+        ([{"n": 0.5, "c": "a"}, ["b", 0.5]], TypeError, "some rows of X have names, and others, such as a list"),
+        (
+            [{"n": 0.5, "c": "a"}, pd.Series([0.5, 0.7, "a"], ["n", "n", "c"])],
+            ValueError,
+            "record 1 of X has 'n' more th",
+        ),
+        ([{"n": 0.5, "c": "a", 1: 2, "1": 3}], None, ""),
+        ([{"n": 0.5}], ValueError, r"X has no column 'c'; it has \['n'\]"),
+        (pa.array([0.5]), ValueError, "Expected 2D array, got 1D array"),
+        (pd.Series({"n": 0.5, "c": "a"}), ValueError, r"if it is one row, pass X.to_frame\(\).T"),
+    ],
+)
+def test_columns_and_records_that_are_none(table, error, text):
+    if error is None:
+        assert SCHEMA.encode(table, 10).codes.tolist() == [[0], [5]]
+        return
+    with pytest.raises(error, match=text):
+        SCHEMA.encode(table, 10)
+
+
+def test_a_column_that_is_there_twice_is_not_guessed():
+    twice = pa.table([pa.array(["a"]), pa.array([0.5]), pa.array([0.7])], names=["c", "n", "n"])
+    with pytest.raises(ValueError, match=r"X has more than one column 'n'$"):
+        SCHEMA.encode(twice, 10)
+    with pytest.raises(ValueError, match=r"X has more than one column 'n'$"):
+        SCHEMA.encode(twice.to_pandas(), 10)
+
+
+def test_what_a_record_says_is_no_matter_of_the_records_beside_it():
+    record = {"n": 0.7, "c": "3"}
+    for others in ([], [{"n": None, "c": 3}], [{"n": "0.1", "c": "b", "more": 1}]):
+        codes = SCHEMA.encode([*others, record], 10).codes[:, -1]
+        assert codes.tolist() == SCHEMA.encode([record], 10).codes[:, 0].tolist() == [2, 7]
 
 
 def test_predict_and_loaded_models_take_columns_by_name(tmp_path):
@@ -62,7 +213,9 @@ def test_predict_and_loaded_models_take_columns_by_name(tmp_path):
     turned = frame.assign(more=b"")[["more", "b", "a"]]
     assert not np.array_equal(model.predict_proba(frame.set_axis(["b", "a"], axis=1)), wanted)
     pq.write_table(pa.table(turned), tmp_path / "rows.parquet")
-    for one in (model, load(tmp_path / "model.json")):
+    loaded = load(tmp_path / "model.json")
+    assert (loaded.feature_names_in_.tolist(), loaded.n_features_in_) == (["a", "b"], 2)
+    for one in (model, loaded):
         for X in (turned, pa.table(turned), tmp_path / "rows.parquet", Parquet(tmp_path / "rows.parquet")):
             np.testing.assert_array_equal(one.predict_proba(X), wanted)
         np.testing.assert_array_equal(load(tmp_path / "model.json").predict_proba(frame.to_numpy()), wanted)
@@ -122,6 +275,33 @@ def test_declared_numbers_differ_as_doubles():
             Schema(categorical={"c": declared}, classes=[0, 1])
     with pytest.raises(ValueError, match="must list different values"):
         Schema(numeric={"x": (0, 1)}, classes=[2**60, 2**60 + 1])
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        (" ", "make it missing"), ("?", "make it missing"), ("N/A", "make it missing"), ("13.56%", "strip the sign"),
+        ("$12", "strip the sign"), ("€ 1.5", "strip the sign"), ("31,144", "a thousands separator"),
+        ("$1,234.50", "a thousands separator"), ("157,4", "a decimal comma"), ("-1,5", "a decimal comma"),
+    ],
+)  # fmt: skip
+def test_a_text_that_writes_no_number_is_told_the_remedy(text, remedy):
+    """And the remedy works: what it leaves is a number, or missing."""
+    schema = Schema(numeric={"x": (0, 1)}, classes=[0, 1], missing="bin")
+    with pytest.raises(ValueError, match=rf"writes no number; .*{remedy}"):
+        schema.encode([[text]], 2)
+    mended = pd.Series([text])
+    if remedy == "make it missing":
+        mended = mended.replace(text, None)
+    else:
+        mended = mended.str.strip("%$€").str.replace(",", "." if remedy == "a decimal comma" else "")
+    assert schema.encode(mended.to_frame("x"), 2).n_rows == 1
+
+
+@pytest.mark.parametrize("text", ["twelve", "36 months", "<5", "1,2,3", "1.2.3"])
+def test_where_no_remedy_is_known_none_is_told(text):
+    with pytest.raises(ValueError, match=r"a text that writes no number$"):
+        Schema(numeric={"x": (0, 1)}, classes=[0, 1]).encode([[text]], 2)
 
 
 def test_what_a_text_writes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import warnings
@@ -730,6 +731,38 @@ def test_the_ledger_has_a_short_form():
     ledger.promise = Guarantee(2.0, REPLACE_ONE, source="secure")
     ledger.leak("all", "nowhere")
     assert "; leak: all (nowhere); of <Guarantee: 2-diff" in repr(ledger)
+
+
+def test_guarantee_and_ledger_as_json(tmp_path):
+    """For a log: what the file of a model says, and each query with its charge; nothing that JSON does not have."""
+    leak = Leak("purity", "line 1")
+    for promise in (
+        Guarantee(0.5, ADD_REMOVE, source="secure", version="1.2.3", rests_on=("SipHash",), max_rows=2),
+        Guarantee(0.5, ADD_REMOVE, delta=1e-6),
+        Guarantee(math.inf, REPLACE_ONE, math.inf, (leak,), "published"),
+    ):
+        said = json.loads(json.dumps(promise.to_dict(), allow_nan=False))
+        assert said == promise.to_dict()
+        assert (said["epsilon"] is None) == math.isinf(promise.epsilon)
+        assert ("delta" in said) == bool(promise.delta)
+        assert (said["unit"], len(said["leaks"])) == (promise.unit, len(promise.leaks))
+    ledger = Ledger(REPLACE_ONE)
+    leaves = ledger.open("leaf", [0, 0])
+    ledger.charge([0], 0.5, 1.0, "a", "noise")
+    ledger.charge(leaves, [0.1, 0.2], [0.2, 0.4], "b", "choice")
+    said = json.loads(ledger.to_json(tmp_path / "ledger.json"))
+    assert json.loads((tmp_path / "ledger.json").read_text()) == said == ledger.to_dict()
+    assert (said["epsilon"], said["charged"], said["unit"]) == (ledger.epsilon, "losses", "one row")
+    assert said["queries"] == [
+        {"query": "a", "mechanism": "noise", "scopes": 1, "least": 1.0, "most": 1.0},
+        {"query": "b", "mechanism": "choice", "scopes": 2, "least": 0.2, "most": 0.4},
+    ]
+    ledger.leak("all", "nowhere")
+    ledger.charge([0], math.inf, math.inf, "c", "none")
+    said = json.loads(ledger.to_json())
+    assert (said["epsilon"], said["queries"][-1]["most"]) == (None, None)
+    assert said["leaks"] == [{"what": "all", "where": "nowhere"}]
+    assert json.loads(Ledger(delta=1e-6).to_json())["charged"] == "rhos"
 
 
 def test_claims_seal_what_carries_them_out():

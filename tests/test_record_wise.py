@@ -24,7 +24,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from dpforest import Schema
+from dpforest import Prefix, Schema
 from dpforest.chance import Seeded, keyed
 from dpforest.curator import Curator
 from dpforest.curator.memory import KEYS_REPEAT, Memory
@@ -43,6 +43,11 @@ SCHEMA = Schema(
     other={"c": "a"},
     missing="bin",
 )
+#: The same column by groups: of values, and of first characters, which numbers do not have.
+GROUPED = {
+    "values": {"a": ["a", 3, 7.5, "02"], "b": [0.5, "7", "7.0", BIG], "c": ["2", "b"]},
+    "beginnings": {"a": [Prefix("a"), "7"], "b": [Prefix("0."), Prefix("3")], "c": ["b", ""]},
+}
 #: A large whole number beside a float may have become another one before it came here.
 SEVERAL = "record keys are floats of 2^"
 N_BINS, N_TREES, HASH_KEY = 10, 1 << 30, (3, 4)
@@ -360,11 +365,40 @@ def test_no_record_is_felt_by_another(change):
     assert not list(violations_of_copies(change))
 
 
+def by_groups(patch, groups):
+    """The harness asks about the grouped column from now on; of keys, which are no matter here, it has few."""
+    written = Schema(
+        numeric={"n": (0, 1)}, categorical={"c": groups}, classes=["no", 1, 2.5], columns=["c", "n"], other={"c": "a"},
+        missing="bin",
+    )  # fmt: skip
+    few = {name: (*pools[:3], [1, 2, 7]) for name, pools in SORTS.items()}
+    for name, value in {"SCHEMA": written, "SORTS": few, "KEYS": [1, 2, 7]}.items():
+        patch.setitem(globals(), name, value)
+
+
 @pytest.mark.slow
 @OVERFLOW
-def test_no_record_is_felt_by_another_on_an_engine(tmp_path):
+@pytest.mark.parametrize("groups", GROUPED.values(), ids=GROUPED)
+def test_no_record_is_felt_by_another_in_a_group(groups, monkeypatch):
+    by_groups(monkeypatch, groups)
+
     @given(changes())
-    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    def check(change):
+        assert not list(violations(change))
+
+    check()
+
+
+@pytest.mark.slow
+@OVERFLOW
+@pytest.mark.parametrize("groups", [None, *GROUPED.values()], ids=["categories", *GROUPED])
+def test_no_record_is_felt_by_another_on_an_engine(groups, tmp_path, monkeypatch):
+    if groups is not None:
+        by_groups(monkeypatch, groups)
+
+    @given(changes())
+    @settings(max_examples=25 if groups is None else 10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     def check(change):
         assert not list(violations_on_engines(change, tmp_path / "a.parquet"))
 

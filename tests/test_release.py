@@ -207,6 +207,10 @@ def table(kind):
     if kind == "frame":
         import pandas as pd
         return pd.DataFrame(rows, columns=["x", "c", "k"])[["k", "c", "x"]]
+    if kind == "records":
+        return [{"k": k, "x": x, "c": c} for x, c, k in rows]
+    if kind == "columns":
+        return {name: [row["xck".index(name)] for row in rows] for name in "kcx"}
     return {"path": str(folder / "rows.parquet"), "rows": rows}.get(kind) or np.array(rows, dtype=kind)
 
 found = {}
@@ -260,7 +264,7 @@ def answers(shelf: Path, banned: str, *kinds: str) -> dict:
 
 @pytest.mark.slow
 def test_numpy_alone_predicts_the_same_bits(shelf):
-    arrays = ["rows", "object"] + ["float32", "float64"] * ("numbers" in shelf.name)
+    arrays = ["rows", "object", "records", "columns"] + ["float32", "float64"] * ("numbers" in shelf.name)
     everything = answers(shelf, "", *arrays, "frame")
     assert len(everything) == 10 * (len(arrays) + 1)
     assert answers(shelf, "numba", *arrays, "frame") == everything

@@ -94,8 +94,10 @@ def test_modes_links_and_devices_stay_what_they_are(tmp_path):
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
     with pytest.raises(OSError, match="directory"):
         storage.write(tmp_path, "nothing")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"no folder of this name: make it before: '.*none'$"):
         storage.write(tmp_path / "none" / "file", "nothing")
+    with pytest.raises(FileNotFoundError, match=r"no folder of this name.*file'$"):
+        storage.write(path / "below a file", "nothing")
     storage.write(tmp_path / ("n" * 200 + "[*]"), "a long name, which is no pattern")
 
 

@@ -88,6 +88,8 @@ class Parquet(Table):
     texts, whether or not they are written as dictionaries, and a column of which one file knows no value goes with
     everything.  In the column that identifies a record, integers and floats differ.
 
+    Columns that stand in the names of folders alone, such as ``ward=surgery``, are not read.
+
     Damage: page checksums are off by default where files are written, so that a page whose bytes were changed and can
     still be decoded is read as it is.
 
@@ -292,7 +294,16 @@ def _footer(path: str, columns: list[str]) -> _File:
         raise TableError(
             f"{path}: its footer says {metadata.num_rows} rows, and {said} in its row groups: it is forged"
         )
-    missing_columns(columns, schema.names, path)
+    try:
+        missing_columns(columns, schema.names, path)
+    except TableError as error:
+        folders = [name for name in columns if name not in schema.names and f"{os.sep}{name}=" in os.path.abspath(path)]
+        if not folders:
+            raise
+        raise TableError(
+            f"{error}. {', '.join(map(repr, folders))} stands in the names of folders, which are not read: write the "
+            "column into the files, or read the table with Dask or Spark"
+        ) from None
     return _File(path, mark, metadata, {name: schema.field(name).type for name in columns})
 
 

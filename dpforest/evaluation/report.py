@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,10 @@ from dpforest.evaluation.answers import MOST_CELLS, check_model, error_cells, op
 from dpforest.evaluation.estimates import Estimate, estimate, noise_variance
 from dpforest.evaluation.learners import Evaluator, cells_schema
 from dpforest.inspect.drawing import MORE, WIDTH, on_white
+from dpforest.inspect.words import plain
 from dpforest.learners.parameters import check_count, check_number
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, SEEDED, Guarantee, Ledger, claim
+from dpforest.schema import Schema, frames
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +50,8 @@ class Evaluation:
         With which the intervals are meant to hold.
     guarantee : Guarantee
     ledger : Ledger
+    groups : dict
+        The same for the records of each group, where the test was asked for one ``by`` them; the table is their sum.
     """
 
     counts: np.ndarray
@@ -58,6 +62,7 @@ class Evaluation:
     level: float
     guarantee: Guarantee
     ledger: Ledger
+    groups: dict[Any, Evaluation] = field(default_factory=dict)
 
     def measures(self) -> dict[str, Estimate]:
         """Every measure by its name.
@@ -207,10 +212,10 @@ class Evaluation:
         ).T
 
     def __str__(self) -> str:
-        found = self.measures()
-        width = max(map(len, found))
-        lines = [f"  {name:<{width}}  {each}" for name, each in found.items()]
-        return "\n".join([f"private test, intervals of {self.level:.0%}; {self.guarantee}", *lines])
+        lines = [f"private test, intervals of {self.level:.0%}; {self.guarantee}", *_lines(self.measures())]
+        for group, part in self.groups.items():
+            lines += [f"  of {plain(group)}", *(f"  {line}" for line in _lines(part.measures()))]
+        return "\n".join(lines)
 
     # -- what stands behind the measures ---------------------------------------------------------------------
 
@@ -282,6 +287,11 @@ class Evaluation:
             raise ValueError("this is for classes, and the model predicts numbers")
 
 
+def _lines(found: dict[str, Estimate]) -> list[str]:
+    width = max(map(len, found))
+    return [f"  {name:<{width}}  {each}" for name, each in found.items()]
+
+
 def _over(top: float, bottom: float) -> float:
     return float(top / bottom) if bottom > 0 else math.nan
 
@@ -305,7 +315,8 @@ def _auc(counts: np.ndarray) -> float:
 
 @claim("thm-private-test")
 def evaluate(
-    model: Any, X: Any, y: Any, epsilon: float, *, bins: int = 20, level: float = 0.95, relation: str = ADD_REMOVE,
+    model: Any, X: Any, y: Any, epsilon: float, *, bins: int = 20, level: float = 0.95,
+    by: str | Mapping | None = None, relation: str = ADD_REMOVE,
     person: Any = None, max_rows: int | None = None, source: str = SEEDED, random_state: Any = None,
 ) -> Evaluation:  # fmt: skip
     """Private evaluation: how good a released model is on test rows, with intervals that include the noise.
@@ -325,6 +336,10 @@ def evaluate(
     level : float
         With which the intervals are meant to hold, above 0.5 and below 1; approximately, for they come from a normal
         law.
+    by : str, mapping or None
+        Groups, such as of sex or of origin, that are looked at one by one: a categorical column of the model's schema,
+        or a column of ``X`` with its public groups, ``{"origin": ["here", "elsewhere"]}``.  All together have the
+        price of one, for a record is in one group.  There are at most 240 cells, so many groups have fewer bins.
     relation, person, max_rows, source, random_state
         As for a learner and its ``fit``.  The intervals take rows for independent, also where persons have several.
 
@@ -361,23 +376,58 @@ def evaluate(
     rows = open_rows(X, y, person, [model.schema_])
     classes = () if model.schema_.classes is None else tuple(model.schema_.classes.tolist())
     width, labels = 0.0, rows.answers
+    groups, places = _groups(by, model.schema_, rows.columns)
+    several = len(classes) > 2
+    most = MOST_CELLS // (len(groups) * (len(classes) if several else 1))
+    if by is not None and most < (1 if several else 2):
+        raise ValueError(f"{len(groups)} groups are too many for a table of {MOST_CELLS} cells: put some together")
     if not classes:
         low, high = model.schema_.target
         width, labels = float(high - low), np.zeros(len(rows.answers), dtype=int)
+        bins = min(bins, most)
         cells, size = error_cells(model, rows.columns, rows.answers, bins), bins
     else:
         if len(classes) == 2 and bins % 2:
             raise ValueError(f"bins must be even, so that one edge is the middle, not {bins}")
-        if len(classes) > 2:
-            bins = min(bins, MOST_CELLS // len(classes))
+        bins = max(1, min(bins, most if several else most - most % 2))
         cells, size = said_cells(model, rows.columns, bins), bins * (len(classes) if len(classes) > 2 else 1)
+    cells = cells + size * places
     tester = Evaluator(
-        epsilon=epsilon, schema=cells_schema({"said": size}, list(classes) or [0, 1]), relation=relation,
+        epsilon=epsilon, schema=cells_schema({"said": size * len(groups)}, list(classes) or [0, 1]), relation=relation,
         source=source, random_state=random_state,
     )  # fmt: skip
     tester.fit(cells[:, None], labels, person=rows.persons, max_rows=max_rows)
-    counts = tester.counts()
+    counts = tester.counts() if classes else tester.counts()[:, :1]
     variance = noise_variance(tester.ledger_.epsilon / HISTOGRAM_SENSITIVITY[relation])
-    return Evaluation(
-        counts if classes else counts[:, :1], classes, bins, width, variance, level, tester.guarantee_, tester.ledger_
+    tables = counts.reshape(len(groups), size, -1)
+    whole = Evaluation(
+        tables.sum(axis=0), classes, bins, width, len(groups) * variance, level, tester.guarantee_, tester.ledger_
     )
+    if by is None:
+        return whole
+    parts = {
+        group: replace(whole, counts=table, variance=variance) for group, table in zip(groups, tables, strict=True)
+    }
+    return replace(whole, groups=parts)
+
+
+def _groups(by: str | Mapping | None, schema: Schema, table: frames.Columns) -> tuple[list, np.ndarray]:
+    """The groups, and in which of them each record is: a function of the record and of what is public."""
+    if by is None:
+        return [None], np.zeros(table.shape[0], dtype=np.int64)
+    if isinstance(by, str):
+        if by not in schema.categorical:
+            raise ValueError(
+                f"by={by!r} is no categorical column of the model's schema: name one of {list(schema.categorical)}, or "
+                f"give the public groups of a column of X, by={{{by!r}: [...]}}"
+            )
+        column, declared, place = by, schema, schema.columns.index(by)
+    elif isinstance(by, Mapping) and len(by) == 1:
+        if table.names is None:
+            raise TypeError("by names a column of X, so X must be a frame")
+        (column,), place = map(str, by), 0
+        declared = Schema(categorical=by, classes=[0, 1])
+    else:
+        raise TypeError(f"by must be the name of a column, or one column with its groups, not {type(by).__name__}")
+    groups = [*declared.categorical[column], *(["missing"] if declared.missing == "bin" else [])]
+    return groups, declared.with_grid("even").encode(table, 2).codes[place].astype(np.int64)

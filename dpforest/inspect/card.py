@@ -8,9 +8,11 @@ from typing import Any
 
 from dpforest.inspect.view import View
 from dpforest.inspect.words import plain
-from dpforest.schema import Schema
+from dpforest.schema import Prefix, Schema
 
 __all__ = ["card"]
+
+_LISTED = 6  # values of a group that are shown
 
 FORMATS = ("markdown", "html")
 
@@ -101,11 +103,24 @@ def _columns(schema: Schema) -> list[list[str]]:
     for name in schema.columns:
         if name in schema.numeric:
             low, high = schema.numeric[name]
-            rows.append([name, "number", f"{low} to {high}; beyond is taken for the bound"])
+            kind = "whole number" if name in schema.whole else "number"
+            rows.append([name, kind, f"{low} to {high}; beyond is taken for the bound"])
         else:
             other = f"; undeclared ones are taken for {schema.other[name]!r}" if name in schema.other else ""
-            rows.append([name, "category", ", ".join(map(repr, schema.categorical[name])) + other])
+            listed = schema.groups.get(name)
+            said = [
+                repr(category) + (f" ({_members(listed[code])})" if listed else "")
+                for code, category in enumerate(schema.categorical[name])
+            ]
+            rows.append([name, "group" if listed else "category", ", ".join(said) + other])
     return rows
+
+
+def _members(values: list) -> str:
+    """What a group lists, in words."""
+    said = [f"{value.text}..." if isinstance(value, Prefix) else str(value) for value in values[:_LISTED]]
+    more = len(values) - len(said)
+    return ", ".join(said + [f"and {more} more"] * (more > 0)) or "what no group lists"
 
 
 def _answers(schema: Schema) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -83,7 +84,8 @@ class Words:
         bins, absent = np.flatnonzero(among[: len(edges) - 1]), binned and bool(inside[-1])
         if bins.size and inside[bins].all():
             return "is not missing"
-        said = self._intervals(edges, bins, inside[bins])
+        whole = self._schema.columns[feature] in self._schema.whole
+        said = self._intervals(edges, bins, inside[bins], whole)
         if absent and among[-1]:
             said.append("missing" if said else "is missing")
         return " or ".join(said)
@@ -101,7 +103,7 @@ class Words:
             return "is missing" if only == "missing" else f"= {only}"
         return f"in {{{', '.join(named[code] for code in meant)}}}"
 
-    def _intervals(self, edges: np.ndarray, bins: np.ndarray, inside: np.ndarray) -> list[str]:
+    def _intervals(self, edges: np.ndarray, bins: np.ndarray, inside: np.ndarray, whole: bool) -> list[str]:
         """Intervals of the bins that are inside, which stand in runs among those that can occur."""
         turns = [0, *(np.flatnonzero(np.diff(inside.astype(int))) + 1).tolist(), len(bins)]
         said = []
@@ -109,10 +111,25 @@ class Words:
             if stop == start or not inside[start]:
                 continue
             low, high = self.number(edges[bins[start]]), self.number(edges[bins[stop - 1] + 1])
-            if start == 0:
+            if whole and (numbers := _whole(edges, bins[start], bins[stop - 1])):
+                said.append(_among(*numbers, start == 0, stop == len(bins)))
+            elif start == 0:
                 said.append(f"< {high}")
             elif stop == len(bins):
                 said.append(f">= {low}")
             else:
                 said.append(f"in [{low}, {high})")
         return said
+
+
+def _whole(edges: np.ndarray, first: int, last: int) -> tuple[int, int] | None:
+    """The least and the largest whole number in these bins; None where there is none."""
+    low, high = math.ceil(edges[first]), math.ceil(edges[last + 1]) - 1
+    if last + 2 == len(edges):  # the upper bound itself is in the last bin
+        high = math.floor(edges[-1])
+    return (low, high) if low <= high else None
+
+
+def _among(low: int, high: int, first: bool, last: bool) -> str:
+    """Whole numbers in words; the first and the last ones that can occur have one end."""
+    return f"= {low}" if low == high else f"<= {high}" if first else f">= {low}" if last else f"{low} to {high}"

@@ -116,8 +116,9 @@ class PrivateEstimator(Predictor, BaseEstimator):
         Parameters
         ----------
         X : frame or array-like, shape (n_rows, n_features); or a table that an engine reads
-            Columns of the schema, by their names in a frame of any library (others are not looked at), by their order
-            in an array: see :meth:`dpforest.schema.Schema.encode`.  A path or glob of Parquet files, a list of them, a
+            Columns of the schema, by their names in a frame of any library, in a mapping of columns or in a list of
+            records (others are not looked at), by their order in an array: see
+            :meth:`dpforest.schema.Schema.encode`.  A path or glob of Parquet files, a list of them, a
             Dask or Spark DataFrame, or a :class:`~dpforest.engines.Table` is read where it lies, once per level of the
             trees, and gives the same model to the last bit.
         y : array-like, shape (n_rows,); or str
@@ -427,7 +428,10 @@ def source_of_bits(source: str, random_state: Any) -> Seeded | Secure:
     if source == SEEDED:
         return Seeded(random_state)
     if random_state is not None:
-        raise ValueError("source='secure' takes no seed: leave random_state=None")
+        raise ValueError(
+            "source='secure' takes no seed: leave random_state=None. Ensembles of scikit-learn, such as "
+            "BaggingClassifier, set one: use n_estimators of the learner itself"
+        )
     return Secure()
 
 

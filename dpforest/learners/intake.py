@@ -12,6 +12,7 @@ from dpforest.chance import keyed
 from dpforest.engines import Reader, Table, table_of
 from dpforest.learners import persons
 from dpforest.models.strays import warn_of_strays
+from dpforest.privacy import searches
 from dpforest.schema import Encoded, Schema, frames
 
 __all__ = ["Opened", "columns_of", "encode", "look", "open_table"]
@@ -45,6 +46,8 @@ def look(X: Any, y: Any, key: str | None, person: Any, schema: Schema) -> frames
         raise ValueError(f"{person!r} says whose row it is, and is a column of the schema: take it out of the schema")
     if table.names is not None:
         frames.check_names([*schema.columns, *named], list(map(str, table.names)), "X")
+    elif lost := searches.names_lost(schema.columns):
+        warnings.warn(lost, stacklevel=4)
     return table
 
 
@@ -64,7 +67,8 @@ def encode(X: Any, y: Any, schema: Schema, n_bins: int) -> tuple[Encoded, np.nda
     """The codes of the columns, and those of the labels or targets."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    encoded = schema.encode(X, n_bins)
+    table = frames.columns_of(X)
+    encoded = schema.encode(table, n_bins)
     beyond: dict[str, int] = {}
     if schema.classes is not None:
         labels = schema.encode_labels(y)
@@ -76,12 +80,13 @@ def encode(X: Any, y: Any, schema: Schema, n_bins: int) -> tuple[Encoded, np.nda
         warnings.warn(text, DataConversionWarning, stacklevel=4)
     if len(labels) != encoded.n_rows:
         raise ValueError(f"X has {encoded.n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
-    _look_at(schema, encoded.n_rows, {**encoded.clipped, **encoded.other, **beyond}, "y")
+    strays = {**encoded.clipped, **encoded.other, **beyond}
+    _look_at(schema, encoded.n_rows, strays, "y", named=table.names is not None)
     return encoded, labels
 
 
-def _look_at(schema: Schema, n_rows: int, strays: dict[str, int], target: str) -> None:
+def _look_at(schema: Schema, n_rows: int, strays: dict[str, int], target: str, *, named: bool = True) -> None:
     """Refuse a table without records; warn of values outside the schema."""
     if not n_rows:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: nothing to learn from")
-    warn_of_strays(schema, strays, n_rows, "" if schema.target is None else target, fit=True)
+    warn_of_strays(schema, strays, n_rows, "" if schema.target is None else target, fit=True, named=named)

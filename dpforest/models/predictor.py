@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 import os
 from collections.abc import Callable
 from functools import wraps
@@ -19,7 +18,7 @@ from dpforest import storage
 from dpforest.models import hooks
 from dpforest.models.elsewhere import is_elsewhere
 from dpforest.models.strays import warn_of_strays
-from dpforest.privacy import NOT_COVERED, SECURE, UNKNOWN, Guarantee, display
+from dpforest.privacy import SECURE, UNKNOWN, Guarantee, display
 from dpforest.schema import Schema, frames
 
 if TYPE_CHECKING:
@@ -142,14 +141,8 @@ class Predictor:
             "n_bins": int(self.n_bins_),
             "schema": self.schema_.to_dict(),
             self._RELEASED: self._released().to_dict(),
-            "guarantee": {
-                "epsilon": _finite(promise.epsilon), **({"delta": promise.delta} if promise.delta else {}),
-                "relation": promise.relation, "claimed": _finite(promise.claimed),
-                "leaks": [{"what": leak.what, "where": leak.where} for leak in promise.leaks],
-                "variant": promise.variant, "source": promise.source, "version": promise.version,
-                "rests_on": list(promise.rests_on), "unit": promise.unit, "not_covered": list(NOT_COVERED),
-            },
-        }  # fmt: skip
+            "guarantee": promise.to_dict(),
+        }
 
     def _repr_html_(self) -> str | None:
         """A box for a notebook, once there is a model.
@@ -203,9 +196,11 @@ class Predictor:
 
     def _codes(self, X: Any) -> np.ndarray:
         """Codes of the table on the grid that the model was learned on."""
-        encoded = self.schema_.encode(X, self.n_bins_)
+        table = frames.columns_of(X)
+        encoded = self.schema_.encode(table, self.n_bins_)
         if self.tells_strays:
-            warn_of_strays(self.schema_, {**encoded.clipped, **encoded.other}, encoded.n_rows, fit=False)
+            strays, named = {**encoded.clipped, **encoded.other}, table.names is not None
+            warn_of_strays(self.schema_, strays, encoded.n_rows, fit=False, named=named)
         return encoded.codes
 
     def __sklearn_tags__(self) -> Any:
@@ -262,7 +257,3 @@ def _truth(X: Any, y: Any) -> Any:
     if table.names is None:
         raise TypeError(f"{y!r} names a column of X, so X must be a frame")
     return table.pick([y])[0]
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or math.isinf(value) else float(value)

@@ -37,6 +37,8 @@ import reprlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import numpy as np
+
 from dpforest import storage
 from dpforest.models.boosted import NO_LINK, BoostedClassifier, BoostedForest, BoostedRegressor
 from dpforest.models.forest import Forest, ForestClassifier, ForestRegressor
@@ -66,6 +68,8 @@ class Released(Predictor):
     ----------
     forest_ or linear_, schema_, classes_, guarantee_, n_bins_
         As on the estimator that was fitted.
+    feature_names_in_, n_features_in_
+        The columns of the schema, in the order in which an array must have them.
 
     Raises
     ------
@@ -80,6 +84,8 @@ class Released(Predictor):
             self.schema_ = Schema.written(description["schema"], "not a released model")
             self.guarantee_ = _guarantee(description["guarantee"], description["format"])
             self._read(_member(description, self._RELEASED, dict))
+            self.feature_names_in_ = np.array(self.schema_.columns, dtype=object)
+            self.n_features_in_ = self.schema_.n_features
         except (KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"not a released model: {error!r}") from None
         if (self.schema_.classes is None) == self._CLASSIFIES:

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpforest import storage
 from dpforest.privacy import display
 from dpforest.privacy.composition import bootstrap, equal_split, poisson_bootstrap
 from dpforest.privacy.concentrated import check_delta, epsilon_of
-from dpforest.privacy.vocabulary import ADD_REMOVE, RELATIONS, REPLACE_ONE, UNIT, Guarantee, Leak, check_relation, claim
+from dpforest.privacy.vocabulary import (
+    ADD_REMOVE,
+    RELATIONS,
+    REPLACE_ONE,
+    UNIT,
+    Guarantee,
+    Leak,
+    check_relation,
+    claim,
+    finite,
+)
 
 __all__ = ["KINDS", "Ledger"]
 
@@ -125,6 +138,33 @@ class Ledger:
         """
         asked = (entry for entry in self._charges if entry.query == query and entry.scopes.size)
         return [float(entry.costs[self.relation].min()) for entry in asked]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What it says, ready for JSON: each query in the order in which it was asked, and what it was charged.
+
+        Returns
+        -------
+        dict
+            ``relation``; ``epsilon``, null for infinity; ``delta``; ``unit``, of which the charges speak: one row.
+            ``charged``: ``"losses"``, or ``"rhos"`` where there is a delta.  ``queries``: objects with ``query`` and
+            ``mechanism``, ``scopes``, to how many it went, and ``least`` and ``most``, what one of them was charged,
+            null for infinity.  ``leaks``: as in the guarantee.  No answer, and no seed.
+        """
+        charges = [(entry, entry.costs[self.relation]) for entry in self._charges if entry.scopes.size]
+        return {
+            "relation": self.relation, "epsilon": finite(self.epsilon), "delta": self.delta, "unit": UNIT,
+            "charged": "rhos" if self.delta else "losses",
+            "queries": [
+                {"query": entry.query, "mechanism": entry.mechanism, "scopes": len(costs),
+                 "least": finite(costs.min()), "most": finite(costs.max())}
+                for entry, costs in charges
+            ],
+            "leaks": [{"what": leak.what, "where": leak.where} for leak in self.leaks],
+        }  # fmt: skip
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """:meth:`to_dict` as JSON, also written to a file if a path is given."""
+        return storage.dump(self.to_dict(), path)
 
     @property
     def kinds(self) -> set[str]:

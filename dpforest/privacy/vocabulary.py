@@ -13,7 +13,7 @@ from dpforest.privacy import display
 __all__ = [
     "ADD_REMOVE", "ASSUMPTIONS", "HISTOGRAM_SENSITIVITY", "NON_PRIVATE", "NOT_COVERED", "RELATIONS", "REPLACE_ONE",
     "SECURE", "SEEDED", "SOURCES", "UNIT", "UNKNOWN", "Guarantee", "Leak", "OutOfSchemaWarning",
-    "UnprovenPrivacyWarning", "check_epsilon", "check_relation", "claim", "unit_of",
+    "UnprovenPrivacyWarning", "check_epsilon", "check_relation", "claim", "finite", "unit_of",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -34,8 +34,9 @@ class UnprovenPrivacyWarning(UserWarning):
 class OutOfSchemaWarning(UserWarning):
     """Records held values outside the declared schema; they were clipped or sent to ``other``.
 
-    One for each column, with what to do.  At ``fit`` the message holds exact counts: it is for the curator's eyes and
-    is never stored in a model.  At ``predict`` the rows are a query of one's own.
+    One for each column, with what to do; for more than three columns one together, the worst first.  At ``fit`` the
+    message holds exact counts: it is for the curator's eyes and is never stored in a model.  At ``predict`` the rows
+    are a query of one's own.
     """
 
 
@@ -165,6 +166,16 @@ class Guarantee:
     def unit(self) -> str:
         """Whom the guarantee speaks of: ``"one row"``, or a person of at most so many rows."""
         return unit_of(self.max_rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What it says, ready for JSON: the member ``guarantee`` of a model's file (:mod:`dpforest.models.release`)."""
+        return {
+            "epsilon": finite(self.epsilon), **({"delta": self.delta} if self.delta else {}),
+            "relation": self.relation, "claimed": finite(self.claimed),
+            "leaks": [{"what": leak.what, "where": leak.where} for leak in self.leaks],
+            "variant": self.variant, "source": self.source, "version": self.version,
+            "rests_on": list(self.rests_on), "unit": self.unit, "not_covered": list(NOT_COVERED),
+        }  # fmt: skip
 
     def of_rows(self, rows: int) -> float:
         """What is promised to a person of so many rows: that many times ``epsilon``, for so many steps lead there.
@@ -298,6 +309,11 @@ class Guarantee:
         elif self.rests_on:
             text += f", up to {_joined(self.rests_on)}"
         return text if self.claimed is None else f"{text} (the paper claims {self.claimed:.6g})"
+
+
+def finite(value: float | None) -> float | None:
+    """A number as JSON has it: None for infinity."""
+    return None if value is None or math.isinf(value) else float(value)
 
 
 def _sentence(text: str) -> str:

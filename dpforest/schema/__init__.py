@@ -2,6 +2,7 @@
 
 from dpforest.schema.declaration import MAX_CODES, TARGET_LEVELS, Encoded, Schema
 from dpforest.schema.draft import Draft
+from dpforest.schema.groups import Prefix
 from dpforest.schema.taxonomy import MISSING, Value, taxonomies
 
-__all__ = ["MAX_CODES", "MISSING", "TARGET_LEVELS", "Draft", "Encoded", "Schema", "Value", "taxonomies"]
+__all__ = ["MAX_CODES", "MISSING", "TARGET_LEVELS", "Draft", "Encoded", "Prefix", "Schema", "Value", "taxonomies"]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -24,11 +25,25 @@ from typing import Any
 
 import numpy as np
 
+from dpforest.schema.groups import Known
+
 __all__ = ["array_of", "number_of_text", "numbers", "places", "said"]
 
 _NUMERAL = re.compile(
     r"[ \t\r\n]*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:inf|Infinity)|nan|NaN)[ \t\r\n]*", re.ASCII
 )
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII)
+_NOTHING = {
+    "?",
+    "-",
+    ".",
+    "na",
+    "n/a",
+    "null",
+    "none",
+    "missing",
+    "unknown",
+}  # what people write where nothing is known
 _TIMES = date, time, timedelta, np.datetime64, np.timedelta64  # NumPy says that a timedelta64 is an integer
 _PLAIN = {str, float, type(None)}
 _SIMPLE = {float, int, bool, type(None)}
@@ -128,23 +143,40 @@ def _number(cell: Any, where: str) -> float:
     if isinstance(found, str):
         number = number_of_text(found)
         if number is None:
-            raise ValueError(f"{where} holds {found!r}, a text that writes no number")
+            raise ValueError(f"{where} holds {found!r}, a text that writes no number{_remedy(found)}")
         return number
     return np.nan if found is None else found
+
+
+def _remedy(text: str) -> str:
+    """What makes a number of a text that writes none: a rule for one cell by itself."""
+    text = text.strip()
+    if not text or text.lower() in _NOTHING:
+        return "; if it stands for nothing, make it missing, None, and declare Schema(missing='bin')"
+    bare = "".join(sign for sign in text if sign != "%" and unicodedata.category(sign) != "Sc").strip()
+    if _THOUSANDS.fullmatch(bare):
+        return "; a thousands separator? column.str.replace(',', '')"
+    if bare.count(",") == 1 and number_of_text(bare.replace(",", ".")) is not None:
+        return "; a decimal comma? column.str.replace(',', '.')"
+    if bare != text and number_of_text(bare) is not None:
+        return "; strip the sign of the unit, such as by column.str.strip('%$')"
+    return ""
 
 
 def places(column: Any, known: Mapping[str | float, int], where: str, *, numerals: bool = False) -> np.ndarray:
     """Where each cell of a column stands among the known texts and numbers: int16, -1 elsewhere and -2 for nothing.
 
-    With ``numerals``, a text that is not known is the number that it writes.
+    With ``numerals``, a text that is not known is the number that it writes; where texts are known by their beginnings
+    it is not.
     """
+    numerals = numerals and not isinstance(known, Known)
     found = _by_parts(column, lambda part: _places(part, known, where, numerals), -2)
     return _places(column, known, where, numerals) if found is None else found
 
 
 def _places(column: Any, known: Mapping[str | float, int], where: str, numerals: bool) -> np.ndarray:
     array = array_of(column, where)
-    if array.dtype.kind != "O":
+    if array.dtype.kind != "O" and not isinstance(known, Known):
         return _places_of_numbers(array.astype(float), known)
     cells = array.tolist()
     if not {*map(type, cells)} <= _PLAIN:

@@ -20,13 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpforest import storage
-from dpforest.schema import cells, frames, grid
+from dpforest.schema import cells, frames, grid, groups
 from dpforest.schema.draft import Draft, draft, is_blank
+from dpforest.schema.groups import Prefix
 
 __all__ = ["TARGET_LEVELS", "Encoded", "Schema"]
 
 MAX_CODES = 256  # codes travel as uint8
 MAX_COLUMNS = 100_000  # of a table that a file speaks of
+MAX_MEMBERS = 1_000_000  # of the groups of a column
 
 #: Steps of the public grid of a target: whole numbers of 0 to 10, to 12, to 20, to 24 and the like lie on it exactly.
 TARGET_LEVELS = 240
@@ -40,6 +42,26 @@ _MEMBERS: dict[str, tuple[type, ...]] = {
     "numeric": (dict,), "categorical": (dict,), "classes": (list, type(None)), "target": (list, type(None)),
     "columns": (list,), "other": (dict,), "missing": (str,),
 }  # fmt: skip
+#: Those that stand there only where they say something, and their types.
+_MORE: dict[str, type] = {"grid": str, "groups": dict, "whole": list}
+
+
+#: What to do with more values than there are codes.
+_MANY = (
+    "; group them by a public table that is saved with the model, such as {'heart': ['I20', 'I21'], 'lung': "
+    "[Prefix('J')]}, and send the rest to a group by other="
+)
+_CLASSES = (
+    "; group the labels by a public table before, which looks at one record at a time: y.map({'I20': 'heart', ...})"
+)
+
+
+#: What has happened where all labels are numbers, and all classes are texts.
+_NUMBERED = (
+    "the labels are numbers. If they were numbered on the way, as cross_val_predict, VotingClassifier, "
+    "StackingClassifier and OneVsRestClassifier of scikit-learn do, declare classes=[0, 1, ...] and number them by a "
+    "public rule before"
+)
 
 
 @dataclass(frozen=True)
@@ -72,9 +94,12 @@ class Schema:
     ----------
     numeric : mapping of str to (low, high), optional
         Bounds of each numeric column; ``low < high``, finite.  Values outside are clipped and counted.
-    categorical : mapping of str to sequence, optional
+    categorical : mapping of str to sequence or mapping, optional
         The categories of each categorical column, texts and numbers, at most 255, all different.  Numbers are compared
-        as doubles: 1, 1.0 and True are one category, the text ``"1"`` is another.
+        as doubles: 1, 1.0 and True are one category, the text ``"1"`` is another.  Or groups of values, where there
+        are more: a mapping from the name of each category to a list of the values in it, and of
+        :class:`~dpforest.schema.Prefix` for all texts that begin alike; the longest beginning counts, and a value
+        that is listed comes before all beginnings.  The table has the values; the model speaks of the groups.
     classes : sequence, optional
         The class labels, texts and numbers, at least two, told apart like categories.  Give either ``classes`` or
         ``target``.
@@ -85,6 +110,9 @@ class Schema:
     other : mapping of str to category, optional
         For a categorical column, the declared category that undeclared values become.  Without it an
         undeclared value is an error.
+    whole : sequence of str, optional
+        Numeric columns that hold whole numbers by their nature, such as ages in years.  They are explained as such,
+        ``age 97 to 103`` and not ``age in [96.25, 103.125)``; their codes are those of any numeric column.
     missing : {"error", "bin"}
         ``"error"``: a missing value (NaN, None) raises.  ``"bin"``: every column has one more public code,
         the last one, for missing values.
@@ -114,6 +142,7 @@ class Schema:
         columns: Sequence[str] | None = None,
         other: Mapping[str, object] | None = None,
         missing: str = "error",
+        whole: Sequence[str] = (),
     ):
         for part, given in (("numeric", numeric), ("categorical", categorical), ("other", other)):
             if not isinstance(given, Mapping | None):
@@ -121,9 +150,14 @@ class Schema:
                 raise TypeError(f"{part} must be a mapping of columns, such as {such}, not {given!r}")
         # names are text, so that a table with numbered columns comes back from JSON as it went
         self.numeric = {str(name): _bounds(pair, f"numeric[{name!r}]") for name, pair in (numeric or {}).items()}
-        self.categorical = {
-            str(name): _labels(values, f"categorical[{name!r}]", 1) for name, values in (categorical or {}).items()
-        }
+        self.categorical: dict[str, list] = {}
+        #: Of a column whose categories are groups, what each of them lists, in the order of the categories.
+        self.groups: dict[str, list[list]] = {}
+        for name, values in (categorical or {}).items():
+            if isinstance(values, Mapping):
+                self.categorical[str(name)], self.groups[str(name)] = _groups(values, f"categorical[{name!r}]")
+            else:
+                self.categorical[str(name)] = _labels(values, f"categorical[{name!r}]", 1)
         both = self.numeric.keys() & self.categorical.keys()
         if both:
             raise ValueError(f"declare a column once: {sorted(both)} stand under numeric and under categorical")
@@ -141,6 +175,16 @@ class Schema:
         for name, value in self.other.items():
             if name not in self.categorical or value not in self.categorical[name]:
                 raise ValueError(f"other[{name!r}] = {value!r} must be one of the declared categories of a column")
+        for name, members in self.groups.items():
+            for group, listed in zip(self.categorical[name], members, strict=True):
+                if not listed and self.other.get(name) != group:
+                    raise ValueError(
+                        f"categorical[{name!r}][{group!r}] lists nothing: leave it out, or declare "
+                        f"other={{{name!r}: {group!r}}} to receive what no group lists"
+                    )
+        if isinstance(whole, str) or not {*map(str, whole)} <= self.numeric.keys():
+            raise ValueError(f"whole must be a list of numeric columns of the schema, {list(self.numeric)}")
+        self.whole = [name for name in self.numeric if name in {*map(str, whole)}]
         if missing not in ("error", "bin"):
             raise ValueError(f"missing must be 'error' or 'bin', not {missing!r}")
         self.missing = missing
@@ -197,9 +241,10 @@ class Schema:
         Parameters
         ----------
         X : frame or array-like, shape (n_rows, n_features)
-            Of a frame (pandas, polars, pyarrow and others) the columns of the schema are taken by their names, in
-            whatever order; others are not looked at.  An array, or rows as lists, must have as many columns as the
-            schema, in its order.
+            Of a frame (pandas, polars, pyarrow and whatever gives an Arrow stream), a mapping of columns, a list of
+            records with names (``[{"age": 70}]``) or a structured array the columns of the schema are taken by their
+            names, in whatever order; others are not looked at.  An array, or rows as lists, must have as many columns
+            as the schema, in its order.
         n_bins : int
             Bins of each numeric column, equally wide over the declared bounds, between 2 and 255 (254 beside a bin for
             missing values).  A value on an edge belongs to the bin above it, the upper bound to the last bin.  The
@@ -217,7 +262,8 @@ class Schema:
             ``missing="error"``; an undeclared category in a column without ``other``; in a numeric column, a text that
             writes no number.
         TypeError
-            Sparse, masked or lazy data; a cell that is neither a number nor text, nor missing.
+            Sparse, masked or lazy data; what has names that are not understood; a cell that is neither a number nor
+            text, nor missing.
 
         Notes
         -----
@@ -228,7 +274,9 @@ class Schema:
         *Categories.*  A number is the declared number that equals it, and a text the declared text.  Where there is
         none, a text is the declared number that it writes, and a number the one declared text that writes it; the texts
         ``True`` and ``False`` are declared bools.  For one text in a file or in an array makes texts of all numbers
-        beside it, before they come here.
+        beside it, before they come here.  So codes that look like numbers need care: ``"250.0"`` and ``"2.5e2"`` are
+        the declared text or number 250, and are not counted in ``other``.  Declare such a column by groups with a
+        :class:`~dpforest.schema.Prefix`, which takes texts as they are written.
         """
         n_bins = _check_bins(n_bins, extra=self.missing == "bin")
         table = frames.columns_of(X)
@@ -239,19 +287,52 @@ class Schema:
         other = {name: self._encode_categorical(name, columns[name], rows[name]) for name in self.categorical}
         return Encoded(codes, clipped, {name: count for name, count in other.items() if count})
 
+    def known(self, name: str | None = None) -> dict[str | float, int]:
+        """The code of each text and number that a column may hold; without a name, that the labels may be."""
+        if name is None:
+            return _known([] if self.classes is None else self.classes.tolist())
+        if name not in self.groups:
+            return _known(self.categorical[name], numerals=True)
+        listed = [(value, code) for code, members in enumerate(self.groups[name]) for value in members]
+        exact = [(value, code) for value, code in listed if not isinstance(value, Prefix)]
+        known = _known([value for value, _ in exact], [code for _, code in exact], numerals=len(exact) == len(listed))
+        if len(exact) == len(listed):
+            return known
+        beginnings = {value.text: code for value, code in listed if isinstance(value, Prefix)}
+        return groups.Known(known, beginnings, f"column {name!r}")
+
+    def values_of(self, name: str, code: int) -> list:
+        """Values of a table that have this code of a categorical column: the category, or some that its group lists.
+
+        None for the code of missing values; nothing where a group takes what no group lists.
+        """
+        if code == len(self.categorical[name]):
+            return [None]
+        if name not in self.groups:
+            return [self.categorical[name][code]]
+        known, found = self.known(name), []
+        for value in self.groups[name][code]:
+            tried = [value.text, f"{value.text}~"] if isinstance(value, Prefix) else [value]
+            found += [each for each in tried if known.get(each if isinstance(each, str) else float(each)) == code]
+        return found
+
     def encode_labels(self, y: Any) -> np.ndarray:
         """Class codes (uint8) of the labels ``y``; an undeclared label raises and is named."""
         if self.classes is None:
             raise ValueError("this schema declares a regression target; a classifier needs classes=[...]")
-        y, known = frames.one_column(y, "y"), _known(self.classes.tolist())
+        y, known = frames.one_column(y, "y"), self.known()
         found = np.empty(y.shape[0], dtype=np.uint8)
         if grid.look_up(known, y, 0, 0, found) == (0, 0):
             return found
         codes = cells.places(y, known, "y")
+        if (codes == -2).any():
+            raise ValueError("y contains NaN: a label is missing, and no class stands for that; drop the record")
         if codes.min(initial=0) < 0:
+            numbered = all(isinstance(each, str) for each in known) and _are_numbers(y)
+            remedy = _NUMBERED if numbered else "add it to Schema(classes=...) or drop the record"
             raise ValueError(
                 f"Unknown label type: {_first(y, codes < 0)!r} is not among the declared classes "
-                f"{self.classes.tolist()}; add it to Schema(classes=...) or drop the record"
+                f"{self.classes.tolist()}; {remedy}"
             )
         return codes.astype(np.uint8)
 
@@ -295,13 +376,24 @@ class Schema:
             "columns": list(self.columns),
             "other": {name: _plain(value) for name, value in self.other.items()},
             "missing": self.missing,
-        } | ({} if self.grid == "even" else {"grid": self.grid})
+        } | {name: part for name, part in self._more().items() if part}
+
+    def _more(self) -> dict[str, Any]:
+        """The parts of the description that stand there only where they say something."""
+        return {
+            "grid": "" if self.grid == "even" else self.grid,
+            "groups": {name: groups.described(members) for name, members in self.groups.items()},
+            "whole": list(self.whole),
+        }
 
     @classmethod
     def from_dict(cls, description: Mapping) -> Schema:
         """The schema that :meth:`to_dict` described."""
-        declared = {name: part for name, part in description.items() if name != "grid"}
-        return cls(**declared).with_grid(description.get("grid", "even"))
+        declared = {name: part for name, part in description.items() if name not in ("grid", "groups")}
+        listed = dict(description["categorical"])
+        for name, members in description.get("groups", {}).items():
+            listed[name] = groups.read(members, listed.get(name), f"groups[{name!r}]")
+        return cls(**declared | {"categorical": listed}).with_grid(description.get("grid", "even"))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """:meth:`to_dict` as JSON, also written to a file if a path is given; :meth:`from_json` reads it back."""
@@ -324,7 +416,7 @@ class Schema:
             There is no such file.
         """
         description = storage.read(source)
-        if type(description) is dict and (more := description.keys() - {*_MEMBERS, "grid"}):
+        if type(description) is dict and (more := description.keys() - {*_MEMBERS, *_MORE}):
             raise ValueError(f"not a schema: nobody knows {reprlib.repr(sorted(more))}")
         try:
             return cls.written(description, "not a schema")
@@ -343,8 +435,10 @@ class Schema:
             storage.listed(list(description[name].values()), f"schema: {name}", list)
         if len(storage.listed(description["columns"], "schema: columns", str)) > MAX_COLUMNS:
             raise ValueError(f"{problem}: more than {MAX_COLUMNS} columns")
-        if type(description.get("grid", "")) is not str:
-            raise ValueError(f"{problem}: grid is {reprlib.repr(description['grid'])}")
+        for name, kind in _MORE.items():
+            if type(description.get(name, kind())) is not kind:
+                raise ValueError(f"{problem}: {name} is {reprlib.repr(description[name])}")
+        storage.listed(description.get("whole", []), "schema: whole", str)
         return cls.from_dict(description)
 
     @staticmethod
@@ -376,7 +470,7 @@ class Schema:
             numeric={  # lowest and highest value
                 'age': (..., ...),
             },
-            categorical={  # every category
+            categorical={  # every category; numbers written as text may be numeric
                 'sex': [...],
             },
             classes=[...],  # 'ill': every class; or, for a number, target=(lowest, highest)
@@ -394,7 +488,8 @@ class Schema:
 
     def __repr__(self) -> str:
         answer = f"target={self.target}" if self.classes is None else f"classes={self.classes.tolist()}"
-        return f"Schema({len(self.numeric)} numeric, {len(self.categorical)} categorical columns, {answer})"
+        grouped = f" ({len(self.groups)} of them by groups)" if self.groups else ""
+        return f"Schema({len(self.numeric)} numeric, {len(self.categorical)} categorical columns{grouped}, {answer})"
 
     def _target_range(self) -> tuple[float, float]:
         if self.target is None:
@@ -422,8 +517,11 @@ class Schema:
             )
         if width != self.n_features:
             wanted = f"Schema is expecting {self.n_features} features as input: {self.columns}"
-            hint = "; leave out scalers and encoders: a learner takes the table as it is" * (width > self.n_features)
-            raise ValueError(f"X has {width} features, but {wanted}{hint}")
+            hint = (
+                "; leave out scalers and encoders: a learner takes the table as it is, and of a frame the columns by "
+                "their names"
+            )
+            raise ValueError(f"X has {width} features, but {wanted}{hint if width > self.n_features else ''}")
         return [table[place] for place in range(width)]
 
     def _encode_numeric(
@@ -452,7 +550,7 @@ class Schema:
 
     def _encode_categorical(self, name: str, values: Any, out: np.ndarray) -> int:
         categories = self.categorical[name]
-        known, absent = _known(categories, numerals=True), len(categories)
+        known, absent = self.known(name), len(categories)
         other = categories.index(self.other[name]) if name in self.other else 0
         strays = grid.look_up(known, values, absent, other, out)
         if strays is None or (strays[0] and name not in self.other) or (strays[1] and self.missing == "error"):
@@ -492,7 +590,16 @@ def _bounds(pair: Any, where: str) -> tuple[float, float]:
     return low, high
 
 
-def _labels(values: Any, where: str, least: int) -> list:
+def _groups(given: Mapping, where: str) -> tuple[list, list[list]]:
+    """The names of the groups, and what each of them lists: values that are as those of :func:`_labels`."""
+    if any(is_blank(values) for values in given.values()):
+        raise ValueError(f"{where} is left blank: list what documentation allows, not what the rows hold")
+    names, members = groups.check(given, where)
+    _labels([value for group in members for value in group if not isinstance(value, Prefix)], where, 0, MAX_MEMBERS)
+    return _labels(names, where, 1), [[_plain(value) for value in group] for group in members]
+
+
+def _labels(values: Any, where: str, least: int, most: int = MAX_CODES - 1) -> list:
     """The declared values as a list of different, hashable, present values."""
     if is_blank(values):
         raise ValueError(f"{where} is left blank: list what documentation allows, not what the rows hold")
@@ -503,14 +610,17 @@ def _labels(values: Any, where: str, least: int) -> list:
         said = [cells.said(value, where) for value in values]
     except (TypeError, ValueError) as error:
         raise TypeError(f"{where} must be a list of numbers or text: {error}") from None
-    if not least <= len(values) < MAX_CODES:
-        raise ValueError(f"{where} must list between {least} and {MAX_CODES - 1} values, not {len(values)}")
+    if not least <= len(values) <= most:
+        remedy = "" if len(values) <= most else _CLASSES if where == "classes" else _MANY if most < MAX_CODES else ""
+        raise ValueError(f"{where} must list between {least} and {most} values, not {len(values)}{remedy}")
     if None in said:
         raise ValueError(f"{where} lists a missing value: declare Schema(missing='bin') instead")
     if len(set(said)) != len(said):
-        raise ValueError(f"{where} must list different values, numbers being compared as doubles: {values}")
+        raise ValueError(
+            f"{where} must list different values, numbers being compared as doubles: {reprlib.repr(values)}"
+        )
     if not all(isinstance(value, (str, bool, int, float)) for value in values):
-        raise TypeError(f"{where} must be a list of numbers or text, which a released model can write down: {values}")
+        raise TypeError(f"{where} must be a list of numbers or text, which a released model can write down")
     return values
 
 
@@ -526,17 +636,34 @@ def _check_bins(n_bins: object, extra: bool) -> int:
     return int(n_bins)
 
 
-def _known(declared: Sequence, *, numerals: bool = False) -> dict[str | float, int]:
-    """The code of each declared text and number; with ``numerals``, of what else stands for it and for it alone."""
-    known = {value if isinstance(value, str) else float(value): code for code, value in enumerate(declared)}
+def _known(
+    declared: Sequence, codes: Sequence[int] | None = None, *, numerals: bool = False
+) -> dict[str | float, int]:  # fmt: skip
+    """The code of each declared text and number, its place if no other is given.
+
+    With ``numerals``, also of what else stands for declared values of that code and of no other one.
+    """
+    codes = range(len(declared)) if codes is None else codes
+    known = {
+        value if isinstance(value, str) else float(value): code for value, code in zip(declared, codes, strict=True)
+    }
     if not numerals:
         return known
-    written = [cells.number_of_text(value) if isinstance(value, str) else None for value in declared]
-    more: dict[str | float, int] = {
-        number: code for code, number in enumerate(written) if number is not None and written.count(number) == 1
-    }
-    more |= {str(value): code for code, value in enumerate(declared) if isinstance(value, bool)}
+    more: dict[str | float, int] = {}
+    unclear = set()
+    for value, code in zip(declared, codes, strict=True):
+        number = cells.number_of_text(value) if isinstance(value, str) else None
+        if number is not None and more.setdefault(number, code) != code:
+            unclear.add(number)
+    for number in unclear:
+        del more[number]
+    more |= {str(value): code for value, code in zip(declared, codes, strict=True) if isinstance(value, bool)}
     return more | known
+
+
+def _are_numbers(column: Any) -> bool:
+    """Whether all labels are numbers."""
+    return {*map(type, np.asarray(column).tolist())} <= {bool, int, float}
 
 
 def _first(column: ArrayLike, where: np.ndarray) -> Any:

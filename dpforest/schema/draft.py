@@ -26,17 +26,22 @@ class Draft:
         Columns whose type is neither, such as times: turn them into numbers or text first.
     target : str or None
         The column to predict.
+    twice : tuple of str
+        Names that more than one column has, which no schema can tell apart.
     """
 
     numeric: tuple[str, ...]
     categorical: tuple[str, ...]
     unusable: tuple[str, ...] = ()
     target: str | None = None
+    twice: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = ["# fill in each ... from documentation, never from the rows: what stands here is public", "Schema("]
         lines += _entries("numeric", self.numeric, "(..., ...)", "lowest and highest value")
-        lines += _entries("categorical", self.categorical, "[...]", "every category")
+        lines += _entries(
+            "categorical", self.categorical, "[...]", "every category; numbers written as text may be numeric"
+        )
         of = "" if self.target is None else f"{self.target!r}: "
         lines.append(f"{_INDENT}classes=[...],  # {of}every class; or, for a number, target=(lowest, highest)")
         lines.append(f'{_INDENT}# missing="bin",  # where cells may be empty: a code of their own')
@@ -47,6 +52,9 @@ class Draft:
             left = ", ".join(map(repr, self.unusable))
             lines.append(f"# left out, for it is neither numbers nor text: {left}")
             lines.append("# (a date can be the days since a public date)")
+        if self.twice:
+            left = ", ".join(map(repr, self.twice))
+            lines.append(f"# left out, for more than one column has this name: {left}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -59,12 +67,13 @@ def draft(table: Any, target: str | None) -> Draft:
     if columns.names is None:
         raise TypeError("an array has no names and no types of columns: draft a schema from a frame")
     names = list(map(str, columns.names))
-    frames.check_names(names if target is None else [*names, target], names, "the table")
-    kinds = {name: kind for name, kind in zip(names, columns.kinds(), strict=True) if name != target}
+    frames.check_names([] if target is None else [target], names, "the table")
+    twice = tuple(name for name in dict.fromkeys(names) if names.count(name) > 1)
+    kinds = {name: kind for name, kind in zip(names, columns.kinds(), strict=True) if name not in (target, *twice)}
     numeric, categorical, unusable = (
         tuple(name for name, kind in kinds.items() if kind == one) for one in ("numeric", "categorical", "")
     )
-    return Draft(numeric, categorical, unusable, target)
+    return Draft(numeric, categorical, unusable, target, twice)
 
 
 def is_blank(declared: Any) -> bool:

@@ -174,16 +174,16 @@ def table_traps(schema: Schema, relation: str) -> list[Pair]:
 
 def _usual(schema: Schema, name: str):
     if name in schema.categorical:
-        return schema.categorical[name][0]
+        return _cell(schema, name, 0)
     low, high = schema.numeric[name]
     return low + (high - low) / 4
 
 
 def _unusual(schema: Schema, name: str) -> Iterator[tuple[str, object]]:
     if name in schema.categorical:
-        yield "last category", schema.categorical[name][-1]
+        yield "last category", _cell(schema, name, len(schema.categorical[name]) - 1)
         if name in schema.other:
-            yield "undeclared category", _undeclared(schema.categorical[name])
+            yield "undeclared category", _undeclared(schema, name)
     else:
         low, high = schema.numeric[name]
         yield from [("lower bound", low), ("upper bound", high), ("below the bounds", low - 1), ("infinity", math.inf)]
@@ -192,11 +192,19 @@ def _unusual(schema: Schema, name: str) -> Iterator[tuple[str, object]]:
         yield from [("NaN", math.nan), ("None", None)]
 
 
-def _undeclared(declared) -> str:
-    name = "undeclared"
-    while name in declared:
-        name += "_"
-    return name
+def _cell(schema: Schema, name: str, code: int):
+    """A value of a table that has this code; one that no group lists where the code is for these."""
+    found = schema.values_of(name, code)
+    return found[0] if found else _undeclared(schema, name)
+
+
+def _undeclared(schema: Schema, name: str) -> str:
+    """A text that the column does not know."""
+    taken = {value for code in range(len(schema.categorical[name])) for value in schema.values_of(name, code)}
+    first, text = {str(value)[:1] for value in taken}, "undeclared"
+    while text in taken or text[:1] in first:
+        text = chr(ord(text[0]) + 1) + text[1:]
+    return text
 
 
 def _table(schema: Schema, rows) -> tuple[pd.DataFrame, np.ndarray]:

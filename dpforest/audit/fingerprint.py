@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Mapping
+from functools import cache
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -33,6 +34,8 @@ def _key(thing: Any, above: dict[int, int]) -> Hashable:
         return kind, struct.pack("<d", thing)
     if kind is tuple:
         return kind, tuple([_key(part, above) for part in thing])
+    if kind is np.ndarray and not thing.dtype.hasobject:
+        return kind, thing.shape, thing.dtype.str, thing.tobytes()
     if isinstance(thing, type | ModuleType):
         return kind, thing
     if isinstance(thing, _NAMED):
@@ -68,8 +71,7 @@ def _contents(thing: Any, above: dict[int, int]) -> Hashable:
 
 def _attributes(thing: Any, above: dict[int, int]) -> Hashable:
     """What stands in its attributes; of an object that has none, what a pickle would keep."""
-    slots = [name for part in type(thing).__mro__ for name in _names(vars(part).get("__slots__", ()))]
-    held = {name: getattr(thing, name) for name in slots if hasattr(thing, name) and not name.startswith("__")}
+    held = {name: getattr(thing, name) for name in _slots(type(thing)) if hasattr(thing, name)}  # type: ignore[arg-type]
     held |= getattr(thing, "__dict__", {})
     if held or isinstance(thing, np.ndarray | np.generic | list | tuple | set | frozenset | Mapping | str | bytes):
         return tuple((name, _key(held[name], above)) for name in sorted(held))
@@ -81,5 +83,8 @@ def _attributes(thing: Any, above: dict[int, int]) -> Hashable:
         return ()
 
 
-def _names(slots: Any) -> tuple[str, ...]:
-    return (slots,) if isinstance(slots, str) else tuple(slots)
+@cache
+def _slots(kind: type) -> tuple[str, ...]:
+    every = (vars(part).get("__slots__", ()) for part in kind.__mro__)
+    names = (name for slots in every for name in ((slots,) if isinstance(slots, str) else slots))
+    return tuple(name for name in names if not name.startswith("__"))

@@ -22,6 +22,7 @@ from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit
 from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
 from dpforest.audit.report.learners import default_universe, learner
+from dpforest.audit.report.procedures import PROCEDURES
 from dpforest.audit.report.report import Audit, Report, look, plain, run, spell, versions
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, LAYERS, SCALES, Scale, Subject
@@ -154,7 +155,10 @@ def _list() -> int:
     for name in LEARNERS:
         print(f"{name:<{wide}} estimator; --option takes its parameters")
     for name in MECHANISMS:
-        print(f"{name:<{wide}} mechanism" + ("; --option score=NAME" if name in SELECTIONS else ""))
+        if name in PROCEDURES:
+            print(f"{name:<{wide}} procedure; --option slip=True: {PROCEDURES[name].slip}, which must be found")
+        else:
+            print(f"{name:<{wide}} mechanism" + ("; --option score=NAME" if name in SELECTIONS else ""))
     print(f"scores: {', '.join(SCORES)}")
     return 0
 
@@ -218,7 +222,7 @@ def _subject(asked: argparse.Namespace, epsilon: float) -> Subject:
         if name in MECHANISMS:
             for flag in ("variant", "features", "depth"):
                 if getattr(asked, flag) is not None:
-                    raise _RefusedError(f"--{flag} is for estimators ({', '.join(LEARNERS)}); {name} is a mechanism")
+                    raise _RefusedError(f"--{flag} is for estimators ({', '.join(LEARNERS)}); {name} is none")
             return mechanism(name, epsilon=epsilon, relation=relation, **options)
         for word in options:
             if word in _FLAGS:

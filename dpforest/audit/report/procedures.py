@@ -306,7 +306,7 @@ def procedure(name: str, relation: str, epsilon: float, slip: bool = False) -> S
     if slip and STATISTICAL not in told.layers:
         lacking = {**lacking, STATISTICAL: "a loss of 2 where 1 is claimed takes more draws than a fit for each allows"}
     return Subject(
-        name=name, options=f"slip: {told.slip}" if slip else "", kind="procedure", relation=relation, claim=epsilon,
+        name=name, options="slip=True" if slip else "", kind="procedure", relation=relation, claim=epsilon,
         promise=math.inf if slip else epsilon, covers=told.covers, target=target,
         estimator=getattr(target, "estimator", None), broken=Broken(f"a slip made on purpose: {told.slip}", told.layers)
         if slip else None, lacking=lacking,

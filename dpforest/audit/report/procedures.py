@@ -176,7 +176,7 @@ class Sides(Target):
             aside = np.asarray(hold_out(rows, 0.5, source="seeded", random_state=_seed(rng)), dtype=bool)
         said: list[tuple] = [()] * size
         aside = aside.reshape(size, len(dataset))
-        kinds = aside @ (1 << np.arange(len(dataset)))
+        kinds = (aside * (1 << np.arange(len(dataset)))).sum(axis=1)
         for kind in np.unique(kinds).tolist():
             places = np.flatnonzero(kinds == kind)
             sides = self._sides(dataset, aside[places[0]].tolist())

@@ -233,7 +233,7 @@ def _short(at: float, beyond: float) -> float:
     """The number of fewest digits, six at least, that is ``at`` or lies between it and ``beyond``."""
     low, high = min(at, beyond), max(at, beyond)
     for digits in range(6, 17) if at and math.isfinite(at) else ():
-        unit = 10.0 ** (math.floor(math.log10(abs(at))) - digits + 1)
+        unit = 10.0 ** (int(f"{at:e}".partition("e")[2]) - digits + 1)
         for near in (at, at + math.copysign(unit, beyond - at)):
             near = float(f"{near:.{digits}g}")
             if near == at or low < near < high:

@@ -16,11 +16,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import dpforest
 from dpforest import storage
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit
 from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
 from dpforest.audit.report.learners import default_universe, learner
+from dpforest.audit.report.procedures import PROCEDURES
 from dpforest.audit.report.report import Audit, Report, look, plain, run, spell, versions
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, LAYERS, SCALES, Scale, Subject
@@ -42,6 +44,7 @@ exit code: 0 no violation found, 1 the claim is violated (--all: something unexp
 #: Data sets that an exact audit may enumerate when it is asked to, by engine; unasked, it takes those of the scale.
 _MOST = {"tables": 20_000, "states": 2_000_000, "replays": 500}
 
+_PIPE = 141  # the exit code of a program that SIGPIPE ends
 _MANY = 1000  # records of a data set: none that is enumerated has as many
 _WIDEST = 6  # features and splits on a path: beyond, a universe is not small
 
@@ -59,10 +62,21 @@ class _RefusedError(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line asks; return the exit code."""
     try:
+        code = _do(argv)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # who read what is printed has read enough, as in `dpforest audit --list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is flushed at the exit
+        return _PIPE
+
+
+def _do(argv: Sequence[str] | None) -> int:
+    try:
         asked = _parser().parse_args(argv)
-        return asked.do(asked)
     except SystemExit as done:  # argparse: 0 after --help, 2 after a message
         return int(done.code or 0)
+    try:
+        return asked.do(asked)
     except _RefusedError as refused:
         print(f"dpforest audit: {refused}", file=sys.stderr)
         return 2
@@ -70,6 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="dpforest", description="Differentially private decision forests.")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {dpforest.__version__}")
     commands = parser.add_subparsers(title="commands", required=True)
     audit = commands.add_parser(
         "audit", help="audit what a mechanism or an estimator claims", epilog=_EXAMPLES,
@@ -140,7 +155,10 @@ def _list() -> int:
     for name in LEARNERS:
         print(f"{name:<{wide}} estimator; --option takes its parameters")
     for name in MECHANISMS:
-        print(f"{name:<{wide}} mechanism" + ("; --option score=NAME" if name in SELECTIONS else ""))
+        if name in PROCEDURES:
+            print(f"{name:<{wide}} procedure; --option slip=True: {PROCEDURES[name].slip}, which must be found")
+        else:
+            print(f"{name:<{wide}} mechanism" + ("; --option score=NAME" if name in SELECTIONS else ""))
     print(f"scores: {', '.join(SCORES)}")
     return 0
 
@@ -164,7 +182,8 @@ def _one(asked: argparse.Namespace, epsilon: float) -> int:
         except (ValueError, NotEnumerableError) as error:
             raise _RefusedError(f"{layer}: {error}") from None
         if not asked.quiet:
-            print(f"{layer:<12} {found[layer]}", *_details(found[layer]), sep=f"\n{'':<13}")
+            print(f"{layer:<12} ", end="")
+            print(*str(found[layer]).splitlines(), *_details(found[layer]), sep=f"\n{'':<13}")
     if not asked.quiet and not asked.layers:
         for layer, why in subject.lacking.items():
             print(f"{layer:<12} not looked at: {why}")
@@ -203,7 +222,7 @@ def _subject(asked: argparse.Namespace, epsilon: float) -> Subject:
         if name in MECHANISMS:
             for flag in ("variant", "features", "depth"):
                 if getattr(asked, flag) is not None:
-                    raise _RefusedError(f"--{flag} is for estimators ({', '.join(LEARNERS)}); {name} is a mechanism")
+                    raise _RefusedError(f"--{flag} is for estimators ({', '.join(LEARNERS)}); {name} is none")
             return mechanism(name, epsilon=epsilon, relation=relation, **options)
         for word in options:
             if word in _FLAGS:

@@ -7,8 +7,10 @@ says what was to be expected of them.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import math
+import sys
 from collections import namedtuple
 from fractions import Fraction
 
@@ -593,6 +595,23 @@ def fails(data, size, rng):
     raise ZeroDivisionError("division by zero")
 
 
+def leaves(data, size, rng):
+    sys.exit(0)
+
+
+def leaves_on_the_second(data, size, rng):
+    return sys.exit("no records") if data else geometric(0, size, rng)
+
+
+def masked(data, size, rng):
+    """The numbers are alike; which of them are hidden is not."""
+    return np.ma.array(geometric(0, size, rng), mask=rng.random(size) < data / 2)
+
+
+def masked_rows(data, size, rng):
+    return list(np.ma.array(rng.random((size, 2)), mask=bool(data)))
+
+
 def short(data, size, rng):
     return geometric(0, size - data, rng)
 
@@ -653,6 +672,10 @@ def a_string(data, size, rng):
     ("sample", "kind", "message"),
     [
         (fails_on_the_second, RuntimeError, "second data set of pair P and not on the first: KeyError.*return a value"),
+        (leaves, RuntimeError, "failed on both data sets of pair P; on the first: SystemExit: 0"),
+        (leaves_on_the_second, RuntimeError, "second data set of pair P and not on the first: SystemExit: no records"),
+        (masked, ValueError, "the first data set of pair P are masked arrays.*return .filled"),
+        (masked_rows, ValueError, "the first data set of pair P are masked arrays.*return .filled"),
         (fails, RuntimeError, "failed on both data sets of pair P; on the first: ZeroDivisionError: division by zero"),
         (short, ValueError, "returned 999 outputs for the second data set of pair P, where 1000 were asked for"),
         (ignores, ValueError, "same draws for two different generators: it must take its randomness from `rng`"),
@@ -674,6 +697,117 @@ def a_string(data, size, rng):
 def test_samplers_that_cannot_be_audited(sample, kind, message):
     with pytest.raises(kind, match=message):
         empirical(sample, [("P", 0, 1)], 1.0, n=1000, random_state=0)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("often", [0.05, 0.5, 0.9])
+def test_a_sampler_that_fails_at_random_is_not_said_to_tell_data_sets_apart(often, seed):
+    chance = np.random.default_rng(seed)
+
+    def sample(data, size, rng):
+        if chance.random() < often:
+            raise OSError("no answer")
+        return geometric(0, size, rng)
+
+    def audit_often():
+        for _ in range(1000):
+            empirical(sample, ("P", 0, 1), 1.0, n=100, random_state=seed)
+
+    with pytest.raises(RuntimeError, match=r"(on both data sets|in \d of 9 calls, .* too little to say).*") as caught:
+        audit_often()
+    assert "To fail on one of two neighbours" not in str(caught.value)
+
+
+def test_a_function_that_leaves_the_program_is_an_error():
+    """Not the end of a script that calls the auditor, with exit code 0."""
+    for asked in ({"law": lambda data: sys.exit(0)}, {"features": lambda outputs: sys.exit(0)}):
+        with pytest.raises(RuntimeError, match=r"left the program: SystemExit\(0\)"):
+            empirical(geometric, (0, 1), 1.0, n=100, **asked)
+
+
+class Liar:
+    """Equal to everything, as it says."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 0
+
+    def __repr__(self):
+        return f"Liar({self.held})"
+
+
+class Marked(str):
+    """A text that carries more than its letters."""
+
+
+def marked(data):
+    text = Marked("yes")
+    text.more = data
+    return text
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """A part of it does not take part in comparisons."""
+
+    label: int
+    count: int = dataclasses.field(compare=False)
+
+
+def another_nan(word):
+    return np.array([word], dtype=np.uint64).view(float)[0]
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        lambda data: (1, (1.0, True)[data]),
+        lambda data: (1, True)[data],
+        lambda data: ("a", ((0, 1), (0.0, 1))[data]),
+        lambda data: ("a", (0.0, -0.0)[data]),
+        lambda data: ("a", (math.nan, float(another_nan(0x7FF8000000000001)))[data]),
+        Liar,
+        marked,
+        lambda data: Leaf(1, data),
+        lambda data: (frozenset([1]), frozenset([True]))[data],
+        lambda data: (Fraction(1), 1)[data],
+    ],
+    ids=["type in a tuple", "type", "type below", "sign of zero", "NaN in a tuple", "==", "subclass", "hidden field",
+         "type in a set", "type of a number"],
+)  # fmt: skip
+def test_outputs_are_told_apart_by_all_that_they_hold(says):
+    """Whatever their own comparison says: half of the outputs show the data."""
+
+    def sample(data, size, rng):
+        return [says(data * int(shown)) for shown in rng.integers(2, size=size).tolist()]
+
+    audit = empirical(sample, (0, 1), 1.0, n=500, random_state=0, events="atoms")
+    assert audit.violated
+    assert min(audit.hits) == 0
+
+
+@pytest.mark.parametrize("kind", ["float64", "longdouble"])
+def test_all_bits_of_numbers_are_looked_at(kind):
+    """The payload of a NaN; what a long double has below the last place of a double."""
+
+    def sample(data, size, rng):
+        hidden = data * rng.integers(2, size=size)
+        if kind == "longdouble":
+            return 1 + hidden * np.finfo(np.longdouble).eps
+        return (np.uint64(0x7FF8000000000000) + hidden.astype(np.uint64)).view(float)
+
+    if kind == "longdouble" and np.finfo(kind).eps == np.finfo(float).eps:
+        pytest.skip("long doubles are doubles here")
+    audit = empirical(sample, (0, 1), 1.0, n=500, random_state=0, events="atoms")
+    assert audit.violated
+    assert min(audit.hits) == 0
+    if kind == "float64":
+        assert "output = nan" in audit.event
 
 
 def test_a_failure_is_passed_on_with_its_cause():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import math
@@ -28,7 +29,7 @@ from dpforest.chance import NotEnumerableError, Seeded
 from dpforest.curator import Curator
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import Growth
-from dpforest.privacy import ADD_REMOVE, RELATIONS, Ledger, OutOfSchemaWarning, equal_split
+from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger, OutOfSchemaWarning, equal_split
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
@@ -184,6 +185,86 @@ class OwnDraw(Plain):
 
 class UnpaidDraw(OwnDraw):
     pays = False
+
+
+class NamesTheData(OwnDraw):
+    """Its charges are right, and one name in the ledger, which a card prints, says how many records there are."""
+
+    def say(self, growth, leaves, curator, chance, ledger, epsilon):
+        counts, rate = curator._class_counts(growth, leaves.nodes), epsilon / self.steps
+        ledger.charge(leaves.scopes, rate, 2 * rate, *self.names(int(counts.sum())))
+        self.keep(growth, int(counts.sum()))
+        return np.eye(2, dtype=np.int64)[mechanisms.permute_and_flip(counts.astype(float), rate, chance)]
+
+    def names(self, size):
+        return f"own label of {size}", "permute-and-flip"
+
+    def keep(self, growth, size):
+        pass
+
+
+class NamesTheDataAsMechanism(NamesTheData):
+    def names(self, size):
+        return "own label", f"permute-and-flip of {size}"
+
+
+class KeepsOnItself(NamesTheData):
+    """Its model and its ledger are right, and it keeps the number of records on itself, which a pickle holds."""
+
+    def names(self, size):
+        return "own label", "permute-and-flip"
+
+    def keep(self, growth, size):
+        self.seen_ = [size]
+
+
+class KeepsOnItsModel(KeepsOnItself):
+    """The same beside the fields of its model."""
+
+    def keep(self, growth, size):
+        release = growth.release
+
+        def marked():
+            forest = release()
+            object.__setattr__(forest, "seen", size)
+            return forest
+
+        growth.release = marked
+
+
+class KeepsInItsSchema(KeepsOnItself):
+    """The same on an object that it was given."""
+
+    def keep(self, growth, size):
+        object.__setattr__(self.schema, "seen", size)
+
+
+class NamesALeak(NamesTheData):
+    """A leak that it owns up to is named by what was read."""
+
+    def say(self, growth, leaves, curator, chance, ledger, epsilon):
+        ledger.leak("the number of records", f"line {int(curator._class_counts(growth, leaves.nodes).sum())}")
+        return super().say(growth, leaves, curator, chance, ledger, epsilon)
+
+    def names(self, size):
+        return "own label", "permute-and-flip"
+
+
+class FailsOnClassOne(Plain):
+    """Raises its own error wherever a label is 1, on both of two neighbours mostly."""
+
+    def deal(self, curator):
+        super().deal(curator)
+        if curator.size(what="the number of records", where="line 1") and curator._records.labels.any():
+            self.fail()
+
+    def fail(self):
+        raise ArithmeticError("a label is 1")
+
+
+class LeavesOnClassOne(FailsOnClassOne):
+    def fail(self):
+        sys.exit(0)
 
 
 class OwnNoise(Plain):
@@ -522,6 +603,12 @@ BROKEN = [
     (OwnBins(), ["encoding"]),
     (OwnClasses(), ["encoding"]),
     (Plain(split=0.7), ["paid"]),
+    (NamesTheData(), ["charge"]),
+    (NamesTheDataAsMechanism(), ["charge"]),
+    (NamesALeak(), ["leak", "charge"]),
+    (KeepsOnItself(), ["output"]),
+    (KeepsOnItsModel(), ["output"]),
+    (KeepsInItsSchema(schema=copy.deepcopy(TWO)), ["output"]),
 ]
 
 
@@ -987,6 +1074,21 @@ def test_a_learner_that_fails_everywhere_fails_aloud():
             raise ZeroDivisionError("always")
 
     refused(Fails(), "always", error=ZeroDivisionError)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("kind", [FailsOnClassOne, LeavesOnClassOne])
+def test_a_learner_that_fails_on_some_data_sets_is_a_finding(kind, relation):
+    """Also where both neighbours of a pair make it fail: on a way from these to others, two neighbours differ in it."""
+    fails = ((0, 0, 1), (0, 1, 1)), ((0, 0, 1), (0, 1, 1), (0, 0, 0))
+    works = ((0, 0, 0),), ((0, 0, 0), (0, 1, 0))
+    if relation == REPLACE_ONE:
+        fails, works = (fails[0], ((0, 0, 1), (0, 0, 0))), (works[0], ((0, 1, 0),))
+    audit = look(kind(relation=relation), pairs=[("they fail", *fails), ("they work", *works)])
+    (found,) = [found for found in audit.findings if found.kind == "control-flow"]
+    assert (found.text, found.pair.name) == ("fails on some data sets and not on others", "they fail")
+    error = RuntimeError if kind is LeavesOnClassOne else ArithmeticError
+    refused(kind(relation=relation), "a label is 1|left the program", error=error, pairs=[("they fail", *fails)])
 
 
 # -- the parts -------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import math
 import pkgutil
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ import pytest
 from scipy.stats import binom, chisquare
 
 import dpforest.papers
-from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms, scores
+from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, evaluation, mechanisms, scores
 from dpforest.audit.exact.laws import answers, encode
 from dpforest.audit.exact.replay import exact_audit
 from dpforest.audit.report import learners
@@ -26,6 +27,7 @@ from dpforest.audit.report.batches import Fits, signatures
 from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
 from dpforest.audit.report.learners import binary_schema, default_universe, learner, pair_audit, telling_pairs
 from dpforest.audit.report.primitives import CAP, Counts, Selection, TextbookLaplace, best_bound, universe
+from dpforest.audit.report.procedures import PROCEDURES
 from dpforest.audit.report.report import HOLDS, UNEXPECTED, VIOLATED, Report, holm, look, run, spell
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, FULL, GREY_BOX, LAYERS, SMALL, STATISTICAL
@@ -52,11 +54,12 @@ EVERY = subjects()
 
 
 def exported() -> set[str]:
-    """What the library exports and an auditor can look at: mechanisms, scores, estimators of papers."""
+    """What the library exports and an auditor can look at: mechanisms, scores, estimators of papers, tests."""
     found = {f"mechanisms.{name}" for name in mechanisms.__all__ if callable(getattr(mechanisms, name))}
     found |= {f"mechanisms.{drawn.__name__}" for drawn in mechanisms.SELECTIONS.values()}
     found |= {f"scores.{name}" for name in scores.__all__ if isinstance(getattr(scores, name), scores.Score)}
     found |= {f"scores.{made.__name__}" for made in (scores.averaged, scores.for_classes)}
+    found |= {f"evaluation.{name}" for name in evaluation.__all__ if inspect.isfunction(getattr(evaluation, name))}
     for page in pkgutil.iter_modules(dpforest.papers.__path__):
         module = importlib.import_module(f"dpforest.papers.{page.name}")
         for name in module.__all__:
@@ -589,6 +592,42 @@ def test_holm_by_hand():
     assert holm([]) == []
 
 
+# -- tests, choices, sides, persons ------------------------------------------------------------------------------------
+
+PROCEDURAL = [s for s in EVERY if s.name in PROCEDURES]
+
+
+@pytest.mark.parametrize("subject", PROCEDURAL, ids=lambda subject: subject.key)
+def test_a_slip_is_found_and_nothing_else(subject):
+    """By each layer that must find it; what ships loses its claim at most, and all of it where noise is added."""
+    for layer in subject.layers:
+        if layer != STATISTICAL or subject.expected:
+            found = look(subject, layer, SMALL)
+            assert found.violated == bool(subject.expected)
+    if EXACT in subject.layers and not subject.expected:
+        exact = look(subject, EXACT, SMALL).epsilon
+        assert exact == pytest.approx(1) if subject.name == "evaluate" else 0.5 < exact <= 1 + 1e-12
+
+
+@relations
+@pytest.mark.parametrize("name", ["evaluate", "choose", "hold-out"])
+def test_procedures_are_sampled_by_the_law_of_their_learners(name, relation):
+    """What the public functions return has the law that replay gives, to the accuracy of so many draws."""
+    target = mechanism(name, relation=relation).target
+    rate = 1.0 if relation == ADD_REMOVE else 0.5
+    if name == "evaluate":
+        noise = target.sample(((0, 1), (1, 1), (1, 0)), 400, np.random.default_rng(0)) - np.array([0, 1, 1, 1])
+        assert abs((noise == 0).mean() - math.tanh(rate / 2)) < 4 * math.sqrt(0.25 / noise.size)
+        return
+    dataset = ((0, 0, 0), (1, 1, 1), (1, 0, 1))
+    drawn = target.sample(dataset, 400, np.random.default_rng(0))
+    chosen = [said[1] for said in drawn] if name == "hold-out" else drawn.tolist()
+    coins = product((0, 1), repeat=3) if name == "hold-out" else [(1, 1, 1)]
+    gained = [np.array(put) @ np.array(dataset)[:, :2] for put in coins]
+    law = np.mean([mechanisms.permute_and_flip_law(sums.astype(float), rate) for sums in gained], axis=0)
+    assert chisquare([chosen.count(place) for place in (0, 1)], 400 * law).pvalue > 1e-3
+
+
 def test_data_sets_in_words():
     assert spell(()) == "no record"
     assert spell(((0, 1), (0, 0), (0, 1))) == "(0, 0) + 2 x (0, 1)"
@@ -620,7 +659,7 @@ def test_what_is_proved_holds_and_what_is_refuted_is_caught(recorded):
     )
     for row in recorded.records():
         if row["exact"] is None:
-            assert EXACT in subject_of(row).estimator.lacking()
+            assert EXACT in subject_of(row).lacking
         else:
             assert row["unspent"] == row["claim"] - row["exact"]
         assert (row["greybox"] is None) == (row["kind"] != "learner")

@@ -202,6 +202,24 @@ def test_what_is_no_report_is_refused(capsys, tmp_path, text):
     assert "some.json is not a finished report" in refused(capsys, "--show", str(path))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("word", "value"), [("claim", "1" + 400 * "0"), ("n_pairs", "1e300"), ("n", "-1e300")])
+def test_a_report_with_numbers_too_large_is_refused(capsys, tmp_path, few, word, value):
+    path = tmp_path / "report.json"
+    lines(capsys, "--all", *SMALL, "--relation", "replace-one", "--variant", "proved", "--json", str(path))
+    found = json.loads(path.read_text())
+    found["rows"][0][word] = "HERE"
+    path.write_text(json.dumps(found).replace('"HERE"', value))
+    assert "report.json is not a finished report" in refused(capsys, "--show", str(path))
+
+
+def test_the_second_figure_of_an_audit_stands_below_the_first(capsys):
+    code, said = lines(capsys, "laplace-textbook", *SMALL, "--layers", "statistical")
+    assert code == 1
+    assert said[1].startswith("statistical  eps >= ")
+    assert said[2].startswith(f"{'':<13}the lowest bits alone give ")
+
+
 def test_a_universe_too_large_is_refused_with_what_would_fit(capsys):
     said = refused(capsys, "edprf", "--records", "60")
     assert "8 kinds of records and --records 60 make 7,392,009,768 data sets, more than the 2,000,000" in said
@@ -228,6 +246,21 @@ def test_help_and_list(capsys):
     assert code == 0
     assert [line.split()[0] for line in said[:-1]] == list(NAMES)
     assert "scores: gini, " in said[-1]
+
+
+def test_a_reader_that_has_read_enough(monkeypatch):
+    """As in `dpforest audit --list | head`: no traceback, and the exit code of a program that a closed pipe ends."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "w") as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        assert main(["audit", "--list"]) == 141
+        print("and what is left does no harm", file=closed, flush=True)
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"dpforest {dpforest.__version__}\n"
 
 
 # -- everything ----------------------------------------------------------------------------------------------------

@@ -73,6 +73,8 @@ class Comparison:
         if _scopes(ledger) != _scopes(its_ledger):
             self._find("control-flow", "the ledger", "opens other scopes on one data set than on the other")
             return
+        if ledger.leaks != its_ledger.leaks:  # a card prints them, with their names
+            self._find("charge", "the ledger", "names other leaks on one data set than on the other")
         steps = list(zip(run.steps, again.steps, strict=True))
         moved = max((_moved(step, twin, again) for step, twin in steps), default=0)
         # a split into equal parts moves one record for a new one, and has a price for that
@@ -103,6 +105,8 @@ class Comparison:
             self._find("control-flow", step.query, "charges other scopes on one data set than on the other")
             return False
         for charge, other in zip(step.charges, twin.charges, strict=True):
+            if (charge.query, charge.mechanism) != (other.query, other.mechanism):  # a card prints them
+                self._find("charge", step.query, "is called by another name in one ledger than in the other")
             if (gap := max(_gap(charge.costs[name], other.costs[name]) for name in RELATIONS)) > 0:
                 self._find("charge", charge.query, "is charged differently, the answers being the same", gap, 0)
         return True

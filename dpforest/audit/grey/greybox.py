@@ -18,6 +18,7 @@ import numpy as np
 from tqdm import tqdm
 
 from dpforest.audit.exact.laws import answers, released
+from dpforest.audit.fingerprint import fingerprint
 from dpforest.audit.grey.compare import Comparison, exceeds
 from dpforest.audit.grey.doors import Roaming, watching
 from dpforest.audit.grey.frozen import LEARNER, RESAMPLING, Found, Watch
@@ -49,6 +50,7 @@ KINDS = {
     "noise": "noise was used otherwise than added once to counts",
 }
 
+_NOTHING = object()
 _TRANSCRIPTS = 20_000  # of one data set that runs="all" visits
 
 
@@ -234,6 +236,10 @@ def greybox(
     With a delta the charges are rhos.  Noise is held to its rate times the square of the change, a selection to the
     range that its charge pays for (:prf:ref:`lem-range-concentrated`), both to the divergence of their laws, and what
     is paid to the rho of the claim (:prf:ref:`thm-concentrated-path`).
+
+    It looks at what a learner's ``replay`` returns, writes to its ledger and leaves on the estimator.  Out of its reach
+    are what ``fit`` does afterwards, what is kept elsewhere (in its class, in a module, in a file), the time that a run
+    takes, and a learner that behaves for as many runs as it is watched.  A learner that never ends never ends here.
     """
     if not hasattr(estimator, "replay"):
         raise TypeError(f"the grey box runs an estimator of this library, not a {type(estimator).__name__}")
@@ -254,7 +260,7 @@ def greybox(
     for pair, one, other in tqdm(ready, disable=not progress, unit="pair"):
         for first, second in audit.turns(one, other, runs):
             audit.compare(pair, first, second)
-    return audit.result(len(ready), runs == "all")
+    return audit.result(len(ready), runs == "all", ready[-1][0] if ready else None)
 
 
 def _usual_pairs(estimator, n_max: int, max_pairs: int, rng: np.random.Generator, found) -> list[tuple]:
@@ -296,6 +302,9 @@ class _Audit:
         self._leaks: dict = {}
         self._paid = self._measured = self._loss = 0.0
         self._runs = self._queries = 0
+        self._failed: tuple[Pair, BaseException] | None = None  # the first pair on both sides of which it failed
+        self._passed = False
+        self._parameters = fingerprint(vars(estimator))
 
     def turns(self, one: Table, other: Table, runs) -> Iterator[tuple]:
         """Data sets, and the source of the run on the first, as often as asked."""
@@ -323,22 +332,33 @@ class _Audit:
         self._runs += 1
         table, source = first
         try:
-            run, forest, ledger = self._run(table, Watch(source, differs=_differing(table, second)))
+            run, forest, ledger, state = self._run(table, Watch(source, differs=_differing(table, second)))
         except Found as found:
             return self.find(pair, found.kind, found.where, found.text)
         except NotEnumerableError:
             raise
-        except Exception:
-            self._run(second, Watch(Seeded(self._rng)))  # if this fails too, it is not the pair that makes it fail
+        except (Exception, SystemExit) as error:
+            try:
+                self._run(second, Watch(Seeded(self._rng)))
+            except (Exception, SystemExit):  # on both: whether the records make it fail, the other pairs say
+                self._failed = self._failed or (pair, error)
+                return None
             return self.find(pair, "control-flow", LEARNER, "fails on one data set and not on the other")
+        self._passed = True
         self._look_at(pair, run, ledger)
         try:
-            again, another, its_ledger = self._replay(run, table, second)
+            again, another, its_ledger, its_state = self._replay(run, table, second)
         except Found as found:
             return self.find(pair, found.kind, found.where, found.text)
         self._look_at(pair, again, its_ledger)
         if released(forest) != released(another):
             self.find(pair, "output", "the released model", "differs although all answers are the same")
+        elif fingerprint(forest) != fingerprint(another):
+            text = "holds something beside its fields that differs although all answers are the same"
+            self.find(pair, "output", "the released model", text)
+        if state != its_state:
+            text = "keeps something that differs although all answers are the same"
+            self.find(pair, "output", "the estimator", text)
         comparison = Comparison(run, again, ledger, its_ledger, self._relation)
         for kind, *rest in comparison.found:
             self.find(pair, kind, *rest)
@@ -347,10 +367,12 @@ class _Audit:
         self._queries += comparison.answers
 
     def _run(self, table: Table, watch: Watch):
-        forest, _ = self._estimator.replay(
-            table.codes, table.labels, table.schema, self._promise, watch, door=self._door
-        )
-        return watch, forest, watch.finish()
+        learner = object.__new__(type(self._estimator))  # what one run leaves behind, the next does not see
+        vars(learner).update(vars(self._estimator))
+        forest, _ = learner.replay(table.codes, table.labels, table.schema, self._promise, watch, door=self._door)
+        before = vars(self._estimator)  # whose own parameters are compared when all runs are done
+        kept = {name: value for name, value in vars(learner).items() if value is not before.get(name, _NOTHING)}
+        return watch, forest, watch.finish(), fingerprint(kept)
 
     def _replay(self, run: Watch, table: Table, second: Table):
         match, replaced = second.match(table), _differing(second, table)
@@ -358,7 +380,7 @@ class _Audit:
             return self._run(second, Watch(Seeded(self._rng), run, match, replaced))
         except Found:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise Found("control-flow", LEARNER, "fails on one data set and not on the other") from error
 
     # -- one run -------------------------------------------------------------------------------------------------
@@ -399,8 +421,15 @@ class _Audit:
         self._findings[key] = new
         self._seen.add(key)
 
-    def result(self, n_pairs: int, complete: bool) -> GreyBoxAudit:
+    def result(self, n_pairs: int, complete: bool, last: Pair | None) -> GreyBoxAudit:
         """The audit, findings in the order of ``KINDS``."""
+        if self._failed is not None:
+            failed, error = self._failed
+            if not self._passed:
+                raise error if isinstance(error, Exception) else RuntimeError("the learner left the program") from error
+            self.find(failed, "control-flow", LEARNER, "fails on some data sets and not on others")
+        if last is not None and fingerprint(vars(self._estimator)) != self._parameters:
+            self.find(last, "output", "the estimator", "changes what its parameters hold")
         order = list(KINDS)
         findings = sorted(self._findings.values(), key=lambda found: order.index(found.kind))
         return GreyBoxAudit(

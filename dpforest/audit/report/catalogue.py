@@ -10,6 +10,7 @@ from itertools import cycle
 from dpforest import scores
 from dpforest.audit.report.learners import learner
 from dpforest.audit.report.primitives import Counts, Selection, TextbookLaplace
+from dpforest.audit.report.procedures import PROCEDURES, procedure
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, STATISTICAL, Subject
 from dpforest.learners.audited import Broken
@@ -58,17 +59,18 @@ def _textbook(name: str, relation: str, epsilon: float) -> Subject:
     )  # fmt: skip
 
 
-#: The mechanisms by the name that the command line takes, and what makes a subject of each.
+#: The mechanisms and the procedures by the name that the command line takes, and what makes a subject of each.
 MECHANISMS: dict[str, Callable[..., Subject]] = {
     **dict.fromkeys(SELECTIONS, _selection), "geometric": _geometric, "laplace-textbook": _textbook,
+    **dict.fromkeys(PROCEDURES, procedure),
 }  # fmt: skip
 
 NAMES = (*LEARNERS, *MECHANISMS)
 
 
 def mechanism(name: str, *, epsilon: float = 1.0, relation: str = ADD_REMOVE, **options) -> Subject:
-    """The mechanism of that name as a subject; a selection takes ``score``, a name."""
-    takes = {"score"} if name in SELECTIONS else set()
+    """The mechanism or the procedure of that name as a subject; a selection takes ``score``, the latter a ``slip``."""
+    takes = {"score"} if name in SELECTIONS else {"slip"} if name in PROCEDURES else set()
     if unknown := sorted(set(options) - takes):
         raise ValueError(f"{name} has no option {unknown[0]!r}; it has: {', '.join(takes) or 'none'}")
     return MECHANISMS[name](name, relation, check_epsilon(epsilon), **options)
@@ -108,7 +110,9 @@ def subjects(epsilon: float = 1.0, turns: bool = False) -> list[Subject]:
             both = [replace(made, spare=kind.AUDIT.sparing) for made in both]
             found += [_spared(made) if number and made.spare else made for made in both]
     for name in MECHANISMS:
-        each = [{"score": score} for score in SCORES] if name in SELECTIONS else [{}]
+        each: list[dict] = [{"score": score} for score in SCORES] if name in SELECTIONS else [{}]
+        if name in PROCEDURES:
+            each = [{}, {"slip": True}]
         found += [
             mechanism(name, epsilon=epsilon, relation=relation, **options) for options in each for relation in RELATIONS
         ]

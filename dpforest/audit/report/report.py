@@ -300,7 +300,7 @@ def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 # -- files ---------------------------------------------------------------------------------------------------------
 
-_NO_REPORT = (ValueError, KeyError, TypeError, AttributeError)  # what reading another file may raise
+_NO_REPORT = (ValueError, KeyError, TypeError, AttributeError, OverflowError)  # what reading another file may raise
 
 
 def _resume(path, made: dict[str, Any]) -> dict[str, dict[str, Any]]:

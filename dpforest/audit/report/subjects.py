@@ -101,6 +101,8 @@ class Target:
         ``features(outputs)``: numbers that the auditor may look at, for outputs that are words.
     slow : bool
         Whether it is sampled one fit at a time, a millisecond each, and therefore less often.
+    refutes : int
+        Draws per side that refute it, if it is slow and to be refuted.
     """
 
     engine: str = "tables"
@@ -111,6 +113,7 @@ class Target:
     law: Callable[[Dataset], Law] | None = None
     features: Callable[[Any], np.ndarray] | None = None
     slow: bool = False
+    refutes: int = _REFUTES
 
     def traps(self, scale: Scale) -> list[Pair]:
         """Pairs for the grey box to run beside the telling ones."""
@@ -127,7 +130,7 @@ class Subject:
         As the command line takes it.
     options : str
         What sets it apart from others of that name, such as ``"stop=never"``.
-    kind : {"selection", "noise", "learner"}
+    kind : {"selection", "noise", "learner", "procedure"}
     variant : {"proved", "published"}
     relation : {"add-remove", "replace-one"}
     claim : float
@@ -190,7 +193,7 @@ class Subject:
     def scaled(self, scale: Scale) -> Scale:
         """How much is looked at: where much else of its kind is, fewer runs and data sets, and no classifier."""
         if self.target.slow:
-            scale = scale.but(n=min(scale.n, max(scale.slow, _REFUTES) if self.expected else scale.slow))
+            scale = scale.but(n=min(scale.n, max(scale.slow, self.target.refutes) if self.expected else scale.slow))
         if not self.spare:
             return scale
         events = tuple(kind for kind in scale.events if kind != "classifier")

@@ -34,6 +34,7 @@ def classifiers(batches: tuple[Batch, Batch], features: list[Feature], seed: int
             columns += [(feature, float(value)) for value in values[np.argsort(-counts, kind="stable")[:_FLAGS]]]
     if not columns:
         return
+    bits = any(feature.bits for feature in features)
 
     def table(batch: Batch) -> np.ndarray:
         shown = [feature(batch) if value is None else feature(batch) == value for feature, value in columns]
@@ -56,11 +57,11 @@ def classifiers(batches: tuple[Batch, Batch], features: list[Feature], seed: int
         warnings.simplefilter("ignore")  # a fit that stops early makes an event like another
         if len(columns) > 1:  # half-lines of a linear score of one column are those of the column
             linear = LogisticRegression(max_iter=100).fit(_scaled(seen, centre, spread), source)
-            yield Feature("logistic score", quietly(linear.decision_function, scaled))
+            yield Feature("logistic score", quietly(linear.decision_function, scaled), bits=bits)
         boosted = HistGradientBoostingClassifier(
             max_iter=40, max_leaf_nodes=16, early_stopping=False, random_state=seed
         ).fit(seen, source)
-        yield Feature("gradient boosting score", quietly(boosted.decision_function, table))
+        yield Feature("gradient boosting score", quietly(boosted.decision_function, table), bits=bits)
 
 
 @cache

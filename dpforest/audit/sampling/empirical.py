@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from dpforest.audit.sampling.bounds import (
 from dpforest.audit.sampling.draws import SIDES, NamedPair, Sampler, check_law, check_pairs
 from dpforest.audit.sampling.events import ANYTHING, KINDS, Proposal, choose, likelihood_ratio, propose
 from dpforest.audit.sampling.features import features_of
+from dpforest.audit.sampling.grids import check_grain, law_on, sampler_on, spelled_grid, stands_on, suited_grid
 from dpforest.audit.sampling.outputs import Batch, join, shortened
 from dpforest.learners.parameters import check_choice, check_count
 from dpforest.privacy import claim as seal
@@ -40,6 +41,7 @@ __all__ = ["METHODS", "EmpiricalAudit", "empirical"]
 
 METHODS = ("fixed", "sharp", "betting")
 FEWEST = 20  # draws per side that a pair is looked at with, at least
+_SPREAD = 256  # draws per side that a grid is chosen by
 _CHUNK = 100_000  # outputs held at once while testing
 _SURVIVE = 4  # one pair in so many goes on to the next round, until no more than so many are left
 
@@ -74,6 +76,12 @@ class EmpiricalAudit:
     tried : int
         Events that were looked at while choosing, over all pairs and both directions.
     method : {"fixed", "sharp", "betting"}
+    grid : float or None
+        What the outputs were rounded to multiples of before they were looked at; None if they were not.
+    lowest_bits : EmpiricalAudit or None
+        What the lowest bits of the doubles give away by themselves, in the same draws; None if nothing.
+    on_grid : EmpiricalAudit or None
+        If they do, the audit of the same mechanism with its outputs on a grid, where they are gone.
     """
 
     epsilon_lower: float
@@ -89,6 +97,9 @@ class EmpiricalAudit:
     tried: int
     method: str
     delta: float = 0.0
+    grid: float | None = None
+    lowest_bits: EmpiricalAudit | None = None
+    on_grid: EmpiricalAudit | None = None
 
     @property
     def intervals(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -106,11 +117,27 @@ class EmpiricalAudit:
             f"eps >= {self.epsilon_lower:.4g} with {100 * self.confidence:.6g} % confidence (claim {self.claim:.6g}"
             f"{f' with delta = {self.delta:g}' if self.delta else ''}: "
             f"{verdict}) by event {self.event} on pair {self._pair}, n = {self.n} per side"
+            f"{self._grain}"
+        )
+
+    @property
+    def _grain(self) -> str:
+        """What is due to the lowest bits, as one more line."""
+        rest = self.on_grid
+        if self.lowest_bits is None or rest is None or rest.grid is None:
+            return ""
+        verdict = "VIOLATED" if rest.violated else "not refuted"
+        return (
+            f"\nthe lowest bits alone give {self.lowest_bits.epsilon_lower:.4g}, by {self.lowest_bits.event}; "
+            f"on the grid {spelled_grid(rest.grid)}: {rest.epsilon_lower:.4g}, {verdict}, by {rest.event}"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers, words and lists only, ready for JSON."""
         shown = {column.name: getattr(self, column.name) for column in fields(self)}
+        for name in ("grid", "lowest_bits", "on_grid"):
+            if (value := shown.pop(name)) is not None:
+                shown[name] = value.to_dict() if isinstance(value, EmpiricalAudit) else value
         lists = {"hits": list(self.hits), "intervals": [list(interval) for interval in self.intervals]}
         return shown | lists | {"pair": self._pair}
 
@@ -161,7 +188,8 @@ class EmpiricalAudit:
 def empirical(
     sample: Callable, pairs: Any, claim: float, *, n: int = 100_000, confidence: float = 0.95, random_state=None,
     relation: str | None = None, method: str = "fixed", law: Callable | None = None,
-    features: Callable | None = None, events: Iterable[str] = KINDS, delta: float = 0.0, progress: bool = False,
+    features: Callable | None = None, events: Iterable[str] = KINDS, delta: float = 0.0,
+    grain: bool | float | None = None, progress: bool = False,
 ) -> EmpiricalAudit:  # fmt: skip
     """A lower bound on the loss of a mechanism, from samples of its outputs on neighbouring data sets.
 
@@ -202,6 +230,12 @@ def empirical(
         The delta that the mechanism promises, in [0, 1): the bound is on the epsilon that it has with this delta.  An
         event that is no more likely than delta says nothing, so that many draws are needed to see a small one: about
         ``10 / delta`` where an exception is all that gives a mechanism away.  Not with "betting".
+    grain : {None, True, False} or float
+        What to do with the lowest bits of doubles, which give away the noise that is added to them.  None looks at
+        them, and if they tell the data sets apart by themselves, audits the mechanism once more without them, which
+        takes as long again: the answer has both figures.  True looks at them and leaves it at that.  A number is the
+        size of a grid: outputs are rounded to its multiples before anything is looked at, as if the mechanism ended
+        with it.  False chooses such a grid by the spread of a few hundred draws.
     progress : bool
         Show a progress bar.
 
@@ -216,45 +250,123 @@ def empirical(
         outputs of differing shape, that takes no randomness from ``rng``, or that is deterministic; for a
         pair that is not one of neighbours under ``relation``.
     RuntimeError
-        If the sampler fails; the message says whether it fails on one side alone.
+        If the sampler fails, or leaves the program; the message says whether it fails on one side alone.
 
     Guarantee
     ---------
     The probability that ``epsilon_lower`` exceeds the loss, or that a claim that holds is called violated, is at most
     ``1 - confidence``: :prf:ref:`thm-audit-bound`, with a delta :prf:ref:`thm-audit-delta`, and for "betting"
     :prf:ref:`thm-betting`.  It rests on the fresh draws: without them it fails, see :prf:ref:`cex-same-draws`.
+    A bound on a grid is one of the mechanism itself, too, since rounding is post-processing.
+
+    Notes
+    -----
+    No auditor of outputs can see everything.  Out of its reach are: a sampler that behaves while it is watched, by
+    the number of its calls or by ``size``; what a process does beside its outputs, such as the time that it takes,
+    its files and its prints; events too rare for ``n``; neighbours that are not among ``pairs``; and what NumPy itself
+    drops before the outputs are handed over, such as NULs at the end of texts in an array.  Not refuted does not mean
+    private.
     """
     claim, confidence, delta = check_claim(claim), check_confidence(confidence), check_delta(delta)
     n = check_count(n, "n", FEWEST)
     check_choice(method, "method", METHODS)
     if delta and method == "betting":
         raise ValueError("method='betting' bets against a loss without exception: with a delta use 'fixed' or 'sharp'")
-    kinds = _check_kinds(events)
+    kinds, grain = _check_kinds(events), check_grain(grain)
     named = check_pairs(pairs, relation)
     rounds = _rounds(len(named), n)
-    laws = [(check_law(law(pair.one), pair, 0), check_law(law(pair.other), pair, 1)) for pair in named] if law else []
     rng = np.random.default_rng(random_state)
+    asked = _Asked(claim, n, confidence, kinds, method, delta, law, features)
+    try:
+        found, grid = _audited(sample, named, rounds, asked, grain, rng, progress)
+        if grid is not None:  # the lowest bits tell the data sets apart: once more, without them
+            seed = np.random.default_rng(int(rng.integers(2**32)))
+            found = replace(found, on_grid=_audited(sample, named, rounds, asked, grid, seed, progress)[0])
+    except SystemExit as left:
+        raise RuntimeError(f"sample, law or features left the program: SystemExit({left.code!r})") from left
+    return found
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of an audit, checked."""
+
+    claim: float
+    n: int
+    confidence: float
+    kinds: tuple[str, ...]
+    method: str
+    delta: float
+    law: Callable | None
+    features: Callable | None
+
+
+def _audited(
+    sample: Callable, pairs: list[NamedPair], rounds, asked: _Asked, grain: bool | float | None, rng, progress: bool
+) -> tuple[EmpiricalAudit, float | None]:  # fmt: skip
+    """The audit, and the grid on which it is to be repeated, or None."""
+    n, betting = asked.n, asked.method == "betting"
     with tqdm(total=2 * (sum(k * size for k, size in rounds) + n), disable=not progress, unit="draw") as bar:
+        if grain is False:
+            grain = suited_grid(Sampler(sample, rng, bar)(pairs[0], _SPREAD))
+        grid = grain if isinstance(grain, float) else None
+        law = asked.law
+        if grid is not None:
+            sample, law = sampler_on(sample, grid), law and law_on(law, grid)
+        laws = (
+            [(check_law(law(pair.one), pair, 0), check_law(law(pair.other), pair, 1)) for pair in pairs] if law else []
+        )
         draw = Sampler(sample, rng, bar)
-        draw.check_randomness(named)
-        pair, chosen, tried = _select(draw, named, rounds, n, confidence, kinds, laws, features, delta)
+        draw.check_randomness(pairs)
+        pair, both, chosen, tried = _select(draw, pairs, rounds, asked, laws, grid is None)
+        bits = _lowest_bits(both, asked) if grid is None and grain is None else None
         draw.reader.learning = False
-        done, counts, running = _test(draw, pair, chosen, claim, n, confidence, method == "betting")
-    likely, other = counts if chosen.first else counts[::-1]
-    if running is not None:
-        bound, violated, p = running.epsilon_lower, running.rejected, running.p_value
-    else:
-        weight = None
-        if method == "sharp":
-            p_seen, q_seen = ((hits + 0.5) / (chosen.draws + 1) for hits in chosen.hits)
-            weight = best_weight(p_seen, q_seen, n, n, confidence, delta)
-        bound = epsilon_lower(likely, n, other, n, confidence, weight, delta)
-        violated, p = bound > claim, p_value(likely, n, other, n, claim, weight, delta)
-    return EmpiricalAudit(
-        epsilon_lower=bound, confidence=confidence, claim=claim, violated=violated, p_value=p,
-        event=chosen.event.description, pair=pair.name if pair.given else (pair.one, pair.other),
-        direction=SIDES[not chosen.first], n=done, hits=counts, tried=tried, method=method, delta=delta,
-    )  # fmt: skip
+        tested = [chosen] if bits is None else [chosen, bits]
+        done, counts, running = _test(draw, pair, tested, asked, betting)
+
+    def outcome(at: int) -> EmpiricalAudit:
+        event, hits = tested[at], counts[at]
+        likely, other = hits if event.first else hits[::-1]
+        if betting:
+            bound, violated, p = running[at].epsilon_lower, running[at].rejected, running[at].p_value
+        else:
+            weight = None
+            if asked.method == "sharp":
+                p_seen, q_seen = ((hit + 0.5) / (event.draws + 1) for hit in event.hits)
+                weight = best_weight(p_seen, q_seen, n, n, asked.confidence, asked.delta)
+            bound = epsilon_lower(likely, n, other, n, asked.confidence, weight, asked.delta)
+            violated, p = bound > asked.claim, p_value(likely, n, other, n, asked.claim, weight, asked.delta)
+        return EmpiricalAudit(
+            epsilon_lower=bound, confidence=asked.confidence, claim=asked.claim, violated=violated, p_value=p,
+            event=event.event.description, pair=pair.name if pair.given else (pair.one, pair.other),
+            direction=SIDES[not event.first], n=done, hits=hits, tried=tried, method=asked.method, delta=asked.delta,
+            grid=grid,
+        )  # fmt: skip
+
+    found = outcome(0)
+    if bits is None or not (found.violated or chosen.event.bits) or not (alone := outcome(1)).epsilon_lower:
+        return found, None
+    return replace(found, lowest_bits=alone), suited_grid(both)
+
+
+def _lowest_bits(both: tuple[Batch, Batch], asked: _Asked) -> Proposal | None:
+    """The event of the lowest bits alone that promises most; None if there are none, or it promises nothing."""
+    if not {"thresholds", "classifier"} & set(asked.kinds):
+        return None
+    features = [feature for feature in features_of(both) if feature.bits]
+    if not features or stands_on(both, suited_grid(both)):
+        return None  # such as whole numbers, whose factors of two are no rounding
+    fit, cut, pick = _thirds(both)
+    proposals, _ = propose(fit, cut, features, ("thresholds",), asked.n, asked.confidence, 0, asked.delta)
+    best = choose(proposals or [ANYTHING], cut, pick, asked.n, asked.confidence, asked.delta)
+    return best if best.promise > 0 else None
+
+
+def _thirds(both: tuple[Batch, Batch]) -> list[tuple[Batch, Batch]]:
+    """The draws to propose events on, to cut what was fitted, and to pick one."""
+    m = both[0].size
+    ends = ((0, m // 2), (m // 2, 3 * m // 4), (3 * m // 4, m))
+    return [(both[0].part(*end), both[1].part(*end)) for end in ends]
 
 
 def _check_kinds(events) -> tuple[str, ...]:
@@ -284,39 +396,35 @@ def _rounds(pairs: int, n: int) -> list[tuple[int, int]]:
 
 
 def _select(
-    draw: Sampler,
-    pairs: list[NamedPair],
-    rounds,
-    n: int,
-    confidence: float,
-    kinds,
-    laws: list[tuple[Mapping, Mapping]],
-    extra,
-    delta: float,
-) -> tuple[NamedPair, Proposal, int]:
-    """The pair and the event that promise most, and how many events were looked at."""
+    draw: Sampler, pairs: list[NamedPair], rounds, asked: _Asked, laws: list[tuple[Mapping, Mapping]], bits: bool
+) -> tuple[NamedPair, tuple[Batch, Batch], Proposal, int]:  # fmt: skip
+    """The pair and the event that promise most, the pair's draws, and how many events were looked at."""
+    n, confidence, delta = asked.n, asked.confidence, asked.delta
     active, tried = list(range(len(pairs))), 0
     drawn: list[list[tuple[Batch, Batch]]] = [[] for _ in pairs]
     for _, size in rounds:
         best: dict[int, Proposal] = {}
         for i in active:
             drawn[i].append(draw(pairs[i], size))
-            both = [join(parts) for parts in zip(*drawn[i], strict=True)]
-            m = both[0].size
-            ends = ((0, m // 2), (m // 2, 3 * m // 4), (3 * m // 4, m))
-            fit, cut, pick = ((both[0].part(*end), both[1].part(*end)) for end in ends)
+            fit, cut, pick = _thirds(_joined(drawn[i]))
             seed = int(draw.rng.integers(2**32))
-            proposals, looked = propose(fit, cut, features_of(fit, extra), kinds, n, confidence, seed, delta)
+            features = features_of(fit, asked.features, bits)
+            proposals, looked = propose(fit, cut, features, asked.kinds, n, confidence, seed, delta)
             if laws:
                 more, others = likelihood_ratio(*laws[i], n, confidence, delta)
                 proposals, looked = proposals + more, looked + others
             tried += looked
             best[i] = choose(proposals or [ANYTHING], cut, pick, n, confidence, delta)
         if all(proposal.event is ANYTHING.event for proposal in best.values()):
-            raise ValueError(f"outputs like these form no events of the kinds {kinds}: allow more of {KINDS}")
+            raise ValueError(f"outputs like these form no events of the kinds {asked.kinds}: allow more of {KINDS}")
         active = sorted(active, key=lambda i: -best[i].promise)[: math.ceil(len(active) / _SURVIVE)]
     _check_random(pairs, drawn)
-    return pairs[active[0]], best[active[0]], tried
+    return pairs[active[0]], _joined(drawn[active[0]]), best[active[0]], tried
+
+
+def _joined(drawn: list[tuple[Batch, Batch]]) -> tuple[Batch, Batch]:
+    one, other = (join(parts) for parts in zip(*drawn, strict=True))
+    return one, other
 
 
 def _check_random(pairs: list[NamedPair], drawn: list[list[tuple[Batch, Batch]]]) -> None:
@@ -336,16 +444,23 @@ def _check_random(pairs: list[NamedPair], drawn: list[list[tuple[Batch, Batch]]]
     )
 
 
-def _test(draw: Sampler, pair: NamedPair, chosen: Proposal, claim, n: int, confidence, betting: bool):
-    """Fresh draws: how many per side, how often the event happened on either, and the running test if there is one."""
-    likely, other = chosen.hits
-    running = Betting(claim, confidence, prior=(likely, chosen.draws, other, chosen.draws)) if betting else None
-    counts, done = np.zeros(2, dtype=int), 0
-    while done < n and not (running and running.rejected):
+def _test(draw: Sampler, pair: NamedPair, tested: list[Proposal], asked: _Asked, betting: bool):
+    """Fresh draws: how many per side, how often each event happened on either, and its running test if there is one.
+
+    The first event says when to stop betting.
+    """
+    running = []
+    for event in tested if betting else ():
+        prior = (event.hits[0], event.draws, event.hits[1], event.draws)
+        running.append(Betting(asked.claim, asked.confidence, prior=prior))
+    counts, done, n = np.zeros((len(tested), 2), dtype=int), 0, asked.n
+    while done < n and not (running and running[0].rejected):
         size = min(n - done, max(100, n // 100) if betting else _CHUNK)
-        hits = [chosen.event(batch) for batch in draw(pair, size)]
-        counts += [np.count_nonzero(side) for side in hits]
+        batches = draw(pair, size)
+        for at, event in enumerate(tested):
+            hits = [event.event(batch) for batch in batches]
+            counts[at] += [np.count_nonzero(side) for side in hits]
+            if running:
+                running[at].update(*(hits if event.first else hits[::-1]))
         done += size
-        if running:
-            running.update(*(hits if chosen.first else hits[::-1]))
-    return done, (int(counts[0]), int(counts[1])), running
+    return done, [(int(one), int(other)) for one, other in counts], running

@@ -7,6 +7,7 @@ atoms), of the exact likelihood ratio where the laws are known, or of a classifi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,7 +18,7 @@ from scipy.special import ndtri
 from dpforest.arithmetic import log
 from dpforest.audit.sampling.bounds import lower_end, upper_end, wilson
 from dpforest.audit.sampling.classifiers import classifiers
-from dpforest.audit.sampling.features import Feature
+from dpforest.audit.sampling.features import Feature, repeatable
 from dpforest.audit.sampling.outputs import Batch, canonical, shortened
 
 __all__ = ["ANYTHING", "KINDS", "Event", "Proposal", "choose", "likelihood_ratio", "promise", "propose"]
@@ -31,7 +32,8 @@ _KEPT = 12  # proposals of each kind that go on to the draws on which one is cho
 _FEW = 50  # different outputs, up to which the sets of values are all that a classifier could find
 _SHOWN = 4  # values that the words for a set name
 _LISTED = 1 << 17  # draws, up to which what each number of hits promises is kept
-_PLAIN = 0.02  # an event that one can say in words is taken if it promises all but this share of the best
+_NAN = int(np.float64(np.nan).view(np.uint64))
+_PLAIN = 0.05  # an event that one can say in words is taken if it promises all but this share of the best
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Event:
         Whether the event is ``score >= threshold`` or ``score <= threshold``.
     plain : bool
         Whether the description says all.
+    bits : bool
+        Whether the score looks at the lowest bits of doubles.
     """
 
     description: str
@@ -55,6 +59,7 @@ class Event:
     threshold: float
     above: bool
     plain: bool = True
+    bits: bool = False
 
     def __call__(self, batch: Batch) -> np.ndarray:
         """Whether it happened, for each output."""
@@ -197,6 +202,7 @@ def _half_lines(
     """The most promising half-line of a score, upwards and downwards, for each direction; and how many there were."""
     a, b = (np.sort(values[~np.isnan(values)]) for values in map(score, batches))
     cuts = np.unique(np.concatenate([a, b]))
+    ends = np.concatenate([[-np.inf], cuts, [np.inf]])
     found = []
     for above in (True, False) if len(cuts) else ():
         if above:
@@ -208,9 +214,31 @@ def _half_lines(
             promised = promise(likely, other, batches[0].size, *test)
             best = int(promised.argmax())
             at = float(cuts[best])
-            words = f"{name} {'>=' if above else '<='} {form.format(at)}"
-            found.append(Proposal(Event(words, score, at, above, plain), first, float(promised[best]), fitted))
+            if not form:  # what is written is what is tested
+                beyond = ends[best if above else best + 2]
+                at = _short(at, float(beyond))
+            words = f"{name} {'>=' if above else '<='} {form.format(at) if form else repeatable(at)}"
+            found.append(
+                Proposal(
+                    Event(words, score, at, above, plain, getattr(score, "bits", False)),
+                    first,
+                    float(promised[best]),
+                    fitted,
+                )
+            )
     return found, 4 * len(cuts)
+
+
+def _short(at: float, beyond: float) -> float:
+    """The number of fewest digits, six at least, that is ``at`` or lies between it and ``beyond``."""
+    low, high = min(at, beyond), max(at, beyond)
+    for digits in range(6, 17) if at and math.isfinite(at) else ():
+        unit = 10.0 ** (int(f"{at:e}".partition("e")[2]) - digits + 1)
+        for near in (at, at + math.copysign(unit, beyond - at)):
+            near = float(f"{near:.{digits}g}")
+            if near == at or low < near < high:
+                return near
+    return at
 
 
 # -- values that are met again ---------------------------------------------------------------------------------------
@@ -225,6 +253,10 @@ class _Whole:
         return batch.whole
 
     def words(self, batch: Batch, index: int) -> str:
+        raw = batch.raw[index]
+        if isinstance(raw, np.floating) and np.isnan(raw):  # there are many, and ``whole`` tells them apart
+            word = int(raw.astype(float).view(np.uint64))
+            return "nan" if word == _NAN else f"nan, bits {word:#x}"
         return shortened(repr(batch.item(index)), 60)
 
 
@@ -320,7 +352,8 @@ def likelihood_ratio(
         x, y = (many * np.minimum(np.cumsum(law[order])[ends], 1) for law in ((p, q) if first else (q, p)))
         promised = promise(x, y, many, n, confidence, delta)
         best = int(promised.argmax())
-        at = float(ratio[order][ends][best])
-        words = f"log-likelihood ratio of first to second {'>=' if first else '<='} {at:.6g}"
+        steps = np.append(ratio[order][ends], -np.inf if first else np.inf)
+        at = _short(float(steps[best]), float(steps[best + 1]))
+        words = f"log-likelihood ratio of first to second {'>=' if first else '<='} {repeatable(at)}"
         found.append(Proposal(Event(words, score, at, first), first, float(promised[best])))
     return found, 2 * len(outputs)

@@ -17,7 +17,7 @@ import numpy as np
 from dpforest.audit.sampling.columns import WIDE, Columns
 from dpforest.audit.sampling.outputs import Batch, bits, shortened
 
-__all__ = ["Feature", "features_of", "grain"]
+__all__ = ["Feature", "features_of", "grain", "repeatable"]
 
 PAIRWISE = 8  # up to so many columns all differences are features; beyond, those of neighbouring columns
 
@@ -32,21 +32,24 @@ class Feature:
     compute : callable
         ``compute(batch)`` gives one number per output; NaN where there is nothing to say.
     form : str
-        How a value is written.
+        How a value is written; if empty, with as many digits as it takes to repeat it.
     atoms : bool
         Whether single values are worth a look.
     codes : bool
         Whether its numbers stand for labels, so that their order means nothing.
     label : callable, optional
         ``label(batch, index)``: the label that a number stands for.
+    bits : bool
+        Whether it looks at the lowest bits of a double.
     """
 
     name: str
     compute: Callable[[Batch], np.ndarray]
-    form: str = "{:.6g}"
+    form: str = ""
     atoms: bool = True
     codes: bool = False
     label: Callable[[Batch, int], Hashable] | None = None
+    bits: bool = False
 
     def __call__(self, batch: Batch) -> np.ndarray:
         """The feature of each output, computed once."""
@@ -57,11 +60,11 @@ class Feature:
         return bits(self(batch)).view(np.int64)
 
     def words(self, batch: Batch, index: int) -> str:
-        """The feature of one output, as it is written: to the last place that matters, or the label."""
-        return shortened(repr(self.label(batch, index)), 60) if self.label else f"{self(batch)[index]:.9g}"
+        """The feature of one output, as it is written: to the last place, or the label."""
+        return shortened(repr(self.label(batch, index)), 60) if self.label else repeatable(self(batch)[index])
 
 
-def features_of(batches: tuple[Batch, Batch], extra: Callable | None = None) -> list[Feature]:
+def features_of(batches: tuple[Batch, Batch], extra: Callable | None = None, bits: bool = True) -> list[Feature]:
     """All features of outputs like these.
 
     Parameters
@@ -70,6 +73,8 @@ def features_of(batches: tuple[Batch, Batch], extra: Callable | None = None) -> 
         They show which columns hold numbers at all.
     extra : callable, optional
         The user's own: ``extra(outputs)`` gives an array (size,) or (size, k).
+    bits : bool
+        Whether the lowest bits of doubles are among them.
     """
     table = Columns(batches)
     seen = [table.numbers(batch) for batch in batches]
@@ -80,9 +85,9 @@ def features_of(batches: tuple[Batch, Batch], extra: Callable | None = None) -> 
     for j in columns:
         name = table.names[j]
         found.append(Feature(name, _on(table.numbers, _column, j), atoms=name != "output"))  # an atom as a whole
-        if real and len(columns) <= WIDE and not name.startswith("byte"):
+        if bits and real and len(columns) <= WIDE and not name.startswith("byte"):
             lowest = _on(table.numbers, lambda numbers, j: grain(numbers[:, j]), j)
-            found.append(Feature(f"lowest bit of {name}", lowest, "2^{:.0f}", atoms=False))
+            found.append(Feature(f"lowest bit of {name}", lowest, "2^{:.0f}", atoms=False, bits=True))
     found += _of_vectors(table, columns)
     numeric = {table.names[j] for j in np.flatnonzero(~gaps.any(axis=0)).tolist()}
     for name in table.labels:
@@ -143,6 +148,11 @@ def grain(x) -> np.ndarray:
     whole = np.abs(mantissa * 2.0**53).astype(np.int64)
     lowest = np.frexp((whole & -whole).astype(float))[1] - 1
     return np.where(whole == 0, np.where(finite, 1100.0, np.nan), exponent - 53.0 + lowest)
+
+
+def repeatable(value: float) -> str:
+    """A number with as many digits as it takes to read the same one back, and at least six if it has as many."""
+    return next(text for digits in range(6, 18) if float(text := f"{value:.{digits}g}") == value or value != value)
 
 
 def _column(numbers: np.ndarray, j: int) -> np.ndarray:

@@ -1,19 +1,26 @@
 """The outputs of a sampler in one canonical form, whatever it returns: numbers, vectors, labels, trees.
 
 Outputs are an array, of numbers or of equal shapes, or a list of hashable objects.  Nothing is dropped: NaN is a
-value like others, and a label that appears for the first time in a million draws is told from all others.
+value like others, and a label that appears for the first time in a million draws is told from all others.  Outputs
+are one and the same if their types and all that they hold are, whatever their own ``==`` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import struct
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Number
 from typing import Any
 
 import numpy as np
 
+from dpforest.audit.fingerprint import fingerprint
+
 __all__ = ["Batch", "Reader", "bits", "canonical", "join", "shortened"]
+
+
+_PLAIN = {str, bytes, int, bool, type(None)}
 
 
 class _NotANumber:
@@ -122,19 +129,38 @@ class Reader:
 
     def _read_list(self, raw: list, source: str) -> Batch:
         met: dict[Hashable, int] = {}
+        same = dict(zip(map(id, raw), raw, strict=True))  # an object that is met again is looked into once
         try:
-            place = np.array([met.setdefault(item, len(met)) for item in raw], dtype=np.int64)
+            keys = {name: _key(item) for name, item in same.items()}
+            place = np.array([met.setdefault(keys[id(item)], len(met)) for item in raw], dtype=np.int64)
         except TypeError as error:
             raise ValueError(
                 "outputs must be numbers, rows of an array or hashable objects such as tuples, strings or bytes; "
                 f"for {source} there is one of which Python says: {error}"
             ) from None
-        items, book = [canonical(item) for item in met], self._codes
+        first = {key: same[name] for name, key in reversed(keys.items())}
+        items, book = [canonical(first[key]) for key in met], self._codes
         if self.learning:
-            codes = [book.setdefault(item, len(book)) for item in items]
+            codes = [book.setdefault(key, len(book)) for key in met]
         else:
-            codes = [book.get(item, -1) for item in items]
+            codes = [book.get(key, -1) for key in met]
         return Batch(raw, np.array(codes, dtype=np.int64)[place], items, place)
+
+
+def _key(item: Any) -> Hashable:
+    """What tells an output of a list from others; it must be hashable."""
+    kind = type(item)
+    if kind in (str, bytes, int):
+        return kind, item
+    hash(item)
+    if kind is tuple:  # most are of plain parts, or of doubles, and are many
+        kinds = tuple(map(type, item))
+        different = set(kinds)
+        if different <= _PLAIN:
+            return kinds, item
+        if different == {float}:
+            return kinds, struct.pack(f"{len(item)}d", *item)
+    return fingerprint(item)
 
 
 def join(parts: Sequence[Batch]) -> Batch:
@@ -153,11 +179,22 @@ def join(parts: Sequence[Batch]) -> Batch:
 def _array_or_list(raw: Any, source: str) -> np.ndarray | list:
     """An array of numbers where the outputs are numbers or arrays of them, a complex one as two; else a list."""
     if isinstance(raw, list | tuple):
+        for item in raw:
+            _check_masks(item, source)
         return _stack(raw, source) if len(raw) and isinstance(raw[0], np.ndarray | list) else list(raw)
+    _check_masks(raw, source)
     raw = np.asarray(raw)
     if raw.dtype.kind == "c":
         return np.ascontiguousarray(raw.astype(complex)).view(float).reshape(*raw.shape, 2)
     return raw if raw.dtype.kind in "biuf" else [canonical(row) for row in raw.tolist()]
+
+
+def _check_masks(raw: Any, source: str) -> None:
+    if isinstance(raw, np.ma.MaskedArray):
+        raise ValueError(
+            f"outputs for {source} are masked arrays, whose masks may tell the data sets apart: "
+            "return .filled(np.nan), or rows with one more column that says what is masked"
+        )
 
 
 def _stack(raw: Sequence, source: str) -> np.ndarray:
@@ -179,8 +216,21 @@ def _hashes(raw: np.ndarray) -> np.ndarray:
     """One 64-bit number per output, from the bits of all its numbers."""
     whole = np.zeros(len(raw), dtype=np.uint64)
     for column in raw.reshape(len(raw), -1).T:
-        whole = _mix(whole * np.uint64(0x9E3779B97F4A7C15) + bits(column))
+        for word in _words(column):
+            whole = _mix(whole * np.uint64(0x9E3779B97F4A7C15) + word)
     return whole.view(np.int64)
+
+
+def _words(column: np.ndarray) -> Iterator[np.ndarray]:
+    """All bits of a column in numbers of 64: those that a NaN carries too, and those beyond a double."""
+    if column.dtype.kind != "f":
+        yield bits(column)
+        return
+    doubles = column.astype(float)
+    yield np.ascontiguousarray(doubles).view(np.uint64)
+    if column.dtype.itemsize > 8:
+        with np.errstate(invalid="ignore"):
+            yield bits((column - doubles).astype(float))
 
 
 def _mix(x: np.ndarray) -> np.ndarray:

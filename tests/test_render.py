@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -14,6 +16,7 @@ from jupyter_client.kernelspec import NoSuchKernel
 from reach import Library, plain
 
 from dpforest.study import checkout
+from tests import executed
 
 ROOT = Path(__file__).resolve().parent.parent
 META = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -351,6 +354,24 @@ class TestThisRepository:
         after = [job.key for job in render.plan(names, source=copy / "notebooks")]
         path.write_text(text)
         assert {name for name, old, new in zip(names, before, after, strict=True) if old != new} == changed
+
+
+@pytest.mark.parametrize("name", ["edprf", "inspect"])
+def test_what_a_page_executes_is_reached(name: str) -> None:
+    """Names are followed without running anything; what is called, a profiler sees."""
+    command = [sys.executable, "-W", "ignore", "-m", "tests.executed", name]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n") == ["", ""]
+
+
+def test_what_is_executed_and_not_reached_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    nb = nbformat.v4.new_notebook()
+    nb.cells = [
+        nbformat.v4.new_code_cell("import dpforest.budgets, sys"),
+        nbformat.v4.new_code_cell("sys.modules['dpforest' + '.budgets'].harmonic(1.0, 2)"),
+    ]
+    monkeypatch.setattr(executed.render, "read", lambda path: nb)
+    assert "dpforest.budgets: harmonic" in executed.unreached("hidden")
 
 
 class TestRun:

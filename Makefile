@@ -102,7 +102,7 @@ bench: env ## measure speed and memory against scikit-learn and one np.bincount 
 scale: env ## fit 100 trees to 10^8 rows within 4 GB, and note it in notebooks/record (4 GB of disk)
 	ulimit -d 3900000 && $(PY) -m benchmarks.scale --rows 100000000 --json notebooks/record/scale.json
 
-times: ## measure these commands on a fresh clone, as a table (an hour at most; TIMES=--ci for .ci/run too)
+times: ## measure these commands on a fresh clone, as a table (TIMES="--all --without --ci" for all there is; hours)
 	@python3 tests/loop_times.py $(TIMES)
 
 lint: env ## check style, layout and types

@@ -1,72 +1,195 @@
-"""How long the daily commands take, as a Markdown table: `make times`, on a fresh clone with nothing else running.
+"""What the commands take and whether they are green, as Markdown tables: `make times`, with nothing else running.
 
-The clone is a new one of this repository's last commit, in a temporary folder with an environment of its own.
+Each table is of a new clone of this repository's last commit, in a temporary folder, with environments of its own:
+
+* the daily commands of CONTRIBUTING.md, as `make` has them;
+* the commands that the ecosystem taught, without `make` (``--plain``, or ``--all`` for both).
+
+``--without`` runs them once more with neither data nor network (``tests/offline``); environments are installed before.
+Beside the minutes stands how fast the machine is: a loop of Python and a sort of NumPy, so that figures of different
+machines can be compared.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
+PYTHON = ".venv/bin/python"
 
-#: What is run, after which change to the clone, and what is wanted of it, in minutes.
+
+class Step(NamedTuple):
+    """A command: how it is called in the table, what is run after which change, and what is wanted of it."""
+
+    said: str
+    command: str
+    wanted: float | None = None  # minutes
+    change: tuple[str, str, str] | None = None  # in a file, what stands there, and what is put in its place
+    must_say: str = ""  # patterns of what it must print, and must not
+    must_not_say: str = ""
+
+
+_CHAPTER = ("book/edprf.md", "", "\nOne more sentence.\n")  # at its end
+_PAPER = "dpforest/papers/edprf.py"
+_CODE = (_PAPER, "float(self.n_max))  # refuses a missing cap", "float(self.n_max) + 0)  # refuses a missing cap")
+_DOCSTRING = (_PAPER, "each record goes to a tree by its own coin", "every record goes to a tree by its own coin")
+
 STEPS = (
-    ("`make book`, first time, environment included", "make book", None, 8),
-    ("`make book`, nothing changed", "make book", None, 1 / 6),
-    ("`make book`, one chapter's text changed", "make book", ("book/edprf.md", "\nOne more sentence.\n"), 1),
-    ("`make check`", "make check", None, 2),
-    ("`make test`", "make test", None, 8),
+    Step("`make book`, first time, environment included", "make book", 8),
+    Step("`make book`, nothing changed", "make book", 1 / 6),
+    Step("`make book`, one chapter's text changed", "make book", 1, _CHAPTER),
+    Step("`make check`", "make check", 2),
+    Step("`make check`, one paper's code changed", "make check", 1, _CODE),
+    Step("`make check`, one docstring changed", "make check", 1 / 2, _DOCSTRING),
+    Step("`make test`", "make test", 6),
 )
-CI = ("`.ci/run`", ".ci/run", None, 25)
+CI = Step("`.ci/run`", ".ci/run", 25)
+
+#: With the packages of requirements.txt alone, and then with those of `pip install .` alone.
+_WARNED = r"build succeeded, \d+ warning"
+PLAIN = (
+    Step("`jupyter-book build .`", f"{PYTHON} -m jupyter_book build .", None, None, "build succeeded", _WARNED),
+    Step("`pytest --nbval`", f"{PYTHON} -m pytest --nbval", None, None, r"notebooks/\w+\.ipynb", "notebooks/record/"),
+    Step("`pytest --nbval notebooks`", f"{PYTHON} -m pytest --nbval notebooks", None, None,
+         r"notebooks/\w+\.ipynb", "notebooks/record/"),
+    Step("`pytest --nbval notebooks/ten_lines.ipynb`", f"{PYTHON} -m pytest --nbval notebooks/ten_lines.ipynb"),
+    Step("`papermill notebooks/edprf.ipynb out.ipynb -p epsilon 2.0`",
+         f"{PYTHON} -m papermill notebooks/edprf.ipynb out.ipynb -p epsilon 2.0"),
+)  # fmt: skip
+ALONE = Step(
+    "notebooks run in Jupyter, by `pip install . jupyterlab`",
+    f"{PYTHON} -m jupyter nbconvert --to notebook --execute --output-dir ../opened NOTEBOOKS",
+)
+INSTALL = {"plain": "-r requirements.txt", "alone": ". jupyterlab"}
+
+_SPEED = """
+import timeit
+import numpy as np
+table = np.random.default_rng(0).random(2_000_000)
+loop = min(timeit.repeat("for k in range(10_000_000): total += k * k", "total = 0", repeat=3, number=1))
+print(f"{loop:.2f} s for ten million turns of a Python loop, "
+      f"{min(timeit.repeat(lambda: np.sort(table), repeat=3, number=5)):.2f} s for five sorts of two million numbers "
+      f"(NumPy {np.__version__})")
+"""
 
 
-def timed(command: str, clone: Path) -> tuple[int, float, float]:
-    """The exit code, and the minutes of the clock and of all processors; what is printed goes to a log."""
+def timed(command: list[str], clone: Path) -> tuple[int, float, float, str]:
+    """The exit code, the minutes of the clock and of all processors, and what was printed."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    with (clone.parent / "times.log").open("a") as log:
-        code = subprocess.run(command.split(), cwd=clone, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+    log = clone.parent / "times.log"
+    with log.open("w") as file:
+        code = subprocess.run(command, cwd=clone, stdout=file, stderr=subprocess.STDOUT, check=False).returncode
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return code, (time.monotonic() - start) / 60, spent / 60
+    return code, (time.monotonic() - start) / 60, spent / 60, log.read_text(errors="replace")
 
 
-def fresh(folder: Path) -> Path:
-    """A new clone of the last commit."""
-    clone = folder / "clone"
-    subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(clone)], check=True)
-    return clone
+def verdict(step: Step, code: int, minutes: float, said: str) -> str:
+    """``green``, or what is not as it should be."""
+    if code:
+        return f"red: ended with {code}"
+    if step.must_say and not re.search(step.must_say, said):
+        return f"red: it does not say {step.must_say!r}"
+    if step.must_not_say and (found := re.search(step.must_not_say, said)):
+        return f"red: it says {found[0]!r}"
+    return "green" if step.wanted is None or minutes <= step.wanted else "too slow"
 
 
-def main() -> int:
+@contextmanager
+def changed(clone: Path, change: tuple[str, str, str] | None) -> Iterator[None]:
+    """A change of a file of the clone, for as long as a command runs."""
+    if change is None:
+        yield
+        return
+    name, old, new = change
+    path = clone / name
+    text = path.read_text(encoding="utf-8")
+    if text.count(old) != 1 and old:
+        raise ValueError(f"{name} has {text.count(old)} places {old!r}; loop_times.py changes one")
+    path.write_text(text.replace(old, new) if old else text + new, encoding="utf-8")
+    try:
+        yield
+    finally:
+        path.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def fresh(install: str = "") -> Iterator[Path]:
+    """A new clone of the last commit, and an environment with what `pip install` is told to put into it."""
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Path(folder) / "clone"
+        subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(clone)], check=True)
+        if install:
+            subprocess.run([sys.executable, "-m", "venv", str(clone / ".venv")], check=True)
+            subprocess.run([PYTHON, "-m", "pip", "install", "-qq", *install.split()], cwd=clone, check=True)
+        yield clone
+
+
+def table(steps: tuple[Step, ...], clone: Path, *, without: bool = False) -> int:
+    """Run the steps one after the other, and print a line for each; return how many are not green."""
+    where = ", no data and no network" if without else ""
+    print(f"\n| command ({os.cpu_count()} cores{where}) | minutes | CPU minutes | wanted | |\n|---|--:|--:|--:|---|")
+    bad = 0
+    for step in steps:
+        command = [sys.executable, "-m", "tests.offline"] if without else []
+        for word in step.command.split():
+            opened = sorted(str(path.relative_to(clone)) for path in (clone / "notebooks").glob("*.ipynb"))
+            command += opened if word == "NOTEBOOKS" else [word]
+        with changed(clone, step.change):
+            code, minutes, spent, said = timed(command, clone)
+        found = verdict(step, code, minutes, said)
+        if found.startswith("red"):
+            print(said[-3000:], file=sys.stderr)
+        wanted = "" if step.wanted is None else f"≤ {step.wanted:.2g}"
+        print(f"| {step.said} | {minutes:.1f} | {spent:.1f} | {wanted} | {found} |", flush=True)
+        bad += found != "green"
+    return bad
+
+
+def speed(clone: Path) -> None:
+    """Print how fast the machine is, by the clone's own Python and NumPy."""
+    print(f"\nThis machine, load {os.getloadavg()[0]:.1f}: ", end="", flush=True)
+    subprocess.run([PYTHON, "-c", _SPEED], cwd=clone, check=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("--ci", action="store_true", help="also run .ci/run, in another clone")
-    options = parser.parse_args()
-    print(f"| command ({os.cpu_count()} cores) | minutes | CPU minutes | wanted | |\n|---|--:|--:|--:|---|", flush=True)
-    failed = 0
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        clone = fresh(Path(one))
-        for said, command, change, wanted in (*STEPS, *([CI] if options.ci else [])):
-            if command == CI[1]:
-                clone = fresh(Path(other))
-            if change:
-                with (clone / change[0]).open("a") as page:
-                    page.write(change[1])
-            code, minutes, spent = timed(command, clone)
-            if change:
-                subprocess.run(["git", "checkout", "--quiet", change[0]], cwd=clone, check=True)
-            verdict = f"ended with {code}" if code else "" if minutes <= wanted else "too slow"
-            if code:
-                print((clone.parent / "times.log").read_text()[-3000:], file=sys.stderr)
-            print(f"| {said} | {minutes:.1f} | {spent:.1f} | ≤ {wanted:.2g} | {verdict} |", flush=True)
-            failed += bool(verdict)
-    return int(failed > 0)
+    parser.add_argument("--plain", action="store_true", help="the plain commands, in place of the daily ones")
+    parser.add_argument("--all", action="store_true", help="both")
+    parser.add_argument("--without", action="store_true", help="all of it again with neither data nor network")
+    options = parser.parse_args(arguments)
+    bad = 0
+    worlds = [False, True] if options.without else [False]
+    if options.all or not options.plain:
+        with fresh() as clone:
+            bad += table(STEPS, clone)
+            speed(clone)
+            if options.without:
+                subprocess.run(["make", "clean"], cwd=clone, check=True, stdout=subprocess.DEVNULL)
+                bad += table(STEPS, clone, without=True)
+    if options.all or options.plain:
+        for without in worlds:
+            with fresh(INSTALL["plain"]) as clone:
+                bad += table(PLAIN, clone, without=without)
+                speed(clone)
+            with fresh(INSTALL["alone"]) as clone:
+                bad += table((ALONE,), clone, without=without)
+    if options.ci:
+        with fresh() as clone:
+            bad += table((CI,), clone)
+    return int(bad > 0)
 
 
 if __name__ == "__main__":

@@ -167,6 +167,7 @@ def test_what_was_not_run_is_one_line() -> None:
     assert not_run.line([]) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [["-q"], ["-n", "1"]], ids=["quiet", "side by side"])
 def test_the_line_ends_a_run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
     pytester.makeconftest(

@@ -18,6 +18,9 @@ LOCKED = --universal --python-version 3.11 --generate-hashes --no-annotate --no-
 # All pages are written again in either case, for one page shows titles and numbers of another.
 PAGES = book notebooks/rendered tests
 FRAME = dpforest _config.yml _toc.yml book/references.bib book/_static requirements.txt
+# What the book needs of the newest packages; of Jupyter Book no more than the extension that knows its settings.
+NEWEST = sphinx myst-nb sphinx-book-theme sphinx-proof sphinx-external-toc sphinx-design sphinx-togglebutton \
+  sphinx-copybutton sphinx-comments sphinx-multitoc-numbering sphinxcontrib-bibtex pytest
 newer = [ -n "$$(find $(1) -type f -newer _build/.finished -not -path '*__pycache__*' -print -quit)" ]
 # How many processes there are, which test goes to which, and what runs first, conftest.py says.
 PYTEST = $(PY) -m pytest -n auto --durations 20
@@ -37,6 +40,13 @@ book: env ## bring the pages up to date and build the book into _build/html
 	  $(BIN)/jupyter-book build . -W -n --keep-going && mv _build/.started _build/.finished; \
 	fi
 	@echo "the book is at file://$(CURDIR)/_build/html/index.html"
+
+book-sphinx: env ## build the book with the newest Sphinx and theme, for the day when Jupyter Book 1 has ended
+	@test -x $(VENV)/sphinx/bin/sphinx-build || { $(PY) -m venv $(VENV)/sphinx && \
+	  $(VENV)/sphinx/bin/python -m pip install -qq --disable-pip-version-check $(NEWEST) '.[dask]' && \
+	  $(VENV)/sphinx/bin/python -m pip install -qq --disable-pip-version-check --no-deps 'jupyter-book<2'; }
+	$(BIN)/jupyter-book config sphinx .
+	PYTHONPATH=book/_extensions $(VENV)/sphinx/bin/sphinx-build -W -n --keep-going . _build/sphinx
 
 test: env ## run the tests, and compare every notebook's stored outputs with a new run
 	$(PYTEST) --nbval
@@ -182,5 +192,5 @@ clean: ## remove what was built, but not the environment
 	rm -rf _build notebooks/rendered dist mutants
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-.PHONY: help book test check env opendp spark lock serve pdf bench scale times lint format store render record recheck audit \
+.PHONY: help book book-sphinx test check env opendp spark lock serve pdf bench scale times lint format store render record recheck audit \
   audit-peers audit-noisy-max compare-peers peers rekey slow test-elsewhere claims pictures formal lists paper paper-out mutate clean

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.errors import ExtensionError
 from sphinx.util.logging import getLogger
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -23,13 +22,13 @@ def _lay_out(app: Sphinx, config: Config) -> None:
         render = import_module("render")
         import_module("dpforest.audit")
     except ImportError as error:
-        raise ExtensionError(f"the book needs what it is about ({error}): pip install -r requirements.txt") from None
+        sys.exit(f"the book needs what it is about ({error}): pip install -r requirements.txt")
     (ROOT / "notebooks" / "rendered").mkdir(exist_ok=True)
     try:
         for said in render.show(render.plan()):
             getLogger(__name__).warning(said, type="record")
     except render.RenderError as error:
-        raise ExtensionError(str(error)) from None
+        sys.exit(str(error))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

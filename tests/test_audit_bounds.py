@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpforest.audit.sampling.bounds import Betting, best_weight, clopper_pearson, epsilon_lower, p_value
+from dpforest.audit.sampling.bounds import Betting, best_weight, clopper_pearson, epsilon_lower, p_value, rho_of_event
+from dpforest.audit.sampling.empirical import empirical
+from dpforest.mechanisms import permute_and_flip_law
 
 HALF = Fraction(1, 2)
 
@@ -364,3 +366,42 @@ def test_power_of_the_running_test():
         needed.append(test.n)
     assert max(needed) < 40_000
     assert 2000 < np.median(needed) < 9000
+
+
+# -- zero-concentrated privacy -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.5, 0.2), (0.9, 0.001), (1.0, 0.5), (0.3, 0.29)])
+def test_the_rho_of_an_event_is_the_largest_divergence_over_its_order(p, q):
+    """At order 2 it is an expression in fractions, and near 1 the relative entropy."""
+    found = rho_of_event(p, q)
+    x, y = Fraction(p), Fraction(q)
+    second = math.log(x * x / y + (1 - x) ** 2 / (1 - y)) / 2
+    entropy = p * math.log(p / q) + ((1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0)
+    assert found >= max(second, entropy) - 1e-3 * max(second, entropy)
+    assert rho_of_event(q, p) == 0
+    assert rho_of_event(p, q * 1.01) < found
+
+
+def test_a_claim_of_pure_privacy_bounds_the_rho_of_every_event():
+    """A loss of epsilon is a rho of epsilon^2 / 2 at most; randomised response comes near, where it is small."""
+    for epsilon in (0.01, 0.5, 1.0, 4.0):
+        p = math.exp(epsilon) / (1 + math.exp(epsilon))
+        assert rho_of_event(p, 1 - p) <= epsilon**2 / 2 * (1 + 1e-9)
+    assert rho_of_event(1 / (1 + math.exp(-0.01)), 1 / (1 + math.exp(0.01))) == pytest.approx(0.01**2 / 2, rel=0.01)
+
+
+def test_a_rho_that_no_single_epsilon_and_delta_refutes():
+    """Noisy max by permute-and-flip at scale 1, its rho claimed as 1 / 2: hidden at one delta."""
+
+    def sample(scores, size, rng):
+        return rng.choice(2, size, p=permute_and_flip_law(np.array(scores, dtype=float), 1.0))
+
+    pair = (0, 2), (1, 1)
+    claimed = 0.5 + 2 * math.sqrt(0.5 * math.log(1e3))  # at a delta of 1 / 1000
+    audit = empirical(sample, pair, claimed, n=20_000, random_state=0, delta=1e-3)
+    assert not audit.violated
+    assert audit.rho_lower > 0.5
+    p, q = (permute_and_flip_law(np.array(scores, dtype=float), 1.0)[0] for scores in pair[::-1])
+    assert audit.rho_lower <= rho_of_event(p, q)
+    assert empirical(sample, pair, 2.0, n=2000, random_state=0, method="betting").rho_lower == 0

@@ -248,9 +248,12 @@ class _Quiet(Curator):
 
 
 def law_of_shapes(
-    estimator: PrivateEstimator, schema: Schema, dataset: Dataset, view: Callable[[Any], Hashable] = released
-) -> dict[Hashable, Shape]:
+    estimator: PrivateEstimator, schema: Schema, dataset: Dataset, view: Callable[[Any], Hashable] = released,
+    unsaid: Law | None = None,
+) -> dict[Hashable, Shape]:  # fmt: skip
     """The exact law of the shape of a model that holds noisy numbers, and what lies beneath the noise.
+
+    ``unsaid`` is filled with what :func:`check_counts_unused` compares, so that it need not be replayed again.
 
     Raises
     ------
@@ -269,6 +272,9 @@ def law_of_shapes(
     for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, replay):
         seen = view(model)
         kept = doors.pop().kept or [(np.empty(0, dtype=np.int64), np.empty(0))]
+        if unsaid is not None:
+            asked = _asked(model, kept)
+            unsaid[asked] = unsaid.get(asked, 0.0) + probability
         counts, rates = (np.concatenate(column) for column in zip(*kept, strict=True))
         if not np.array_equal(rates_of.setdefault(seen, rates), rates):
             raise NotEnumerableError(
@@ -283,10 +289,21 @@ def law_of_shapes(
     return law
 
 
-def check_counts_unused(estimator, schema: Schema, dataset: Dataset) -> None:
-    """Raise unless the shape of the model has the same law, and later answers have, whatever the noisy ones say."""
-    laws = []
-    for said in (0, 1000, -1000):
+def _asked(model: Any, kept: list[tuple[np.ndarray, np.ndarray]]) -> Hashable:
+    """The shape of a model, and the exact numbers and rates of each noisy answer."""
+    model = _trees(model)
+    shape = (model.feature, model.mask, model.first_child) if isinstance(model, Forest) else ()
+    answers = tuple(part.tobytes() for answer in kept for part in answer)
+    return tuple(array.tobytes() for array in shape), answers
+
+
+def check_counts_unused(estimator, schema: Schema, dataset: Dataset, first: Law | None = None) -> None:
+    """Raise unless the shape of the model has the same law, and later answers have, whatever the noisy ones say.
+
+    ``first`` is the law where they say 0, if :func:`law_of_shapes` has found it.
+    """
+    laws = [] if first is None else [first]
+    for said in (0, 1000, -1000)[len(laws) :]:
         law: Law = defaultdict(float)
         doors: list[_Quiet] = []
 
@@ -296,11 +313,7 @@ def check_counts_unused(estimator, schema: Schema, dataset: Dataset) -> None:
             return doors[-1]
 
         for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, _Silent()):
-            model = _trees(model)
-            forest = isinstance(model, Forest)
-            shape = (model.feature, model.mask, model.first_child) if forest else ()
-            kept = tuple(part.tobytes() for answer in doors.pop().kept for part in answer)
-            law[tuple(array.tobytes() for array in shape), kept] += probability
+            law[_asked(model, doors.pop().kept or [(np.empty(0, dtype=np.int64), np.empty(0))])] += probability
         laws.append(law)
     first, *others = laws
     if not all(

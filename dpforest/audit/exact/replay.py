@@ -256,19 +256,25 @@ def audit_pairs(
         bar = tqdm([dataset for dataset in every if dataset in met], disable=not progress, unit="data set")
         return {dataset: law(estimator, schema, dataset, view) for dataset in bar}
 
+    unsaid: dict[Dataset, Law] = {}
+
+    def shaped(estimator, schema: Schema, dataset: Dataset, view) -> dict:
+        unsaid[dataset] = {}
+        return law_of_shapes(estimator, schema, dataset, view, unsaid[dataset])
+
     try:
         laws = laws_by(law)
     except NotEnumerableError:
         if not own or base is not None or view is not released:
             raise
-        laws, shapes = laws_by(law_of_shapes), True
+        laws, shapes = laws_by(shaped), True
     ways = ((one, other) for pair in pairs for one, other in (pair, pair[::-1]))
     compare = _costliest if delta else _worst_shape if shapes else worst_output
     found = ((way, *compare(*map(laws.__getitem__, way))) for way in ways)
     pair, loss, output, probabilities, *order = max(found, key=lambda worst: worst[1])
     if shapes:
         for dataset in pair:
-            check_counts_unused(estimator, schema, dataset)
+            check_counts_unused(estimator, schema, dataset, unsaid[dataset])
     exact = base is not None and probabilities[1] > 0
     shown = describe(estimator, schema, pair[0], output) if own and view is released else ""
     claimed = check_epsilon(estimator.epsilon)

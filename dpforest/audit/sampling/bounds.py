@@ -18,10 +18,11 @@ from dpforest.privacy import claim as seal
 
 __all__ = [
     "Betting", "best_weight", "check_claim", "check_confidence", "check_delta", "clopper_pearson", "epsilon_lower",
-    "lower_end", "p_value", "upper_end", "wilson",
+    "lower_end", "p_value", "rho_of_event", "upper_end", "wilson",
 ]  # fmt: skip
 
 _BOX = 0.01  # share of the error that the joint bound spends on keeping both probabilities out of the absurd
+_ORDERS = 1 + np.geomspace(1e-3, 1e3, 601)
 _STEPS = 1200  # of its search: the price of bounding each step from its corners is below 1 % of its width
 
 
@@ -110,6 +111,22 @@ def epsilon_lower(hits, n, other_hits, other_n, confidence=0.95, weight=None, de
     ``1 - confidence``, in any number of draws: :prf:ref:`thm-audit-bound`, and :prf:ref:`thm-audit-delta`.
     """
     return max(0.0, _log_ratio(hits, n, other_hits, other_n, 1 - check_confidence(confidence), weight, delta))
+
+
+def rho_of_event(p: float, q: float) -> float:
+    """The rho that two data sets differ by at least, if an event has probability ``p`` on one and ``q`` on the other.
+
+    What is read off an output cannot differ more than the output: the Rényi divergence of the two Bernoulli laws, over
+    its order, is at most rho at every order above 1 (Bun and Steinke 2016, lemma 1.5).  0 where ``p <= q``; it grows
+    with ``p`` and falls with ``q``.
+    """
+    if not p > q:
+        return 0.0
+    with np.errstate(divide="ignore", over="ignore"):
+        both = np.logaddexp(
+            _ORDERS * np.log(p) - (_ORDERS - 1) * np.log(q), _ORDERS * np.log1p(-p) - (_ORDERS - 1) * np.log1p(-q)
+        )
+    return float((both / ((_ORDERS - 1) * _ORDERS)).max())
 
 
 @seal("thm-audit-bound")

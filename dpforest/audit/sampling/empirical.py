@@ -25,6 +25,7 @@ from dpforest.audit.sampling.bounds import (
     clopper_pearson,
     epsilon_lower,
     p_value,
+    rho_of_event,
 )
 from dpforest.audit.sampling.draws import SIDES, NamedPair, Sampler, check_law, check_pairs
 from dpforest.audit.sampling.events import ANYTHING, KINDS, Proposal, choose, likelihood_ratio, propose
@@ -106,6 +107,18 @@ class EmpiricalAudit:
         """Clopper-Pearson intervals of the event's probability on either data set, each at ``confidence``."""
         low, high = clopper_pearson(self.hits, self.n, (1 + self.confidence) / 2)
         return (float(low[0]), float(high[0])), (float(low[1]), float(high[1]))
+
+    @property
+    def rho_lower(self) -> float:
+        """A lower bound on the rho of zero-concentrated privacy, from the same counts and with the same confidence.
+
+        A claimed rho says more than each of its (epsilon, delta): an audit of one such pair may find nothing where this
+        refutes the rho.  0 with "betting", whose number of draws depends on what was drawn.
+        """
+        if self.method == "betting":
+            return 0.0
+        likely, other = self.intervals if self.direction == SIDES[0] else self.intervals[::-1]
+        return rho_of_event(likely[0], other[1])
 
     @property
     def _pair(self) -> str:

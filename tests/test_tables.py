@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import cross_val_predict, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -191,3 +192,15 @@ def test_a_missing_label_is_no_class_to_add(schema, hole):
 def test_an_ensemble_that_sets_a_seed_is_told_so():
     with pytest.raises(ValueError, match=r"takes no seed.*BaggingClassifier, set one"):
         BaggingClassifier(learner().set_params(source="secure", random_state=None), random_state=0).fit(FRAME, Y)
+
+
+def test_a_declared_class_that_nobody_has_stays_and_measures_are_told_of_it():
+    schema = Schema(numeric=BOUNDS, classes=["low", "mid", "high", "rare"])
+    y = np.array(["low", "mid", "high"])[FRAME["stay"] // 34]
+    model = learner(schema).fit(FRAME, y)
+    chances = model.predict_proba(FRAME)
+    assert (chances.shape[1], model.classes_.tolist()) == (4, ["low", "mid", "high", "rare"])
+    order = np.argsort(model.classes_)
+    how = {"labels": model.classes_[order]}
+    assert np.isfinite(log_loss(y, chances[:, order], **how))
+    assert np.isfinite(roc_auc_score(y, chances[:, order], multi_class="ovo", **how))

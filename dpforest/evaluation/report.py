@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -417,9 +418,10 @@ def _groups(by: str | Mapping | None, schema: Schema, table: frames.Columns) -> 
         return [None], np.zeros(table.shape[0], dtype=np.int64)
     if isinstance(by, str):
         if by not in schema.categorical:
+            name, known = reprlib.repr(by), reprlib.repr([*schema.categorical])
             raise ValueError(
-                f"by={by!r} is no categorical column of the model's schema: name one of {list(schema.categorical)}, or "
-                f"give the public groups of a column of X, by={{{by!r}: [...]}}"
+                f"by={name} is no categorical column of the model's schema: name one of {known}, or give the public "
+                f"groups of a column of X, by={{{name}: [...]}}"
             )
         column, declared, place = by, schema, schema.columns.index(by)
     elif isinstance(by, Mapping) and len(by) == 1:

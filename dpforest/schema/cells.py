@@ -27,7 +27,7 @@ import numpy as np
 
 from dpforest.schema.groups import Known
 
-__all__ = ["array_of", "number_of_text", "numbers", "places", "said"]
+__all__ = ["array_of", "number_of_text", "numbers", "places", "remedy", "said"]
 
 _NUMERAL = re.compile(
     r"[ \t\r\n]*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:inf|Infinity)|nan|NaN)[ \t\r\n]*", re.ASCII
@@ -143,12 +143,12 @@ def _number(cell: Any, where: str) -> float:
     if isinstance(found, str):
         number = number_of_text(found)
         if number is None:
-            raise ValueError(f"{where} holds {found!r}, a text that writes no number{_remedy(found)}")
+            raise ValueError(f"{where} holds {found!r}, a text that writes no number{remedy(found)}")
         return number
     return np.nan if found is None else found
 
 
-def _remedy(text: str) -> str:
+def remedy(text: str) -> str:
     """What makes a number of a text that writes none: a rule for one cell by itself."""
     text = text.strip()
     if not text or text.lower() in _NOTHING:

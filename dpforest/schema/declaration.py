@@ -178,9 +178,10 @@ class Schema:
         for name, members in self.groups.items():
             for group, listed in zip(self.categorical[name], members, strict=True):
                 if not listed and self.other.get(name) != group:
+                    column, empty = reprlib.repr(name), reprlib.repr(group)
                     raise ValueError(
-                        f"categorical[{name!r}][{group!r}] lists nothing: leave it out, or declare "
-                        f"other={{{name!r}: {group!r}}} to receive what no group lists"
+                        f"categorical[{column}][{empty}] lists nothing: leave it out, or declare "
+                        f"other={{{column}: {empty}}} to receive what no group lists"
                     )
         if isinstance(whole, str) or not {*map(str, whole)} <= self.numeric.keys():
             raise ValueError(f"whole must be a list of numeric columns of the schema, {list(self.numeric)}")

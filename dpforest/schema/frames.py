@@ -8,6 +8,7 @@ names.  Names are never dropped: what has names and is none of these is refused.
 
 from __future__ import annotations
 
+import reprlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -239,11 +240,12 @@ class _Records(_Parts):
 
     def column(self, place: int) -> np.ndarray:
         found, name = np.empty(len(self._records), dtype=object), self._names[place]
+        column = reprlib.repr(name)
         for number, record in enumerate(self._records):
             if name not in record:  # by another one's names it might be a typing error
-                raise ValueError(f"record {number} of {self._where} has no {name!r}: write None where nothing is known")
+                raise ValueError(f"record {number} of {self._where} has no {column}: write None where nothing is known")
             if record[name] is _TWICE:
-                raise ValueError(f"record {number} of {self._where} has {name!r} more than once")
+                raise ValueError(f"record {number} of {self._where} has {column} more than once")
             found[number] = record[name]
         return found
 

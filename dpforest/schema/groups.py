@@ -90,7 +90,8 @@ def check(given: Mapping, where: str) -> tuple[list[str], list[list]]:
         if not isinstance(name, str):
             raise TypeError(f"the groups of {where} have texts as names, not {reprlib.repr(name)}")
         if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
-            raise TypeError(f"{where}[{name!r}] must be a list of values and of Prefix('...')")
+            group = reprlib.repr(name)
+            raise TypeError(f"{where}[{group}] must be a list of values and of Prefix('...')")
         members.append([*values])
     beginnings = [each.text for group in members for each in group if isinstance(each, Prefix)]
     if len(set(beginnings)) < len(beginnings):

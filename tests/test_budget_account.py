@@ -6,20 +6,23 @@ import copy
 import gc
 import json
 import math
-import os
+import multiprocessing
 import pickle
 import threading
 import warnings
 from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
+import joblib
 import numpy as np
 import pytest
-from shared import MIXED, table
+from shared import MIXED, at_each_line, interrupt, table
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+import dpforest
 from dpforest import (
     Budget,
     BudgetError,
@@ -27,7 +30,9 @@ from dpforest import (
     EDPRFClassifier,
     OutOfSchemaWarning,
     PrivateBoostingClassifier,
+    evaluation,
 )
+from dpforest.engines.parquet import Parquet
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, account
 
 TOP = 3  # noisy counts beyond 0 and this are merged, which no ratio of counts in between can tell
@@ -153,9 +158,12 @@ def test_a_fit_that_fails_after_it_began_to_read_stays_charged():
         with pytest.raises(TypeError, match="key must be"):
             fitted().fit(X, y, key=3)
         assert budget.spent == 0
-        with pytest.raises(ValueError, match="not among its declared categories"):
+        with pytest.raises(ValueError, match=r"not among its declared categories.*0\.5 stays charged; Schema\.check"):
             fitted().fit(X.assign(c="z"), y)
         assert budget.spent == 0.5
+    with pytest.raises(ValueError, match="not among its declared categories") as caught:
+        fitted().fit(X.assign(c="z"), y)
+    assert "charged" not in str(caught.value)
 
 
 def test_relations_are_kept_apart():
@@ -235,22 +243,106 @@ def test_a_search_is_charged_for_each_fit():
         assert budget.spent == 0.5  # two by two, and the best one again
 
 
-def test_another_process_cannot_spend_unseen(monkeypatch):
+def test_a_mark_is_of_the_process_in_which_an_account_was_open(monkeypatch):
     X, y = table(60)
     with Budget(1.0) as budget:
         sent = pickle.dumps(fitted())
-        done = pickle.dumps(fitted().fit(X, y))
-    assert "_account_process" not in vars(pickle.loads(done))
+        table_sent = pickle.dumps(Parquet("a.parquet"))
     here = pickle.loads(sent)
     here.fit(X, y)  # of the process that sent it
-    process = os.getpid()
-    monkeypatch.setattr(os, "getpid", lambda: process + 1)
-    for learner in (pickle.loads(sent), clone(pickle.loads(sent))):
+    assert "_account_process" in vars(here)
+    assert "_account_process" not in vars(pickle.loads(pickle.dumps(here)))  # the account is closed
+    monkeypatch.setattr(account, "_STARTED", 0)
+    for learner in (pickle.loads(sent), clone(pickle.loads(sent)), pickle.loads(pickle.dumps(pickle.loads(sent)))):
         with pytest.raises(BudgetError, match="n_jobs=1"):
             learner.fit(X, y)
+    with pytest.raises(BudgetError, match="this Parquet was sent to another process"):
+        fitted().fit(pickle.loads(table_sent), "y")
+    with Budget(1.0) as another:  # who opens an account here has it charged
+        pickle.loads(sent).fit(X, y)
+    assert another.spent == 0.5
     fitted().fit(X, y)
     with pytest.raises(BudgetError, match="another process"):
         budget.charge(0.1)
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory):
+    """What might spend in another process: every kind of learner, and whatever charges."""
+    X, y = table(60)
+    new, done = fitted(), fitted().fit(X, y)
+    path = tmp_path_factory.mktemp("jobs") / "model.json"
+    done.save(path, seeded=True)
+    loaded = dpforest.load(path)
+    found = {f"{name}, fit": (EDPRFClassifier.fit, learner, X, y) for name, learner in (("new", new), ("fitted", done))}
+    for name, learner in (("new", new), ("fitted", done), ("loaded", loaded)):
+        found[f"{name}, evaluate"] = evaluation.evaluate, learner, X, y, 0.1
+        found[f"{name}, choose"] = evaluation.choose, [learner, learner], X, y, 0.1
+    return found
+
+
+def by_loky(jobs, _):
+    pool = joblib.externals.loky.get_reusable_executor(max_workers=1)
+    return {name: pool.submit(*job).exception() for name, job in jobs.items()}
+
+
+def by_dask(jobs, spawned):
+    dask = pytest.importorskip("dask")
+    found = {}
+    for name, job in jobs.items():
+        try:
+            dask.compute(dask.delayed(job[0])(*job[1:]), scheduler="processes", pool=spawned)
+        except Exception as error:
+            found[name] = error
+    return found
+
+
+def by_spawn(jobs, pool):
+    return {name: pool.submit(*job).exception() for name, job in jobs.items()}
+
+
+def by_fork(jobs, _):
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
+        return by_spawn(jobs, pool)
+
+
+@pytest.fixture(scope="module")
+def spawned():
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
+@pytest.mark.parametrize("away", [by_loky, by_dask, by_spawn, by_fork])
+def test_no_process_spends_unseen(away, jobs, spawned):
+    with Budget(1.0) as budget:
+        found = away(jobs, spawned)
+    assert {name for name in jobs if not isinstance(found.get(name), BudgetError)} == set(), found
+    assert budget.spent == 0
+
+
+@pytest.mark.claim("thm-account")
+def test_an_interrupt_leaves_an_account_that_can_be_read_and_says_no_less():
+    """Between any two lines of a charge: what was charged before stays, and the file is read back as it is."""
+    outer, inner = Budget(40.0, delta=1e-3), Budget(30.0, delta=1e-3)
+    done = 0
+
+    def work():
+        with outer, inner, account.charged("a fit", 0.1, 1e-6, ADD_REMOVE, "row"):
+            pass
+
+    moments = 0
+    for found in at_each_line(work, interrupt, account.__file__):
+        moments += 1
+        done += found is None
+        for each in (outer, inner):
+            assert Fraction(repr(each.spent)) == len(each._charges) * Fraction("0.1")
+            assert Budget.from_json(each.to_json()).spent == each.spent
+            assert len(each._charges) >= done
+        account._OPEN.clear()  # an interrupt inside of with itself may leave it open, which spends no less
+    assert done == 1
+    assert moments > 30
+    assert len(outer._charges) >= len(inner._charges) > 5  # after the charge there are moments, too
 
 
 def test_an_account_cannot_be_copied():

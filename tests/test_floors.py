@@ -69,7 +69,7 @@ TABLE_FUNCTIONS = {
     "evaluation.choice": {"choose"},
     "evaluation.parts": {"hold_out"},
     "evaluation.report": {"evaluate"},
-    "learners.base": {"fit", "replay", "read", "_codes"},
+    "learners.base": {"fit", "learn", "_charged", "replay", "read", "_codes"},
     "learners.intake": {"open_table", "look", "columns_of", "encode"},
     "learners.persons": {"own_rows"},
     "models.elsewhere": {"is_elsewhere", "library"},

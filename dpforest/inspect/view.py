@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from math import sqrt
 from typing import Any
@@ -41,6 +42,7 @@ class View:
     def __init__(self, model: Any, decimals: int | None = None) -> None:
         if not isinstance(model, Predictor):
             raise TypeError(f"this looks into models of this library, fitted or loaded, not {type(model).__name__}")
+        model = copy.copy(model)  # one fit, whatever is learned meanwhile
         self.part = model._released()  # says so where there is none yet
         self.model: Any = model
         self.kind, self.schema = model._RELEASED, model.schema_

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Annotated, Any, ClassVar, Self, dataclass_transform
 
@@ -162,6 +162,18 @@ class PrivateEstimator(Predictor, BaseEstimator):
         UnprovenPrivacyWarning
             When ``variant="published"`` spends more than the paper claims, or reads what nobody paid for.
         """
+        asked = copy.copy(self)  # what is asked for does not change on the way, nor does what was learned before
+        learned = asked.learn(X, y, key, person, max_rows)
+        kept = {name: value for name, value in vars(self).items() if name != "feature_names_in_"}
+        self.__dict__ = {**kept, **learned}  # in one step: whoever reads finds the former fit or this one
+        if not account.active():
+            account.note_search(learned["guarantee_"])
+            if asked.source == SECURE:
+                account.note_release(X, learned["guarantee_"])
+        return self
+
+    def learn(self, X: Any, y: Any, key: Any, person: Any, max_rows: Any) -> dict[str, Any]:
+        """The attributes that ``fit`` gives an estimator, which itself stays as it is; the parameters are those of ``fit``."""
         epsilon = check_epsilon(self.epsilon)
         self.check_parameters()
         chance = source_of_bits(self.source, self.random_state)
@@ -173,7 +185,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         each = epsilon if most is None else persons.of_a_row(epsilon, self.promised_delta(), most)
         # what is proved of every run, for the unit
         promised = epsilon if self.promise(each) == each else (most or 1) * self.promise(each)
-        given, elsewhere = X, is_elsewhere(X)
+        elsewhere = is_elsewhere(X)
         if elsewhere and most is not None:
             raise ValueError(
                 "the rows of a person may lie in different blocks of this table: read it into memory for person=, "
@@ -181,23 +193,23 @@ class PrivateEstimator(Predictor, BaseEstimator):
             )
         if not elsewhere:
             X = intake.look(X, y, key, person, schema)
-        self._charge(promised, most)  # nothing was read so far but names
-        if elsewhere:
-            ledger, sizes = Ledger(self.relation, delta=self.promised_delta()), schema.cardinalities(n_bins)
-            table = intake.open_table(X, y, Reader(schema, n_bins, y, key), self._n_threads())
-            curator = Curator.over(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
-            model, named = self._learn(Run(curator, chance, schema, ledger, each)), True
-        else:
-            columns, y, ids, whose = intake.columns_of(X, y, key, person)
-            encoded, labels = intake.encode(columns, y, schema, n_bins)
-            codes = encoded.codes
-            if whose is not None and most is not None:
-                kept = persons.own_rows(codes, labels, whose, most, ids)
-                codes, labels = np.ascontiguousarray(codes[:, kept]), labels[kept]
-                ids = None if ids is None else ids[kept]
-            named = all(isinstance(name, str) for name in columns.names or [None])
-            door = None if ids is None else partial(Curator, ids=ids)
-            model, ledger = self.replay(codes, labels, schema, each, chance, door)
+        with self._charged(promised, most, X):  # nothing was read so far but names
+            if elsewhere:
+                ledger, sizes = Ledger(self.relation, delta=self.promised_delta()), schema.cardinalities(n_bins)
+                table = intake.open_table(X, y, Reader(schema, n_bins, y, key), self._n_threads())
+                curator = Curator.over(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
+                model, named = self._learn(Run(curator, chance, schema, ledger, each)), True
+            else:
+                columns, y, ids, whose = intake.columns_of(X, y, key, person)
+                encoded, labels = intake.encode(columns, y, schema, n_bins)
+                codes = encoded.codes
+                if whose is not None and most is not None:
+                    kept = persons.own_rows(codes, labels, whose, most, ids)
+                    codes, labels = np.ascontiguousarray(codes[:, kept]), labels[kept]
+                    ids = None if ids is None else ids[kept]
+                named = all(isinstance(name, str) for name in columns.names or [None])
+                door = None if ids is None else partial(Curator, ids=ids)
+                model, ledger = self.replay(codes, labels, schema, each, chance, door)
         claimed = epsilon if self.variant == "published" else None
         # the ledger knows what this run spent, which must not exceed what is proved of every run
         spent = persons.together(ledger, most or 1)
@@ -213,23 +225,14 @@ class PrivateEstimator(Predictor, BaseEstimator):
             __version__, ("SipHash",) if chance.hashes and random else (), ledger.delta, most,
         )  # fmt: skip
         if guarantee.epsilon > epsilon * (1 + 1e-9):
-            warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=2)
-        # only now, when all went well, does the estimator change
-        self.schema_, self.n_bins_, self.n_features_in_ = schema, n_bins, schema.n_features
-        if schema.classes is not None:
-            self.classes_ = schema.classes
-        if named:
-            self.feature_names_in_ = np.array(schema.columns, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        setattr(self, f"{self._RELEASED}_", model)
+            warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=3)
         ledger.promise = guarantee
-        self.ledger_, self.guarantee_ = ledger, guarantee
-        if not account.active():
-            account.note_search(guarantee)
-            if self.source == SECURE:
-                account.note_release(given, guarantee)
-        return self
+        return {
+            "schema_": schema, "n_bins_": n_bins, "n_features_in_": schema.n_features,
+            **({} if schema.classes is None else {"classes_": schema.classes}),
+            **({"feature_names_in_": np.array(schema.columns, dtype=object)} if named else {}),
+            f"{self._RELEASED}_": model, "ledger_": ledger, "guarantee_": guarantee,
+        }  # fmt: skip
 
     def replay(
         self,
@@ -367,20 +370,16 @@ class PrivateEstimator(Predictor, BaseEstimator):
 
     # -- private ---------------------------------------------------------------------------------------------
 
-    def _charge(self, epsilon: float, max_rows: int | None) -> None:
+    def _charged(self, epsilon: float, max_rows: int | None, X: Any) -> AbstractContextManager[None]:
         """Charge the accounts that are open, all or none; raise where one refuses, or cannot see this process."""
+        account.check_process(self, X)
         if not account.active():
-            if getattr(self, _PROCESS, os.getpid()) != os.getpid():
-                raise BudgetError(
-                    "this learner was sent to another process from inside a with of a Budget, which could not see what "
-                    "is spent here: run the search with n_jobs=1 or a threading backend, or make the learner anew"
-                )
-            return
+            return nullcontext()
         name = type(self).__name__
         if self.variant == "published":
             raise BudgetError(f"{name} with variant='published' may spend more than it says: use variant='proved'")
         unit = ROW if max_rows is None else PERSON
-        account.charge_active(name, epsilon, self.promised_delta(), self.relation, unit)
+        return account.charged(name, epsilon, self.promised_delta(), self.relation, unit)
 
     def _codes(self, X: Any) -> np.ndarray:
         table = frames.columns_of(X)
@@ -398,15 +397,10 @@ class PrivateEstimator(Predictor, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         # a fitted model that leaves this process carries no seed: with it, anyone could subtract the noise
-        if f"{self._RELEASED}_" in state:
-            return {**state, "random_state": None}
-        return {**state, _PROCESS: os.getpid()} if account.active() else state
+        return {**state, "random_state": None} if f"{self._RELEASED}_" in state else state
 
     def __sklearn_clone__(self) -> Self:
-        twin = super().__sklearn_clone__()
-        if hasattr(self, _PROCESS):
-            setattr(twin, _PROCESS, getattr(self, _PROCESS))
-        return twin
+        return account.inherit(self, super().__sklearn_clone__())
 
     def __repr__(self, N_CHAR_MAX: Any = 700) -> str:
         shown = copy.copy(self)
@@ -429,10 +423,6 @@ def source_of_bits(source: str, random_state: Any) -> Seeded | Secure:
     if random_state is not None:
         raise ValueError("source='secure' takes no seed: leave random_state=None")
     return Secure()
-
-
-#: Where a learner that left its process keeps the process in which an account was open.
-_PROCESS = "_account_process"
 
 
 class _Seed:

@@ -19,7 +19,7 @@ from dpforest import storage
 from dpforest.models import hooks
 from dpforest.models.elsewhere import is_elsewhere
 from dpforest.models.strays import warn_of_strays
-from dpforest.privacy import NOT_COVERED, SECURE, UNKNOWN, Guarantee, display
+from dpforest.privacy import NOT_COVERED, SECURE, UNKNOWN, Guarantee, account, display
 from dpforest.schema import Schema, frames
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def anywhere(method: Callable[[Any, Any], np.ndarray]) -> Callable[[Any, Any], A
 
     @wraps(method)
     def answer(self: Any, X: Any) -> Any:
+        self = copy.copy(self)  # one fit, whatever is learned meanwhile
         if not is_elsewhere(X):
             return method(self, X)
         from dpforest.models.release import released
@@ -98,6 +99,7 @@ class Predictor:
         ValueError
             The fit drew from a seed, or it is not known from what, and ``seeded`` was not asked for.
         """
+        self = copy.copy(self)  # one fit, whatever is learned meanwhile
         self._released()
         if self.guarantee_.source != SECURE and not seeded:
             origin = "it is not known where its noise came from" if self.guarantee_.source == UNKNOWN else (
@@ -132,7 +134,7 @@ class Predictor:
         ---------
         Nothing is paid: the model and its ledger alone are read (:prf:ref:`thm-post-processing`).
         """
-        return hooks.borrow("card")(self, **added)
+        return hooks.borrow("card")(copy.copy(self), **added)
 
     def _describe(self) -> dict:
         promise = self.guarantee_
@@ -156,6 +158,7 @@ class Predictor:
 
         It stands in the place of scikit-learn's diagram, which lists the parameters, the seed among them.
         """
+        self = copy.copy(self)  # one fit, whatever is learned meanwhile
         if not hasattr(self, "guarantee_"):
             return None
         promise, columns = self.guarantee_, len(self.schema_.columns)
@@ -171,6 +174,9 @@ class Predictor:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         html = self._repr_html_()
         return {"text/plain": repr(self), **({} if html is None else {"text/html": html})}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return account.marked({**super().__getstate__()})  # type: ignore[dict-item]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # a copy within the process is the same in all respects; __getstate__ is for what leaves it

@@ -14,6 +14,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
+from dpforest.messages import shown
+
 __all__ = ["dump", "listed", "parse", "read", "read_json", "table", "write"]
 
 _STALE = 3600.0  # seconds after which a part belongs to nobody who is still writing
@@ -69,6 +71,8 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     ValueError
         Naming the file: it is not JSON, or says a name twice, or nests too deep.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"pass the path of a JSON file, or JSON as text where that is taken, not {shown(path)}")
     try:
         return parse(Path(path).read_bytes())
     except ValueError as error:

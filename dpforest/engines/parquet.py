@@ -211,7 +211,16 @@ class Parquet(Table):
     def _bar(self, total: int, what: str) -> tqdm:
         return tqdm(total=total, desc=what, unit=" rows", unit_scale=True, disable=self._hidden)
 
-    # -- prediction ------------------------------------------------------------------------------------------
+    # -- prediction, and a look ------------------------------------------------------------------------------
+
+    def frames(self, columns: list[str]) -> Iterator[pd.DataFrame]:
+        """The rows of the columns that are in every file, in their order, some at a time."""
+        files = self._open_all([])
+        there = set.intersection(*(set(file.metadata.schema.to_arrow_schema().names) for file in files))
+        for file in self._open_all([name for name in columns if name in there]):
+            piece = _Piece(file, list(range(file.metadata.num_row_groups)), 0)
+            for _, frame, _ in _frames(piece, list(file.types), None, self._batch):
+                yield frame
 
     def rows(self, answer: Callable[[pd.DataFrame], np.ndarray], columns: list[str], name: str) -> np.ndarray:
         """``answer`` to all rows, in their order: one array."""

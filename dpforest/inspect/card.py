@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from dpforest.inspect.view import View
-from dpforest.inspect.words import plain
+from dpforest.messages import plain
 from dpforest.schema import Schema
 
 __all__ = ["card"]

@@ -13,7 +13,7 @@ from dpforest.inspect.effects import Effect, effects
 from dpforest.inspect.influence import importances
 from dpforest.inspect.text import check_depth, lines
 from dpforest.inspect.view import View
-from dpforest.inspect.words import plain
+from dpforest.messages import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

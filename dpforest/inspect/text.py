@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpforest.inspect.view import View
-from dpforest.inspect.words import plain
+from dpforest.messages import plain
 
 __all__ = ["check_depth", "export_text", "leaf_words", "lines"]
 

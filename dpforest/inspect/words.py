@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from dpforest.messages import plain
 from dpforest.schema import Schema
 
-__all__ = ["Words", "plain"]
+__all__ = ["Words"]
 
 _MANY = 3  # categories, from which on what is left out is said where that is shorter
-
-
-def plain(text: Any) -> str:
-    """A text on one line: what cannot be printed is escaped, so that no name can lay out what stands beside it."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
 
 
 class Words:

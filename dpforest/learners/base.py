@@ -173,7 +173,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         return self
 
     def learn(self, X: Any, y: Any, key: Any, person: Any, max_rows: Any) -> dict[str, Any]:
-        """The attributes that ``fit`` gives an estimator, which itself stays as it is; the parameters are those of ``fit``."""
+        """The attributes that ``fit``, whose parameters these are, gives to an estimator, which stays as it is here."""
         epsilon = check_epsilon(self.epsilon)
         self.check_parameters()
         chance = source_of_bits(self.source, self.random_state)
@@ -361,7 +361,9 @@ class PrivateEstimator(Predictor, BaseEstimator):
             raise ValueError("this is a classifier: declare Schema(classes=[...]), not a target range")
         if not is_classifier(self) and self.schema.target is None:
             raise ValueError("this is a regressor: declare Schema(target=(low, high)), not classes")
-        return copy.deepcopy(self.schema)
+        schema = copy.deepcopy(self.schema)
+        schema.check_written()  # before anything is charged for a model that no file could hold
+        return schema
 
     def read(self, X: Any, y: Any) -> tuple[Schema, Encoded, np.ndarray]:
         """Encode a table in memory, each record by itself: the declared schema, the columns, the labels."""

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dpforest import storage
-from dpforest.models import hooks
+from dpforest import hooks, storage
 from dpforest.models.elsewhere import is_elsewhere
 from dpforest.models.strays import warn_of_strays
 from dpforest.privacy import NOT_COVERED, SECURE, UNKNOWN, Guarantee, account, display

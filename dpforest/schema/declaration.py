@@ -9,6 +9,7 @@ on the type of its column, which all the other rows have a part in (:mod:`~dpfor
 from __future__ import annotations
 
 import copy
+import math
 import os
 import reprlib
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from dpforest import storage
 from dpforest.schema import cells, frames, grid
+from dpforest.schema.check import Check, check
 from dpforest.schema.draft import Draft, draft, is_blank
 
 __all__ = ["TARGET_LEVELS", "Encoded", "Schema"]
@@ -128,6 +130,8 @@ class Schema:
         if both:
             raise ValueError(f"declare a column once: {sorted(both)} stand under numeric and under categorical")
         declared = [*self.numeric, *self.categorical]
+        if len(declared) > MAX_COLUMNS:
+            raise ValueError(f"a schema has at most {MAX_COLUMNS} columns, not {len(declared)}")
         if not declared:
             raise ValueError("a schema needs at least one column: numeric={'age': (0, 120)} or categorical={...}")
         self.columns = list(map(str, columns)) if columns is not None else declared
@@ -139,7 +143,9 @@ class Schema:
         self.target = None if target is None else _bounds(target, "target")
         self.other = {str(name): value for name, value in (other or {}).items()}
         for name, value in self.other.items():
-            if name not in self.categorical or value not in self.categorical[name]:
+            if name in self.categorical and value in self.categorical[name]:
+                self.other[name] = self.categorical[name][self.categorical[name].index(value)]
+            else:
                 raise ValueError(f"other[{name!r}] = {value!r} must be one of the declared categories of a column")
         if missing not in ("error", "bin"):
             raise ValueError(f"missing must be 'error' or 'bin', not {missing!r}")
@@ -239,11 +245,17 @@ class Schema:
         other = {name: self._encode_categorical(name, columns[name], rows[name]) for name in self.categorical}
         return Encoded(codes, clipped, {name: count for name, count in other.items() if count})
 
+    def known(self, name: str | None = None) -> dict[str | float, int]:
+        """The code of each text and number that a column may hold; without a name, that the labels may be."""
+        if name is not None:
+            return _known(self.categorical[name], numerals=True)
+        return _known([] if self.classes is None else self.classes.tolist())
+
     def encode_labels(self, y: Any) -> np.ndarray:
         """Class codes (uint8) of the labels ``y``; an undeclared label raises and is named."""
         if self.classes is None:
             raise ValueError("this schema declares a regression target; a classifier needs classes=[...]")
-        y, known = frames.one_column(y, "y"), _known(self.classes.tolist())
+        y, known = frames.one_column(y, "y"), self.known()
         found = np.empty(y.shape[0], dtype=np.uint8)
         if grid.look_up(known, y, 0, 0, found) == (0, 0):
             return found
@@ -331,6 +343,15 @@ class Schema:
         except (TypeError, OverflowError) as error:
             raise ValueError(f"not a schema: {str(error)[:500]}") from None
 
+    def check_written(self) -> None:
+        """Raise ValueError unless the schema's file gives it back; one that was changed by hand may not."""
+        try:
+            same = Schema.written(storage.parse(storage.dump(self.to_dict(), None)), "not a schema") == self
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"this schema cannot be written to a file: {str(error)[:500]}") from None
+        if not same:
+            raise ValueError("this schema cannot be written to a file, which would say something else: declare it anew")
+
     @classmethod
     def written(cls, description: Any, problem: str) -> Schema:
         """:meth:`from_dict` of what came from a file, whose every part is checked; errors begin with ``problem``."""
@@ -346,6 +367,42 @@ class Schema:
         if type(description.get("grid", "")) is not str:
             raise ValueError(f"{problem}: grid is {reprlib.repr(description['grid'])}")
         return cls.from_dict(description)
+
+    def check(self, table: Any, y: Any = None, person: Any = None) -> Check:
+        """Look at a whole table, and say at once all that a fit would refuse, or change.
+
+        Parameters
+        ----------
+        table : frame or array-like, Parquet files, or Dask DataFrame
+            As for ``fit``; what an engine reads is read once, here and not by its workers.
+        y : array-like, str or None
+            Labels or targets, or the name of their column; None: they are not looked at.
+        person : array-like, str or None
+            Whose row it is, as for ``fit``.
+
+        Returns
+        -------
+        Check
+            True if a fit takes the table; printed, the columns that are missing or there twice, the cells, labels and
+            persons that are refused, how many rows have them, and what to write.  It shows cells and exact counts: it
+            is for the eyes of whoever holds the table, like the table itself.  Do not release it.
+
+        Notes
+        -----
+        Nothing is charged, for nothing is released.  What a fit would tell by an error, one cell at a time and after
+        the account was charged, stands here before.  What is changed because of it should be known from documentation:
+        a category that is declared because it was found here is public from then on.
+
+        Examples
+        --------
+        >>> schema = Schema(numeric={"age": (17, 90)}, categorical={"sex": ["F", "M"]}, classes=["no", "yes"])
+        >>> print(schema.check([[31, "F"], ["?", "f"]], ["no", "yes"]))  # doctest: +NORMALIZE_WHITESPACE
+        2 rows; a fit refuses this table (for your eyes: do not release)
+          column 'age': 1 row with '?': no number; make it one, or missing (None) where there is none
+          column 'sex': 1 row with 'f': not declared; if documentation has it, add it to categorical['sex'], else
+            declare other={'sex': <a declared category>}
+        """
+        return check(self, table, y, person)
 
     @staticmethod
     def draft(table: Any, target: str | None = None) -> Draft:
@@ -452,7 +509,7 @@ class Schema:
 
     def _encode_categorical(self, name: str, values: Any, out: np.ndarray) -> int:
         categories = self.categorical[name]
-        known, absent = _known(categories, numerals=True), len(categories)
+        known, absent = self.known(name), len(categories)
         other = categories.index(self.other[name]) if name in self.other else 0
         strays = grid.look_up(known, values, absent, other, out)
         if strays is None or (strays[0] and name not in self.other) or (strays[1] and self.missing == "error"):
@@ -507,6 +564,8 @@ def _labels(values: Any, where: str, least: int) -> list:
         raise ValueError(f"{where} must list between {least} and {MAX_CODES - 1} values, not {len(values)}")
     if None in said:
         raise ValueError(f"{where} lists a missing value: declare Schema(missing='bin') instead")
+    if any(isinstance(value, float) and math.isinf(value) for value in said):
+        raise ValueError(f"{where} lists a number beyond the largest double, which no file can hold")
     if len(set(said)) != len(said):
         raise ValueError(f"{where} must list different values, numbers being compared as doubles: {values}")
     if not all(isinstance(value, (str, bool, int, float)) for value in values):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpforest import hooks, registry
 from dpforest._version import __version__
+from dpforest.messages import shown
 
 if TYPE_CHECKING:
     from dpforest import budgets, datasets, evaluation, inspect, mechanisms, scores
@@ -58,7 +59,7 @@ def __getattr__(name: str) -> Any:
     elif name in registry.MODULES + registry.ROOMS:
         found = import_module(f"dpforest.{name}")
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {shown(__name__)} has no attribute {shown(name)}")
     globals()[name] = found
     return found
 

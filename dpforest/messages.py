@@ -8,7 +8,7 @@ goes through :func:`shown`, and whatever it says of texts that came from a file 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date, time, timedelta
 from numbers import Number
 from typing import Any
@@ -41,13 +41,12 @@ def shown(value: Any) -> str:
     """
     if isinstance(value, (np.str_, np.number, np.bool_)):
         value = value.item()
-    kind, shape = type(value).__name__, getattr(value, "shape", ())
+    kind, shape = type(value).__name__, _attempt(lambda: value.shape, ())
     if value is None or value is ... or (isinstance(value, _SINGLE) and shape == ()):
         return plain(_cut(_short.repr(value) if not isinstance(value, int) or abs(value) < _MOST else f"{kind}(...)"))
-    try:
-        size = f" of shape {shape}" if shape else f" of {len(value)}"
-    except Exception:  # no size, or none that is known: a message must not fail
-        size = ""
+    if type(value) is tuple and len(value) <= _FEW and all(isinstance(each, _SINGLE) for each in value):
+        return plain(_cut(f"({', '.join(map(shown, value))})"))  # bounds, or names that are allowed
+    size = f" of shape {shape}" if shape else _attempt(lambda: f" of {len(value)}", "")
     return plain(_cut(f"{'an' if kind[0] in 'aeioAEIO' or kind == 'ndarray' else 'a'} {kind}{size}"))
 
 
@@ -56,6 +55,14 @@ def listed(values: Iterable[Any]) -> str:
     values = list(values)
     more = f", and {len(values) - _FEW} more" if len(values) > _FEW else ""
     return f"[{', '.join(map(shown, values[:_FEW]))}{more}]"
+
+
+def _attempt(ask: Callable[[], Any], otherwise: Any) -> Any:
+    """What a value says of itself; a message about it must not fail."""
+    try:
+        return ask()
+    except Exception:
+        return otherwise
 
 
 def _cut(text: str) -> str:

@@ -365,7 +365,10 @@ def test_only_the_curator_counts(module):
 
 def test_the_package_lends_what_cannot_count():
     assert {module.name: lends(module) for module in MODULES if lends(module)} == {
-        "": [f"{name}: lambda: __getattr__('{room}').{name}" for name, room in LENT.items()]
+        "": [
+            *(f"{name}: lambda: __getattr__('{room}').{name}" for name, room in LENT.items()),
+            "identify: lambda: import_module('dpforest.learners.persons').identify",
+        ]
     }
     planted_loan = planted("cli", "hooks.lend(sum_values=lambda: counting.node_class_counts)")
     assert lends(planted_loan) == ["sum_values: lambda: counting.node_class_counts"]

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
+from dpforest.messages import shown
 from dpforest.schema import Schema
 
 from . import (
@@ -178,7 +179,7 @@ def load(name: str, *, download: bool = True) -> Dataset:
         A file is there, but it is not the one this library was written for; a ``DatasetUnavailableError`` too.
     """
     if name not in _CATALOGUE:
-        raise ValueError(f"there is no data set {name!r}; there are: {', '.join(_CATALOGUE)}")
+        raise ValueError(f"there is no data set {shown(name)}; there are: {', '.join(_CATALOGUE)}")
     entry = _CATALOGUE[name]
     _make_present(entry, download)
     checksums: dict[str, str] = {}

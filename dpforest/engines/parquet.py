@@ -18,6 +18,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from dpforest.engines.table import Block, EngineError, Found, Pass, Table, TableError, merge, missing_columns
+from dpforest.messages import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +107,7 @@ class Parquet(Table):
         super().__init__(progress=progress)
         for value, name, least in ((rows, "rows", 1), (cache, "cache", 0)):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+                raise ValueError(f"{name} must be a whole number of at least {least}, not {shown(value)}")
         self.paths = paths
         self.rows_at_once = int(rows)
         self.cache = int(cache)
@@ -268,14 +269,14 @@ def _expand(path: str) -> list[str]:
         # other programs leave files of their own there, whose names begin like this
         names = sorted(p.name for p in Path(path).glob("*.parquet") if not p.name.startswith((".", "_")))
         found = [os.path.join(path, name) for name in names]
-        hint = f"for the directories in it, write {os.path.join(path, '**', '*.parquet')!r}"
+        hint = f"for the directories in it, write '{os.path.join(path, '**', '*.parquet')}'"
     elif os.path.exists(path):
         return [path]
     else:
         found = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
         hint = "files must lie on this machine: for other storage, read it with Dask or Spark" if "://" in path else ""
     if not found:
-        text = f"no Parquet file matches {path!r}" if not os.path.isdir(path) else f"no *.parquet lies in {path!r}"
+        text = f"no Parquet file matches '{path}'" if not os.path.isdir(path) else f"no *.parquet lies in '{path}'"
         raise TableError(f"{text}; {hint}" if hint else text)
     return found
 
@@ -312,7 +313,7 @@ def _check_types(files: list[_File], name: str, identifies: bool) -> None:
     for kind, file in known:
         first_kind, first = known[0]
         if kind != first_kind:
-            text = f"column {name!r} is {first.types[name]} in {first.path} and {file.types[name]} in {file.path}"
+            text = f"column {shown(name)} is {first.types[name]} in {first.path} and {file.types[name]} in {file.path}"
             raise TableError(f"{text}: write all files with one type")
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpforest.messages import plain
+from dpforest.messages import plain, shown
 from dpforest.schema import Schema
 
 __all__ = ["Words"]
@@ -27,7 +27,7 @@ class Words:
 
     def __init__(self, schema: Schema, n_bins: int, decimals: int | None = None) -> None:
         if decimals is not None and (type(decimals) is not int or not 0 <= decimals <= 15):
-            raise ValueError(f"decimals must be a whole number from 0 to 15, or None, not {decimals!r}")
+            raise ValueError(f"decimals must be a whole number from 0 to 15, or None, not {shown(decimals)}")
         self._schema, self._n_bins, self._decimals = schema, n_bins, decimals
         self.sizes = schema.cardinalities(n_bins).tolist()
         self.names = [plain(name) for name in schema.columns]

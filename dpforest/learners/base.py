@@ -33,6 +33,7 @@ from dpforest.learners.parameters import (
     declare,
 )
 from dpforest.learners.run import Run
+from dpforest.messages import shown
 from dpforest.models.forest import ForestClassifier, ForestRegressor
 from dpforest.models.predictor import Predictor
 from dpforest.privacy import (
@@ -180,7 +181,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         schema = self.declared_schema()
         n_bins = self.bins(schema)
         if key is not None and not isinstance(key, str):
-            raise TypeError(f"key must be the name of one column, as text, not {key!r}")
+            raise TypeError(f"key must be the name of one column, as text, not {shown(key)}")
         most = persons.check_asked(person, max_rows, self.relation)
         each = epsilon if most is None else persons.of_a_row(epsilon, self.promised_delta(), most)
         # what is proved of every run, for the unit
@@ -355,7 +356,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} needs schema=Schema(numeric={{'age': (17, 90)}}, "
                 f"categorical={{'sex': ['Female', 'Male']}}, {answer}): "
-                f"what is public before the data, never learned from it; got {self.schema!r}"
+                f"what is public before the data, never learned from it; got {shown(self.schema)}"
             )
         if is_classifier(self) and self.schema.classes is None:
             raise ValueError("this is a classifier: declare Schema(classes=[...]), not a target range")
@@ -451,7 +452,7 @@ class WithDelta(PrivateEstimator):
         if not self.delta:
             return
         if getattr(self, "selection", "auto") not in ("auto", "exponential"):
-            raise ValueError(f"selection={self.selection!r} has no bounded range: under a delta use 'exponential'")
+            raise ValueError(f"selection={shown(self.selection)} has no bounded range: under a delta use 'exponential'")
         if getattr(self, "sampling", "all") not in ("all", "assignment"):
             raise ValueError("no theorem says what copies cost under a delta: use sampling='all' or 'assignment'")
 
@@ -543,11 +544,11 @@ def check_covered(
             "variant='published'"
         )
     if score.needs_cap and sampling == "poisson":
-        raise ValueError(f"criterion={score.name!r} needs a cap on the records of a tree, and copies know none")
+        raise ValueError(f"criterion={shown(score.name)} needs a cap on the records of a tree, and copies know none")
     score.range(relation, n_max)  # refuses a missing cap
     if weighted and not score.homogeneous:
-        raise ValueError(f"criterion={score.name!r} has no proved range where records have weights: use 'gini'")
+        raise ValueError(f"criterion={shown(score.name)} has no proved range where records have weights: use 'gini'")
     if stop == "purity":
         raise ValueError("stop='purity' reads the data unpaid, so no proof covers it; use variant='published'")
     if stop == "candidate" and score.rest is None:
-        raise ValueError(f"criterion={score.name!r} has no stop candidate in its range: use stop='never'")
+        raise ValueError(f"criterion={shown(score.name)} has no stop candidate in its range: use stop='never'")

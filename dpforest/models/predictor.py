@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from dpforest import hooks, storage
+from dpforest.messages import shown
 from dpforest.models.elsewhere import is_elsewhere
 from dpforest.models.strays import warn_of_strays
 from dpforest.privacy import NOT_COVERED, SECURE, UNKNOWN, Guarantee, account, display
@@ -262,10 +263,12 @@ def _truth(X: Any, y: Any) -> Any:
     if not isinstance(y, str):
         return y
     if is_elsewhere(X):
-        raise TypeError(f"where an engine reads X, pass the answers themselves and not the name of their column, {y!r}")
+        raise TypeError(
+            f"where an engine reads X, pass the answers themselves and not the name of their column, {shown(y)}"
+        )
     table = frames.columns_of(X)
     if table.names is None:
-        raise TypeError(f"{y!r} names a column of X, so X must be a frame")
+        raise TypeError(f"{shown(y)} names a column of X, so X must be a frame")
     return table.pick([y])[0]
 
 

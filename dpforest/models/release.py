@@ -38,6 +38,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dpforest import storage
+from dpforest.messages import shown
 from dpforest.models.boosted import NO_LINK, BoostedClassifier, BoostedForest, BoostedRegressor
 from dpforest.models.forest import Forest, ForestClassifier, ForestRegressor
 from dpforest.models.linear import LinearClassifier, LinearModel, LinearPredictor, LinearRegressor
@@ -81,7 +82,7 @@ class Released(Predictor):
             self.guarantee_ = _guarantee(description["guarantee"], description["format"])
             self._read(_member(description, self._RELEASED, dict))
         except (KeyError, TypeError, OverflowError) as error:
-            raise ValueError(f"not a released model: {error!r}") from None
+            raise ValueError(f"not a released model: {shown(error)}") from None
         if (self.schema_.classes is None) == self._CLASSIFIES:
             raise ValueError("not a released model of this kind: its schema declares another kind of answer")
         if self.schema_.classes is not None:
@@ -208,12 +209,14 @@ def released(description: dict) -> Released:
 def _member(description: Any, name: str, *kinds: type) -> Any:
     """What stands there under this name, which must be of one of these types exactly."""
     if type(description) is not dict or name not in description:
-        raise ValueError(f"not a released model: it has no {name!r}")
+        raise ValueError(f"not a released model: it has no {shown(name)}")
     value = description[name]
     if type(value) not in kinds or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError(f"not a released model: {name} is {reprlib.repr(value)}")
     if isinstance(value, str) and len(value) > _LONGEST:
         raise ValueError(f"not a released model: {name} is too long")
+    if isinstance(value, str) and not value.isprintable():
+        raise ValueError(f"not a released model: {name} holds characters that cannot be printed")
     return value
 
 
@@ -221,7 +224,9 @@ def _check_members(description: dict, key: str) -> tuple[str, int]:
     """The learner's name and the number of bins; nothing else may stand there than what the format says."""
     number = _member(description, "format", int)
     if number not in (1, FORMAT, WITH_DELTA):
-        raise ValueError(f"format {number!r} is not known; this version reads formats 1, {FORMAT} and {WITH_DELTA}")
+        raise ValueError(
+            f"format {shown(number)} is not known; this version reads formats 1, {FORMAT} and {WITH_DELTA}"
+        )
     if more := description.keys() - {"format", "estimator", "n_bins", "schema", "guarantee", key}:
         raise ValueError(f"not a released model: nobody knows {reprlib.repr(sorted(map(str, more)))}")
     name = _member(description, "estimator", str)

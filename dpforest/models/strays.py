@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Mapping
 
+from dpforest.messages import plain, shown
 from dpforest.privacy import OutOfSchemaWarning
 from dpforest.privacy.searches import first_time
 from dpforest.schema import Schema
@@ -33,7 +34,7 @@ def warn_of_strays(schema: Schema, strays: Mapping[str, int], n_rows: int, targe
         if not first_time(f"strays of {name}, {'fitted' if fit else 'predicted'}"):
             continue
         if name in schema.other:
-            text = f"are not among the declared categories and were sent to other={schema.other[name]!r}"
+            text = f"are not among the declared categories and were sent to other={shown(schema.other[name])}"
             remedy = "if documentation has them, declare them in Schema(categorical=...)"
         else:
             bounds = schema.target if name == target else schema.numeric.get(name)
@@ -43,7 +44,9 @@ def warn_of_strays(schema: Schema, strays: Mapping[str, int], n_rows: int, targe
             )
         after = _SECRET if fit else "the model does not tell them apart"
         warnings.warn(
-            f"{name}: {count} of {n_rows} rows {text}; {remedy}; {after}", OutOfSchemaWarning, stacklevel=_outside()
+            f"{plain(name)}: {count} of {n_rows} rows {text}; {remedy}; {after}",
+            OutOfSchemaWarning,
+            stacklevel=_outside(),
         )
 
 

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any, NoReturn, Self
 
 from dpforest import storage
+from dpforest.messages import shown
 from dpforest.privacy import display
 from dpforest.privacy.concentrated import check_delta
 from dpforest.privacy.searches import noted, searcher
@@ -117,7 +118,7 @@ class Budget:
             raise ValueError("an account needs a finite epsilon: what is not private needs no account")
         self._relation = check_relation(relation)
         if unit not in UNITS:
-            raise ValueError(f"unit must be one of {UNITS}, not {unit!r}")
+            raise ValueError(f"unit must be one of {UNITS}, not {shown(unit)}")
         self._unit = unit
         self._charges: list[_Charge] = []
         self._summed = 0, Fraction(0), Fraction(0)
@@ -193,7 +194,7 @@ class Budget:
             What is left does not suffice, or nothing is promised under the account's relation; nothing is charged.
         """
         if not isinstance(what, str):
-            raise TypeError(f"what must be text, not {what!r}")
+            raise TypeError(f"what must be text, not {shown(what)}")
         asked = self._relation if relation is None else check_relation(relation)
         _charge_all([self], _Charge(_line(what), check_epsilon(epsilon), check_delta(delta), asked), self._unit)
 
@@ -223,7 +224,7 @@ class Budget:
         if charge.relation != self._relation and self._relation == ADD_REMOVE:
             raise BudgetError(
                 f"this account is kept under {ADD_REMOVE}, where {charge.what} under {charge.relation} promises "
-                f"nothing: fit with relation={ADD_REMOVE!r}"
+                f"nothing: fit with relation={shown(ADD_REMOVE)}"
             )
         if math.isinf(charge.epsilon):
             raise BudgetError(f"{charge.what} is not private, and no account covers it")

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpforest import storage
+from dpforest.messages import listed, shown
 from dpforest.schema import cells, frames, grid
 from dpforest.schema.check import Check, check
 from dpforest.schema.draft import Draft, draft, is_blank
@@ -120,15 +121,15 @@ class Schema:
         for part, given in (("numeric", numeric), ("categorical", categorical), ("other", other)):
             if not isinstance(given, Mapping | None):
                 such = f"{part}={{{_ENTRY[part]}}}"
-                raise TypeError(f"{part} must be a mapping of columns, such as {such}, not {given!r}")
+                raise TypeError(f"{part} must be a mapping of columns, such as {such}, not {shown(given)}")
         # names are text, so that a table with numbered columns comes back from JSON as it went
-        self.numeric = {str(name): _bounds(pair, f"numeric[{name!r}]") for name, pair in (numeric or {}).items()}
+        self.numeric = {str(name): _bounds(pair, f"numeric[{shown(name)}]") for name, pair in (numeric or {}).items()}
         self.categorical = {
-            str(name): _labels(values, f"categorical[{name!r}]", 1) for name, values in (categorical or {}).items()
+            str(name): _labels(values, f"categorical[{shown(name)}]", 1) for name, values in (categorical or {}).items()
         }
         both = self.numeric.keys() & self.categorical.keys()
         if both:
-            raise ValueError(f"declare a column once: {sorted(both)} stand under numeric and under categorical")
+            raise ValueError(f"declare a column once: {listed(sorted(both))} stand under numeric and under categorical")
         declared = [*self.numeric, *self.categorical]
         if len(declared) > MAX_COLUMNS:
             raise ValueError(f"a schema has at most {MAX_COLUMNS} columns, not {len(declared)}")
@@ -136,7 +137,7 @@ class Schema:
             raise ValueError("a schema needs at least one column: numeric={'age': (0, 120)} or categorical={...}")
         self.columns = list(map(str, columns)) if columns is not None else declared
         if sorted(self.columns) != sorted(declared):
-            raise ValueError(f"columns {self.columns} must name each declared column once: {declared}")
+            raise ValueError(f"columns {listed(self.columns)} must name each declared column once: {listed(declared)}")
         if (classes is None) == (target is None):
             raise ValueError("declare either classes=[...] (classification) or target=(low, high) (regression)")
         self.classes = None if classes is None else _class_array(_labels(classes, "classes", 2))
@@ -146,9 +147,11 @@ class Schema:
             if name in self.categorical and value in self.categorical[name]:
                 self.other[name] = self.categorical[name][self.categorical[name].index(value)]
             else:
-                raise ValueError(f"other[{name!r}] = {value!r} must be one of the declared categories of a column")
+                raise ValueError(
+                    f"other[{shown(name)}] = {shown(value)} must be one of the declared categories of a column"
+                )
         if missing not in ("error", "bin"):
-            raise ValueError(f"missing must be 'error' or 'bin', not {missing!r}")
+            raise ValueError(f"missing must be 'error' or 'bin', not {shown(missing)}")
         self.missing = missing
         #: How the bins of numeric columns lie, one of ``grid.GRIDS``: see :meth:`with_grid`.
         self.grid = "even"
@@ -181,7 +184,7 @@ class Schema:
             half as many, and every half, quarter, ... of each bound, down to a share of 2^-14 of it.
         """
         if kind not in grid.GRIDS:
-            raise ValueError(f"grid must be one of {grid.GRIDS}, not {kind!r}")
+            raise ValueError(f"grid must be one of {grid.GRIDS}, not {shown(kind)}")
         copied = copy.copy(self)
         copied.grid = kind
         return copied
@@ -194,7 +197,7 @@ class Schema:
         is an edge of ten bins over (0, 1).
         """
         if name not in self.numeric:
-            raise ValueError(f"{name!r} is not a numeric column of the schema: {list(self.numeric)}")
+            raise ValueError(f"{shown(name)} is not a numeric column of the schema: {listed(self.numeric)}")
         return grid.edges(*self.numeric[name], _check_bins(n_bins, extra=self.missing == "bin"), self.grid).copy()
 
     def encode(self, X: Any, n_bins: int) -> Encoded:
@@ -262,8 +265,8 @@ class Schema:
         codes = cells.places(y, known, "y")
         if codes.min(initial=0) < 0:
             raise ValueError(
-                f"Unknown label type: {_first(y, codes < 0)!r} is not among the declared classes "
-                f"{self.classes.tolist()}; add it to Schema(classes=...) or drop the record"
+                f"Unknown label type: {shown(_first(y, codes < 0))} is not among the declared classes "
+                f"{listed(self.classes.tolist())}; add it to Schema(classes=...) or drop the record"
             )
         return codes.astype(np.uint8)
 
@@ -357,7 +360,7 @@ class Schema:
         """:meth:`from_dict` of what came from a file, whose every part is checked; errors begin with ``problem``."""
         for name, kinds in _MEMBERS.items():
             if type(description) is not dict or name not in description:
-                raise ValueError(f"{problem}: it has no {name!r}")
+                raise ValueError(f"{problem}: it has no {shown(name)}")
             if type(description[name]) not in kinds:
                 raise ValueError(f"{problem}: {name} is {reprlib.repr(description[name])}")
         for name in ("numeric", "categorical"):
@@ -464,7 +467,7 @@ class Schema:
             return n_bins
         found = len(grid.edges(*self.numeric[name], n_bins, self.grid)) - 1
         if found + (self.missing == "bin") > MAX_CODES - 1:
-            raise ValueError(f"column {name!r} has {found} bins on the {self.grid} grid: lower n_bins = {n_bins}")
+            raise ValueError(f"column {shown(name)} has {found} bins on the {self.grid} grid: lower n_bins = {n_bins}")
         return found
 
     # -- one column at a time ------------------------------------------------------------------------------
@@ -478,7 +481,7 @@ class Schema:
                 f"X has 0 feature(s) (shape={table.shape}) while a minimum of {self.n_features} is required."
             )
         if width != self.n_features:
-            wanted = f"Schema is expecting {self.n_features} features as input: {self.columns}"
+            wanted = f"Schema is expecting {self.n_features} features as input: {listed(self.columns)}"
             hint = "; leave out scalers and encoders: a learner takes the table as it is" * (width > self.n_features)
             raise ValueError(f"X has {width} features, but {wanted}{hint}")
         return [table[place] for place in range(width)]
@@ -488,7 +491,7 @@ class Schema:
     ) -> dict[str, int]:
         """Write the codes of the numeric columns; returns how many values were clipped, by column."""
         todo = [
-            (name, cells.numbers(columns[name], f"column {name!r}, declared numeric,"))
+            (name, cells.numbers(columns[name], f"column {shown(name)}, declared numeric,"))
             for name in self.columns
             if name in self.numeric
         ]
@@ -502,7 +505,7 @@ class Schema:
                 outside[name] += clipped
                 if absent and self.missing == "error":
                     raise ValueError(
-                        f"column {name!r} contains NaN; declare Schema(missing='bin') to give missing values "
+                        f"column {shown(name)} contains NaN; declare Schema(missing='bin') to give missing values "
                         "a public bin, or fill them in"
                     )
         return {name: count for name, count in outside.items() if count}
@@ -513,17 +516,18 @@ class Schema:
         other = categories.index(self.other[name]) if name in self.other else 0
         strays = grid.look_up(known, values, absent, other, out)
         if strays is None or (strays[0] and name not in self.other) or (strays[1] and self.missing == "error"):
-            codes = cells.places(values, known, f"column {name!r}", numerals=True)
+            codes = cells.places(values, known, f"column {shown(name)}", numerals=True)
             if codes.min(initial=0) >= 0:
                 out[:] = codes
                 return 0
             unknown, missing = codes == -1, codes == -2
             if missing.any() and self.missing == "error":
-                raise ValueError(f"column {name!r} contains NaN; declare Schema(missing='bin'), or fill it in")
+                raise ValueError(f"column {shown(name)} contains NaN; declare Schema(missing='bin'), or fill it in")
             if unknown.any() and name not in self.other:
                 raise ValueError(
-                    f"column {name!r} holds {_first(values, unknown)!r}, which is not among its declared categories; "
-                    f"add it to the schema, or declare other={{{name!r}: <a declared category>}} to receive undeclared "
+                    f"column {shown(name)} holds {shown(_first(values, unknown))}, which is not "
+                    "among its declared categories; add it to the schema, or declare "
+                    f"other={{{shown(name)}: <a declared category>}} to receive undeclared "
                     "values"
                 )
             out[:] = np.where(unknown, other, np.where(missing, absent, codes))
@@ -540,11 +544,11 @@ def _bounds(pair: Any, where: str) -> tuple[float, float]:
     try:
         low, high = pair
     except (TypeError, ValueError):
-        raise TypeError(f"{where} must be a pair (low, high), not {pair!r}") from None
+        raise TypeError(f"{where} must be a pair (low, high), not {shown(pair)}") from None
     numbers = all(isinstance(v, Real) and not isinstance(v, bool) for v in (low, high))
     if not numbers or not low < high or abs(low) > _LARGEST or abs(high) > _LARGEST:  # NaN is below nothing
         dates = "" if numbers else "; a date becomes a number first, such as the days since a public date"
-        raise ValueError(f"{where} must be two finite numbers with low < high, not {pair!r}{dates}")
+        raise ValueError(f"{where} must be two finite numbers with low < high, not {shown(pair)}{dates}")
     low, high = (int(v) if isinstance(v, Integral) else float(v) for v in (low, high))
     return low, high
 
@@ -554,7 +558,7 @@ def _labels(values: Any, where: str, least: int) -> list:
     if is_blank(values):
         raise ValueError(f"{where} is left blank: list what documentation allows, not what the rows hold")
     if isinstance(values, (str, bytes, set, frozenset)):
-        raise TypeError(f"{where} must be a list, whose order is that of the codes, not {values!r}")
+        raise TypeError(f"{where} must be a list, whose order is that of the codes, not {shown(values)}")
     try:
         values = [_plain(value) for value in values]
         said = [cells.said(value, where) for value in values]
@@ -567,9 +571,9 @@ def _labels(values: Any, where: str, least: int) -> list:
     if any(isinstance(value, float) and math.isinf(value) for value in said):
         raise ValueError(f"{where} lists a number beyond the largest double, which no file can hold")
     if len(set(said)) != len(said):
-        raise ValueError(f"{where} must list different values, numbers being compared as doubles: {values}")
+        raise ValueError(f"{where} must list different values, numbers being compared as doubles: {listed(values)}")
     if not all(isinstance(value, (str, bool, int, float)) for value in values):
-        raise TypeError(f"{where} must be a list of numbers or text, which a released model can write down: {values}")
+        raise TypeError(f"{where} must be a list of numbers or text, which a file can hold: {listed(values)}")
     return values
 
 
@@ -581,7 +585,7 @@ def _class_array(classes: list) -> np.ndarray:
 
 def _check_bins(n_bins: object, extra: bool) -> int:
     if not isinstance(n_bins, Integral) or isinstance(n_bins, bool) or not 2 <= int(n_bins) < MAX_CODES - extra:
-        raise ValueError(f"n_bins must be a whole number between 2 and {MAX_CODES - 1 - extra}, not {n_bins!r}")
+        raise ValueError(f"n_bins must be a whole number between 2 and {MAX_CODES - 1 - extra}, not {shown(n_bins)}")
     return int(n_bins)
 
 

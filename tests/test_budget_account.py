@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import json
@@ -20,7 +21,12 @@ import numpy as np
 import pytest
 from shared import MIXED, at_each_line, interrupt, table
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.feature_selection import SequentialFeatureSelector
+from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 
 import dpforest
 from dpforest import (
@@ -30,6 +36,7 @@ from dpforest import (
     EDPRFClassifier,
     OutOfSchemaWarning,
     PrivateBoostingClassifier,
+    Schema,
     evaluation,
 )
 from dpforest.engines.parquet import Parquet
@@ -461,3 +468,51 @@ def test_outside_of_an_account_a_search_says_once_what_its_fits_cost(folds):
         with Budget(10.0):  # an account counts them
             search()
         fitted(epsilon=0.25, random_state=0).fit(X, y)  # no search
+
+
+ONE = Schema(numeric={"a": (0, 1)}, classes=[0, 1])
+TWO = Schema(numeric={"a": (0, 1), "b": (0, 1)}, classes=[0, 1])
+#: What fits a learner several times, and whether it fits to the labels itself, too.
+META = {
+    "bagging": (lambda: BaggingClassifier(fitted(schema=TWO), n_estimators=2, random_state=0), False),
+    "voting": (lambda: VotingClassifier([(name, fitted(schema=TWO)) for name in "ab"]), False),
+    "classes": (lambda: OneVsRestClassifier(fitted(schema=TWO)), False),
+    "outputs": (lambda: MultiOutputClassifier(fitted(schema=TWO)), False),
+    "calibration": (lambda: CalibratedClassifierCV(fitted(schema=TWO), cv=2), True),
+    "stacking": (lambda: StackingClassifier([("a", fitted(schema=TWO))], cv=2), True),
+    "threshold": (lambda: TunedThresholdClassifierCV(fitted(schema=TWO, epsilon=30.0), cv=2), True),
+    "features": (lambda: SequentialFeatureSelector(fitted(schema=ONE), n_features_to_select=1, cv=2), True),
+}
+
+
+@pytest.mark.parametrize("kind", META)
+def test_what_fits_several_times_or_reads_labels_behind_a_learner_is_said_in_one_line(kind):
+    make, reads = META[kind]
+    X = np.random.default_rng(0).random((60, 2))
+    y = np.digitize(X[:, 0], [0.3, 0.6]) if kind == "classes" else (X[:, 0] > 0.5).astype(int)
+    for opened in (False, True):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with Budget(1000.0) if opened else contextlib.nullcontext():
+                make().fit(X, np.stack([y, 1 - y], axis=1) if kind == "outputs" else y)
+        said = [str(each.message) for each in caught if each.category is BudgetWarning]
+        behind = [text for text in said if "fits to the labels itself" in text]
+        assert len(behind) == reads
+        assert len(said) - len(behind) == (not opened), said
+
+
+def test_a_search_in_other_processes_is_said_where_it_fits(monkeypatch):
+    """There each worker sees its own fits alone: the first one tells of all."""
+    X, y = table(60)
+    monkeypatch.setattr("dpforest.privacy.searches.multiprocessing.parent_process", lambda: object())
+    with pytest.warns(BudgetWarning, match=r"a fit in a process of its own, inside a search.*cost 0\.5"):
+        GridSearchCV(fitted(), {"max_depth": [1]}, cv=2, refit=False, error_score="raise").fit(X, y)
+
+
+def test_a_secure_learner_that_an_ensemble_seeds_is_refused_with_the_reason():
+    X, y = np.random.default_rng(0).random((60, 2)), np.arange(60) % 2
+    learner = fitted(schema=TWO, source="secure", random_state=None)
+    with pytest.raises(ValueError, match=r"BaggingClassifier gives one to each of its learners.*one by one"):
+        BaggingClassifier(learner).fit(X, y)
+    with pytest.raises(ValueError, match="takes no seed: leave random_state=None"):
+        clone(learner).set_params(random_state=0).fit(X, y)

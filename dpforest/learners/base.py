@@ -54,6 +54,7 @@ from dpforest.privacy import (
     claim,
     display,
 )  # fmt: skip
+from dpforest.privacy.searches import searcher
 from dpforest.schema import MAX_CODES, Draft, Encoded, Schema, frames
 from dpforest.scores import Score
 
@@ -167,6 +168,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         learned = asked.learn(X, y, key, person, max_rows)
         kept = {name: value for name, value in vars(self).items() if name != "feature_names_in_"}
         self.__dict__ = {**kept, **learned}  # in one step: whoever reads finds the former fit or this one
+        account.note_readers()
         if not account.active():
             account.note_search(learned["guarantee_"])
             if asked.source == SECURE:
@@ -424,7 +426,11 @@ def source_of_bits(source: str, random_state: Any) -> Seeded | Secure:
     if source == SEEDED:
         return Seeded(random_state)
     if random_state is not None:
-        raise ValueError("source='secure' takes no seed: leave random_state=None")
+        search = searcher()
+        whose = "leave random_state=None" if search is None else (
+            f"{type(search).__name__} gives one to each of its learners, so fit them one by one instead, in a loop"
+        )  # fmt: skip
+        raise ValueError(f"source='secure' takes no seed: {whose}")
     return Secure()
 
 

@@ -18,7 +18,7 @@ from dpforest import storage
 from dpforest.messages import shown
 from dpforest.privacy import display
 from dpforest.privacy.concentrated import check_delta
-from dpforest.privacy.searches import noted, searcher
+from dpforest.privacy.searches import elsewhere, noted, readers, searcher
 from dpforest.privacy.vocabulary import (
     ADD_REMOVE,
     RELATIONS,
@@ -30,7 +30,7 @@ from dpforest.privacy.vocabulary import (
 
 __all__ = [
     "PERSON", "ROW", "Budget", "BudgetError", "BudgetWarning", "active", "charged", "check_process", "inherit",
-    "marked", "note_release", "note_search",
+    "marked", "note_readers", "note_release", "note_search",
 ]  # fmt: skip
 
 UNITS = ROW, PERSON = "row", "person"
@@ -443,22 +443,43 @@ def note_release(table: object, promise: Guarantee) -> None:
 
 
 def note_search(promise: Guarantee) -> None:
-    """Warn, once for a search or cross-validation of scikit-learn, what its fits cost outside of any account."""
+    """Warn, once for a search, ensemble or cross-validation of scikit-learn, what its fits cost outside of any account.
+
+    In a worker process the first fit is told of, for nobody there sees the others.
+    """
     search = searcher()
     if search is None:
         return
     with _LOCK:
         promises = noted(search).setdefault("promises", [])
         promises.append(promise)
-        if len(promises) != 2:
+        if len(promises) != (1 if elsewhere() else 2):
             return
         cost = _together(promises)
+    fits = "two fits" if len(promises) == 2 else "a fit in a process of its own,"
     warnings.warn(
-        f"two fits inside a search or cross-validation ({type(search).__name__}) cost {cost} together, and each "
-        "further one adds its own: keep an account, with dpforest.Budget(...), or choose by dpforest.evaluation.choose",
+        f"{fits} inside a search, ensemble or cross-validation ({type(search).__name__}) cost {cost} together, and "
+        "each further one adds its own: keep an account, with dpforest.Budget(...), or choose by "
+        "dpforest.evaluation.choose",
         BudgetWarning,
         stacklevel=3,
     )
+
+
+def note_readers() -> None:
+    """Warn, once for each, of what fits to the labels itself, beside the learner; inside of an account, too."""
+    for name, reader in readers().items():
+        with _LOCK:
+            known = noted(reader)
+            if known.get("reads"):
+                continue
+            known["reads"] = True
+        warnings.warn(
+            f"{name} fits to the labels itself, beside this learner: no account is charged for that, and no guarantee "
+            "covers what it makes of the learner's answers",
+            BudgetWarning,
+            stacklevel=3,
+        )
 
 
 def _together(promises: list[Guarantee]) -> str:

@@ -14,7 +14,15 @@ import pytest
 from shared import MIXED, table
 
 import dpforest
-from dpforest import Budget, EDPRFClassifier, OutOfSchemaWarning, PrivateBoostingClassifier, Schema, evaluation
+from dpforest import (
+    Budget,
+    EDPRFClassifier,
+    OutOfSchemaWarning,
+    PrivateBoostingClassifier,
+    RandomTreesClassifier,
+    Schema,
+    evaluation,
+)
 from dpforest.audit.report.report import _JUDGED, _MEASURED, _STATED, FORMAT, Report
 from dpforest.messages import LONGEST, listed, plain, shown
 from dpforest.models.release import released
@@ -206,3 +214,9 @@ def test_a_report_with_a_number_that_does_not_fit_is_refused(part, number, tmp_p
     path.write_text(json.dumps({"format": FORMAT, "versions": {}, "code": "", "settings": {}, "rows": [row]}))
     with contextlib.suppress(ValueError):  # it may do without that number
         Report.load(path)
+
+
+def test_a_size_that_is_far_too_large_is_refused_in_words():
+    with pytest.raises(ValueError, match="need far too many nodes") as caught:
+        RandomTreesClassifier(schema=MIXED, max_depth=1000).fit(X, Y)
+    assert len(str(caught.value)) < 300

@@ -89,6 +89,9 @@ class Parquet(Table):
     texts, whether or not they are written as dictionaries, and a column of which one file knows no value goes with
     everything.  In the column that identifies a record, integers and floats differ.
 
+    A table is what its footers say.  That the numbers of rows in a footer agree with each other and with the pages that
+    are read is checked; a file that leaves rows out consistently, of all columns, is a valid file of fewer rows.
+
     Damage: page checksums are off by default where files are written, so that a page whose bytes were changed and can
     still be decoded is read as it is.
 

@@ -30,7 +30,7 @@ FOUND = {
     ("column 'sex'", f"'{'x' * 37}...{'x' * 38}'"): 1,
     ("labels 'ill'", "'?'"): 1, ("labels 'ill'", "a missing value"): 1, ("labels 'ill'", "1"): 1,
     ("persons 'id'", "a missing value"): 1, ("persons 'id'", "1.152921504606847e+18"): 1,
-    ("persons 'id'", "a tuple of 1"): 1,
+    ("persons 'id'", "(1,)"): 1,
 }  # fmt: skip
 
 

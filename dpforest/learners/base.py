@@ -181,6 +181,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         self.check_parameters()
         chance = source_of_bits(self.source, self.random_state)
         schema = self.declared_schema()
+        schema.check_written()  # before anything is charged for a model that no file could hold
         n_bins = self.bins(schema)
         if key is not None and not isinstance(key, str):
             raise TypeError(f"key must be the name of one column, as text, not {shown(key)}")
@@ -364,9 +365,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
             raise ValueError("this is a classifier: declare Schema(classes=[...]), not a target range")
         if not is_classifier(self) and self.schema.target is None:
             raise ValueError("this is a regressor: declare Schema(target=(low, high)), not classes")
-        schema = copy.deepcopy(self.schema)
-        schema.check_written()  # before anything is charged for a model that no file could hold
-        return schema
+        return copy.deepcopy(self.schema)
 
     def read(self, X: Any, y: Any) -> tuple[Schema, Encoded, np.ndarray]:
         """Encode a table in memory, each record by itself: the declared schema, the columns, the labels."""

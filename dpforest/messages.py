@@ -44,10 +44,9 @@ def shown(value: Any) -> str:
     kind, shape = type(value).__name__, _attempt(lambda: value.shape, ())
     if value is None or value is ... or (isinstance(value, _SINGLE) and shape == ()):
         return plain(_cut(_short.repr(value) if not isinstance(value, int) or abs(value) < _MOST else f"{kind}(...)"))
+    # bounds, or names that are allowed
     if type(value) is tuple and len(value) <= _FEW and all(isinstance(each, _SINGLE) for each in value):
-        return plain(
-            _cut(f"({', '.join(map(shown, value))}{',' * (len(value) == 1)})")
-        )  # bounds, or names that are allowed
+        return plain(_cut(f"({', '.join(map(shown, value))}{',' * (len(value) == 1)})"))
     size = f" of shape {shape}" if shape else _attempt(lambda: f" of {len(value)}", "")
     return plain(_cut(f"{'an' if kind[0] in 'aeioAEIO' or kind == 'ndarray' else 'a'} {kind}{size}"))
 

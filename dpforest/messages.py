@@ -13,14 +13,12 @@ from datetime import date, time, timedelta
 from numbers import Number
 from typing import Any
 
-import numpy as np
-
 __all__ = ["LONGEST", "listed", "plain", "shown"]
 
 LONGEST = 80  # characters of one value
 _FEW = 8  # names of a list
 _MOST = 10**1000  # from where on Python does not write a number out
-_SINGLE = str, bytes, Number, date, time, timedelta, np.generic
+_SINGLE = str, bytes, Number, date, time, timedelta
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = LONGEST
@@ -39,13 +37,13 @@ def shown(value: Any) -> str:
     >>> print(shown("sex"), shown(10**100), shown(["a", "b"]), shown(None))
     'sex' 100000000000000000000000000000000000000...0000000000000000000000000000000000000000 a list of 2 None
     """
-    if isinstance(value, (np.str_, np.number, np.bool_)):
+    if type(value).__module__ == "numpy" and isinstance(value, (str, Number)):
         value = value.item()
     kind, shape = type(value).__name__, _attempt(lambda: value.shape, ())
-    if value is None or value is ... or (isinstance(value, _SINGLE) and shape == ()):
+    if value is None or value is ... or _is_single(value):
         return plain(_cut(_short.repr(value) if not isinstance(value, int) or abs(value) < _MOST else f"{kind}(...)"))
     # bounds, or names that are allowed
-    if type(value) is tuple and len(value) <= _FEW and all(isinstance(each, _SINGLE) for each in value):
+    if type(value) is tuple and len(value) <= _FEW and all(map(_is_single, value)):
         return plain(_cut(f"({', '.join(map(shown, value))}{',' * (len(value) == 1)})"))
     size = f" of shape {shape}" if shape else _attempt(lambda: f" of {len(value)}", "")
     return plain(_cut(f"{'an' if kind[0] in 'aeioAEIO' or kind == 'ndarray' else 'a'} {kind}{size}"))
@@ -56,6 +54,12 @@ def listed(values: Iterable[Any]) -> str:
     values = list(values)
     more = f", and {len(values) - _FEW} more" if len(values) > _FEW else ""
     return f"[{', '.join(map(shown, values[:_FEW]))}{more}]"
+
+
+def _is_single(value: Any) -> bool:
+    """Whether this is one text, number or time, and not many; of NumPy, which is not imported for a message, too."""
+    single = isinstance(value, _SINGLE) or type(value).__module__ == "numpy"
+    return single and _attempt(lambda: value.shape, ()) == () and not isinstance(value, type)
 
 
 def _attempt(ask: Callable[[], Any], otherwise: Any) -> Any:

@@ -40,6 +40,7 @@ from dpforest import (
     evaluation,
 )
 from dpforest.engines.parquet import Parquet
+from dpforest.models.release import released
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, account
 
 TOP = 3  # noisy counts beyond 0 and this are merged, which no ratio of counts in between can tell
@@ -255,6 +256,7 @@ def test_a_mark_is_of_the_process_in_which_an_account_was_open(monkeypatch):
     with Budget(1.0) as budget:
         sent = pickle.dumps(fitted())
         table_sent = pickle.dumps(Parquet("a.parquet"))
+        loaded = pickle.dumps(released(fitted().fit(X, y).to_dict(seeded=True)))
     here = pickle.loads(sent)
     here.fit(X, y)  # of the process that sent it
     assert "_account_process" in vars(here)
@@ -263,11 +265,18 @@ def test_a_mark_is_of_the_process_in_which_an_account_was_open(monkeypatch):
     for learner in (pickle.loads(sent), clone(pickle.loads(sent)), pickle.loads(pickle.dumps(pickle.loads(sent)))):
         with pytest.raises(BudgetError, match="n_jobs=1"):
             learner.fit(X, y)
+    for model in (pickle.loads(loaded), clone(pickle.loads(loaded)), copy.copy(pickle.loads(loaded))):
+        model.predict(X)  # which costs nothing
+        with pytest.raises(BudgetError, match="was sent to another process"):
+            evaluation.evaluate(model, X, y, 0.1)
+        with pytest.raises(BudgetError, match="was sent to another process"):
+            evaluation.choose([model, model], X, y, 0.1)
     with pytest.raises(BudgetError, match="this Parquet was sent to another process"):
         fitted().fit(pickle.loads(table_sent), "y")
     with Budget(1.0) as another:  # who opens an account here has it charged
         pickle.loads(sent).fit(X, y)
-    assert another.spent == 0.5
+        evaluation.evaluate(pickle.loads(loaded), X, y, 0.1)
+    assert another.spent == 0.6
     fitted().fit(X, y)
     with pytest.raises(BudgetError, match="another process"):
         budget.charge(0.1)

@@ -31,6 +31,7 @@ where a whole number is due.  The file holds no record, no exact count and no se
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import reprlib
@@ -43,7 +44,7 @@ from dpforest.models.boosted import NO_LINK, BoostedClassifier, BoostedForest, B
 from dpforest.models.forest import Forest, ForestClassifier, ForestRegressor
 from dpforest.models.linear import LinearClassifier, LinearModel, LinearPredictor, LinearRegressor
 from dpforest.models.predictor import FORMAT, WITH_DELTA, Predictor
-from dpforest.privacy import ASSUMPTIONS, RELATIONS, SOURCES, UNKNOWN, Guarantee, Leak, check_delta, unit_of
+from dpforest.privacy import ASSUMPTIONS, RELATIONS, SOURCES, UNKNOWN, Guarantee, Leak, account, check_delta, unit_of
 from dpforest.schema import Schema
 
 __all__ = [
@@ -95,6 +96,9 @@ class Released(Predictor):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """What :func:`sklearn.base.clone` makes another one of: the description."""
         return {"description": self.description}
+
+    def __sklearn_clone__(self) -> Released:
+        return account.inherit(self, type(self)(copy.deepcopy(self.description)))
 
     def __repr__(self) -> str:
         return f"<released {self._name()}: {self._released()}, {self.guarantee_!r}>"

@@ -335,6 +335,8 @@ class Schema:
         ------
         ValueError
             It is no schema; nothing is converted.
+        TypeError
+            ``source`` is neither text nor a path.
         OSError
             There is no such file.
         """

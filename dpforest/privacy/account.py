@@ -73,7 +73,7 @@ class Budget:
     What does not fit is refused, so what was released never adds up to more than ``epsilon`` and ``delta``
     (:prf:ref:`thm-account`).  A fit that fails after it began to read stays charged, and its error says so: whether a
     fit is refused is a function of the records, and a refusal that cost nothing could be asked for without end.
-    :meth:`dpforest.Schema.check` looks before, costs nothing, and is for the curator's eyes alone.
+    :meth:`dpforest.schema.Schema.check` looks before, costs nothing, and is for the curator's eyes alone.
 
     Parameters
     ----------

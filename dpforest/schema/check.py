@@ -55,7 +55,7 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class Check:
-    """What :meth:`dpforest.Schema.check` finds; true where a fit takes the table.
+    """What :meth:`dpforest.schema.Schema.check` finds; true where a fit takes the table.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Check:
 
 
 def check(schema: Schema, X: Any, y: Any, person: Any) -> Check:
-    """What :meth:`dpforest.Schema.check` returns."""
+    """What :meth:`dpforest.schema.Schema.check` returns."""
     look = _Look(schema, y, person)
     try:
         for frame in hooks.borrow("frames_of")(X, look.wanted):

@@ -510,6 +510,19 @@ def test_what_fits_several_times_or_reads_labels_behind_a_learner_is_said_in_one
         assert len(said) - len(behind) == (not opened), said
 
 
+class AnotherSearch:
+    """Of a package that nobody knows."""
+
+    def fit(self, X, y):
+        for depth in (1, 2):
+            clone(fitted(max_depth=depth)).fit(X, y)
+
+
+def test_a_search_of_another_package_is_said_by_its_name():
+    with pytest.warns(BudgetWarning, match=r"\(AnotherSearch\) cost 1 under add-remove"):
+        AnotherSearch().fit(*table(60))
+
+
 def test_a_search_in_other_processes_is_said_where_it_fits(monkeypatch):
     """There each worker sees its own fits alone: the first one tells of all."""
     X, y = table(60)

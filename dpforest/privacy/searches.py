@@ -27,10 +27,11 @@ def _searchers() -> Iterator[Any]:
     """
     frame = sys._getframe(1) if any(room in sys.modules for room in _SEARCHES) else None
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith(_SEARCHES):
+        known = str(frame.f_globals.get("__name__")).startswith(_SEARCHES)
+        if known or frame.f_code.co_name == "fit":  # searches of other packages have the name, and a method like it
             inside = frame.f_locals
             found = inside.get("self", inside.get("ensemble", inside.get("estimator")))
-            if found is not None:
+            if found is not None and (known or "Search" in type(found).__name__):
                 yield found
         frame = frame.f_back
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dpforest import registry
+from dpforest import hooks, registry
 from dpforest._version import __version__
-from dpforest.models import hooks
+from dpforest.messages import shown
 
 if TYPE_CHECKING:
     from dpforest import budgets, datasets, evaluation, inspect, mechanisms, scores
@@ -59,7 +59,7 @@ def __getattr__(name: str) -> Any:
     elif name in registry.MODULES + registry.ROOMS:
         found = import_module(f"dpforest.{name}")
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {shown(__name__)} has no attribute {shown(name)}")
     globals()[name] = found
     return found
 
@@ -68,9 +68,11 @@ def __dir__() -> list[str]:
     return [*__all__, *registry.ROOMS]
 
 
-# what is released uses these, which stand above it
+# what is released uses these, which stand above it, and so does whoever checks a table against a schema
 hooks.lend(
     sum_values=lambda: __getattr__("counting").sum_values,
     table_of=lambda: __getattr__("engines").table_of,
     card=lambda: __getattr__("inspect").card,
+    frames_of=lambda: __getattr__("engines").frames_of,
+    identify=lambda: import_module("dpforest.learners.persons").identify,
 )

@@ -14,6 +14,7 @@ from functools import partial
 from numbers import Integral
 from typing import TypeVar
 
+from dpforest.messages import shown
 from dpforest.privacy import claim
 
 __all__ = ["PLANS", "SPLITS", "Shares", "aligned_leaf", "geometric", "harmonic", "leaf_budget", "uniform"]
@@ -71,7 +72,7 @@ def geometric(epsilon: Budget, depth: int, ratio: float | Fraction) -> list[Budg
     [Fraction(4, 7), Fraction(2, 7), Fraction(1, 7)]
     """
     if not 0 < ratio < math.inf:
-        raise ValueError(f"ratio must be a positive number, not {ratio!r}")
+        raise ValueError(f"ratio must be a positive number, not {shown(ratio)}")
     weights = [Fraction(ratio) ** level for level in range(_check_depth(depth))]
     return [epsilon * share for share in _shares(weights, epsilon)]
 
@@ -99,7 +100,7 @@ def aligned_leaf(epsilon: Budget, depth: int, level: int) -> Budget:
     Fraction(9, 11)
     """
     if not isinstance(level, Integral) or not 1 <= level <= depth:
-        raise ValueError(f"level must be between 1 and depth = {depth}, not {level!r}")
+        raise ValueError(f"level must be between 1 and depth = {depth}, not {shown(level)}")
     return leaf_budget(epsilon, harmonic(epsilon, depth)[: level - 1])
 
 
@@ -112,7 +113,7 @@ def leaf_budget(epsilon: Budget, spent: Sequence[Budget]) -> Budget:
     """
     left = epsilon - sum(spent)
     if not left > 0:  # also refuses NaN
-        raise ValueError(f"the path has spent {sum(spent)} of {epsilon}: nothing is left for its leaf")
+        raise ValueError(f"the path has spent {sum(spent)} of {shown(epsilon)}: nothing is left for its leaf")
     return left
 
 
@@ -181,5 +182,5 @@ def _shares(weights: Sequence[int | Fraction], epsilon: float | Fraction) -> lis
 
 def _check_depth(depth: object) -> int:
     if not isinstance(depth, Integral) or isinstance(depth, bool) or depth < 1:
-        raise ValueError(f"depth must be a whole number of levels, at least 1, not {depth!r}")
+        raise ValueError(f"depth must be a whole number of levels, at least 1, not {shown(depth)}")
     return int(depth)

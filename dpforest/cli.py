@@ -28,6 +28,7 @@ from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, LAYERS, SCALES, Scale, Subject
 from dpforest.chance import NotEnumerableError
 from dpforest.mechanisms import SELECTIONS
+from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, RELATIONS, check_epsilon
 
 __all__ = ["main"]
@@ -129,7 +130,7 @@ def _audit(asked: argparse.Namespace) -> int:
         epsilon = check_epsilon(float(asked.epsilon), "--epsilon")
     except ValueError as error:
         text = str(error) if "must be positive" in str(error) or "between" in str(error) else ""
-        raise _RefusedError(text or f"--epsilon must be a finite positive number, not {asked.epsilon!r}") from None
+        raise _RefusedError(text or f"--epsilon must be a finite positive number, not {shown(asked.epsilon)}") from None
     if not 0 < asked.confidence < 1:
         raise _RefusedError(f"--confidence must lie strictly between 0 and 1, such as 0.95; got {asked.confidence}")
     for flag, value, least, most in (
@@ -216,7 +217,7 @@ def _subject(asked: argparse.Namespace, epsilon: float) -> Subject:
     if name not in NAMES:
         near = difflib.get_close_matches(name.lower().replace("_", "-"), NAMES, 1, 0.5)
         meant = f"did you mean {near[0]}? " if near else ""
-        raise _RefusedError(f"there is nothing called {name!r} to audit; {meant}there are: {', '.join(NAMES)}")
+        raise _RefusedError(f"there is nothing called {shown(name)} to audit; {meant}there are: {', '.join(NAMES)}")
     options = dict(map(_option, asked.option))
     try:
         if name in MECHANISMS:
@@ -240,7 +241,7 @@ def _subject(asked: argparse.Namespace, epsilon: float) -> Subject:
 def _option(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise _RefusedError(f"--option takes KEY=VALUE, such as stop=never; got {text!r}")
+        raise _RefusedError(f"--option takes KEY=VALUE, such as stop=never; got {shown(text)}")
     try:
         return key.replace("-", "_"), literal_eval(value)
     except (ValueError, SyntaxError, RecursionError, MemoryError):  # no literal, or one that nests too deep

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, check_relation, claim
 from dpforest.schema import TARGET_LEVELS, Schema
 
@@ -61,7 +62,7 @@ class Weights:
 
     def __post_init__(self) -> None:
         if not all(value >= 0 for value in astuple(self)):  # also refuses NaN
-            raise ValueError(f"weights cannot be negative: {self}")
+            raise ValueError(f"weights cannot be negative: {astuple(self)}")
 
     def scaled(self, factor: float) -> Weights:
         """Every weight times ``factor``, which may be infinite; what is not released stays unreleased."""
@@ -115,7 +116,7 @@ class Design:
             indicator for each.
         """
         if coding not in CODINGS:
-            raise ValueError(f"coding must be one of {CODINGS}, not {coding!r}")
+            raise ValueError(f"coding must be one of {CODINGS}, not {shown(coding)}")
         columns, names = [], []
         for name, codes in zip(schema.columns, schema.cardinalities(n_bins).tolist(), strict=True):
             if name in schema.numeric:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from dpforest import arithmetic
 from dpforest.chance import Chance
+from dpforest.messages import shown
 from dpforest.privacy import claim
 
 __all__ = [
@@ -103,7 +104,7 @@ SELECTIONS = {"exponential": exponential, "permute-and-flip": permute_and_flip}
 def select(mechanism: str, scores: ArrayLike, rate: ArrayLike, chance: Chance) -> np.ndarray:
     """Draw by the mechanism of that name, one of ``SELECTIONS``."""
     if mechanism not in SELECTIONS:
-        raise ValueError(f"selection must be one of {sorted(SELECTIONS)}, not {mechanism!r}")
+        raise ValueError(f"selection must be one of {sorted(SELECTIONS)}, not {shown(mechanism)}")
     return SELECTIONS[mechanism](scores, rate, chance)
 
 
@@ -149,7 +150,7 @@ def discrete_gaussian_law(k: ArrayLike, rate: float) -> np.ndarray:
     ``rate`` is at least 1e-12: below it the weights that matter are too many to be added up.
     """
     if not rate >= 1e-12:
-        raise ValueError(f"rate must be at least 1e-12, not {rate!r}")
+        raise ValueError(f"rate must be at least 1e-12, not {shown(rate)}")
     reach = int(np.ceil(np.sqrt(750 / rate)))  # beyond it the weights are no doubles
     weights = arithmetic.exp(-rate * np.arange(reach, 0.0, -1.0) ** 2)
     total = 1 + 2 * np.add.reduce(weights)
@@ -240,9 +241,9 @@ def mean_variance(mu: ArrayLike, mechanism: str = "masses") -> np.ndarray:
     """
     mu = np.asarray(mu, dtype=float)
     if mechanism not in MEANS:
-        raise ValueError(f"mechanism must be one of {sorted(MEANS)}, not {mechanism!r}")
+        raise ValueError(f"mechanism must be one of {sorted(MEANS)}, not {shown(mechanism)}")
     if not ((mu >= 0) & (mu <= 1)).all():  # also refuses NaN
-        raise ValueError(f"mu must lie in [0, 1], not {mu}")
+        raise ValueError(f"mu must lie in [0, 1], not {shown(mu)}")
     return MEANS[mechanism](mu)
 
 

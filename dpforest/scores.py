@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from dpforest.arithmetic import log2, matmul
 from dpforest.arithmetic.fixed import STEPS, fixed, over
+from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, check_relation, claim
 from dpforest.schema import TARGET_LEVELS
 
@@ -150,7 +151,9 @@ class Score:
     def _pick(self, constants: Constants, relation: str, n: float) -> float:
         check_relation(relation)
         if not n >= 1 or (n % 1 and not math.isinf(n)):  # the first also refuses NaN
-            raise ValueError(f"n must be a public cap on the number of records, a whole number from 1 on, not {n!r}")
+            raise ValueError(
+                f"n must be a public cap on the number of records, a whole number from 1 on, not {shown(n)}"
+            )
         if self.needs_cap and math.isinf(n):
             raise ValueError(
                 f"{self.name} grows with the number of records, so it needs a public cap on that number: pass n=..., "
@@ -570,7 +573,7 @@ def soft_gap(threshold: int) -> Score:
         ``w_max`` at most (:prf:ref:`lem-soft-gap`).
     """
     if not isinstance(threshold, Integral) or isinstance(threshold, bool) or threshold < 0:
-        raise ValueError(f"threshold must be a whole number from 0 on, not {threshold!r}")
+        raise ValueError(f"threshold must be a whole number from 0 on, not {shown(threshold)}")
 
     def exceeding(counts: np.ndarray) -> np.ndarray:
         return np.maximum(np.abs(counts[..., 1] - counts[..., 0]) - threshold, 0).sum(axis=-1)
@@ -616,7 +619,7 @@ def averaged(score: Score, parts: int) -> Score:
     (0.5, 1.0)
     """
     if not isinstance(parts, Integral) or isinstance(parts, bool) or parts < 1:
-        raise ValueError(f"parts must be a whole number, at least 1, not {parts!r}")
+        raise ValueError(f"parts must be a whole number, at least 1, not {shown(parts)}")
     if score.n_moments or score.parts > 1:
         raise ValueError(f"the mean over parts is that of a score of class counts, which {score.name} is not")
     if parts == 1:

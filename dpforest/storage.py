@@ -7,16 +7,20 @@ import errno
 import glob
 import json
 import os
+import select
 import shutil
 import threading
 import time
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
+
+from dpforest.messages import shown
 
 __all__ = ["dump", "listed", "parse", "read", "read_json", "table", "write"]
 
+_PATIENCE = 5.0  # seconds that somebody at the other end of a pipe may take to come
 _STALE = 3600.0  # seconds after which a part belongs to nobody who is still writing
 
 
@@ -29,23 +33,25 @@ def write(path: str | os.PathLike[str], content: bytes | str) -> None:
     Parameters
     ----------
     path : path
-        A link is followed.  What is no regular file, such as ``/dev/stdout``, is written to as it is.
+        A link is followed.  What is no regular file, such as ``/dev/stdout``, is written to as it is; a pipe that
+        nobody reads is refused after some seconds.
     content : bytes or str
         Text is written in UTF-8.
 
     Raises
     ------
     OSError
-        The folder is missing or cannot be written, or the disk is full.
+        The folder is missing or cannot be written, the disk is full, or nobody reads the pipe.
     """
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no folder of this name: make it before", str(path.parent))
     content = content.encode() if isinstance(content, str) else content
     if path.exists() and not path.is_file():
-        path.write_bytes(content)
+        with _stream(path, os.O_WRONLY) as stream:
+            stream.write(content)
         return
-    prefix = f".{path.name[:100]}."
+    prefix = f".{os.fsencode(path.name)[:100].decode(errors='ignore')}."  # a file system counts bytes
     for left in path.parent.glob(f"{glob.escape(prefix)}*.part"):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _STALE:
@@ -72,10 +78,36 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     ValueError
         Naming the file: it is not JSON, or says a name twice, or nests too deep.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"pass the path of a JSON file, or JSON as text where that is taken, not {shown(path)}")
+    with _stream(path, os.O_RDONLY) as stream:
+        content = stream.read()
     try:
-        return parse(Path(path).read_bytes())
+        return parse(content)
     except ValueError as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
+
+
+def _stream(path: str | os.PathLike[str], way: int) -> IO[bytes]:
+    """A file, or a pipe once somebody is at its other end: who opens one as a file waits there for ever."""
+    mode = "rb" if way == os.O_RDONLY else "wb"
+    if not Path(path).is_fifo():
+        return open(path, mode)
+    until, stream = time.monotonic() + _PATIENCE, None
+    while stream is None:
+        try:
+            stream = os.fdopen(os.open(path, way | os.O_NONBLOCK), mode)
+        except OSError as error:  # to write, somebody must have it open
+            if error.errno != errno.ENXIO or time.monotonic() > until:
+                raise OSError(
+                    error.errno, f"nobody reads the pipe, or it is closed: {error.strerror}", str(path)
+                ) from None
+            time.sleep(0.01)
+    if way == os.O_RDONLY and not select.select([stream], [], [], _PATIENCE)[0]:
+        stream.close()
+        raise TimeoutError(errno.ETIMEDOUT, "nobody writes to the pipe", str(path))
+    os.set_blocking(stream.fileno(), True)
+    return stream
 
 
 def dump(description: Any, path: str | os.PathLike[str] | None) -> str:

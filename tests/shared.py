@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import sys
 import warnings
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -138,3 +140,39 @@ class Liar(Greedy):
         for entry in run.ledger._charges:
             entry.costs = {relation: cost / self.factor for relation, cost in entry.costs.items()}
         return forest
+
+
+def at_each_line(work, act, *files):
+    """Do the work again and again: ``act`` is called before its first line in these files, its second, and so on.
+
+    Yields what the work returned, or the KeyboardInterrupt by which ``act`` ended it; the last time nothing was done.
+    """
+    for number in count():
+        left = number
+
+        def trace(frame, event, _):
+            nonlocal left
+            if frame.f_code.co_filename not in files:
+                return None
+            if event == "line":
+                left -= 1
+                if left == -1:
+                    sys.settrace(None)
+                    act()
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            found = work()
+        except KeyboardInterrupt as stopped:
+            found = stopped
+        finally:
+            sys.settrace(before)
+        yield found
+        if left >= 0:
+            return
+
+
+def interrupt():
+    raise KeyboardInterrupt

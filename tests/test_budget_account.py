@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import json
 import math
-import os
+import multiprocessing
 import pickle
 import threading
 import warnings
 from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
+import joblib
 import numpy as np
 import pytest
-from shared import MIXED, table
+from shared import MIXED, at_each_line, interrupt, table
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.feature_selection import SequentialFeatureSelector
+from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 
+import dpforest
 from dpforest import (
     Budget,
     BudgetError,
@@ -27,7 +36,11 @@ from dpforest import (
     EDPRFClassifier,
     OutOfSchemaWarning,
     PrivateBoostingClassifier,
+    Schema,
+    evaluation,
 )
+from dpforest.engines.parquet import Parquet
+from dpforest.models.release import released
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, account
 
 TOP = 3  # noisy counts beyond 0 and this are merged, which no ratio of counts in between can tell
@@ -153,9 +166,12 @@ def test_a_fit_that_fails_after_it_began_to_read_stays_charged():
         with pytest.raises(TypeError, match="key must be"):
             fitted().fit(X, y, key=3)
         assert budget.spent == 0
-        with pytest.raises(ValueError, match="not among its declared categories"):
+        with pytest.raises(ValueError, match=r"not among its declared categories.*0\.5 stays charged; Schema\.check"):
             fitted().fit(X.assign(c="z"), y)
         assert budget.spent == 0.5
+    with pytest.raises(ValueError, match="not among its declared categories") as caught:
+        fitted().fit(X.assign(c="z"), y)
+    assert "charged" not in str(caught.value)
 
 
 def test_relations_are_kept_apart():
@@ -235,22 +251,114 @@ def test_a_search_is_charged_for_each_fit():
         assert budget.spent == 0.5  # two by two, and the best one again
 
 
-def test_another_process_cannot_spend_unseen(monkeypatch):
+def test_a_mark_is_of_the_process_in_which_an_account_was_open(monkeypatch):
     X, y = table(60)
     with Budget(1.0) as budget:
         sent = pickle.dumps(fitted())
-        done = pickle.dumps(fitted().fit(X, y))
-    assert "_account_process" not in vars(pickle.loads(done))
+        table_sent = pickle.dumps(Parquet("a.parquet"))
+        loaded = pickle.dumps(released(fitted().fit(X, y).to_dict(seeded=True)))
     here = pickle.loads(sent)
     here.fit(X, y)  # of the process that sent it
-    process = os.getpid()
-    monkeypatch.setattr(os, "getpid", lambda: process + 1)
-    for learner in (pickle.loads(sent), clone(pickle.loads(sent))):
+    assert "_account_process" in vars(here)
+    assert "_account_process" not in vars(pickle.loads(pickle.dumps(here)))  # the account is closed
+    monkeypatch.setattr(account, "_STARTED", 0)
+    for learner in (pickle.loads(sent), clone(pickle.loads(sent)), pickle.loads(pickle.dumps(pickle.loads(sent)))):
         with pytest.raises(BudgetError, match="n_jobs=1"):
             learner.fit(X, y)
+    for model in (pickle.loads(loaded), clone(pickle.loads(loaded)), copy.copy(pickle.loads(loaded))):
+        model.predict(X)  # which costs nothing
+        with pytest.raises(BudgetError, match="was sent to another process"):
+            evaluation.evaluate(model, X, y, 0.1)
+        with pytest.raises(BudgetError, match="was sent to another process"):
+            evaluation.choose([model, model], X, y, 0.1)
+    with pytest.raises(BudgetError, match="this Parquet was sent to another process"):
+        fitted().fit(pickle.loads(table_sent), "y")
+    with Budget(1.0) as another:  # who opens an account here has it charged
+        pickle.loads(sent).fit(X, y)
+        evaluation.evaluate(pickle.loads(loaded), X, y, 0.1)
+    assert another.spent == 0.6
     fitted().fit(X, y)
     with pytest.raises(BudgetError, match="another process"):
         budget.charge(0.1)
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory):
+    """What might spend in another process: every kind of learner, and whatever charges."""
+    X, y = table(60)
+    new, done = fitted(), fitted().fit(X, y)
+    path = tmp_path_factory.mktemp("jobs") / "model.json"
+    done.save(path, seeded=True)
+    loaded = dpforest.load(path)
+    found = {f"{name}, fit": (EDPRFClassifier.fit, learner, X, y) for name, learner in (("new", new), ("fitted", done))}
+    for name, learner in (("new", new), ("fitted", done), ("loaded", loaded)):
+        found[f"{name}, evaluate"] = evaluation.evaluate, learner, X, y, 0.1
+        found[f"{name}, choose"] = evaluation.choose, [learner, learner], X, y, 0.1
+    return found
+
+
+def by_loky(jobs, _):
+    pool = joblib.externals.loky.get_reusable_executor(max_workers=1)
+    return {name: pool.submit(*job).exception() for name, job in jobs.items()}
+
+
+def by_dask(jobs, spawned):
+    dask = pytest.importorskip("dask")
+    found = {}
+    for name, job in jobs.items():
+        try:
+            dask.compute(dask.delayed(job[0])(*job[1:]), scheduler="processes", pool=spawned)
+        except Exception as error:
+            found[name] = error
+    return found
+
+
+def by_spawn(jobs, pool):
+    return {name: pool.submit(*job).exception() for name, job in jobs.items()}
+
+
+def by_fork(jobs, _):
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
+        return by_spawn(jobs, pool)
+
+
+@pytest.fixture(scope="module")
+def spawned():
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
+@pytest.mark.parametrize("away", [by_loky, by_dask, by_spawn, by_fork])
+def test_no_process_spends_unseen(away, jobs, spawned):
+    with Budget(1.0) as budget:
+        found = away(jobs, spawned)
+    assert {name for name in jobs if not isinstance(found.get(name), BudgetError)} == set(), found
+    assert budget.spent == 0
+
+
+@pytest.mark.claim("thm-account")
+def test_an_interrupt_leaves_an_account_that_can_be_read_and_says_no_less():
+    """Between any two lines of a charge: what was charged before stays, and the file is read back as it is."""
+    outer, inner = Budget(40.0, delta=1e-3), Budget(30.0, delta=1e-3)
+    done = 0
+
+    def work():
+        with outer, inner, account.charged("a fit", 0.1, 1e-6, ADD_REMOVE, "row"):
+            pass
+
+    moments = 0
+    for found in at_each_line(work, interrupt, account.__file__):
+        moments += 1
+        done += found is None
+        for each in (outer, inner):
+            assert Fraction(repr(each.spent)) == len(each._charges) * Fraction("0.1")
+            assert Budget.from_json(each.to_json()).spent == each.spent
+            assert len(each._charges) >= done
+        account._OPEN.clear()  # an interrupt inside of with itself may leave it open, which spends no less
+    assert done == 1
+    assert moments > 30
+    assert len(outer._charges) >= len(inner._charges) > 5  # after the charge there are moments, too
 
 
 def test_an_account_cannot_be_copied():
@@ -369,3 +477,64 @@ def test_outside_of_an_account_a_search_says_once_what_its_fits_cost(folds):
         with Budget(10.0):  # an account counts them
             search()
         fitted(epsilon=0.25, random_state=0).fit(X, y)  # no search
+
+
+ONE = Schema(numeric={"a": (0, 1)}, classes=[0, 1])
+TWO = Schema(numeric={"a": (0, 1), "b": (0, 1)}, classes=[0, 1])
+#: What fits a learner several times, and whether it fits to the labels itself, too.
+META = {
+    "bagging": (lambda: BaggingClassifier(fitted(schema=TWO), n_estimators=2, random_state=0), False),
+    "voting": (lambda: VotingClassifier([(name, fitted(schema=TWO)) for name in "ab"]), False),
+    "classes": (lambda: OneVsRestClassifier(fitted(schema=TWO)), False),
+    "outputs": (lambda: MultiOutputClassifier(fitted(schema=TWO)), False),
+    "calibration": (lambda: CalibratedClassifierCV(fitted(schema=TWO), cv=2), True),
+    "stacking": (lambda: StackingClassifier([("a", fitted(schema=TWO))], cv=2), True),
+    "threshold": (lambda: TunedThresholdClassifierCV(fitted(schema=TWO, epsilon=30.0), cv=2), True),
+    "features": (lambda: SequentialFeatureSelector(fitted(schema=ONE), n_features_to_select=1, cv=2), True),
+}
+
+
+@pytest.mark.parametrize("kind", META)
+def test_what_fits_several_times_or_reads_labels_behind_a_learner_is_said_in_one_line(kind):
+    make, reads = META[kind]
+    X = np.random.default_rng(0).random((60, 2))
+    y = np.digitize(X[:, 0], [0.3, 0.6]) if kind == "classes" else (X[:, 0] > 0.5).astype(int)
+    for opened in (False, True):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with Budget(1000.0) if opened else contextlib.nullcontext():
+                make().fit(X, np.stack([y, 1 - y], axis=1) if kind == "outputs" else y)
+        said = [str(each.message) for each in caught if each.category is BudgetWarning]
+        behind = [text for text in said if "fits to the labels itself" in text]
+        assert len(behind) == reads
+        assert len(said) - len(behind) == (not opened), said
+
+
+class AnotherSearch:
+    """Of a package that nobody knows."""
+
+    def fit(self, X, y):
+        for depth in (1, 2):
+            clone(fitted(max_depth=depth)).fit(X, y)
+
+
+def test_a_search_of_another_package_is_said_by_its_name():
+    with pytest.warns(BudgetWarning, match=r"\(AnotherSearch\) cost 1 under add-remove"):
+        AnotherSearch().fit(*table(60))
+
+
+def test_a_search_in_other_processes_is_said_where_it_fits(monkeypatch):
+    """There each worker sees its own fits alone: the first one tells of all."""
+    X, y = table(60)
+    monkeypatch.setattr("dpforest.privacy.searches.multiprocessing.parent_process", lambda: object())
+    with pytest.warns(BudgetWarning, match=r"a fit in a process of its own, inside a search.*cost 0\.5"):
+        GridSearchCV(fitted(), {"max_depth": [1]}, cv=2, refit=False, error_score="raise").fit(X, y)
+
+
+def test_a_secure_learner_that_an_ensemble_seeds_is_refused_with_the_reason():
+    X, y = np.random.default_rng(0).random((60, 2)), np.arange(60) % 2
+    learner = fitted(schema=TWO, source="secure", random_state=None)
+    with pytest.raises(ValueError, match=r"BaggingClassifier gives one to each of its learners.*one by one"):
+        BaggingClassifier(learner).fit(X, y)
+    with pytest.raises(ValueError, match="takes no seed: leave random_state=None"):
+        clone(learner).set_params(random_state=0).fit(X, y)

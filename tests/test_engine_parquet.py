@@ -448,7 +448,7 @@ def test_columns_that_are_no_numbers(tmp_path):
     path = write(tmp_path / "b.parquet", TABLE.assign(age=TABLE["work"]))
     refused(path, r"b\.parquet, row group 0: column 'age', declared numeric, holds '.*', a text that writes no number")
     path = write(tmp_path / "c.parquet", TABLE.assign(level=[[1, 2]] * 997))
-    refused(path, r"c\.parquet, row group 0: column 'level' holds array.* neither a number nor text")
+    refused(path, r"c\.parquet, row group 0: column 'level' holds an ndarray.* neither a number nor text")
 
 
 # -- errors stop a pass, and tables must not change --------------------------------------------------------------------

@@ -22,7 +22,8 @@ ROOT = Path(dpforest.__file__).parent
 
 #: Imports run downward.  A room stands on one floor; its own modules may import each other, papers may not.
 FLOORS = {
-    "_version": 0, "registry": 0, "storage": 0, "arithmetic": 0, "schema": 0, "privacy": 0, "design": 0, "chance": 0,
+    "_version": 0, "messages": 0, "registry": 0, "hooks": 0,
+    "storage": 0, "arithmetic": 0, "schema": 0, "privacy": 0, "design": 0, "chance": 0,
     "mechanisms": 1, "scores": 1, "budgets": 1, "models": 1,
     "counting": 2, "engines": 2, "inspect": 2,
     "curator": 3,
@@ -54,7 +55,7 @@ RANDOM_NAMES = {
 }  # fmt: skip
 
 #: What the package lends to the models, which stand below it: nothing that could count.
-LENT = {"sum_values": "counting", "table_of": "engines", "card": "inspect"}
+LENT = {"sum_values": "counting", "table_of": "engines", "card": "inspect", "frames_of": "engines"}
 #: What others than the curator may use of the engines: how a table is named and opened, not what its blocks hold.
 OPENING = {"Reader", "Table", "is_elsewhere", "table_of"}
 #: The module that makes a curator, and hands it the records.
@@ -69,7 +70,7 @@ TABLE_FUNCTIONS = {
     "evaluation.choice": {"choose"},
     "evaluation.parts": {"hold_out"},
     "evaluation.report": {"evaluate"},
-    "learners.base": {"fit", "replay", "read", "_codes"},
+    "learners.base": {"fit", "learn", "_charged", "replay", "read", "_codes"},
     "learners.intake": {"open_table", "look", "columns_of", "encode"},
     "learners.persons": {"own_rows"},
     "models.elsewhere": {"is_elsewhere", "library"},
@@ -364,7 +365,10 @@ def test_only_the_curator_counts(module):
 
 def test_the_package_lends_what_cannot_count():
     assert {module.name: lends(module) for module in MODULES if lends(module)} == {
-        "": [f"{name}: lambda: __getattr__('{room}').{name}" for name, room in LENT.items()]
+        "": [
+            *(f"{name}: lambda: __getattr__('{room}').{name}" for name, room in LENT.items()),
+            "identify: lambda: import_module('dpforest.learners.persons').identify",
+        ]
     }
     planted_loan = planted("cli", "hooks.lend(sum_values=lambda: counting.node_class_counts)")
     assert lends(planted_loan) == ["sum_values: lambda: counting.node_class_counts"]

@@ -49,7 +49,10 @@ def test_the_program_for_a_table_of_ones_own_runs(tmp_path, monkeypatch, capsys)
     names: dict = {}
     exec(compile(program(), str(PAGE), "exec"), names)
 
-    assert "left 0" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "left 0" in printed
+    assert "a fit takes this table (for your eyes: do not release)" in printed
+    assert "column 'sex': " in printed
     released = dpforest.load("model.json")
     assert released.guarantee_.epsilon == 0.8
     assert "seed" not in str(released.guarantee_)

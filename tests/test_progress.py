@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 from shared import MIXED, table
@@ -78,3 +79,16 @@ def test_a_kernel_shows_it_unless_its_environment_says_no(off):
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert ("levels" in done.stderr) != off
+
+
+def test_a_first_item_that_takes_long_is_shown_too(monkeypatch):
+    """One level of a million trees is most of a fit."""
+    terminal = watched(monkeypatch)
+    monkeypatch.setattr(progress, "SECONDS", 0.01)
+    items = progress.shown(range(1), 1, "levels")
+    assert next(items) == 0
+    until = time.monotonic() + 30
+    while "0/1" not in terminal.getvalue():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert list(items) == []

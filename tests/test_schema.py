@@ -469,7 +469,7 @@ def test_empty_tables():
         (scipy.sparse.coo_array(np.zeros((3, 5))), TypeError, "Sparse data was passed.*X.toarray"),
         (np.ma.masked_array(np.zeros((3, 5)), mask=True), TypeError, "masked arrays hide values"),
         ([np.ma.masked_array(np.zeros(5), mask=True)], TypeError, "masked arrays hide values"),
-        ([["F", np.ma.masked, 3, 0, True]], TypeError, "column 'age', declared numeric, holds masked"),
+        ([["F", np.ma.masked, 3, 0, True]], TypeError, "column 'age', declared numeric, holds a MaskedConstant"),
         (dd.from_pandas(TABLE, npartitions=1), TypeError, r"lazy frame are not computed yet: pass X.collect\(\)"),
         (np.zeros((3, 5), complex), ValueError, "Complex data not supported: column 'age'"),
     ],
@@ -487,8 +487,12 @@ def test_tables_that_do_not_fit(X, kind, text):
             ValueError,
             "column 'age', declared numeric, holds 'three', a text that writes no number",
         ),
-        ([1, 2, {}, 4], TypeError, "column 'age', declared numeric, holds {}, which is neither a number nor text"),
-        ([1, 2, [3], 4], TypeError, r"holds \[3\], which is neither a number nor text"),
+        (
+            [1, 2, {}, 4],
+            TypeError,
+            "column 'age', declared numeric, holds a dict of 0, which is neither a number nor text",
+        ),
+        ([1, 2, [3], 4], TypeError, "holds a list of 1, which is neither a number nor text"),
         (pd.to_datetime(["2020-01-01"] * 4), TypeError, "holds times"),
         (pd.to_timedelta([1, 2, 3, 4]), TypeError, "holds times"),
         (pd.Categorical(["1", "b", "c", "d"]), ValueError, "holds 'b', a text that writes no number"),
@@ -502,7 +506,7 @@ def test_a_numeric_column_of_something_else(column, kind, text):
 
 def test_a_category_that_cannot_be_compared():
     for column in ([["F"]] * 4, [{"F"}] * 4):
-        with pytest.raises(TypeError, match=r"column 'sex' holds [\[{]'F'.*neither a number nor text"):
+        with pytest.raises(TypeError, match=r"column 'sex' holds a (list|set) of 1, .*neither a number nor text"):
             SCHEMA.encode(TABLE.assign(sex=column), 4)
 
 
@@ -683,7 +687,7 @@ def test_common_scores_lie_on_the_grid_of_a_target(most):
         (
             {"categorical": {"a": [["x"]]}},
             TypeError,
-            r"categorical\['a'\] must be a list of numbers or text: .* holds \['x'\]",
+            r"categorical\['a'\] must be a list of numbers or text: .* holds a list of 1",
         ),
         ({"categorical": {"a": 5}}, TypeError, "must be a list of numbers or text"),
         ({"categorical": {"a": ["x", None]}}, ValueError, r"lists a missing value: declare Schema\(missing='bin'\)"),

@@ -142,3 +142,35 @@ def test_lists_are_not_converted(odd):
     for rows in ([[1], [odd]], [[1], [2, 3]], [[1], 2]):
         with pytest.raises(ValueError, match="it must be a list of"):
             storage.table(rows, "it", int)
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "\U0001f332" * 63, "\u00e9" * 127, "a" * 99 + "\U0001f332" * 39])
+def test_every_name_that_the_file_system_takes_can_be_written(tmp_path, name):
+    """It counts bytes, of which one character has up to four."""
+    (tmp_path / name).write_text("old")
+    storage.write(tmp_path / name, "new")
+    assert names(tmp_path) == [name]
+    assert (tmp_path / name).read_text() == "new"
+
+
+@pytest.fixture
+def pipe(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(storage, "_PATIENCE", 0.05)
+    return tmp_path / "pipe"
+
+
+def test_a_pipe_with_nobody_at_its_other_end_is_refused(pipe):
+    with pytest.raises(OSError, match="nobody writes to the pipe"):
+        storage.read_json(pipe)
+    with pytest.raises(OSError, match="nobody reads the pipe"):
+        storage.write(pipe, "{}")
+
+
+def test_a_pipe_with_somebody_at_its_other_end_is_one(pipe, monkeypatch):
+    monkeypatch.setattr(storage, "_PATIENCE", 30.0)
+    text = json.dumps({"a": "b" * 200_000})  # more than a pipe holds
+    writer = threading.Thread(target=storage.write, args=(pipe, text))
+    writer.start()
+    assert storage.read_json(pipe) == json.loads(text)
+    writer.join()

@@ -16,6 +16,7 @@ import numpy as np
 from dpforest.chance import keyed
 from dpforest.chance.lazy import Uniform, floor_of_exponential, heads, landing
 from dpforest.chance.verbs import Law
+from dpforest.messages import shown
 from dpforest.privacy import claim
 
 __all__ = ["Exact"]
@@ -40,7 +41,7 @@ class Exact:
 
     def integers(self, high: int, size: int) -> np.ndarray:
         if size and not (isinstance(high, Integral) and 0 < high <= 1 << 63):
-            raise ValueError(f"high must be a whole number from 1 to 2^63, not {high!r}")
+            raise ValueError(f"high must be a whole number from 1 to 2^63, not {shown(high)}")
         return self._below(np.full(size, high, dtype=np.uint64), self._words(size))
 
     def _below(self, high: np.ndarray, words: np.ndarray) -> np.ndarray:
@@ -116,7 +117,7 @@ class Exact:
     def select(self, kind: str, law: Law, scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
         samplers = {"exponential": self._exponential, "permute-and-flip": self._permute_and_flip}
         if kind not in samplers:
-            raise ValueError(f"no exact sampler for the mechanism {kind!r}: there are {sorted(samplers)}")
+            raise ValueError(f"no exact sampler for the mechanism {shown(kind)}: there are {sorted(samplers)}")
         scores = np.asarray(scores, dtype=float)
         if not len(scores):
             return np.empty(0, dtype=np.int64)

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numba import njit
 
+from dpforest.messages import shown
 from dpforest.schema import cells, frames
 
 __all__ = ["Key", "coins", "copies", "identify", "siphash"]
@@ -72,7 +73,7 @@ def siphash(key: Key, ids: np.ndarray) -> np.ndarray:
 def coins(key: Key, ids: np.ndarray, high: int) -> np.ndarray:
     """A number in ``[0, high)`` for each record, int64; each has probability 1 / high up to 2^-64, high below 2^31."""
     if not 0 < high < 1 << 31:
-        raise ValueError(f"high must be a whole number from 1 to 2^31 - 1, not {high!r}")
+        raise ValueError(f"high must be a whole number from 1 to 2^31 - 1, not {shown(high)}")
     found = siphash(key, ids)
     top, low = found >> np.uint64(32), found & np.uint64((1 << 32) - 1)  # a division would take ten times as long
     # hash * high / 2^64, in two halves that do not overflow
@@ -145,7 +146,7 @@ def _kind(key: object) -> int:
         return 2
     if cells.said(key, "the column of record keys") is None:
         raise ValueError(_MISSING)
-    raise TypeError(f"a record key must be a whole number or text, not {key!r}: turn the column into text first")
+    raise TypeError(f"a record key must be a whole number or text, not {shown(key)}: turn the column into text first")
 
 
 def _of_integers(keys: np.ndarray) -> np.ndarray:

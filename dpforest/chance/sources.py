@@ -10,6 +10,7 @@ import numpy as np
 
 from dpforest.chance import keyed
 from dpforest.chance.exact import Exact
+from dpforest.messages import shown
 
 __all__ = ["Secure", "Seeded"]
 
@@ -45,7 +46,7 @@ class Seeded(Exact):
                 if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
                     raise ValueError(
                         "random_state must be None, a whole number of at least 0 or a list of them, or a Generator or "
-                        f"RandomState of NumPy, not {random_state!r}"
+                        f"RandomState of NumPy, not {shown(random_state)}"
                     )
         self._rng = np.random.default_rng(random_state)
 

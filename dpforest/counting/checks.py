@@ -6,13 +6,14 @@ from numbers import Integral
 
 import numpy as np
 
+from dpforest.messages import shown
 from dpforest.models.structure import Splits, check_codes, frozen, kind
 
 
 def check_classes(n_classes: object) -> int:
     """The number of classes."""
     if not isinstance(n_classes, Integral) or not 1 <= int(n_classes) <= 256:
-        raise ValueError(f"n_classes must be a whole number from 1 to 256, not {n_classes!r}")
+        raise ValueError(f"n_classes must be a whole number from 1 to 256, not {shown(n_classes)}")
     return int(n_classes)
 
 

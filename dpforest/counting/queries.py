@@ -11,6 +11,7 @@ from dpforest.counting.checks import check_classes, check_records, check_slots, 
 from dpforest.counting.tables import Cells, Planes, combine, of_classes, of_table
 from dpforest.counting.threads import check_threads, in_threads, pieces_of, total_of
 from dpforest.counting.visit import Visit, visit
+from dpforest.messages import shown
 from dpforest.models.structure import FEW, Splits, check_below, check_codes, frozen
 from dpforest.models.walk import check_values
 
@@ -345,7 +346,7 @@ def _how(table) -> tuple[Planes, Cells]:
 def _program(kernel, row_cost, splits, order, slots, n_features, features, masks, n_rows, planes, assigned):
     """The bit kernel's program if that kernel is to be used, else None."""
     if kernel not in ("auto", "rows", "bits"):
-        raise ValueError(f"kernel must be 'auto', 'rows' or 'bits', not {kernel!r}")
+        raise ValueError(f"kernel must be 'auto', 'rows' or 'bits', not {shown(kernel)}")
     if kernel == "rows" or (kernel == "auto" and row_cost < _PREPARING):
         return None
     if kernel == "auto" and row_cost < program.least_cost(order, slots, n_rows, len(splits.roots)):

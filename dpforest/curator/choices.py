@@ -15,6 +15,7 @@ from dpforest.counting.threads import check_threads, in_threads
 from dpforest.curator.base import Base
 from dpforest.curator.known import Split
 from dpforest.curator.weights import FINE
+from dpforest.messages import shown
 from dpforest.models.crossings import Crossings
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
 
@@ -392,7 +393,7 @@ class Choices(Base):
     ) -> np.ndarray:
         """The rate of each node, where a record counts for 1."""
         if calibration not in CALIBRATIONS:
-            raise ValueError(f"calibration must be one of {CALIBRATIONS}, not {calibration!r}")
+            raise ValueError(f"calibration must be one of {CALIBRATIONS}, not {shown(calibration)}")
         if self._has_weights and not score.homogeneous:
             raise ValueError(f"{score.name} has no proved range where records have weights: use gini")
         if self._records.n_records > n_max:  # a broken promise would cost more than epsilon

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
+from dpforest.messages import shown
 from dpforest.schema import Schema
 
 from . import (
@@ -265,7 +266,7 @@ def split(dataset: Dataset, test_size: float | int = 0.25, random_state: int | N
 
 def _entry(name: str) -> Entry:
     if name not in _CATALOGUE:
-        raise ValueError(f"there is no data set {name!r}; there are: {', '.join(_CATALOGUE)}")
+        raise ValueError(f"there is no data set {shown(name)}; there are: {', '.join(_CATALOGUE)}")
     return _CATALOGUE[name]
 
 

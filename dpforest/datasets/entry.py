@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from dpforest.messages import listed, shown
 from dpforest.schema import Schema
 
 from .files import File
@@ -100,7 +101,7 @@ def _declared(column: pd.Series, name: str, categories: list) -> pd.Series:
     found = [str(value).strip() for value in column.cat.categories]
     unknown = sorted(set(found) - set(categories))
     if unknown:
-        raise ValueError(f"column {name!r} holds {unknown}, which its public schema does not declare")
+        raise ValueError(f"column {shown(name)} holds {listed(unknown)}, which its public schema does not declare")
     return column.cat.rename_categories(found).cat.set_categories(categories)
 
 

@@ -8,12 +8,13 @@ function counts each block, wherever the block lies, and the sums, hence the mod
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from dpforest.engines.table import Block, EngineError, Reader, Table, TableError
 from dpforest.models.elsewhere import is_elsewhere, library
 
-__all__ = ["Block", "EngineError", "Reader", "Table", "TableError", "is_elsewhere", "table_of"]
+__all__ = ["Block", "EngineError", "Reader", "Table", "TableError", "frames_of", "is_elsewhere", "table_of"]
 
 
 def table_of(X: Any) -> Table:
@@ -41,3 +42,31 @@ def table_of(X: Any) -> Table:
     from dpforest.engines.parquet import Parquet
 
     return Parquet(X)
+
+
+def frames_of(X: Any, columns: list[str]) -> Iterator[Any]:
+    """The rows of a table, as frames that lie in memory one at a time; of one that lies there, itself.
+
+    Parameters
+    ----------
+    X : frame or array-like, or what :func:`table_of` takes
+    columns : list of str
+        What is wanted of them; what is not there is left out.
+
+    Raises
+    ------
+    TypeError
+        A table that cannot be brought here, piece by piece.
+    """
+    if not is_elsewhere(X):
+        yield X
+        return
+    table = table_of(X)
+    frame: Any = getattr(table, "X", None)
+    if hasattr(table, "frames"):
+        yield from table.frames(columns)
+    elif library(frame) == "dask":
+        for part in frame[[name for name in columns if name in frame.columns]].partitions:
+            yield part.compute()
+    else:
+        raise TypeError("this table is not brought here to be looked at: look at some of its rows, .toPandas()")

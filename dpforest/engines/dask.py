@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from dpforest.engines import parquet
 from dpforest.engines.table import EngineError, Found, Pass, Table, TableError, merge, missing_columns
+from dpforest.messages import shown
 
 __all__ = ["Dask"]
 
@@ -207,7 +208,8 @@ def _connected(where: Any) -> Iterator[Any]:
         client = Client(where, set_as_default=False)
     except (OSError, ValueError, RuntimeError) as error:
         raise EngineError(
-            f"no Dask scheduler answers at {address!r} ({error}): start one (dask scheduler), or correct the address"
+            f"no Dask scheduler answers at {shown(address)} ({error}): start one (dask scheduler), "
+            f"or correct the address"
         ) from error
     with client:
         yield client
@@ -223,7 +225,7 @@ def _local(paths: list[str], columns: list[str], key: str | None) -> Any:
     # a footer may be long, and would travel with every piece
     pieces = [replace(piece, file=replace(piece.file, metadata=None)) for piece in table._cut()]
     if not pieces:
-        raise TableError(f"{table!r} has no rows")
+        raise TableError(f"{shown(table)} has no rows")
     empty = pa.schema([(name, pieces[0].file.types[name]) for name in columns]).empty_table().to_pandas()
     return dd.from_map(_load, pieces, names=columns, key=key, meta=empty)
 

@@ -18,6 +18,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from dpforest.engines.table import Block, EngineError, Found, Pass, Table, TableError, merge, missing_columns
+from dpforest.messages import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,6 +91,9 @@ class Parquet(Table):
 
     Columns that stand in the names of folders alone, such as ``ward=surgery``, are not read.
 
+    A table is what its footers say.  That the numbers of rows in a footer agree with each other and with the pages that
+    are read is checked; a file that leaves rows out consistently, of all columns, is a valid file of fewer rows.
+
     Damage: page checksums are off by default where files are written, so that a page whose bytes were changed and can
     still be decoded is read as it is.
 
@@ -108,7 +112,7 @@ class Parquet(Table):
         super().__init__(progress=progress)
         for value, name, least in ((rows, "rows", 1), (cache, "cache", 0)):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+                raise ValueError(f"{name} must be a whole number of at least {least}, not {shown(value)}")
         self.paths = paths
         self.rows_at_once = int(rows)
         self.cache = int(cache)
@@ -213,7 +217,16 @@ class Parquet(Table):
     def _bar(self, total: int, what: str) -> tqdm:
         return tqdm(total=total, desc=what, unit=" rows", unit_scale=True, disable=self._hidden)
 
-    # -- prediction ------------------------------------------------------------------------------------------
+    # -- prediction, and a look ------------------------------------------------------------------------------
+
+    def frames(self, columns: list[str]) -> Iterator[pd.DataFrame]:
+        """The rows of the columns that are in every file, in their order, some at a time."""
+        files = self._open_all([])
+        there = set.intersection(*(set(file.metadata.schema.to_arrow_schema().names) for file in files))
+        for file in self._open_all([name for name in columns if name in there]):
+            piece = _Piece(file, list(range(file.metadata.num_row_groups)), 0)
+            for _, frame, _ in _frames(piece, list(file.types), None, self._batch):
+                yield frame
 
     def rows(self, answer: Callable[[pd.DataFrame], np.ndarray], columns: list[str], name: str) -> np.ndarray:
         """``answer`` to all rows, in their order: one array."""
@@ -261,14 +274,14 @@ def _expand(path: str) -> list[str]:
         # other programs leave files of their own there, whose names begin like this
         names = sorted(p.name for p in Path(path).glob("*.parquet") if not p.name.startswith((".", "_")))
         found = [os.path.join(path, name) for name in names]
-        hint = f"for the directories in it, write {os.path.join(path, '**', '*.parquet')!r}"
+        hint = f"for the directories in it, write '{os.path.join(path, '**', '*.parquet')}'"
     elif os.path.exists(path):
         return [path]
     else:
         found = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
         hint = "files must lie on this machine: for other storage, read it with Dask or Spark" if "://" in path else ""
     if not found:
-        text = f"no Parquet file matches {path!r}" if not os.path.isdir(path) else f"no *.parquet lies in {path!r}"
+        text = f"no Parquet file matches '{path}'" if not os.path.isdir(path) else f"no *.parquet lies in '{path}'"
         raise TableError(f"{text}; {hint}" if hint else text)
     return found
 
@@ -314,7 +327,7 @@ def _check_types(files: list[_File], name: str, identifies: bool) -> None:
     for kind, file in known:
         first_kind, first = known[0]
         if kind != first_kind:
-            text = f"column {name!r} is {first.types[name]} in {first.path} and {file.types[name]} in {file.path}"
+            text = f"column {shown(name)} is {first.types[name]} in {first.path} and {file.types[name]} in {file.path}"
             raise TableError(f"{text}: write all files with one type")
 
 

@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from dpforest.engines import parquet
 from dpforest.engines.table import EngineError, Found, Pass, Table, TableError, missing_columns
+from dpforest.messages import shown
 
 __all__ = ["Spark"]
 
@@ -128,7 +129,7 @@ class Spark(Table):
         self._check(columns)
         name = _COLUMNS.get(name, name)
         if name in self.frame.columns:
-            raise TableError(f"the Spark DataFrame already has a column {name!r}: drop or rename it, then predict")
+            raise TableError(f"the Spark DataFrame already has a column {shown(name)}: drop or rename it, then predict")
         with _explained(), self._session():
             from pyspark.sql import functions
             from pyspark.sql.pandas.types import to_arrow_schema

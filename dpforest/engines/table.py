@@ -18,6 +18,7 @@ import pandas as pd
 
 from dpforest.chance import keyed
 from dpforest.models.elsewhere import Elsewhere
+from dpforest.privacy import account
 from dpforest.schema import Schema
 from dpforest.schema.frames import check_names
 
@@ -206,6 +207,9 @@ class Table(Elsewhere):
     def __init__(self, *, progress: bool | None = None):
         self.progress = progress
         self.log: list[Read] = []
+
+    def __getstate__(self) -> dict:
+        return account.marked({**super().__getstate__()})  # type: ignore[dict-item]
 
     def open(self, reader: Reader, n_jobs: int = 1) -> Self:
         """The table with this reader, looked through once: every value can be encoded, and the records are counted.

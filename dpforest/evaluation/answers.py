@@ -16,6 +16,7 @@ from dpforest.arithmetic import log
 from dpforest.learners import intake
 from dpforest.models.elsewhere import is_elsewhere
 from dpforest.models.predictor import Predictor
+from dpforest.privacy import account
 from dpforest.schema import TARGET_LEVELS, Schema
 
 __all__ = ["GAINS", "LEVELS", "MOST_CELLS", "check_model", "error_cells", "gains", "open_rows", "said_cells"]
@@ -38,9 +39,10 @@ def check_model(model: Any) -> Any:
             f"a {type(model).__name__} is no model of this library: whether its answer to a row depends on the rows "
             "beside it is not known, and a theorem needs that it does not"
         )
-    if not hasattr(model, "guarantee_"):
-        raise ValueError(f"this {type(model).__name__} is not fitted yet: call fit first")
+    account.check_process(model)
     quiet = copy.copy(model)
+    if not hasattr(quiet, "guarantee_"):
+        raise ValueError(f"this {type(model).__name__} is not fitted yet: call fit first")
     quiet.tells_strays = False
     return quiet
 

@@ -19,6 +19,7 @@ from dpforest.evaluation.learners import Evaluator, cells_schema
 from dpforest.inspect.drawing import MORE, WIDTH, on_white
 from dpforest.inspect.words import plain
 from dpforest.learners.parameters import check_count, check_number
+from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, SEEDED, Guarantee, Ledger, claim
 from dpforest.schema import Schema, frames
 
@@ -78,7 +79,7 @@ class Evaluation:
     def __getitem__(self, name: str) -> Estimate:
         found = self._measures()
         if name not in found:
-            raise KeyError(f"a test of {self.kind} has {', '.join(found)}; not {name!r}")
+            raise KeyError(f"a test of {self.kind} has {', '.join(found)}; not {shown(name)}")
         return self._estimate(*found[name])
 
     def at(self, threshold: float) -> dict[str, Estimate]:

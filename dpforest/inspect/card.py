@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from dpforest.inspect.view import View
-from dpforest.inspect.words import plain
+from dpforest.messages import plain, shown
 from dpforest.schema import Prefix, Schema
 
 __all__ = ["card"]
@@ -58,11 +58,11 @@ def card(
     """
     view = View(model)
     if format not in FORMATS:
-        raise ValueError(f"format must be one of {FORMATS}, not {format!r}")
+        raise ValueError(f"format must be one of {FORMATS}, not {shown(format)}")
     added = {"What it is for": purpose, "The records": data, "Who answers for it": contact, "Notes": notes}
     for heading, words in added.items():
         if words is not None and not isinstance(words, str):
-            raise TypeError(f"{heading.lower()!r} must be text, not {type(words).__name__}")
+            raise TypeError(f"{shown(heading.lower())} must be text, not {type(words).__name__}")
     page = _Markdown() if format == "markdown" else _Html()
     schema = view.schema
     page.heading(1, f"Model card: {model._name()}")

@@ -13,7 +13,7 @@ from dpforest.inspect.effects import Effect, effects
 from dpforest.inspect.influence import importances
 from dpforest.inspect.text import check_depth, lines
 from dpforest.inspect.view import View
-from dpforest.inspect.words import plain
+from dpforest.messages import plain, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -285,7 +285,7 @@ def _outputs(view: View, effect: Effect, output: Any) -> list[int]:
         return order
     labels = [] if view.schema.classes is None or len(effect.outputs) == 1 else view.schema.classes.tolist()
     if output not in labels:
-        raise ValueError(f"output must be one of {labels or 'None, for there is one alone'}, not {output!r}")
+        raise ValueError(f"output must be one of {labels or 'None, for there is one alone'}, not {shown(output)}")
     return [labels.index(output)]
 
 
@@ -305,7 +305,7 @@ def _deviation(view: View, effect: Effect, records: float | None) -> float | Non
             return None
         records = declared / int(np.prod(effect.table.shape[:-1]))
     if isinstance(records, bool) or not isinstance(records, (int, float, np.number)) or not 0 < records < np.inf:
-        raise ValueError(f"records must be a positive number, not {records!r}")
+        raise ValueError(f"records must be a positive number, not {shown(records)}")
     # each record of a cell weighs about a half, and a score that is off by 1 moves the gap by half of their weight
     return float(np.sqrt(sum(variances()[tree - 1] for tree in effect.trees)) / (float(records) / 4))
 

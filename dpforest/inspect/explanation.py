@@ -9,6 +9,7 @@ import numpy as np
 
 from dpforest.inspect.effects import trees_of
 from dpforest.inspect.view import View
+from dpforest.messages import shown
 
 __all__ = ["Explanation", "explain"]
 
@@ -79,7 +80,7 @@ class Explanation:
         from dpforest.inspect.drawing import draw_explanation
 
         if isinstance(record, bool) or not isinstance(record, (int, np.integer)) or not 0 <= record < len(self.terms):
-            raise ValueError(f"record must be a whole number from 0 to {len(self.terms) - 1}, not {record!r}")
+            raise ValueError(f"record must be a whole number from 0 to {len(self.terms) - 1}, not {shown(record)}")
         return draw_explanation(self, int(record), ax)
 
     def largest(self, record: int, output: int) -> tuple[list[int], list[int]]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpforest.inspect.view import View
+from dpforest.messages import plain
 
 __all__ = ["importances", "partial_dependence"]
 
@@ -55,7 +56,7 @@ def importances(model: Any, X: Any = None) -> Any:
             found[feature] += change / len(_SHIFTS) / (1 if view.schema.classes is None else 2)
     name = "change of the prediction" if view.schema.classes is None else "change of the probabilities"
     order = np.argsort(-found, kind="stable")
-    return pd.Series(found[order], index=[view.names[feature] for feature in order], name=name)
+    return pd.Series(found[order], index=[view.words.names[feature] for feature in order], name=name)
 
 
 def partial_dependence(model: Any, feature: str, X: Any = None) -> Any:
@@ -93,7 +94,7 @@ def partial_dependence(model: Any, feature: str, X: Any = None) -> Any:
         rows.append(view.answer(codes).mean(axis=0))
     labels = [view.words.value(number, code) for code in range(view.sizes[number])]
     columns = ["target"] if view.schema.classes is None else view.schema.classes.tolist()
-    return pd.DataFrame(rows, index=pd.Index(labels, name=feature), columns=columns)
+    return pd.DataFrame(rows, index=pd.Index(labels, name=plain(feature)), columns=columns)
 
 
 def _used(view: View) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpforest.inspect.view import View
-from dpforest.inspect.words import plain
+from dpforest.messages import plain, shown
 
 __all__ = ["check_depth", "export_text", "leaf_words", "lines"]
 
@@ -54,7 +54,7 @@ def export_text(model: Any, tree: int = 0, max_depth: int | None = None, decimal
 def check_depth(max_depth: Any) -> int | None:
     """``max_depth`` itself: a whole number from 0 on, or None."""
     if max_depth is not None and (type(max_depth) is not int or max_depth < 0):
-        raise ValueError(f"max_depth must be a whole number from 0 on, or None, not {max_depth!r}")
+        raise ValueError(f"max_depth must be a whole number from 0 on, or None, not {shown(max_depth)}")
     return max_depth
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from math import sqrt
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from dpforest.design import Design
 from dpforest.inspect.words import Words
+from dpforest.messages import shown
 from dpforest.models.elsewhere import is_elsewhere
 from dpforest.models.forest import Forest, ranges
 from dpforest.models.predictor import Predictor
@@ -41,6 +43,7 @@ class View:
     def __init__(self, model: Any, decimals: int | None = None) -> None:
         if not isinstance(model, Predictor):
             raise TypeError(f"this looks into models of this library, fitted or loaded, not {type(model).__name__}")
+        model = copy.copy(model)  # one fit, whatever is learned meanwhile
         self.part = model._released()  # says so where there is none yet
         self.model: Any = model
         self.kind, self.schema = model._RELEASED, model.schema_
@@ -151,7 +154,7 @@ class View:
     def feature(self, name: Any) -> int:
         """The number of a feature that is given by its name."""
         if not isinstance(name, str) or name not in self.names:
-            raise ValueError(f"{name!r} is not a column of the schema: {self.names}")
+            raise ValueError(f"{shown(name)} is not a column of the schema: {self.names}")
         return self.names.index(name)
 
     # -- linear models -------------------------------------------------------------------------------------------
@@ -172,7 +175,7 @@ class View:
         """The root of a tree."""
         n_trees = self.forest.n_trees
         if isinstance(tree, bool) or not isinstance(tree, (int, np.integer)) or not 0 <= tree < n_trees:
-            raise ValueError(f"tree must be a whole number from 0 to {n_trees - 1}, not {tree!r}")
+            raise ValueError(f"tree must be a whole number from 0 to {n_trees - 1}, not {shown(tree)}")
         return int(self.forest.roots[tree])
 
     def children(self, node: int) -> list[tuple[int, np.ndarray]]:

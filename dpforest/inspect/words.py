@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from dpforest.messages import plain, shown
 from dpforest.schema import Schema
 
-__all__ = ["Words", "plain"]
+__all__ = ["Words"]
 
 _MANY = 3  # categories, from which on what is left out is said where that is shorter
-
-
-def plain(text: Any) -> str:
-    """A text on one line: what cannot be printed is escaped, so that no name can lay out what stands beside it."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
 
 
 class Words:
@@ -33,7 +28,7 @@ class Words:
 
     def __init__(self, schema: Schema, n_bins: int, decimals: int | None = None) -> None:
         if decimals is not None and (type(decimals) is not int or not 0 <= decimals <= 15):
-            raise ValueError(f"decimals must be a whole number from 0 to 15, or None, not {decimals!r}")
+            raise ValueError(f"decimals must be a whole number from 0 to 15, or None, not {shown(decimals)}")
         self._schema, self._n_bins, self._decimals = schema, n_bins, decimals
         self.sizes = schema.cardinalities(n_bins).tolist()
         self.names = [plain(name) for name in schema.columns]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Annotated, Any, ClassVar, Self, dataclass_transform
 
@@ -33,6 +33,7 @@ from dpforest.learners.parameters import (
     declare,
 )
 from dpforest.learners.run import Run
+from dpforest.messages import shown
 from dpforest.models.forest import ForestClassifier, ForestRegressor
 from dpforest.models.predictor import Predictor
 from dpforest.privacy import (
@@ -53,6 +54,7 @@ from dpforest.privacy import (
     claim,
     display,
 )  # fmt: skip
+from dpforest.privacy.searches import searcher
 from dpforest.schema import MAX_CODES, Draft, Encoded, Schema, frames
 from dpforest.scores import Score
 
@@ -163,18 +165,32 @@ class PrivateEstimator(Predictor, BaseEstimator):
         UnprovenPrivacyWarning
             When ``variant="published"`` spends more than the paper claims, or reads what nobody paid for.
         """
+        asked = copy.copy(self)  # what is asked for does not change on the way, nor does what was learned before
+        learned = asked.learn(X, y, key, person, max_rows)
+        kept = {name: value for name, value in vars(self).items() if name != "feature_names_in_"}
+        self.__dict__ = {**kept, **learned}  # in one step: whoever reads finds the former fit or this one
+        account.note_readers()
+        if not account.active():
+            account.note_search(learned["guarantee_"])
+            if asked.source == SECURE:
+                account.note_release(X, learned["guarantee_"])
+        return self
+
+    def learn(self, X: Any, y: Any, key: Any, person: Any, max_rows: Any) -> dict[str, Any]:
+        """The attributes that ``fit``, whose parameters these are, gives to an estimator, which stays as it is here."""
         epsilon = check_epsilon(self.epsilon)
         self.check_parameters()
         chance = source_of_bits(self.source, self.random_state)
         schema = self.declared_schema()
+        schema.check_written()  # before anything is charged for a model that no file could hold
         n_bins = self.bins(schema)
         if key is not None and not isinstance(key, str):
-            raise TypeError(f"key must be the name of one column, as text, not {key!r}")
+            raise TypeError(f"key must be the name of one column, as text, not {shown(key)}")
         most = persons.check_asked(person, max_rows, self.relation)
         each = epsilon if most is None else persons.of_a_row(epsilon, self.promised_delta(), most)
         # what is proved of every run, for the unit
         promised = epsilon if self.promise(each) == each else (most or 1) * self.promise(each)
-        given, elsewhere = X, is_elsewhere(X)
+        elsewhere = is_elsewhere(X)
         if elsewhere and most is not None:
             raise ValueError(
                 "the rows of a person may lie in different blocks of this table: read it into memory for person=, "
@@ -182,23 +198,23 @@ class PrivateEstimator(Predictor, BaseEstimator):
             )
         if not elsewhere:
             X = intake.look(X, y, key, person, schema)
-        self._charge(promised, most)  # nothing was read so far but names
-        if elsewhere:
-            ledger, sizes = Ledger(self.relation, delta=self.promised_delta()), schema.cardinalities(n_bins)
-            table = intake.open_table(X, y, Reader(schema, n_bins, y, key), self._n_threads())
-            curator = Curator.over(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
-            model, named = self._learn(Run(curator, chance, schema, ledger, each)), True
-        else:
-            columns, y, ids, whose = intake.columns_of(X, y, key, person)
-            encoded, labels = intake.encode(columns, y, schema, n_bins)
-            codes = encoded.codes
-            if whose is not None and most is not None:
-                kept = persons.own_rows(codes, labels, whose, most, ids)
-                codes, labels = np.ascontiguousarray(codes[:, kept]), labels[kept]
-                ids = None if ids is None else ids[kept]
-            named = all(isinstance(name, str) for name in columns.names or [None])
-            door = None if ids is None else partial(Curator, ids=ids)
-            model, ledger = self.replay(codes, labels, schema, each, chance, door)
+        with self._charged(promised, most, X):  # nothing was read so far but names
+            if elsewhere:
+                ledger, sizes = Ledger(self.relation, delta=self.promised_delta()), schema.cardinalities(n_bins)
+                table = intake.open_table(X, y, Reader(schema, n_bins, y, key), self._n_threads())
+                curator = Curator.over(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
+                model, named = self._learn(Run(curator, chance, schema, ledger, each)), True
+            else:
+                columns, y, ids, whose = intake.columns_of(X, y, key, person)
+                encoded, labels = intake.encode(columns, y, schema, n_bins)
+                codes = encoded.codes
+                if whose is not None and most is not None:
+                    kept = persons.own_rows(codes, labels, whose, most, ids)
+                    codes, labels = np.ascontiguousarray(codes[:, kept]), labels[kept]
+                    ids = None if ids is None else ids[kept]
+                named = all(isinstance(name, str) for name in columns.names or [None])
+                door = None if ids is None else partial(Curator, ids=ids)
+                model, ledger = self.replay(codes, labels, schema, each, chance, door)
         claimed = epsilon if self.variant == "published" else None
         # the ledger knows what this run spent, which must not exceed what is proved of every run
         spent = persons.together(ledger, most or 1)
@@ -214,23 +230,14 @@ class PrivateEstimator(Predictor, BaseEstimator):
             __version__, ("SipHash",) if chance.hashes and random else (), ledger.delta, most,
         )  # fmt: skip
         if guarantee.epsilon > epsilon * (1 + 1e-9):
-            warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=2)
-        # only now, when all went well, does the estimator change
-        self.schema_, self.n_bins_, self.n_features_in_ = schema, n_bins, schema.n_features
-        if schema.classes is not None:
-            self.classes_ = schema.classes
-        if named:
-            self.feature_names_in_ = np.array(schema.columns, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        setattr(self, f"{self._RELEASED}_", model)
+            warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=3)
         ledger.promise = guarantee
-        self.ledger_, self.guarantee_ = ledger, guarantee
-        if not account.active():
-            account.note_search(guarantee)
-            if self.source == SECURE:
-                account.note_release(given, guarantee)
-        return self
+        return {
+            "schema_": schema, "n_bins_": n_bins, "n_features_in_": schema.n_features,
+            **({} if schema.classes is None else {"classes_": schema.classes}),
+            **({"feature_names_in_": np.array(schema.columns, dtype=object)} if named else {}),
+            f"{self._RELEASED}_": model, "ledger_": ledger, "guarantee_": guarantee,
+        }  # fmt: skip
 
     def replay(
         self,
@@ -353,7 +360,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} needs schema=Schema(numeric={{'age': (17, 90)}}, "
                 f"categorical={{'sex': ['Female', 'Male']}}, {answer}): "
-                f"what is public before the data, never learned from it; got {self.schema!r}"
+                f"what is public before the data, never learned from it; got {shown(self.schema)}"
             )
         if is_classifier(self) and self.schema.classes is None:
             raise ValueError("this is a classifier: declare Schema(classes=[...]), not a target range")
@@ -368,20 +375,16 @@ class PrivateEstimator(Predictor, BaseEstimator):
 
     # -- private ---------------------------------------------------------------------------------------------
 
-    def _charge(self, epsilon: float, max_rows: int | None) -> None:
+    def _charged(self, epsilon: float, max_rows: int | None, X: Any) -> AbstractContextManager[None]:
         """Charge the accounts that are open, all or none; raise where one refuses, or cannot see this process."""
+        account.check_process(self, X)
         if not account.active():
-            if getattr(self, _PROCESS, os.getpid()) != os.getpid():
-                raise BudgetError(
-                    "this learner was sent to another process from inside a with of a Budget, which could not see what "
-                    "is spent here: run the search with n_jobs=1 or a threading backend, or make the learner anew"
-                )
-            return
+            return nullcontext()
         name = type(self).__name__
         if self.variant == "published":
             raise BudgetError(f"{name} with variant='published' may spend more than it says: use variant='proved'")
         unit = ROW if max_rows is None else PERSON
-        account.charge_active(name, epsilon, self.promised_delta(), self.relation, unit)
+        return account.charged(name, epsilon, self.promised_delta(), self.relation, unit)
 
     def _codes(self, X: Any) -> np.ndarray:
         table = frames.columns_of(X)
@@ -399,15 +402,10 @@ class PrivateEstimator(Predictor, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         # a fitted model that leaves this process carries no seed: with it, anyone could subtract the noise
-        if f"{self._RELEASED}_" in state:
-            return {**state, "random_state": None}
-        return {**state, _PROCESS: os.getpid()} if account.active() else state
+        return {**state, "random_state": None} if f"{self._RELEASED}_" in state else state
 
     def __sklearn_clone__(self) -> Self:
-        twin = super().__sklearn_clone__()
-        if hasattr(self, _PROCESS):
-            setattr(twin, _PROCESS, getattr(self, _PROCESS))
-        return twin
+        return account.inherit(self, super().__sklearn_clone__())
 
     def __repr__(self, N_CHAR_MAX: Any = 700) -> str:
         shown = copy.copy(self)
@@ -428,15 +426,12 @@ def source_of_bits(source: str, random_state: Any) -> Seeded | Secure:
     if source == SEEDED:
         return Seeded(random_state)
     if random_state is not None:
-        raise ValueError(
-            "source='secure' takes no seed: leave random_state=None. Ensembles of scikit-learn, such as "
-            "BaggingClassifier, set one: use n_estimators of the learner itself"
-        )
+        search = searcher()
+        whose = "leave random_state=None" if search is None else (
+            f"{type(search).__name__} gives one to each of its learners, so fit them one by one instead, in a loop"
+        )  # fmt: skip
+        raise ValueError(f"source='secure' takes no seed: {whose}")
     return Secure()
-
-
-#: Where a learner that left its process keeps the process in which an account was open.
-_PROCESS = "_account_process"
 
 
 class _Seed:
@@ -463,7 +458,7 @@ class WithDelta(PrivateEstimator):
         if not self.delta:
             return
         if getattr(self, "selection", "auto") not in ("auto", "exponential"):
-            raise ValueError(f"selection={self.selection!r} has no bounded range: under a delta use 'exponential'")
+            raise ValueError(f"selection={shown(self.selection)} has no bounded range: under a delta use 'exponential'")
         if getattr(self, "sampling", "all") not in ("all", "assignment"):
             raise ValueError("no theorem says what copies cost under a delta: use sampling='all' or 'assignment'")
 
@@ -555,11 +550,11 @@ def check_covered(
             "variant='published'"
         )
     if score.needs_cap and sampling == "poisson":
-        raise ValueError(f"criterion={score.name!r} needs a cap on the records of a tree, and copies know none")
+        raise ValueError(f"criterion={shown(score.name)} needs a cap on the records of a tree, and copies know none")
     score.range(relation, n_max)  # refuses a missing cap
     if weighted and not score.homogeneous:
-        raise ValueError(f"criterion={score.name!r} has no proved range where records have weights: use 'gini'")
+        raise ValueError(f"criterion={shown(score.name)} has no proved range where records have weights: use 'gini'")
     if stop == "purity":
         raise ValueError("stop='purity' reads the data unpaid, so no proof covers it; use variant='published'")
     if stop == "candidate" and score.rest is None:
-        raise ValueError(f"criterion={score.name!r} has no stop candidate in its range: use stop='never'")
+        raise ValueError(f"criterion={shown(score.name)} has no stop candidate in its range: use stop='never'")

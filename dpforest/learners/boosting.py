@@ -22,6 +22,7 @@ from dpforest.learners.growth import MAX_NODES, Frontier, one_vote
 from dpforest.learners.parameters import Choice, Letter, Number, Share, Whole, check_count, check_number
 from dpforest.learners.run import Leak, Run, Selection
 from dpforest.mechanisms import SELECTIONS
+from dpforest.messages import listed, shown
 from dpforest.models.boosted import SCALE, BoostedClassifier, BoostedForest
 from dpforest.models.forest import Forest
 from dpforest.privacy import HISTOGRAM_SENSITIVITY
@@ -117,7 +118,7 @@ class ClassWeights:
         other = ", or be 'balanced'" if self.balanced else "; weights like 'balanced' would be read off the records"
         raise ValueError(
             f"{name} must be None or map classes to positive numbers that are public, such as {{'no': 1, 'yes': 3}}"
-            f"{other}; got {value!r}"
+            f"{other}; got {shown(value)}"
         )
 
 
@@ -135,8 +136,8 @@ def class_shares(class_weight: Mapping[Any, float] | None, classes: np.ndarray) 
         return None
     known = classes.tolist()
     if unknown := [label for label in class_weight if label not in known]:
-        raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes {known}")
-    shares = [check_number(class_weight.get(label, 1), f"class_weight of {label!r}", 1e-9, 1e9) for label in known]
+        raise ValueError(f"class_weight names {shown(unknown[0])}, which is not among the classes {listed(known)}")
+    shares = [check_number(class_weight.get(label, 1), f"class_weight of {shown(label)}", 1e-9, 1e9) for label in known]
     return np.array(shares) / max(shares)
 
 

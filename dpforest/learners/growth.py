@@ -99,8 +99,9 @@ class Growth:
     def insist(self, n_nodes: int, depth: int) -> None:
         """Raise ValueError if trees of that ``depth``, which need ``n_nodes`` at least, cannot fit."""
         if n_nodes > self.max_nodes:
+            words = f"at least {n_nodes}" if n_nodes < 10**15 else "far too many"
             raise ValueError(
-                f"trees of depth {depth} need at least {n_nodes} nodes, more than max_nodes = {self.max_nodes}: lower "
+                f"trees of depth {depth} need {words} nodes, more than max_nodes = {self.max_nodes}: lower "
                 "max_depth or n_estimators, use split='binary', or raise max_nodes"
             )
 

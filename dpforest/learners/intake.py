@@ -11,6 +11,7 @@ from sklearn.exceptions import DataConversionWarning
 from dpforest.chance import keyed
 from dpforest.engines import Reader, Table, table_of
 from dpforest.learners import persons
+from dpforest.messages import shown
 from dpforest.models.strays import warn_of_strays
 from dpforest.privacy import searches
 from dpforest.schema import Encoded, Schema, frames
@@ -21,7 +22,7 @@ __all__ = ["Opened", "columns_of", "encode", "look", "open_table"]
 def open_table(X: Any, y: Any, reader: Reader, n_jobs: int) -> Table:
     """The table that an engine reads, looked through once."""
     if not isinstance(y, str):
-        raise TypeError(f"y must be the name of the column of labels where X is read by an engine, not {y!r}")
+        raise TypeError(f"y must be the name of the column of labels where X is read by an engine, not {shown(y)}")
     table = table_of(X).open(reader, n_jobs)
     _look_at(reader.schema, table.n_rows, table.strays, y)
     return table
@@ -43,7 +44,9 @@ def look(X: Any, y: Any, key: str | None, person: Any, schema: Schema) -> frames
     if table.names is None and named:
         raise TypeError("y, key or person names a column of X, so X must be a frame or a table that an engine reads")
     if isinstance(person, str) and person in schema.columns:
-        raise ValueError(f"{person!r} says whose row it is, and is a column of the schema: take it out of the schema")
+        raise ValueError(
+            f"{shown(person)} says whose row it is, and is a column of the schema: take it out of the schema"
+        )
     if table.names is not None:
         frames.check_names([*schema.columns, *named], list(map(str, table.names)), "X")
     elif lost := searches.names_lost(schema.columns):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpforest.messages import shown
 from dpforest.privacy import claim
 from dpforest.schema import Schema
 
@@ -41,7 +42,7 @@ def directions_of(wanted: Mapping[Any, int] | None, schema: Schema) -> np.ndarra
     for name, sign in (wanted or {}).items():
         if name not in schema.numeric:
             raise ValueError(
-                f"monotonic_cst names {name!r}, which is no numeric feature of the schema: those are "
+                f"monotonic_cst names {shown(name)}, which is no numeric feature of the schema: those are "
                 f"{list(schema.numeric)!r:.200}"
             )
         found[list(schema.columns).index(name)] = sign

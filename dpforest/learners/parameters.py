@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import reprlib
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_
 
 import numpy as np
 
+from dpforest.messages import shown
 from dpforest.privacy import check_delta, check_epsilon
 
 __all__ = [
@@ -83,7 +83,7 @@ class Number:
     def check(self, value: Any, name: str) -> float:
         number = check_number(value, name, self.least, self.most, self.wanted or f"a number {self._range}")
         if self.above and number == self.least:
-            raise ValueError(f"{name} must be {self.wanted or f'a number {self._range}'}, not {value!r}")
+            raise ValueError(f"{name} must be {self.wanted or f'a number {self._range}'}, not {shown(value)}")
         return number
 
 
@@ -125,12 +125,12 @@ class Either:
     def check(self, value: Any, name: str) -> None:
         if value is None or isinstance(value, str):
             if value not in self.names:
-                raise ValueError(f"{name} must be {self.words}, not {value!r}")
+                raise ValueError(f"{name} must be {self.words}, not {shown(value)}")
             return
         try:
             self.rule.check(value, name)
         except ValueError:
-            raise ValueError(f"{name} must be {self.words}, not {_shown(value)}") from None
+            raise ValueError(f"{name} must be {self.words}, not {shown(value)}") from None
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ def check_count(value: Any, name: str, least: int = 1, most: int = MOST) -> int:
     """A whole number from ``least`` to ``most``, else an error that names the parameter."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) <= most:
         upper = "" if most == MOST and not isinstance(value, Integral) else f" and at most {most}"
-        raise ValueError(f"{name} must be a whole number, at least {least}{upper}, not {_shown(value)}")
+        raise ValueError(f"{name} must be a whole number, at least {least}{upper}, not {shown(value)}")
     return int(value)
 
 
@@ -303,31 +303,28 @@ def check_number(value: Any, name: str, least: float, most: float, wanted: str =
     except OverflowError:  # beyond the largest double
         number = math.nan
     if not least <= number <= most:
-        raise ValueError(f"{name} must be {wanted or f'a number from {least:g} to {most:g}'}, not {_shown(value)}")
+        raise ValueError(f"{name} must be {wanted or f'a number from {least:g} to {most:g}'}, not {shown(value)}")
     return number
 
 
 def check_share(value: Any, name: str) -> float:
     """A number strictly between 0 and 1, else an error that names the parameter."""
     if not 0 < check_number(value, name, 0, 1) < 1:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, not {value!r}")
+        raise ValueError(f"{name} must lie strictly between 0 and 1, not {shown(value)}")
     return float(value)
 
 
 def check_choice(value: Any, name: str, choices: Any) -> None:
     """``value`` must be one of ``choices``, else an error that lists them."""
     if not isinstance(value, (str, bool, np.bool_)) or value not in tuple(choices):
-        raise ValueError(f"{name} must be one of {sorted(map(str, choices))}, not {_shown(value)}")
+        raise ValueError(f"{name} must be one of {sorted(map(str, choices))}, not {shown(value)}")
 
 
 def check_letter(asked: dict[str, Any], source: str = "paper") -> None:
     """As published: ``asked``, the parameters that differ from what the source says, must be empty."""
     if asked:
-        raise ValueError(f"variant='published' is the {source} to the letter, so not with {asked}: use 'proved'")
-
-
-def _shown(value: Any) -> str:
-    return reprlib.repr(value) if isinstance(value, Integral) and abs(int(value)) > MOST else repr(value)
+        words = ", ".join(f"{name}={shown(value)}" for name, value in asked.items())
+        raise ValueError(f"variant='published' is the {source} to the letter, so not with {words}: use 'proved'")
 
 
 def _quoted(value: Any) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from dpforest.chance import keyed
 from dpforest.learners.parameters import check_count
+from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, Ledger, check_epsilon, claim, epsilon_of, rho_of
 from dpforest.schema import cells, frames
 
@@ -68,7 +69,7 @@ def of_a_row(epsilon: float, delta: float, max_rows: int) -> float:
     try:
         return check_epsilon(each)
     except ValueError:
-        raise ValueError(f"epsilon={epsilon!r} leaves {each:g} for each of max_rows={max_rows} rows") from None
+        raise ValueError(f"epsilon={shown(epsilon)} leaves {each:g} for each of max_rows={max_rows} rows") from None
 
 
 @claim("thm-persons", "lem-concentrated-group")
@@ -128,7 +129,9 @@ def _person(cell: Any) -> int | float | str:
             f"{_WHERE} has missing values, and whose row that is nobody can say: leave these rows out, or, if each is "
             "of a person of its own, give each a name that no other has"
         )
-    raise TypeError(f"a person's name must be a whole number or text, not {cell!r}: turn the column into text first")
+    raise TypeError(
+        f"a person's name must be a whole number or text, not {shown(cell)}: turn the column into text first"
+    )
 
 
 @claim("lem-own-rows")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -31,17 +32,33 @@ def shown(items: Iterable[Item], total: int, unit: str) -> Iterator[Item]:
     fits.  It is written to standard error, on a terminal and in a notebook; ``TQDM_DISABLE=1`` in the environment
     turns it off.
     """
-    began, bar = time.monotonic(), None
+    if not _watched():
+        yield from items
+        return
+    bar, began, lock = None, time.monotonic(), threading.Lock()
+
+    def show() -> None:
+        from tqdm import tqdm
+
+        nonlocal bar
+        with lock:
+            if bar is None:
+                bar = tqdm(total=total, initial=done, unit=f" {unit}", leave=False)
+
+    done = 0
+    clock = threading.Timer(max(SECONDS, 0), show)  # for a first item that takes longer than that
+    clock.daemon = True
+    clock.start()
     try:
         for done, item in enumerate(items):
             if bar is not None:
                 bar.update(done - bar.n)
-            elif time.monotonic() - began > SECONDS and _watched():
-                from tqdm import tqdm
-
-                bar = tqdm(total=total, initial=done, unit=f" {unit}", leave=False)
+            elif time.monotonic() - began > SECONDS:
+                show()
             yield item
     finally:
+        clock.cancel()
+        clock.join()
         if bar is not None:
             bar.close()
 

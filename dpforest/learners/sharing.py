@@ -12,6 +12,7 @@ import numpy as np
 from dpforest.arithmetic import asinh, log1p
 from dpforest.chance import Chance
 from dpforest.curator import Curator
+from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, claim
 
 __all__ = ["SAMPLINGS", "Subset", "n_candidates", "random_features", "share_out"]
@@ -67,7 +68,7 @@ def n_candidates(max_features: int | str, n_features: int) -> int:
         return n_features
     if isinstance(max_features, Integral) and not isinstance(max_features, bool) and int(max_features) >= 1:
         return min(int(max_features), n_features)
-    raise ValueError(f"max_features must be 'sqrt', 'all' or a whole number from 1 on, not {max_features!r}")
+    raise ValueError(f"max_features must be 'sqrt', 'all' or a whole number from 1 on, not {shown(max_features)}")
 
 
 @dataclass(frozen=True)

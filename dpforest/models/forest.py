@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpforest import storage
+from dpforest.messages import plain, shown
 from dpforest.models import walk
 from dpforest.models.predictor import Classifying, Regressing, anywhere
 from dpforest.models.structure import SHAPE, Splits
@@ -137,7 +138,7 @@ class Forest:
         if forest.values.shape[:1] != forest.feature.shape or forest.values.ndim != 2:
             raise ValueError(f"not a forest: values of shape {forest.values.shape} for {forest.n_nodes} nodes")
         if type(shrinkage) not in (int, float) or not 0 <= shrinkage <= 1e100:
-            raise ValueError(f"not a forest: shrinkage must be a number from 0 on, not {shrinkage!r}")
+            raise ValueError(f"not a forest: shrinkage must be a number from 0 on, not {shown(shrinkage)}")
         if more := description.keys() - {field.name for field in fields(cls)}:
             raise ValueError(f"not a forest: nobody knows {sorted(more)}")
         return forest
@@ -178,7 +179,7 @@ class Forest:
         while todo and len(lines) < max_lines:
             node, depth, edge = todo.pop()
             leaf = self.feature[node] < 0
-            said = f"says {self.values[node].tolist()}" if leaf else f"splits on {columns[self.feature[node]]}"
+            said = f"says {self.values[node].tolist()}" if leaf else f"splits on {plain(columns[self.feature[node]])}"
             lines.append(f"{'  ' * depth}{edge}: {said}")
             children = range(self.first_child[node], self.first_child[node] + self.arity[node])
             todo += [(child, depth + 1, f"child {child - self.first_child[node]}") for child in reversed(children)]

@@ -12,6 +12,7 @@ import numpy as np
 from dpforest import storage
 from dpforest.arithmetic import matmul, sigmoid, spectral
 from dpforest.design import CODINGS, Design, Weights
+from dpforest.messages import shown
 from dpforest.models.predictor import Classifying, Predictor, Regressing, anywhere
 from dpforest.privacy import claim
 
@@ -172,7 +173,7 @@ def solve(matrix: np.ndarray, vectors: np.ndarray, *, ridge: float = 0.0, repair
     ``"shrink"``, both sharp; neither costs any privacy: :prf:ref:`thm-public-ridge`.
     """
     if repair not in REPAIRS:
-        raise ValueError(f"repair must be one of {REPAIRS}, not {repair!r}")
+        raise ValueError(f"repair must be one of {REPAIRS}, not {shown(repair)}")
 
     def inverse(values: np.ndarray) -> np.ndarray:
         dust = np.abs(values).max() * len(values) * np.finfo(float).eps

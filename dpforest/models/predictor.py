@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dpforest import storage
-from dpforest.models import hooks
+from dpforest import hooks, storage
+from dpforest.messages import shown
 from dpforest.models.elsewhere import is_elsewhere
 from dpforest.models.strays import warn_of_strays
-from dpforest.privacy import SECURE, UNKNOWN, Guarantee, display
+from dpforest.privacy import SECURE, UNKNOWN, Guarantee, account, display
 from dpforest.schema import Schema, frames
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def anywhere(method: Callable[[Any, Any], np.ndarray]) -> Callable[[Any, Any], A
 
     @wraps(method)
     def answer(self: Any, X: Any) -> Any:
+        self = copy.copy(self)  # one fit, whatever is learned meanwhile
         if not is_elsewhere(X):
             return method(self, X)
         from dpforest.models.release import released
@@ -97,6 +98,7 @@ class Predictor:
         ValueError
             The fit drew from a seed, or it is not known from what, and ``seeded`` was not asked for.
         """
+        self = copy.copy(self)  # one fit, whatever is learned meanwhile
         self._released()
         if self.guarantee_.source != SECURE and not seeded:
             origin = "it is not known where its noise came from" if self.guarantee_.source == UNKNOWN else (
@@ -131,7 +133,7 @@ class Predictor:
         ---------
         Nothing is paid: the model and its ledger alone are read (:prf:ref:`thm-post-processing`).
         """
-        return hooks.borrow("card")(self, **added)
+        return hooks.borrow("card")(copy.copy(self), **added)
 
     def _describe(self) -> dict:
         promise = self.guarantee_
@@ -149,6 +151,7 @@ class Predictor:
 
         It stands in the place of scikit-learn's diagram, which lists the parameters, the seed among them.
         """
+        self = copy.copy(self)  # one fit, whatever is learned meanwhile
         if not hasattr(self, "guarantee_"):
             return None
         promise, columns = self.guarantee_, len(self.schema_.columns)
@@ -164,6 +167,9 @@ class Predictor:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         html = self._repr_html_()
         return {"text/plain": repr(self), **({} if html is None else {"text/html": html})}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return account.marked({**super().__getstate__()})  # type: ignore[dict-item]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # a copy within the process is the same in all respects; __getstate__ is for what leaves it
@@ -252,8 +258,10 @@ def _truth(X: Any, y: Any) -> Any:
     if not isinstance(y, str):
         return y
     if is_elsewhere(X):
-        raise TypeError(f"where an engine reads X, pass the answers themselves and not the name of their column, {y!r}")
+        raise TypeError(
+            f"where an engine reads X, pass the answers themselves and not the name of their column, {shown(y)}"
+        )
     table = frames.columns_of(X)
     if table.names is None:
-        raise TypeError(f"{y!r} names a column of X, so X must be a frame")
+        raise TypeError(f"{shown(y)} names a column of X, so X must be a frame")
     return table.pick([y])[0]

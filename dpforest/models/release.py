@@ -31,6 +31,7 @@ where a whole number is due.  The file holds no record, no exact count and no se
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import reprlib
@@ -40,11 +41,12 @@ from typing import Any
 import numpy as np
 
 from dpforest import storage
+from dpforest.messages import shown
 from dpforest.models.boosted import NO_LINK, BoostedClassifier, BoostedForest, BoostedRegressor
 from dpforest.models.forest import Forest, ForestClassifier, ForestRegressor
 from dpforest.models.linear import LinearClassifier, LinearModel, LinearPredictor, LinearRegressor
 from dpforest.models.predictor import FORMAT, WITH_DELTA, Predictor
-from dpforest.privacy import ASSUMPTIONS, RELATIONS, SOURCES, UNKNOWN, Guarantee, Leak, check_delta, unit_of
+from dpforest.privacy import ASSUMPTIONS, RELATIONS, SOURCES, UNKNOWN, Guarantee, Leak, account, check_delta, unit_of
 from dpforest.schema import Schema
 
 __all__ = [
@@ -87,7 +89,7 @@ class Released(Predictor):
             self.feature_names_in_ = np.array(self.schema_.columns, dtype=object)
             self.n_features_in_ = self.schema_.n_features
         except (KeyError, TypeError, OverflowError) as error:
-            raise ValueError(f"not a released model: {error!r}") from None
+            raise ValueError(f"not a released model: {shown(error)}") from None
         if (self.schema_.classes is None) == self._CLASSIFIES:
             raise ValueError("not a released model of this kind: its schema declares another kind of answer")
         if self.schema_.classes is not None:
@@ -100,6 +102,9 @@ class Released(Predictor):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """What :func:`sklearn.base.clone` makes another one of: the description."""
         return {"description": self.description}
+
+    def __sklearn_clone__(self) -> Released:
+        return account.inherit(self, type(self)(copy.deepcopy(self.description)))
 
     def __repr__(self) -> str:
         return f"<released {self._name()}: {self._released()}, {self.guarantee_!r}>"
@@ -214,12 +219,14 @@ def released(description: dict) -> Released:
 def _member(description: Any, name: str, *kinds: type) -> Any:
     """What stands there under this name, which must be of one of these types exactly."""
     if type(description) is not dict or name not in description:
-        raise ValueError(f"not a released model: it has no {name!r}")
+        raise ValueError(f"not a released model: it has no {shown(name)}")
     value = description[name]
     if type(value) not in kinds or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError(f"not a released model: {name} is {reprlib.repr(value)}")
     if isinstance(value, str) and len(value) > _LONGEST:
         raise ValueError(f"not a released model: {name} is too long")
+    if isinstance(value, str) and not value.isprintable():
+        raise ValueError(f"not a released model: {name} holds characters that cannot be printed")
     return value
 
 
@@ -227,7 +234,9 @@ def _check_members(description: dict, key: str) -> tuple[str, int]:
     """The learner's name and the number of bins; nothing else may stand there than what the format says."""
     number = _member(description, "format", int)
     if number not in (1, FORMAT, WITH_DELTA):
-        raise ValueError(f"format {number!r} is not known; this version reads formats 1, {FORMAT} and {WITH_DELTA}")
+        raise ValueError(
+            f"format {shown(number)} is not known; this version reads formats 1, {FORMAT} and {WITH_DELTA}"
+        )
     if more := description.keys() - {"format", "estimator", "n_bins", "schema", "guarantee", key}:
         raise ValueError(f"not a released model: nobody knows {reprlib.repr(sorted(map(str, more)))}")
     name = _member(description, "estimator", str)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import reprlib
 import warnings
 from collections.abc import Mapping
 
+from dpforest.messages import listed, plain, shown
 from dpforest.privacy import OutOfSchemaWarning
 from dpforest.privacy.searches import first_time
 from dpforest.schema import Schema
@@ -40,7 +40,7 @@ def warn_of_strays(
     new = {name: n for name, n in strays.items() if first_time(f"strays of {name}, {'fitted' if fit else 'predicted'}")}
     after = _SECRET if fit else "the model does not tell them apart"
     asked = "" if n_rows < _ENOUGH else "; of nearly all rows: " + (
-        "is its unit the declared one?" if named else f"are the columns in this order, {reprlib.repr(schema.columns)}?"
+        "is its unit the declared one?" if named else f"are the columns in this order, {listed(schema.columns)}?"
     )  # fmt: skip
     if len(new) > _APART:
         worst = sorted(new, key=lambda name: -new[name])
@@ -55,7 +55,7 @@ def warn_of_strays(
         return
     for name, count in new.items():
         if name in schema.other:
-            text = f"are not among the declared categories and were sent to other={schema.other[name]!r}"
+            text = f"are not among the declared categories and were sent to other={shown(schema.other[name])}"
             remedy = "if documentation has them, declare them in Schema(categorical=...)"
         else:
             bounds = schema.target if name == target else schema.numeric.get(name)
@@ -65,7 +65,7 @@ def warn_of_strays(
             )
         question = asked if count > _MOST * n_rows else ""
         warnings.warn(
-            f"{name}: {count} of {n_rows} rows {text}; {remedy}{question}; {after}",
+            f"{plain(name)}: {count} of {n_rows} rows {text}; {remedy}{question}; {after}",
             OutOfSchemaWarning, stacklevel=_outside(),
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpforest.models import hooks
+from dpforest import hooks
 from dpforest.models.structure import Splits, check_codes, kind
 
 __all__ = ["check_values", "leaves", "sum_values"]

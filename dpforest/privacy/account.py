@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import os
 import threading
+import time
 import warnings
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn, Self
 
 from dpforest import storage
+from dpforest.messages import shown
 from dpforest.privacy import display
 from dpforest.privacy.concentrated import check_delta
-from dpforest.privacy.searches import noted, searcher
+from dpforest.privacy.searches import elsewhere, noted, readers, searcher
 from dpforest.privacy.vocabulary import (
     ADD_REMOVE,
     RELATIONS,
@@ -26,8 +29,8 @@ from dpforest.privacy.vocabulary import (
 )
 
 __all__ = [
-    "PERSON", "ROW", "Budget", "BudgetError", "BudgetWarning", "active", "charge_active", "note_release",
-    "note_search",
+    "PERSON", "ROW", "Budget", "BudgetError", "BudgetWarning", "active", "charged", "check_process", "inherit",
+    "marked", "note_readers", "note_release", "note_search",
 ]  # fmt: skip
 
 UNITS = ROW, PERSON = "row", "person"
@@ -68,7 +71,9 @@ class Budget:
     """An account of privacy loss: every fit inside ``with budget:`` is charged, before it reads a record.
 
     What does not fit is refused, so what was released never adds up to more than ``epsilon`` and ``delta``
-    (:prf:ref:`thm-account`).  A fit that fails after it began to read stays charged.
+    (:prf:ref:`thm-account`).  A fit that fails after it began to read stays charged, and its error says so: whether a
+    fit is refused is a function of the records, and a refusal that cost nothing could be asked for without end.
+    :meth:`dpforest.schema.Schema.check` looks before, costs nothing, and is for the curator's eyes alone.
 
     Parameters
     ----------
@@ -90,9 +95,11 @@ class Budget:
     Notes
     -----
     A ``with`` holds for all threads of the process, and for accounts that are open around it.  It cannot see other
-    processes: a learner that is sent to one from inside a ``with`` refuses to fit there.  What is computed from the
-    data without this library is charged by hand.  The account knows no tables: one account is for one table, and all
-    that is ever computed from it.
+    processes.  So a learner, fitted or not, a loaded model or a table of an engine that is pickled inside a ``with``
+    carries a mark, by which ``fit``, ``evaluate`` and ``choose`` refuse it in another process, unless an account is
+    open there; it predicts everywhere.  What is made anew in another process is not seen, nor is what is computed from
+    the data without this library: charge it by hand.  The account knows no tables: one account is for one table, and
+    all that is ever computed from it.
 
     Examples
     --------
@@ -111,11 +118,11 @@ class Budget:
             raise ValueError("an account needs a finite epsilon: what is not private needs no account")
         self._relation = check_relation(relation)
         if unit not in UNITS:
-            raise ValueError(f"unit must be one of {UNITS}, not {unit!r}")
+            raise ValueError(f"unit must be one of {UNITS}, not {shown(unit)}")
         self._unit = unit
         self._charges: list[_Charge] = []
-        self._spent = Fraction(0), Fraction(0)
-        self._process = os.getpid()
+        self._summed = 0, Fraction(0), Fraction(0)
+        self._process = _process()
 
     @property
     def epsilon(self) -> float:
@@ -136,6 +143,16 @@ class Budget:
     def unit(self) -> str:
         """Whom the account is for, ``"row"`` or ``"person"``."""
         return self._unit
+
+    @property
+    def _spent(self) -> tuple[Fraction, Fraction]:
+        """What the charges add up to.  They alone are kept, so that no interrupt leaves a sum that says less."""
+        count, epsilon, delta = self._summed
+        for charge in self._charges[count:]:
+            cost = charge.cost(self._relation)
+            count, epsilon, delta = count + 1, epsilon + cost[0], delta + cost[1]
+        self._summed = count, epsilon, delta  # of the first so many charges, which never change
+        return epsilon, delta
 
     @property
     def spent(self) -> float:
@@ -177,7 +194,7 @@ class Budget:
             What is left does not suffice, or nothing is promised under the account's relation; nothing is charged.
         """
         if not isinstance(what, str):
-            raise TypeError(f"what must be text, not {what!r}")
+            raise TypeError(f"what must be text, not {shown(what)}")
         asked = self._relation if relation is None else check_relation(relation)
         _charge_all([self], _Charge(_line(what), check_epsilon(epsilon), check_delta(delta), asked), self._unit)
 
@@ -191,10 +208,14 @@ class Budget:
             last = max(place for place, account in enumerate(_OPEN) if account is self)
             del _OPEN[last]
 
+    def check_process(self) -> None:
+        """Raise BudgetError in a process that came from the account's own, which would not see the charge."""
+        if _process() != self._process:
+            raise BudgetError("this account belongs to another process, where nobody would see the charge")
+
     def check(self, charge: _Charge, unit: str) -> None:
         """Raise BudgetError unless this charge can be added."""
-        if os.getpid() != self._process:
-            raise BudgetError("this account belongs to another process, where nobody would see the charge")
+        self.check_process()
         if unit != self._unit:
             raise BudgetError(
                 f"this account is for one {self._unit}, and {charge.what} for one {unit}: "
@@ -203,7 +224,7 @@ class Budget:
         if charge.relation != self._relation and self._relation == ADD_REMOVE:
             raise BudgetError(
                 f"this account is kept under {ADD_REMOVE}, where {charge.what} under {charge.relation} promises "
-                f"nothing: fit with relation={ADD_REMOVE!r}"
+                f"nothing: fit with relation={shown(ADD_REMOVE)}"
             )
         if math.isinf(charge.epsilon):
             raise BudgetError(f"{charge.what} is not private, and no account covers it")
@@ -221,9 +242,7 @@ class Budget:
 
     def add(self, charge: _Charge) -> None:
         """Note a charge that was checked."""
-        cost = charge.cost(self._relation)
         self._charges.append(charge)
-        self._spent = self._spent[0] + cost[0], self._spent[1] + cost[1]
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The account as JSON, also written to a file if a path is given; :meth:`from_json` reads it back."""
@@ -317,11 +336,27 @@ def active() -> bool:
     return bool(_OPEN)
 
 
-def charge_active(what: str, epsilon: float, delta: float, relation: str, unit: str) -> None:
-    """Charge all open accounts, or none of them and raise BudgetError."""
+@contextmanager
+def charged(what: str, epsilon: float, delta: float, relation: str, unit: str) -> Iterator[None]:
+    """Charge all open accounts, or none of them and raise BudgetError; an error inside says what stays charged."""
     with _LOCK:
         accounts = list({id(each): each for each in _OPEN}.values())  # an account that is open twice is charged once
         _charge_all(accounts, _Charge(what, epsilon, delta, relation), unit)
+    try:
+        yield
+    except Exception as error:
+        if accounts:
+            cost = _pair(epsilon, delta)
+            _add_words(error, f"{cost} stays charged; Schema.check looks at a table first and costs nothing")
+        raise
+
+
+def _add_words(error: Exception, words: str) -> None:
+    """Let an error say more."""
+    if len(error.args) == 1 and isinstance(error.args[0], str):
+        error.args = (f"{error.args[0]} ({words})",)
+    else:
+        error.add_note(words)
 
 
 def _charge_all(accounts: list[Budget], charge: _Charge, unit: str) -> None:
@@ -330,6 +365,48 @@ def _charge_all(accounts: list[Budget], charge: _Charge, unit: str) -> None:
             account.check(charge, unit)
         for account in accounts:
             account.add(charge)
+
+
+# -- other processes -------------------------------------------------------------------------------------------------
+
+#: Where what left its process keeps the process in which an account was open.
+_MARK = "_account_process"
+_STARTED = time.time_ns()
+
+
+def _process() -> tuple[int, int]:
+    """What this process is known by: a number alone may be that of another one elsewhere, and of a later one here."""
+    return os.getpid(), _STARTED
+
+
+def marked(state: dict[str, Any]) -> dict[str, Any]:
+    """The state in which something leaves this process: with a mark where an account is open."""
+    if active():
+        return {**state, _MARK: _process()}
+    if state.get(_MARK) == _process():  # it came back, and the account is closed
+        return {name: value for name, value in state.items() if name != _MARK}
+    return state
+
+
+def inherit(parent: object, child: Any) -> Any:
+    """The child, with the mark of the parent that it is a copy of."""
+    if hasattr(parent, _MARK):
+        setattr(child, _MARK, getattr(parent, _MARK))
+    return child
+
+
+def check_process(*things: object) -> None:
+    """Raise BudgetError for what was sent here while an account was open where it came from, and none is here."""
+    opened = list(_OPEN)
+    for each in opened:
+        each.check_process()
+    for thing in () if opened else things:
+        if getattr(thing, _MARK, _process()) != _process():
+            raise BudgetError(
+                f"this {type(thing).__name__} was sent to another process from inside a with of a Budget, which could "
+                "not see what is spent here: stay in one process (n_jobs=1, or a threading backend), or, where the "
+                "account was written by to_json, open it here; a model read from its saved file carries no mark"
+            )
 
 
 # -- without an account ----------------------------------------------------------------------------------------------
@@ -366,22 +443,43 @@ def note_release(table: object, promise: Guarantee) -> None:
 
 
 def note_search(promise: Guarantee) -> None:
-    """Warn, once for a search or cross-validation of scikit-learn, what its fits cost outside of any account."""
+    """Warn, once for a search, ensemble or cross-validation of scikit-learn, what its fits cost outside of any account.
+
+    In a worker process the first fit is told of, for nobody there sees the others.
+    """
     search = searcher()
     if search is None:
         return
     with _LOCK:
         promises = noted(search).setdefault("promises", [])
         promises.append(promise)
-        if len(promises) != 2:
+        if len(promises) != (1 if elsewhere() else 2):
             return
         cost = _together(promises)
+    fits = "two fits" if len(promises) == 2 else "a fit in a process of its own,"
     warnings.warn(
-        f"two fits inside a search or cross-validation ({type(search).__name__}) cost {cost} together, and each "
-        "further one adds its own: keep an account, with dpforest.Budget(...), or choose by dpforest.evaluation.choose",
+        f"{fits} inside a search, ensemble or cross-validation ({type(search).__name__}) cost {cost} together, and "
+        "each further one adds its own: keep an account, with dpforest.Budget(...), or choose by "
+        "dpforest.evaluation.choose",
         BudgetWarning,
         stacklevel=3,
     )
+
+
+def note_readers() -> None:
+    """Warn, once for each, of what fits to the labels itself, beside the learner; inside of an account, too."""
+    for name, reader in readers().items():
+        with _LOCK:
+            known = noted(reader)
+            if known.get("reads"):
+                continue
+            known["reads"] = True
+        warnings.warn(
+            f"{name} fits to the labels itself, beside this learner: no account is charged for that, and no guarantee "
+            "covers what it makes of the learner's answers",
+            BudgetWarning,
+            stacklevel=3,
+        )
 
 
 def _together(promises: list[Guarantee]) -> str:

@@ -9,6 +9,7 @@ from numbers import Real
 import numpy as np
 
 from dpforest.arithmetic import exp, log, log1p
+from dpforest.messages import shown
 from dpforest.privacy.vocabulary import claim
 
 __all__ = ["check_delta", "epsilon_of", "in_charges", "rho_of"]
@@ -32,7 +33,8 @@ def check_delta(delta: object, name: str = "delta") -> float:
         return 0.0
     if not _LEAST_DELTA <= number <= MOST_DELTA:  # also refuses NaN
         raise ValueError(
-            f"{name} must be 0, or at most {MOST_DELTA:g} and well below one over the number of records, not {delta!r}"
+            f"{name} must be 0, or at most {MOST_DELTA:g} and well below one over the number of "
+            f"records, not {shown(delta)}"
         )
     return number
 
@@ -59,7 +61,7 @@ def epsilon_of(rho: float, delta: float) -> float:
     Canonne, Kamath and Steinke (2020), proposition 12 with corollary 13.
     """
     if not (rho >= 0 and 0 < delta < 1):  # also refuses NaN
-        raise ValueError(f"rho must be at least 0 and delta lie between 0 and 1, not {rho!r} and {delta!r}")
+        raise ValueError(f"rho must be at least 0 and delta lie between 0 and 1, not {shown(rho)} and {shown(delta)}")
     if rho == 0 or math.isinf(rho):
         return rho
     middle, room = 0.0, 60.0
@@ -91,7 +93,9 @@ def rho_of(epsilon: float, delta: float) -> float:
         Above 0 and below 1.
     """
     if not (epsilon > 0 and 0 < delta < 1):  # also refuses NaN
-        raise ValueError(f"epsilon must be above 0 and delta lie between 0 and 1, not {epsilon!r} and {delta!r}")
+        raise ValueError(
+            f"epsilon must be above 0 and delta lie between 0 and 1, not {shown(epsilon)} and {shown(delta)}"
+        )
     if math.isinf(epsilon):
         return epsilon
     low = epsilon

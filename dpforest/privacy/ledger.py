@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpforest import storage
+from dpforest.messages import shown
 from dpforest.privacy import display
 from dpforest.privacy.composition import bootstrap, equal_split, poisson_bootstrap
 from dpforest.privacy.concentrated import check_delta, epsilon_of
@@ -90,7 +91,7 @@ class Ledger:
     def open(self, label: str, parents: ArrayLike, kind: str = "partition") -> np.ndarray:
         """Open one scope under each of ``parents`` (ids); all get the same label and kind.  Returns their ids."""
         if kind not in KINDS:
-            raise ValueError(f"kind must be one of {KINDS}, not {kind!r}")
+            raise ValueError(f"kind must be one of {KINDS}, not {shown(kind)}")
         if self.delta and kind not in _CONCENTRATED:
             raise ValueError(f"no theorem says what children that compose by {kind} cost together under a delta")
         parents = np.atleast_1d(np.array(parents, dtype=np.int64))

@@ -2,31 +2,55 @@
 
 from __future__ import annotations
 
-import reprlib
+import multiprocessing
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-__all__ = ["first_time", "names_lost", "noted", "searcher"]
+from dpforest.messages import listed
 
-_SEARCHES = "sklearn.model_selection"
+__all__ = ["elsewhere", "first_time", "names_lost", "noted", "readers", "searcher"]
+
+#: Where scikit-learn fits a learner several times, and what there reads labels itself, beside the learner.
+_SEARCHES = tuple(
+    f"sklearn.{room}"
+    for room in ("calibration", "ensemble", "feature_selection", "model_selection", "multiclass", "multioutput")
+)
+_READERS = ("Calibrated", "Stacking", "TunedThreshold", "RFECV", "SequentialFeatureSelector")
 #: What was noted of each search that is still there.
 _NOTED: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
 
 
-def searcher() -> Any:
-    """The search, or the estimator that is cross-validated, from inside of which this is called; None outside of any.
+def _searchers() -> Iterator[Any]:
+    """What fits or is cross-validated in the calls that are under way, from the innermost on.
 
-    It is looked for in the calls that are under way, for scikit-learn tells an estimator nothing of it.
+    It is looked for there, for scikit-learn tells an estimator nothing of it.
     """
-    found, frame = None, sys._getframe(1) if _SEARCHES in sys.modules else None
+    frame = sys._getframe(1) if any(room in sys.modules for room in _SEARCHES) else None
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith(_SEARCHES):
+        known = str(frame.f_globals.get("__name__")).startswith(_SEARCHES)
+        if known or frame.f_code.co_name == "fit":  # searches of other packages have the name, and a method like it
             inside = frame.f_locals
-            found = inside.get("self", inside.get("estimator", found))  # the outermost one
+            found = inside.get("self", inside.get("ensemble", inside.get("estimator")))
+            if found is not None and (known or "Search" in type(found).__name__):
+                yield found
         frame = frame.f_back
-    return found
+
+
+def searcher() -> Any:
+    """The search, or the estimator that is cross-validated, from inside of which this is called; else None."""
+    return next(reversed(list(_searchers())), None)
+
+
+def readers() -> dict[str, Any]:
+    """What fits from labels itself, from inside of which this is called, by the name of its class."""
+    return {name: each for each in _searchers() if (name := type(each).__name__).startswith(_READERS)}
+
+
+def elsewhere() -> bool:
+    """Whether this is a worker process, whose fits another process has asked for and does not see."""
+    return multiprocessing.parent_process() is not None
 
 
 def noted(search: Any) -> dict[str, Any]:
@@ -73,10 +97,10 @@ def names_lost(columns: Sequence[str]) -> str:
     if order == [*columns]:
         return ""
     said["names lost"] = True
-    known = "an order that is not known" if order is None else f"the order {reprlib.repr(order)}"
+    known = "an order that is not known" if order is None else f"the order {listed(order)}"
     return (
         f"{type(around).__name__} was given a frame and hands over an array, without names and in {known}: the columns "
-        f"are taken in the order of the schema, {reprlib.repr([*columns])}. Declare Schema(columns=[...]) in the order "
+        f"are taken in the order of the schema, {listed(columns)}. Declare Schema(columns=[...]) in the order "
         "of the array, or keep the names: of a "
         "ColumnTransformer by verbose_feature_names_out=False and set_output(transform='pandas')"
     )

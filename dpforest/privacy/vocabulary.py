@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, TypeVar
 
+from dpforest.messages import shown
 from dpforest.privacy import display
 
 __all__ = [
@@ -58,7 +59,7 @@ def claim(*ids: str) -> Callable[[T], T]:
 def check_relation(relation: str) -> str:
     """``relation`` itself if it is one of ``RELATIONS``; else an error that lists them."""
     if not isinstance(relation, str) or relation not in RELATIONS:
-        raise ValueError(f"relation must be one of {RELATIONS}, not {relation!r}")
+        raise ValueError(f"relation must be one of {RELATIONS}, not {shown(relation)}")
     return relation
 
 
@@ -70,7 +71,9 @@ def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
     if isinstance(epsilon, str):
         if epsilon == NON_PRIVATE:
             return math.inf
-        raise ValueError(f"{name} must be a positive number, or 'non-private' to turn privacy off, not {epsilon!r}")
+        raise ValueError(
+            f"{name} must be a positive number, or 'non-private' to turn privacy off, not {shown(epsilon)}"
+        )
     if not isinstance(epsilon, Real) or isinstance(epsilon, bool):
         raise TypeError(f"{name} must be a positive number, not {type(epsilon).__name__}")
     try:
@@ -80,9 +83,9 @@ def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
     if math.isinf(number):
         raise ValueError(f"{name} is infinite: write {name}='non-private' if you mean to turn privacy off")
     if not number > 0:  # also refuses NaN
-        raise ValueError(f"{name} must be positive, not {epsilon!r}")
+        raise ValueError(f"{name} must be positive, not {shown(epsilon)}")
     if not 1e-9 <= number <= 1e6:
-        raise ValueError(f"{name} must lie between 1e-9 and 1e6, or be 'non-private', not {epsilon!r}")
+        raise ValueError(f"{name} must lie between 1e-9 and 1e6, or be 'non-private', not {shown(epsilon)}")
     return number
 
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from dpforest.messages import shown
 from dpforest.schema.groups import Known
 
 __all__ = ["array_of", "number_of_text", "numbers", "places", "remedy", "said"]
@@ -63,13 +64,13 @@ def said(cell: Any, where: str) -> str | float | None:
         return str.__str__(cell)  # NumPy has a text of its own
     if isinstance(cell, _TIMES):
         advice = "turn them into numbers or text first, such as the days since a public date"
-        raise TypeError(f"{where} holds times, such as {cell!r}: {advice}")
+        raise TypeError(f"{where} holds times, such as {shown(cell)}: {advice}")
     if isinstance(cell, (Real, Decimal, np.bool_)):
         return _double(cell)
     if isinstance(cell, Complex):
         raise ValueError(f"Complex data not supported: {where} holds complex numbers")
     raise TypeError(
-        f"{where} holds {cell!r}, which is neither a number nor text: argument must be a string or a number"
+        f"{where} holds {shown(cell)}, which is neither a number nor text: argument must be a string or a number"
     )
 
 
@@ -143,7 +144,7 @@ def _number(cell: Any, where: str) -> float:
     if isinstance(found, str):
         number = number_of_text(found)
         if number is None:
-            raise ValueError(f"{where} holds {found!r}, a text that writes no number{remedy(found)}")
+            raise ValueError(f"{where} holds {shown(found)}, a text that writes no number{remedy(found)}")
         return number
     return np.nan if found is None else found
 

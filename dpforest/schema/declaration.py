@@ -9,8 +9,8 @@ on the type of its column, which all the other rows have a part in (:mod:`~dpfor
 from __future__ import annotations
 
 import copy
+import math
 import os
-import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpforest import storage
+from dpforest.messages import listed, shown
 from dpforest.schema import cells, frames, grid, groups
+from dpforest.schema.check import Check, check
 from dpforest.schema.draft import Draft, draft, is_blank
 from dpforest.schema.groups import Prefix
 
@@ -147,47 +149,53 @@ class Schema:
         for part, given in (("numeric", numeric), ("categorical", categorical), ("other", other)):
             if not isinstance(given, Mapping | None):
                 such = f"{part}={{{_ENTRY[part]}}}"
-                raise TypeError(f"{part} must be a mapping of columns, such as {such}, not {given!r}")
+                raise TypeError(f"{part} must be a mapping of columns, such as {such}, not {shown(given)}")
         # names are text, so that a table with numbered columns comes back from JSON as it went
-        self.numeric = {str(name): _bounds(pair, f"numeric[{name!r}]") for name, pair in (numeric or {}).items()}
+        self.numeric = {str(name): _bounds(pair, f"numeric[{shown(name)}]") for name, pair in (numeric or {}).items()}
         self.categorical: dict[str, list] = {}
         #: Of a column whose categories are groups, what each of them lists, in the order of the categories.
         self.groups: dict[str, list[list]] = {}
         for name, values in (categorical or {}).items():
             if isinstance(values, Mapping):
-                self.categorical[str(name)], self.groups[str(name)] = _groups(values, f"categorical[{name!r}]")
+                self.categorical[str(name)], self.groups[str(name)] = _groups(values, f"categorical[{shown(name)}]")
             else:
-                self.categorical[str(name)] = _labels(values, f"categorical[{name!r}]", 1)
+                self.categorical[str(name)] = _labels(values, f"categorical[{shown(name)}]", 1)
         both = self.numeric.keys() & self.categorical.keys()
         if both:
-            raise ValueError(f"declare a column once: {sorted(both)} stand under numeric and under categorical")
+            raise ValueError(f"declare a column once: {listed(sorted(both))} stand under numeric and under categorical")
         declared = [*self.numeric, *self.categorical]
+        if len(declared) > MAX_COLUMNS:
+            raise ValueError(f"a schema has at most {MAX_COLUMNS} columns, not {len(declared)}")
         if not declared:
             raise ValueError("a schema needs at least one column: numeric={'age': (0, 120)} or categorical={...}")
         self.columns = list(map(str, columns)) if columns is not None else declared
         if sorted(self.columns) != sorted(declared):
-            raise ValueError(f"columns {self.columns} must name each declared column once: {declared}")
+            raise ValueError(f"columns {listed(self.columns)} must name each declared column once: {listed(declared)}")
         if (classes is None) == (target is None):
             raise ValueError("declare either classes=[...] (classification) or target=(low, high) (regression)")
         self.classes = None if classes is None else _class_array(_labels(classes, "classes", 2))
         self.target = None if target is None else _bounds(target, "target")
         self.other = {str(name): value for name, value in (other or {}).items()}
         for name, value in self.other.items():
-            if name not in self.categorical or value not in self.categorical[name]:
-                raise ValueError(f"other[{name!r}] = {value!r} must be one of the declared categories of a column")
+            if name in self.categorical and value in self.categorical[name]:
+                self.other[name] = self.categorical[name][self.categorical[name].index(value)]
+            else:
+                raise ValueError(
+                    f"other[{shown(name)}] = {shown(value)} must be one of the declared categories of a column"
+                )
         for name, members in self.groups.items():
-            for group, listed in zip(self.categorical[name], members, strict=True):
-                if not listed and self.other.get(name) != group:
-                    column, empty = reprlib.repr(name), reprlib.repr(group)
+            for group, values in zip(self.categorical[name], members, strict=True):
+                if not values and self.other.get(name) != group:
+                    column, empty = shown(name), shown(group)
                     raise ValueError(
                         f"categorical[{column}][{empty}] lists nothing: leave it out, or declare "
                         f"other={{{column}: {empty}}} to receive what no group lists"
                     )
         if isinstance(whole, str) or not {*map(str, whole)} <= self.numeric.keys():
-            raise ValueError(f"whole must be a list of numeric columns of the schema, {list(self.numeric)}")
+            raise ValueError(f"whole must be a list of numeric columns of the schema, {listed(self.numeric)}")
         self.whole = [name for name in self.numeric if name in {*map(str, whole)}]
         if missing not in ("error", "bin"):
-            raise ValueError(f"missing must be 'error' or 'bin', not {missing!r}")
+            raise ValueError(f"missing must be 'error' or 'bin', not {shown(missing)}")
         self.missing = missing
         #: How the bins of numeric columns lie, one of ``grid.GRIDS``: see :meth:`with_grid`.
         self.grid = "even"
@@ -220,7 +228,7 @@ class Schema:
             half as many, and every half, quarter, ... of each bound, down to a share of 2^-14 of it.
         """
         if kind not in grid.GRIDS:
-            raise ValueError(f"grid must be one of {grid.GRIDS}, not {kind!r}")
+            raise ValueError(f"grid must be one of {grid.GRIDS}, not {shown(kind)}")
         copied = copy.copy(self)
         copied.grid = kind
         return copied
@@ -233,7 +241,7 @@ class Schema:
         is an edge of ten bins over (0, 1).
         """
         if name not in self.numeric:
-            raise ValueError(f"{name!r} is not a numeric column of the schema: {list(self.numeric)}")
+            raise ValueError(f"{shown(name)} is not a numeric column of the schema: {listed(self.numeric)}")
         return grid.edges(*self.numeric[name], _check_bins(n_bins, extra=self.missing == "bin"), self.grid).copy()
 
     def encode(self, X: Any, n_bins: int) -> Encoded:
@@ -294,12 +302,12 @@ class Schema:
             return _known([] if self.classes is None else self.classes.tolist())
         if name not in self.groups:
             return _known(self.categorical[name], numerals=True)
-        listed = [(value, code) for code, members in enumerate(self.groups[name]) for value in members]
-        exact = [(value, code) for value, code in listed if not isinstance(value, Prefix)]
-        known = _known([value for value, _ in exact], [code for _, code in exact], numerals=len(exact) == len(listed))
-        if len(exact) == len(listed):
+        members = [(value, code) for code, values in enumerate(self.groups[name]) for value in values]
+        exact = [(value, code) for value, code in members if not isinstance(value, Prefix)]
+        known = _known([value for value, _ in exact], [code for _, code in exact], numerals=len(exact) == len(members))
+        if len(exact) == len(members):
             return known
-        beginnings = {value.text: code for value, code in listed if isinstance(value, Prefix)}
+        beginnings = {value.text: code for value, code in members if isinstance(value, Prefix)}
         return groups.Known(known, beginnings, f"column {name!r}")
 
     def values_of(self, name: str, code: int) -> list:
@@ -332,8 +340,8 @@ class Schema:
             numbered = all(isinstance(each, str) for each in known) and _are_numbers(y)
             remedy = _NUMBERED if numbered else "add it to Schema(classes=...) or drop the record"
             raise ValueError(
-                f"Unknown label type: {_first(y, codes < 0)!r} is not among the declared classes "
-                f"{self.classes.tolist()}; {remedy}"
+                f"Unknown label type: {shown(_first(y, codes < 0))} is not among the declared classes "
+                f"{listed(self.classes.tolist())}; {remedy}"
             )
         return codes.astype(np.uint8)
 
@@ -413,34 +421,81 @@ class Schema:
         ------
         ValueError
             It is no schema; nothing is converted.
+        TypeError
+            ``source`` is neither text nor a path.
         OSError
             There is no such file.
         """
         description = storage.read(source)
         if type(description) is dict and (more := description.keys() - {*_MEMBERS, *_MORE}):
-            raise ValueError(f"not a schema: nobody knows {reprlib.repr(sorted(more))}")
+            raise ValueError(f"not a schema: nobody knows {listed(sorted(more))}")
         try:
             return cls.written(description, "not a schema")
         except (TypeError, OverflowError) as error:
             raise ValueError(f"not a schema: {str(error)[:500]}") from None
+
+    def check_written(self) -> None:
+        """Raise ValueError unless the schema's file gives it back; one that was changed by hand may not."""
+        try:
+            same = Schema.written(storage.parse(storage.dump(self.to_dict(), None)), "not a schema") == self
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"this schema cannot be written to a file: {str(error)[:500]}") from None
+        if not same:
+            raise ValueError("this schema cannot be written to a file, which would say something else: declare it anew")
 
     @classmethod
     def written(cls, description: Any, problem: str) -> Schema:
         """:meth:`from_dict` of what came from a file, whose every part is checked; errors begin with ``problem``."""
         for name, kinds in _MEMBERS.items():
             if type(description) is not dict or name not in description:
-                raise ValueError(f"{problem}: it has no {name!r}")
+                raise ValueError(f"{problem}: it has no {shown(name)}")
             if type(description[name]) not in kinds:
-                raise ValueError(f"{problem}: {name} is {reprlib.repr(description[name])}")
+                raise ValueError(f"{problem}: {name} is {shown(description[name])}")
         for name in ("numeric", "categorical"):
             storage.listed(list(description[name].values()), f"schema: {name}", list)
         if len(storage.listed(description["columns"], "schema: columns", str)) > MAX_COLUMNS:
             raise ValueError(f"{problem}: more than {MAX_COLUMNS} columns")
         for name, kind in _MORE.items():
             if type(description.get(name, kind())) is not kind:
-                raise ValueError(f"{problem}: {name} is {reprlib.repr(description[name])}")
+                raise ValueError(f"{problem}: {name} is {shown(description[name])}")
         storage.listed(description.get("whole", []), "schema: whole", str)
         return cls.from_dict(description)
+
+    def check(self, table: Any, y: Any = None, person: Any = None) -> Check:
+        """Look at a whole table, and say at once all that a fit would refuse, or change.
+
+        Parameters
+        ----------
+        table : frame or array-like, Parquet files, or Dask DataFrame
+            As for ``fit``; what an engine reads is read once, here and not by its workers.
+        y : array-like, str or None
+            Labels or targets, or the name of their column; None: they are not looked at.
+        person : array-like, str or None
+            Whose row it is, as for ``fit``.
+
+        Returns
+        -------
+        Check
+            True if a fit takes the table; printed, the columns that are missing or there twice, the cells, labels and
+            persons that are refused, how many rows have them, and what to write.  It shows cells and exact counts: it
+            is for the eyes of whoever holds the table, like the table itself.  Do not release it.
+
+        Notes
+        -----
+        Nothing is charged, for nothing is released.  What a fit would tell by an error, one cell at a time and after
+        the account was charged, stands here before.  What is changed because of it should be known from documentation:
+        a category that is declared because it was found here is public from then on.
+
+        Examples
+        --------
+        >>> schema = Schema(numeric={"age": (17, 90)}, categorical={"sex": ["F", "M"]}, classes=["no", "yes"])
+        >>> print(schema.check([[31, "F"], ["?", "f"]], ["no", "yes"]))  # doctest: +NORMALIZE_WHITESPACE
+        2 rows; a fit refuses this table (for your eyes: do not release)
+          column 'age': 1 row with '?': no number; make it one, or missing (None) where there is none
+          column 'sex': 1 row with 'f': not declared; if documentation has it, add it to categorical['sex'], else
+            declare other={'sex': <a declared category>}
+        """
+        return check(self, table, y, person)
 
     @staticmethod
     def draft(table: Any, target: str | None = None) -> Draft:
@@ -503,7 +558,7 @@ class Schema:
             return n_bins
         found = len(grid.edges(*self.numeric[name], n_bins, self.grid)) - 1
         if found + (self.missing == "bin") > MAX_CODES - 1:
-            raise ValueError(f"column {name!r} has {found} bins on the {self.grid} grid: lower n_bins = {n_bins}")
+            raise ValueError(f"column {shown(name)} has {found} bins on the {self.grid} grid: lower n_bins = {n_bins}")
         return found
 
     # -- one column at a time ------------------------------------------------------------------------------
@@ -517,7 +572,7 @@ class Schema:
                 f"X has 0 feature(s) (shape={table.shape}) while a minimum of {self.n_features} is required."
             )
         if width != self.n_features:
-            wanted = f"Schema is expecting {self.n_features} features as input: {self.columns}"
+            wanted = f"Schema is expecting {self.n_features} features as input: {listed(self.columns)}"
             hint = (
                 "; leave out scalers and encoders: a learner takes the table as it is, and of a frame the columns by "
                 "their names"
@@ -530,7 +585,7 @@ class Schema:
     ) -> dict[str, int]:
         """Write the codes of the numeric columns; returns how many values were clipped, by column."""
         todo = [
-            (name, cells.numbers(columns[name], f"column {name!r}, declared numeric,"))
+            (name, cells.numbers(columns[name], f"column {shown(name)}, declared numeric,"))
             for name in self.columns
             if name in self.numeric
         ]
@@ -544,7 +599,7 @@ class Schema:
                 outside[name] += clipped
                 if absent and self.missing == "error":
                     raise ValueError(
-                        f"column {name!r} contains NaN; declare Schema(missing='bin') to give missing values "
+                        f"column {shown(name)} contains NaN; declare Schema(missing='bin') to give missing values "
                         "a public bin, or fill them in"
                     )
         return {name: count for name, count in outside.items() if count}
@@ -555,17 +610,18 @@ class Schema:
         other = categories.index(self.other[name]) if name in self.other else 0
         strays = grid.look_up(known, values, absent, other, out)
         if strays is None or (strays[0] and name not in self.other) or (strays[1] and self.missing == "error"):
-            codes = cells.places(values, known, f"column {name!r}", numerals=True)
+            codes = cells.places(values, known, f"column {shown(name)}", numerals=True)
             if codes.min(initial=0) >= 0:
                 out[:] = codes
                 return 0
             unknown, missing = codes == -1, codes == -2
             if missing.any() and self.missing == "error":
-                raise ValueError(f"column {name!r} contains NaN; declare Schema(missing='bin'), or fill it in")
+                raise ValueError(f"column {shown(name)} contains NaN; declare Schema(missing='bin'), or fill it in")
             if unknown.any() and name not in self.other:
                 raise ValueError(
-                    f"column {name!r} holds {_first(values, unknown)!r}, which is not among its declared categories; "
-                    f"add it to the schema, or declare other={{{name!r}: <a declared category>}} to receive undeclared "
+                    f"column {shown(name)} holds {shown(_first(values, unknown))}, which is not "
+                    "among its declared categories; add it to the schema, or declare "
+                    f"other={{{shown(name)}: <a declared category>}} to receive undeclared "
                     "values"
                 )
             out[:] = np.where(unknown, other, np.where(missing, absent, codes))
@@ -582,11 +638,11 @@ def _bounds(pair: Any, where: str) -> tuple[float, float]:
     try:
         low, high = pair
     except (TypeError, ValueError):
-        raise TypeError(f"{where} must be a pair (low, high), not {pair!r}") from None
+        raise TypeError(f"{where} must be a pair (low, high), not {shown(pair)}") from None
     numbers = all(isinstance(v, Real) and not isinstance(v, bool) for v in (low, high))
     if not numbers or not low < high or abs(low) > _LARGEST or abs(high) > _LARGEST:  # NaN is below nothing
         dates = "" if numbers else "; a date becomes a number first, such as the days since a public date"
-        raise ValueError(f"{where} must be two finite numbers with low < high, not {pair!r}{dates}")
+        raise ValueError(f"{where} must be two finite numbers with low < high, not {shown(pair)}{dates}")
     low, high = (int(v) if isinstance(v, Integral) else float(v) for v in (low, high))
     return low, high
 
@@ -605,7 +661,7 @@ def _labels(values: Any, where: str, least: int, most: int = MAX_CODES - 1) -> l
     if is_blank(values):
         raise ValueError(f"{where} is left blank: list what documentation allows, not what the rows hold")
     if isinstance(values, (str, bytes, set, frozenset)):
-        raise TypeError(f"{where} must be a list, whose order is that of the codes, not {values!r}")
+        raise TypeError(f"{where} must be a list, whose order is that of the codes, not {shown(values)}")
     try:
         values = [_plain(value) for value in values]
         said = [cells.said(value, where) for value in values]
@@ -616,12 +672,12 @@ def _labels(values: Any, where: str, least: int, most: int = MAX_CODES - 1) -> l
         raise ValueError(f"{where} must list between {least} and {most} values, not {len(values)}{remedy}")
     if None in said:
         raise ValueError(f"{where} lists a missing value: declare Schema(missing='bin') instead")
+    if any(isinstance(value, float) and math.isinf(value) for value in said):
+        raise ValueError(f"{where} lists a number beyond the largest double, which no file can hold")
     if len(set(said)) != len(said):
-        raise ValueError(
-            f"{where} must list different values, numbers being compared as doubles: {reprlib.repr(values)}"
-        )
+        raise ValueError(f"{where} must list different values, numbers being compared as doubles: {listed(values)}")
     if not all(isinstance(value, (str, bool, int, float)) for value in values):
-        raise TypeError(f"{where} must be a list of numbers or text, which a released model can write down")
+        raise TypeError(f"{where} must be a list of numbers or text, which a file can hold: {listed(values)}")
     return values
 
 
@@ -633,7 +689,7 @@ def _class_array(classes: list) -> np.ndarray:
 
 def _check_bins(n_bins: object, extra: bool) -> int:
     if not isinstance(n_bins, Integral) or isinstance(n_bins, bool) or not 2 <= int(n_bins) < MAX_CODES - extra:
-        raise ValueError(f"n_bins must be a whole number between 2 and {MAX_CODES - 1 - extra}, not {n_bins!r}")
+        raise ValueError(f"n_bins must be a whole number between 2 and {MAX_CODES - 1 - extra}, not {shown(n_bins)}")
     return int(n_bins)
 
 

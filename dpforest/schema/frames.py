@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from dpforest.messages import listed, shown
+
 __all__ = ["Columns", "check_names", "columns_of", "one_column"]
 
 _NUMBERS = {*(f"{kind}{size}" for kind in ("Int", "UInt") for size in (8, 16, 32, 64)), "Float32", "Float64"}
@@ -113,10 +115,10 @@ def check_names(wanted: Iterable[str], there: Iterable[str], where: str, error: 
     wanted, there = [*dict.fromkeys(wanted)], list(there)
     absent = [name for name in wanted if name not in there]
     if absent:
-        raise error(f"{where} has no column {', '.join(map(repr, absent))}; it has {there}")
+        raise error(f"{where} has no column {', '.join(map(shown, absent))}; it has {listed(there)}")
     twice = [name for name in wanted if there.count(name) > 1]
     if twice:
-        raise error(f"{where} has more than one column {', '.join(map(repr, twice))}")
+        raise error(f"{where} has more than one column {', '.join(map(shown, twice))}")
 
 
 def _opened(X: Any, name: str, alone: bool = False) -> Any:

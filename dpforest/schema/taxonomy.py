@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dpforest.messages import listed, shown
 from dpforest.schema.declaration import Schema
 
 __all__ = ["MISSING", "Value", "taxonomies"]
@@ -59,12 +60,12 @@ def taxonomies(schema: Schema, declared: Mapping[str, Any] | None = None) -> dic
 Value(label='dog', codes=(1,), children=()))), Value(label='carp', codes=(2,), children=()))
     """
     if declared is not None and not isinstance(declared, Mapping):
-        raise TypeError(f"taxonomies must be a mapping from columns to taxonomies, not {declared!r}")
+        raise TypeError(f"taxonomies must be a mapping from columns to taxonomies, not {shown(declared)}")
     given = dict(declared or {})
     if strangers := sorted(str(name) for name in given.keys() - schema.categorical.keys()):
-        raise ValueError(f"taxonomies are for categorical columns of the schema, not for {strangers}")
+        raise ValueError(f"taxonomies are for categorical columns of the schema, not for {listed(strangers)}")
     return {
-        name: _of_column(given.get(name, categories), categories, f"taxonomies[{name!r}]", schema.missing == "bin")
+        name: _of_column(given.get(name, categories), categories, f"taxonomies[{shown(name)}]", schema.missing == "bin")
         for name, categories in schema.categorical.items()
     }
 
@@ -88,14 +89,16 @@ def _below(description: Any, code_of: Mapping, where: str, depth: int) -> tuple[
     if isinstance(description, Mapping):
         return tuple(_joined(str(name), _below(down, code_of, where, depth + 1)) for name, down in description.items())
     if not isinstance(description, Sequence) or isinstance(description, str):
-        raise TypeError(f"{where} must be a mapping from names to what is below them, or a list, not {description!r}")
+        raise TypeError(
+            f"{where} must be a mapping from names to what is below them, or a list, not {shown(description)}"
+        )
     for category in description:
         if isinstance(category, (Mapping, list)) or category not in code_of:
-            raise ValueError(f"{where} lists {category!r}, which is not a declared category")
+            raise ValueError(f"{where} lists {shown(category)}, which is not a declared category")
     return tuple(Value(str(category), (code_of[category],)) for category in description)
 
 
 def _joined(label: str, below: tuple[Value, ...]) -> Value:
     if not below:
-        raise ValueError(f"a taxonomy has nothing below {label!r}")
+        raise ValueError(f"a taxonomy has nothing below {shown(label)}")
     return below[0] if len(below) == 1 else Value(label, tuple(sorted(c for v in below for c in v.codes)), below)

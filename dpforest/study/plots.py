@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpforest.messages import shown
 from dpforest.study import figures, glue
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def figure(panels: int = 1, height: float = 3.2, *, sharex: bool = False) -> tup
     import matplotlib.pyplot as plt
 
     if panels < 1:
-        raise ValueError(f"a figure has at least one panel; got panels={panels!r}")
+        raise ValueError(f"a figure has at least one panel; got panels={shown(panels)}")
     use()
     made, axes = plt.subplots(panels, 1, figsize=(WIDTH, height * panels), sharex=sharex, squeeze=False)
     column = np.asarray(axes)[:, 0]
@@ -111,7 +112,7 @@ def log_ticks(axes: Axes, values: Any, axis: str = "x") -> None:
     """
     values = [float(value) for value in values]
     if axis not in ("x", "y"):
-        raise ValueError(f'axis is "x" or "y"; got {axis!r}')
+        raise ValueError(f'axis is "x" or "y"; got {shown(axis)}')
     if not values or min(values) <= 0:
         raise ValueError("a logarithmic axis has only positive ticks, and at least one")
     set_scale, set_ticks = (axes.set_xscale, axes.set_xticks) if axis == "x" else (axes.set_yscale, axes.set_yticks)

@@ -19,6 +19,7 @@ import numpy as np
 from dpforest.audit.attacks.observer import MAX_RECORDS, LeafNoise, Observer, check_prior
 from dpforest.audit.sampling.bounds import clopper_pearson
 from dpforest.learners.parameters import check_count
+from dpforest.messages import shown
 from dpforest.privacy import REPLACE_ONE, check_epsilon, check_relation, claim
 
 __all__ = [
@@ -116,7 +117,7 @@ def informed_adversary(epsilon, k: int | None = None, *, prior: float | None = N
     elif isinstance(prior, Real) and 0 < prior <= 1:
         p = float(prior)
     else:
-        raise ValueError(f"prior must be a probability above 0, not {prior!r}")
+        raise ValueError(f"prior must be a probability above 0, not {shown(prior)}")
     if relation == REPLACE_ONE:
         return p / (p + math.exp(-epsilon) * (1 - p))
     return min(math.exp(min(epsilon, 700)) * p, 1 - math.exp(-epsilon) * (1 - p))
@@ -289,6 +290,6 @@ def _check_laws(laws: Sequence[Law]) -> None:
         raise ValueError("give at least one output law")
     for law in laws:
         if not isinstance(law, Mapping) or not law:
-            raise TypeError(f"a law is a dict of output -> probability, not {law!r}")
+            raise TypeError(f"a law is a dict of output -> probability, not {shown(law)}")
         if min(law.values()) < 0 or abs(sum(law.values()) - 1) > 1e-9:
             raise ValueError(f"the probabilities of a law must add up to 1; these add up to {float(sum(law.values()))}")

@@ -16,6 +16,7 @@ from dpforest import scores
 from dpforest.arithmetic import log
 from dpforest.budgets import Shares
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
+from dpforest.messages import shown
 from dpforest.models.forest import Forest
 from dpforest.papers.diffpets import DiffPETsClassifier
 from dpforest.papers.diffprf import DiffPRFClassifier
@@ -59,11 +60,11 @@ class LeafNoise:
 
     def __post_init__(self):
         if self.leaf not in ("counts", "label"):
-            raise ValueError(f"leaf must be 'counts' or 'label', not {self.leaf!r}")
+            raise ValueError(f"leaf must be 'counts' or 'label', not {shown(self.leaf)}")
         if self.mechanism not in LAWS:
-            raise ValueError(f"mechanism must be one of {sorted(LAWS)}, not {self.mechanism!r}")
+            raise ValueError(f"mechanism must be one of {sorted(LAWS)}, not {shown(self.mechanism)}")
         if not (np.asarray(self.rate, dtype=float) > 0).all():
-            raise ValueError(f"the rate of the leaves must be positive, infinite for no noise, not {self.rate!r}")
+            raise ValueError(f"the rate of the leaves must be positive, infinite for no noise, not {shown(self.rate)}")
 
     def log_likelihood(self, values, counts, rate) -> np.ndarray:
         """Logarithm of the probability of what leaves say, up to a constant, if their counts are ``counts``.

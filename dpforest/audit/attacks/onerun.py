@@ -24,6 +24,7 @@ from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.parameters import check_count
+from dpforest.messages import shown
 from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, check_epsilon, check_relation, claim
 
@@ -110,7 +111,7 @@ def one_run_bound(correct, guesses, confidence: float = 0.95) -> float:
     confidence = check_confidence(confidence)
     correct, guesses = check_count(correct, "correct", least=0), check_count(guesses, "guesses", least=0)
     if correct > guesses:
-        raise ValueError(f"there cannot be more right guesses than guesses: {correct} of {guesses}")
+        raise ValueError(f"there cannot be more right guesses than guesses: {shown(correct)} of {shown(guesses)}")
     if correct == 0:
         return 0.0
     return max(0.0, float(logit(_least_chance(correct, guesses, confidence))))

@@ -17,6 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from dpforest.audit.attacks.observer import MAX_RECORDS, LeafNoise, Observer, check_prior, check_records
 from dpforest.audit.attacks.program import Program
 from dpforest.learners.parameters import check_count
+from dpforest.messages import shown
 
 __all__ = ["Reconstruction", "ReconstructionError", "marginal_draws", "medoid", "reconstruct", "reconstruction_error"]
 
@@ -115,8 +116,8 @@ def reconstruct(
         if found.status == 1:
             raise TimeoutError("no data set was found within the limits: raise time_limit or node_limit")
         raise ValueError(
-            f"no data set of {n_records} records can have given these leaves ({found.message}): check n_records, and "
-            "that noise and prior are those of this forest"
+            f"no data set of {shown(n_records)} records can have given these leaves ({found.message}): "
+            "check n_records, and that noise and prior are those of this forest"
         )
     rng = np.random.default_rng(random_state)
     numbers = np.rint(found.x[: len(program.kinds)]).astype(np.int64)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
 
+from dpforest.messages import shown
 from dpforest.privacy import claim
 
 __all__ = ["hockey_stick", "least_epsilon"]
@@ -42,7 +43,7 @@ def hockey_stick(one: Law, other: Law, epsilon: float) -> float:
     Barthe and Olmedo (2013); Balle, Barthe and Gaboardi (2018).
     """
     if not epsilon >= 0:  # also refuses NaN
-        raise ValueError(f"epsilon must be zero or more, not {epsilon!r}")
+        raise ValueError(f"epsilon must be zero or more, not {shown(epsilon)}")
     factor, nothing = Fraction(math.exp(min(epsilon, _LARGEST))), Fraction(0)
     return float(max(sum((max(p - factor * q, nothing) for p, q in pairs), nothing) for pairs in _both(one, other)))
 
@@ -55,7 +56,7 @@ def least_epsilon(one: Law, other: Law, delta: float | Fraction) -> float:
     where outputs that one law has and the other one lacks are together more probable than delta.
     """
     if not 0 <= delta < 1:  # also refuses NaN
-        raise ValueError(f"delta must be at least 0 and below 1, not {delta!r}")
+        raise ValueError(f"delta must be at least 0 and below 1, not {shown(delta)}")
     return max(_worst(pairs, Fraction(delta)) for pairs in _both(one, other))
 
 

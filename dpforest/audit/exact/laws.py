@@ -21,6 +21,7 @@ from dpforest.audit.exact.noisy import Noisy, Silent, counts_and_rates
 from dpforest.chance import NotEnumerableError, Replay, outcomes
 from dpforest.curator import Curator
 from dpforest.learners.base import PrivateEstimator
+from dpforest.messages import shown
 from dpforest.models.forest import Forest
 from dpforest.privacy import check_epsilon
 from dpforest.schema import TARGET_LEVELS, Schema
@@ -81,7 +82,9 @@ def answers(schema: Schema, targets=None) -> list[int]:
         return list(range(schema.n_classes))
     chosen = sorted(set(TARGETS if targets is None else targets))
     if len(chosen) < 2 or not all(isinstance(t, int) and 0 <= t <= TARGET_LEVELS for t in chosen):
-        raise ValueError(f"targets must be at least two different whole numbers, 0 to {TARGET_LEVELS}, not {targets!r}")
+        raise ValueError(
+            f"targets must be at least two different whole numbers, 0 to {TARGET_LEVELS}, not {shown(targets)}"
+        )
     return chosen
 
 
@@ -159,7 +162,7 @@ class _Rational(Replay):
         super().__init__()
         self._base = Fraction(base)
         if self._base <= 1:
-            raise ValueError(f"base must be a fraction above 1, not {base!r}")
+            raise ValueError(f"base must be a fraction above 1, not {shown(base)}")
 
     def _uniform(self, n):
         return [Fraction(1, n)] * n
@@ -167,7 +170,7 @@ class _Rational(Replay):
     def select(self, kind, law, scores, rate):
         laws = {"exponential": _exponential, "permute-and-flip": _permute_and_flip}
         if kind not in laws:
-            raise ValueError(f"no law in fractions for the mechanism {kind!r}")
+            raise ValueError(f"no law in fractions for the mechanism {shown(kind)}")
         chosen = []
         for row, own in zip(scores, np.broadcast_to(rate, len(scores)), strict=True):
             powers = own * (row - row.max()) / arithmetic.log(float(self._base))

@@ -21,6 +21,7 @@ from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.exact.states import Node, explore, log_ratio
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.parameters import check_count
+from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, NON_PRIVATE, check_epsilon, claim
 
 __all__ = ["path_audit"]
@@ -91,7 +92,7 @@ class _Universe:
             )
         self.epsilon = check_epsilon(estimator.epsilon)
         if math.isinf(self.epsilon):
-            raise ValueError(f"epsilon={NON_PRIVATE!r} promises nothing, so there is nothing to audit")
+            raise ValueError(f"epsilon={shown(NON_PRIVATE)} promises nothing, so there is nothing to audit")
         self.schema = estimator.audited_schema()
         if self.schema.classes is None:
             raise ValueError("path by path is for classifiers: replay a regressor with exact_audit")

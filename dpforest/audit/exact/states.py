@@ -22,6 +22,7 @@ from dpforest.audit.exact.noisy import Silent, counts_and_rates, geometric_log_r
 from dpforest.curator import Curator
 from dpforest.curator.memory import Memory
 from dpforest.learners.base import PrivateEstimator
+from dpforest.messages import shown
 from dpforest.schema import Schema
 
 __all__ = ["Node", "Path", "explore", "log_ratio"]
@@ -179,7 +180,9 @@ class _Steer(Silent):
         return self.plan(self.law)
 
     def __getattr__(self, verb):
-        raise ValueError(f"this learner draws {verb} of its own, so its nodes have no law by themselves: {_ELSEWHERE}")
+        raise ValueError(
+            f"this learner draws {shown(verb)} of its own, so its nodes have no law by themselves: {_ELSEWHERE}"
+        )
 
 
 class _Spy(Curator):

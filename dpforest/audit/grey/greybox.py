@@ -29,6 +29,7 @@ from dpforest.chance import Chance, NotEnumerableError, Replay, Seeded
 from dpforest.curator import Curator
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.parameters import check_count
+from dpforest.messages import shown
 from dpforest.privacy import NON_PRIVATE, REPLACE_ONE, Ledger, check_epsilon, check_relation, claim, in_charges
 
 __all__ = ["KINDS", "Finding", "GreyBoxAudit", "greybox"]
@@ -245,7 +246,7 @@ def greybox(
         raise TypeError(f"the grey box runs an estimator of this library, not a {type(estimator).__name__}")
     promise = check_epsilon(estimator.epsilon)
     if math.isinf(promise):
-        raise ValueError(f"epsilon={NON_PRIVATE!r} promises nothing: there is nothing to audit")
+        raise ValueError(f"epsilon={shown(NON_PRIVATE)} promises nothing: there is nothing to audit")
     check_relation(estimator.relation)
     if runs != "all":
         check_count(runs, "runs")

@@ -21,6 +21,7 @@ from dpforest.chance import Chance, Seeded
 from dpforest.curator import Curator
 from dpforest.curator.memory import Coins, Memory
 from dpforest.learners.base import PrivateEstimator
+from dpforest.messages import shown
 from dpforest.models.forest import Forest
 from dpforest.privacy import check_epsilon, epsilon_of, rho_of
 from dpforest.schema import Schema
@@ -74,7 +75,7 @@ class Fits:
         masks: bool = False, delta: float = 0.0,
     ):  # fmt: skip
         if sharing is not None and sharing not in SHARING:
-            raise ValueError(f"sharing must be one of {SHARING} or None, not {sharing!r}")
+            raise ValueError(f"sharing must be one of {SHARING} or None, not {shown(sharing)}")
         self.estimator, self.sharing, self.labels = estimator, sharing, labels
         self.schema = estimator.audited_schema(delta)
         self.epsilon = check_epsilon(estimator.epsilon)

@@ -15,6 +15,7 @@ from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, STATISTICAL, Subject
 from dpforest.learners.audited import Broken
 from dpforest.mechanisms import SELECTIONS
+from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, RELATIONS, check_epsilon
 from dpforest.scores import Score
 
@@ -33,7 +34,7 @@ _ROUNDED = Broken(
 
 def _selection(name: str, relation: str, epsilon: float, score: str = "gini") -> Subject:
     if score not in SCORES:
-        raise ValueError(f"there is no score {score!r}; there are: {', '.join(SCORES)}")
+        raise ValueError(f"there is no score {shown(score)}; there are: {', '.join(SCORES)}")
     word, made = name.replace("-", "_"), {score.replace("-", "_")}
     if score == _PARTED.name:
         made = {"averaged", "for_classes"}
@@ -72,7 +73,7 @@ def mechanism(name: str, *, epsilon: float = 1.0, relation: str = ADD_REMOVE, **
     """The mechanism or the procedure of that name as a subject; a selection takes ``score``, the latter a ``slip``."""
     takes = {"score"} if name in SELECTIONS else {"slip"} if name in PROCEDURES else set()
     if unknown := sorted(set(options) - takes):
-        raise ValueError(f"{name} has no option {unknown[0]!r}; it has: {', '.join(takes) or 'none'}")
+        raise ValueError(f"{name} has no option {shown(unknown[0])}; it has: {', '.join(takes) or 'none'}")
     return MECHANISMS[name](name, relation, check_epsilon(epsilon), **options)
 
 

@@ -20,6 +20,7 @@ from dpforest.chance import NotEnumerableError
 from dpforest.learners.audited import EXACT
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.parameters import check_count
+from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation
 from dpforest.schema import Schema
 
@@ -81,7 +82,7 @@ def learner(
     if depth is not None:
         given["max_depth"] = depth
     if unknown := sorted(set(given) - known):
-        raise ValueError(f"{name} has no option {unknown[0]!r}; it has: {', '.join(sorted(known))}")
+        raise ValueError(f"{name} has no option {shown(unknown[0])}; it has: {', '.join(sorted(known))}")
     schema = binary_schema(features, numeric=told.numeric, regression=is_regressor(kind()))
     estimator = kind(epsilon=epsilon, schema=schema, relation=relation, **given)
     estimator.check_parameters()

@@ -27,7 +27,7 @@ import sklearn
 from tqdm import tqdm
 
 import dpforest
-from dpforest import storage
+from dpforest import messages, storage
 from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit, greybox
 from dpforest.audit.plain import plain
@@ -35,6 +35,7 @@ from dpforest.audit.report.subjects import EXACT, GREY_BOX, LAYERS, SCALES, STAT
 from dpforest.audit.sampling.bounds import check_confidence
 from dpforest.audit.sampling.empirical import EmpiricalAudit, empirical
 from dpforest.learners.parameters import check_choice
+from dpforest.messages import shown
 from dpforest.privacy import epsilon_of
 
 __all__ = ["HOLDS", "UNEXPECTED", "VIOLATED", "Report", "holm", "look", "plain", "run", "spell", "versions"]
@@ -97,7 +98,7 @@ class Report:
         lines = [f"{len(self.rows)} audits: {counts}"]
         for row in self.unexpected:
             alarms, expected = (", ".join(row[word]) or "none" for word in ("alarms", "expected"))
-            lines.append(f"  {row['key']}: alarms by {alarms}, expected by {expected}")
+            lines.append(messages.plain(f"  {row['key']}: alarms by {alarms}, expected by {expected}"))
         return "\n".join(lines)
 
     def save(self, path) -> None:
@@ -105,7 +106,7 @@ class Report:
         _write(path, {**self.made, "counts": self.counts(), "rows": self.records()})
 
     @classmethod
-    def load(cls, path) -> Report:
+    def load(cls, path: str | Path) -> Report:
         """Read a finished report.
 
         Raises
@@ -152,7 +153,7 @@ def run(
     """
     subjects = list(subjects)
     if repeated := [key for key, times in Counter(subject.key for subject in subjects).items() if times > 1]:
-        raise ValueError(f"two subjects are called {repeated[0]!r}")
+        raise ValueError(f"two subjects are called {shown(repeated[0])}")
     if isinstance(scale, str):
         check_choice(scale, "scale", SCALES)
         scale = SCALES[scale]
@@ -182,7 +183,8 @@ def _settings(scale: Scale, layers: Sequence[str], confidence: float, random_sta
         check_choice(layer, "layers", LAYERS)
     if isinstance(random_state, bool) or not isinstance(random_state, int) or random_state < 0:
         raise ValueError(
-            f"random_state must be a whole number, zero or more, so that a row can be made again; not {random_state!r}"
+            f"random_state must be a whole number, zero or more, so that a row can be made again; "
+            f"not {shown(random_state)}"
         )
     return plain({**asdict(scale), "layers": layers, "confidence": confidence, "random_state": random_state})
 
@@ -192,7 +194,7 @@ def look(
 ) -> Audit:
     """Audit one subject by one layer, with a seed that is made from ``random_state``, the subject and the layer."""
     if (why := subject.refusal(layer)) is not None:
-        raise ValueError(f"{subject.name} cannot be audited by the layer {layer!r}, for {why}")
+        raise ValueError(f"{subject.name} cannot be audited by the layer {shown(layer)}, for {why}")
     scale = subject.scaled(scale)
     rng = np.random.default_rng([random_state, zlib.crc32(f"{subject.key}/{layer}".encode())])
     target = subject.target
@@ -303,7 +305,7 @@ def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:
 _NO_REPORT = (ValueError, KeyError, TypeError, AttributeError, OverflowError)  # what reading another file may raise
 
 
-def _resume(path, made: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _resume(path: str | Path | None, made: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The rows that an earlier run of the same code with the same settings left behind."""
     if path is None or not Path(path).exists():
         return {}

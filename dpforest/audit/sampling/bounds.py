@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import betainccinv, betaincinv, ndtr, ndtri
 
 from dpforest.arithmetic import exp, log, log1p
+from dpforest.messages import shown
 from dpforest.privacy import claim as seal
 
 __all__ = [
@@ -31,7 +32,7 @@ def check_confidence(confidence) -> float:
     if isinstance(confidence, bool) or not isinstance(confidence, float | int | np.floating | np.integer):
         raise TypeError(f"confidence must be a number between 0 and 1, not {type(confidence).__name__}")
     if not 0 < confidence < 1:  # also refuses NaN
-        raise ValueError(f"confidence must lie strictly between 0 and 1, such as 0.95; got {confidence!r}")
+        raise ValueError(f"confidence must lie strictly between 0 and 1, such as 0.95; got {shown(confidence)}")
     return float(confidence)
 
 
@@ -40,7 +41,7 @@ def check_claim(claim) -> float:
     if isinstance(claim, bool) or not isinstance(claim, float | int | np.floating | np.integer):
         raise TypeError(f"claim must be a number, the epsilon that the mechanism promises; got {type(claim).__name__}")
     if not 0 <= claim < math.inf:  # also refuses NaN
-        raise ValueError(f"claim must be a finite epsilon, zero or more; got {claim!r}")
+        raise ValueError(f"claim must be a finite epsilon, zero or more; got {shown(claim)}")
     return float(claim)
 
 
@@ -49,7 +50,7 @@ def check_delta(delta) -> float:
     if isinstance(delta, bool) or not isinstance(delta, float | int | np.floating | np.integer):
         raise TypeError(f"delta must be a number, of what the mechanism promises; got {type(delta).__name__}")
     if not 0 <= delta < 1:  # also refuses NaN
-        raise ValueError(f"delta must be at least 0 and below 1; got {delta!r}")
+        raise ValueError(f"delta must be at least 0 and below 1; got {shown(delta)}")
     return float(delta)
 
 
@@ -76,7 +77,7 @@ def clopper_pearson(hits, n, confidence) -> tuple[np.ndarray, np.ndarray]:
     hits, n = _check_counts(hits, n)
     miss = 1 - np.asarray(confidence, dtype=float)
     if not ((miss > 0) & (miss < 1)).all():
-        raise ValueError(f"confidence must lie strictly between 0 and 1, such as 0.95; got {confidence!r}")
+        raise ValueError(f"confidence must lie strictly between 0 and 1, such as 0.95; got {shown(confidence)}")
     return lower_end(hits, n, miss), upper_end(hits, n, miss)
 
 
@@ -170,7 +171,7 @@ def _log_ratio(hits, n, other_hits, other_n, error: float, weight, delta: float)
     hits, n = _check_counts(hits, n)
     other_hits, other_n = _check_counts(other_hits, other_n)
     if weight is not None and not 0 < weight < 1:
-        raise ValueError(f"weight must lie strictly between 0 and 1; got {weight!r}")
+        raise ValueError(f"weight must lie strictly between 0 and 1; got {shown(weight)}")
     if hits == 0:
         return -math.inf
     if weight is None:
@@ -213,7 +214,9 @@ def _check_counts(hits, n) -> tuple[np.ndarray, np.ndarray]:
     if hits.dtype.kind not in "iu" or n.dtype.kind not in "iu":
         raise TypeError("hits and n are counts: whole numbers")
     if not ((n >= 1) & (hits >= 0) & (hits <= n)).all():
-        raise ValueError(f"hits must lie between 0 and n, and n be at least 1; got hits = {hits}, n = {n}")
+        raise ValueError(
+            f"hits must lie between 0 and n, and n be at least 1; got hits = {shown(hits)}, n = {shown(n)}"
+        )
     return hits.astype(float), n.astype(float)
 
 

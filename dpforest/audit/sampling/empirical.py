@@ -33,6 +33,7 @@ from dpforest.audit.sampling.features import features_of
 from dpforest.audit.sampling.grids import check_grain, law_on, sampler_on, spelled_grid, stands_on, suited_grid
 from dpforest.audit.sampling.outputs import Batch, join, shortened
 from dpforest.learners.parameters import check_choice, check_count
+from dpforest.messages import listed, shown
 from dpforest.privacy import claim as seal
 
 if TYPE_CHECKING:
@@ -385,7 +386,7 @@ def _thirds(both: tuple[Batch, Batch]) -> list[tuple[Batch, Batch]]:
 def _check_kinds(events) -> tuple[str, ...]:
     kinds = (events,) if isinstance(events, str) else tuple(events)
     if not kinds or set(kinds) - set(KINDS):
-        raise ValueError(f"events must be some of {KINDS}; got {events!r}")
+        raise ValueError(f"events must be some of {KINDS}; got {shown(events)}")
     return kinds
 
 
@@ -429,7 +430,9 @@ def _select(
             tried += looked
             best[i] = choose(proposals or [ANYTHING], cut, pick, n, confidence, delta)
         if all(proposal.event is ANYTHING.event for proposal in best.values()):
-            raise ValueError(f"outputs like these form no events of the kinds {asked.kinds}: allow more of {KINDS}")
+            raise ValueError(
+                f"outputs like these form no events of the kinds {listed(asked.kinds)}: allow more of {KINDS}"
+            )
         active = sorted(active, key=lambda i: -best[i].promise)[: math.ceil(len(active) / _SURVIVE)]
     _check_random(pairs, drawn)
     return pairs[active[0]], _joined(drawn[active[0]]), best[active[0]], tried

@@ -20,6 +20,7 @@ from dpforest.audit.sampling.bounds import check_confidence, clopper_pearson
 from dpforest.audit.search.pairs import are_neighbours
 from dpforest.audit.search.traps import check_universe, kinds_of, some_pairs
 from dpforest.learners.parameters import check_count
+from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, check_relation
 
 __all__ = ["by_bound", "by_loss", "climb", "expected_bound", "log_ratio"]
@@ -86,7 +87,7 @@ def climb(
     def value(one: Dataset, other: Dataset) -> float:
         number = float(objective(one, other))
         if math.isnan(number):
-            raise ValueError(f"the objective is not a number on {one}, {other}")
+            raise ValueError(f"the objective is not a number on {shown(one)}, {shown(other)}")
         return number
 
     best, where = -math.inf, starts[0]

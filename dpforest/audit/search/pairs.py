@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dpforest.audit.exact.laws import encode
+from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, OutOfSchemaWarning, check_relation
 from dpforest.schema import TARGET_LEVELS, Schema
 
@@ -84,7 +85,7 @@ def as_pair(given, index: int) -> Pair:
         return Pair(*parts)
     if len(parts) == 2:
         return Pair(f"pair {index}", *parts)
-    raise ValueError(f"pair {index} must be (one, other) or (name, one, other), two data sets, not {given!r}")
+    raise ValueError(f"pair {index} must be (one, other) or (name, one, other), two data sets, not {shown(given)}")
 
 
 def prepare(estimator, pairs: Iterable, *, found: Callable[..., None] | None = None) -> list[tuple[Pair, Table, Table]]:
@@ -117,7 +118,7 @@ def prepare(estimator, pairs: Iterable, *, found: Callable[..., None] | None = N
         other, others = _encode(estimator, pair.name, pair.other)
         if not are_neighbours(rows, others, estimator.relation):
             raise ValueError(
-                f"{pair.name!r} is no pair of neighbours under {estimator.relation}: its data sets must differ in "
+                f"{shown(pair.name)} is no pair of neighbours under {estimator.relation}: its data sets must differ in "
                 "exactly one record, " + ("which one of them lacks" if estimator.relation == ADD_REMOVE else "replaced")
             )
         pair = Pair(pair.name, one.records, other.records)
@@ -151,7 +152,8 @@ def _encode(estimator, name: str, data) -> tuple[Table, list[tuple]]:
             fits = False
         if not fits or not all(0 <= code < limit for code, limit in zip(whole, limits, strict=True)):
             raise ValueError(
-                f"{name!r} holds {record!r}: a record is a tuple of {len(limits) - 1} codes and a class or target, "
+                f"{shown(name)} holds {shown(record)}: a record is a tuple of {len(limits) - 1} "
+                f"codes and a class or target, "
                 f"each below {limits}; a table is a pair (X, y) of arrays or frames"
             )
         records.append(whole)
@@ -162,7 +164,9 @@ def _encode_table(estimator, name: str, data) -> tuple[Table, list[tuple]]:
     try:
         X, y = data
     except (TypeError, ValueError):
-        raise ValueError(f"{name!r}: a data set is a tuple of records or a table (X, y), not {data!r}") from None
+        raise ValueError(
+            f"{shown(name)}: a data set is a tuple of records or a table (X, y), not {shown(data)}"
+        ) from None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfSchemaWarning)  # values outside the schema are among the traps
         schema, encoded, labels = estimator.read(X, y)

@@ -16,6 +16,7 @@ import pandas as pd
 from dpforest.audit.exact.replay import datasets, neighbours
 from dpforest.audit.search.pairs import Pair
 from dpforest.learners.parameters import check_count
+from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, check_relation
 from dpforest.schema import MAX_CODES, Schema
 
@@ -255,7 +256,7 @@ def check_universe(cardinalities: Iterable[int], n_classes: int | Sequence[int])
     if isinstance(n_classes, Sequence):
         last = [check_count(code, "each target", least=0, most=MAX_CODES - 1) for code in n_classes]
         if len(set(last)) < max(2, len(last)):
-            raise ValueError(f"targets must be at least two different codes, such as (0, 240), not {n_classes!r}")
+            raise ValueError(f"targets must be at least two different codes, such as (0, 240), not {shown(n_classes)}")
         return sizes, last
     return sizes, list(range(check_count(n_classes, "n_classes", least=2, most=MAX_CODES)))
 

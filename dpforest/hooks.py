@@ -1,8 +1,8 @@
-"""Hooks: what a released model borrows from rooms above, where they are installed.
+"""Hooks: what a released model, and a look at a table, borrow from rooms above, where they are installed.
 
-It needs NumPy alone.  Compiled kernels add up its leaves faster, to the same bits, engines open tables that do not lie
-in memory, and a card says what it is.  All of them stand above; the package itself lends them when it is imported, and
-each is loaded when it is first asked for.
+A model needs NumPy alone.  Compiled kernels add up its leaves faster, to the same bits, engines open tables that do not
+lie in memory, and a card says what it is.  All of them stand above; the package itself lends them when it is imported,
+and each is loaded when it is first asked for.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
             themselves, by whole numbers or text; ``"7"`` and 7 are two persons.  With it ``epsilon`` is promised to a
             *person*, all of whose rows come or go, and not to one row (:prf:ref:`thm-persons`).  Of a table in memory.
         max_rows : int or None
-            With ``person``: so many rows of a person are learned from at most, chosen by what these rows say alone.
+            With ``person``: so many rows of a person are learned from at most, drawn by lots of that person's own.
             A public number: the noise grows with it, so choose what most persons are known to have, or fewer.
 
         Returns
@@ -177,7 +177,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
         if elsewhere and most is not None:
             raise ValueError(
                 "the rows of a person may lie in different blocks of this table: read it into memory for person=, "
-                "or keep at most k rows of each person, by what they say alone, and promise k times epsilon"
+                "or draw at most k rows of each person, by coins that are this person's own and are not released, and "
+                "promise k times epsilon"
             )
         if not elsewhere:
             X = intake.look(X, y, key, person, schema)
@@ -192,7 +193,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
             encoded, labels = intake.encode(columns, y, schema, n_bins)
             codes = encoded.codes
             if whose is not None and most is not None:
-                kept = persons.own_rows(codes, labels, whose, most, ids)
+                kept = persons.own_rows(codes, labels, whose, most, chance, ids)
                 codes, labels = np.ascontiguousarray(codes[:, kept]), labels[kept]
                 ids = None if ids is None else ids[kept]
             named = all(isinstance(name, str) for name in columns.names or [None])

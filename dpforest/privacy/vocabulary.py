@@ -275,8 +275,8 @@ class Guarantee:
         if self.max_rows:
             return (
                 f"For whom. The unit is {self.unit}: a person may have any number of rows in the table, of which at "
-                f"most {self.max_rows} {'was' if self.max_rows == 1 else 'were'} learned from, chosen by what that "
-                "person's rows alone say. Who a person is, the column of persons says: whoever stands there under two "
+                f"most {self.max_rows} {'was' if self.max_rows == 1 else 'were'} learned from, drawn by lots of "
+                "that person's own. Who a person is, the column of persons says: whoever stands there under two "
                 f"names is two. Two persons together are promised twice as much. Another model or number from the same "
                 f"persons adds its loss{more}."
             )

@@ -260,6 +260,45 @@ def test_intervals_hold_as_often_as_they_say(models, epsilon):
     assert min(hits.values()) > 270, hits
 
 
+@pytest.mark.claim("thm-private-test", "lem-own-rows")
+@pytest.mark.parametrize("max_rows", [None, 1, 2])
+@pytest.mark.parametrize("kind", ["two classes", "numbers"])
+def test_intervals_hold_as_often_for_persons_as_for_rows(models, kind, max_rows):
+    """200 tests of 300 persons of three rows: what holds with 95 % does so in 184 to 196 of them."""
+    model = next(iter(models[kind].values()))
+    X, y = table(180_000, model.schema, 16)
+    whole = evaluation.evaluate(model, X, y, "non-private")
+    if kind == "numbers":
+        errors = np.abs(model.predict(X) - y.clip(0, 10))
+        truth = {"mean absolute error": errors.mean(), "root mean squared error": math.sqrt((errors**2).mean())}
+    else:
+        truth = {name: whole[name].value for name in ("accuracy", "Brier score")}
+    of_persons = {"person": np.arange(900) // 3, "max_rows": max_rows} if max_rows else {}
+    hits = dict.fromkeys(truth, 0)
+    for number in range(200):
+        few = slice(900 * number, 900 * (number + 1))
+        found = evaluation.evaluate(model, X[few], y[few], 1.0, random_state=number, **of_persons)
+        for name, wanted in truth.items():
+            hits[name] += found[name].low <= wanted <= found[name].high
+    assert all(184 <= each <= 196 for each in hits.values()), hits
+
+
+@pytest.mark.claim("thm-private-test", "lem-own-rows")
+def test_one_row_of_each_person_is_enough_where_all_of_them_are_alike(models):
+    """Rows of a person that say the same count as one: so with one of each the intervals hold, and with three less."""
+    model = models["two classes"]["RandomTreesClassifier"]
+    X, y = table(40_000, TWO, 7)
+    truth = evaluation.evaluate(model, X, y, "non-private")["accuracy"].value
+    hits = {1: 0, 3: 0}
+    for number, most in product(range(100), hits):
+        few = np.repeat(np.arange(400 * number, 400 * (number + 1)), 3)
+        found = evaluation.evaluate(
+            model, X.iloc[few], y[few], 3.0, person=few, max_rows=most, random_state=number
+        )["accuracy"]  # fmt: skip
+        hits[most] += found.low <= truth <= found.high
+    assert hits[1] >= 90 > hits[3]
+
+
 @pytest.mark.claim("thm-private-test")
 @pytest.mark.parametrize("epsilon", [0.1, "non-private"])
 def test_intervals_of_numbers_hold_the_share_that_they_say(models, epsilon):

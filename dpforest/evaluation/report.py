@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Evaluation", "evaluate"]
 
+_ROOT = "root mean squared error"
 Measure = Callable[[np.ndarray], float]
 
 
@@ -65,15 +66,16 @@ class Evaluation:
         For classes: accuracy and balanced accuracy; ``"excess confidence"``, by how much the probability of the
         predicted class is too large on average; and for two classes AUC, log loss and Brier score.  For numbers: mean
         absolute error and root mean squared error, in the target's unit.  A probability or an error counts as the
-        middle of its bin.
+        middle of its bin, the square of an error as the mean of the squares over its bin.
         """
-        return {name: self._estimate(*how) for name, how in self._measures().items()}
+        return {name: self[name] for name in self._measures()}
 
     def __getitem__(self, name: str) -> Estimate:
         found = self._measures()
         if name not in found:
             raise KeyError(f"a test of {self.kind} has {', '.join(found)}; not {name!r}")
-        return self._estimate(*found[name])
+        # of a mean the law is nearly normal, and of its root it is not where the noise is large
+        return self._estimate(*found[name]).root() if name == _ROOT else self._estimate(*found[name])
 
     def at(self, threshold: float) -> dict[str, Estimate]:
         """Sensitivity, specificity and precision where the second class is said from this probability on.
@@ -225,15 +227,15 @@ class Evaluation:
         return (np.arange(self.bins) + 0.5) / self.bins
 
     def _measures(self) -> dict[str, tuple[Measure, tuple[float, float]]]:
-        """How each measure is read off a table of counts, and what it cannot leave."""
+        """How each measure, or the square of the root, is read off a table of counts, and what it cannot leave."""
         if self.kind == "numbers":
-            errors = (self.middles**2 * self.width)[:, None]
+            edges = (np.arange(self.bins + 1) / self.bins) ** 2 * self.width
+            low, high = edges[:-1, None], edges[1:, None]
+            squares = (low**2 + low * high + high**2) / 3
             return {
-                "mean absolute error": (lambda counts: _mean(counts, errors), (0, self.width)),
-                "root mean squared error": (
-                    lambda counts: math.sqrt(max(_mean(counts, errors**2), 0)), (0, self.width)
-                ),
-            }  # fmt: skip
+                "mean absolute error": (lambda counts: _mean(counts, (low + high) / 2), (0, self.width)),
+                _ROOT: (lambda counts: _mean(counts, squares), (0, self.width**2)),
+            }
         right, sure = self._right, self._sure[:, None]
         found: dict[str, tuple[Measure, tuple[float, float]]] = {
             "accuracy": (lambda counts: _mean(counts, right), (0, 1)),

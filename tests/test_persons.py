@@ -160,9 +160,7 @@ def lots_of_shares(codes, labels, people, max_rows, chance):
 
 def by(people, max_rows, order) -> np.ndarray:
     """The first rows of each person in this order."""
-    own = [
-        sorted(np.flatnonzero(people.places == who), key=lambda place: order[place]) for who in set(people.places)
-    ]
+    own = [sorted(np.flatnonzero(people.places == who), key=lambda place: order[place]) for who in set(people.places)]
     return np.sort([place for places in own for place in places[:max_rows]])
 
 

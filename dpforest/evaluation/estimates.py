@@ -35,9 +35,9 @@ class Estimate:
 
     def root(self) -> Estimate:
         """The square root of the number, with the roots of the interval's ends."""
-        ends = [math.sqrt(max(end, 0.0)) for end in (self.value - self.noise, self.value + self.noise)]
-        roots = [math.sqrt(max(each, 0.0)) for each in (self.value, self.low, self.high)]
-        return Estimate(*roots, (ends[1] - ends[0]) / 2)
+        value, low, high = (math.sqrt(max(each, 0.0)) for each in (self.value, self.low, self.high))
+        first, last = (math.sqrt(max(each, 0.0)) for each in (self.value - self.noise, self.value + self.noise))
+        return Estimate(value, low, high, (last - first) / 2)
 
     def __float__(self) -> float:
         return self.value

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpforest.arithmetic import log
-from dpforest.evaluation.answers import MOST_CELLS, check_model, error_cells, open_rows, said_cells
+from dpforest.evaluation.answers import MOST_CELLS, as_given, check_model, error_cells, open_rows, said_cells
 from dpforest.evaluation.estimates import Estimate, estimate, noise_variance
 from dpforest.evaluation.learners import Evaluator, cells_schema
 from dpforest.inspect.drawing import MORE, WIDTH, on_white
@@ -350,10 +350,10 @@ def evaluate(
     >>> from dpforest import RandomTreesClassifier, Schema, evaluation
     >>> schema = Schema(numeric={"x": (0, 1)}, classes=["no", "yes"])
     >>> X, y = [[i / 400] for i in range(400)], ["no"] * 200 + ["yes"] * 200
-    >>> aside = evaluation.hold_out(X, 0.5, random_state=0)
-    >>> keep = lambda rows, side: [row for row, put in zip(rows, aside) if put == side]
-    >>> model = RandomTreesClassifier(epsilon=2.0, schema=schema, random_state=0).fit(keep(X, False), keep(y, False))
-    >>> test = evaluation.evaluate(model, keep(X, True), keep(y, True), epsilon=0.5, bins=2, random_state=0)
+    >>> aside = evaluation.hold_out(X, 0.5, source="seeded", random_state=0)
+    >>> kept, tests, kept_y, tests_y = aside.split(X, y)
+    >>> model = RandomTreesClassifier(epsilon=2.0, schema=schema, random_state=0).fit(kept, kept_y)
+    >>> test = evaluation.evaluate(model, tests, tests_y, epsilon=0.5, bins=2, random_state=0)
     >>> test["accuracy"].value > 0.9
     True
     """
@@ -377,7 +377,7 @@ def evaluate(
         epsilon=epsilon, schema=cells_schema({"said": size}, list(classes) or [0, 1]), relation=relation,
         source=source, random_state=random_state,
     )  # fmt: skip
-    tester.fit(cells[:, None], labels, person=rows.persons, max_rows=max_rows)
+    tester.fit(as_given(cells[:, None], X), labels, person=rows.persons, max_rows=max_rows)
     counts = tester.counts()
     variance = noise_variance(tester.ledger_.epsilon / HISTOGRAM_SENSITIVITY[relation])
     return Evaluation(

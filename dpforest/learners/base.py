@@ -52,6 +52,7 @@ from dpforest.privacy import (
     check_epsilon,
     claim,
     display,
+    sides,
 )  # fmt: skip
 from dpforest.schema import MAX_CODES, Draft, Encoded, Schema, frames
 from dpforest.scores import Score
@@ -182,6 +183,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
             )
         if not elsewhere:
             X = intake.look(X, y, key, person, schema)
+        coins = () if elsewhere else sides.carried(given, X.shape[0])
+        sides.check_units(coins, ROW if most is None else PERSON, self.relation)
         self._charge(promised, most)  # nothing was read so far but names
         if elsewhere:
             ledger, sizes = Ledger(self.relation, delta=self.promised_delta()), schema.cardinalities(n_bins)
@@ -209,8 +212,10 @@ class PrivateEstimator(Predictor, BaseEstimator):
         # record comes or goes; else, and for copies, the function must be random (thm-keyed-assignment)
         places_stay = self.relation != ADD_REMOVE and most is None
         random = "poisson-bootstrap" in ledger.kinds or (key is None and not places_stay)
+        # coins that say which rows a fit sees are its randomness too
+        source = SEEDED if any(each.source == SEEDED for each in coins) else self.source
         guarantee = Guarantee(
-            spent if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), self.variant, self.source,
+            spent if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), self.variant, source,
             __version__, ("SipHash",) if chance.hashes and random else (), ledger.delta, most,
         )  # fmt: skip
         if guarantee.epsilon > epsilon * (1 + 1e-9):
@@ -228,7 +233,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         self.ledger_, self.guarantee_ = ledger, guarantee
         if not account.active():
             account.note_search(guarantee)
-            if self.source == SECURE:
+            if source == SECURE:
                 account.note_release(given, guarantee)
         return self
 

@@ -111,7 +111,7 @@ def identify(values: Any) -> People:
     A whole number is itself, whether it comes as an integer, as a float such as 7.0, or as True, which is 1.  Another
     float is itself, and so is a text: ``"7"`` is not 7, nor is ``"7.0"``.  Persons are not told apart by a hash, for
     two persons with one number could crowd out each other's rows.  NumPy's own texts lose zero characters at their end
-    before anyone can see them: there ``"a"`` and ``"a\\0"`` are one person.
+    before anyone can see them, so that there may be fewer persons than were written down.
 
     Raises
     ------

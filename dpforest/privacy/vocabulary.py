@@ -135,8 +135,9 @@ class Guarantee:
         The unpaid reads that make ``epsilon`` infinite; empty iff there are none.
     variant : {"proved", "published"}
     source : {"seeded", "secure", "unknown"}
-        Where the random bits came from.  The proof speaks of bits that nobody can know: whoever has or finds the seed
-        can subtract the noise.  A file that does not say it is of unknown source.
+        Where the random bits came from, those of the noise and those that put rows aside before; seeded if some were.
+        The proof speaks of bits that nobody can know: whoever has or finds the seed can subtract the noise.  A file
+        that does not say it is of unknown source.
     version : str or None
         Of this library, when the model was fitted.
     rests_on : tuple of str
@@ -249,8 +250,8 @@ class Guarantee:
             page.append("The variant. The one that is proved in the book.")
         page.append({
             SEEDED: "The randomness. Seeded: this model is for research and not for release. Whoever has the seed, or "
-            "finds it by trying, can subtract the noise, and then nothing above holds. Fit with source='secure' for a "
-            "release.",
+            "finds it by trying, can subtract the noise, or knows which rows were put aside before the fit, and then "
+            "nothing above holds. Fit with source='secure' for a release, and put rows aside without a seed.",
             SECURE: "The randomness. Secure: it came from the operating system's entropy and was not kept; the promise "
             "is as good as that.",
             UNKNOWN: "The randomness. Unknown: the file does not say where it came from. If it was seeded, whoever "

@@ -48,6 +48,7 @@ from dpforest.privacy import (
     Ledger,
     UnprovenPrivacyWarning,
     account,
+    capped,
     check_delta,
     check_epsilon,
     claim,
@@ -212,11 +213,14 @@ class PrivateEstimator(Predictor, BaseEstimator):
         # record comes or goes; else, and for copies, the function must be random (thm-keyed-assignment)
         places_stay = self.relation != ADD_REMOVE and most is None
         random = "poisson-bootstrap" in ledger.kinds or (key is None and not places_stay)
+        rests_on: tuple[str, ...] = ("SipHash",) if chance.hashes and random else ()
+        if math.isfinite(ledger.n_max):
+            rests_on += (capped(ledger.n_max),)
         # coins that say which rows a fit sees are its randomness too
         source = SEEDED if any(each.source == SEEDED for each in coins) else self.source
         guarantee = Guarantee(
             spent if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), self.variant, source,
-            __version__, ("SipHash",) if chance.hashes and random else (), ledger.delta, most,
+            __version__, rests_on, ledger.delta, most,
         )  # fmt: skip
         if guarantee.epsilon > epsilon * (1 + 1e-9):
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=2)
@@ -286,7 +290,11 @@ class PrivateEstimator(Predictor, BaseEstimator):
         raise NotImplementedError
 
     def _learn(self, run: Run) -> Any:
-        return self.as_published(run) if self.variant == "published" else self.as_proved(run)
+        if self.variant != "published":
+            return self.as_proved(run)
+        model = self.as_published(run)
+        run.ledger.n_max = math.inf  # a paper may take the true number for it
+        return model
 
     def promise(self, epsilon: float) -> float:
         """What is proved of every run: ``epsilon``, unless a published algorithm is known to cost more."""

@@ -241,6 +241,16 @@ def test_more_classes_and_numbers(models):
             test["accuracy"]
 
 
+@pytest.mark.parametrize("n_classes", [240, 241, 255])
+def test_as_many_classes_as_a_schema_has(n_classes):
+    schema = Schema(categorical={"c": list(range(5))}, classes=list(range(n_classes)))
+    X, y = np.arange(600)[:, None] % 5, np.arange(600) % 5
+    model = RandomTreesClassifier(epsilon=50.0, schema=schema, n_estimators=1, random_state=0).fit(X, y)
+    test = evaluation.evaluate(model, X, y, "non-private")
+    assert (test.bins, test["accuracy"].value) == (1, (model.predict(X) == y).mean())
+    assert test.confusion().to_numpy().sum() == 600
+
+
 @pytest.mark.claim("thm-private-test")
 @pytest.mark.parametrize("epsilon", [0.05, 0.5])
 def test_intervals_hold_as_often_as_they_say(models, epsilon):

@@ -19,7 +19,15 @@ from hypothesis import strategies as st
 from scipy import special
 from shared import MIXED, table
 
-from dpforest import EDPRFClassifier, Guarantee, PrivateBoostingClassifier, Schema, SmoothForestClassifier, load
+from dpforest import (
+    EDPRFClassifier,
+    Guarantee,
+    PrivateBoostingClassifier,
+    PrivateBoostingRegressor,
+    Schema,
+    SmoothForestClassifier,
+    load,
+)
 from dpforest.audit.exact.replay import law_of
 from dpforest.chance import Secure, Seeded, outcomes
 from dpforest.learners import persons
@@ -430,6 +438,21 @@ def test_a_guarantee_with_a_delta():
     assert epsilon_of(4 * model.ledger_.paid(ADD_REMOVE), 1e-6) == pytest.approx(1.0, rel=1e-9)
     assert persons.together(model.ledger_, 2) <= 1 + 1e-9
     assert "1e-06 more" in promise.explain()
+
+
+@pytest.mark.parametrize("learner", [PrivateBoostingClassifier, PrivateBoostingRegressor])
+def test_a_learner_that_drops_its_delta_spends_all_of_epsilon(learner):
+    """A single answer is private by itself, and then each of the k rows has a k-th of it."""
+    X, y = visits()
+    schema = MIXED
+    if learner is PrivateBoostingRegressor:
+        schema, y = Schema(numeric=MIXED.numeric, categorical=MIXED.categorical, target=(0, 1)), np.arange(300) % 2
+    model = learner(epsilon=0.01, delta=1e-6, schema=schema, n_rows=5, random_state=0)
+    promise = model.fit(X, y, person="id", max_rows=3).guarantee_
+    assert (promise.epsilon, promise.delta) == (0.01, 0.0)
+    assert persons.together(model.ledger_, 3) == pytest.approx(0.01, rel=1e-12)
+    with pytest.raises(ValueError, match=r"leaves 0 for each of max_rows=4 rows: with delta=0 it leaves 0\.0125"):
+        model.set_params(epsilon=0.05, delta=0.01).fit(X, y, person="id", max_rows=4)
 
 
 @pytest.mark.parametrize("unit", ["a person of at most 0 rows", "a person of at most 3 row", "one person", "3", "",

@@ -322,7 +322,8 @@ def evaluate(
     epsilon : float
         The price of all measures together.
     bins : int
-        Of a probability or of an error: even, from 2 to 240; for K classes there are at most 240 / K.  More bins see
+        Of a probability or of an error: even, from 2 to 240; for K classes there are at most 240 / K, and one at
+        least.  More bins see
         more, and hold more noise.
     level : float
         With which the intervals are meant to hold, above 0.5 and below 1; approximately, for they come from a normal
@@ -374,7 +375,7 @@ def evaluate(
         if len(classes) == 2 and bins % 2:
             raise ValueError(f"bins must be even, so that one edge is the middle, not {bins}")
         if len(classes) > 2:
-            bins = min(bins, MOST_CELLS // len(classes))
+            bins = max(1, min(bins, MOST_CELLS // len(classes)))  # more classes than that: a cell for each
         cells, size = said_cells(model, rows.columns, bins), bins * (len(classes) if len(classes) > 2 else 1)
     tester = Evaluator(
         epsilon=epsilon, schema=cells_schema({"said": size}, list(classes) or [0, 1]), relation=relation,

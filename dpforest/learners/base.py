@@ -173,6 +173,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
             raise TypeError(f"key must be the name of one column, as text, not {key!r}")
         most = persons.check_asked(person, max_rows, self.relation)
         each = epsilon if most is None else persons.of_a_row(epsilon, self.promised_delta(), most)
+        # of a row without a delta; with one, it is less than a share of the person's
+        alone = {"alone": epsilon / most} if most and each != epsilon / most else {}
         # what is proved of every run, for the unit
         promised = epsilon if self.promise(each) == each else (most or 1) * self.promise(each)
         given, elsewhere = X, is_elsewhere(X)
@@ -202,7 +204,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
                 ids = None if ids is None else ids[kept]
             named = all(isinstance(name, str) for name in columns.names or [None])
             door = None if ids is None else partial(Curator, ids=ids)
-            model, ledger = self.replay(codes, labels, schema, each, chance, door)
+            model, ledger = self.replay(codes, labels, schema, each, chance, door, **alone)
         claimed = epsilon if self.variant == "published" else None
         # the ledger knows what this run spent, which must not exceed what is proved of every run
         spent = persons.together(ledger, most or 1)
@@ -249,6 +251,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         epsilon: float,
         chance: Chance,
         door: Door | None = None,
+        alone: float | None = None,
     ) -> tuple[Any, Ledger]:
         """Learn from encoded records: what ``fit`` does between the table's encoding and the estimator's state.
 
@@ -266,6 +269,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
         door : Door or None
             What makes the curator, ``Curator`` if None; an auditor passes a subclass that looks over its shoulder, see
             :class:`~dpforest.curator.Door`.
+        alone : float or None
+            What a learner that drops its delta may spend in place of ``epsilon``, if that is more.
 
         Returns
         -------
@@ -277,7 +282,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
             codes, labels, schema.n_classes, schema.cardinalities(self.bins(schema)),
             chance=chance, ledger=ledger, n_jobs=self._n_threads(),
         )  # fmt: skip
-        return self._learn(Run(curator, chance, schema, ledger, epsilon)), ledger
+        return self._learn(Run(curator, chance, schema, ledger, epsilon, alone)), ledger
 
     # -- for subclasses --------------------------------------------------------------------------------------
 

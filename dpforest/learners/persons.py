@@ -91,7 +91,8 @@ def of_a_row(epsilon: float, delta: float, max_rows: int) -> float:
     try:
         return check_epsilon(each)
     except ValueError:
-        raise ValueError(f"epsilon={epsilon!r} leaves {each:g} for each of max_rows={max_rows} rows") from None
+        instead = f": with delta=0 it leaves {epsilon / max_rows:g}" if delta else ""
+        raise ValueError(f"epsilon={epsilon!r} leaves {each:g} for each of max_rows={max_rows} rows{instead}") from None
 
 
 @claim("thm-persons", "lem-concentrated-group")

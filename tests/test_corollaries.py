@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -141,3 +143,18 @@ def test_a_table_above_the_cap_costs_more_than_the_promise(score, relation):
     """The hypothesis: at the rate for two records a selection among three loses more than epsilon."""
     rate = 1.0 / score.range(relation, 2)
     assert rate * score.range(relation, 3) > 1.1
+
+
+@pytest.mark.claim("thm-forest", "thm-private-boosting-numbers")
+def test_a_sum_alone_is_cheap_where_every_record_is():
+    """Under replace-one, at rate b: at the root it costs b; below a split a record leaves one sum and enters another."""
+    records = list(product((0, 1), (0, Fraction(1, 2), 1)))  # which leaf, and the target, in ranges
+
+    def cost(place):
+        return max(
+            sum(abs(value * (place(one) == at) - other * (place(two) == at)) for at in (0, 1))
+            for (one, value), (two, other) in product(records, repeat=2)
+        )
+
+    assert cost(lambda leaf: 0) == 1
+    assert cost(lambda leaf: leaf) == 2

@@ -147,7 +147,7 @@ def test_a_table_above_the_cap_costs_more_than_the_promise(score, relation):
 
 @pytest.mark.claim("thm-forest", "thm-private-boosting-numbers")
 def test_a_sum_alone_is_cheap_where_every_record_is():
-    """Under replace-one, at rate b: at the root it costs b; below a split a record leaves one sum and enters another."""
+    """Under replace-one, at rate b: b at the root; below a split a record leaves one sum and enters another."""
     records = list(product((0, 1), (0, Fraction(1, 2), 1)))  # which leaf, and the target, in ranges
 
     def cost(place):

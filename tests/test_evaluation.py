@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -628,7 +629,9 @@ def test_sides_of_sides_and_of_other_tables():
     assert model.fit(kept[second], y[~first][second]).guarantee_.source == "seeded"  # the worse of the two
     assert model.fit(X, y).guarantee_.source == "secure"  # all rows are no side
     assert model.fit(pd.concat([X[first], kept]), np.r_[y[first], y[~first]]).guarantee_.source == "secure"
-    assert (~first).coins == first.coins == evaluation.Sides(first, first.coins).coins
+    assert (~first).coins == first.coins == pickle.loads(pickle.dumps(first)).coins
+    again = evaluation.hold_out(X, 0.5)  # the same table, divided anew
+    assert model.fit(X[again], y[again]).guarantee_.source == "secure"
     rows, marks = X.to_numpy().tolist(), np.arange(400)
     left, right, mine, theirs = first.split(rows, marks)
     assert [left, right] == [[row for row, put in zip(rows, first, strict=True) if put is side] for side in _BOTH]

@@ -35,6 +35,9 @@ class Sides(np.ndarray):
     def __array_finalize__(self, other: Any) -> None:
         self.coins = getattr(other, "coins", None)
 
+    def __reduce__(self) -> tuple:
+        return Sides, (np.asarray(self), self.coins)
+
     def split(self, *tables: Any) -> tuple:
         """For each table its rows that are kept and those that are put aside, which carry the coins.
 
@@ -133,5 +136,5 @@ def hold_out(
     aside = (chance.coins(_SIDES, people.names) < round(share * _SIDES))[people.places]
     coins = sides.Coins(source, ROW if person is None else PERSON, n_rows)
     if hasattr(X, "attrs"):
-        sides.carry(X, [coins])
+        sides.carry(X, [*sides.carried(X, n_rows), coins])  # of this division, and not of one before
     return Sides(aside, coins)

@@ -6,6 +6,7 @@ inherit, and any other table by a note that lives as long as the table.
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -36,18 +37,14 @@ class Coins(NamedTuple):
 
 
 def carry(table: Any, coins: Iterable[Coins]) -> None:
-    """Note on a table that it was, or its parts will be, chosen by these coins, beside those that it carries."""
-    noted = dict.fromkeys([*_noted(table), *coins])  # each once
-    if not noted:
-        return
+    """Note on a table that it was, or its parts will be, chosen by these coins, and by no others."""
+    noted = tuple(dict.fromkeys(coins))  # each once
     if hasattr(table, "attrs"):
         table.attrs[_NAME] = [list(each) for each in noted]  # lists, so that the frame can still be written
-        return
-    number = id(table)
-    try:
-        _NOTES[number] = weakref.ref(table, lambda _: _NOTES.pop(number, None)), tuple(noted)
-    except TypeError:  # a list
-        return
+    elif noted:
+        number = id(table)
+        with contextlib.suppress(TypeError):  # of a list there are no weak references
+            _NOTES[number] = weakref.ref(table, lambda _: _NOTES.pop(number, None)), noted
 
 
 def carried(table: Any, n_rows: int) -> tuple[Coins, ...]:

@@ -545,6 +545,36 @@ def test_parts_by_coins(unit, coin, relation, least, most):
 
 
 @pytest.mark.claim("thm-hold-out")
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_parts_by_coins_with_deltas(relation):
+    """Either side says whether it has a 1, with odds of 2 or 3 for the truth; and with probability delta for sure."""
+    odds, deltas = (2, 3), (Fraction(1, 20), Fraction(1, 8))
+
+    def says(side: int, truth: bool) -> dict[tuple, Fraction]:
+        sure = {(truth, "sure"): deltas[side]}
+        return sure | {
+            (said, "perhaps"): (1 - deltas[side]) * Fraction(odds[side] if said == truth else 1, odds[side] + 1)
+            for said in (False, True)
+        }
+
+    def law(rows: tuple) -> dict[tuple, Fraction]:
+        found: dict[tuple, Fraction] = defaultdict(Fraction)
+        for sides, chance in coins(list(rows)).items():
+            bits = [any(bit for (_, bit), at in zip(rows, sides, strict=True) if at == side) for side in (False, True)]
+            for (one, p), (other, q) in product(says(0, bits[0]).items(), says(1, bits[1]).items()):
+                found[one, other] += chance * p * q
+        return found
+
+    def beyond(p: dict, q: dict, factor: Fraction | int) -> Fraction:
+        return sum((max(p[out] - factor * q.get(out, 0), Fraction(0)) for out in p), Fraction(0))
+
+    pairs = [(law(one), law(other)) for one, other in one_apart("row", relation)]
+    assert max(beyond(p, q, 3) for pair in pairs for p, q in (pair, pair[::-1])) <= max(deltas)
+    if relation == ADD_REMOVE:
+        assert max(beyond(q, p, SHARP) for p, q in pairs) == Fraction(3, 4) * deltas[0] + Fraction(1, 4) * deltas[1]
+
+
+@pytest.mark.claim("thm-hold-out")
 def test_a_row_that_goes_to_another_person():
     """Where nothing is public but noise: a row less on one side, and a row more on the other or on the same."""
     rest = combinations_with_replacement(ROWS[:4], 2)

@@ -133,7 +133,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
         person : str, array-like of shape (n_rows,), or None
             Whose row it is: the name of a column of ``X``, which is no column of the schema, or the persons
             themselves, by whole numbers or text; ``"7"`` and 7 are two persons.  With it ``epsilon`` is promised to a
-            *person*, all of whose rows are added or removed, and not to one row (:prf:ref:`thm-persons`).  Of a table in memory.
+            *person*, all of whose rows are added or removed, and not to one row (:prf:ref:`thm-persons`).  Of a
+            table in memory.
         max_rows : int or None
             With ``person``: so many rows of a person are learned from at most, drawn by lots of that person's own.
             A public number: the noise grows with it, so choose what most persons are known to have, or fewer.

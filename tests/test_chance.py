@@ -677,12 +677,31 @@ def test_another_library_draws_by_the_same_laws(kind):
 
 def test_every_source_has_every_verb():
     verbs = [name for name, value in vars(door.Chance).items() if callable(value) and not name.startswith("_")]
-    wanted = "integers", "subsets", "permutation", "coins", "copies", "key", "weighted", "select", "noise"
+    wanted = "integers", "subsets", "permutation", "coins", "lots", "copies", "key", "weighted", "select", "noise"
     assert set(verbs) == {*wanted[:-1], "two_sided_geometric", "discrete_gaussian"}
     for source in (Seeded, Replay, Secure):
         for verb in verbs:
             asked, given = (inspect.signature(getattr(c, verb)).parameters for c in (door.Chance, source))
             assert list(asked) == list(given), (source, verb)
+
+
+@pytest.mark.parametrize("make", [Seeded, Secure])
+def test_lots_are_drawn_in_any_order(make):
+    """Each of the six orders of three numbers is as likely, and no promise rests on the hash."""
+    source, orders = make(), Counter()
+    for _ in range(1200):
+        orders[tuple(np.argsort(source.lots(np.array([0, 1, 1 << 63], dtype=np.uint64))).tolist())] += 1
+    assert len(orders) == 6
+    assert all(120 < times < 280 for times in orders.values())  # six standard errors
+    assert not source.hashes
+
+
+def test_seeded_lots_belong_to_their_numbers():
+    ids = np.arange(50, dtype=np.uint64)
+    lots = Seeded(3).lots(ids)
+    assert (Seeded(3).lots(ids[::-1]) == lots[::-1]).all()
+    assert (Seeded(4).lots(ids) != lots).all()
+    assert sorted(Replay().lots(ids[:4]).tolist()) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("make", [lambda: Seeded(0), Replay, Secure], ids=["seeded", "replay", "secure"])
@@ -696,6 +715,8 @@ def test_shapes_of_uniform_draws(make):
     assert source.coins(1, numbers(3)).tolist() == [0, 0, 0]
     assert source.coins(4, numbers(0)).shape == (0,)
     assert source.coins(4, numbers(3)).dtype == np.int64
+    assert source.lots(numbers(0)).shape == (0,)
+    assert source.lots(numbers(3)).dtype == np.uint64
     if not isinstance(source, Replay):
         assert source.copies(2, numbers(0)).shape == (2, 0)
         assert source.copies(0, numbers(2)).shape == (0, 2)

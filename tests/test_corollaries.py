@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 
-from dpforest import DiffPRFClassifier, DiffPRFsClassifier, EDPRFClassifier, PearsonTreeClassifier, Schema, scores
+from dpforest import (
+    DiffGenClassifier,
+    DiffPID3Classifier,
+    DiffPRFClassifier,
+    DiffPRFsClassifier,
+    DTDiffClassifier,
+    EDPRFClassifier,
+    PearsonTreeClassifier,
+    Schema,
+    UnprovenPrivacyWarning,
+    load,
+    scores,
+)
 from dpforest.audit.exact.replay import audit_pairs
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.learners.growth import Growth
 from dpforest.models.forest import cut_masks
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
-from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, Ledger
+from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
 
 ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
 LINE = Schema(categorical={"x": [0, 1]}, target=(0, 1))
@@ -75,3 +89,72 @@ def test_the_rate_is_that_of_two_records_that_part(score, n_max, spread, replace
     assert exact[0] >= spread
     assert exact[1] >= replaced
     assert ledger.total(REPLACE_ONE) == pytest.approx(exact[1] / (2 * exact[0]), rel=1e-12)
+
+
+#: Learners with a cap, options with which their proofs rest on it, and with which they do not.
+CAPPED = [
+    (EDPRFClassifier, {"criterion": "information-gain", "stop": "never"}, {}),
+    (EDPRFClassifier, {"criterion": "gini", "stop": "never"}, {"criterion": "majority", "stop": "never"}),
+    (DiffPRFClassifier, {"criterion": "information-gain", "stop": "never"}, {"sampling": "poisson"}),
+    (DiffPID3Classifier, {"criterion": "information-gain"}, {"criterion": "majority"}),
+    (DiffGenClassifier, {"criterion": "information-gain"}, {"criterion": "majority"}),
+    (DTDiffClassifier, {"criterion": "information-gain"}, {"criterion": "majority"}),
+]
+
+
+@pytest.mark.claim("thm-forest")
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(("learner", "resting", "free"), CAPPED)
+def test_a_promise_that_needs_the_cap_says_so(learner, resting, free, relation, tmp_path):
+    schema = Schema(categorical={"a": [0, 1], "b": [0, 1, 2]}, classes=[0, 1])
+    X = np.arange(80).reshape(40, 2) % [2, 3]
+    y = np.arange(40) // 5 % 2
+    model = learner(schema=schema, relation=relation, n_max=40, random_state=0)
+    promise = model.set_params(**resting).fit(X, y).guarantee_
+    assert promise.n_max == 40
+    assert "tables of at most 40 records" in str(promise)
+    assert model.ledger_.n_max == 40
+    model.save(tmp_path / "model.json", seeded=True)
+    assert load(tmp_path / "model.json").guarantee_ == promise
+    assert '"n_max=40"' in (tmp_path / "model.json").read_text()
+    with pytest.raises(ValueError, match="cap n_max"):
+        model.fit(X[[*range(40), 0]], y[[*range(40), 0]])
+    free = learner(schema=schema, relation=relation, n_max=40, random_state=0, **free).fit(X, y).guarantee_
+    assert free.n_max == math.inf
+    assert "at most 40" not in str(free)
+
+
+def test_what_a_paper_takes_for_the_cap_is_not_in_the_ledger():
+    X, y = np.arange(80).reshape(40, 2) % 2, np.arange(40) // 5 % 2
+    schema = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
+    model = DiffPRFClassifier(
+        schema=schema, variant="published", criterion="information-gain", n_estimators=2, random_state=0
+    )  # fmt: skip
+    with pytest.warns(UnprovenPrivacyWarning):
+        model.fit(X, y)
+    assert model.ledger_.n_max == math.inf
+    assert model.guarantee_.rests_on == ()
+
+
+@pytest.mark.claim("thm-forest")
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("score", [scores.gini, scores.information_gain])
+def test_a_table_above_the_cap_costs_more_than_the_promise(score, relation):
+    """The hypothesis: at the rate for two records a selection among three loses more than epsilon."""
+    rate = 1.0 / score.range(relation, 2)
+    assert rate * score.range(relation, 3) > 1.1
+
+
+@pytest.mark.claim("thm-forest", "thm-private-boosting-numbers")
+def test_a_sum_alone_is_cheap_where_every_record_is():
+    """Under replace-one, at rate b: b at the root; below a split a record leaves one sum and enters another."""
+    records = list(product((0, 1), (0, Fraction(1, 2), 1)))  # which leaf, and the target, in ranges
+
+    def cost(place):
+        return max(
+            sum(abs(value * (place(one) == at) - other * (place(two) == at)) for at in (0, 1))
+            for (one, value), (two, other) in product(records, repeat=2)
+        )
+
+    assert cost(lambda leaf: 0) == 1
+    assert cost(lambda leaf: leaf) == 2

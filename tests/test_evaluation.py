@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -240,6 +242,16 @@ def test_more_classes_and_numbers(models):
             test["accuracy"]
 
 
+@pytest.mark.parametrize("n_classes", [240, 241, 255])
+def test_as_many_classes_as_a_schema_has(n_classes):
+    schema = Schema(categorical={"c": list(range(5))}, classes=list(range(n_classes)))
+    X, y = np.arange(600)[:, None] % 5, np.arange(600) % 5
+    model = RandomTreesClassifier(epsilon=50.0, schema=schema, n_estimators=1, random_state=0).fit(X, y)
+    test = evaluation.evaluate(model, X, y, "non-private")
+    assert (test.bins, test["accuracy"].value) == (1, (model.predict(X) == y).mean())
+    assert test.confusion().to_numpy().sum() == 600
+
+
 @pytest.mark.claim("thm-private-test")
 @pytest.mark.parametrize("epsilon", [0.05, 0.5])
 def test_intervals_hold_as_often_as_they_say(models, epsilon):
@@ -258,6 +270,45 @@ def test_intervals_hold_as_often_as_they_say(models, epsilon):
     assert hits["balanced accuracy"] > 270
     assert hits["excess confidence"] > 270
     assert min(hits.values()) > 270, hits
+
+
+@pytest.mark.claim("thm-private-test", "lem-own-rows")
+@pytest.mark.parametrize("max_rows", [None, 1, 2])
+@pytest.mark.parametrize("kind", ["two classes", "numbers"])
+def test_intervals_hold_as_often_for_persons_as_for_rows(models, kind, max_rows):
+    """200 tests of 300 persons of three rows: what holds with 95 % does so in 184 to 196 of them."""
+    model = next(iter(models[kind].values()))
+    X, y = table(180_000, model.schema, 16)
+    whole = evaluation.evaluate(model, X, y, "non-private")
+    if kind == "numbers":
+        errors = np.abs(model.predict(X) - y.clip(0, 10))
+        truth = {"mean absolute error": errors.mean(), "root mean squared error": math.sqrt((errors**2).mean())}
+    else:
+        truth = {name: whole[name].value for name in ("accuracy", "Brier score")}
+    of_persons = {"person": np.arange(900) // 3, "max_rows": max_rows} if max_rows else {}
+    hits = dict.fromkeys(truth, 0)
+    for number in range(200):
+        few = slice(900 * number, 900 * (number + 1))
+        found = evaluation.evaluate(model, X[few], y[few], 1.0, random_state=number, **of_persons)
+        for name, wanted in truth.items():
+            hits[name] += found[name].low <= wanted <= found[name].high
+    assert all(184 <= each <= 196 for each in hits.values()), hits
+
+
+@pytest.mark.claim("thm-private-test", "lem-own-rows")
+def test_one_row_of_each_person_is_enough_where_all_of_them_are_alike(models):
+    """Rows of a person that say the same count as one: so with one of each the intervals hold, and with three less."""
+    model = models["two classes"]["RandomTreesClassifier"]
+    X, y = table(40_000, TWO, 7)
+    truth = evaluation.evaluate(model, X, y, "non-private")["accuracy"].value
+    hits = {1: 0, 3: 0}
+    for number, most in product(range(100), hits):
+        few = np.repeat(np.arange(400 * number, 400 * (number + 1)), 3)
+        found = evaluation.evaluate(
+            model, X.iloc[few], y[few], 3.0, person=few, max_rows=most, random_state=number
+        )["accuracy"]  # fmt: skip
+        hits[most] += found.low <= truth <= found.high
+    assert hits[1] >= 90 > hits[3]
 
 
 @pytest.mark.claim("thm-private-test")
@@ -395,57 +446,249 @@ def test_every_row_has_a_coin_of_its_own(monkeypatch):
     assert law(person=["p", "q", "p"]) == {(a, b, a): coin[a] * coin[b] for a, b in product(coin, repeat=2)}
 
 
-def exact_loss(n: int, law_of_sides: Callable[[int], dict[tuple, Fraction]], seen: bool = False) -> Fraction:
-    """exp of the loss of noisy counts of the ones on either side, at exp(rate) 2 and 3, where one record comes.
-
-    ``seen``: the sides are released too.
-    """
-
-    def law(records: tuple) -> dict[tuple, Fraction]:
-        found: dict[tuple, Fraction] = defaultdict(Fraction)
-        for sides, chance in law_of_sides(len(records)).items():
-            fitted = sum(record for record, side in zip(records, sides, strict=True) if not side)
-            tested = sum(record for record, side in zip(records, sides, strict=True) if side)
-            for out in product(range(-1, 6), repeat=2):  # beyond all counts on either side the ratios repeat
-                noise = Fraction(1, 3) * Fraction(1, 2) ** abs(out[0] - fitted)
-                shown = (out, sides) if seen else out
-                found[shown] += chance * noise * Fraction(1, 2) * Fraction(1, 3) ** abs(out[1] - tested)
-        return found
-
-    worst = Fraction(1)
-    for records in product((0, 1), repeat=n):
-        for more in (0, 1):
-            for place in range(n + 1):
-                one, other = law(records), law((*records[:place], more, *records[place:]))
-                worst = max(worst, *(max(one[out] / other[out], other[out] / one[out]) for out in one))
-    return worst
-
-
-def coins(n: int, share: Fraction = Fraction(1, 4)) -> dict[tuple, Fraction]:
+def coins(units: list, share: Fraction = Fraction(1, 4)) -> dict[tuple, Fraction]:
+    """A coin for each, by its own law."""
     return {
-        sides: math.prod(share if side else 1 - share for side in sides) for sides in product((False, True), repeat=n)
+        sides: math.prod(share if side else 1 - share for side in sides)
+        for sides in product((False, True), repeat=len(units))
     }
 
 
-def seeded_shuffle(n: int) -> dict[tuple, Fraction]:
-    """Half of the rows by a fixed order for each n, as a shuffle with a known seed has it."""
-    aside = {2: (True, False), 3: (False, True, True), 4: (True, False, False, True)}[n]
-    return {aside: Fraction(1)}
+def seeded_shuffle(units: list) -> dict[tuple, Fraction]:
+    """Half of the rows by a fixed order for each number of rows, as a shuffle with a known seed has it."""
+    aside = {1: (True,), 2: (True, False), 3: (False, True, True), 4: (True, False, False, True)}
+    return {aside[len(units)]: Fraction(1)}
+
+
+def exact_loss(pairs, unit: str, coin: str = "row", law_of_sides=coins, seen: bool = False, public: bool = False):
+    """exp of the loss of two noisy counts, at exp(rate) 2 on the side that was kept and 3 on that put aside.
+
+    Rows are pairs of a person and a bit.  Rows with a 1 are counted, or persons who have one, as ``unit`` says.
+    ``public``: the number of them all on either side is told, too, as what takes it for public may do.  ``seen``: the
+    sides are released.
+    """
+
+    def law(rows: tuple) -> dict[tuple, Fraction]:
+        owners = list(range(len(rows))) if coin == "row" else sorted({person for person, _ in rows})
+        found: dict[tuple, Fraction] = defaultdict(Fraction)
+        for sides, chance in law_of_sides(owners).items():
+            at = dict(zip(owners, sides, strict=True))
+            placed = [
+                (at[place if coin == "row" else row[0]], place if unit == "row" else row[0], row[1])
+                for place, row in enumerate(rows)
+            ]
+            counts = [len({who for where, who, bit in placed if where == side and bit}) for side in (False, True)]
+            sizes = [len({who for where, who, _ in placed if where == side}) for side in (False, True)]
+            for out in product(range(-1, 5), repeat=2):  # beyond all counts on either side the ratios repeat
+                noise = Fraction(1, 3) * Fraction(1, 2) ** abs(out[0] - counts[0])
+                noise *= Fraction(1, 2) * Fraction(1, 3) ** abs(out[1] - counts[1])
+                found[out, sides if seen else (), tuple(sizes) if public else ()] += chance * noise
+        return found
+
+    law = cache(law)
+    worst: float | Fraction = Fraction(1)
+    for one, other in pairs:
+        mine, theirs = law(one), law(other)
+        if mine.keys() != theirs.keys():
+            return math.inf
+        worst = max(worst, *(max(mine[out] / theirs[out], theirs[out] / mine[out]) for out in mine))
+    return worst
+
+
+ROWS = list(product("ABC", (0, 1)))  # of three persons
+#: All that a person of at most two rows can bring.
+BRINGS = [rows for size in (1, 2) for rows in combinations_with_replacement((0, 1), size)]
+
+
+def one_apart(unit: str, relation: str) -> list[tuple[tuple, tuple]]:
+    """Small tables that differ by one row, or by all rows of one person, which stand last."""
+    if unit == "row":
+        return [
+            ((*rest, one), (*rest, other)) if relation == REPLACE_ONE else (rest, (*rest, other))
+            for n in ((0, 1) if relation == REPLACE_ONE else (0, 1, 2))
+            for rest in combinations_with_replacement(ROWS, n)
+            for one in (ROWS if relation == REPLACE_ONE else ROWS[:1])
+            for other in ROWS
+        ]
+    rest = [(), *(tuple(("A", bit) for bit in bits) for bits in BRINGS)]
+    mine, theirs = ([tuple((who, bit) for bit in bits) for bits in BRINGS] for who in "BC")
+    first = mine if relation == REPLACE_ONE else [()]
+    return [((*common, *one), (*common, *other)) for common, one, other in product(rest, first, theirs)]
+
+
+SHARP = Fraction(3, 4) * 2 + Fraction(1, 4) * 3  # (1 - s) e^a + s e^b
 
 
 @pytest.mark.claim(
     "thm-hold-out", verdict="proved", evidence="exhaustive",
-    constant=r"$(1-s)\,e^a + s\,e^b$, at most the larger",
+    constant=r"$(1-s)\,e^a + s\,e^b$, at most the larger; nothing where sides are of persons, and rows are replaced",
 )  # fmt: skip
-def test_parts_by_coins_cost_the_larger_loss_at_most_and_a_shuffle_more():
-    # of losses with exp 2 and 3, the latter with a share of 1/4: 3/4 * 2 + 1/4 * 3, which is at most 3
-    assert exact_loss(2, coins) == Fraction(9, 4)
-    assert exact_loss(3, coins) == Fraction(9, 4)
-    assert exact_loss(2, seeded_shuffle) > 3
-    assert exact_loss(3, seeded_shuffle) > 3
-    # the hypothesis that nobody sees the coins: who does knows which side has the record, and how many rows there are
-    with pytest.raises(ZeroDivisionError):
-        exact_loss(2, coins, seen=True)
+@pytest.mark.parametrize(
+    ("unit", "coin", "relation", "least", "most"),
+    [
+        ("row", "row", ADD_REMOVE, SHARP, SHARP),
+        ("person", "person", ADD_REMOVE, SHARP, SHARP),
+        ("row", "row", REPLACE_ONE, 3, 3),
+        ("person", "person", REPLACE_ONE, 3, 3),
+        # the neighbours differ by a row, whose person stays and has a coin already: the larger loss, and no mean
+        ("row", "person", ADD_REMOVE, Fraction(18, 7), 3),
+        # ... or by a person, whose rows have a coin each: the sum
+        ("person", "row", ADD_REMOVE, Fraction(16, 5), 6),
+        # the number of rows on a side is no public number where a row goes to another person, nor that of persons
+        ("row", "person", REPLACE_ONE, math.inf, math.inf),
+        ("person", "row", REPLACE_ONE, math.inf, math.inf),
+    ],
+)
+def test_parts_by_coins(unit, coin, relation, least, most):
+    """Of losses with exp 2 and 3, the latter with a share of 1/4: 3/4 * 2 + 1/4 * 3, which is at most 3."""
+    assert least <= exact_loss(one_apart(unit, relation), unit, coin, public=relation == REPLACE_ONE) <= most
+
+
+@pytest.mark.claim("thm-hold-out")
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_parts_by_coins_with_deltas(relation):
+    """Either side says whether it has a 1, with odds of 2 or 3 for the truth; and with probability delta for sure."""
+    odds, deltas = (2, 3), (Fraction(1, 20), Fraction(1, 8))
+
+    def says(side: int, truth: bool) -> dict[tuple, Fraction]:
+        sure = {(truth, "sure"): deltas[side]}
+        return sure | {
+            (said, "perhaps"): (1 - deltas[side]) * Fraction(odds[side] if said == truth else 1, odds[side] + 1)
+            for said in (False, True)
+        }
+
+    def law(rows: tuple) -> dict[tuple, Fraction]:
+        found: dict[tuple, Fraction] = defaultdict(Fraction)
+        for sides, chance in coins(list(rows)).items():
+            bits = [any(bit for (_, bit), at in zip(rows, sides, strict=True) if at == side) for side in (False, True)]
+            for (one, p), (other, q) in product(says(0, bits[0]).items(), says(1, bits[1]).items()):
+                found[one, other] += chance * p * q
+        return found
+
+    def beyond(p: dict, q: dict, factor: Fraction | int) -> Fraction:
+        return sum((max(p[out] - factor * q.get(out, 0), Fraction(0)) for out in p), Fraction(0))
+
+    pairs = [(law(one), law(other)) for one, other in one_apart("row", relation)]
+    assert max(beyond(p, q, 3) for pair in pairs for p, q in (pair, pair[::-1])) <= max(deltas)
+    if relation == ADD_REMOVE:
+        assert max(beyond(q, p, SHARP) for p, q in pairs) == Fraction(3, 4) * deltas[0] + Fraction(1, 4) * deltas[1]
+
+
+@pytest.mark.claim("thm-hold-out")
+def test_a_row_that_goes_to_another_person():
+    """Where nothing is public but noise: a row less on one side, and a row more on the other or on the same."""
+    rest = combinations_with_replacement(ROWS[:4], 2)
+    pairs = [((*rows, ("A", 1)), (*rows, ("B", bit))) for rows in rest for bit in (0, 1)]
+    assert 3 < exact_loss(pairs, "row", "person") <= 9
+
+
+@pytest.mark.claim("thm-hold-out")
+def test_what_the_hypotheses_of_parts_by_coins_are_for():
+    pairs = [pair for pair in one_apart("row", ADD_REMOVE) if len(pair[0])]
+    # a shuffle by a known seed: one row more, and others move
+    assert exact_loss(pairs, "row", law_of_sides=seeded_shuffle) > 3
+    # nobody sees the coins: who does knows which side has the row, and how many rows there are
+    assert exact_loss(pairs, "row", seen=True) == math.inf
+
+
+# -- the sides carry their coins -------------------------------------------------------------------------------------
+
+
+def sided(form: str, **more):
+    """The two sides of a table with labels and persons."""
+    X, y = table(300, TWO, 5)
+    whole = X.assign(y=y, who=np.arange(300) // 2)
+    aside = evaluation.hold_out(whole, 0.5, **more)
+    if form == "by hand":
+        return whole[~aside].reset_index(drop=True), whole[aside].drop(columns="c").assign(c="a")
+    return aside.split(whole if form == "pandas" else pa.Table.from_pandas(whole))
+
+
+FORMS = ["by hand", "pandas", "arrow"]
+
+
+@pytest.mark.claim("thm-hold-out")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("seeded", [True, False])
+def test_what_is_made_of_a_seeded_side_says_so(form, seeded, tmp_path):
+    more = {"source": "seeded", "random_state": 0} if seeded else {}
+    kept, tests = sided(form, **more)
+    model = RandomTreesClassifier(epsilon=1.0, schema=TWO, source="secure").fit(kept, "y")
+    test = evaluation.evaluate(model, tests, "y", 1.0, source="secure")
+    choice = evaluation.choose([model, model], tests, "y", 1.0, source="secure")
+    wanted = "seeded" if seeded else "secure"
+    assert [each.source for each in (model.guarantee_, test.guarantee, choice.guarantee)] == [wanted] * 3
+    assert ("not for release" in str(test)) == seeded
+    if not seeded:
+        return model.save(tmp_path / "model.json")
+    with pytest.raises(ValueError, match="rows were put aside by one"):
+        model.save(tmp_path / "model.json")
+    assert "which rows were put aside" in model.guarantee_.explain()
+    return None
+
+
+@pytest.mark.claim("thm-hold-out")
+@pytest.mark.parametrize("form", FORMS)
+def test_sides_of_another_unit_are_refused_where_nothing_is_promised(form):
+    of_persons = {"person": "who", "max_rows": 1}
+    for put, asked, unit in (({"person": "who"}, {}, "person"), ({}, of_persons, "row")):
+        kept, tests = sided(form, **put)
+        model = RandomTreesClassifier(epsilon=1.0, schema=TWO, relation=REPLACE_ONE, random_state=0)
+        with pytest.raises(ValueError, match=f"put aside by a coin of each {unit}"):
+            model.fit(kept, "y", **asked)
+        model.set_params(relation=ADD_REMOVE).fit(kept, "y", **asked)  # the larger of both, or their sum
+        for relation, call in product(
+            RELATIONS, (evaluation.evaluate, lambda one, *rest, **more: evaluation.choose([one, one], *rest, **more))
+        ):
+            how = {"relation": relation, "random_state": 0, **asked}
+            if relation == ADD_REMOVE:
+                call(model, tests, "y", 1.0, **how)
+                continue
+            with pytest.raises(ValueError, match="who is replaced may change sides"):
+                call(model, tests, "y", 1.0, **how)
+        fine = {"person": "who", "max_rows": 1} if put else {}
+        RandomTreesClassifier(epsilon=1.0, schema=TWO, relation=REPLACE_ONE, random_state=0).fit(kept, "y", **fine)
+
+
+def test_sides_of_sides_and_of_other_tables():
+    X, y = table(400, TWO, 6)
+    first = evaluation.hold_out(X, 0.5, source="seeded", random_state=1)
+    kept = X[~first]
+    second = evaluation.hold_out(kept, 0.5)
+    model = RandomTreesClassifier(epsilon=1.0, schema=TWO, source="secure")
+    assert model.fit(kept[second], y[~first][second]).guarantee_.source == "seeded"  # the worse of the two
+    assert model.fit(X, y).guarantee_.source == "secure"  # all rows are no side
+    assert model.fit(pd.concat([X[first], kept]), np.r_[y[first], y[~first]]).guarantee_.source == "secure"
+    assert (~first).coins == first.coins == pickle.loads(pickle.dumps(first)).coins
+    again = evaluation.hold_out(X, 0.5)  # the same table, divided anew
+    assert model.fit(X[again], y[again]).guarantee_.source == "secure"
+    rows, marks = X.to_numpy().tolist(), np.arange(400)
+    left, right, mine, theirs = first.split(rows, marks)
+    assert [left, right] == [[row for row, put in zip(rows, first, strict=True) if put is side] for side in _BOTH]
+    assert (mine == marks[~first]).all()
+    assert (theirs == marks[first]).all()
+    with pytest.raises(ValueError, match="400 rows were divided, and this table has 3"):
+        first.split([1, 2, 3])
+    written = pa.Table.from_pandas(kept[second])  # what a frame carries can be written
+    assert written.num_rows == second.sum()
+
+
+_BOTH = (np.False_, np.True_)
+
+
+@pytest.mark.claim("thm-hold-out")
+def test_a_persons_coin_belongs_to_the_name():
+    """With one seed nobody else moves when persons are added, in whatever order or type."""
+    who = np.arange(1000) // 2
+    put = partial(evaluation.hold_out, share=0.5, source="seeded", random_state=0)
+    aside = put(np.zeros((1000, 1)), person=who)
+    more = np.r_[[-5, 2000, -7], who[::-1]]
+    assert (put(np.zeros((1003, 1)), person=more)[3:] == aside[::-1]).all()
+    for other in (who.astype(float), pd.Series(who, dtype="Int64"), who.astype(object)):
+        assert (put(np.zeros((1000, 1)), person=other) == aside).all()
+    assert 0.4 < aside.mean() < 0.6
+    assert 0.4 < (aside == put(np.zeros((1000, 1)), person=who.astype(str))).mean() < 0.6
+    assert (evaluation.hold_out(np.zeros((1000, 1)), 0.5) != evaluation.hold_out(np.zeros((1000, 1)), 0.5)).any()
 
 
 # -- use -------------------------------------------------------------------------------------------------------
@@ -467,7 +710,7 @@ def test_accounts_persons_and_names(models):
     assert test.guarantee.epsilon == 0.4
     assert "person" in test.guarantee.unit
     assert test.variance == pytest.approx(noise_variance(0.2))
-    aside = evaluation.hold_out(X, 0.5, person="who", random_state=0)
+    aside = evaluation.hold_out(X, 0.5, person="who", source="seeded", random_state=0)
     assert (aside[::2] == aside[1::2]).all()
     assert 0.3 < aside.mean() < 0.7
     assert str(test).count("\n") == 6
@@ -610,7 +853,7 @@ def test_bad_input(models):
         (lambda: choose(both, X, y, 1.0, measure="squared error"), ValueError, "measure"),
         (lambda: choose([model, models["classes"]["RandomTreesClassifier"]], X, y, 1.0), ValueError, "same question"),
         (lambda: evaluation.hold_out(X, 0.0), ValueError, "share"),
-        (lambda: evaluation.hold_out(X, 0.5, source="secure", random_state=1), ValueError, "no seed"),
+        (lambda: evaluation.hold_out(X, 0.5, random_state=1), ValueError, "no seed"),
         (lambda: evaluation.hold_out(X, 0.5, person=[1, 2]), ValueError, "inconsistent"),
         (lambda: evaluate(model, X, y, 1.0).at(1.5), ValueError, "threshold"),
         (lambda: evaluate(model, X, y, 1.0).threshold(miss=0), ValueError, "miss"),

@@ -66,7 +66,7 @@ CURATORS = {"Curator", "Memory", "Scattered", "over"}
 TABLES = {"X", "y", "codes", "labels", "encoded"}
 #: Functions that a table passes through on its way to the schema, and with it to the curator or to the released trees.
 TABLE_FUNCTIONS = {
-    "evaluation.answers": {"open_rows", "gains", "_errors"},
+    "evaluation.answers": {"open_rows", "as_given", "gains", "_errors"},
     "evaluation.choice": {"choose"},
     "evaluation.parts": {"hold_out"},
     "evaluation.report": {"evaluate"},

@@ -7,6 +7,7 @@ import math
 import re
 import warnings
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
@@ -623,6 +624,7 @@ def test_ledger_holds_no_answer():
         "delta",
         "leaks",
         "promise",
+        "n_max",
         "_parents",
         "_kinds",
         "_labels",
@@ -701,6 +703,36 @@ def test_guarantees_say_what_they_promise():
     with pytest.raises(AttributeError):
         plain.epsilon = 0.1
     assert plain == Guarantee(0.5, ADD_REMOVE)
+
+
+def test_a_guarantee_is_never_rounded_down():
+    for epsilon in (1.0000004, 1.0000000000000002, 0.1, 0.30000000000000004, 123456.25, 2.0, 1e-9):
+        promise = Guarantee(epsilon, ADD_REMOVE, delta=epsilon / 1000 if epsilon < 1 else 0.0)
+        said = re.search(r"[0-9.]+(e-[0-9]+)?", str(promise)).group()
+        assert Decimal(said) >= Decimal(repr(epsilon))
+        assert float(said) <= epsilon * (1 + 2e-5)
+        assert dict(promise.rows())["epsilon"] == said
+        assert f"e^{said} " in promise.explain()
+    assert str(Guarantee(0.1, ADD_REMOVE)).startswith("0.1-")
+    assert "0.3 for two, 1.5 for ten" in Guarantee(0.15, ADD_REMOVE).explain()  # as decimals
+    assert "(0.1, 1.00001e-06)" in str(Guarantee(0.1, ADD_REMOVE, delta=1.0000001e-06))
+
+
+def test_a_cap_is_part_of_the_promise():
+    promise = Guarantee(1.0, ADD_REMOVE, source="secure", rests_on=("SipHash", privacy.capped(1000)))
+    assert promise.rests_on == ("SipHash", "n_max=1000")
+    assert promise.n_max == 1000
+    for text in (str(promise), repr(promise), promise.explain(), str(promise.rows())):
+        assert "tables of at most 1,000 records" in text
+        assert "SipHash" in text
+    assert "tables of at most 1,000 records" in str(replace(promise, source="seeded"))
+    assert Guarantee(1.0, ADD_REMOVE).n_max == math.inf
+    assert "records" not in str(Guarantee(1.0, ADD_REMOVE))
+    for wrong in ("", "0", "1e3", "inf", "nan", "01", "-5", "1.0", "1_0", " 1"):
+        with pytest.raises(ValueError, match="rests on nothing called"):
+            privacy.check_rests_on(f"n_max={wrong}")
+    with pytest.raises(ValueError, match="rests on nothing called"):
+        privacy.check_rests_on("SHA")
 
 
 @pytest.mark.parametrize("source", privacy.SOURCES)

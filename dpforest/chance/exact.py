@@ -89,8 +89,14 @@ class Exact:
 
     def key(self) -> keyed.Key:
         self.hashes = True
+        return self._key()
+
+    def _key(self) -> keyed.Key:
         first, second = self._words(2)
         return int(first), int(second)
+
+    def lots(self, ids: np.ndarray) -> np.ndarray:
+        return self._words(len(ids))
 
     def coins(self, high: int, ids: np.ndarray) -> np.ndarray:
         return self.integers(high, len(ids))

@@ -78,6 +78,9 @@ class Replay:
     def coins(self, high: int, ids: np.ndarray) -> np.ndarray:
         return self.integers(high, len(ids))
 
+    def lots(self, ids: np.ndarray) -> np.ndarray:
+        return self.permutation(len(ids)).astype(np.uint64)
+
     def copies(self, n_trees: int, ids: np.ndarray) -> np.ndarray:
         raise NotEnumerableError("a Poisson number has infinitely many values, so replay cannot visit them")
 

@@ -56,6 +56,9 @@ class Seeded(Exact):
     def coins(self, high: int, ids: np.ndarray) -> np.ndarray:
         return keyed.coins(self.key(), ids, high)
 
+    def lots(self, ids: np.ndarray) -> np.ndarray:
+        return keyed.siphash(self._key(), ids)  # no promise rests on it, so hashes is not set
+
     def copies(self, n_trees: int, ids: np.ndarray) -> np.ndarray:
         found = np.empty((n_trees, len(ids)), dtype=np.int64)
         for tree in found:

@@ -29,6 +29,12 @@ class Chance(Protocol):
     def coins(self, high: int, ids: np.ndarray) -> np.ndarray:
         """An independent uniform integer in ``[0, high)`` for each record; ``ids`` (uint64) tells them apart."""
 
+    def lots(self, ids: np.ndarray) -> np.ndarray:
+        """A number for each of ``ids`` (uint64, distinct), uint64: they are drawn in its order, and any is as likely.
+
+        No promise may rest on which order it is; ids that are the same may have one number.
+        """
+
     def copies(self, n_trees: int, ids: np.ndarray) -> np.ndarray:
         """Independent whole numbers with Poisson's law of mean 1, for each tree and record: (n_trees, n_records)."""
 

@@ -434,7 +434,11 @@ class Choices(Base):
     def _charge(
         self, scopes: np.ndarray, rate: np.ndarray, score: scores.Score, n_max: float, query: str, mechanism: str
     ) -> None:
-        add_remove, replace_one = (rate * score.exact_range(relation, n_max) for relation in (ADD_REMOVE, REPLACE_ONE))
+        relations = (ADD_REMOVE, REPLACE_ONE)
+        spreads = [score.exact_range(relation, n_max) for relation in relations]
+        if n_max < np.inf and (score.needs_cap or spreads != [score.exact_range(relation) for relation in relations]):
+            self._ledger.n_max = min(self._ledger.n_max, n_max)  # a larger table would cost more
+        add_remove, replace_one = (rate * spread for spread in spreads)
         if self._ledger.delta:
             add_remove, replace_one = add_remove * add_remove / 8, replace_one * replace_one / 8
         self._ledger.charge(scopes, add_remove, replace_one, query, mechanism)

@@ -7,7 +7,7 @@ leaking* has the theorems.
 
 from dpforest.evaluation.choice import Choice, choose
 from dpforest.evaluation.estimates import Estimate
-from dpforest.evaluation.parts import hold_out
+from dpforest.evaluation.parts import Sides, hold_out
 from dpforest.evaluation.report import Evaluation, evaluate
 
-__all__ = ["Choice", "Estimate", "Evaluation", "choose", "evaluate", "hold_out"]
+__all__ = ["Choice", "Estimate", "Evaluation", "Sides", "choose", "evaluate", "hold_out"]

@@ -16,10 +16,20 @@ from dpforest.arithmetic import log
 from dpforest.learners import intake
 from dpforest.models.elsewhere import is_elsewhere
 from dpforest.models.predictor import Predictor
-from dpforest.privacy import account
+from dpforest.privacy import account, sides
 from dpforest.schema import TARGET_LEVELS, Schema
 
-__all__ = ["GAINS", "LEVELS", "MOST_CELLS", "check_model", "error_cells", "gains", "open_rows", "said_cells"]
+__all__ = [
+    "GAINS",
+    "LEVELS",
+    "MOST_CELLS",
+    "as_given",
+    "check_model",
+    "error_cells",
+    "gains",
+    "open_rows",
+    "said_cells",
+]
 
 MOST_CELLS = 240
 LEVELS = 64  # of a gain; a power of two, so that sums are exact
@@ -60,6 +70,12 @@ def open_rows(X: Any, y: Any, person: Any, schemas: Iterable[Schema]) -> intake.
     for schema in declared:
         intake.encode(opened.columns, opened.answers, schema, 2)
     return opened
+
+
+def as_given(cells: np.ndarray, X: Any) -> np.ndarray:
+    """The cells, which carry the coins by which the test rows were put aside."""
+    sides.carry(cells, sides.carried(X, len(cells)))
+    return cells
 
 
 def said_cells(model: Any, table: Any, bins: int) -> np.ndarray:

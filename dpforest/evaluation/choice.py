@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpforest.arithmetic import log
-from dpforest.evaluation.answers import GAINS, LEVELS, check_model, gains, open_rows
+from dpforest.evaluation.answers import GAINS, LEVELS, as_given, check_model, gains, open_rows
 from dpforest.evaluation.learners import ModelChooser, cells_schema
 from dpforest.learners.parameters import check_choice
 from dpforest.privacy import ADD_REMOVE, SEEDED, Guarantee, Ledger, claim
@@ -109,7 +109,7 @@ def choose(
         epsilon=epsilon, schema=cells_schema(dict.fromkeys(names, LEVELS + 1), [0, 1]), relation=relation,
         source=source, random_state=random_state,
     )  # fmt: skip
-    chooser.fit(cells, np.zeros(len(cells), dtype=int), person=rows.persons, max_rows=max_rows)
+    chooser.fit(as_given(cells, X), np.zeros(len(cells), dtype=int), person=rows.persons, max_rows=max_rows)
     name = list(named)[chooser.chosen()]
     rate = chooser.ledger_.epsilon / chooser.SCORE.exact_range(relation)
     margin = 0.0 if math.isinf(rate) else float(log((len(named) - 1) / 0.05)) / rate

@@ -33,6 +33,12 @@ class Estimate:
     high: float
     noise: float
 
+    def root(self) -> Estimate:
+        """The square root of the number, with the roots of the interval's ends."""
+        value, low, high = (math.sqrt(max(each, 0.0)) for each in (self.value, self.low, self.high))
+        first, last = (math.sqrt(max(each, 0.0)) for each in (self.value - self.noise, self.value + self.noise))
+        return Estimate(value, low, high, (last - first) / 2)
+
     def __float__(self) -> float:
         return self.value
 
@@ -70,8 +76,8 @@ def estimate(
 
     Notes
     -----
-    A count varies with the rows by about its own size (Poisson; 1 at least), and by its noise; both are independent
-    between counts, so the variance of a measure is the sum of theirs, each times the square of its slope.
+    A count varies with the rows by about its own size (Poisson), and by its noise; both are independent between
+    counts, so the variance of a measure is the sum of theirs, each times the square of its slope.
     """
     value, low, high = measure(counts), *bounds
     if math.isnan(value):
@@ -86,7 +92,8 @@ def estimate(
     if not np.isfinite(slopes).all():  # too few rows for the noise
         return Estimate(min(max(value, low), high), low, high, math.inf)
     noise = variance * float((slopes**2).sum())
-    rows = float((slopes**2 * np.maximum(counts, 1)).sum())
+    # unbiased, for the noise of a count is 0 on average; and at least as if one row were spread over all cells
+    rows = max(float((slopes**2 * counts).sum()), float((slopes**2).mean()))
     width = quantile * math.sqrt(noise + rows)
     return Estimate(
         min(max(value, low), high), max(value - width, low), min(value + width, high), quantile * math.sqrt(noise)

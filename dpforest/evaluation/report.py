@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpforest.arithmetic import log
-from dpforest.evaluation.answers import MOST_CELLS, check_model, error_cells, open_rows, said_cells
+from dpforest.evaluation.answers import MOST_CELLS, as_given, check_model, error_cells, open_rows, said_cells
 from dpforest.evaluation.estimates import Estimate, estimate, noise_variance
 from dpforest.evaluation.learners import Evaluator, cells_schema
 from dpforest.inspect.drawing import MORE, WIDTH, on_white
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Evaluation", "evaluate"]
 
+_ROOT = "root mean squared error"
 Measure = Callable[[np.ndarray], float]
 
 
@@ -72,15 +73,16 @@ class Evaluation:
         For classes: accuracy and balanced accuracy; ``"excess confidence"``, by how much the probability of the
         predicted class is too large on average; and for two classes AUC, log loss and Brier score.  For numbers: mean
         absolute error and root mean squared error, in the target's unit.  A probability or an error counts as the
-        middle of its bin.
+        middle of its bin, the square of an error as the mean of the squares over its bin.
         """
-        return {name: self._estimate(*how) for name, how in self._measures().items()}
+        return {name: self[name] for name in self._measures()}
 
     def __getitem__(self, name: str) -> Estimate:
         found = self._measures()
         if name not in found:
             raise KeyError(f"a test of {self.kind} has {', '.join(found)}; not {shown(name)}")
-        return self._estimate(*found[name])
+        # of a mean the law is nearly normal, and of its root it is not where the noise is large
+        return self._estimate(*found[name]).root() if name == _ROOT else self._estimate(*found[name])
 
     def at(self, threshold: float) -> dict[str, Estimate]:
         """Sensitivity, specificity and precision where the second class is said from this probability on.
@@ -232,15 +234,15 @@ class Evaluation:
         return (np.arange(self.bins) + 0.5) / self.bins
 
     def _measures(self) -> dict[str, tuple[Measure, tuple[float, float]]]:
-        """How each measure is read off a table of counts, and what it cannot leave."""
+        """How each measure, or the square of the root, is read off a table of counts, and what it cannot leave."""
         if self.kind == "numbers":
-            errors = (self.middles**2 * self.width)[:, None]
+            edges = (np.arange(self.bins + 1) / self.bins) ** 2 * self.width
+            low, high = edges[:-1, None], edges[1:, None]
+            squares = (low**2 + low * high + high**2) / 3
             return {
-                "mean absolute error": (lambda counts: _mean(counts, errors), (0, self.width)),
-                "root mean squared error": (
-                    lambda counts: math.sqrt(max(_mean(counts, errors**2), 0)), (0, self.width)
-                ),
-            }  # fmt: skip
+                "mean absolute error": (lambda counts: _mean(counts, (low + high) / 2), (0, self.width)),
+                _ROOT: (lambda counts: _mean(counts, squares), (0, self.width**2)),
+            }
         right, sure = self._right, self._sure[:, None]
         found: dict[str, tuple[Measure, tuple[float, float]]] = {
             "accuracy": (lambda counts: _mean(counts, right), (0, 1)),
@@ -333,7 +335,8 @@ def evaluate(
     epsilon : float
         The price of all measures together.
     bins : int
-        Of a probability or of an error: even, from 2 to 240; for K classes there are at most 240 / K.  More bins see
+        Of a probability or of an error: even, from 2 to 240; for K classes there are at most 240 / K, and one at
+        least.  More bins see
         more, and hold more noise.
     level : float
         With which the intervals are meant to hold, above 0.5 and below 1; approximately, for they come from a normal
@@ -343,7 +346,10 @@ def evaluate(
         or a column of ``X`` with its public groups, ``{"origin": ["here", "elsewhere"]}``.  All together have the
         price of one, for a record is in one group.  There are at most 240 cells, so many groups have fewer bins.
     relation, person, max_rows, source, random_state
-        As for a learner and its ``fit``.  The intervals take rows for independent, also where persons have several.
+        As for a learner and its ``fit``.  What is estimated is then the measure in which a person counts with at most
+        ``max_rows`` rows.  The intervals take rows for independent, also those of a person: where a person's rows are
+        alike, they are too narrow for ``max_rows`` above 1 (up to its square root, where the noise is small), and right
+        for ``max_rows=1``, which costs no more noise.
 
     Returns
     -------
@@ -365,10 +371,10 @@ def evaluate(
     >>> from dpforest import RandomTreesClassifier, Schema, evaluation
     >>> schema = Schema(numeric={"x": (0, 1)}, classes=["no", "yes"])
     >>> X, y = [[i / 400] for i in range(400)], ["no"] * 200 + ["yes"] * 200
-    >>> aside = evaluation.hold_out(X, 0.5, random_state=0)
-    >>> keep = lambda rows, side: [row for row, put in zip(rows, aside) if put == side]
-    >>> model = RandomTreesClassifier(epsilon=2.0, schema=schema, random_state=0).fit(keep(X, False), keep(y, False))
-    >>> test = evaluation.evaluate(model, keep(X, True), keep(y, True), epsilon=0.5, bins=2, random_state=0)
+    >>> aside = evaluation.hold_out(X, 0.5, source="seeded", random_state=0)
+    >>> kept, tests, kept_y, tests_y = aside.split(X, y)
+    >>> model = RandomTreesClassifier(epsilon=2.0, schema=schema, random_state=0).fit(kept, kept_y)
+    >>> test = evaluation.evaluate(model, tests, tests_y, epsilon=0.5, bins=2, random_state=0)
     >>> test["accuracy"].value > 0.9
     True
     """
@@ -398,7 +404,7 @@ def evaluate(
         epsilon=epsilon, schema=cells_schema({"said": size * len(groups)}, list(classes) or [0, 1]), relation=relation,
         source=source, random_state=random_state,
     )  # fmt: skip
-    tester.fit(cells[:, None], labels, person=rows.persons, max_rows=max_rows)
+    tester.fit(as_given(cells[:, None], X), labels, person=rows.persons, max_rows=max_rows)
     counts = tester.counts() if classes else tester.counts()[:, :1]
     variance = noise_variance(tester.ledger_.epsilon / HISTOGRAM_SENSITIVITY[relation])
     tables = counts.reshape(len(groups), size, -1)

@@ -49,10 +49,12 @@ from dpforest.privacy import (
     Ledger,
     UnprovenPrivacyWarning,
     account,
+    capped,
     check_delta,
     check_epsilon,
     claim,
     display,
+    sides,
 )  # fmt: skip
 from dpforest.privacy.searches import searcher
 from dpforest.schema import MAX_CODES, Draft, Encoded, Schema, frames
@@ -134,9 +136,10 @@ class PrivateEstimator(Predictor, BaseEstimator):
         person : str, array-like of shape (n_rows,), or None
             Whose row it is: the name of a column of ``X``, which is no column of the schema, or the persons
             themselves, by whole numbers or text; ``"7"`` and 7 are two persons.  With it ``epsilon`` is promised to a
-            *person*, all of whose rows come or go, and not to one row (:prf:ref:`thm-persons`).  Of a table in memory.
+            *person*, all of whose rows are added or removed, and not to one row (:prf:ref:`thm-persons`).  Of a
+            table in memory.
         max_rows : int or None
-            With ``person``: so many rows of a person are learned from at most, chosen by what these rows say alone.
+            With ``person``: so many rows of a person are learned from at most, drawn by lots of that person's own.
             A public number: the noise grows with it, so choose what most persons are known to have, or fewer.
 
         Returns
@@ -172,7 +175,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         account.note_readers()
         if not account.active():
             account.note_search(learned["guarantee_"])
-            if asked.source == SECURE:
+            if learned["guarantee_"].source == SECURE:
                 account.note_release(X, learned["guarantee_"])
         return self
 
@@ -188,16 +191,21 @@ class PrivateEstimator(Predictor, BaseEstimator):
             raise TypeError(f"key must be the name of one column, as text, not {shown(key)}")
         most = persons.check_asked(person, max_rows, self.relation)
         each = epsilon if most is None else persons.of_a_row(epsilon, self.promised_delta(), most)
+        # of a row without a delta; with one, it is less than a share of the person's
+        alone = {"alone": epsilon / most} if most and each != epsilon / most else {}
         # what is proved of every run, for the unit
         promised = epsilon if self.promise(each) == each else (most or 1) * self.promise(each)
-        elsewhere = is_elsewhere(X)
+        given, elsewhere = X, is_elsewhere(X)
         if elsewhere and most is not None:
             raise ValueError(
                 "the rows of a person may lie in different blocks of this table: read it into memory for person=, "
-                "or keep at most k rows of each person, by what they say alone, and promise k times epsilon"
+                "or draw at most k rows of each person, by coins that are this person's own and are not released, and "
+                "promise k times epsilon"
             )
         if not elsewhere:
             X = intake.look(X, y, key, person, schema)
+        coins = () if elsewhere else sides.carried(given, X.shape[0])
+        sides.check_units(coins, ROW if most is None else PERSON, self.relation)
         with self._charged(promised, most, X):  # nothing was read so far but names
             if elsewhere:
                 ledger, sizes = Ledger(self.relation, delta=self.promised_delta()), schema.cardinalities(n_bins)
@@ -209,12 +217,12 @@ class PrivateEstimator(Predictor, BaseEstimator):
                 encoded, labels = intake.encode(columns, y, schema, n_bins)
                 codes = encoded.codes
                 if whose is not None and most is not None:
-                    kept = persons.own_rows(codes, labels, whose, most, ids)
+                    kept = persons.own_rows(codes, labels, whose, most, chance, ids)
                     codes, labels = np.ascontiguousarray(codes[:, kept]), labels[kept]
                     ids = None if ids is None else ids[kept]
                 named = all(isinstance(name, str) for name in columns.names or [None])
                 door = None if ids is None else partial(Curator, ids=ids)
-                model, ledger = self.replay(codes, labels, schema, each, chance, door)
+                model, ledger = self.replay(codes, labels, schema, each, chance, door, **alone)
         claimed = epsilon if self.variant == "published" else None
         # the ledger knows what this run spent, which must not exceed what is proved of every run
         spent = persons.together(ledger, most or 1)
@@ -225,9 +233,14 @@ class PrivateEstimator(Predictor, BaseEstimator):
         # record comes or goes; else, and for copies, the function must be random (thm-keyed-assignment)
         places_stay = self.relation != ADD_REMOVE and most is None
         random = "poisson-bootstrap" in ledger.kinds or (key is None and not places_stay)
+        rests_on: tuple[str, ...] = ("SipHash",) if chance.hashes and random else ()
+        if math.isfinite(ledger.n_max):
+            rests_on += (capped(ledger.n_max),)
+        # coins that say which rows a fit sees are its randomness too
+        source = SEEDED if any(each.source == SEEDED for each in coins) else self.source
         guarantee = Guarantee(
-            spent if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), self.variant, self.source,
-            __version__, ("SipHash",) if chance.hashes and random else (), ledger.delta, most,
+            spent if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), self.variant, source,
+            __version__, rests_on, ledger.delta, most,
         )  # fmt: skip
         if guarantee.epsilon > epsilon * (1 + 1e-9):
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=3)
@@ -247,6 +260,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         epsilon: float,
         chance: Chance,
         door: Door | None = None,
+        alone: float | None = None,
     ) -> tuple[Any, Ledger]:
         """Learn from encoded records: what ``fit`` does between the table's encoding and the estimator's state.
 
@@ -264,6 +278,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
         door : Door or None
             What makes the curator, ``Curator`` if None; an auditor passes a subclass that looks over its shoulder, see
             :class:`~dpforest.curator.Door`.
+        alone : float or None
+            What a learner that drops its delta may spend in place of ``epsilon``, if that is more.
 
         Returns
         -------
@@ -275,7 +291,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
             codes, labels, schema.n_classes, schema.cardinalities(self.bins(schema)),
             chance=chance, ledger=ledger, n_jobs=self._n_threads(),
         )  # fmt: skip
-        return self._learn(Run(curator, chance, schema, ledger, epsilon)), ledger
+        return self._learn(Run(curator, chance, schema, ledger, epsilon, alone)), ledger
 
     # -- for subclasses --------------------------------------------------------------------------------------
 
@@ -288,7 +304,11 @@ class PrivateEstimator(Predictor, BaseEstimator):
         raise NotImplementedError
 
     def _learn(self, run: Run) -> Any:
-        return self.as_published(run) if self.variant == "published" else self.as_proved(run)
+        if self.variant != "published":
+            return self.as_proved(run)
+        model = self.as_published(run)
+        run.ledger.n_max = math.inf  # a paper may take the true number for it
+        return model
 
     def promise(self, epsilon: float) -> float:
         """What is proved of every run: ``epsilon``, unless a published algorithm is known to cost more."""

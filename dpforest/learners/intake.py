@@ -11,6 +11,7 @@ from sklearn.exceptions import DataConversionWarning
 from dpforest.chance import keyed
 from dpforest.engines import Reader, Table, table_of
 from dpforest.learners import persons
+from dpforest.learners.persons import People
 from dpforest.messages import shown
 from dpforest.models.strays import warn_of_strays
 from dpforest.privacy import searches
@@ -34,7 +35,7 @@ class Opened(NamedTuple):
     columns: frames.Columns
     answers: Any
     ids: np.ndarray | None
-    persons: np.ndarray | None
+    persons: People | None
 
 
 def look(X: Any, y: Any, key: str | None, person: Any, schema: Schema) -> frames.Columns:

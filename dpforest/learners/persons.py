@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dpforest.chance import keyed
+from dpforest.chance import Chance, keyed
 from dpforest.learners.parameters import check_count
 from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, Ledger, check_epsilon, claim, epsilon_of, rho_of
 from dpforest.schema import cells, frames
 
-__all__ = ["check_asked", "identify", "of_a_row", "own_rows", "together"]
+__all__ = ["People", "check_asked", "identify", "of_a_row", "own_rows", "together"]
 
 _WHERE = "the column of persons"
-_PRIME, _BASIS = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)  # of the hash FNV-1a
+_AS_TEXT = "turn the column into text first"
+_PUBLIC = (0, 0)  # key of the hash that makes one number of a person's name and of what a row says
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Whose row each row is.
+
+    Attributes
+    ----------
+    places : ndarray of int64, shape (n_rows,)
+        From 0: the same for two rows if and only if they are of one person.
+    names : ndarray of uint64, shape (n_people,)
+        At each of these places a number that is a function of that person's name alone.  Two persons may have one
+        number, so it says what their coins are, and not who they are.
+    """
+
+    places: np.ndarray
+    names: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.places)
 
 
 def check_asked(person: Any, max_rows: Any, relation: str) -> int | None:
@@ -69,7 +92,10 @@ def of_a_row(epsilon: float, delta: float, max_rows: int) -> float:
     try:
         return check_epsilon(each)
     except ValueError:
-        raise ValueError(f"epsilon={shown(epsilon)} leaves {each:g} for each of max_rows={max_rows} rows") from None
+        instead = f": with delta=0 it leaves {epsilon / max_rows:g}" if delta else ""
+        raise ValueError(
+            f"epsilon={shown(epsilon)} leaves {each:g} for each of max_rows={max_rows} rows{instead}"
+        ) from None
 
 
 @claim("thm-persons", "lem-concentrated-group")
@@ -83,20 +109,23 @@ def together(ledger: Ledger, max_rows: int) -> float:
     return epsilon_of(max_rows**2 * ledger.paid(ledger.relation), ledger.delta)
 
 
-def identify(values: Any) -> np.ndarray:
-    """A number from 0 for each value of a column of persons, int64: the same for two rows if and only if the value is.
+def identify(values: Any) -> People:
+    """Who is who in a column of persons: rows are of one person if and only if they have the same value.
 
     A whole number is itself, whether it comes as an integer, as a float such as 7.0, or as True, which is 1.  Another
-    float is itself, and so is a text: ``"7"`` is not 7, nor is ``"7.0"``.  Nothing is hashed, for two persons with one
-    number could crowd out each other's rows.
+    float is itself, and so is a text: ``"7"`` is not 7, nor is ``"7.0"``.  Persons are not told apart by a hash, for
+    two persons with one number could crowd out each other's rows.  NumPy's own texts lose zero characters at their end
+    before anyone can see them, so that there may be fewer persons than were written down.
 
     Raises
     ------
     ValueError
         A missing value; a float of 2^53 or more (in single precision 2^24), for it may stand for several integers.
     TypeError
-        A value that is neither a number nor text.
+        A value that is neither a number nor text, such as a time.
     """
+    if isinstance(values, People):
+        return values
     column = frames.one_column(values, _WHERE)
     if isinstance(column, pd.Series):
         column = column.to_numpy(dtype=None if isinstance(column.dtype, np.dtype) else object)
@@ -104,9 +133,18 @@ def identify(values: Any) -> np.ndarray:
         unclear = ~(np.abs(column) < _largest(column.dtype)) if column.dtype.kind == "f" else np.zeros(0, dtype=int)
         for cell in column[unclear][:1]:
             _person(cell)  # raises: it is missing, or too large
-        return np.unique(column, return_inverse=True)[1].astype(np.int64)
+        distinct, places = np.unique(column, return_inverse=True)
+        return People(places.astype(np.int64), keyed.identify(distinct))
+    if column.dtype.kind in "mM":  # as objects, those of nanoseconds would be whole numbers
+        raise TypeError(f"a person's name must be a whole number or text, not {column.dtype}: {_AS_TEXT}")
     found: dict[int | float | str, int] = {}
-    return np.array([found.setdefault(_person(cell), len(found)) for cell in column.astype(object)], dtype=np.int64)
+    places = np.array([found.setdefault(_person(cell), len(found)) for cell in column.astype(object)], dtype=np.int64)
+    return People(places, keyed.identify(np.array([_writable(name) for name in found], dtype=object)))
+
+
+def _writable(name: int | float | str) -> int | float | str:
+    """A name, in UTF-8 where it is text: half a surrogate pair as its escape."""
+    return name.encode("utf-8", "backslashreplace").decode() if isinstance(name, str) else name
 
 
 def _largest(kind: Any) -> int:
@@ -129,24 +167,23 @@ def _person(cell: Any) -> int | float | str:
             f"{_WHERE} has missing values, and whose row that is nobody can say: leave these rows out, or, if each is "
             "of a person of its own, give each a name that no other has"
         )
-    raise TypeError(
-        f"a person's name must be a whole number or text, not {shown(cell)}: turn the column into text first"
-    )
+    raise TypeError(f"a person's name must be a whole number or text, not {shown(cell)}: {_AS_TEXT}")
 
 
 @claim("lem-own-rows")
 def own_rows(
-    codes: np.ndarray, labels: np.ndarray, persons: np.ndarray, max_rows: int, ids: np.ndarray | None = None
+    codes: np.ndarray, labels: np.ndarray, people: People, max_rows: int, chance: Chance, ids: np.ndarray | None = None
 ) -> np.ndarray:
-    """The places of the rows that are kept: at most so many of each person, by a rule that looks at these rows alone.
+    """The places of the rows that are kept: at most so many of each person, drawn by lots of that person's own.
 
     Parameters
     ----------
     codes : ndarray of uint8, shape (n_features, n_rows)
     labels : ndarray of uint8, shape (n_rows,)
-    persons : ndarray of int64, shape (n_rows,)
-        Whose row it is, from 0.
+    people : People
     max_rows : int
+    chance : Chance
+        Draws the lots.
     ids : ndarray of uint64, shape (n_rows,), or None
         The rows' own keys, which are part of what they say.
 
@@ -156,24 +193,41 @@ def own_rows(
 
     Guarantee
     ---------
-    What is kept of a person is a function of the multiset of that person's rows, and has at most ``max_rows`` of them:
-    :prf:ref:`lem-own-rows`.
+    Whatever the lots are, what is kept of a person is a function of that person's name and rows, in any order, and has
+    at most ``max_rows`` of them; one row more, less or changed changes at most one that is kept.  Over the lots every
+    choice of so many rows is as likely, whatever they say: :prf:ref:`lem-own-rows`.
 
     Notes
     -----
-    A public hash of a row's codes, label and key puts a person's rows in order, so that no label or value comes first;
-    rows with one hash follow each other by what they say, so that only rows that are the same are tied.
+    A row is named by its person, by what it says, and by its number among the rows of this person that say the same.
+    A seeded lot is a keyed hash of that, so that neither other persons nor the order of the table change it.
     """
-    crowded = np.flatnonzero(np.bincount(persons)[persons] > max_rows)
-    if not crowded.size:
-        return np.arange(len(labels))
-    content = [*codes[:, crowded], labels[crowded], *([] if ids is None else [ids[crowded]])]
-    mixed = np.full(len(crowded), _BASIS)
-    for part in content:
-        mixed = (mixed ^ part.astype(np.uint64)) * _PRIME  # modulo 2^64
-    order = np.lexsort((*content, keyed.siphash((0, 0), mixed), persons[crowded]))  # the last one comes first
-    whose = persons[crowded][order]
+    crowded = np.flatnonzero(np.bincount(people.places)[people.places] > max_rows)
+    content = _words([*codes, labels], crowded) + ([] if ids is None else [ids[crowded]])
+    order = np.lexsort((*content, people.places[crowded]))  # the last one comes first
+    crowded, content = crowded[order], [word[order] for word in content]
+    whose = people.places[crowded]
+    names = keyed.siphash(_PUBLIC, people.names)[whose]
+    for word in [*content, _numbers([*content, whose]).astype(np.uint64)]:
+        names = keyed.siphash(_PUBLIC, names ^ word)
+    order = np.lexsort((chance.lots(names), whose))  # stable: rows with one lot stay in the order of what they say
     place = np.arange(len(whose)) - np.searchsorted(whose, whose)  # among the rows of the same person
     kept = np.ones(len(labels), dtype=bool)
     kept[crowded[order[place >= max_rows]]] = False
     return np.flatnonzero(kept)
+
+
+def _words(columns: Sequence[np.ndarray], rows: np.ndarray) -> list[np.ndarray]:
+    """What these rows say in columns of one byte, eight columns to a word of 64 bits."""
+    packed = [np.zeros(len(rows), dtype=np.uint64) for _ in range(0, len(columns), 8)]
+    for number, column in enumerate(columns):
+        packed[number // 8] |= column[rows].astype(np.uint64) << np.uint64(8 * (number % 8))
+    return packed
+
+
+def _numbers(sorted_words: Sequence[np.ndarray]) -> np.ndarray:
+    """For each row its number, from 0, among the rows that are the same; these follow each other."""
+    first = np.ones(len(sorted_words[0]), dtype=bool)
+    first[1:] = np.any([word[1:] != word[:-1] for word in sorted_words], axis=0)
+    at = np.arange(len(first))
+    return at - np.maximum.accumulate(np.where(first, at, 0))

@@ -85,8 +85,12 @@ class Run:
     growth: Growth
     _in_rounds = False
 
-    def __init__(self, curator: Curator, chance: Chance, schema: Schema, ledger: Ledger, epsilon: float) -> None:
+    def __init__(
+        self, curator: Curator, chance: Chance, schema: Schema, ledger: Ledger, epsilon: float,
+        alone: float | None = None,
+    ) -> None:  # fmt: skip
         self.curator, self.chance, self.schema, self.ledger, self.epsilon = curator, chance, schema, ledger, epsilon
+        self._alone = epsilon if alone is None else alone  # what there is to spend without a delta
         self.relation = ledger.relation
         self.sizes = curator.cardinalities
         self.ordered = np.array([name in schema.numeric for name in schema.columns], dtype=bool)
@@ -99,6 +103,7 @@ class Run:
     def without_delta(self) -> None:
         """Spend epsilon without a delta from now on, where nothing was spent: that is as private with any delta."""
         self.ledger.drop_delta()
+        self.epsilon = max(self.epsilon, self._alone)
 
     # -- the trees -------------------------------------------------------------------------------------------
 

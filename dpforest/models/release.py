@@ -20,7 +20,8 @@ The file is one JSON object (RFC 8259, UTF-8) with exactly these members:
     the paper claims, null for infinity.  ``leaks``: a list of objects with ``what`` and ``where``; empty where
     ``epsilon`` is a number.  ``variant``: ``"proved"`` or ``"published"``.  ``source``: ``"secure"``; ``"seeded"``,
     and then the model is not for release; or ``"unknown"``, for a model that came from a file of format 1.
-    ``version``: of the library that fitted it, or null.  ``rests_on``: a list, empty or ``["SipHash"]``.  ``unit``:
+    ``version``: of the library that fitted it, or null.  ``rests_on``: a list; ``"SipHash"``: coins of records were
+    computed by it; ``"n_max=1000"``: of no more records than that, a public cap.  ``unit``:
     ``"one row"``, or ``"a person of at most k rows"`` with a whole number k (``"1 row"``), of whose rows so many were
     learned from: then data sets are neighbours that differ by all rows of one person.  ``not_covered``: a list of what
     the guarantee does not speak of, for human readers.  See :class:`dpforest.privacy.Guarantee`.
@@ -46,7 +47,17 @@ from dpforest.models.boosted import NO_LINK, BoostedClassifier, BoostedForest, B
 from dpforest.models.forest import Forest, ForestClassifier, ForestRegressor
 from dpforest.models.linear import LinearClassifier, LinearModel, LinearPredictor, LinearRegressor
 from dpforest.models.predictor import FORMAT, WITH_DELTA, Predictor
-from dpforest.privacy import ASSUMPTIONS, RELATIONS, SOURCES, UNKNOWN, Guarantee, Leak, account, check_delta, unit_of
+from dpforest.privacy import (
+    RELATIONS,
+    SOURCES,
+    UNKNOWN,
+    Guarantee,
+    Leak,
+    account,
+    check_delta,
+    check_rests_on,
+    unit_of,
+)  # fmt: skip
 from dpforest.schema import Schema
 
 __all__ = [
@@ -265,7 +276,10 @@ def _guarantee(description: Any, number: int) -> Guarantee:
         version = _member(description, "version", str, nothing)
         rests_on = storage.listed(_member(description, "rests_on", list), "rests_on", str)
         for assumption in rests_on:
-            _one_of(ASSUMPTIONS, "rests_on", assumption)
+            try:
+                check_rests_on(assumption)
+            except ValueError as error:
+                raise ValueError(f"not a released model: rests_on is unknown: {error}") from None
         max_rows = _max_rows(_member(description, "unit", *name))
         storage.listed(_member(description, "not_covered", list), "not_covered", str)
     if any(value is not None and not value > 0 for value in (epsilon, claimed)):

@@ -30,8 +30,10 @@ from dpforest.privacy.vocabulary import (
     Leak,
     OutOfSchemaWarning,
     UnprovenPrivacyWarning,
+    capped,
     check_epsilon,
     check_relation,
+    check_rests_on,
     claim,
     unit_of,
 )
@@ -39,8 +41,8 @@ from dpforest.privacy.vocabulary import (
 __all__ = [
     "ADD_REMOVE", "ASSUMPTIONS", "HISTOGRAM_SENSITIVITY", "KINDS", "NON_PRIVATE", "NOT_COVERED", "PERSON", "RELATIONS",
     "REPLACE_ONE", "ROW", "SECURE", "SEEDED", "SOURCES", "UNIT", "UNKNOWN", "Budget", "BudgetError", "BudgetWarning",
-    "Guarantee", "Leak", "Ledger", "OutOfSchemaWarning", "UnprovenPrivacyWarning", "bootstrap", "check_delta",
-    "check_epsilon", "check_relation", "claim", "epsilon_of", "equal_split", "in_charges", "parallel",
+    "Guarantee", "Leak", "Ledger", "OutOfSchemaWarning", "UnprovenPrivacyWarning", "bootstrap", "capped", "check_delta",
+    "check_epsilon", "check_relation", "check_rests_on", "claim", "epsilon_of", "equal_split", "in_charges", "parallel",
     "poisson_bootstrap", "rho_of",
     "sequential", "unit_of",
 ]  # fmt: skip

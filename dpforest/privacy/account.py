@@ -234,8 +234,8 @@ class Budget:
             left = _exactly(total) - spent
             if wanted > left:
                 raise BudgetError(
-                    f"{charge.what} costs {name} = {float(wanted):.6g}{twice}, and {_at_most(left):.6g} of {total:.6g} "
-                    "is left: nothing was read and nothing charged"
+                    f"{charge.what} costs {name} = {display.up(float(wanted))}{twice}, and {_at_most(left):.6g} of "
+                    f"{total:.6g} is left: nothing was read and nothing charged"
                 )
         if len(self._charges) >= _MOST:
             raise BudgetError(f"an account has at most {_MOST} charges")
@@ -318,8 +318,8 @@ class Budget:
         return display.box(self._head(), rows, bar, self._foot())
 
     def _head(self) -> str:
-        delta = f", delta = {self._delta:.6g}" if self._delta else ""
-        return f"Budget ({self._relation}, for one {self._unit}): epsilon = {self._epsilon:.6g}{delta}"
+        delta = f", delta = {display.up(self._delta)}" if self._delta else ""
+        return f"Budget ({self._relation}, for one {self._unit}): epsilon = {display.up(self._epsilon)}{delta}"
 
     def _foot(self) -> str:
         return f"spent {_pair(self.spent, self.spent_delta)}, left {_pair(self.left, self.left_delta)}"
@@ -508,7 +508,7 @@ def _at_most(exact: Fraction) -> float:
 
 
 def _pair(epsilon: float, delta: float) -> str:
-    return f"({epsilon:.6g}, {delta:.6g})" if delta else f"{epsilon:.6g}"
+    return f"({display.up(epsilon)}, {display.up(delta)})" if delta else display.up(epsilon)
 
 
 def _line(what: str) -> str:

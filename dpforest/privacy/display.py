@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, Context, Decimal
 from html import escape
 
-__all__ = ["bar", "box"]
+__all__ = ["bar", "box", "number", "up"]
+
+_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 
 #: No colour of text or page is set, so that both are the notebook's own, light or dark.
 _BOX = (
@@ -13,6 +17,18 @@ _BOX = (
     "font-family:sans-serif;font-size:.9em;line-height:1.4"
 )
 _TABLE = "border-collapse:collapse;background:none;color:inherit;font-size:inherit"
+
+
+def up(loss: float, times: int = 1) -> str:
+    """A loss, so many times, in six digits that are never too small; it counts as the decimal that it is written as."""
+    if math.isinf(loss):
+        return "inf"
+    return f"{float(_DIGITS.plus(Decimal(repr(float(loss))) * times)):.6g}"
+
+
+def number(value: float) -> str:
+    """A number as it is written, whole ones without a point."""
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
 def box(title: str, rows: Iterable[tuple[str, str]], more: str = "", note: str = "") -> str:

@@ -72,12 +72,15 @@ class Ledger:
         Unpaid reads; empty iff nothing was read unpaid.
     promise : Guarantee or None
         What the fit promises of every run, once it is done.
+    n_max : float
+        The public cap on the number of records up to which the charges are what they say; infinite without one.
     """
 
     relation: str = ADD_REMOVE
     leaks: list[Leak] = field(default_factory=list)
     promise: Guarantee | None = None
     delta: float = 0.0
+    n_max: float = math.inf
     _parents: list[np.ndarray] = field(default_factory=lambda: [np.array([-1])])
     _kinds: list[str] = field(default_factory=lambda: ["sequential"])
     _labels: list[str] = field(default_factory=lambda: ["model"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -14,7 +15,8 @@ from dpforest.privacy import display
 __all__ = [
     "ADD_REMOVE", "ASSUMPTIONS", "HISTOGRAM_SENSITIVITY", "NON_PRIVATE", "NOT_COVERED", "RELATIONS", "REPLACE_ONE",
     "SECURE", "SEEDED", "SOURCES", "UNIT", "UNKNOWN", "Guarantee", "Leak", "OutOfSchemaWarning",
-    "UnprovenPrivacyWarning", "check_epsilon", "check_relation", "claim", "finite", "unit_of",
+    "UnprovenPrivacyWarning", "capped", "check_epsilon", "check_relation", "check_rests_on", "claim", "finite",
+    "unit_of",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -111,8 +113,9 @@ def unit_of(max_rows: int | None) -> str:
 
 #: Where the random bits of a fit came from: a generator that a seed starts, the operating system, or nobody knows.
 SEEDED, SECURE, UNKNOWN = SOURCES = "seeded", "secure", "unknown"
-#: On what a proof may rest, and how that is said.
+#: On what a proof may rest, and how that is said; a cap on the number of records besides, see :func:`capped`.
 ASSUMPTIONS = {"SipHash": "the pseudo-randomness of SipHash"}
+_CAP = "n_max="
 #: What no guarantee of one model speaks of.
 NOT_COVERED = ("tuning", "test scores", "warnings and errors", "the choice of the schema")
 _SOURCES = {
@@ -120,6 +123,24 @@ _SOURCES = {
     SECURE: "secure: the operating system's entropy",
     UNKNOWN: "unknown, not for release",
 }
+
+
+def capped(n_max: float) -> str:
+    """How ``rests_on`` says that no table has more records than ``n_max``, which is public."""
+    return f"{_CAP}{display.number(n_max)}"
+
+
+def check_rests_on(name: str) -> str:
+    """``name`` itself if a guarantee may rest on it: one of ``ASSUMPTIONS``, or a cap as :func:`capped` writes it."""
+    if name in ASSUMPTIONS:
+        return name
+    try:
+        cap = float(name.removeprefix(_CAP)) if name.startswith(_CAP) else 0.0
+    except ValueError:
+        cap = 0.0
+    if not 1 <= cap < math.inf or capped(cap) != name:
+        raise ValueError(f"a guarantee rests on nothing called {reprlib.repr(name)}")
+    return name
 
 
 @claim("def-privacy")
@@ -139,13 +160,15 @@ class Guarantee:
         The unpaid reads that make ``epsilon`` infinite; empty iff there are none.
     variant : {"proved", "published"}
     source : {"seeded", "secure", "unknown"}
-        Where the random bits came from.  The proof speaks of bits that nobody can know: whoever has or finds the seed
-        can subtract the noise.  A file that does not say it is of unknown source.
+        Where the random bits came from, those of the noise and those that put rows aside before; seeded if some were.
+        The proof speaks of bits that nobody can know: whoever has or finds the seed can subtract the noise.  A file
+        that does not say it is of unknown source.
     version : str or None
         Of this library, when the model was fitted.
     rests_on : tuple of str
-        Of ``ASSUMPTIONS``, what the proof of this fit takes for granted beyond the bits: ``"SipHash"`` where it
-        wants independent coins for the records, and they were computed by a hash under a drawn key.
+        What the proof of this fit takes for granted beyond the bits: ``"SipHash"`` where it wants independent coins for
+        the records, and they were computed by a hash under a drawn key; ``"n_max=1000"`` where the noise is that of
+        tables of at most 1,000 records, which a fit refuses to exceed.
     delta : float
         0 for pure differential privacy.  Above: each event may be more probable by delta, beside the factor
         ``e^epsilon``.
@@ -194,8 +217,15 @@ class Guarantee:
         steps = (math.exp(min(step * self.epsilon, 700.0)) if step else 1.0 for step in range(rows))
         return min(1.0, self.delta * sum(steps))
 
+    @property
+    def n_max(self) -> float:
+        """The public cap on the number of records on which the proof rests; infinite where it needs none."""
+        caps = [float(name.removeprefix(_CAP)) for name in self.rests_on if name.startswith(_CAP)]
+        return min(caps, default=math.inf)
+
     def __str__(self) -> str:
-        finer = self.rests_on if self.source == SECURE else ()  # what is not for release rests on worse
+        # what is not for release rests on worse than a hash
+        finer = tuple(name for name in self.rests_on if self.source == SECURE or name not in ASSUMPTIONS)
         text = replace(self, rests_on=finer)._promise()
         if self.source != SECURE and not math.isinf(self.epsilon):
             text += f"; {'source ' * (self.source == UNKNOWN)}{_SOURCES[self.source]}"
@@ -211,12 +241,14 @@ class Guarantee:
 
     def rows(self) -> list[tuple[str, str]]:
         """What it says, as pairs of a name and a value, for a table."""
-        proved = "not private for any finite epsilon" if math.isinf(self.epsilon) else f"{self.epsilon:.6g}"
+        proved = "not private for any finite epsilon" if math.isinf(self.epsilon) else display.up(self.epsilon)
         found = [("epsilon", proved if self.claimed is None else f"{proved} (the paper claims {self.claimed:.6g})")]
-        found += [("delta", f"{self.delta:.6g}")] if self.delta else []
+        found += [("delta", display.up(self.delta))] if self.delta else []
         found += [("relation", self.relation), ("unit", self.unit), ("variant", self.variant)]
         found += [("randomness", self.source)]
-        found += [("rests on", _joined(self.rests_on))] if self.rests_on else []
+        rests_on = [ASSUMPTIONS[name] for name in self.rests_on if name in ASSUMPTIONS]
+        rests_on += [f"{_records(self.n_max)}, which is public"] if math.isfinite(self.n_max) else []
+        found += [("rests on", " and ".join(rests_on))] if rests_on else []
         found += [("leak", str(leak)) for leak in self.leaks]
         return [*found, ("not covered", ", ".join(NOT_COVERED))]
 
@@ -243,13 +275,13 @@ class Guarantee:
                 f"with {it} or with {'another' if self.max_rows is None else 'those of another'} in "
                 f"{'its' if self.max_rows is None else 'their'} place"
             )  # fmt: skip
-            factor = f"e^{self.epsilon:.6g}"
+            factor = f"e^{display.up(self.epsilon)}"
             means = (
                 f"whatever this model turned out to be, it was at most {factor} times as likely with the one as with "
                 "the other"
             ) if not self.delta else (
                 f"whatever one may ask of this model, the answer was yes with a probability at most {factor} times as "
-                f"large with the one as with the other, and {self.delta:.6g} more"
+                f"large with the one as with the other, and {display.up(self.delta)} more"
             )  # fmt: skip
             page.append(
                 f"What that means. Take any one {one}, and the data {neighbours}: {means}. What is computed from the "
@@ -263,18 +295,24 @@ class Guarantee:
             page.append("The variant. The one that is proved in the book.")
         page.append({
             SEEDED: "The randomness. Seeded: this model is for research and not for release. Whoever has the seed, or "
-            "finds it by trying, can subtract the noise, and then nothing above holds. Fit with source='secure' for a "
-            "release.",
+            "finds it by trying, can subtract the noise, or knows which rows were put aside before the fit, and then "
+            "nothing above holds. Fit with source='secure' for a release, and put rows aside without a seed.",
             SECURE: "The randomness. Secure: it came from the operating system's entropy and was not kept; the promise "
             "is as good as that.",
             UNKNOWN: "The randomness. Unknown: the file does not say where it came from. If it was seeded, whoever "
             "has or finds the seed can subtract the noise: do not release this model.",
         }[self.source])  # fmt: skip
-        if self.rests_on:
+        if any(name in ASSUMPTIONS for name in self.rests_on):
             page.append(
                 "On what it rests. The coins that say which row goes to which tree were computed by a hash under a "
                 "random key, so the promise holds up to "
                 f"{_joined(self.rests_on)}: against whoever cannot tell it from a random function."
+            )
+        if finite and math.isfinite(self.n_max):
+            page.append(
+                f"The cap. The noise is that of {_records(self.n_max)}, with that row and without: of larger tables "
+                "nothing is promised, and a fit refuses them. That the table is no larger must be known beforehand, "
+                "for a refusal tells it."
             )
         page.append(
             f"What is not covered. {_sentence(', '.join(NOT_COVERED))} That is: settings that were chosen by what they "
@@ -289,13 +327,13 @@ class Guarantee:
         if self.max_rows:
             return (
                 f"For whom. The unit is {self.unit}: a person may have any number of rows in the table, of which at "
-                f"most {self.max_rows} {'was' if self.max_rows == 1 else 'were'} learned from, chosen by what that "
-                "person's rows alone say. Who a person is, the column of persons says: whoever stands there under two "
+                f"most {self.max_rows} {'was' if self.max_rows == 1 else 'were'} learned from, drawn by lots of "
+                "that person's own. Who a person is, the column of persons says: whoever stands there under two "
                 f"names is two. Two persons together are promised twice as much. Another model or number from the same "
                 f"persons adds its loss{more}."
             )
         two, ten = (
-            f"{self.of_rows(k):.6g}" + (f" with a delta of {self.delta_of_rows(k):.3g}" if self.delta else "")
+            display.up(self.epsilon, k) + (f" with a delta of {self.delta_of_rows(k):.3g}" if self.delta else "")
             for k in (2, 10)
         )
         return (
@@ -305,12 +343,14 @@ class Guarantee:
         )
 
     def _promise(self) -> str:
-        loss = f"({self.epsilon:.6g}, {self.delta:.6g})" if self.delta else f"{self.epsilon:.6g}"
+        loss = display.up(self.epsilon)
+        loss = f"({loss}, {display.up(self.delta)})" if self.delta else loss
         text = f"{loss}-differentially private under {self.relation}, for {self.unit}"
         if math.isinf(self.epsilon):
             text = f"not differentially private under {self.relation} for any finite epsilon"
-        elif self.rests_on:
-            text += f", up to {_joined(self.rests_on)}"
+        else:
+            text += f", in {_records(self.n_max)}" if math.isfinite(self.n_max) else ""
+            text += f", up to {_joined(self.rests_on)}" if _joined(self.rests_on) else ""
         return text if self.claimed is None else f"{text} (the paper claims {self.claimed:.6g})"
 
 
@@ -324,4 +364,8 @@ def _sentence(text: str) -> str:
 
 
 def _joined(rests_on: tuple[str, ...]) -> str:
-    return " and ".join(ASSUMPTIONS[name] for name in rests_on)
+    return " and ".join(ASSUMPTIONS[name] for name in rests_on if name in ASSUMPTIONS)
+
+
+def _records(n_max: float) -> str:
+    return f"tables of at most {math.floor(n_max):,} record{'s' * (n_max >= 2)}"

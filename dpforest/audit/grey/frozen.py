@@ -188,6 +188,9 @@ class Watch:
     def copies(self, n_trees: int, ids: np.ndarray) -> np.ndarray:
         return self._coin("copies", (int(n_trees), len(ids)), lambda: self._source.copies(n_trees, ids))
 
+    def lots(self, ids: np.ndarray) -> np.ndarray:
+        raise ValueError("the auditor follows the rows that were kept, and lots are drawn before")
+
     def key(self) -> tuple[int, int]:
         raise ValueError("the auditor follows a table in memory, where no record is read twice and no key is drawn")
 

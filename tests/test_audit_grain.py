@@ -109,6 +109,20 @@ def test_nothing_is_said_where_the_bits_have_no_power():
     assert audit.on_grid is None
 
 
+def test_nothing_is_lost_where_nothing_is_left_on_a_grid():
+    """Outputs that differ in their lowest bits alone are one output there."""
+
+    def sample(leaks, size, rng):
+        return 0.5 + 2.0**-50 * (rng.random(size) < (0.2 if leaks else 0.01))
+
+    audit = empirical(sample, (True, False), 1.0, n=2000, random_state=0)
+    assert audit.violated
+    assert audit.lowest_bits.violated
+    assert audit.on_grid is None
+    assert str(audit).endswith("on a grid there is nothing to audit")
+    assert "on_grid" not in json.loads(audit.to_json())
+
+
 # -- the parameter -----------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +84,8 @@ class EmpiricalAudit:
     lowest_bits : EmpiricalAudit or None
         What the lowest bits of the doubles give away by themselves, in the same draws; None if nothing.
     on_grid : EmpiricalAudit or None
-        If they do, the audit of the same mechanism with its outputs on a grid, where they are gone.
+        If they do, the audit of the same mechanism with its outputs on a grid, where they are gone; None if there is
+        nothing to audit on it.
     """
 
     epsilon_lower: float
@@ -138,13 +140,13 @@ class EmpiricalAudit:
     def _grain(self) -> str:
         """What is due to the lowest bits, as one more line."""
         rest = self.on_grid
-        if self.lowest_bits is None or rest is None or rest.grid is None:
+        if self.lowest_bits is None:
             return ""
+        alone = f"\nthe lowest bits alone give {self.lowest_bits.epsilon_lower:.4g}, by {self.lowest_bits.event}; "
+        if rest is None or rest.grid is None:
+            return f"{alone}on a grid there is nothing to audit"
         verdict = "VIOLATED" if rest.violated else "not refuted"
-        return (
-            f"\nthe lowest bits alone give {self.lowest_bits.epsilon_lower:.4g}, by {self.lowest_bits.event}; "
-            f"on the grid {spelled_grid(rest.grid)}: {rest.epsilon_lower:.4g}, {verdict}, by {rest.event}"
-        )
+        return f"{alone}on the grid {spelled_grid(rest.grid)}: {rest.epsilon_lower:.4g}, {verdict}, by {rest.event}"
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers, words and lists only, ready for JSON."""
@@ -295,7 +297,8 @@ def empirical(
         found, grid = _audited(sample, named, rounds, asked, grain, rng, progress)
         if grid is not None:  # the lowest bits tell the data sets apart: once more, without them
             seed = np.random.default_rng(int(rng.integers(2**32)))
-            found = replace(found, on_grid=_audited(sample, named, rounds, asked, grid, seed, progress)[0])
+            with suppress(ValueError, RuntimeError, SystemExit):  # such as nothing that varies: the first figure stays
+                found = replace(found, on_grid=_audited(sample, named, rounds, asked, grid, seed, progress)[0])
     except SystemExit as left:
         raise RuntimeError(f"sample, law or features left the program: SystemExit({left.code!r})") from left
     return found

@@ -593,7 +593,7 @@ def bad_tables(X):
     yield np.empty((len(X), 0)), ValueError, r"0 feature\(s\)"
     yield X.assign(city="z"), ValueError, "'z', which is not among its declared categories"
     yield X.assign(age="old"), ValueError, "column 'age', declared numeric, holds 'old'"
-    yield X.assign(age=[{}] * len(X)), TypeError, "declared numeric, holds {}"
+    yield X.assign(age=[{}] * len(X)), TypeError, "declared numeric, holds a dict of 0"
     yield X.assign(age=1j), ValueError, "Complex data not supported"
     yield X.assign(age=np.nan), ValueError, r"NaN; declare Schema\(missing='bin'\)"
     yield X.assign(city=None), ValueError, r"NaN; declare Schema\(missing='bin'\)"

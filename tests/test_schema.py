@@ -1048,6 +1048,7 @@ def test_a_draft_names_what_messy_cells_need():
     found = str(Schema.draft(FRAME, target="ill"))
     assert '# missing="bin"' in found
     assert "# other={'sex': ...}" in found
+    assert "# 'sex': {'a group': [Prefix('...')]},  # in its place, of more than 255" in found
     assert "other=" not in str(Schema.draft(FRAME[["age", "ill"]], target="ill"))
 
 

@@ -532,6 +532,7 @@ class Schema:
             classes=[...],  # 'ill': every class; or, for a number, target=(lowest, highest)
             # missing="bin",  # where cells may be empty: a code of their own
             # other={'sex': ...},  # which of its categories takes what is not listed
+            # 'sex': {'a group': [Prefix('...')]},  # in its place, of more than 255 categories
         )
         """
         return draft(table, target)

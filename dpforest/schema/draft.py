@@ -47,6 +47,9 @@ class Draft:
         lines.append(f'{_INDENT}# missing="bin",  # where cells may be empty: a code of their own')
         for name in self.categorical[:1]:
             lines.append(f"{_INDENT}# other={{{name!r}: ...}},  # which of its categories takes what is not listed")
+            lines.append(
+                f"{_INDENT}# {name!r}: {{'a group': [Prefix('...')]}},  # in its place, of more than 255 categories"
+            )
         lines.append(")")
         if self.unusable:
             left = ", ".join(map(repr, self.unusable))

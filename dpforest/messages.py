@@ -38,7 +38,7 @@ def shown(value: Any) -> str:
     'sex' 0.5 (90, 17) a list of 2 'xxxxxxx
     """
     if type(value).__module__ == "numpy" and isinstance(value, (str, Number)):
-        value = value.item()
+        value = value.item()  # type: ignore[union-attr]
     kind, shape = type(value).__name__, _attempt(lambda: value.shape, ())
     if value is None or value is ... or _is_single(value):
         return plain(_cut(_short.repr(value) if not isinstance(value, int) or abs(value) < _MOST else f"{kind}(...)"))

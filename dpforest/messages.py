@@ -34,8 +34,8 @@ def shown(value: Any) -> str:
 
     Examples
     --------
-    >>> print(shown("sex"), shown(10**100), shown(["a", "b"]), shown(None))
-    'sex' 100000000000000000000000000000000000000...0000000000000000000000000000000000000000 a list of 2 None
+    >>> print(shown("sex"), shown(0.5), shown((90, 17)), shown(["a", "b"]), shown("x" * 1000)[:8])
+    'sex' 0.5 (90, 17) a list of 2 'xxxxxxx
     """
     if type(value).__module__ == "numpy" and isinstance(value, (str, Number)):
         value = value.item()  # type: ignore[union-attr]

@@ -320,7 +320,7 @@ def test_too_many_nodes_are_refused_before_anything_is_read():
     multiway = RandomTreesClassifier(schema=wide, max_depth=4, split="multiway", max_nodes=2500)
     cases = [
         (RandomTreesClassifier(schema=TWO, n_estimators=3, max_depth=5, max_nodes=3 * 63 - 1), X, "need at least 189"),
-        (RandomTreesClassifier(schema=TWO, n_estimators=1, max_depth=1000), X, "depth 1000 need at least"),
+        (RandomTreesClassifier(schema=TWO, n_estimators=1, max_depth=1000), X, "depth 1000 need far too many nodes"),
         (multiway, wide_X, "need at least 402010"),
     ]
     for model, records, message in cases:

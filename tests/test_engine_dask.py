@@ -91,11 +91,11 @@ def cluster():
         yield cluster
 
 
-def bring_back(client, cluster) -> None:
-    """Wait for both workers; a nanny tries to start one once, and where it gave up on a busy machine, others are made."""
-    for patience in (60, 120, 240):
+def bring_back(client, cluster, *, patience=(60, 120, 240)) -> None:
+    """Wait for both workers; a nanny tries once to start one, and where a busy machine made it give up, others are made."""
+    for seconds in patience:
         with suppress(TimeoutError):
-            return client.wait_for_workers(2, timeout=patience)
+            return client.wait_for_workers(2, timeout=seconds)
         cluster.scale(0)
         cluster.scale(2)
     return client.wait_for_workers(2, timeout=PATIENCE)

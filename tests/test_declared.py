@@ -53,6 +53,11 @@ def test_a_notebook_declares_what_it_reads(name: str) -> None:
     assert wrongly_declared(nb, FULL.get(name) or {}) == []
 
 
+def test_the_notebook_that_make_paper_lays_out_declares_what_it_reads() -> None:
+    nb = nbformat.v4.reads((ROOT / "tests" / "paper_templates" / "notebook.ipynb").read_text(encoding="utf-8"))
+    assert wrongly_declared(nb, {}) == []
+
+
 @pytest.mark.parametrize("name", sorted(set(NOTEBOOKS) & {path.stem for path in (ROOT / "notebooks/record").glob("*")}))
 def test_what_a_record_read_was_declared(name: str) -> None:
     nb = nbformat.v4.reads((ROOT / "notebooks" / "record" / f"{name}.ipynb").read_text(encoding="utf-8"))

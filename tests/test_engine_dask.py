@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -85,21 +85,26 @@ def cut(table: pd.DataFrame, sizes: list[int]):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two worker processes, each with a nanny that starts it again when it dies, however long that takes.
-
-    A nanny tries once: a start that is given up because the machine is busy would be the worker's last.
-    """
-    waiting = {"connect": f"{PATIENCE}s", "tcp": f"{PATIENCE}s"}
-    patient = dask.config.set({"distributed.comm.timeouts": waiting, "distributed.scheduler.worker-ttl": None})
+    """Two worker processes, each with a nanny that starts it again when it dies."""
     small = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    with patient, distributed.LocalCluster(**small) as cluster:
+    with dask.config.set({"distributed.scheduler.worker-ttl": None}), distributed.LocalCluster(**small) as cluster:
         yield cluster
+
+
+def bring_back(client, cluster, *, patience=(60, 120, 240)) -> None:
+    """Wait for both workers; a nanny tries once to start one, and where it gave up, as on a busy machine, make others."""
+    for seconds in patience:
+        with suppress(TimeoutError):
+            return client.wait_for_workers(2, timeout=seconds)
+        cluster.scale(0)
+        cluster.scale(2)
+    return client.wait_for_workers(2, timeout=PATIENCE)
 
 
 @pytest.fixture
 def client(cluster):
     with distributed.Client(cluster) as client:
-        client.wait_for_workers(2, timeout=PATIENCE)
+        bring_back(client, cluster)
         yield client
         until(lambda: not client.run_on_scheduler(tasks_left))
 

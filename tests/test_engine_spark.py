@@ -26,7 +26,6 @@ from dpforest.chance import keyed
 from dpforest.engines import EngineError, Reader, TableError, spark
 from dpforest.engines.table import Pass
 from tests import not_run
-from tests.patience import PATIENCE
 
 pytest.importorskip("pyspark", reason=not_run.SPARK)
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
@@ -85,7 +84,6 @@ def session(tmp_path_factory):
         "spark.local.dir": str(scratch),
         "spark.sql.shuffle.partitions": "2",
         "spark.log.level": "OFF",  # tasks fail here on purpose
-        "spark.network.timeout": f"{PATIENCE}s",
     }
     builder = SparkSession.builder.master("local[2,4]")  # a task may fail four times
     for name, value in settings.items():

@@ -50,7 +50,8 @@ collect_ignore_glob = [
 #: What takes longest is handed out first, so that the workers end together (`make test` prints what takes long).
 LONGEST = (
     "report.ipynb", "test_audit_report.py", "test_book.py", "test_same_everywhere.py", "test_walks.py",
-    "test_formal.py", "test_plain_commands.py", "test_contract.py", "test_engine_spark.py", "test_engine_dask.py", "test_audit_greybox.py",
+    "test_formal.py", "test_plain_commands.py", "test_contract.py", "test_engine_spark.py", "test_engine_dask.py",
+    "test_audit_greybox.py",
     "test_render.py", "scaling.ipynb", "test_edprf.py", "test_zoo.py", "test_scattered.py", "test_counting.py",
     "test_bench.py", "test_doors.py", "test_scaling_claims.py", "test_audit_resampling.py", "test_audit_empirical.py",
     "test_diffprf.py", "test_audit_paths.py", "test_diffprfs.py", "zoo.ipynb", "test_persons.py",

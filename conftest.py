@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import runpy
 import shutil
@@ -115,6 +116,14 @@ def compared_as_numbers(cell: IPyNbCell) -> Callable[[list, list], bool]:
         return not cell.comparison_traceback
 
     return same
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quiet() -> None:
+    """On a busy machine, or before anything is compiled, every fit is long: a test that wants its progress says so."""
+    from dpforest.learners import progress
+
+    progress.SECONDS = math.inf
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sysconfig
@@ -17,6 +18,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from docutils import nodes
+from docutils.utils import new_document
+from sphinx.addnodes import pending_xref
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -228,6 +232,18 @@ def test_what_is_missing_is_said_in_a_sentence(book: Stranger, file: str, text: 
     (said,) = done.stderr.splitlines()
     assert sentence in said
     assert not (book.home / "_build" / "html" / "notebooks").exists()
+
+
+def test_words_of_a_type_are_no_links_and_names_are() -> None:
+    """From Sphinx 8 on, ``n`` in ``(n, k) array`` would be any of the attributes called so, with a warning."""
+    extension = runpy.run_path(str(ROOT / "book" / "_extensions" / "type_words.py"))
+    page = new_document("page")
+    targets = [("class", "n"), ("obj", "array-like"), ("class", "dpforest.Schema"), ("class", "Schema"), ("attr", "n")]
+    for kind, target in targets:
+        page += pending_xref("", nodes.emphasis("", target), refdomain="py", reftype=kind, reftarget=target)
+    extension["_as_words"](None, page)
+    assert page.astext().split() == [target for _, target in targets]
+    assert [(link["reftype"], link["reftarget"]) for link in page.findall(pending_xref)] == targets[2:]
 
 
 # -- what README says ------------------------------------------------------------------------------------------------

@@ -649,6 +649,10 @@ def plain(node: Any, docstrings: bool = True, member: bool = False) -> Any:
         else:
             fields = [(name, value) for name, value in counted(node, member) if value not in (None, [])]
         kind = "Assign" if isinstance(node, ast.AnnAssign) and not docstrings and not member else type(node).__name__
+        if isinstance(node, ast.JoinedStr):  # Python 3.12 adds empty text beside a format that is put together
+            fields = [
+                ("values", [part for part in node.values if not (isinstance(part, ast.Constant) and part.value == "")])
+            ]
         inside = isinstance(node, ast.ClassDef)
         return [kind, *([name, plain(value, docstrings, inside)] for name, value in fields)]
     if isinstance(node, list):

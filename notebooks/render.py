@@ -89,6 +89,7 @@ class Job:
     key: str = ""
     source_key: str = ""
     text: str = ""
+    reached: frozenset[str] = frozenset()  # names of definitions
     provenance: dict[str, Any] = field(default_factory=dict)
     store: bool = False
 
@@ -265,6 +266,7 @@ def plan(names: Iterable[str] = (), *, source: Path = HERE) -> Iterator[Job]:
             key=digest([source_key, sums, reach.digest(), locked]),
             source_key=source_key,
             text=text_digest(nb),
+            reached=frozenset(name for _, name in reach.definitions),
             provenance={
                 "machine": platform.machine(),
                 "parameters": parameters,

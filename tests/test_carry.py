@@ -13,7 +13,7 @@ import render
 
 META = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LIBRARY = "def double(n):\n    return 2 * n\n"
-RELEASED = '{"fit": "aa", "other": "bb"}'
+RELEASED = '{"fit": "aa", "OtherClassifier": "bb"}'
 
 
 def git(root: Path, *words: str) -> None:
@@ -144,6 +144,13 @@ def test_not_without_evidence(
     assert f"a: not carried: {why}" in capsys.readouterr().out
     assert (root / "notebooks" / "record" / "a.ipynb").read_bytes() == record
     assert not is_recorded(root)
+
+
+def test_a_digest_of_what_a_page_does_not_reach(root: Path) -> None:
+    (root / "dpforest" / "one.py").write_text(LIBRARY.replace("double(n)", "double(n, m=1)"))
+    released(root, RELEASED.replace("bb", "cc"))
+    assert rekey(root) == 0
+    assert is_recorded(root)
 
 
 def test_a_digest_more_is_no_other_release(root: Path) -> None:

@@ -92,7 +92,7 @@ def cluster():
 
 
 def bring_back(client, cluster, *, patience=(60, 120, 240)) -> None:
-    """Wait for both workers; a nanny tries once to start one, and where it gave up (a busy machine), make others."""
+    """Wait for both workers; a nanny tries once to start one: where it gave up, as on a busy machine, make others."""
     for seconds in patience:
         with suppress(TimeoutError):
             return client.wait_for_workers(2, timeout=seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -10,7 +11,7 @@ from typing import TypeVar
 
 __all__ = ["shown"]
 
-SECONDS = 2.0  # a fit that is over before shows nothing
+SECONDS = 2.0  # a fit that is over before shows nothing; of infinitely many, no fit ever does
 
 Item = TypeVar("Item")
 
@@ -32,7 +33,7 @@ def shown(items: Iterable[Item], total: int, unit: str) -> Iterator[Item]:
     fits.  It is written to standard error, on a terminal and in a notebook; ``TQDM_DISABLE=1`` in the environment
     turns it off.
     """
-    if not _watched():
+    if not _watched() or math.isinf(SECONDS):
         yield from items
         return
     bar, began, lock = None, time.monotonic(), threading.Lock()

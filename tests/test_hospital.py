@@ -109,7 +109,7 @@ def felt(code: str, odd: dict[str, str], dates: str, folder: Path) -> bool:
     """Whether the first row changes a code of another one, or who is one person with whom."""
     (schema, whole), (_, rest) = neighbours(code, odd, dates, folder)
     codes = [schema.encode(table, 32).codes for table in (whole, rest)]
-    same = [persons.identify(table["patient"]) for table in (whole[1:], rest)]
+    same = [persons.identify(table["patient"]).places for table in (whole[1:], rest)]
     return not np.array_equal(codes[0][:, 1:], codes[1]) or not np.array_equal(
         *(each[:, None] == each[None, :] for each in same)
     )

@@ -22,6 +22,8 @@ from docutils import nodes
 from docutils.utils import new_document
 from sphinx.addnodes import pending_xref
 
+from tests import not_run
+
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 #: Of the run that these tests stand in: another one would find its kernels and its workers there.
@@ -57,7 +59,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Stranger:
     """With a clone of what stands here, changes that are not committed included."""
     home, listed = tmp_path_factory.mktemp("clone"), ["git", "ls-files", "-z", "-co", "--exclude-standard"]
     if not shutil.which("git") or not (ROOT / ".git").exists():
-        pytest.skip("this is no clone: it has no .git")
+        pytest.skip(not_run.needs("a clone", "git clone, in place of an archive"))
     found = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, found.split("\0")):
         if (ROOT / name).is_file():

@@ -576,14 +576,14 @@ class TestRecord:
         assert render.main(["--show"], source=home) == 0
         assert "a.ipynb: the page shows an earlier run" in capsys.readouterr().out
 
-    def test_a_record_that_is_cut_off(self, recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_record_that_is_cut_off_is_not_shown(self, recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
         record = recorded / "record" / "a.ipynb"
         record.write_text(record.read_text()[:-200])
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(render, "available", lambda name: False)
             assert render.main([], source=recorded) == 1
         (said,) = capsys.readouterr().err.splitlines()
-        assert "there is no record/a.ipynb that can be read" in said
+        assert "record/a.ipynb is missing or cut off: take it from git again" in said
         assert not (recorded / "rendered" / "a.ipynb").exists()
 
     def test_only_a_finished_run_is_kept(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:

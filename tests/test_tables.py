@@ -190,7 +190,7 @@ def test_a_missing_label_is_no_class_to_add(schema, hole):
 
 
 def test_an_ensemble_that_sets_a_seed_is_told_so():
-    with pytest.raises(ValueError, match=r"takes no seed.*BaggingClassifier, set one"):
+    with pytest.raises(ValueError, match=r"takes no seed.*BaggingClassifier gives one to each"):
         BaggingClassifier(learner().set_params(source="secure", random_state=None), random_state=0).fit(FRAME, Y)
 
 

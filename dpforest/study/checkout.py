@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dpforest.messages import shown
+
 __all__ = ["checkout"]
 
 
@@ -19,6 +21,6 @@ def checkout() -> Path:
         if (place / "notebooks" / "full.yaml").is_file():
             return place
     raise FileNotFoundError(
-        f"this reads files of dpforest's repository, and {str(Path.cwd())!r} is in no clone of it: clone it, and run "
+        f"this reads files of dpforest's repository, and {shown(Path.cwd())} is in no clone of it: clone it, and run "
         "this from one of its folders (papermill: --cwd)"
     )

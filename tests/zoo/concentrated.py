@@ -369,7 +369,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
          n_estimators=2, **stump)  # fmt: skip
     path("a budget by parity", "an odd number of records has half of the budget",
          line="chosen, like the query, from earlier outputs and public coins", kind=ByParity,
-         kinds="unpaid loss charge", **stump)  # fmt: skip
+         kinds="unpaid output loss charge", **stump)  # fmt: skip
     path("two levels at all of it", "the charges of a path add up to twice the rho", line=r"add up to at most $\rho$",
          kind=PerNode, kinds="paid", schema=TWO)  # fmt: skip
     add("coins by position", "a record more shifts the others", theorem="lem-concentrated-coins",

@@ -27,6 +27,7 @@ from dpforest.evaluation.learners import Evaluator, ModelChooser, cells_schema, 
 from dpforest.learners.audited import Broken
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.run import Run
+from dpforest.messages import shown
 from dpforest.models.forest import Forest
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier
@@ -299,7 +300,7 @@ PROCEDURES = {
 def procedure(name: str, relation: str, epsilon: float, slip: bool = False) -> Subject:
     """The procedure of that name as a subject; with a slip, which the auditor must find."""
     if not isinstance(slip, bool):
-        raise TypeError(f"slip must be True or False, not {slip!r}")
+        raise TypeError(f"slip must be True or False, not {shown(slip)}")
     told = PROCEDURES[name]
     target = told.make(epsilon, relation, slip)
     lacking = told.lacking

@@ -300,7 +300,7 @@ def empirical(
             with suppress(ValueError, RuntimeError, SystemExit):  # such as nothing that varies: the first figure stays
                 found = replace(found, on_grid=_audited(sample, named, rounds, asked, grid, seed, progress)[0])
     except SystemExit as left:
-        raise RuntimeError(f"sample, law or features left the program: SystemExit({left.code!r})") from left
+        raise RuntimeError(f"sample, law or features left the program: SystemExit({shown(left.code)})") from left
     return found
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpforest.audit.sampling.columns import Columns
 from dpforest.audit.sampling.outputs import Batch, canonical
+from dpforest.messages import shown
 
 __all__ = ["check_grain", "law_on", "on_grid", "sampler_on", "spelled_grid", "stands_on", "suited_grid"]
 
@@ -27,7 +28,7 @@ def check_grain(grain: Any) -> bool | float | None:
     if not isinstance(grain, float | int | np.floating | np.integer):
         raise TypeError(f"grain must be None, True, False or the size of a grid, not {type(grain).__name__}")
     if not 0 < grain < math.inf:  # also refuses NaN
-        raise ValueError(f"grain must be None, True, False or the size of a grid, such as 2**-20; got {grain!r}")
+        raise ValueError(f"grain must be None, True, False or the size of a grid, such as 2**-20; got {shown(grain)}")
     return float(grain)
 
 

@@ -104,13 +104,14 @@ def test_nbval_finds_the_notebooks_and_nothing_else_that_ends_so(stranger: Stran
 
 
 @pytest.mark.parametrize(
-    ("folder", "words"), [(".", ["notebooks/ten_lines.ipynb"]), ("notebooks", ["-n", "2", "ten_lines.ipynb"])]
+    ("folder", "words", "name"),
+    [(".", ["notebooks/ten_lines.ipynb"], "ten_lines"), ("notebooks", ["-n", "2", "budgets.ipynb"], "budgets")],
 )
-def test_nbval_of_one_notebook(stranger: Stranger, folder: str, words: list[str]) -> None:
+def test_nbval_of_one_notebook(stranger: Stranger, folder: str, words: list[str], name: str) -> None:
     """A figure among its outputs, and no two of its cells in two kernels."""
     done = stranger.types("pytest", "-q", "--nbval", "-p", "no:cacheprovider", *words, folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
-    cells = json.loads((ROOT / "notebooks/ten_lines.ipynb").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((ROOT / f"notebooks/{name}.ipynb").read_text(encoding="utf-8"))["cells"]
     assert f"{sum(cell['cell_type'] == 'code' for cell in cells)} passed" in done.stdout
 
 

@@ -356,7 +356,7 @@ class TestThisRepository:
         assert {name for name, old, new in zip(names, before, after, strict=True) if old != new} == changed
 
 
-@pytest.mark.parametrize("name", ["edprf", "inspect"])
+@pytest.mark.parametrize("name", ["budgets", "inspect"])
 def test_what_a_page_executes_is_reached(name: str) -> None:
     """Names are followed without running anything; what is called, a profiler sees."""
     command = [sys.executable, "-W", "ignore", "-m", "tests.executed", name]

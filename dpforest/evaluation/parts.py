@@ -22,7 +22,9 @@ class Sides(np.ndarray):
 
     Attributes
     ----------
-    coins : dpforest.privacy.sides.Coins or None
+    coins : object or None
+        The coins by which rows were put aside: where they came from, whose they are and of how many rows; None where
+        that is not known.
     """
 
     coins: sides.Coins | None = None

@@ -60,7 +60,7 @@ class Check:
     Attributes
     ----------
     n_rows : int
-    findings : tuple of Finding
+    findings : tuple of findings
         What is refused first.
     """
 

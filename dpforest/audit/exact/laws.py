@@ -256,7 +256,7 @@ def law_of_shapes(
 ) -> dict[Hashable, Shape]:  # fmt: skip
     """The exact law of the shape of a model that holds noisy numbers, and what lies beneath the noise.
 
-    ``unsaid`` is filled with what :func:`check_counts_unused` compares, so that it need not be replayed again.
+    ``unsaid`` is filled with what ``check_counts_unused`` compares, so that it need not be replayed again.
 
     Raises
     ------

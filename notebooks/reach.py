@@ -17,7 +17,8 @@ Layout, comments, annotations of functions and docstrings do not count; docstrin
 does all of the text where it may show its source.  The words of a parameter (``Annotated[int, Whole(1), "text"]``)
 are a docstring, too.  Whatever is run by other means, the notebook's metadata names::
 
-    {"dpforest": {"reaches": ["dpforest.cli"]}}
+    {"dpforest": {"reaches": ["dpforest.cli"],   # modules
+                  "shows": ["dpforest.papers."]}}  # of what it reaches, the rooms whose source it shows: all if not told
 """
 
 from __future__ import annotations
@@ -285,8 +286,8 @@ class Library:
                 if re.fullmatch(pattern, name):
                     yield name
 
-    def reach(self, code: Iterable[ast.Module], named: Iterable[str] = ()) -> Reach:
-        """Return what the code reaches, and the modules named."""
+    def reach(self, code: Iterable[ast.Module], named: Iterable[str] = (), shown: Iterable[str] = ("",)) -> Reach:
+        """Return what the code reaches, and the modules named; source counts of rooms that are `shown` alone."""
         together = ast.Module(body=[statement for tree in code for statement in tree.body], type_ignores=[])
         walk = _Walk(self)
         for module in named:
@@ -295,7 +296,7 @@ class Library:
             walk.whole(module)
         cells = Definition(together.body, imports(together))
         walk.follow(cells, self.resolved(Module(together), cells))
-        return walk.finish()
+        return walk.finish(tuple(shown))
 
     def named(self, place: Place) -> Named:
         """Return what a definition names."""
@@ -393,12 +394,13 @@ class _Walk:
         self.todo: list[Place] = []
         self.sources = False
 
-    def finish(self) -> Reach:
+    def finish(self, shown: tuple[str, ...]) -> Reach:
         while self.todo:
             place = self.todo.pop()
             self.follow(self.found.definitions[place], self.library.named(place))
         if self.sources:
-            self.found.sources = {name: digest(self.library.text(name)) for name in self.found.modules}
+            texts = [name for name in self.found.modules if f"{name}.".startswith(shown)]
+            self.found.sources = {name: digest(self.library.text(name)) for name in texts}
         return self.found
 
     def follow(self, definition: Definition, named: Named) -> None:

@@ -22,6 +22,7 @@ A notebook says in its metadata what it needs::
     {"dpforest": {"datasets": ["adult"],        # the data sets that it names itself
                   "data_parameters": ["tuned"], # parameters that name data sets; one called `datasets` always does
                   "reaches": ["dpforest.cli"],  # modules that it runs by name, which its imports do not show
+                  "shows": ["dpforest.papers."],  # rooms whose source it shows, where it asks for sources at all
                   "files": ["report.json"],     # what else it writes into rendered/, kept with the record
                   "alone": true}}               # it measures time, so nothing else may run beside it
 
@@ -171,7 +172,8 @@ def reach_of(nb: NotebookNode, name: str, library: Library) -> Reach:
             except SyntaxError as error:
                 raise RenderError(f"{name}.ipynb: cell {number} is not plain Python: {error.msg}") from None
     try:
-        return library.reach(code, nb.metadata.get("dpforest", {}).get("reaches", []))
+        said = nb.metadata.get("dpforest", {})
+        return library.reach(code, said.get("reaches", []), said.get("shows", [""]))
     except ValueError as error:
         raise RenderError(f"{name}.ipynb: {error}") from None
 

@@ -18,7 +18,7 @@ does all of the text where it may show its source.  The words of a parameter (``
 are a docstring, too.  Whatever is run by other means, the notebook's metadata names::
 
     {"dpforest": {"reaches": ["dpforest.cli"],   # modules
-                  "shows": ["dpforest.papers."]}}  # of what it reaches, the rooms whose source it shows: all if not told
+                  "shows": ["dpforest.papers."]}}  # rooms whose source it shows: all, if not told
 """
 
 from __future__ import annotations

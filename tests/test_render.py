@@ -304,6 +304,15 @@ class TestReach:
         assert [a == b for a, b in zip(one, two, strict=True)] == [True, False, False, False, True]
         assert [a == b for a, b in zip(two, three, strict=True)] == [True, True, True, False, True]
 
+    def test_source_counts_of_the_rooms_that_are_shown(self, toy: Path) -> None:
+        def key(shown: tuple[str, ...], text: str) -> str:
+            (toy / "lib" / "a.py").write_text(text)
+            code = ast.parse("from lib import docs, deep\ndocs.source(), deep.D")
+            return Library(toy).reach([code], shown=shown).digest()
+
+        for shown, noticed in [(("",), True), (("lib.a.",), True), (("lib.deep.",), False)]:
+            assert (key(shown, "A = 1\n") != key(shown, "A = 1  # why\n")) is noticed
+
     def test_a_tree_is_written_the_same_under_every_python(self) -> None:
         """``ast.dump`` is not: what it leaves out, and the fields of a function, have changed."""
         assert plain(ast.parse("def f(x): return None")) == [

@@ -20,7 +20,7 @@ from dpforest.audit.exact.laws import answers
 from dpforest.audit.exact.replay import audit_pairs
 from dpforest.audit.search.pairs import Pair
 from dpforest.audit.search.traps import traps
-from dpforest.privacy import ADD_REMOVE, REPLACE_ONE
+from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, account
 
 PAIR = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
 MIXED = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, classes=["no", "yes"])
@@ -169,6 +169,10 @@ def at_each_line(work, act, *files):
             found = stopped
         finally:
             sys.settrace(before)
+            # where a `with` ends, a tracer raises before the lock is given back, which no signal does: other threads
+            # would wait for it for ever
+            while account._LOCK._is_owned():
+                account._LOCK.release()
         yield found
         if left >= 0:
             return

@@ -658,6 +658,8 @@ def test_what_is_proved_holds_and_what_is_refuted_is_caught(recorded):
         == f"{len(EVERY)} audits: {len(EVERY) - BROKEN} holds, {BROKEN} violated as expected, 0 UNEXPECTED"
     )
     for row in recorded.records():
+        if row["kind"] == "procedure":  # test_procedures looks at these
+            continue
         if row["exact"] is None:
             assert EXACT in subject_of(row).lacking
         else:

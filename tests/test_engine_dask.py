@@ -333,7 +333,9 @@ def test_a_scheduler_that_does_not_answer(monkeypatch):
 
 
 def small_cluster():
-    return distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
+    return distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", host="127.0.0.1", protocol="tcp"
+    )
 
 
 def test_a_scheduler_that_was_closed(monkeypatch):

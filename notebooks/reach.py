@@ -319,13 +319,13 @@ class Library:
                 if name in module.definitions and module.name:
                     found.places[module.name, name] = None
                 if name == "__getattr__" and module.package and chain[:1] == ("()",):
-                    self._resolve(module.name, chain[1:], found)
+                    self.resolve(module.name, chain[1:], found)
                     continue
                 for one in module.table.get(name, ()):
-                    self._resolve(one.module, (one.name, *chain) if one.name else chain, found)
+                    self.resolve(one.module, (one.name, *chain) if one.name else chain, found)
         return found
 
-    def _resolve(self, name: str, chain: Chain, found: Named) -> None:
+    def resolve(self, name: str, chain: Chain, found: Named) -> None:
         """Find `name.a.b`, where the chain is (a, b): what it names, and no more of a module than that."""
         if (module := self.module(name)) is None:
             found.outside.add(name.split(".")[0])
@@ -340,13 +340,13 @@ class Library:
             return
         passed_on = [one for one in module.table.get(first, ()) if (one.module, one.name) != (name, first)]
         for one in passed_on:
-            self._resolve(one.module, (one.name, *rest) if one.name else rest, found)
+            self.resolve(one.module, (one.name, *rest) if one.name else rest, found)
         if self.module(f"{name}.{first}") is not None:
-            self._resolve(f"{name}.{first}", rest, found)
+            self.resolve(f"{name}.{first}", rest, found)
         elif not passed_on and not first.startswith("__"):
             if module.table.get("*"):
                 for one in module.table["*"]:
-                    self._resolve(one.module, chain, found)
+                    self.resolve(one.module, chain, found)
             else:
                 found.wholes[name] = None  # it is made there in a way that is not seen
 
@@ -407,13 +407,7 @@ class _Walk:
         """Reach what a definition names."""
         self.found.documents |= definition.documents
         self.sources |= definition.sources
-        self.found.outside |= named.outside
-        for name in named.loaded:
-            self.load(name)
-        for name in named.wholes:
-            self.whole(name)
-        for place in named.places:
-            self.add(place)
+        self.take(named)
         words = definition.names
         for word in words.said - self.said:
             self.said.add(word)
@@ -429,6 +423,16 @@ class _Walk:
         for pattern in words.modules:
             for name in self.library.fitting(pattern):
                 self.whole(name)
+
+    def take(self, named: Named) -> None:
+        """Reach what was resolved."""
+        self.found.outside |= named.outside
+        for name in named.loaded:
+            self.load(name)
+        for name in named.wholes:
+            self.whole(name)
+        for place in named.places:
+            self.add(place)
 
     def add(self, place: Place) -> None:
         """Reach a definition."""
@@ -471,8 +475,8 @@ class _Walk:
                         self.whole(f"{name}.{bound}")
                     else:
                         found = Named()
-                        self.library._resolve(one.module, (one.name,) if one.name else (), found)
-                        self.follow(Definition([]), found)
+                        self.library.resolve(one.module, (one.name,) if one.name else (), found)
+                        self.take(found)
 
     def load(self, name: str) -> None:
         """Note that a module is imported, with the packages it is in: what they do, counts."""

@@ -308,11 +308,15 @@ def finished(job: Job, *, here: bool = False) -> bool:
     nb = read(job.target) if job.target.exists() else None
     said = nb.metadata.get("dpforest", {}) if nb else {}
     files = all((job.target.parent / name).exists() for name in job.files)
-    if not files or said.get("key") != job.key or (here and said.get("origin") != "run"):
+    return files and said.get("key") == job.key and (said.get("origin") == "run" or not here)
+
+
+def settled(job: Job, *, here: bool = False) -> bool:
+    """Give a finished rendering the text that its notebook has now; tell whether there is one."""
+    if not finished(job, here=here):
         return False
-    if (
-        nb is not None and "missing" not in said and said.get("text") != job.text
-    ):  # what was run stays, the text is the notebook's now
+    nb = nbformat.read(job.target, as_version=4)
+    if nb.metadata.dpforest.get("text") != job.text:
         lay_out(job, nb)
     return True
 
@@ -638,7 +642,7 @@ def promote(jobs: list[Job], *, force: bool = False) -> list[str]:
     """
     problems = []
     for job in jobs:
-        if not finished(job, here=True):
+        if not settled(job, here=True):
             if not recorded(job):
                 problems.append(f"{job.name}.ipynb: no finished run of what it is now; run it first")
             continue
@@ -766,7 +770,7 @@ def render(jobs: list[Job], *, workers: int = 2, records: bool = True, force: bo
     for job in jobs:
         if records and (problem := cut_off(job)):
             problems.append(problem)
-        elif not force and finished(job, here=not records):
+        elif not force and settled(job, here=not records):
             standing += 1
         elif records and not force and recorded(job):
             show_record(job)
@@ -797,7 +801,7 @@ def show(jobs: Iterable[Job]) -> Iterator[str]:
     Nothing is said of a page that `render` laid out for want of data: it said so itself.
     """
     for job in jobs:
-        if finished(job):
+        if settled(job):
             continue
         if recorded(job):
             show_record(job)

@@ -45,7 +45,7 @@ def library(root: Path) -> Library:
 
 def definitions(root: Path, files: Iterable[str]) -> dict[Place, str]:
     """The digest of each definition in these files."""
-    found = {}
+    found, modules = {}, library(root)
     for name in files:
         path = Path(name)
         parts = path.with_suffix("").parts
@@ -54,7 +54,7 @@ def definitions(root: Path, files: Iterable[str]) -> dict[Place, str]:
         for start in ((), ("notebooks",), ("book", "_extensions")):
             if parts[: len(start)] == start:
                 module = ".".join(parts[len(start) :]).removesuffix(".__init__")
-                if (seen := library(root).module(module)) is not None:
+                if (seen := modules.module(module)) is not None:
                     found |= {
                         (module, word): each.plain for word, each in seen.definitions.items() if word != "__doc__"
                     }

@@ -109,7 +109,7 @@ def subjects(epsilon: float = 1.0, turns: bool = False) -> list[Subject]:
                 one = next(turn)
                 both = [made for made in both if made.relation == one]
             both = [replace(made, spare=kind.AUDIT.sparing) for made in both]
-            found += [_spared(made) if number and made.spare else made for made in both]
+            found += [_spared(made) if number and (made.spare or turns) else made for made in both]
     for name in MECHANISMS:
         each: list[dict] = [{"score": score} for score in SCORES] if name in SELECTIONS else [{}]
         if name in PROCEDURES:

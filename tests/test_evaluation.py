@@ -252,6 +252,17 @@ def test_as_many_classes_as_a_schema_has(n_classes):
     assert test.confusion().to_numpy().sum() == 600
 
 
+@pytest.mark.parametrize("of_columns", [False, True])
+@pytest.mark.parametrize("bottom", [1.0, [[1], [0], [1], [1]], [[0, 1, 1]]])
+def test_a_ratio_has_the_slopes_that_any_measure_has(of_columns, bottom):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        counts, top = np.round(rng.normal(3, 4, (4, 3))), rng.integers(0, 3, (4, 3)) * np.asarray(bottom)
+        ratio = evaluation.estimates.Ratio(top, bottom, of_columns)
+        one, other = (evaluation.estimates.estimate(each, counts, 2.0, 1.96) for each in (ratio, ratio.__call__))
+        assert vars(one) == pytest.approx(vars(other), rel=1e-9, nan_ok=True)
+
+
 @pytest.mark.claim("thm-private-test")
 @pytest.mark.parametrize("epsilon", [0.05, 0.5])
 def test_intervals_hold_as_often_as_they_say(models, epsilon):

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpforest.arithmetic import exp
 from dpforest.privacy import claim
 
-__all__ = ["Estimate", "estimate", "noise_variance"]
+__all__ = ["Estimate", "Ratio", "estimate", "noise_variance"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,55 @@ def noise_variance(rate: float) -> float:
     return 2 * a / (1 - a) ** 2
 
 
+class Ratio:
+    """A measure that is one sum over the cells of a table over another, or the mean of such ratios of its columns.
+
+    Parameters
+    ----------
+    top, bottom : array_like, shapes that broadcast to the table's
+        What a record of each cell adds to either sum.
+    of_columns : bool, default False
+        Whether each column has a ratio of its own, and the measure is their mean.
+    """
+
+    def __init__(self, top: ArrayLike, bottom: ArrayLike = 1.0, of_columns: bool = False):
+        self.top, self.bottom = np.asarray(top, dtype=float), np.asarray(bottom, dtype=float)
+        self.axis = 0 if of_columns else None
+
+    def __call__(self, counts: np.ndarray) -> float:
+        """The measure of a table of counts; NaN where there is nothing to divide by."""
+        return float(np.mean(_divided(*self._sums(counts))))
+
+    def slopes(self, counts: np.ndarray, step: float) -> np.ndarray:
+        """How much the measure changes with each cell: a central difference, shape of the table."""
+        above, below = self._sums(counts)
+        up = _divided(above + step * self.top, below + step * self.bottom)
+        down = _divided(above - step * self.top, below - step * self.bottom)
+        ratios = 1 if self.axis is None else counts.shape[1]
+        return np.broadcast_to((up - down) / (2 * step * ratios), counts.shape)
+
+    def _sums(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (counts * self.top).sum(axis=self.axis), (counts * self.bottom).sum(axis=self.axis)
+
+
+def _divided(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+    """NaN where the noise has left nothing to divide by."""
+    top, bottom = np.broadcast_arrays(top, bottom)
+    return np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom > 0)
+
+
+def _slopes(measure: Callable[[np.ndarray], float], counts: np.ndarray, step: float) -> np.ndarray:
+    if isinstance(measure, Ratio):
+        return measure.slopes(counts, step)
+    slopes = np.zeros(counts.shape)
+    for place in np.ndindex(counts.shape):
+        up, down = counts.copy(), counts.copy()
+        up[place] += step
+        down[place] -= step
+        slopes[place] = (measure(up) - measure(down)) / (2 * step)
+    return slopes
+
+
 @claim("thm-private-test")
 def estimate(
     measure: Callable[[np.ndarray], float], counts: np.ndarray, variance: float, quantile: float,
@@ -64,7 +114,8 @@ def estimate(
     Parameters
     ----------
     measure : callable
-        From counts to a number, nearly linear over the width of the noise.
+        From counts to a number, nearly linear over the width of the noise; a :class:`Ratio` takes a pass or two over
+        the table, anything else two for each of its cells.
     counts : ndarray of float
         Noisy.
     variance : float
@@ -82,13 +133,7 @@ def estimate(
     value, low, high = measure(counts), *bounds
     if math.isnan(value):
         return Estimate(math.nan, low, high, math.inf)
-    step = max(1.0, math.sqrt(variance))
-    slopes = np.zeros(counts.shape)
-    for place in np.ndindex(counts.shape):
-        up, down = counts.copy(), counts.copy()
-        up[place] += step
-        down[place] -= step
-        slopes[place] = (measure(up) - measure(down)) / (2 * step)
+    slopes = _slopes(measure, counts, max(1.0, math.sqrt(variance)))
     if not np.isfinite(slopes).all():  # too few rows for the noise
         return Estimate(min(max(value, low), high), low, high, math.inf)
     noise = variance * float((slopes**2).sum())

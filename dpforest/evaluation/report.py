@@ -6,7 +6,6 @@ import math
 import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from dpforest.arithmetic import log
 from dpforest.evaluation.answers import MOST_CELLS, as_given, check_model, error_cells, open_rows, said_cells
-from dpforest.evaluation.estimates import Estimate, estimate, noise_variance
+from dpforest.evaluation.estimates import Estimate, Ratio, estimate, noise_variance
 from dpforest.evaluation.learners import Evaluator, cells_schema
 from dpforest.inspect.drawing import MORE, WIDTH, on_white
 from dpforest.inspect.words import plain
@@ -94,14 +93,12 @@ class Evaluation:
         """
         first = self._edge(threshold)
 
-        def share(counts: np.ndarray, rows: slice, column: int | slice, of: slice, among: int | slice) -> float:
-            return _over(counts[rows, column].sum(), counts[of, among].sum())
-
-        above, below, everywhere = slice(first, None), slice(0, first), slice(None)
+        above = np.arange(self.bins)[:, None] >= first
+        negative, positive = np.array([1, 0]), np.array([0, 1])
         return {
-            "sensitivity": self._estimate(partial(share, rows=above, column=1, of=everywhere, among=1), (0, 1)),
-            "specificity": self._estimate(partial(share, rows=below, column=0, of=everywhere, among=0), (0, 1)),
-            "precision": self._estimate(partial(share, rows=above, column=1, of=above, among=everywhere), (0, 1)),
+            "sensitivity": self._estimate(Ratio(above * positive, positive), (0, 1)),
+            "specificity": self._estimate(Ratio(~above * negative, negative), (0, 1)),
+            "precision": self._estimate(Ratio(above * positive, above), (0, 1)),
         }
 
     def threshold(self, false_alarm: float = 1.0, miss: float = 1.0) -> float:
@@ -179,16 +176,11 @@ class Evaluation:
 
         self._check_classes()
         two = self.kind == "two classes"
-        middles, right = self.middles if two else self._sure[: self.bins], self._right
+        middles, true = (self.middles, np.array([0, 1])) if two else (self._sure[: self.bins], self._right)
         rows = []
         for place, middle in enumerate(middles):
-
-            def share(counts: np.ndarray, place: int = place) -> float:
-                own = counts[place :: self.bins]
-                true = own[:, 1] if two else own[right[place :: self.bins] > 0]
-                return _over(true.sum(), own.sum())
-
-            found = self._estimate(share, (0, 1))
+            own = (np.arange(len(self.counts)) % self.bins == place)[:, None]
+            found = self._estimate(Ratio(own * true, own), (0, 1))
             records = self.counts[place :: self.bins].sum()
             rows.append((middle, records, found.value, found.low, found.high))
         return pd.DataFrame(rows, columns=["said", "records", "share", "low", "high"])
@@ -240,14 +232,14 @@ class Evaluation:
             low, high = edges[:-1, None], edges[1:, None]
             squares = (low**2 + low * high + high**2) / 3
             return {
-                "mean absolute error": (lambda counts: _mean(counts, (low + high) / 2), (0, self.width)),
-                _ROOT: (lambda counts: _mean(counts, squares), (0, self.width**2)),
+                "mean absolute error": (Ratio((low + high) / 2), (0, self.width)),
+                _ROOT: (Ratio(squares), (0, self.width**2)),
             }
         right, sure = self._right, self._sure[:, None]
         found: dict[str, tuple[Measure, tuple[float, float]]] = {
-            "accuracy": (lambda counts: _mean(counts, right), (0, 1)),
-            "balanced accuracy": (lambda counts: _mean_of_classes(counts, right), (0, 1)),
-            "excess confidence": (lambda counts: _mean(counts, sure - right), (-1, 1)),
+            "accuracy": (Ratio(right), (0, 1)),
+            "balanced accuracy": (Ratio(right, of_columns=True), (0, 1)),
+            "excess confidence": (Ratio(sure - right), (-1, 1)),
         }
         if self.kind == "classes":
             return found
@@ -256,8 +248,8 @@ class Evaluation:
         squares = np.stack([middles, 1 - middles], axis=1) ** 2
         return found | {
             "AUC": (_auc, (0, 1)),
-            "log loss": (lambda counts: _mean(counts, losses), (0, math.inf)),
-            "Brier score": (lambda counts: _mean(counts, squares), (0, 1)),
+            "log loss": (Ratio(losses), (0, math.inf)),
+            "Brier score": (Ratio(squares), (0, 1)),
         }
 
     @property
@@ -294,19 +286,6 @@ class Evaluation:
 def _lines(found: dict[str, Estimate]) -> list[str]:
     width = max(map(len, found))
     return [f"  {name:<{width}}  {each}" for name, each in found.items()]
-
-
-def _over(top: float, bottom: float) -> float:
-    return float(top / bottom) if bottom > 0 else math.nan
-
-
-def _mean(counts: np.ndarray, values: np.ndarray) -> float:
-    return _over((counts * values).sum(), counts.sum())
-
-
-def _mean_of_classes(counts: np.ndarray, right: np.ndarray) -> float:
-    own = [_over((counts * right)[:, place].sum(), counts[:, place].sum()) for place in range(counts.shape[1])]
-    return sum(own) / len(own)
 
 
 def _auc(counts: np.ndarray) -> float:

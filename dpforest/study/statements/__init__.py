@@ -13,13 +13,14 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
+from pathlib import Path
 
 from dpforest.messages import shown
 from dpforest.study.statements.rules import UNREADABLE, VERDICTS, Finding
 
 __all__ = ["Statement", "Statements", "papers"]
 
+_FOLDER = Path(__file__).parent
 _FIELDS = ("place", "says", "english", "protocol", "paper")
 
 
@@ -60,7 +61,7 @@ class Statement:
 
 def papers() -> list[str]:
     """The chapters whose papers have statements, by name."""
-    return sorted(file.name.removesuffix(".toml") for file in _folder().iterdir() if file.name.endswith(".toml"))
+    return sorted(file.name.removesuffix(".toml") for file in _FOLDER.iterdir() if file.name.endswith(".toml"))
 
 
 class Statements:
@@ -82,7 +83,7 @@ class Statements:
         if paper not in papers():
             raise ValueError(f"there are no statements of {shown(paper)}; there are those of {', '.join(papers())}")
         self.paper = paper
-        entries = tomllib.loads((_folder() / f"{paper}.toml").read_text(encoding="utf-8"))
+        entries = tomllib.loads((_FOLDER / f"{paper}.toml").read_text(encoding="utf-8"))
         self.statements = {name: Statement(name, **entry) for name, entry in entries.items()}
         self.findings: dict[str, Finding] = {}
 
@@ -152,7 +153,3 @@ def _row(paper: str, said: Statement, found: Finding) -> str:
         f"<td>{UNREADABLE if said.paper == '?' else text['paper']}</td><td>{html.escape(found.ours)}</td>"
         f'<td><span class="verdict {found.verdict.replace(" ", "-")}"></span>{found.verdict}</td></tr>'
     )
-
-
-def _folder():  # type: ignore[no-untyped-def]
-    return resources.files(__name__)

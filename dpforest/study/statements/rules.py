@@ -95,7 +95,7 @@ def rises(values: ArrayLike, at: Sequence[float], unit: str = "points", factor: 
     if len(places) < 2 or measured.shape[1] != len(places) or np.any(np.diff(places) <= 0):
         raise ValueError(f"at least two places in rising order, and a value at each; here are {len(places)} places")
     centred = places - places.mean()
-    slope = (measured - measured.mean(axis=1, keepdims=True)) @ centred / (centred @ centred)
+    slope = (measured * centred).sum(axis=1) / (centred**2).sum()
     return _signed(*interval(slope * (places[-1] - places[0]) * factor), unit, f"from {places[0]:g} to {places[-1]:g}")
 
 

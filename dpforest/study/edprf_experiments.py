@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import product
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -23,10 +24,11 @@ from dpforest.models.forest import Forest
 from dpforest.papers.edprf import PURITY, EDPRFClassifier
 from dpforest.registry import PAPERS
 from dpforest.study.statements.rules import Finding, cannot_run, everywhere, more, within
-from dpforest.study.tables import listed, paired, short
+from dpforest.study.tables import listed, paired, short, stacked
 
 __all__ = [
-    "FIGURE_5", "READINGS", "STEPS", "TABLE_2", "TRADITION_2", "ExchangedForest", "by_set", "curve_within", "grown",
+    "FIGURE_5", "READINGS", "STEPS", "TABLE_2", "TRADITION_2", "ExchangedForest", "by_set", "curve_within",
+    "exchanged", "grown",
     "leaf_budgets", "missing_rivals", "node_budgets", "rivals", "same_on_all_paths", "steps_pay",
 ]  # fmt: skip
 
@@ -87,6 +89,26 @@ class ExchangedForest(EDPRFClassifier):
     def _with(self, mechanism: str) -> Selection:
         how = self._selection()
         return Selection(how.score, mechanism, how.calibration, how.stop_margin, how.n_max)
+
+
+def exchanged(
+    sets: Mapping[str, Dataset], depths: Iterable[int], seeds: Iterable[int], epsilon: float
+) -> pd.DataFrame:  # fmt: skip
+    """The forests of figures 5 and 6 over treeDepth, formula (8) in both readings.
+
+    Returns
+    -------
+    DataFrame
+        As of :func:`dpforest.study.tables.stacked`, with columns ``levels`` and ``reading``; the traditional forest
+        with noise of scale 2/ε, in the first reading, has the name ``tradition, 2/ε``.
+    """
+    seeds, parts = list(seeds), []
+    for (reading, criterion), levels in product(READINGS.items(), depths):
+        forests = {**STEPS, **({"tradition, 2/ε": TRADITION_2} if criterion == "gini" else {})}
+        common = {"epsilon": epsilon, "max_depth": levels - 1, "criterion": criterion}
+        settings = {name: {**common, **steps} for name, steps in forests.items()}
+        parts.append(stacked(ExchangedForest, sets, settings, seeds, levels=levels, reading=reading))
+    return pd.concat(parts, ignore_index=True)
 
 
 # -- orders ------------------------------------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ def test_an_improved_step_is_better_at_every_depth(effect, verdict) -> None:
             assert found.verdict == verdict
             assert "treeDepth 4" in found.ours and "treeDepth 8" in found.ours  # noqa: PT018
             assert paper.steps_pay(rows[rows["data"] == "adult"], improved, tradition=tradition).verdict == UNRUN
-    clear, level = (results(e, "tradition_spl_imp", "tradition", levels=l) for e, l in ((0.07, 4), (0, 5)))
+    clear, level = (results(e, "tradition_spl_imp", "tradition", levels=depth) for e, depth in ((0.07, 4), (0, 5)))
     assert paper.steps_pay(pd.concat([clear, level]), "tradition_spl_imp").verdict == NOT
 
 

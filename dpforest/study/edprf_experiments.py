@@ -34,6 +34,7 @@ __all__ = [
 
 #: Laplace noise on the class counts of a leaf: of scale 1/ε, a count's sensitivity being 1, or of scale 2/ε.
 LAPLACE = {"laplace": 1.0, "laplace-2": 0.5}
+LABELS = (*SELECTIONS, *LAPLACE)
 #: The paper's table 2: accuracy in %.
 TABLE_2 = {"eDPRF": 85.98, "DiffPRF_linear": 82.95, "TpDPRF": 81.91, "DiffPRF": 78.89}
 #: Where a rival of table 2 is, or would be, in the registry.
@@ -62,7 +63,7 @@ class ExchangedForest(EDPRFClassifier):
     variant: Annotated[Literal["published"], "The paper's algorithm; there is no other."] = "published"
     splits: Annotated[str, Choice(SELECTIONS), "Mechanism of the splits."] = "permute-and-flip"
     labels: Annotated[
-        str, Choice((*SELECTIONS, *LAPLACE)),
+        str, Choice(LABELS),
         "How a leaf finds its label; ``laplace``: by the largest of its noisy class counts.",
     ] = "permute-and-flip"  # fmt: skip
     plan: Annotated[str, Choice(PLANS), "How the budget is divided over the levels."] = "aligned"

@@ -41,6 +41,7 @@ def curves(
 
     names = list(dict.fromkeys(rows["data"]))
     figure, axes = plots.figure(len(names), height, sharex=True)
+    drawn: dict = {}
     for panel, name in zip(np.atleast_1d(axes), names, strict=True):
         here = rows[rows["data"] == name]
         ticks = sorted(here[x].unique())
@@ -56,9 +57,9 @@ def curves(
             plots.log_ticks(panel, ticks)
         else:
             panel.set_xticks(ticks)
+        drawn |= dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
     panel.set_xlabel(label)
     plt.close(figure)  # shown by the cell that asked for it
-    drawn = dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
     order = [name for name in styles if name in drawn]
     figure.legend([drawn[name] for name in order], order, loc="outside upper left", ncols=2)
     return figure

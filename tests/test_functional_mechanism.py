@@ -158,10 +158,16 @@ def published_weights(design: Design, logistic: bool) -> Weights:
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "pub-functional-mechanism", verdict="proved", evidence="exhaustive",
-    constant=r"$2(d+1)^2$ is enough; sharp: $1 + 2\sqrt d + (d+1)/2$, with replace-one "
-    r"$2\sqrt d + (d+1)/2 + 2d/(d+1)$",
-)  # fmt: skip
+    "pub-functional-mechanism",
+    true={"add-remove": "yes", "replace-one": "yes"},
+    tight="loose by 2 for one feature, by 20/3 for four",
+    read="in part (the first author's program)",
+    constant=(
+        r"$2(d+1)^2$ is enough; sharp: $1 + 2\sqrt d + (d+1)/2$, with replace-one "
+        r"$2\sqrt d + (d+1)/2 + 2d/(d+1)$"
+    ),
+    evidence="exhaustive",
+)
 def test_the_published_sensitivity_is_enough_and_loose():
     """d = 1 and d = 4, where the paper's 1 / sqrt(d) is a fraction; a grid of fifths holds the worst pair of d = 4."""
     for d, steps in ((1, 5), (4, 5)):
@@ -229,9 +235,13 @@ def test_the_ledger_says_what_the_published_noise_really_loses(relation):
 
 
 @pytest.mark.claim(
-    "pub-functional-redraw", verdict="proved", evidence="exhaustive",
+    "pub-functional-redraw",
+    true={"add-remove": "yes", "replace-one": "yes"},
+    tight="sharp",
+    read="second hand (by works that cite it)",
     constant=r"$2\eps$, approached: $\eps + d\ln(1 + \alpha - \alpha^2)$ with $\alpha = e^{-\eps/d}$, for $d$ sums",
-)  # fmt: skip
+    evidence="exhaustive",
+)
 def test_drawing_again_until_the_objective_is_bounded_costs_up_to_twice_epsilon():
     """A separable objective: its d second-degree sums must come out positive; a record adds one to each."""
     base = Fraction(3, 2)  # e^(epsilon / d)

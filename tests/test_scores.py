@@ -262,11 +262,7 @@ def test_normalised_gini_constants():
     assert normalised_range(5, 3) == F(47, 120) > F(3, 8)  # a third class adds to the range
 
 
-@pytest.mark.claim(
-    "pub-gini-dataset", verdict="repaired", evidence="exhaustive",
-    constant="The pages at hand give eDPRF's (7) no sensitivity. It is $2n/(n+1)^2$ from $n$ records on, so "
-    "$1/2$; the utility has to be minus the index.",
-)  # fmt: skip
+@pytest.mark.claim("def-gini-dataset")
 def test_gini_of_a_data_set():
     undivided = over_candidates([lambda data: oracle.normalised_gini((data,))], range(3))
     for n in range(2, 9):

@@ -21,6 +21,8 @@ __all__ = ["VERDICTS", "Finding", "best", "cannot_read", "cannot_run", "everywhe
 
 VERDICTS = ("reproduced", "not reproduced", "the other way round", "cannot be read", "cannot be run here")
 REPRODUCED, NOT, OPPOSITE, UNREAD, UNRUN = VERDICTS
+#: Of each verdict, so that its colour is not alone.
+SIGNS = ("✓", "–", "✗", "?", "○")
 UNREADABLE = "<abbr title='cannot be read in what we have of the paper'>?</abbr>"
 
 
@@ -102,7 +104,8 @@ def rises(values: ArrayLike, at: Sequence[float], unit: str = "points", factor: 
 def best(values: Mapping, claimed, largest: bool = True, unit: str = "points", factor: float = 100.0) -> Finding:  # type: ignore[no-untyped-def]
     """One setting of several is the best: it against each other, paired by seed.
 
-    Reproduced where it is clearly better than every other, the other way round where another is clearly better.
+    Reproduced where it is clearly better than every other, the other way round where another is clearly better, with
+    intervals that hold together (Bonferroni): the best of several by chance is no better one.
 
     Parameters
     ----------
@@ -122,7 +125,8 @@ def best(values: Mapping, claimed, largest: bool = True, unit: str = "points", f
     said = f"best at {first}; {claimed} against {rival}: {found[rival].ours}"
     if any(finding.verdict == UNRUN for finding in found.values()):
         return cannot_run(said)
-    if any(finding.sign < 0 for finding in found.values()):
+    together = 1 - 0.05 / len(found)
+    if any(interval(gap, together)[2] < 0 for name, gap in gaps.items() if name != claimed):
         return Finding(OPPOSITE, said)
     return Finding(REPRODUCED if all(finding.sign > 0 for finding in found.values()) else NOT, said)
 

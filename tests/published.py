@@ -106,7 +106,9 @@ class Published:
 
 def of(options: Mapping[str, Any]) -> Published:
     """The verdict that a mark's words state; what is missing is found by :func:`problems`."""
-    return Published(options.get("true", ""), options.get("tight", ""), options.get("read", ""), options.get("here", ""))
+    return Published(
+        options.get("true", ""), options.get("tight", ""), options.get("read", ""), options.get("here", "")
+    )
 
 
 def problems(claim: str, said: Published) -> list[str]:

@@ -486,9 +486,18 @@ def test_a_cut_at_a_value_of_the_node_gives_it_away():
     true={"add-remove": "yes", "replace-one": "after a repair"},
     tight="sharp",
     read="whole",
-    constant=r"$\eps = \infty$: a leaf says class 1 with probability $0$ on one record, $1/4$ on two",
+    constant=r"noisy counts of all classes at scale $1/\eps_2$: $\eps_2$ under add-remove, $2\eps_2$ under replace-one; a noisy "
+    r"size beside an exact label: $\infty$",
     evidence="exhaustive",
 )
+def test_noisy_counts_of_all_classes_pay_for_a_leaf():
+    """All leaves of at most three records and two classes, in fractions, e^eps = 2."""
+    noisy = oracle.class_histogram(2, BASE, 3)
+    assert oracle.worst_case(noisy, (0, 1), 3, ADD_REMOVE) == BASE
+    assert oracle.worst_case(noisy, (0, 1), 3, REPLACE_ONE) == BASE**2
+
+
+@pytest.mark.claim("pub-diffpets-leaf")
 @relations
 def test_a_leaf_that_pays_for_its_size_says_its_majority_for_nothing(relation):
     model = published(ONE, 0, relation=relation)  # a single leaf: no selection, no purity test that matters

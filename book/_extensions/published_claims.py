@@ -71,7 +71,8 @@ def papers(found: Any, chapters: dict[str, list[str]]) -> dict[str, list[str]]:
 def line(module: Any, said: Any) -> str:
     """The verdict in a block: a sign and a word for each relation, how tight, and how the paper was read."""
     signs = "".join(
-        f'<span class="half {word.replace(" ", "-")}" aria-hidden="true">{module.SIGNS[word]}</span>' for word in said.words
+        f'<span class="half {word.replace(" ", "-")}" aria-hidden="true">{module.SIGNS[word]}</span>'
+        for word in said.words
     )
     hatched = " second-hand" if said.how == "second hand" else ""
     words = f"True? <strong>{escape(said.truth)}</strong> · {escape(module.beside(said))}"
@@ -94,7 +95,10 @@ def _outdated(app: Sphinx, env: Any, added: set[str], changed: set[str], removed
     """The chapters whose verdicts are others than when they were last written."""
     claims, found, chapters = scanned()
     stated = claims.of_papers(found)
-    now = {f"book/{page}": [line(claims.published, stated[c]) for c in rows if c in stated] for page, rows in chapters.items()}
+    now = {
+        f"book/{page}": [line(claims.published, stated[c]) for c in rows if c in stated]
+        for page, rows in chapters.items()
+    }
     before, env.published_verdicts = getattr(env, "published_verdicts", {}), now
     return [page for page, lines in now.items() if page in env.found_docs and before.get(page) != lines]
 

@@ -352,11 +352,11 @@ _HEAD = """# Claims
 Every claim of the book, with its verdict.  This page is written by a scan of the book, the library, the tests and
 the notebooks; a claim that lacks its proof, its code, its test or its exhibit fails the test suite.
 
-A statement of this book is **proved**, and the number given is sharp; of an example that is marked **refuted** the test
-asserts that what somebody might promise is broken. A claim that a paper published is true, or not, under each of the two
-relations: **yes**, as published; **after a repair**, once a constant is changed or a premise added; **no**, neither
-mends it, and there is a counterexample; **open**, the passage that would settle it could not be read. It is *sharp*,
-*loose by* a factor, or *empty*. {doc}`reading` says more on both, and on how its paper was read.
+A statement of this book is **proved**, and the number given is sharp; of an example that is marked **refuted** the
+test asserts that what somebody might promise is broken. A claim that a paper published is true, or not, under each of
+the two relations: **yes**, as published; **after a repair**, once a constant is changed or a premise added; **no**,
+neither mends it, and there is a counterexample; **open**, the passage that would settle it could not be read. It is
+*sharp*, *loose by* a factor, or *empty*. {doc}`reading` says more on both, and on how its paper was read.
 
 What the evidence means: *symbolic*: a computer-algebra identity or a satisfiability certificate, for all sizes;
 *exhaustive*: every case of a finite universe, in exact arithmetic, the prose proof carrying the rest; *numerical*:

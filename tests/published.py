@@ -1,7 +1,7 @@
 """What the book says of a claim that a paper published: whether it is true, how tight it is, how its paper was read.
 
-The marks of the tests are the one source (``@pytest.mark.claim("pub-...", true=..., tight=..., read=...)``); ``make
-claims`` writes from them the page of claims, the front page's chart, the table of both relations in ``ancestors.md`` and
+The marks of the tests are the one source (``@pytest.mark.claim("pub-...", true=..., tight=..., read=...)``).  From them
+``make claims`` writes the page of claims, the front page's chart, the table of both relations in ``ancestors.md``, and
 ``dpforest/study/published.py``, where notebooks find the verdicts.
 """
 
@@ -25,7 +25,7 @@ READ = ("whole", "in part", "second hand")
 #: What a claim comes to, in a word, and in the front page's sentence.
 KINDS = {
     "true": "true as published",
-    "half": "true under one relation, and after a repair under the other",
+    "half": "true under one relation and after a repair under the other",
     "mended": "true after a repair",
     "false": "false, each with a counterexample",
     "open": "open",
@@ -159,26 +159,24 @@ def square(said: Published, address: str, claim: str, title: str) -> str:
 def legend(found: Mapping[str, Published]) -> str:
     """What signs and hatching mean."""
     used = {word for said in found.values() for word in said.words}
-    key = [
-        f'<span class="published"><span class="half {_name(word)}">{SIGNS[word]}</span></span>\u00a0{word.replace(" ", chr(160))}'
-        for word in TRUE
-        if word in used
-    ]
-    hatched = '<span class="published second-hand"><span class="half yes">\u00a0</span></span>\u00a0read\u00a0second\u00a0hand'
-    return " ".join([*key, hatched]) + ". Left half: a record is added or removed; right half: one is replaced."
+    half = '<span class="published{}"><span class="half {}">{}</span></span>\u00a0{}'
+    key = [half.format("", _name(word), SIGNS[word], word.replace(" ", "\u00a0")) for word in TRUE if word in used]
+    key.append(half.format(" second-hand", "yes", "\u00a0", "read\u00a0second\u00a0hand"))
+    return " ".join(key) + ". Left half: a record is added or removed; right half: one is replaced."
 
 
 def sentence(found: Mapping[str, Published]) -> str:
     """All claims in two sentences, counted."""
     kinds = Counter(said.kind for said in found.values())
-    parts = [
-        f"{kinds[kind]} {'is' if kinds[kind] == 1 else 'are'} {words}" for kind, words in KINDS.items() if kinds[kind]
-    ]
+    counts = [(kinds[kind], words) for kind, words in KINDS.items() if kinds[kind]]
+    parts = [f"{count} {'is' if count == 1 else 'are'} {words}" for count, words in counts]
+    told = sum(said.kind == "false" and said.how == "second hand" for said in found.values())
     read = Counter(said.how for said in found.values())
     return (
-        f"Of {len(found)} claims that papers published {', '.join(parts[:-1])}, and {parts[-1]}. "
-        f"Of {read['whole']} we read the paper's own words on which the verdict rests, of {read['in part']} a part of them, "
-        f"or the authors' own program; {read['second hand']} we know only from other papers, and these are hatched."
+        f"Of {len(found)} claims that papers published {'; '.join(parts[:-1])}; and {parts[-1]}. "
+        f"Of {read['whole']} we read the whole paper, of {read['in part']} some pages or the authors' own program. "
+        f"{read['second hand']} we know only from other papers: these are hatched, and {told} of them "
+        f"{'is' if told == 1 else 'are'} false as described there."
     )
 
 
@@ -194,11 +192,10 @@ def relations(found: Mapping[str, Published]) -> str:
 
 def module(found: Mapping[str, Published]) -> str:
     """The module of the library where notebooks find the verdicts."""
-    rows = "\n".join(
-        f'    "{claim}": ({", ".join(chr(34) + said.cell(relation) + chr(34) for relation in RELATIONS)}, "{said.how}"),'
-        for claim, said in sorted(found.items())
-    )
-    return f'''"""The verdicts on published claims, for notebooks.  Written by ``make claims`` from the marks of the tests."""
+    words = {claim: [*(said.cell(relation) for relation in RELATIONS), said.how] for claim, said in found.items()}
+    quoted = {claim: ", ".join(f'"{word}"' for word in said) for claim, said in sorted(words.items())}
+    rows = "\n".join(f'    "{claim}": ({said}),' for claim, said in quoted.items())
+    return f'''"""The verdicts on published claims.  Written by ``make claims`` from the marks of the tests."""
 
 from __future__ import annotations
 

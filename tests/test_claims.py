@@ -74,7 +74,7 @@ def test_the_words_of_a_published_claim():
     assert (unread.truth, unread.cell("add-remove")) == ("open (as read here: no)", "open (as read here: no)")
     assert published.entry(said) == "**yes** under add-remove, **no** under replace-one"
     assert published.sentence({"pub-a": said, "pub-b": unread}).startswith(
-        "Of 2 claims that papers published 1 is false, each with a counterexample, and 1 is open. Of 0 we read"
+        "Of 2 claims that papers published 1 is false, each with a counterexample; and 1 is open. Of 0 we read"
     )
 
 
@@ -153,7 +153,7 @@ def test_the_scan_sees_each_kind_of_fault():
     for fault in (
         "thm-a: labelled 2 times", "thm-a: no proof follows it", "thm-a: a thm- id on a lemma",
         "thm-a: no hit in the code", "thm-b: no hit in the book", "thm-b: 0 tests state a verdict",
-        "pub-c: a published claim has true=", "pub-c: evidence 'hearsay'", "pub-c: no sharp number", "Theorem 3: not of the form",
-        "lem-d: 'ε' stands outside an equation", "lem-d: verdict 'repaired'",
+        "pub-c: a published claim has true=", "pub-c: evidence 'hearsay'", "pub-c: no sharp number",
+        "Theorem 3: not of the form", "lem-d: 'ε' stands outside an equation", "lem-d: verdict 'repaired'",
     ):  # fmt: skip
         assert fault in said

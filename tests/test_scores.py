@@ -502,8 +502,8 @@ def test_information_gain_constants():
     true={"add-remove": "yes", "replace-one": "yes"},
     tight="sharp",
     read="whole",
-    constant=r"With $\log_2$ for the printed $\ln$: $\Delta < \log_2(|D| + 1) + 1/\ln 2$, and the difference tends to $0$, "
-    r"under both relations. As printed it mixes nats and bits, and is too small from two records on.",
+    constant=r"With $\log_2$ for the printed $\ln$: $\Delta < \log_2(|D| + 1) + 1/\ln 2$, and the difference tends to "
+    r"$0$, under both relations. As printed it mixes nats and bits, and is too small from two records on.",
     evidence="symbolic",
 )
 def test_sensitivity_of_information_gain_with_one_base_of_logarithms():

@@ -1,4 +1,4 @@
-"""The verdicts on published claims, for notebooks.  Written by ``make claims`` from the marks of the tests."""
+"""The verdicts on published claims.  Written by ``make claims`` from the marks of the tests."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def legend(found: Mapping[str, Published]) -> str:
     half = '<span class="published{}"><span class="half {}">{}</span></span>\u00a0{}'
     key = [half.format("", _name(word), SIGNS[word], word.replace(" ", "\u00a0")) for word in TRUE if word in used]
     key.append(half.format(" second-hand", "yes", "\u00a0", "read\u00a0second\u00a0hand"))
-    return " ".join(key) + ". Left half: a record is added or removed; right half: one is replaced."
+    return " ".join(key) + "<br>Left half: a record is added or removed; right half: one is replaced."
 
 
 def sentence(found: Mapping[str, Published]) -> str:

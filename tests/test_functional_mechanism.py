@@ -231,6 +231,23 @@ def test_the_ledger_says_what_the_published_noise_really_loses(relation):
     assert model.ledger_.total(REPLACE_ONE) == pytest.approx(8.1 / 50, rel=1e-12)
 
 
+@pytest.mark.claim("pub-functional-mechanism")
+@pytest.mark.parametrize("d", [2, 3])
+def test_the_constant_of_the_first_authors_program(d):
+    """Features in [-1, 1], the last one the constant 1, both halves of the matrix, no square of the target."""
+    values = (-1, 0, 1)
+    grid = [(*x, 1, y) for *x, y in product(values, repeat=d)]
+
+    def sums(record):
+        *x, y = record
+        return np.array([*np.outer(x, x).ravel(), *(-2 * y * np.array(x))])
+
+    moved = [sums(record) for record in grid]
+    assert max(np.abs(one).sum() for one in moved) == d * d + 2 * d
+    assert max(np.abs(one - other).sum() for one in moved for other in moved) == (d + 1) ** 2
+    assert 2 * d * d + 4 * d == 2 * (d * d + 2 * d) == 2 * (d + 1) ** 2 - 2  # the program's
+
+
 # -- redraw until bounded --------------------------------------------------------------------------------------------
 
 

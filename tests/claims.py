@@ -18,7 +18,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests import coq
+from tests import coq, experimental
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOK, TESTS, NOTEBOOKS = ROOT / "book", ROOT / "tests", ROOT / "notebooks"
@@ -33,6 +33,7 @@ ROOMS = {
     "thm": ("book", "code", "test", "notebook"),
     "pub": ("book", "code", "test", "notebook"),
     "cex": ("book", "code", "test", "notebook"),
+    "exp": ("book", "code", "test", "notebook"),
 }
 #: What to do where a hit is missing.
 HINTS = {
@@ -49,7 +50,7 @@ NEEDS_VERDICT = ("lem", "thm", "pub", "cex")
 VERDICTS = ("proved", "refuted", "repaired", "open")
 EVIDENCE = ("symbolic", "exhaustive", "statistical", "numerical")
 
-_ID = re.compile(r"^(?:def|lem|thm|alg|pub|cex)-[a-z0-9-]+$")
+_ID = re.compile(r"^(?:def|lem|thm|alg|pub|cex|exp)-[a-z0-9-]+$")
 _BLOCK = re.compile(r"^(?P<fence>`{3,}|:{3,})\{prf:(?P<kind>\w+)\}(?P<title>.*)$")
 
 
@@ -83,6 +84,7 @@ class Scan:
     test: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     notebook: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     verdicts: dict[str, list[Verdict]] = field(default_factory=lambda: defaultdict(list))
+    papers: list[experimental.Paper] = field(default_factory=list)
 
     @property
     def ids(self) -> list[str]:
@@ -99,11 +101,15 @@ def scan() -> Scan:
         _scan_tests(path, found)
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         _scan_notebook(path, found)
+    found.papers = experimental.scan()
+    for paper in found.papers:
+        for claim in paper.ids:
+            found.code[claim].append(f"dpforest.study.statements.{paper.name}")
     return found
 
 
 def _pages() -> list[Path]:
-    return sorted(p for p in BOOK.glob("*.md") if p.name != "claims.md")
+    return sorted(p for p in BOOK.glob("*.md") if p.name not in ("claims.md", experimental.PAGE.name))
 
 
 def _scan_page(path: Path, found: Scan) -> None:
@@ -178,6 +184,8 @@ def problems(found: Scan) -> list[str]:
             continue
         prefix = claim.split("-")[0]
         for room in ROOMS[prefix]:
+            if prefix == "exp" and room == "book":  # a row of the chapter's table, of which the scan of papers tells
+                continue
             if not getattr(found, room).get(claim):
                 out.append(f"{claim}: no hit in the {room} room{HINTS[room]}")
         blocks = found.book.get(claim, [])
@@ -189,7 +197,7 @@ def problems(found: Scan) -> list[str]:
             if prefix in NEEDS_PROOF and not block.proved:
                 out.append(f"{claim}: no proof follows it on {block.page}")
         out += _verdict_problems(claim, prefix, found.verdicts.get(claim, []))
-    return out
+    return out + experimental.problems(found.papers)
 
 
 def _verdict_problems(claim: str, prefix: str, verdicts: list[Verdict]) -> list[str]:
@@ -344,6 +352,8 @@ if __name__ == "__main__":
     result = scan()
     (BOOK / "claims.md").write_text(table(result))
     CHART.write_text(chart(result))
+    experimental.PAGE.write_text(experimental.page(result.papers, title))
+    experimental.CHART.write_text(experimental.chart(result.papers, lambda name: plain(title(name))))
     FORMAL.write_text(FORMAL.read_text().partition(BELOW)[0] + BELOW + formal())
     missing = problems(result)
     print(f"{len(result.ids)} claims; {len(missing)} problems", *missing, sep="\n  ")

@@ -4,7 +4,23 @@ import re
 
 import pytest
 
-from tests.claims import BELOW, BOOK, CHART, FORMAL, Block, Scan, Verdict, chart, formal, problems, scan, table
+from tests import experimental
+from tests.claims import (
+    BELOW,
+    BOOK,
+    CHART,
+    FORMAL,
+    Block,
+    Scan,
+    Verdict,
+    chart,
+    formal,
+    plain,
+    problems,
+    scan,
+    table,
+    title,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +42,28 @@ def test_the_chart_is_current_and_has_each_published_claim_once(found):
     assert text == CHART.read_text(), "book/_static/verdicts.html is not what the scan finds: run make claims"
     published = [claim for claim in found.book if claim.startswith("pub-")]
     assert sorted(re.findall(r"#(pub-[a-z0-9-]+)", text)) == sorted(published)
+
+
+def test_the_page_and_the_chart_of_experiments_are_current(found):
+    assert experimental.PAGE.read_text() == experimental.page(found.papers, title), "run make claims"
+    text = experimental.CHART.read_text()
+    assert text == experimental.chart(found.papers, lambda name: plain(title(name))), "run make claims"
+    judged = {name: verdict for paper in found.papers for name, verdict in paper.verdicts.items()}
+    assert dict(re.findall(r'title="(exp-[a-z0-9-]+): ([^"]+)"', text)) == judged
+
+
+def test_the_scan_sees_what_is_missing_of_a_statement():
+    name = "exp-a-b"
+    whole = experimental.Paper("p", [name], "n", {name: "reproduced"})
+    assert experimental.problems([whole]) == []
+    for faulty, fault in (
+        (experimental.Paper("p", [name]), "p: glue statements_p in book/p.md"),
+        (experimental.Paper("p", [name], "n"), f"{name}: no verdict in notebooks/record/n.ipynb"),
+        (experimental.Paper("p", [name], "n", {name: "true"}), f"{name}: verdict 'true' is not one of"),
+        (experimental.Paper("p", [], "n", {name: "reproduced"}), f"{name}: judged by n, and no statement"),
+    ):
+        (told,) = experimental.problems([faulty])
+        assert told.startswith(fault)
 
 
 def test_the_formal_statements_on_their_page_are_current():

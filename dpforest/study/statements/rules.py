@@ -32,6 +32,8 @@ __all__ = [
 
 VERDICTS = ("reproduced", "not reproduced", "the other way round", "cannot be read", "cannot be run here")
 REPRODUCED, NOT, OPPOSITE, UNREAD, UNRUN = VERDICTS
+#: Of each verdict, so that its colour is not alone.
+SIGNS = ("✓", "–", "✗", "?", "○")
 UNREADABLE = "<abbr title='cannot be read in what we have of the paper'>?</abbr>"
 
 
@@ -106,14 +108,15 @@ def rises(values: ArrayLike, at: Sequence[float], unit: str = "points", factor: 
     if len(places) < 2 or measured.shape[1] != len(places) or np.any(np.diff(places) <= 0):
         raise ValueError(f"at least two places in rising order, and a value at each; here are {len(places)} places")
     centred = places - places.mean()
-    slope = (measured - measured.mean(axis=1, keepdims=True)) @ centred / (centred @ centred)
+    slope = (measured * centred).sum(axis=1) / (centred**2).sum()
     return _signed(*interval(slope * (places[-1] - places[0]) * factor), unit, f"from {places[0]:g} to {places[-1]:g}")
 
 
 def best(values: Mapping, claimed, largest: bool = True, unit: str = "points", factor: float = 100.0) -> Finding:  # type: ignore[no-untyped-def]
     """One setting of several is the best: it against each other, paired by seed.
 
-    Reproduced where it is clearly better than every other, the other way round where another is clearly better.
+    Reproduced where it is clearly better than every other, the other way round where another is clearly better, with
+    intervals that hold together (Bonferroni): the best of several by chance is no better one.
 
     Parameters
     ----------
@@ -133,7 +136,8 @@ def best(values: Mapping, claimed, largest: bool = True, unit: str = "points", f
     said = f"best at {first}; {claimed} against {rival}: {found[rival].ours}"
     if any(finding.verdict == UNRUN for finding in found.values()):
         return cannot_run(said)
-    if any(finding.sign < 0 for finding in found.values()):
+    together = 1 - 0.05 / len(found)
+    if any(interval(gap, together)[2] < 0 for name, gap in gaps.items() if name != claimed):
         return Finding(OPPOSITE, said)
     return Finding(REPRODUCED if all(finding.sign > 0 for finding in found.values()) else NOT, said)
 

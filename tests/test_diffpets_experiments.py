@@ -44,9 +44,11 @@ def test_a_lower_error_is_lower_than_each_rivals_at_each_budget(measure, ours, r
     }  # fmt: skip
     found = pets.lower(rows_of(levels, measure), ["RDT"], measure)
     assert found.verdict == verdict
-    assert found.ours.endswith("Once all are repaired: clearly so in 3 of 3")
+    assert found.ours.endswith("Once all are repaired: so by the means in 3 of 3, clearly so in 3 of 3")
     if verdict == OPPOSITE:
-        assert found.ours.startswith("clearly so in 0 of 3; clearly the other way in 3 (mushroom, RDT, ε = 0.5;")
+        assert found.ours.startswith(
+            "so by the means in 0 of 3, clearly so in 0 of 3; clearly the other way in 3 (mushroom, RDT, ε = 0.5;"
+        )
 
 
 @pytest.mark.claim("exp-diffpets-lower-error")

@@ -116,17 +116,21 @@ def throughout(
 ) -> Finding:  # fmt: skip
     """One method is better than each rival on every data set at every budget: all by their full names.
 
+    The finding also says in how many comparisons the means alone are on that side.
+
     Parameters
     ----------
     better : {-1, 1}
         The sign of ours less the rival's where ours is better.
     """
-    found = {}
+    found, right = {}, 0
     for rival in rivals:
         for (data, epsilon), gap in gaps(rows, ours, rival, measure).items():
             name = f"{short(data)}, {rival.rsplit(', ', 1)[0]}, ε = {epsilon:g}"
             found[name] = more(better * gap, unit, factor)
-    return judged_throughout(found)
+            right += int(better * gap.mean() > 0)
+    finding = judged_throughout(found)
+    return replace(finding, ours=f"so by the means in {right} of {len(found)}, {finding.ours}") if found else finding
 
 
 def lower(rows: pd.DataFrame, rivals: Sequence[str], measure: str) -> Finding:

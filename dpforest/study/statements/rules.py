@@ -182,7 +182,8 @@ def throughout(findings: Mapping[str, Finding] | Iterable[tuple[str, Finding]], 
     ----------
     findings : mapping of names to Finding
     name_at_most : int, default 4
-        How many of the comparisons that are not so are named.
+        How many of the comparisons that are clearly the other way are named; those that are not clear are named
+        where there are no more of them.
     """
     found = dict(findings)
     if not found:
@@ -190,6 +191,7 @@ def throughout(findings: Mapping[str, Finding] | Iterable[tuple[str, Finding]], 
     said = [f"clearly so in {sum(finding.sign > 0 for finding in found.values())} of {len(found)}"]
     for words, sign in (("clearly the other way in", -1), ("not clear in", 0)):
         names = [name for name, finding in found.items() if finding.sign == sign]
-        more_names = f" and {len(names) - name_at_most} more" if len(names) > name_at_most else ""
-        said += [f"{words} {len(names)} ({'; '.join(names[:name_at_most])}{more_names})"] if names else []
+        rest = f" and {len(names) - name_at_most} more" if len(names) > name_at_most else ""
+        shown_names = f" ({'; '.join(names[:name_at_most])}{rest})" if sign < 0 or not rest else ""
+        said += [f"{words} {len(names)}{shown_names}"] if names else []
     return Finding(everywhere(found).verdict, "; ".join(said))

@@ -17,6 +17,7 @@ from dpforest.study.statements.rules import (
     everywhere,
     more,
     rises,
+    small,
     throughout,
     within,
 )
@@ -93,6 +94,7 @@ def test_a_number_that_cannot_be_read_is_no_guess():
         ([-0.03, -0.02, -0.04], OPPOSITE),
         ([0.03, -0.02, 0.01], NOT),
         ([0.0, 0.0, 0.0], NOT),
+        ([-0.0003, -0.0003, -0.0003], NOT),  # shown as -0.0
         ([0.1], UNRUN),
         ([], UNRUN),
         ([np.nan, 0.1, 0.2], UNRUN),
@@ -117,6 +119,7 @@ def test_rises():
     assert rises(rng.normal(0, 0.001, (10, 3)), at).verdict == NOT
     assert rises(np.ones((10, 3)), at).verdict == NOT
     assert rises(up[:1], at).verdict == UNRUN
+    assert rises(up, at, ends=("few", "many")).ours.endswith("points from few to many")
     for places, values in (([1.0, 0.5, 0.1], up), ([1.0], up[:, :1]), (at, up[:, :2])):
         with pytest.raises(ValueError, match="in rising order"):
             rises(values, places)
@@ -143,6 +146,19 @@ def test_within():
     assert within([0.60, 0.61, 0.62], 69, 77).verdict == NOT
     assert within([0.60, 0.61, 0.62], 69, 77).ours == "61.0 ±2.5 %"
     assert within([0.70], 69, 77).verdict == UNRUN
+
+
+def test_small():
+    assert small([0.001, 0.002, 0.003], 1.0).verdict == REPRODUCED
+    assert small([0.001, 0.002, 0.003], 1.0).ours == "+0.2 ±0.2 points; small is 1"
+    assert small([-0.1, -0.11, -0.12], 1.0).verdict == OPPOSITE
+    assert small([0.005, 0.02, 0.0], 1.0).verdict == NOT
+    assert small([0.0], 1.0).verdict == UNRUN
+
+
+def test_beside():
+    found = more([0.03, 0.02, 0.04]).beside("as proved", more([-0.03, -0.02, -0.04]))
+    assert (found.verdict, found.ours) == (REPRODUCED, "+3.0 ±2.5 points; as proved: -3.0 ±2.5 points")
 
 
 def test_everywhere():

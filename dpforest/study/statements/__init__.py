@@ -76,8 +76,8 @@ class Statements:
     Examples
     --------
     >>> said = Statements("edprf")
-    >>> next(iter(said)).place
-    'table 2'
+    >>> said.statements["exp-edprf-table-2"].place
+    'p. 2941, table 2'
     """
 
     def __init__(self, paper: str) -> None:

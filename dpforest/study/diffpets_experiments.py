@@ -25,9 +25,10 @@ from dpforest.papers.dt_diff import DTDiffClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismRegressor, published_sensitivity
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.papers.sulq_id3 import SulqID3Classifier
-from dpforest.study.methods import NON_PRIVATE, PROVED, PUBLISHED, Method, gaps, listed, measured, short
+from dpforest.study.methods import NON_PRIVATE, PROVED, PUBLISHED, Method, gaps, measured
 from dpforest.study.statements.rules import NOT, REPRODUCED, Finding, cannot_read, cannot_run, everywhere, more, rises
 from dpforest.study.statements.rules import throughout as judged_throughout
+from dpforest.study.tables import listed, short
 
 __all__ = [
     "CLASSIFIERS", "DRAWN", "READINGS", "REGRESSORS", "STARVED", "TABLES", "approaches", "below", "best_shape",

@@ -25,9 +25,10 @@ from dpforest.papers.dt_diff import DTDiffClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismRegressor, published_sensitivity
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.papers.sulq_id3 import SulqID3Classifier
-from dpforest.study.methods import NON_PRIVATE, PROVED, PUBLISHED, Method, gaps, listed, measured, short
+from dpforest.study.methods import NON_PRIVATE, PROVED, PUBLISHED, Method, gaps, measured
 from dpforest.study.statements.rules import NOT, REPRODUCED, Finding, cannot_read, cannot_run, everywhere, more, rises
 from dpforest.study.statements.rules import throughout as judged_throughout
+from dpforest.study.tables import listed, short
 
 __all__ = [
     "CLASSIFIERS", "DRAWN", "READINGS", "REGRESSORS", "STARVED", "TABLES", "approaches", "below", "best_shape",
@@ -251,13 +252,13 @@ def diff_lr_sensitivity(features: Iterable[int]) -> Finding:
 
 
 def grows_with_features(features: Sequence[int]) -> Finding:
-    """FM's sensitivity grows with the number of features, and Diff-LR's; the finding says by which power."""
+    """FM's sensitivity grows with the number of features, and Diff-LR's; the finding says how much faster."""
     if len(set(features)) < 2:
         return cannot_run("fewer than two numbers of features are here")
     fewest, most = min(features), max(features)
     first, last = published_sensitivity(fewest, logistic=False), published_sensitivity(most, logistic=False)
-    power = np.log(last / first) / np.log((most + 1) / (fewest + 1))
-    said = f"{first:g} at d = {fewest}, {last:g} at d = {most}: as the power {power:.1f} of d + 1, for both"
+    ends = f"{first:g} at d = {fewest}, {last:g} at d = {most}, for both"
+    said = f"{ends}: {last / first:.2f} times for {most / fewest:.2f} d"
     return Finding(REPRODUCED if last > first else NOT, said)
 
 

@@ -12,19 +12,19 @@ import pandas as pd
 from dpforest.datasets import Dataset
 from dpforest.study import plots
 from dpforest.study.experiments import ceiling, differences, summary, sweep
+from dpforest.study.tables import listed, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "NON_PRIVATE", "PROVED", "PUBLISHED", "Method", "at", "curves", "gaps", "listed", "measured", "non_private",
-    "orderings", "proved_epsilon", "short", "wide",
+    "NON_PRIVATE", "PROVED", "PUBLISHED", "Method", "at", "curves", "gaps", "measured", "non_private", "orderings",
+    "proved_epsilon", "wide",
 ]  # fmt: skip
 
 PUBLISHED, PROVED = "published", "proved"
 NON_PRIVATE = "non-private"
 _MEASURES = ["accuracy", "balanced_accuracy", "auc", "mse", "scaled_mse", "r2", "loss"]
-_SHORT = {"congressional-voting": "voting", "wine-quality-red": "red wine", "wine-quality-white": "white wine"}
 
 
 def _nothing(data: str) -> dict:
@@ -148,21 +148,6 @@ def gaps(
 
 
 # -- words ------------------------------------------------------------------------------------------------------------
-
-
-def short(data: str) -> str:
-    """A data set's name in a narrow table."""
-    return _SHORT.get(data, data)
-
-
-def listed(words: Iterable, empty: str = "none") -> str:
-    """A list in words.
-
-    >>> listed(["a", "b", "c"])
-    'a, b and c'
-    """
-    said = [str(word) for word in words]
-    return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said) or empty
 
 
 def at(values: Iterable[float], of: Iterable[float]) -> str:

@@ -126,7 +126,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
 
     @claim("alg-dps-adaboost", "pub-dps-adaboost")
     def as_published(self, run: Run) -> BoostedForest:
-        """Algorithms 3 and 4; a tree is algorithms 1 and 2."""
+        """Algorithms 3 and 4; a tree is algorithm 1, and algorithm 2 is AdaBoost, which algorithm 3 repeats."""
         each = run.plant(self.n_estimators, "all", self.max_nodes)
         boost = AdaBoost(run, ERROR, UPDATE)
         run.hold_out(HELD_OUT)  # step 1

@@ -71,7 +71,7 @@ def measures(y: np.ndarray, scores: np.ndarray, classes: np.ndarray, positive: A
     }  # fmt: skip
 
 
-def fit(build: Callable, data: Dataset, seed: int, **setting) -> dict[str, Any]:
+def fit(build: Callable, data: Dataset, seed: int, **setting: Any) -> dict[str, Any]:
     """Fit one setting and measure it on the test part; what stops the published variant is noted under ``error``.
 
     Its budget for a round, ε/T less the logarithm of a vote, may not be positive: then there is no algorithm.
@@ -85,7 +85,7 @@ def fit(build: Callable, data: Dataset, seed: int, **setting) -> dict[str, Any]:
             if setting.get("variant") != "published" or "ln(alpha)" not in str(error):
                 raise
             return {"error": str(error)}
-    scores = model.decision_function(data.X_test)
+        scores = model.decision_function(data.X_test)
     measured = measures(np.asarray(data.y_test), scores, model.classes_, commonest(data))
     made = {"rounds": model.boosted_.n_trees, "loss": model.guarantee_.epsilon, "calls": _calls_a_split(model)}
     return {**measured, **made, "error": ""}
@@ -123,7 +123,7 @@ class Runs:
     head: Mapping[str, int]
 
 
-def cells(rows: pd.DataFrame, measure: str, over: str, **where) -> pd.DataFrame:
+def cells(rows: pd.DataFrame, measure: str, over: str, **where: Any) -> pd.DataFrame:
     """A measure by seed (rows) and by the values of a column (columns), where all of these were fitted."""
     for column, value in where.items():
         rows = rows[rows[column] == value]
@@ -210,7 +210,7 @@ def _rises(runs: Runs, name: str, measure: str) -> Finding:
     return one.beside("as proved", other)
 
 
-def _costs(runs: Runs, name: str, over: str = "epsilon", **where) -> pd.DataFrame:
+def _costs(runs: Runs, name: str, over: str = "epsilon", **where: Any) -> pd.DataFrame:
     """What noise costs in accuracy, by seed: the fit without noise less the fit with it."""
     rows = runs.published
     with_noise = cells(_numbers(rows), "accuracy", over, data=name, **where)

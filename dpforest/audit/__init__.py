@@ -35,14 +35,26 @@ from dpforest.audit.exact import (
     released,
 )  # fmt: skip
 from dpforest.audit.grey import Finding, GreyBoxAudit, greybox
-from dpforest.audit.sampling import Betting, EmpiricalAudit, clopper_pearson, empirical, epsilon_lower, p_value
+from dpforest.audit.report.fits import fits_of
+from dpforest.audit.sampling import (
+    Betting,
+    EmpiricalAudit,
+    LikelihoodRatios,
+    clopper_pearson,
+    empirical,
+    epsilon_lower,
+    likelihood_ratios,
+    p_value,
+    plot_ratios,
+)  # fmt: skip
 from dpforest.audit.search import Pair, climb, expected_bound, table_traps, traps
 
 __all__ = [
-    "Betting", "EmpiricalAudit", "ExactAudit", "Finding", "GreyBoxAudit", "OneRunAudit", "Pair", "best_advantage",
-    "best_guess", "climb", "clopper_pearson", "datasets", "empirical", "epsilon_lower", "evidence", "exact_audit",
-    "expected_bound", "geometric_log_ratio", "greybox", "hockey_stick", "informed_adversary", "informed_guess",
-    "law_of", "law_of_shapes", "least_epsilon", "marginal_draws", "medoid", "membership_advantage",
-    "membership_attack", "neighbours", "one_run", "one_run_bound", "p_value", "path_audit", "reconstruct",
-    "reconstruction_error", "released", "table_traps", "traps",
+    "Betting", "EmpiricalAudit", "ExactAudit", "Finding", "GreyBoxAudit", "LikelihoodRatios", "OneRunAudit",
+    "Pair", "best_advantage", "best_guess", "climb", "clopper_pearson", "datasets", "empirical",
+    "epsilon_lower", "evidence", "exact_audit", "expected_bound", "fits_of", "geometric_log_ratio", "greybox",
+    "hockey_stick", "informed_adversary", "informed_guess", "law_of", "law_of_shapes", "least_epsilon",
+    "likelihood_ratios", "marginal_draws", "medoid", "membership_advantage", "membership_attack", "neighbours",
+    "one_run", "one_run_bound", "p_value", "path_audit", "plot_ratios", "reconstruct", "reconstruction_error",
+    "released", "table_traps", "traps",
 ]  # fmt: skip

@@ -16,12 +16,14 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
-from dpforest import datasets
+from dpforest import EDPRFClassifier, Schema, datasets
 from dpforest.datasets import ChecksumError, DatasetUnavailableError, daily_demand, files, nursery
 from dpforest.datasets.files import File
+from dpforest.study.experiments import sweep
 from tests import not_run
 
 SHIPPED = ["breast-cancer", "diabetes", "digits"]
@@ -671,3 +673,43 @@ def test_import_reads_no_data_and_opens_no_connection(tmp_path):
         [sys.executable, "-c", code, str(tmp_path)], env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# -- a table of one's own ----------------------------------------------------------------------------------------------
+
+OWN = Schema(numeric={"age": (0, 100)}, categorical={"sex": ["f", "m"]}, classes=["no", "yes"], missing="bin")
+MINE = {
+    "sex": ["m", "f", None, "m"] * 5,
+    "note": ["x"] * 20,
+    "age": [31.0, 64.0, 7.0, np.nan] * 5,
+    "ill": ["no", "yes"] * 10,
+}
+
+
+@pytest.mark.parametrize("kind", ["mapping", "pandas", "arrow", "array"])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_table_of_ones_own_is_a_data_set(kind, named):
+    frame = pd.DataFrame(MINE)
+    X = {"mapping": MINE, "pandas": frame, "arrow": pa.table(MINE), "array": frame[["age", "sex"]].to_numpy(object)}[
+        kind
+    ]
+    y = "ill" if named and kind != "array" else MINE["ill"]
+    own = datasets.Dataset.of(X, y, OWN, name="mine")
+    assert list(own.X.columns) == ["age", "sex"]
+    assert (own.y.tolist(), own.name, own.X_test) == (MINE["ill"], "mine", None)
+    assert (OWN.encode(own.X, 4).codes == OWN.encode(frame, 4).codes).all()
+    parted = own.split(0.25, 0)
+    assert (len(parted.y), len(parted.y_test)) == (15, 5)
+    rows = sweep(EDPRFClassifier, own, [{"epsilon": 1.0, "n_estimators": 2}], range(2))
+    assert rows["accuracy"].between(0, 1).all()
+
+
+def test_a_table_of_ones_own_that_a_fit_would_refuse_is_refused():
+    with pytest.raises(ValueError, match="column 'sex': 1 row with 'w'"):
+        datasets.Dataset.of({"age": [1], "sex": ["w"]}, ["no"], OWN)
+    with pytest.raises(ValueError, match="X_test and y_test"):
+        datasets.Dataset.of({"age": [1], "sex": ["f"]}, ["no"], OWN, X_test={"age": [1], "sex": ["f"]})
+    own = datasets.Dataset.of(MINE, "ill", OWN, X_test=MINE, y_test="ill")
+    assert own.pooled().X.shape == (40, 2)
+    with pytest.raises(ValueError, match=r"write .pooled\(\).split"):
+        own.split()

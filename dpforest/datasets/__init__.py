@@ -19,12 +19,14 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpforest.messages import shown
 from dpforest.schema import Schema
+from dpforest.schema.frames import columns_of, one_column
 
 from . import (
     adult,
@@ -98,6 +100,45 @@ class Dataset:
     y_test: pd.Series | None = field(default=None, repr=False)
     weights: pd.Series | None = field(default=None, repr=False)
     weights_test: pd.Series | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls, X: Any, y: Any, schema: Schema, *, X_test: Any = None, y_test: Any = None, name: str = "own table"
+    ) -> Dataset:
+        """A table of one's own, for every experiment that takes the name of a set.
+
+        Parameters
+        ----------
+        X : frame or array-like, shape (n_rows, n_features)
+            Columns by name in a frame, in the schema's order in an array.
+        y : array-like, shape (n_rows,), or str
+            Labels or targets, or the name of their column.
+        schema : Schema
+            What is public about the table, known before it.
+        X_test, y_test : like X and y, optional
+            An official test part; without one :meth:`split` divides the rows.
+        name : str
+            What figures and tables call it.
+
+        Raises
+        ------
+        ValueError
+            A fit would refuse the table; the message is that of :meth:`dpforest.Schema.check`.
+
+        Examples
+        --------
+        >>> from dpforest import Schema, datasets
+        >>> schema = Schema(numeric={"age": (0, 100)}, classes=["no", "yes"])
+        >>> own = datasets.Dataset.of({"age": [31, 64, 7]}, ["no", "yes", "no"], schema)
+        >>> own.X.shape, own.citation
+        ((3, 1), '')
+        """
+        if (X_test is None) != (y_test is None):
+            raise ValueError("a test part has records and their truth: X_test and y_test, or neither")
+        parts = [_own(X, y, schema)] + ([] if X_test is None else [_own(X_test, y_test, schema)])
+        texts = {"name": name, "title": name, "description": "", "citation": "", "key": ""}
+        test = {} if X_test is None else dict(zip(("X_test", "y_test"), parts[1], strict=True))
+        return cls(X=parts[0][0], y=parts[0][1], schema=schema, checksums={}, **texts, **test)
 
     def pooled(self) -> Dataset:
         """The same set with its test rows appended to its training rows, and no test part."""
@@ -307,6 +348,18 @@ def _digest(parts: Parts) -> str:
     for values in (parts.X, parts.y):
         digest.update(values.to_csv(index=False, lineterminator="\n").encode())
     return digest.hexdigest()
+
+
+def _own(X: Any, y: Any, schema: Schema) -> tuple[pd.DataFrame, pd.Series]:
+    """The columns that a schema declares, in its order, and the truth; as rows of pandas, counted from 0."""
+    checked = schema.check(X, y)
+    if not checked:
+        raise ValueError(str(checked))
+    table = columns_of(X)
+    columns = [table[place] for place in range(table.shape[1])] if table.names is None else table.pick(schema.columns)
+    (target,) = table.pick([y]) if isinstance(y, str) else (one_column(y, "y"),)
+    frame = pd.DataFrame({name: np.asarray(column) for name, column in zip(schema.columns, columns, strict=True)})
+    return frame, pd.Series(np.asarray(target), name=y if isinstance(y, str) else None)
 
 
 def _rows(values: pd.DataFrame | pd.Series | None, positions: np.ndarray) -> pd.DataFrame | pd.Series | None:

@@ -94,8 +94,9 @@ def subjects(epsilon: float = 1.0, turns: bool = False) -> list[Subject]:
     epsilon : float
     turns : bool
         Whether a setting of an estimator that need not be caught stands there under one relation alone, the one setting
-        under this and the next under the other: half of the audits, each as strong as before.  Every estimator still
-        has both, and so has every mechanism, which costs next to nothing.
+        under this and the next under the other; and is drawn in its first setting alone, where there is an exact
+        audit of the others.  Every estimator still has both relations, and so has every mechanism, which costs next to
+        nothing.
     """
     found = []
     turn = cycle(RELATIONS)

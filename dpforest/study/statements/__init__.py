@@ -13,13 +13,15 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
+from pathlib import Path
 
 from dpforest.messages import shown
-from dpforest.study.statements.rules import UNREADABLE, VERDICTS, Finding
+from dpforest.study.statements.rules import SIGNS, UNREADABLE, VERDICTS, Finding
 
 __all__ = ["Statement", "Statements", "papers"]
 
+_FOLDER = Path(__file__).parent
+_HEADS = ("paper", "here", "verdict")
 _FIELDS = ("place", "says", "english", "protocol", "paper")
 
 
@@ -60,7 +62,7 @@ class Statement:
 
 def papers() -> list[str]:
     """The chapters whose papers have statements, by name."""
-    return sorted(file.name.removesuffix(".toml") for file in _folder().iterdir() if file.name.endswith(".toml"))
+    return sorted(file.name.removesuffix(".toml") for file in _FOLDER.iterdir() if file.name.endswith(".toml"))
 
 
 class Statements:
@@ -74,15 +76,15 @@ class Statements:
     Examples
     --------
     >>> said = Statements("edprf")
-    >>> next(iter(said)).place
-    'table 2'
+    >>> said.statements["exp-edprf-table-2"].place
+    'p. 2941, table 2'
     """
 
     def __init__(self, paper: str) -> None:
         if paper not in papers():
             raise ValueError(f"there are no statements of {shown(paper)}; there are those of {', '.join(papers())}")
         self.paper = paper
-        entries = tomllib.loads((_folder() / f"{paper}.toml").read_text(encoding="utf-8"))
+        entries = tomllib.loads((_FOLDER / f"{paper}.toml").read_text(encoding="utf-8"))
         self.statements = {name: Statement(name, **entry) for name, entry in entries.items()}
         self.findings: dict[str, Finding] = {}
 
@@ -134,25 +136,25 @@ class Verdicts:
         return ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
 
     def _repr_html_(self) -> str:
-        heads = "".join(f'<th scope="col">{head}</th>' for head in ("the paper says", "paper", "here", "verdict"))
-        rows = "\n".join(_row(self.paper, said, finding) for said, finding in self.rows)
+        heads = "".join(f'<th scope="col">{head}</th>' for head in ("the paper says", *_HEADS))
+        rows = "\n".join(_row(said, finding) for said, finding in self.rows)
         return (
             f'<table class="statements" data-paper="{html.escape(self.paper)}">\n<caption>{html.escape(str(self))}'
             f"</caption>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
         )
 
 
-def _row(paper: str, said: Statement, found: Finding) -> str:
+def _row(said: Statement, found: Finding) -> str:
     """One statement; the id stands in the row, so that a link leads there."""
     text = {name: html.escape(getattr(said, name)) for name in _FIELDS}
     original = f'<q lang="zh">{text["says"]}</q> ' if said.says != said.english else ""
+    numbers = UNREADABLE if said.paper == "?" else text["paper"]
+    sign = SIGNS[VERDICTS.index(found.verdict)]
+    verdict = f'<span class="verdict {found.verdict.replace(" ", "-")}">{sign}</span> {found.verdict}'
+    cells = zip(_HEADS, (numbers, html.escape(found.ours), verdict), strict=True)
     return (
         f'<tr id="{said.id}" data-verdict="{found.verdict}"><td><b>{text["place"]}</b> {original}{text["english"]}'
         f"<details><summary><code>{said.id}</code></summary>{text['protocol']}</details></td>"
-        f"<td>{UNREADABLE if said.paper == '?' else text['paper']}</td><td>{html.escape(found.ours)}</td>"
-        f'<td><span class="verdict {found.verdict.replace(" ", "-")}"></span>{found.verdict}</td></tr>'
+        + "".join(f'<td data-head="{head}">{cell}</td>' for head, cell in cells)
+        + "</tr>"
     )
-
-
-def _folder():  # type: ignore[no-untyped-def]
-    return resources.files(__name__)

@@ -1,7 +1,8 @@
 """Rules of verdicts: a measured effect with its interval decides, one rule for all papers.
 
 A statement is *reproduced* where the effect that it names is there, clearly; *the other way round* where the opposite
-is; *not reproduced* where neither is clear.  Clearly: a Student interval over repeats lies on one side of zero.
+is; *not reproduced* where neither is clear.  Clearly: a Student interval over repeats lies on one side of zero, and the
+effect is not so small that it is shown as zero.
 Repeats are paired by seed, so that the luck of a split cancels.  A statement about several data sets is reproduced
 where it is on every one of them.
 """
@@ -17,11 +18,19 @@ from scipy import stats
 
 from dpforest.messages import shown
 
-__all__ = ["VERDICTS", "Finding", "best", "cannot_read", "cannot_run", "everywhere", "more", "rises", "within"]
+__all__ = [
+    "VERDICTS", "Finding", "best", "cannot_read", "cannot_run", "everywhere", "more", "rises", "small", "throughout",
+    "within",
+]  # fmt: skip
 
 VERDICTS = ("reproduced", "not reproduced", "the other way round", "cannot be read", "cannot be run here")
 REPRODUCED, NOT, OPPOSITE, UNREAD, UNRUN = VERDICTS
+#: Of each verdict, so that its colour is not alone.
+SIGNS = ("✓", "–", "✗", "?", "○")
 UNREADABLE = "<abbr title='cannot be read in what we have of the paper'>?</abbr>"
+
+
+_SHOWN = 0.05  # an effect that rounds to zero where it is shown is none, however sure its sign
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,10 @@ class Finding:
     def sign(self) -> int:
         """1, 0 or -1: reproduced, neither, the other way round."""
         return {REPRODUCED: 1, OPPOSITE: -1}.get(self.verdict, 0)
+
+    def beside(self, name: str, other: Finding) -> Finding:
+        """The same verdict, with the numbers of another run beside its own, that of a repair for instance."""
+        return Finding(self.verdict, f"{self.ours}; {name}: {other.ours}")
 
 
 def cannot_read(why: str) -> Finding:
@@ -79,7 +92,9 @@ def more(differences: ArrayLike, unit: str = "points", factor: float = 100.0, th
     return _signed(*interval(np.asarray(differences, dtype=float) * factor), unit, than)
 
 
-def rises(values: ArrayLike, at: Sequence[float], unit: str = "points", factor: float = 100.0) -> Finding:
+def rises(
+    values: ArrayLike, at: Sequence[float], unit: str = "points", factor: float = 100.0, ends: Sequence[str] = ()
+) -> Finding:
     """A measure rises along a grid: the least-squares change from the grid's first place to its last, by repeat.
 
     Parameters
@@ -89,20 +104,24 @@ def rises(values: ArrayLike, at: Sequence[float], unit: str = "points", factor: 
         The grid, a budget for instance, in rising order.
     unit, factor
         As in :func:`more`.
+    ends : sequence of two str, optional
+        What the first and the last place are called, if not by their numbers.
     """
     places = np.asarray(at, dtype=float)
     measured = np.atleast_2d(np.asarray(values, dtype=float))
     if len(places) < 2 or measured.shape[1] != len(places) or np.any(np.diff(places) <= 0):
         raise ValueError(f"at least two places in rising order, and a value at each; here are {len(places)} places")
     centred = places - places.mean()
-    slope = (measured - measured.mean(axis=1, keepdims=True)) @ centred / (centred @ centred)
-    return _signed(*interval(slope * (places[-1] - places[0]) * factor), unit, f"from {places[0]:g} to {places[-1]:g}")
+    slope = (measured * centred).sum(axis=1) / (centred**2).sum()
+    first, last = ends or (f"{places[0]:g}", f"{places[-1]:g}")
+    return _signed(*interval(slope * (places[-1] - places[0]) * factor), unit, f"from {first} to {last}")
 
 
 def best(values: Mapping, claimed, largest: bool = True, unit: str = "points", factor: float = 100.0) -> Finding:  # type: ignore[no-untyped-def]
     """One setting of several is the best: it against each other, paired by seed.
 
-    Reproduced where it is clearly better than every other, the other way round where another is clearly better.
+    Reproduced where it is clearly better than every other, the other way round where another is clearly better, with
+    intervals that hold together (Bonferroni): the best of several by chance is no better one.
 
     Parameters
     ----------
@@ -122,7 +141,8 @@ def best(values: Mapping, claimed, largest: bool = True, unit: str = "points", f
     said = f"best at {first}; {claimed} against {rival}: {found[rival].ours}"
     if any(finding.verdict == UNRUN for finding in found.values()):
         return cannot_run(said)
-    if any(finding.sign < 0 for finding in found.values()):
+    together = 1 - 0.05 / len(found)
+    if any(interval(gap, together)[2] < 0 for name, gap in gaps.items() if name != claimed):
         return Finding(OPPOSITE, said)
     return Finding(REPRODUCED if all(finding.sign > 0 for finding in found.values()) else NOT, said)
 
@@ -133,6 +153,26 @@ def within(values: ArrayLike, low: float, high: float, unit: str = "%", factor: 
     if np.isnan(least):
         return cannot_run(f"{mean:.1f} {unit} in one repeat: at least two are needed")
     return Finding(REPRODUCED if least <= high and most >= low else NOT, f"{mean:.1f} ±{most - mean:.1f} {unit}")
+
+
+def small(differences: ArrayLike, most: float, unit: str = "points", factor: float = 100.0) -> Finding:
+    """A difference is small: its interval lies within ``most`` of zero; the other way round where it lies outside.
+
+    Parameters
+    ----------
+    differences : array of shape (n_repeats,)
+    most : float
+        In the shown unit; a paper that says "small" names no number, and the table says which was taken.
+    unit, factor
+        As in :func:`more`.
+    """
+    mean, low, high = interval(np.asarray(differences, dtype=float) * factor)
+    if np.isnan(low):
+        return cannot_run(f"{mean:+.1f} {unit} in one repeat: at least two are needed")
+    said = f"{mean:+.1f} ±{high - mean:.1f} {unit}; small is {most:g}"
+    if low > most or high < -most:
+        return Finding(OPPOSITE, said)
+    return Finding(REPRODUCED if -most <= low and high <= most else NOT, said)
 
 
 def everywhere(findings: Mapping[str, Finding] | Iterable[tuple[str, Finding]]) -> Finding:
@@ -157,4 +197,28 @@ def _signed(mean: float, low: float, high: float, unit: str, than: str) -> Findi
     if np.isnan(low):
         return cannot_run(f"{mean:+.1f} {said} in one repeat: at least two are needed")
     numbers = f"{mean:+.1f} ±{high - mean:.1f} {said}"
+    if abs(mean) < _SHOWN:
+        return Finding(NOT, numbers)
     return Finding(REPRODUCED if low > 0 else OPPOSITE if high < 0 else NOT, numbers)
+
+
+def throughout(findings: Mapping[str, Finding] | Iterable[tuple[str, Finding]], name_at_most: int = 4) -> Finding:
+    """A statement about many comparisons, told by their number: the verdict of :func:`everywhere`, in fewer words.
+
+    Parameters
+    ----------
+    findings : mapping of names to Finding
+    name_at_most : int, default 4
+        How many of the comparisons that are clearly the other way are named; those that are not clear are named
+        where there are no more of them.
+    """
+    found = dict(findings)
+    if not found:
+        return cannot_run("none of the data sets is here")
+    said = [f"clearly so in {sum(finding.sign > 0 for finding in found.values())} of {len(found)}"]
+    for words, sign in (("clearly the other way in", -1), ("not clear in", 0)):
+        names = [name for name, finding in found.items() if finding.sign == sign]
+        rest = f" and {len(names) - name_at_most} more" if len(names) > name_at_most else ""
+        shown_names = f" ({'; '.join(names[:name_at_most])}{rest})" if sign < 0 or not rest else ""
+        said += [f"{words} {len(names)}{shown_names}"] if names else []
+    return Finding(everywhere(found).verdict, "; ".join(said))

@@ -49,7 +49,7 @@ class LikelihoodRatios:
     Attributes
     ----------
     events : tuple of str
-        What was counted: outputs, or events in words.
+        What was counted: outputs, or events in words; none that was found and then never seen.
     hits : tuple of (int, int)
         How often each happened, on the first and on the second data set.
     n : int
@@ -103,22 +103,26 @@ class LikelihoodRatios:
         return np.stack([_quotient(low, other_high), _quotient(high, other_low)], axis=1)
 
     @property
+    def bounds(self) -> Column:
+        """What each interval says the loss is at least; below 0 where it says nothing."""
+        low, high = (log(end) for end in self.intervals.T)
+        return np.maximum(low, -high)
+
+    @property
     def refuting(self) -> tuple[str, ...]:
         """The events whose whole interval lies outside of what the claim allows."""
-        low, high = (log(end) for end in self.intervals.T)
-        outside = np.maximum(low, -high) > self.claim
-        return tuple(event for event, out in zip(self.events, outside.tolist(), strict=True) if out)
+        outside = (self.bounds > self.claim).tolist()
+        return tuple(event for event, out in zip(self.events, outside, strict=True) if out)
 
     @property
     def violated(self) -> bool:
         """Whether the claim is refuted, at the confidence."""
-        return bool(self.refuting)
+        return self.epsilon_lower > self.claim
 
     @property
     def epsilon_lower(self) -> float:
-        """The loss is at least this, at the confidence: the largest logarithm of an interval's end nearest to 1."""
-        low, high = (log(end) for end in self.intervals.T)
-        return float(max(0.0, np.max(low), np.max(-high)))
+        """The loss is at least this, at the confidence."""
+        return max(0.0, float(self.bounds.max()))
 
     @property
     def covered(self) -> int | None:
@@ -145,8 +149,11 @@ class LikelihoodRatios:
         found = []
         for row in self.table.to_dict("records"):
             words = {
-                "output or event": row["event"], "on D": f"{row['share on D']:.4f}", "on D′": f"{row['share on D′']:.4f}",
-                "ratio": _spelled(row["ratio"]), "interval": f"{_spelled(row['at least'])} to {_spelled(row['at most'])}",
+                "output or event": row["event"],
+                "on D": f"{row['share on D']:.4f}",
+                "on D′": f"{row['share on D′']:.4f}",
+                "ratio": _spelled(row["ratio"]),
+                "interval": f"{_spelled(row['at least'])} to {_spelled(row['at most'])}",
                 "allowed": f"{_spelled(math.exp(-self.claim))} to {_spelled(row['exp(claim)'])}",
             }  # fmt: skip
             found.append(words if self.exact is None else words | {"exact": _spelled(row["exact"])})
@@ -169,8 +176,8 @@ class LikelihoodRatios:
         allowed = f"{_spelled(math.exp(-self.claim))} to {_spelled(math.exp(self.claim))}"
         exact = "" if self.covered is None else f" The exact ratio lies in {self.covered} of the intervals."
         return (
-            f"{len(self.events)} likelihood ratios on a logarithmic axis{span}, each with its interval; the claim allows "
-            f"{allowed}, and {len(self.refuting)} of the intervals lie wholly outside.{exact}"
+            f"{len(self.events)} likelihood ratios on a logarithmic axis{span}, each with its interval; the claim "
+            f"allows {allowed}, and {len(self.refuting)} of the intervals lie wholly outside.{exact}"
         )
 
     def plot(self) -> Figure:
@@ -226,24 +233,25 @@ def likelihood_ratios(
     Raises
     ------
     TypeError, ValueError, RuntimeError
-        For parameters without a meaning, and for samplers and pairs that ``empirical`` refuses, but for one whose outputs
-        are certain although it draws from ``rng``; for an event that does not say yes or no to each output; for a law
-        that calls more than one draw in a hundred impossible.
+        For parameters without a meaning, and for samplers and pairs that ``empirical`` refuses, but for one whose
+        outputs are certain although it draws from ``rng``; for an event that does not say yes or no to each output; for
+        a law that calls more than one draw in a hundred impossible.
 
     Guarantee
     ---------
-    With probability at least ``confidence`` every ratio of probabilities lies in its interval, and a claim that holds is
-    not called violated: :prf:ref:`lem-ratio-intervals`.  What is counted is fixed before the draws that are counted.
+    With probability at least ``confidence`` every ratio of probabilities lies in its interval, and a claim that holds
+    is not called violated: :prf:ref:`lem-ratio-intervals`.  What is counted is fixed before the draws that are counted.
 
     Notes
     -----
-    The ratio itself is an estimate, and where the event is rare on D' it is too large on average.  An event that was seen
-    on one data set alone has the ratio 0 or infinity, and an interval that says how much of that is due to few draws.
+    The ratio itself is an estimate, and where the event is rare on D' it is too large on average.  An event that was
+    seen on one data set alone has the ratio 0 or infinity, and an interval that says how much of that may be due to few
+    draws.
 
     Ratios that stay within what the claim allows prove nothing: other outputs, or another pair, may show more.  For the
     one bound that says most use ``empirical``, which also searches among pairs; for a mechanism with a delta too, for a
-    single ratio may then be any number.  Doubles show in their lowest bits what noise was added to: round the outputs in
-    ``sample`` if that is not what you ask.
+    single ratio may then be any number.  Doubles show in their lowest bits what noise was added to: round the outputs
+    in ``sample`` if that is not what you ask.
 
     Examples
     --------
@@ -277,9 +285,10 @@ def likelihood_ratios(
             hits = _counted(draw, named, chosen, n)
     except SystemExit as left:
         raise RuntimeError(f"sample, law or events left the program: SystemExit({shown(left.code)})") from left
-    seen = [at for at in range(len(chosen)) if hits[at].any() or (chances and any(chances[at]))]
+    seen = np.flatnonzero(hits.any(axis=1) | (events is not None)).tolist()
     return LikelihoodRatios(
-        events=tuple(chosen[at].description for at in seen), hits=tuple((int(hits[at, 0]), int(hits[at, 1])) for at in seen),
+        events=tuple(chosen[at].description for at in seen),
+        hits=tuple((int(hits[at, 0]), int(hits[at, 1])) for at in seen),
         n=n, claim=claim, confidence=confidence, tested=len(chosen),
         pair=named.name if named.given else (named.one, named.other),
         chances=tuple(chances[at] for at in seen) if chances else None,
@@ -328,8 +337,8 @@ def _declared(events: Any) -> list[Event]:
     for name, event in events.items():
         if not isinstance(name, str) or not callable(event):
             raise TypeError(
-                f"events must be a dict from names to functions of the outputs; {shown(name)} is a {type(name).__name__} "
-                f"with a {type(event).__name__}"
+                f"events must be a dict from names to functions of the outputs; {shown(name)} is a "
+                f"{type(name).__name__} with a {type(event).__name__}"
             )
     return [Event(name, partial(_happens, name=name, event=event), 0.5, True) for name, event in events.items()]
 
@@ -377,7 +386,8 @@ def _exact(
             at = int(np.flatnonzero(~np.isin(drawn.whole, batch.whole[chance > 0]))[0])
             raise ValueError(
                 f"{alien} of {drawn.size} draws on {pair.side(side)} are outputs that its law has not, such as "
-                f"{shortened(repr(drawn.item(at)), 60)}: law and sample must speak of the same outputs, of the same types"
+                f"{shortened(repr(drawn.item(at)), 60)}: law and sample must speak of the same outputs, of the same "
+                "types"
             )
         columns.append([math.fsum(chance[event(batch)].tolist()) for event in chosen])
     return list(zip(*columns, strict=True))
@@ -403,7 +413,7 @@ def _spelled(ratio: float) -> str:
 
 
 def _reach(found: LikelihoodRatios) -> float:
-    """How far from 1 an axis must go, as a factor: beyond the claim, all ratios, and the nearer end of each interval."""
+    """How far from 1 an axis must go, as a factor: beyond claim, ratios, and the nearer end of each interval."""
     low, high = (log(end) for end in found.intervals.T)
     middle = log(found.ratios) if found.exact is None else log(np.concatenate([found.ratios, found.exact]))
     ways = np.abs(np.concatenate([[found.claim], middle[np.isfinite(middle)], low[low > 0], high[high < 0]]))
@@ -419,9 +429,9 @@ def _panel(axes: Axes, found: LikelihoodRatios, reach: float) -> None:
     axes.axvspan(*limits, color="#e6e6e6", zorder=0)
     for limit in limits:
         axes.axvline(limit, color="black", linestyle="--", linewidth=1.2, marker="")
-    refuting = set(found.refuting)
-    for row, (event, ratio, ends) in enumerate(zip(found.events, found.ratios, found.intervals, strict=True)):
-        out = event in refuting
+    every = zip(found.ratios.tolist(), found.intervals, found.bounds.tolist(), strict=True)
+    for row, (ratio, ends, bound) in enumerate(every):
+        out = bound > found.claim
         colour = plots.PALETTE[1 if out else 0]
         ends = np.clip(ends, 1 / edge, edge)
         axes.plot(ends, [row, row], color=colour, linestyle="-", marker="|", markersize=8)
@@ -430,7 +440,16 @@ def _panel(axes: Axes, found: LikelihoodRatios, reach: float) -> None:
             axes.plot([min(max(ratio, 1 / edge), edge)], [row], color=colour, marker=beyond, linestyle="", markersize=5)
     if found.exact is not None:
         inside = np.clip(found.exact, 1 / edge, edge)
-        axes.plot(inside, range(len(inside)), color="black", marker="x", linestyle="", markersize=7, markeredgewidth=1.2, zorder=5)
+        axes.plot(
+            inside,
+            range(len(inside)),
+            color="black",
+            marker="x",
+            linestyle="",
+            markersize=7,
+            markeredgewidth=1.2,
+            zorder=5,
+        )
     axes.set_xscale("log")
     axes.set(xlim=(1 / reach, reach), ylim=(len(found.events) - 0.4, -0.6))
     names = [shortened(event, _WORDS).replace("$", r"\$") for event in found.events]

@@ -68,7 +68,7 @@ def ratios_of(
                 made = {"relation": relation, "variant": variant, "epsilon": epsilon, "random_state": seed}
                 made |= (options or {}).get(variant, {})
                 small, large = (build(schema=schema, **made) for schema in (_SCHEMA, table.schema))
-                asked = {"n": draws, "seen": seen, "random_state": seed}
+                asked: dict[str, Any] = {"n": draws, "seen": seen, "random_state": seed}
                 found[f"{variant}, {relation}, smallest pair"] = fit_ratios(
                     small, pairs[relation], exact=exact, **asked
                 )

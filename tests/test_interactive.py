@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from dpforest.study.statements import Statement, Verdicts
+from dpforest.study.statements.rules import VERDICTS, Finding
 from tests import knobs, oracle
 
 STATIC = knobs.FOLDER.parent
@@ -259,5 +261,60 @@ def test_the_page_of_claims_is_narrowed_by_verdict_evidence_kind_paper_and_words
     papers_of.send_keys(Keys.ARROW_DOWN)
     assert listed(browser) == [every[1:], "2 of 3 claims"]
     browser.set_window_size(390, 800)
+    assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    browser.set_window_size(1280, 900)
+
+
+STATEMENTS = """
+    const shown = (what) => [...document.querySelectorAll(what)].filter(each => each.getClientRects().length);
+    return [shown('table.statements tbody tr').map(row => row.id),
+            shown('article h2').map(head => head.firstChild.textContent),
+            document.querySelector('form.narrow output')?.textContent];
+"""
+
+
+def statements(folder: Path, script: bool) -> str:
+    """A page of two papers' statements, as their notebooks show them."""
+    said = {"place": "table 2", "says": "更好", "english": "Better.", "protocol": "Ours.", "paper": "+1 point"}
+    papers = {"One paper": {"exp-one-a": 0, "exp-one-b": 1}, "Another": {"exp-two-a": 0, "exp-two-long-name": 4}}
+    sections = ""
+    for paper, rows in papers.items():
+        found = [(Statement(name, **said), Finding(VERDICTS[n], "1.0 ±0.1")) for name, n in rows.items()]
+        sections += f"<section><h2>{paper}<a>#</a></h2>{Verdicts(paper, found)._repr_html_()}</section>"
+    load = f'<script src="{(STATIC / "statements.js").as_uri()}"></script>' if script else ""
+    path = folder / f"experimental_claims-{script}.html"
+    path.write_text(
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>e</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<link rel="stylesheet" href="{(STATIC / "custom.css").as_uri()}">{load}'
+        "<style>* { box-sizing: border-box } [hidden] { display: none !important }</style></head>"  # as the theme
+        f"<body><article><section><h1>Experimental claims<a>#</a></h1><p>All.</p>{sections}</section></article></body>"
+        "</html>"
+    )
+    return path.as_uri()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_of_experimental_claims_is_narrowed_by_words_verdict_and_paper(
+    browser: Any, tmp_path: Path, width: int
+) -> None:
+    every = ["exp-one-a", "exp-one-b", "exp-two-a", "exp-two-long-name"]
+    browser.set_window_size(width, 900)
+    browser.get(statements(tmp_path, script=False))
+    assert browser.execute_script(STATEMENTS) == [every, ["One paper", "Another"], None]
+    address = statements(tmp_path, script=True)
+    for asked, left, papers in (
+        ("", every, ["One paper", "Another"]),
+        ("?verdict=reproduced", [every[0], every[2]], ["One paper", "Another"]),
+        ("?verdict=not+reproduced", [every[1]], ["One paper"]),
+        ("?paper=Another", every[2:], ["Another"]),
+        ("?paper=Another&verdict=reproduced", [every[2]], ["Another"]),
+        ("?words=table+LONG", [every[3]], ["Another"]),
+        ("?words=nothing", [], []),
+    ):
+        browser.get(address + asked)
+        assert browser.execute_script(STATEMENTS) == [left, papers, f"{len(left)} of 4 statements"]
+    browser.get(f"{address}#exp-two-a")
+    assert browser.execute_script("return document.querySelector('tr:target').id") == "exp-two-a"
     assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     browser.set_window_size(1280, 900)

@@ -281,7 +281,7 @@ def statements(folder: Path, script: bool) -> str:
     for paper, rows in papers.items():
         found = [(Statement(name, **said), Finding(VERDICTS[n], "1.0 ±0.1")) for name, n in rows.items()]
         sections += f"<section><h2>{paper}<a>#</a></h2>{Verdicts(paper, found)._repr_html_()}</section>"
-    load = f'<script src="{(STATIC / "statements.js").as_uri()}"></script>' if script else ""
+    load = f'<script src="{(STATIC / "claims.js").as_uri()}"></script>' if script else ""
     path = folder / f"experimental_claims-{script}.html"
     path.write_text(
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>e</title>'

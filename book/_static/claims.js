@@ -1,9 +1,9 @@
-// The page of claims can be narrowed: by words, by verdict, by evidence, by kind, by paper, by how the paper was read and by
-// chapter.
+// The pages of claims can be narrowed: privacy claims by words, verdict, evidence, kind, paper, how the paper was read and
+// chapter, experimental ones by words, verdict and paper.
 //
 // Without JavaScript, or on any other page, nothing happens: the whole list stands there.  What is chosen stands in the
-// address too, so claims.html?verdict=refuted is a link, and so is claims.html?paper=eDPRF.  Which papers a claim is about,
-// and the verdict on it under each relation, two scripts of data on the page say (published_claims.py).
+// address too, so claims.html?verdict=refuted is a link, and so is claims.html?paper=eDPRF.  Which papers a privacy claim is
+// about, and the verdict on it under each relation, two scripts of data on the page say (published_claims.py).
 (() => {
   "use strict";
   const kinds = {
@@ -12,19 +12,27 @@
     "theorems and lemmas": /^(thm|lem)-/,
     "algorithms and definitions": /^(alg|def)-/,
   };
+  const heading = (element) => element.closest("section").querySelector("h2").firstChild.textContent.trim();
 
-  /** A claim of the list: its two elements, and what it is found by. */
-  function read(term, papers, verdicts) {
+  /** A privacy claim: its two elements, its words, and what it is chosen by. */
+  function claim(term, papers, verdicts) {
     const entry = term.nextElementSibling;
     const [verdict, evidence] = entry.textContent.trim().split(" · ");
-    const section = term.closest("section");
     const id = entry.querySelector("code").textContent;
     const said = verdicts[id];
     return {
-      term, entry, section, verdict: said ? said.true : [verdict.split(" ")[0].replace(/[^a-z]/g, "")],
-      evidence: evidence.split(", "), id, paper: papers[id] || [], read: said ? said.read : "", chapter: section.querySelector("h2").firstChild.textContent,
-      words: `${term.textContent} ${entry.textContent}`.toLowerCase(),
+      elements: [term, entry],
+      facts: {
+        verdict: said ? said.true : [verdict.split(" ")[0].replace(/[^a-z]/g, "")], evidence: evidence.split(", "),
+        kind: Object.keys(kinds).filter((kind) => kinds[kind].test(id)), paper: papers[id] || [], read: said ? [said.read] : [],
+        chapter: [heading(term)],
+      },
     };
+  }
+
+  /** An experimental claim: a row of its paper's table. */
+  function statement(row) {
+    return { elements: [row], facts: { verdict: [row.dataset.verdict], paper: [heading(row)] } };
   }
 
   function choice(name, label, options) {
@@ -32,42 +40,36 @@
     return `<label>${label} <select name="${name}">${all}</select></label>`;
   }
 
-  function build(article) {
-    const data = (name) => JSON.parse(article.querySelector(`script.${name}`)?.textContent || "{}");
-    const papers = data("papers");
-    const verdicts = data("verdicts");
-    const claims = [...article.querySelectorAll("dl > dt")].map((term) => read(term, papers, verdicts));
-    const values = (key) => [...new Set(claims.flatMap((claim) => claim[key]))].filter(Boolean);
+  /** A form above the list; each choice has its name, its label and its options. */
+  function build(article, entries, noun, placeholder, choices) {
+    for (const entry of entries) {
+      entry.section = entry.elements[0].closest("section");
+      entry.words = entry.elements.map((element) => element.textContent).join(" ").toLowerCase();
+    }
     const form = document.createElement("form");
     form.className = "narrow";
     form.setAttribute("role", "search");
     form.innerHTML =
-      '<label>words <input type="search" name="words" placeholder="gini, bootstrap, thm-forest" /></label>' +
-      choice("verdict", "verdict", values("verdict")) + choice("evidence", "evidence", values("evidence").sort()) +
-      choice("kind", "kind", Object.keys(kinds)) +
-      choice("paper", "paper", values("paper").sort((one, other) => one.localeCompare(other))) +
-      choice("read", "its paper was read", values("read").sort()) +
-      choice("chapter", "chapter", values("chapter")) +
+      `<label>words <input type="search" name="words" placeholder="${placeholder}" /></label>` +
+      choices.map((each) => choice(...each)).join("") +
       '<button type="reset">show all</button><output aria-live="polite"></output>';
     article.querySelector("section section").before(form);
 
     function narrow() {
       const asked = Object.fromEntries(new FormData(form));
       const words = asked.words.toLowerCase().split(/\s+/).filter(Boolean);
-      const fits = (claim) =>
-        words.every((word) => claim.words.includes(word)) && (!asked.verdict || claim.verdict.includes(asked.verdict)) &&
-        (!asked.evidence || claim.evidence.includes(asked.evidence)) && (!asked.kind || kinds[asked.kind].test(claim.id)) &&
-        (!asked.paper || claim.paper.includes(asked.paper)) && (!asked.read || claim.read === asked.read) &&
-        (!asked.chapter || claim.chapter === asked.chapter);
       const left = new Set();
-      for (const claim of claims) {
-        const fit = fits(claim);
-        claim.term.hidden = claim.entry.hidden = !fit;
-        if (fit) left.add(claim.section);
+      let shown = 0;
+      for (const { elements, section, facts, words: own } of entries) {
+        const fit =
+          words.every((word) => own.includes(word)) &&
+          choices.every(([name]) => !asked[name] || facts[name].includes(asked[name]));
+        for (const element of elements) element.hidden = !fit;
+        if (fit) left.add(section);
+        shown += fit;
       }
-      for (const { section } of claims) section.hidden = !left.has(section);
-      const shown = claims.filter((claim) => !claim.term.hidden).length;
-      form.querySelector("output").textContent = `${shown} of ${claims.length} claims`;
+      for (const { section } of entries) section.hidden = !left.has(section);
+      form.querySelector("output").textContent = `${shown} of ${entries.length} ${noun}`;
       const kept = new URLSearchParams(Object.entries(asked).filter(([, value]) => value));
       try {
         history.replaceState(null, "", `${location.pathname}${kept.size ? `?${kept}` : ""}${location.hash}`);
@@ -83,10 +85,32 @@
     narrow();
   }
 
+  const values = (entries, name) => [...new Set(entries.flatMap(({ facts }) => facts[name]))].filter(Boolean);
+
+  function claims(article) {
+    const data = (name) => JSON.parse(article.querySelector(`script.${name}`)?.textContent || "{}");
+    const [papers, verdicts] = [data("papers"), data("verdicts")];
+    const entries = [...article.querySelectorAll("dl > dt")].map((term) => claim(term, papers, verdicts));
+    if (!entries.length) return;
+    build(article, entries, "claims", "gini, bootstrap, thm-forest", [
+      ["verdict", "verdict", values(entries, "verdict")], ["evidence", "evidence", values(entries, "evidence").sort()],
+      ["kind", "kind", Object.keys(kinds)],
+      ["paper", "paper", values(entries, "paper").sort((one, other) => one.localeCompare(other))],
+      ["read", "its paper was read", values(entries, "read").sort()], ["chapter", "chapter", values(entries, "chapter")],
+    ]);
+  }
+
+  function statements(article) {
+    const entries = [...article.querySelectorAll("table.statements tbody tr")].map(statement);
+    if (!entries.length) return;
+    build(article, entries, "statements", "table 2, accuracy", [
+      ["verdict", "verdict", values(entries, "verdict")], ["paper", "paper", values(entries, "paper")],
+    ]);
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
     const title = document.querySelector("article h1");
-    if (title && title.firstChild.textContent.trim() === "Claims" && document.querySelector("article dl > dt")) {
-      build(title.closest("article"));
-    }
+    const page = { "Claims": claims, "Experimental claims": statements }[title?.firstChild.textContent.trim()];
+    if (page) page(title.closest("article"));
   });
 })();

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpforest.study.statements import Statements, papers
+from dpforest.study.statements import Statements, papers, style
 from dpforest.study.statements.rules import SIGNS, VERDICTS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -104,8 +104,8 @@ def chart(found: list[Paper], title) -> str:  # type: ignore[no-untyped-def]
     lines = ['<table class="verdicts">', f"<caption>{key}</caption>", "<tbody>"]
     for paper in found:
         squares = "".join(
-            f'<a class="verdict {slug(verdict)}" href="{paper.name}.html#{name}" title="{name}: {verdict}">'
-            f'{SIGNS[VERDICTS.index(verdict)]}<span class="hidden">{name}: {verdict}</span></a>'
+            f'<a class="{style(verdict)}" href="{paper.name}.html#{name}" title="{name}: {verdict}">'
+            f'{SIGNS[verdict]}<span class="hidden">{name}: {verdict}</span></a>'
             for name, verdict in sorted(paper.verdicts.items(), key=lambda item: (VERDICTS.index(item[1]), item[0]))
         )
         if squares:
@@ -114,13 +114,8 @@ def chart(found: list[Paper], title) -> str:  # type: ignore[no-untyped-def]
     return "\n".join([*lines, "</tbody>", "</table>"]) + "\n"
 
 
-def slug(verdict: str) -> str:
-    """As a class of CSS."""
-    return verdict.replace(" ", "-")
-
-
 def _square(verdict: str) -> str:
-    return f'<span class="verdict {slug(verdict)}">{SIGNS[VERDICTS.index(verdict)]}</span>'
+    return f'<span class="{style(verdict)}">{SIGNS[verdict]}</span>'
 
 
 _HEAD = """# Experimental claims

@@ -226,10 +226,10 @@ def test_tables_and_curves_show_what_was_measured():
     assert [(line["variant"], line["clearly"], line["clearly the other way"]) for line in table] == [
         (PUBLISHED, "every ε", "no ε"), (PROVED, "no ε", "every ε"),
     ]  # fmt: skip
-    wide = methods.wide(rows, "accuracy")
+    wide = methods.rows_of_methods(rows, "accuracy")
     assert [line["proved"] for line in wide] == ["ε = ∞", "ε = ∞", "ε", "ε"]
     assert wide[0]["mushroom, ε = 0.5"].startswith("90.")
-    figure, axes = methods.curves(rows, "accuracy", y="accuracy, %")
+    figure, axes = methods.curves_of_methods(rows, "accuracy", y="accuracy, %")
     assert len(axes) == 1
     (legend,) = figure.legends
     assert next(text.get_text() for text in legend.get_texts()) == "DiffPETs published, ε = ∞"

@@ -23,6 +23,7 @@ from dpforest.mechanisms import SELECTIONS
 from dpforest.models.forest import Forest
 from dpforest.papers.edprf import PURITY, EDPRFClassifier
 from dpforest.registry import PAPERS
+from dpforest.study.experiments import quiet
 from dpforest.study.statements.rules import Finding, cannot_run, everywhere, more, within
 from dpforest.study.tables import listed, paired, short, stacked
 
@@ -255,17 +256,11 @@ def grown(
         ``node`` and ``leaf``, the mean gain of a node and of a leaf by formula (10) over formula (9) alone, in shares
         of a tree's budget; ``gaining``, the share of nodes that get more; ``least`` and ``most``, what paths get.
     """
-    import warnings
-
-    from dpforest.privacy import OutOfSchemaWarning, UnprovenPrivacyWarning
-
     rows = []
     for name, data in sets.items():
         for seed in seeds:
             model = build(schema=data.schema, max_depth=depth - 1, random_state=seed, **setting)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UnprovenPrivacyWarning)
-                warnings.simplefilter("ignore", OutOfSchemaWarning)
+            with quiet():
                 forest = model.fit(data.X, data.y).forest_
             gain = node_shares(forest, "aligned", depth) - node_shares(forest, "harmonic", depth)
             totals = path_totals(forest, "aligned", depth)

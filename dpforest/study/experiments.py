@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
@@ -16,7 +17,9 @@ from tqdm import tqdm
 from dpforest.datasets import Dataset
 from dpforest.privacy import OutOfSchemaWarning, UnprovenPrivacyWarning
 
-__all__ = ["ceiling", "differences", "evaluate", "floor", "grid", "log_loss", "summary", "sweep"]
+__all__ = [
+    "auc", "ceiling", "differences", "evaluate", "floor", "grid", "log_loss", "parts", "quiet", "summary", "sweep",
+]  # fmt: skip
 
 
 def grid(**axes: Sequence) -> list[dict]:
@@ -58,7 +61,7 @@ def evaluate(model: Any, X: Any, y: Any, target: tuple[float, float] | None = No
     return {
         "accuracy": float(hits.mean()),
         "balanced_accuracy": float(recall.mean()),
-        "auc": _auc(y, model.predict_proba(X), model.classes_),
+        "auc": auc(y, model.predict_proba(X), model.classes_),
     }
 
 
@@ -101,13 +104,10 @@ def sweep(
     seeds = list(seeds)
     rows = []
     with tqdm(total=len(labelled) * len(seeds), disable=not progress, unit="fit") as bar:
-        for seed, part in _parts(data, seeds, test_size):
+        for seed, part in parts(data, seeds, test_size):
             for name, setting in labelled:
                 model = build(schema=part.schema, random_state=seed, **setting)
-                with warnings.catch_warnings():
-                    # the caller chose the variant, and the schema's clipping is reported with the data set
-                    warnings.simplefilter("ignore", UnprovenPrivacyWarning)
-                    warnings.simplefilter("ignore", OutOfSchemaWarning)
+                with quiet():
                     model.fit(part.X, part.y)
                     measured = evaluate(model, part.X_test, part.y_test, part.schema.target)
                 forest = getattr(model, "forest_", None)
@@ -156,7 +156,7 @@ def floor(data: Dataset, seeds: Iterable[int], test_size: float = 0.3) -> dict[s
     The floor of every plot; it is not private.
     """
     scores = []
-    for _, part in _parts(data, list(seeds), test_size):
+    for _, part in parts(data, seeds, test_size):
         truth = np.asarray(part.y_test)
         if part.schema.target is not None:
             scores.append(_errors(truth, np.full(len(truth), np.mean(part.y)), part.schema.target))
@@ -171,14 +171,24 @@ def ceiling(model: Any, data: Dataset, seeds: Iterable[int], n_bins: int, test_s
     from sklearn.base import clone
 
     measured = []
-    for seed, part in _parts(data, list(seeds), test_size):
+    for seed, part in parts(data, seeds, test_size):
         codes = [part.schema.encode(X, n_bins).codes.T for X in (part.X, part.X_test)]
         fitted = clone(model).set_params(random_state=seed).fit(codes[0], part.y)
         measured.append(evaluate(fitted, codes[1], part.y_test, part.schema.target))
     return _average(measured)
 
 
-def _parts(data: Dataset, seeds: list[int], test_size: float) -> Iterator[tuple[int, Dataset]]:
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Fits whose variant was chosen, on data of which the schema's clipping is reported: neither is warned of again."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnprovenPrivacyWarning)
+        warnings.simplefilter("ignore", OutOfSchemaWarning)
+        yield
+
+
+def parts(data: Dataset, seeds: Iterable[int], test_size: float = 0.3) -> Iterator[tuple[int, Dataset]]:
+    """Each seed with the set that its fit is measured on: with the official test part, or divided by that seed."""
     for seed in seeds:
         yield seed, data if data.X_test is not None else data.split(test_size=test_size, random_state=seed)
 
@@ -194,7 +204,7 @@ def _errors(y: np.ndarray, predicted: np.ndarray, target: tuple[float, float]) -
     return {"mse": float(mse), "scaled_mse": float(mse / (high - low) ** 2), "r2": float(r2)}
 
 
-def _auc(y: np.ndarray, probabilities: ArrayLike, classes: np.ndarray) -> float:
+def auc(y: np.ndarray, probabilities: ArrayLike, classes: np.ndarray) -> float:
     """Share of pairs in order, ties counting half: the rank-sum statistic of each class against the rest."""
     areas = []
     for label, probability in zip(classes, np.asarray(probabilities).T, strict=True):

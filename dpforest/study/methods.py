@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "NON_PRIVATE", "PROVED", "PUBLISHED", "Method", "at", "curves", "gaps", "measured", "non_private", "orderings",
-    "proved_epsilon", "wide",
+    "NON_PRIVATE", "PROVED", "PUBLISHED", "Method", "at", "curves_of_methods", "gaps", "measured", "non_private",
+    "orderings", "proved_epsilon", "rows_of_methods",
 ]  # fmt: skip
 
 PUBLISHED, PROVED = "published", "proved"
@@ -199,7 +199,7 @@ def orderings(rows: pd.DataFrame, ours: str, rivals: Sequence[str], measure: str
     return table
 
 
-def wide(rows: pd.DataFrame, measure: str, unit: float = 100, digits: int = 1) -> list[dict]:
+def rows_of_methods(rows: pd.DataFrame, measure: str, unit: float = 100, digits: int = 1) -> list[dict]:
     """A row per method and variant, a column per data set and budget: mean and half of the 95 % interval."""
     table = []
     for (method, variant), part in rows.groupby(["method", "variant"], sort=False):
@@ -211,7 +211,7 @@ def wide(rows: pd.DataFrame, measure: str, unit: float = 100, digits: int = 1) -
     return table
 
 
-def curves(
+def curves_of_methods(
     rows: pd.DataFrame, measure: str, unit: float = 100, x: str = "epsilon", log: bool = False,
     titles: Callable[[str], str] = short, label: str = "privacy budget ε", y: str = "",
 ) -> tuple[Figure, np.ndarray]:  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpforest.datasets import Dataset
-from dpforest.privacy import OutOfSchemaWarning, UnprovenPrivacyWarning
+from dpforest.study.experiments import parts, quiet
 from dpforest.study.statements import Statements
 from dpforest.study.statements.rules import Finding, cannot_read, cannot_run, everywhere, more, small
 
@@ -33,8 +32,7 @@ def cart(data: Dataset, seeds: Iterable[int], max_depth: int, n_bins: int) -> pd
     from sklearn.tree import DecisionTreeClassifier
 
     rows = []
-    for seed in seeds:
-        part = data if data.X_test is not None else data.split(test_size=0.3, random_state=seed)
+    for seed, part in parts(data, seeds):
         codes, test = (part.schema.encode(X, n_bins).codes.T for X in (part.X, part.X_test))
         tree = DecisionTreeClassifier(max_depth=max_depth, random_state=seed).fit(codes, part.y)
         hits = tree.predict(test) == np.asarray(part.y_test)
@@ -68,9 +66,7 @@ def same_from_blocks(build: Any, data: Dataset, seeds: Iterable[int], folder: An
     path = f"{folder}/table.parquet"
     pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path, row_group_size=rows)
     different = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnprovenPrivacyWarning)  # the caller chose the variant
-        warnings.simplefilter("ignore", OutOfSchemaWarning)
+    with quiet():
         for seed in seeds:
             one, other = (
                 build(schema=data.schema, random_state=seed).fit(table, "the class").to_dict(seeded=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpforest import datasets
 from dpforest.audit.report.fits import class_pair, fit_ratios
 from dpforest.audit.sampling.ratios import LikelihoodRatios
-from dpforest.privacy import RELATIONS, OutOfSchemaWarning, UnprovenPrivacyWarning
+from dpforest.privacy import RELATIONS
 from dpforest.schema import Schema
+from dpforest.study.experiments import quiet
 
 __all__ = ["SMALLEST", "TIE", "VARIANTS", "leaf_or_branch", "ratios_of"]
 
@@ -60,9 +60,7 @@ def ratios_of(
         By pair, relation and variant, in words.
     """
     table, found = datasets.load(data), {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnprovenPrivacyWarning)
-        warnings.simplefilter("ignore", OutOfSchemaWarning)
+    with quiet():
         for relation in RELATIONS:
             for variant in VARIANTS:
                 made = {"relation": relation, "variant": variant, "epsilon": epsilon, "random_state": seed}

@@ -18,7 +18,7 @@ from pathlib import Path
 from dpforest.messages import shown
 from dpforest.study.statements.rules import SIGNS, UNREADABLE, VERDICTS, Finding
 
-__all__ = ["Statement", "Statements", "papers"]
+__all__ = ["Statement", "Statements", "Verdicts", "papers", "style"]
 
 _FOLDER = Path(__file__).parent
 _HEADS = ("paper", "here", "verdict")
@@ -144,13 +144,17 @@ class Verdicts:
         )
 
 
+def style(verdict: str) -> str:
+    """The classes of CSS of a verdict's square."""
+    return f"verdict {verdict.replace(' ', '-')}"
+
+
 def _row(said: Statement, found: Finding) -> str:
     """One statement; the id stands in the row, so that a link leads there."""
     text = {name: html.escape(getattr(said, name)) for name in _FIELDS}
     original = f'<q lang="zh">{text["says"]}</q> ' if said.says != said.english else ""
     numbers = UNREADABLE if said.paper == "?" else text["paper"]
-    sign = SIGNS[VERDICTS.index(found.verdict)]
-    verdict = f'<span class="verdict {found.verdict.replace(" ", "-")}">{sign}</span> {found.verdict}'
+    verdict = f'<span class="{style(found.verdict)}">{SIGNS[found.verdict]}</span> {found.verdict}'
     cells = zip(_HEADS, (numbers, html.escape(found.ours), verdict), strict=True)
     return (
         f'<tr id="{said.id}" data-verdict="{found.verdict}"><td><b>{text["place"]}</b> {original}{text["english"]}'

@@ -26,7 +26,7 @@ __all__ = [
 VERDICTS = ("reproduced", "not reproduced", "the other way round", "cannot be read", "cannot be run here")
 REPRODUCED, NOT, OPPOSITE, UNREAD, UNRUN = VERDICTS
 #: Of each verdict, so that its colour is not alone.
-SIGNS = ("✓", "–", "✗", "?", "○")
+SIGNS = dict(zip(VERDICTS, "✓–✗?○", strict=True))
 UNREADABLE = "<abbr title='cannot be read in what we have of the paper'>?</abbr>"
 
 

@@ -32,12 +32,6 @@ class Paper:
     notebook: str | None = None
     verdicts: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def counts(self) -> str:
-        """How many statements have which verdict, in words."""
-        found = Counter(self.verdicts.values())
-        return ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS if found[verdict])
-
 
 def scan(book: Path = BOOK, record: Path = RECORD) -> list[Paper]:
     """The papers that have statements, in the order of their chapters in the book."""
@@ -91,7 +85,7 @@ def page(found: list[Paper], title) -> str:  # type: ignore[no-untyped-def]
             continue
         lines += [
             "", f"## {title(paper.name)}", "",
-            f"{{doc}}`{paper.name}` · {{doc}}`the run <../notebooks/rendered/{paper.notebook}>` · {paper.counts}", "",
+            f"{{doc}}`{paper.name}` · {{doc}}`the run <../notebooks/rendered/{paper.notebook}>`", "",
             f"```{{glue:any}} statements_{paper.name}", f":doc: ../notebooks/rendered/{paper.notebook}.ipynb", "```",
         ]  # fmt: skip
     return "\n".join(lines) + "\n"

@@ -117,6 +117,17 @@ def test_seeded_takes_what_scikit_learn_takes():
     assert Seeded([3, 4]).integers(1000, 20).tolist() != Seeded([4, 3]).integers(1000, 20).tolist()
 
 
+@pytest.mark.parametrize("bits", ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"])
+def test_words_are_those_of_the_generator_whatever_its_kind(bits):
+    """Few or many, and after a draw of 32 bits, which some kinds take out of a word."""
+    one, other = (np.random.Generator(getattr(np.random, bits)(5)) for _ in range(2))
+    for size in (0, 1, 3, 1000):
+        half = [generator.integers(1 << 32, dtype=np.uint32) for generator in (one, other)]
+        assert half[0] == half[1]
+        expected = other.integers(1 << 64, size=size, dtype=np.uint64)
+        np.testing.assert_array_equal(Seeded(one)._words(size), expected, strict=True)
+
+
 @pytest.mark.parametrize("state", ["three", True, -1, 1.5, np.bool_(1), [3, -4], {}, math.nan])
 def test_seeds_that_are_none(state):
     with pytest.raises(ValueError, match="random_state must be None, a whole number of at least 0 or a list of them"):

@@ -88,8 +88,18 @@ def schema_for(name: str, **more) -> Schema:
     return Schema(**{**COLUMNS, **answer, **more})
 
 
+usual_schema = cache(schema_for)
+known_parameters = cache(lambda name: frozenset(KINDS[name]().get_params()))
+
+
 def table(name: str, n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
-    """Records, and their classes or, of a regressor, numbers."""
+    """Records, and their classes or, of a regressor, numbers; a copy each time."""
+    X, y = _table(name, n, seed)
+    return X.copy(), y.copy()
+
+
+@cache
+def _table(name: str, n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
         {"age": rng.uniform(0, 100, n), "income": rng.uniform(0, 10, n), "city": rng.choice(list("abc"), n)}
@@ -102,10 +112,10 @@ def table(name: str, n: int = 120, seed: int = 0) -> tuple[pd.DataFrame, np.ndar
 def model(name: str, **parameters):
     """A learner with few trees, as many of these parameters as it has, and those that are asked for."""
     kind = KINDS[name]
-    base = {"epsilon": 4.0, "schema": schema_for(name), "n_estimators": 3, "max_depth": 2, "random_state": 0}
+    base = {"epsilon": 4.0, "schema": usual_schema(name), "n_estimators": 3, "max_depth": 2, "random_state": 0}
     if name.startswith("RandomTrees") and str(parameters.get("variant")) == "published":
         base["max_depth"] = None
-    known = kind().get_params()
+    known = known_parameters(name)
     if "n_estimators" not in known:
         parameters.pop("n_estimators", None)
     return kind(**{key: value for key, value in base.items() if key in known} | parameters)

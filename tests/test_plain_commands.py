@@ -1,6 +1,6 @@
 """The commands that Python's users know already, typed in a clone: no `make`, and the library not installed.
 
-The whole book by ``jupyter-book build .`` is what `make book` builds; here its extension lays out a book of one page.
+The whole book by ``jupyter-book build .`` is what `make book` builds; here its extension lays out a book of two pages.
 """
 
 from __future__ import annotations
@@ -103,43 +103,54 @@ def test_nbval_finds_the_notebooks_and_nothing_else_that_ends_so(stranger: Stran
             (notebooks / other).unlink()
 
 
-@pytest.mark.parametrize(
-    ("folder", "words", "name"),
-    [(".", ["notebooks/ten_lines.ipynb"], "ten_lines"), ("notebooks", ["-n", "2", "budgets.ipynb"], "budgets")],
-)
-def test_nbval_of_one_notebook(stranger: Stranger, folder: str, words: list[str], name: str) -> None:
-    """A figure among its outputs, and no two of its cells in two kernels."""
-    done = stranger.types("pytest", "-q", "--nbval", "-p", "no:cacheprovider", *words, folder=folder)
-    assert done.returncode == 0, done.stdout + done.stderr
+def code_cells(name: str) -> int:
+    """How many cells of one of our notebooks are run."""
     cells = json.loads((ROOT / f"notebooks/{name}.ipynb").read_text(encoding="utf-8"))["cells"]
-    assert f"{sum(cell['cell_type'] == 'code' for cell in cells)} passed" in done.stdout
+    assert any("image/png" in output.get("data", ()) for cell in cells for output in cell.get("outputs", ()))
+    return sum(cell["cell_type"] == "code" for cell in cells)
+
+
+def test_nbval_of_one_notebook(stranger: Stranger) -> None:
+    """In its own folder; a figure among its outputs, and no two of its cells in two kernels."""
+    words = ("-q", "--nbval", "-p", "no:cacheprovider", "-n", "2", "budgets.ipynb")
+    done = stranger.types("pytest", *words, folder="notebooks")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{code_cells('budgets')} passed" in done.stdout
 
 
 def test_a_wrong_output_is_not_green(stranger: Stranger) -> None:
+    """Beside a notebook that is; both in one process.  A progress bar among the cells is no wrong output."""
     path = stranger.home / "notebooks" / "wrong.ipynb"
-    text = (stranger.home / "notebooks" / "which_epsilon.ipynb").read_text(encoding="utf-8")
-    nb = json.loads(text)
+    nb = json.loads((stranger.home / "notebooks" / "which_epsilon.ipynb").read_text(encoding="utf-8"))
     stored = [{"output_type": "stream", "name": "stdout", "text": "2.1\n"}]
-    nb["cells"] = [cell | {"source": "print(2.0)", "outputs": stored, "metadata": {}} for cell in nb["cells"][1:2]]
+    bar = "from tqdm import tqdm\n\nfor _ in tqdm([1]):\n    pass"
+    written = [("print(2.0)", stored), (bar, [])]
+    nb["cells"] = [
+        nb["cells"][1] | {"id": f"cell-{at}", "source": source, "outputs": outputs, "metadata": {}}
+        for at, (source, outputs) in enumerate(written)
+    ]
     path.write_text(json.dumps(nb), encoding="utf-8")
+    words = ("-q", "--nbval", "-p", "no:cacheprovider", "notebooks/budgets.ipynb", "notebooks/wrong.ipynb")
     try:
-        done = stranger.types("pytest", "-q", "--nbval", "-p", "no:cacheprovider", "notebooks/wrong.ipynb")
+        done = stranger.types("pytest", *words)
     finally:
         path.unlink()
     assert done.returncode == 1, done.stdout
     assert "2.1 is now 2.0" in done.stdout
+    assert f"1 failed, {code_cells('budgets') + 1} passed" in done.stdout
 
 
 def test_papermill(stranger: Stranger) -> None:
-    done = stranger.types("papermill", "notebooks/ten_lines.ipynb", "out.ipynb", "-p", "draws", "1000")
+    done = stranger.types("papermill", "notebooks/budgets.ipynb", "out.ipynb", "-p", "shown", "14")
     assert done.returncode == 0, done.stderr
     nb = json.loads((stranger.home / "out.ipynb").read_text(encoding="utf-8"))
     (given,) = (cell for cell in nb["cells"] if "injected-parameters" in cell["metadata"].get("tags", ()))
-    assert "draws = 1000" in "".join(given["source"])
+    assert "shown = 14" in "".join(given["source"])
 
 
 # -- the book --------------------------------------------------------------------------------------------------------
 
+PAGES = ("page", "other")
 PAGE = {
     "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
     "nbformat": 4,
@@ -156,76 +167,79 @@ PAGE = {
 
 @pytest.fixture
 def book(tmp_path: Path, stranger: Stranger) -> Stranger:
-    """A book of one page whose rendering of record is as the notebook is, built by the extension of this one."""
-    home = tmp_path / "book of one page"
+    """A book of two pages whose renderings of record are as the notebooks are, built by the extension of this one."""
+    home = tmp_path / "book of two pages"
     for name in ("book/_extensions/records.py", *(f"notebooks/{name}.py" for name in ("render", "reach", "compare"))):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, home / name)
     shutil.copytree(ROOT / "dpforest", home / "dpforest", ignore=shutil.ignore_patterns("__pycache__"))
     (home / "requirements.txt").write_text("# none\n")
-    (home / "_toc.yml").write_text("format: jb-book\nroot: notebooks/rendered/page\n")
+    chapter = "chapters:\n- file: notebooks/rendered/other\n"
+    (home / "_toc.yml").write_text(f"format: jb-book\nroot: notebooks/rendered/page\n{chapter}")
     ours = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     extensions = ["sphinx_comments", "myst_nb", "jupyter_book", "sphinx_external_toc", "sphinx_design", "records"]
     assert set(extensions) <= set(ours["sphinx"]["config"]["extensions"])
     few = {"extensions": extensions, "html_theme": "basic", "html_theme_options": {}}
     ours |= {"sphinx": {"local_extensions": {"records": "book/_extensions"}, "config": few}, "bibtex_bibfiles": []}
     (home / "_config.yml").write_text(yaml.safe_dump(ours))
-    (home / "notebooks" / "page.ipynb").write_text(json.dumps(PAGE))
+    for name in PAGES:
+        (home / "notebooks" / f"{name}.ipynb").write_text(json.dumps(PAGE))
     reader = Stranger(tmp_path / "environment", home)
-    asked = "from render import plan; (job,) = plan(); print(job.key, job.source_key)"
+    asked = "from render import plan; [print(job.name, job.key, job.source_key) for job in plan()]"
     done = subprocess.run(
         [str(reader.python), "-c", asked],
         cwd=home / "notebooks", env=reader.environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    record = json.loads(json.dumps(PAGE).replace("small", "recorded"))
-    key, source_key = done.stdout.split()
-    made = {"machine": "m", "parameters": {}, "versions": {"python": "3"}, "data": {}}
-    record["metadata"]["dpforest"] = {"key": key, "source_key": source_key, "provenance": made}
     (home / "notebooks" / "record").mkdir()
-    (home / "notebooks" / "record" / "page.ipynb").write_text(json.dumps(record))
+    for line in done.stdout.splitlines():
+        name, key, source_key = line.split()
+        record = json.loads(json.dumps(PAGE).replace("small", "recorded"))
+        made = {"machine": "m", "parameters": {}, "versions": {"python": "3"}, "data": {}}
+        record["metadata"]["dpforest"] = {"key": key, "source_key": source_key, "provenance": made}
+        (home / "notebooks" / "record" / f"{name}.ipynb").write_text(json.dumps(record))
     return reader
 
 
-def built(reader: Stranger, *words: str) -> tuple[int, str, list[str]]:
-    """The exit code, the page, and the warnings and errors, of ``jupyter-book build .``."""
+def built(reader: Stranger, *words: str) -> tuple[int, list[str], list[str]]:
+    """The exit code, the pages, and the warnings and errors, of ``jupyter-book build .``."""
     done = reader.types("jupyter_book.cli.main", "build", ".", *words)
     said = re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)  # colours
-    page = reader.home / "_build" / "html" / "notebooks" / "rendered" / "page.html"
+    made = [reader.home / "_build" / "html" / "notebooks" / "rendered" / f"{name}.html" for name in PAGES]
     warned = [line for line in said.splitlines() if re.search(r"\b(WARNING|ERROR)\b", line)]
-    return done.returncode, page.read_text(encoding="utf-8") if page.exists() else "", warned
+    return done.returncode, [page.read_text(encoding="utf-8") if page.exists() else "" for page in made], warned
 
 
 def test_jupyter_book_builds_from_the_record(book: Stranger) -> None:
-    code, page, said = built(book, "-W", "-n")
+    code, pages, said = built(book, "-W", "-n")
     assert (code, said) == (0, []), said
-    assert "recorded" in page
-    assert "How this page was made" in page
+    for page in pages:
+        assert "recorded" in page
+        assert "How this page was made" in page
 
 
-def test_a_page_that_is_stale_says_so_and_one_warning(book: Stranger) -> None:
+def test_a_page_that_is_stale_or_without_a_record_says_so_and_one_warning(book: Stranger) -> None:
+    """Each its own sentence and its own warning, in one book."""
     notebook = book.home / "notebooks" / "page.ipynb"
     notebook.write_text(notebook.read_text().replace("print(1)", "print(2)"))
-    code, page, said = built(book)
+    (book.home / "notebooks" / "record" / "other.ipynb").unlink()
+    code, (stale, small), said = built(book)
     assert code == 0
-    assert "recorded" in page
-    assert "changed since" in page
-    assert ["page.ipynb: the page shows an earlier run" in line for line in said] == [True]
-
-
-def test_a_page_without_a_record_is_small_and_says_so(book: Stranger) -> None:
-    (book.home / "notebooks" / "record" / "page.ipynb").unlink()
-    code, page, said = built(book)
-    assert code == 0
-    assert "small" in page
-    assert "at its own small size" in page
-    assert ["page.ipynb: the page shows its small run" in line for line in said] == [True]
+    assert "recorded" in stale
+    assert "changed since" in stale
+    assert "recorded" not in small
+    assert "small" in small
+    assert "at its own small size" in small
+    sentences = ("page.ipynb: the page shows an earlier run", "other.ipynb: the page shows its small run")
+    assert len(said) == len(sentences)
+    for sentence in sentences:
+        assert [sentence in line for line in said].count(True) == 1, said
 
 
 @pytest.mark.parametrize(
     ("file", "text", "sentence"),
     [
         ("dpforest/audit/__init__.py", "import nowhere", "pip install -r requirements.txt"),
-        ("notebooks/full.yaml", "other: {n: 1}", "there is no notebook other.ipynb; there are: page"),
+        ("notebooks/full.yaml", "third: {n: 1}", "there is no notebook third.ipynb; there are: other, page"),
     ],
 )
 def test_what_is_missing_is_said_in_a_sentence(book: Stranger, file: str, text: str, sentence: str) -> None:

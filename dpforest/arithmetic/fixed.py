@@ -34,10 +34,13 @@ def fixed(values: ArrayLike) -> np.ndarray:
         Below 2^62 in size.
     """
     values = np.asarray(values)
+    found = np.zeros((2, *values.shape), dtype=np.int64)
     if values.dtype.kind in "iub":
-        return np.stack([values.astype(np.int64), np.zeros(values.shape, dtype=np.int64)])
-    whole = np.floor(values)
-    return np.stack([whole.astype(np.int64), np.rint((values - whole) * STEPS).astype(np.int64)])
+        found[0] = values
+        return found
+    found[0] = whole = np.floor(values)
+    found[1] = np.rint((values - whole) * STEPS)
+    return found
 
 
 def over(top: Callable[[type], np.ndarray], size: np.ndarray, most: float, factor: int = 1) -> np.ndarray:

@@ -225,6 +225,8 @@ class Exact:
         At a low rate as ``2^b V + W``, with V geometric at rate ``2^b rate``, and W below ``2^b`` by rejection: there a
         double could not tell the floor of a large number.
         """
+        if rate.min(initial=1.0) >= _COARSE:
+            return self._waiting(rate)
         bits = np.where(rate < _COARSE, -np.frexp(rate)[1], 0)  # then 2^bits rate lies in [1/2, 1)
         found = self._waiting(np.ldexp(rate, bits)) << bits
         todo = np.flatnonzero(bits)
@@ -264,8 +266,10 @@ def _where_finite(
     rate = np.broadcast_to(np.asarray(rate, dtype=float), size)
     if not (rate >= 2.0**faintest).all():  # also refuses NaN
         raise ValueError(f"the rate of noise must be at least 2^{faintest} and not NaN, got {rate.min()}")
-    noise = np.zeros(size, dtype=np.int64)
     noisy = np.isfinite(rate)
+    if noisy.all():
+        return draw(rate.ravel()).reshape(size)
+    noise = np.zeros(size, dtype=np.int64)
     noise[noisy] = draw(rate[noisy])
     return noise
 

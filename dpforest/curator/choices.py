@@ -230,7 +230,9 @@ class Choices(Base):
             for place, (feature, child) in enumerate(zip(features, children, strict=True)):
                 own = histograms[:, self._offsets[feature] : self._offsets[feature + 1]]
                 goes = np.arange(child.max() + 1)[:, None] == child[: own.shape[1]]
-                counts = np.stack([own[:, codes].sum(axis=1) for codes in goes], axis=1)
+                counts = np.empty((len(own), len(goes), own.shape[2]), dtype=np.int64)
+                for number, codes in enumerate(goes):
+                    np.add.reduce(own[:, codes], axis=1, out=counts[:, number])
                 utility[:, 0, place] += score.exact(counts).sum(axis=1)
         behind = below_best(utility, np.ones((1, len(features)), dtype=bool))
         query = f"choose a division by {score.name}"

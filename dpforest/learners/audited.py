@@ -58,6 +58,9 @@ class Audited:
     sparing : bool
         Whether the report looks at less of each setting, and samples only what tells more than the other layers: the
         first setting, what is refuted, and what cannot be replayed.
+    refutes : int
+        Draws per side that it takes to refute what is refuted, where a fit is drawn by itself; 0 where as few do as any
+        such audit takes.
     """
 
     name: str
@@ -68,3 +71,4 @@ class Audited:
     usual: Mapping[str, Any] = field(default_factory=lambda: {"n_estimators": 1})
     masks: bool = False
     sparing: bool = True
+    refutes: int = 0

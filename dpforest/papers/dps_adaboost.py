@@ -218,7 +218,8 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             "the published code reads, unpaid, the weights, the errors, the best splits and the held-out records "
             "(pub-dps-adaboost)"
         ),
-        usual=CUT_ONCE, masks=True,
+        # under replace-one it was caught with 400 draws in 24 of 24 seeds, with 320 in 21
+        usual=CUT_ONCE, masks=True, refutes=400,
     )  # fmt: skip
 
 

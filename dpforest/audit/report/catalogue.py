@@ -93,29 +93,34 @@ def subjects(epsilon: float = 1.0, turns: bool = False) -> list[Subject]:
     ----------
     epsilon : float
     turns : bool
-        Whether a setting of an estimator that need not be caught stands there under one relation alone, the one setting
-        under this and the next under the other; and is drawn in its first setting alone, where there is an exact
-        audit of the others.  Every estimator still has both relations, and so has every mechanism, which costs next to
-        nothing.
+        Whether a setting of an estimator, or a procedure, that need not be caught stands there under one relation
+        alone, the one setting under this and the next under the other; and is drawn in its first setting alone, where
+        there is an exact audit of the others.  Every estimator still has both relations, and so has every mechanism,
+        which costs next to nothing, and every procedure with its slip.
     """
     found = []
     turn = cycle(RELATIONS)
+
+    def taking(both: list[Subject]) -> list[Subject]:
+        """One of the two, in its turn, where neither must be caught and turns are asked for."""
+        if not turns or any(made.expected for made in both):
+            return both
+        one = next(turn)
+        return [made for made in both if made.relation == one]
+
     for name, kind in LEARNERS.items():
         for number, (options, features, depth) in enumerate(kind.AUDIT.settings):
             both = [
                 learner(name, epsilon=epsilon, relation=relation, features=features, depth=depth, **options)
                 for relation in RELATIONS
             ]
-            if turns and not any(made.expected for made in both):
-                one = next(turn)
-                both = [made for made in both if made.relation == one]
-            both = [replace(made, spare=kind.AUDIT.sparing) for made in both]
+            both = [replace(made, spare=kind.AUDIT.sparing) for made in taking(both)]
             found += [_spared(made) if number and (made.spare or turns) else made for made in both]
     for name in MECHANISMS:
         each: list[dict] = [{"score": score} for score in SCORES] if name in SELECTIONS else [{}]
         if name in PROCEDURES:
             each = [{}, {"slip": True}]
-        found += [
-            mechanism(name, epsilon=epsilon, relation=relation, **options) for options in each for relation in RELATIONS
-        ]
+        for options in each:
+            both = [mechanism(name, epsilon=epsilon, relation=relation, **options) for relation in RELATIONS]
+            found += taking(both) if name in PROCEDURES else both
     return found

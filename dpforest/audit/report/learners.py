@@ -121,7 +121,7 @@ class Universe(Target):
         else:
             depth, sharing = longest(estimator, schema.n_features), estimator.sharing()
             self.sample = fits = Fits(estimator, depth, sharing, estimator.says_labels(), estimator.AUDIT.masks, delta)
-            self.features, self.slow = fits.features, sharing is None
+            self.features, self.slow, self.refutes = fits.features, sharing is None, estimator.AUDIT.refutes
         self._found: dict[Scale, ExactAudit] = {}
 
     def exact(self, scale: Scale, progress: bool = False) -> ExactAudit:

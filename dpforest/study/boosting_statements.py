@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,7 @@ from dpforest.study.statements.rules import (
 )
 from dpforest.study.tables import short
 
-__all__ = ["Case", "Runs", "judge"]
+__all__ = ["Case", "Runs", "findings", "judge"]
 
 NO_BUDGET = "as published the budget ε/T − ln α of the second round is not positive, at no ε of the paper"
 ABOUT = 0.5  # a number of the paper is met within half a point
@@ -137,29 +138,43 @@ Rule = Callable[[Case], Finding]
 
 def judge(said: Statements, runs: Runs) -> Statements:
     """Judge every sentence of the paper on its experiments by the runs that are here."""
-    here = [name for name in (ADULT, CENSUS) if name in runs.head]
-    for word, (names, rule, noiseless) in _RULES.items():
-        found = {short(name): _judged(runs, name, rule, noiseless) for name in names if name in here}
-        missing = [name for name in names if name not in here]
-        if missing and len(names) == 1:
-            said.judge(f"exp-boosting-{word}", cannot_run(f"the data set {missing[0]} is not in this run"))
-        else:
-            said.judge(f"exp-boosting-{word}", next(iter(found.values())) if len(names) == 1 else _wherever(found))
-    for word, across in _ACROSS.items():
-        finding = across(runs) if len(here) == 2 else cannot_run("it takes both data sets")
-        said.judge(f"exp-boosting-{word}", finding)
-    for word, stump in _STUMP_RULES.items():
-        finding = stump(runs) if ADULT in here else cannot_run(f"the data set {ADULT} is not in this run")
-        said.judge(f"exp-boosting-{word}", finding)
-    for word, table in _TABLE_RULES.items():
-        said.judge(
-            f"exp-boosting-{word}", everywhere({short(n): table(_of(runs.nine, n)) for n in runs.nine["data"].unique()})
-        )
-    said.judge("exp-boosting-time", cannot_read("what it is faster than is not said, and no time is printed"))
-    said.judge("exp-boosting-efficiency", cannot_read("no time is printed, and no share of a budget"))
-    why = "the cuts of the library fall on a public grid, so that continuous features are discretised here, too"
-    said.judge("exp-boosting-discretise", cannot_run(f"{why}; the paper prints no time"))
+    for name, finding in findings(runs).items():
+        said.judge(name, finding())
     return said
+
+
+def findings(runs: Runs) -> dict[str, Callable[[], Finding]]:
+    """For each sentence, by its id, what finds its verdict in the runs that are here."""
+    here = [name for name in (ADULT, CENSUS) if name in runs.head]
+    found: dict[str, Callable[[], Finding]] = {
+        word: partial(_on_sets, runs, here, *rule) for word, rule in _RULES.items()
+    }  # fmt: skip
+    for word, across in _ACROSS.items():
+        found[word] = partial(across, runs) if len(here) == 2 else partial(cannot_run, "it takes both data sets")
+    for word, stump in _STUMP_RULES.items():
+        found[word] = partial(stump, runs) if ADULT in here else partial(cannot_run, _MISSING.format(ADULT))
+    for word, table in _TABLE_RULES.items():
+        found[word] = partial(_on_tables, runs.nine, table)
+    found["time"] = partial(cannot_read, "what it is faster than is not said, and no time is printed")
+    found["efficiency"] = partial(cannot_read, "no time is printed, and no share of a budget")
+    why = "the cuts of the library fall on a public grid, so that continuous features are discretised here, too"
+    found["discretise"] = partial(cannot_run, f"{why}; the paper prints no time")
+    return {f"exp-boosting-{word}": finding for word, finding in found.items()}
+
+
+_MISSING = "the data set {} is not in this run"
+
+
+def _on_sets(runs: Runs, here: list[str], names: tuple[str, ...], rule: Rule, noiseless: bool) -> Finding:
+    """The finding on the data set that the sentence is about, or wherever it is to hold."""
+    found = {short(name): _judged(runs, name, rule, noiseless) for name in names if name in here}
+    if len(names) > 1:
+        return _wherever(found)
+    return found[short(names[0])] if found else cannot_run(_MISSING.format(names[0]))
+
+
+def _on_tables(rows: pd.DataFrame, rule: Callable[[pd.DataFrame], Finding]) -> Finding:
+    return everywhere({short(name): rule(_of(rows, name)) for name in rows["data"].unique()})
 
 
 def _judged(runs: Runs, name: str, rule: Rule, noiseless: bool) -> Finding:

@@ -30,7 +30,9 @@ def at(rows: pd.DataFrame, name: str, **where: Any) -> pd.DataFrame:
 
 
 def number(row: Mapping[str, float], digits: int = 3) -> str:
-    """Mean and half the interval."""
+    """Mean and half the interval, the mean alone where there is one repeat."""
+    if np.isnan(row["high"]):
+        return f"{row['mean']:.{digits}f}"
     return f"{row['mean']:.{digits}f} ±{row['high'] - row['mean']:.{digits}f}"
 
 
@@ -192,17 +194,19 @@ class Page:
     def _moves(self, name: str, ran: pd.DataFrame) -> str:
         means = ran.pivot_table(index="epsilon", columns="max_depth", values="accuracy")
         words = f"Where it runs it has {ran['accuracy'].min():.3f} to {ran['accuracy'].max():.3f}. "
+        moved = 100 * float((means.max() - means.min()).max())
         if len(means) > 1:
+            words += f"From one ε to another the mean moves by at most {moved:.2f} points"
             words += (
-                f"From one ε to another the mean moves by at most {100 * float((means.max() - means.min()).max()):.2f} "
-                "points: noise at the scale of a record's weight, some 1/n, is nearly nothing, and the selection of a "
-                "cut is nearly blind at each ε. "
+                ": noise at the scale of a record's weight, some 1/n, is nearly nothing, and " if moved < 0.1 else ". "
             )
+            words += "a cut is chosen nearly blindly at each of them. " if moved < 0.1 else ""
         if name in PAPER and len(means) == len(self.protocol.epsilons):
             table = PAPER[name]["table 4"]
             words += (
                 f"In the paper the AUC moves by {100 * (table[max(table)] - table[min(table)]):.0f} points between "
-                f"ε = {min(table):g} and {max(table):g}: its program has another noise than its text. "
+                f"ε = {min(table):g} and {max(table):g}"
+                + (": its program has another noise than its text. " if moved < 0.1 else ". ")
             )
         return words
 
@@ -224,6 +228,8 @@ class Page:
         over = f"below the floor with {listed(under)} records; " if under else ""
         over += f"clearly above it with {listed(clear)}" if clear else "never clearly above it"
         first, last = test.index[0], test.index[-1]
+        if first == last:
+            return f"d = {depth}: {test['mean'].iloc[0]:.3f} with {first:,} records alone; {over}"
         return (
             f"d = {depth}: {test['mean'].iloc[0]:.3f} with {first:,} records, {test['mean'].iloc[-1]:.3f} with "
             f"{last:,}; {over}; training less test is {gap[first]:+.3f} at first and {gap[last]:+.3f} at last"

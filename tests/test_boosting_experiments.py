@@ -6,7 +6,9 @@ Results are made up where a direction is tested: a rule that looked the wrong wa
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -447,3 +449,47 @@ def test_the_box_lists_every_reading_of_the_notes() -> None:
     assert readings(notes) == readings(box)
     assert {"Logarithm", "Cuts", "No error", "Error above one half", "Features"} <= {*readings(notes)}
     assert all(word in box for word in ("$|R_i|$", "natural", "infinite", "could divide"))
+
+
+# -- the proof, line by line -------------------------------------------------------------------------------------------
+
+
+def divisions(values: int) -> Fraction:
+    """In how many ways a feature of so many values is divided in two."""
+    return Fraction(2**values - 2, 2)
+
+
+def test_formulas_6_and_7_as_printed() -> None:
+    """Exponents as fractions of the tree's budget: what the products are, and what stands at their end."""
+    for values, depth in product(range(2, 7), range(7)):
+        ways, level = divisions(values), Fraction(1, depth + 1)
+        each = level / (2 * ways)  # in the third line of (6); twice as much with the ratio of the sums
+        assert ways * each == level / 2
+        assert ways * 2 * each == level
+        assert (ways * level == 1) == (ways == depth + 1)  # (7), whose factors should be the levels
+        assert (depth + 1) * level == 1
+
+
+def test_a_selection_by_p_times_e_costs_twice() -> None:
+    """Point 1 of the proof: weights p E are E squared; with e^(epsilon / 2) = 2 that is 2^(2 q) for scores q."""
+
+    def law(scores: list[int], power: int) -> list[Fraction]:
+        weights = [Fraction(2) ** (power * q) for q in scores]
+        return [weight / sum(weights) for weight in weights]
+
+    for size in (6, 12):
+        pair = [0, 0] + [-size] * 2, [-1, 1] + [-size] * 2  # scores that move by one, the sensitivity
+        loss = {power: max(a / b for a, b in zip(*(law(q, power) for q in pair), strict=True)) for power in (1, 2)}
+        claimed = Fraction(4)  # e^epsilon
+        assert loss[1] <= claimed < loss[2] <= claimed**2
+
+
+def test_algorithm_2_as_printed_contradicts_itself() -> None:
+    """Its two lines move the weight of a wrong record in opposite ways, and its vote rises with the error."""
+    for error in (Fraction(1, 10), Fraction(1, 4), Fraction(2, 5)):
+        vote = error / (1 - error)
+        for right in (True, False):
+            cases, compact = (vote if right else -vote), -vote * (1 if right else -1)
+            assert cases == -compact
+    votes = [error / (1 - error) for error in (Fraction(1, 10), Fraction(1, 4), Fraction(2, 5))]
+    assert votes == sorted(votes)

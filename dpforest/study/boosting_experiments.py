@@ -305,6 +305,8 @@ class Protocol:
     def grown(self, sizes: Iterable[int], depths: Iterable[int], seeds: int, **fixed: Any) -> pd.DataFrame:
         """Accuracy on training and test records by the number of training records, at the largest budget: figure 3.
 
+        Samples have the classes in the proportions of the whole.
+
         Returns
         -------
         DataFrame
@@ -363,8 +365,9 @@ class Protocol:
 
 
 def _on_a_sample(data: Dataset, size: int, seed: int, setting: Mapping) -> list[dict[str, Any]]:
-    chosen = np.random.default_rng(seed).permutation(len(data.y))[:size]
-    X, y = data.X.iloc[chosen], data.y.iloc[chosen]
+    whole = Dataset.of(data.X, data.y, data.schema)
+    part = whole.split(test_size=size, random_state=seed) if size < len(data.y) else None
+    X, y = (data.X, data.y) if part is None else (part.X_test, part.y_test)
     sample = Dataset.of(X, y, data.schema, X_test=data.X_test, y_test=data.y_test)
     _, model = fitted(DPsAdaBoostClassifier, sample, seed, setting)
     parts = {"train": (X, y), "test": (data.X_test, data.y_test)} if model is not None else {}

@@ -365,7 +365,7 @@ normalised_gini = Score(
     "normalised-gini", _normalised_gini,
     _steps({1: (0.0, 0.0), 2: (0.5, 0.5)}),
     _steps({1: (0.0, 0.0), 2: (0.5, 1.0)}),
-    False, ("thm-normalised-gini", "pub-gini-dataset", "pub-gini-split"),
+    False, ("thm-normalised-gini", "def-gini-dataset", "pub-gini-split"),
     """Gini divided by the number of records: eDPRF formula (8), CART-DPsAdaBoost formula (5), with the opposite sign.
 
     Not monotone; Δ = 1/2 under both relations, R = 1/2 under add-remove and 1 under replace-one, reached by two

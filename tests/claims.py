@@ -18,12 +18,19 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests import coq, experimental
+from tests import coq, experimental, published
+from tests.published import Published
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOK, TESTS, NOTEBOOKS = ROOT / "book", ROOT / "tests", ROOT / "notebooks"
 FORMAL, BELOW = BOOK / "machine_checked.md", "<!-- below: written by make claims -->\n\n"
 CHART = BOOK / "_static" / "verdicts.html"
+FAMILY, FIRST, LAST = (
+    BOOK / "ancestors.md",
+    "<!-- verdicts: written by make claims -->\n\n",
+    "\n<!-- end of verdicts -->",
+)
+MODULE = ROOT / "dpforest" / "study" / "published.py"
 
 #: Which rooms an id must stand in, by its prefix.
 ROOMS = {
@@ -47,7 +54,8 @@ KINDS = {
 }  # fmt: skip
 NEEDS_PROOF = ("lem", "thm")
 NEEDS_VERDICT = ("lem", "thm", "pub", "cex")
-VERDICTS = ("proved", "refuted", "repaired", "open")
+#: Of what this book claims itself; what a paper published has other words, see ``tests/published.py``.
+VERDICTS = ("proved", "refuted")
 EVIDENCE = ("symbolic", "exhaustive", "statistical", "numerical")
 
 _ID = re.compile(r"^(?:def|lem|thm|alg|pub|cex|exp)-[a-z0-9-]+$")
@@ -73,6 +81,7 @@ class Verdict:
     constant: str
     evidence: str
     test: str
+    said: Published | None = None  # of a claim that a paper published
 
 
 @dataclass
@@ -163,8 +172,14 @@ def _scan_tests(path: Path, found: Scan) -> None:
                 for argument in mark.args:
                     claim = ast.literal_eval(argument)
                     found.test[claim].append(where)
-                    if "verdict" in options:
-                        found.verdicts[claim].append(Verdict(test=where, **{"constant": "", "evidence": ""} | options))
+                    if {"verdict", "true"} & set(options):
+                        found.verdicts[claim].append(_stated(where, options))
+
+
+def _stated(where: str, options: dict) -> Verdict:
+    """What a mark certifies; of a published claim in the words of ``tests/published.py``."""
+    kept = {name: options.get(name, "") for name in ("verdict", "constant", "evidence")}
+    return Verdict(test=where, said=published.of(options) if "true" in options else None, **kept)
 
 
 def _scan_notebook(path: Path, found: Scan) -> None:
@@ -207,7 +222,12 @@ def _verdict_problems(claim: str, prefix: str, verdicts: list[Verdict]) -> list[
         return [f"{claim}: {len(verdicts)} tests state a verdict ({[v.test for v in verdicts]}), one should"]
     found = verdicts[0]
     out = []
-    if found.verdict not in VERDICTS:
+    if prefix == "pub":
+        if found.verdict or found.said is None:
+            out.append(f"{claim}: a published claim has true=, tight= and read= in the place of verdict=")
+        else:
+            out += published.problems(claim, found.said)
+    elif found.verdict not in VERDICTS:
         out.append(f"{claim}: verdict {found.verdict!r} is not one of {VERDICTS}")
     if found.evidence not in EVIDENCE:
         out.append(f"{claim}: evidence {found.evidence!r} is not one of {EVIDENCE}")
@@ -224,7 +244,7 @@ def table(found: Scan) -> str:
     for page, rows in chapters(found).items():
         lines += ["", f"## {title(page)}", ""]
         for claim in rows:
-            said = found.verdicts[claim][0] if found.verdicts.get(claim) else Verdict("open", "", "", "none")
+            said = found.verdicts[claim][0] if found.verdicts.get(claim) else Verdict("", "", "", "none")
             broken = found.book[claim][0].counterexamples if claim.startswith("pub-") else []
             where = [
                 f'counterexample <a href="{found.book[example][0].page}.html#{example}"><code>{example}</code></a>'
@@ -238,9 +258,11 @@ def table(found: Scan) -> str:
             checked = [theorem for theorem in coq.theorems() if theorem.claim == claim]
             evidence = f"{said.evidence}, formal" if checked else said.evidence
             where += [f"{{ref}}`Coq <coq-{theorem.name}>`" for theorem in checked]
+            verdict = published.entry(said.said) if said.said else f"**{said.verdict}**"
             lines += [
                 f"{{prf:ref}}`{claim}` · {found.book[claim][0].title or claim}",
-                f": **{said.verdict}** · {evidence} · {said.constant}",
+                f": {verdict} · {evidence} · {said.constant}",
+                *([f"  <br>{published.beside(said.said)}"] if said.said else []),
                 f"  <br>`{claim}` · {' · '.join(where)}",
                 "",
             ]
@@ -263,24 +285,33 @@ def _link(page: str, anchor: str, name: str) -> str:
     return f'<a href="../evidence/{page}.html#{anchor}"><code>{html.escape(name)}</code></a>'
 
 
+def of_papers(found: Scan) -> dict[str, Published]:
+    """The verdict on each claim that a paper published, and that the book has."""
+    stated = {c: v[0].said for c, v in found.verdicts.items() if v and c.startswith("pub-") and found.book.get(c)}
+    return {claim: said for claim, said in stated.items() if said is not None}
+
+
 def chart(found: Scan) -> str:
-    """The front page's chart: a square in the colour of its verdict for each claim that a paper published."""
-    published = {c: v[0].verdict for c, v in found.verdicts.items() if v and c.startswith("pub-") and found.book.get(c)}
-    counts = Counter(published.values())
-    key = " ".join(f'<span class="verdict {v}"></span>\u00a0{v}\u00a0{counts[v]}' for v in VERDICTS if counts[v])
-    lines = ['<table class="verdicts">', f"<caption>{key}</caption>", "<tbody>"]
+    """The front page's chart: a square for each claim that a paper published, and what they come to."""
+    said = of_papers(found)
+    lines = [f"<p>{published.sentence(said)}</p>", '<table class="verdicts">']
+    lines += [f"<caption>{published.legend(said)}</caption>", "<tbody>"]
     for page in _reading_order():
-        here = [c for c in published if found.book[c][0].page == page]
+        here = [c for c in said if found.book[c][0].page == page]
         squares = "".join(
-            f'<a class="verdict {published[c]}" href="{page}.html#{c}" '
-            f'title="{html.escape(plain(found.book[c][0].title) or c)}: {published[c]}">'
-            f'<span class="hidden">{c}: {published[c]}</span></a>'
-            for c in sorted(here, key=lambda c: (VERDICTS.index(published[c]), c))
+            published.square(said[c], f"{page}.html#{c}", c, plain(found.book[c][0].title) or c)
+            for c in sorted(here, key=lambda c: (list(published.KINDS).index(said[c].kind), c))
         )
         if here:
             name = html.escape(plain(title(page)))
             lines.append(f'<tr><th scope="row"><a href="{page}.html">{name}</a></th><td>{squares}</td></tr>')
     return "\n".join([*lines, "</tbody>", "</table>"]) + "\n"
+
+
+def family(found: Scan) -> str:
+    """The chapter on the family, with the table of both relations as the marks have it."""
+    before, _, rest = FAMILY.read_text().partition(FIRST)
+    return before + FIRST + published.relations(of_papers(found)) + LAST + rest.partition(LAST)[2]
 
 
 def formal() -> str:
@@ -311,11 +342,9 @@ def plain(title: str) -> str:
 
 
 def _totals(found: Scan) -> str:
-    counts = Counter(verdicts[0].verdict for verdicts in found.verdicts.values() if verdicts)
-    published = Counter(v[0].verdict for c, v in found.verdicts.items() if v and c.startswith("pub-"))
-    every = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v])
-    papers = ", ".join(f"{published[v]} {v}" for v in VERDICTS if published[v])
-    return f"In all: {every}. Of the {published.total()} claims that papers published: {papers}.\n"
+    ours = Counter(v[0].verdict for c, v in found.verdicts.items() if v and not c.startswith("pub-"))
+    every = ", ".join(f"{ours[v]} {v}" for v in VERDICTS if ours[v])
+    return f"Of this book's own statements: {every}. {published.sentence(of_papers(found))}\n"
 
 
 _HEAD = """# Claims
@@ -323,9 +352,11 @@ _HEAD = """# Claims
 Every claim of the book, with its verdict.  This page is written by a scan of the book, the library, the tests and
 the notebooks; a claim that lacks its proof, its code, its test or its exhibit fails the test suite.
 
-**proved**: the statement holds and the number given is sharp. **refuted**: the statement, as published, is false;
-the test asserts the violation. **repaired**: false as published, true with the change that the page describes.
-**open**: not settled.
+A statement of this book is **proved**, and the number given is sharp; of an example that is marked **refuted** the
+test asserts that what somebody might promise is broken. A claim that a paper published is true, or not, under each of
+the two relations: **yes**, as published; **after a repair**, once a constant is changed or a premise added; **no**,
+neither mends it, and there is a counterexample; **open**, the passage that would settle it could not be read. It is
+*sharp*, *loose by* a factor, or *empty*. {doc}`reading` says more on both, and on how its paper was read.
 
 What the evidence means: *symbolic*: a computer-algebra identity or a satisfiability certificate, for all sizes;
 *exhaustive*: every case of a finite universe, in exact arithmetic, the prose proof carrying the rest; *numerical*:
@@ -352,6 +383,8 @@ if __name__ == "__main__":
     result = scan()
     (BOOK / "claims.md").write_text(table(result))
     CHART.write_text(chart(result))
+    FAMILY.write_text(family(result))
+    MODULE.write_text(published.module(of_papers(result)))
     experimental.PAGE.write_text(experimental.page(result.papers, title))
     experimental.CHART.write_text(experimental.chart(result.papers, lambda name: plain(title(name))))
     FORMAL.write_text(FORMAL.read_text().partition(BELOW)[0] + BELOW + formal())

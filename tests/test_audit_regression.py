@@ -107,7 +107,7 @@ def test_a_tree_with_one_candidate_loses_what_its_leaves_are_given(relation, sha
 
 @relations
 def test_published_leaves_divide_their_budget_between_sum_and_count(relation):
-    """Without its unpaid reads the published leaf of DiffPETs loses no more than half of what is claimed."""
+    """Without its unpaid reads the published leaf of DiffPETs loses what is claimed, half of it for either answer."""
     model = regressor(DiffPETsRegressor, variant="published", max_depth=0, relation=relation)
     # one record, and none, or one that takes its place: there is nothing that a bootstrap could leave out
     pair = ((0, 240),), ((0, 0),) if relation == REPLACE_ONE else ()
@@ -115,7 +115,7 @@ def test_published_leaves_divide_their_budget_between_sum_and_count(relation):
     ((shape, one),), ((same, other),) = p.items(), q.items()
     assert shape == same
     loss = (np.abs(one.counts - other.counts) * one.rates).sum()
-    each = 0.5 / 2  # half of the budget is never spent, and half of the rest is for either answer
+    each = 0.5  # a level's halves: of the number, and of the sum, for a leaf selects nothing
     assert loss == pytest.approx(each if relation == REPLACE_ONE else 2 * each, rel=1e-12)
 
 

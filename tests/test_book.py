@@ -199,7 +199,7 @@ def test_each_claim_of_a_paper_is_found_by_the_paper() -> None:
     assert [claim for claim, names in papers.items() if claim.startswith("pub-") and not names] == []
     assert papers["pub-dp-adaboost"] == ["DP-AdaBoost"]
     assert papers["cex-raw-alpha"] == ["CART-DPsAdaBoost", "DP-AdaBoost"]
-    assert papers["pub-gini-dataset"] == ["eDPRF"]
+    assert papers["pub-harmonic-budget"] == ["eDPRF"]
     assert papers["thm-path"] == []
 
 

@@ -49,7 +49,12 @@ def test_harmonic_shares_are_formula_9_and_sum_to_the_budget():
 
 
 @pytest.mark.claim(
-    "pub-harmonic-budget", verdict="proved", constant="$2/11$, $3/11$, $6/11$ at depth 3", evidence="symbolic"
+    "pub-harmonic-budget",
+    true="yes",
+    tight="sharp",
+    read="in part (page 2934, where it stands)",
+    constant="$2/11$, $3/11$, $6/11$ at depth 3",
+    evidence="symbolic",
 )
 def test_figure_3_of_the_paper():
     shares = budgets.harmonic(ONE, 3)
@@ -86,10 +91,16 @@ def budgets_left(epsilon, spent):
 
 
 @pytest.mark.claim(
-    "pub-aligned-leaf", verdict="repaired", evidence="exhaustive",
-    constant=r"$9/11$ at level 2 of 3; $\eps$ on each path if leaves are public, else $14/11$ (stop) or "
-    r"$\infty$ (purity test)",
-)  # fmt: skip
+    "pub-aligned-leaf",
+    true="yes",
+    tight="sharp",
+    read="in part (page 2934, where it stands)",
+    constant=(
+        r"$9/11$ at level 2 of 3; $\eps$ on each path if leaves are public, else $14/11$ (stop) or "
+        r"$\infty$ (purity test)"
+    ),
+    evidence="exhaustive",
+)
 def test_aligned_leaves_of_the_paper():
     assert [budgets.aligned_leaf(ONE, 3, level) for level in (1, 2, 3)] == [1, Fraction(9, 11), Fraction(6, 11)]
     assert f"{budgets.aligned_leaf(1.0, 3, 2):.2f}" == "0.82"
@@ -221,10 +232,16 @@ def test_a_purity_test_costs_everything(relation):
 
 
 @pytest.mark.claim(
-    "pub-parallel-trees", verdict="repaired", evidence="exhaustive",
-    constant=r"$\eps$ with a coin per record; $\ln\bigl(e^{\eps}/T + (1-1/T)\,e^{3\eps}\bigr)$ for equal sizes, "
-    r"$T\eps$ if the rest is dropped",
-)  # fmt: skip
+    "pub-parallel-trees",
+    true={"add-remove": "after a repair", "replace-one": "yes"},
+    tight="sharp",
+    read="in part (pages 2932, 2934 and 2938, where it stands and is used)",
+    constant=(
+        r"$\eps$ with a coin per record; $\ln\bigl(e^{\eps}/T + (1-1/T)\,e^{3\eps}\bigr)$ for equal sizes, "
+        r"$T\eps$ if the rest is dropped"
+    ),
+    evidence="exhaustive",
+)
 def test_disjoint_trees():
     base, logs = Fraction(2), math.log(2)
     trees = [oracle.class_histogram(2, base, 2)] * 2

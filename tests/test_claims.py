@@ -4,17 +4,22 @@ import re
 
 import pytest
 
-from tests import experimental
+from dpforest.study.published import PUBLISHED
+from tests import experimental, published
 from tests.claims import (
     BELOW,
     BOOK,
     CHART,
+    FAMILY,
     FORMAL,
+    MODULE,
     Block,
     Scan,
     Verdict,
     chart,
+    family,
     formal,
+    of_papers,
     plain,
     problems,
     scan,
@@ -40,8 +45,55 @@ def test_the_table_of_verdicts_is_current(found):
 def test_the_chart_is_current_and_has_each_published_claim_once(found):
     text = chart(found)
     assert text == CHART.read_text(), "book/_static/verdicts.html is not what the scan finds: run make claims"
-    published = [claim for claim in found.book if claim.startswith("pub-")]
-    assert sorted(re.findall(r"#(pub-[a-z0-9-]+)", text)) == sorted(published)
+    of_some_paper = [claim for claim in found.book if claim.startswith("pub-")]
+    assert sorted(re.findall(r"#(pub-[a-z0-9-]+)", text)) == sorted(of_some_paper)
+
+
+def test_the_table_of_both_relations_and_the_module_for_notebooks_are_current(found):
+    assert FAMILY.read_text() == family(found), "run make claims"
+    assert MODULE.read_text() == published.module(of_papers(found)), "run make claims"
+    assert PUBLISHED.keys() == of_papers(found).keys()
+
+
+BOTH = {"add-remove": "yes", "replace-one": "no"}
+
+
+def test_the_words_of_a_published_claim():
+    """Two relations, hatched where it is second hand, a sign and a word for each half."""
+    said = published.Published(BOTH, "loose by 2", "second hand (by a survey)")
+    assert published.problems("pub-a", said) == []
+    assert said.truth == "yes under add-remove, no under replace-one"
+    assert (said.kind, said.how) == ("false", "second hand")
+    assert published.beside(said) == "loose by 2 · read second hand: as described by a survey"
+    drawn = published.square(said, "p.html#pub-a", "pub-a", "A <claim>")
+    assert re.findall(r'class="half ([a-z-]+)" aria-hidden="true">(.)<', drawn) == [("yes", "✓"), ("no", "✗")]
+    assert 'class="published second-hand"' in drawn
+    assert "A &lt;claim&gt;: yes under add-remove, no under replace-one; read second hand" in drawn
+    unread = published.Published("open", "", "in part (the abstract)", "no")
+    assert published.problems("pub-b", unread) == []
+    assert (unread.truth, unread.cell("add-remove")) == ("open (as read here: no)", "open (as read here: no)")
+    assert published.entry(said) == "**yes** under add-remove, **no** under replace-one"
+    assert published.sentence({"pub-a": said, "pub-b": unread}).startswith(
+        "Of 2 claims that papers published 1 is false, each with a counterexample; and 1 is open. Of 0 we read"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        (published.Published({"add-remove": "yes"}, "sharp", "whole"), "true names"),
+        (published.Published("holds", "sharp", "whole"), "'holds' is not one of"),
+        (published.Published("open", "", "whole"), "as read here"),
+        (published.Published("no", "", "whole", "no"), "as read here"),
+        (published.Published("open", "", "whole", "open"), "here has 'open'"),
+        (published.Published("yes", "", "whole"), "tight is ''"),
+        (published.Published("yes", "loose", "whole"), "tight is 'loose'"),
+        (published.Published("yes", "sharp", "second hand"), "read is 'second hand'"),
+        (published.Published("yes", "sharp", "in full"), "read is 'in full'"),
+    ],
+)
+def test_another_word_is_refused(said, fault):
+    assert any(fault in told for told in published.problems("pub-a", said))
 
 
 def test_the_page_and_the_chart_of_experiments_are_current(found):
@@ -94,14 +146,14 @@ def test_the_scan_sees_each_kind_of_fault():
     faulty.code["thm-b"] += ["dpforest.b"]
     faulty.test["pub-c"] += ["test_c::test_c"]
     faulty.verdicts["pub-c"] += [Verdict("maybe", "", "hearsay", "test_c::test_c")]
-    faulty.test["pub-d"] += ["test_d::test_d"]
-    faulty.verdicts["pub-d"] += [Verdict("proved", "$\\eps$, under replace-one 2ε", "symbolic", "test_d::test_d")]
+    faulty.test["lem-d"] += ["test_d::test_d"]
+    faulty.verdicts["lem-d"] += [Verdict("repaired", "$\\eps$, under replace-one 2ε", "symbolic", "test_d::test_d")]
     faulty.notebook["Theorem 3"] += ["n"]
     said = "\n".join(problems(faulty))
     for fault in (
         "thm-a: labelled 2 times", "thm-a: no proof follows it", "thm-a: a thm- id on a lemma",
         "thm-a: no hit in the code", "thm-b: no hit in the book", "thm-b: 0 tests state a verdict",
-        "pub-c: verdict 'maybe'", "pub-c: evidence 'hearsay'", "pub-c: no sharp number", "Theorem 3: not of the form",
-        "pub-d: 'ε' stands outside an equation",
+        "pub-c: a published claim has true=", "pub-c: evidence 'hearsay'", "pub-c: no sharp number",
+        "Theorem 3: not of the form", "lem-d: 'ε' stands outside an equation", "lem-d: verdict 'repaired'",
     ):  # fmt: skip
         assert fault in said

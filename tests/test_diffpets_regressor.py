@@ -184,8 +184,8 @@ def test_the_published_variant_warns_and_names_its_leaks(relation):
     assert estimator.forest_.shrinkage == 0  # the paper divides the noisy sum by the noisy count
 
 
-def test_the_published_variant_spends_half_of_what_it_has():
-    """ε2 = ε1 / (2 (h + 1)): the leaf takes all of its part; a selection with Δ = 1/4 a little more than half of it."""
+def test_the_published_variant_halves_the_budget_of_a_level():
+    """ε2 = ε1 / (2 (h + 1)) for a count at every node, and for a leaf's sum; a selection with Δ = 1/4 costs less."""
     with pytest.warns(UnprovenPrivacyWarning):
         estimator = model(variant="published", n_estimators=1, max_depth=3, error_threshold=0.0).fit(X, Y)
     part = 4.0 / (2 * 4)
@@ -193,8 +193,8 @@ def test_the_published_variant_spends_half_of_what_it_has():
     charged = {line.split(",")[0]: float(line.split(": ")[1].split(" each")[0]) for line in lines if " each, " in line}
     assert charged == pytest.approx(
         {
-            "- sum the targets of a leaf": part / 2,
-            "- count the records of a node": part / 2,
+            "- sum the targets of a leaf": part,
+            "- count the records of a node": part,
             "- choose a cut by variance": part * (41 / 144) / (2 * 1 / 4),
         },
         rel=1e-5,

@@ -64,9 +64,13 @@ def test_no_pair_of_small_tables_loses_more(relation, variant, size):
 
 
 @pytest.mark.claim(
-    "pub-dt-diff", verdict="open", evidence="exhaustive",
+    "pub-dt-diff",
+    true={"add-remove": "open", "replace-one": "open"},
+    here={"add-remove": "yes", "replace-one": "after a repair"},
+    read="second hand (by table 1 of the CART-DPsAdaBoost paper and section 1.5 of the DiffPETs paper)",
     constant=r"in our reading at most $\frac34\eps$ under add-remove; the paper could not be read",
-)  # fmt: skip
+    evidence="exhaustive",
+)
 def test_our_reading_of_the_published_one():
     """One selection between two features, of scores 1, 1 and 1, 2, at the exponent share / 2; counts at a half."""
     share = 1 / 8  # eps / (4 (k + h)) with k = h = 1

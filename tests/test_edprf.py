@@ -510,7 +510,11 @@ PUBLISHED = {"n_estimators": 1, "max_depth": 1, "variant": "published"}
 
 
 @pytest.mark.claim(
-    "pub-edprf", verdict="refuted", constant=r"$\eps = \infty$, from one record on", evidence="exhaustive"
+    "pub-edprf",
+    true={"add-remove": "no", "replace-one": "no"},
+    read="in part (pages 2932, 2934 to 2936, 2938 and 2939)",
+    constant=r"$\eps = \infty$, from one record on",
+    evidence="exhaustive",
 )
 @pytest.mark.claim("cex-purity-stop")
 @relations
@@ -554,9 +558,12 @@ def test_predictions_alone_give_the_published_forest_away():
 
 
 @pytest.mark.claim(
-    "pub-edprf-binning", verdict="repaired", evidence="exhaustive",
+    "pub-edprf-binning",
+    true={"add-remove": "after a repair", "replace-one": "after a repair"},
+    read="in part (page 2939, where it stands)",
     constant=r"$0$ with public edges; $\eps = \infty$ with edges from the data",
-)  # fmt: skip
+    evidence="exhaustive",
+)
 @pytest.mark.parametrize("where", ["the extremes", "the median"])
 def test_edges_read_off_the_data_give_it_away(where):
     """Values 0 and 1, then also 2: the one inner edge moves from 1/2 to 1, so 0.4 and 0.6 come to lie in one bin."""

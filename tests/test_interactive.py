@@ -197,7 +197,7 @@ def test_the_page_of_claims_is_narrowed_by_verdict_evidence_kind_paper_and_words
     claims = {
         "Scores": [
             ("thm-gini", "Gini", "proved", "exhaustive, formal"),
-            ("pub-gini", "As printed", "refuted", "symbolic"),
+            ("pub-gini", "As printed", "no", "symbolic"),
         ],
         "Trees": [("cex-stop", "A pure node", "refuted", "exhaustive")],
     }
@@ -212,6 +212,7 @@ def test_the_page_of_claims_is_narrowed_by_verdict_evidence_kind_paper_and_words
         for chapter, rows in claims.items()
     )  # fmt: skip
     papers = {"pub-gini": ["A paper", "Another"], "cex-stop": ["Another"]}
+    verdicts = {"pub-gini": {"true": ["after a repair", "no"], "read": "second hand"}}
     path = tmp_path / "claims.html"
     path.write_text(
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>c</title>'
@@ -219,6 +220,7 @@ def test_the_page_of_claims_is_narrowed_by_verdict_evidence_kind_paper_and_words
         f'<script src="{(STATIC / "claims.js").as_uri()}"></script></head>'
         f"<body><article><section><h1>Claims<a>#</a></h1><p>All.</p>{sections}"
         f'<script type="application/json" class="papers">{json.dumps(papers)}</script>'
+        f'<script type="application/json" class="verdicts">{json.dumps(verdicts)}</script>'
         "</section></article></body></html>"
     )
     browser.get(path.as_uri())
@@ -236,7 +238,10 @@ def test_the_page_of_claims_is_narrowed_by_verdict_evidence_kind_paper_and_words
         )
         return listed(browser)
 
-    assert ask(verdict="refuted") == [every[1:], "2 of 3 claims"]
+    assert (
+        ask(verdict="no") == ask(verdict="after a repair") == ask(read="second hand") == [every[1:2], "1 of 3 claims"]
+    )
+    assert ask(verdict="refuted") == [every[2:], "1 of 3 claims"]
     assert ask(verdict="refuted", chapter="Trees") == [every[2:], "1 of 3 claims"]
     assert ask(evidence="formal") == [every[:1], "1 of 3 claims"]
     assert ask(kind="counterexamples") == [every[2:], "1 of 3 claims"]

@@ -350,7 +350,12 @@ def test_permute_and_flip_has_no_bounded_range():
 
 
 @pytest.mark.claim(
-    "pub-permute-and-flip", verdict="proved", constant=r"$\eps$, attained where $R = 2\Delta$", evidence="exhaustive"
+    "pub-permute-and-flip",
+    true={"add-remove": "yes", "replace-one": "yes"},
+    tight="loose by 2 for monotone scores under add-remove, sharp under replace-one",
+    read="in part (page 2932, where it stands)",
+    constant=r"$\eps$, attained where $R = 2\Delta$",
+    evidence="exhaustive",
 )
 def test_published_permute_and_flip_is_private():
     # algorithm 1 of the eDPRF paper flips with exp(ε (u - u*) / (2Δ)); with Δ = 1 and e^ε = 9 the base is 3
@@ -438,9 +443,13 @@ def test_exponential_errs_at_most_twice_as_much():
 
 
 @pytest.mark.claim(
-    "pub-permute-and-flip-better", verdict="proved", constant=r"error ratio in $(1, 2)$ per query at equal $\eps$",
+    "pub-permute-and-flip-better",
+    true="yes",
+    tight="sharp",
+    read="in part (pages 2932 and 2936, where it stands)",
+    constant=r"error ratio in $(1, 2)$ per query at equal $\eps$",
     evidence="exhaustive",
-)  # fmt: skip
+)
 def test_permute_and_flip_errs_less_at_equal_budget():
     for vector in VECTORS:
         if len(set(vector)) > 1:
@@ -529,7 +538,9 @@ def test_geometric_rate_cannot_be_stretched():
 
 @pytest.mark.claim(
     "pub-laplace-counts",
-    verdict="proved",
+    true={"add-remove": "yes", "replace-one": "after a repair"},
+    tight="sharp",
+    read="in part (the text; of its formulas this one alone)",
     constant=r"$\eps$ under add-remove; $2\eps$ under replace-one",
     evidence="exhaustive",
 )

@@ -41,7 +41,12 @@ def test_an_estimator(options, tmp_path):
 
 
 @pytest.mark.claim(
-    "pub-pinq-id3", verdict="proved", evidence="exhaustive", constant=r"$\eps$ by parts, $\eps/m$ by the piece"
+    "pub-pinq-id3",
+    true={"add-remove": "yes", "replace-one": "after a repair"},
+    tight="sharp",
+    read="in part (Friedman's program, which copies PINQ's Partition)",
+    constant=r"$\eps$ by parts, $\eps/m$ by the piece",
+    evidence="exhaustive",
 )
 @pytest.mark.parametrize("variant", ["proved", "published"])
 @relations

@@ -167,9 +167,13 @@ def test_the_noise_is_the_geometric_one():
 
 
 @pytest.mark.claim(
-    "pub-random-trees", verdict="repaired", evidence="exhaustive",
+    "pub-random-trees",
+    true={"add-remove": "open", "replace-one": "after a repair"},
+    here={"add-remove": "no", "replace-one": "after a repair"},
+    read="second hand (by section 1.5 of the DiffPETs paper and works that cite it)",
     constant=r"$\eps = \infty$ under add-remove (7 against 8 records), $\eps$ under replace-one",
-)  # fmt: skip
+    evidence="exhaustive",
+)
 def test_the_published_height_tells_how_many_records_there_are():
     schema = Schema(categorical={name: [0, 1] for name in "abcd"}, classes=[0, 1])
     records = ((0, 0, 0, 0, 0),) * 8

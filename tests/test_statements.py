@@ -18,6 +18,7 @@ from dpforest.study.statements.rules import (
     more,
     rises,
     small,
+    throughout,
     within,
 )
 
@@ -185,3 +186,15 @@ def test_no_notebook_types_a_verdict():
     """`Finding` is made by a rule, or by a condition that was computed: its first argument is never a text."""
     for path in Path(__file__).parents[1].glob("notebooks/*.ipynb"):
         assert not re.search(r"Finding\(\s*\\?[\"']", path.read_text(encoding="utf-8")), path.name
+
+
+def test_many_comparisons_are_told_by_their_number():
+    """The verdict is that of everywhere; what is clearly the other way is named, and what is not clear if it is few."""
+    so, not_so, unclear = more([0.1, 0.11, 0.12]), more([-0.1, -0.11, -0.12]), more([-0.1, 0.0, 0.1])
+    assert throughout({"a": so, "b": so}) == Finding(REPRODUCED, "clearly so in 2 of 2")
+    mixed = throughout({"a": so, "b": not_so, "c": unclear})
+    assert mixed == Finding(NOT, "clearly so in 1 of 3; clearly the other way in 1 (b); not clear in 1 (c)")
+    many = throughout({**{str(n): not_so for n in range(6)}, **{f"u{n}": unclear for n in range(5)}})
+    said = "clearly so in 0 of 11; clearly the other way in 6 (0; 1; 2; 3 and 2 more); not clear in 5"
+    assert many == Finding(OPPOSITE, said)
+    assert throughout({}).verdict == UNRUN

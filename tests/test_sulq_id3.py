@@ -100,9 +100,13 @@ def spent(depth: int) -> Fraction:
 
 
 @pytest.mark.claim(
-    "pub-sulq-id3", verdict="proved", evidence="exhaustive",
+    "pub-sulq-id3",
+    true={"add-remove": "yes", "replace-one": "after a repair"},
+    tight="sharp",
+    read="in part (Friedman's program, and the first page)",
     constant=r"$\eps$, spent in full by a path that reaches the height; released of it at height 0: $\eps/2$",
-)  # fmt: skip
+    evidence="exhaustive",
+)
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_a_published_path_that_reaches_the_height_spends_its_claim(depth):
     X, y = bits()

@@ -1,6 +1,7 @@
-"""What papers claim: headed *Claim* in the book, and the page of claims knows whose each is.
+"""What papers claim: headed *Claim* in the book, with its verdict, and the page of claims knows whose each is.
 
-sphinx-proof has no block of that name, and sets a claim as a conjecture.
+sphinx-proof has no block of that name, and sets a claim as a conjecture.  The verdicts are those that the tests state
+(``tests/published.py``); no chapter types one.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from gettext import NullTranslations
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -66,17 +68,56 @@ def papers(found: Any, chapters: dict[str, list[str]]) -> dict[str, list[str]]:
     return {claim: sorted(PAPERS[key][0] for key in keys if key in PAPERS) for claim, keys in about.items()}
 
 
+def line(module: Any, said: Any) -> str:
+    """The verdict in a block: a sign and a word for each relation, how tight, and how the paper was read."""
+    signs = "".join(
+        f'<span class="half {word.replace(" ", "-")}" aria-hidden="true">{module.SIGNS[word]}</span>'
+        for word in said.words
+    )
+    hatched = " second-hand" if said.how == "second hand" else ""
+    words = f"True? <strong>{escape(said.truth)}</strong> · {escape(module.beside(said))}"
+    return f'<p class="verdict-line"><span class="published{hatched}">{signs}</span> {words}</p>'
+
+
+def _verdicts(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Put the verdict at the head of each published claim."""
+    blocks = [block for block in doctree.findall(nodes.Admonition) if block.attributes.get("realtype") == "conjecture"]
+    if not blocks:
+        return
+    claims, found, _ = scanned()
+    stated = claims.of_papers(found)
+    for block in blocks:
+        if (said := stated.get(block["label"])) is not None:
+            block[-1].insert(0, nodes.raw("", line(claims.published, said), format="html"))
+
+
+def _outdated(app: Sphinx, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
+    """The chapters whose verdicts are others than when they were last written."""
+    claims, found, chapters = scanned()
+    stated = claims.of_papers(found)
+    now = {
+        f"book/{page}": [line(claims.published, stated[c]) for c in rows if c in stated]
+        for page, rows in chapters.items()
+    }
+    before, env.published_verdicts = getattr(env, "published_verdicts", {}), now
+    return [page for page, lines in now.items() if page in env.found_docs and before.get(page) != lines]
+
+
 def _tell(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Hand the papers to claims.js."""
+    """Hand papers and verdicts to claims.js."""
     if docname == "book/claims":
-        _, found, chapters = scanned()
-        said = json.dumps(papers(found, chapters), sort_keys=True)
-        script = f'<script type="application/json" class="papers">{said}</script>'
-        next(doctree.findall(nodes.section)).append(nodes.raw("", script, format="html"))
+        claims, found, chapters = scanned()
+        stated = {c: {"true": said.words, "read": said.how} for c, said in claims.of_papers(found).items()}
+        for name, what in (("papers", papers(found, chapters)), ("verdicts", stated)):
+            said = json.dumps(what, sort_keys=True, ensure_ascii=False)
+            script = f'<script type="application/json" class="{name}">{said}</script>'
+            next(doctree.findall(nodes.section)).append(nodes.raw("", script, format="html"))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx; the catalogue of sphinx-proof is replaced when all extensions have added theirs."""
     app.connect("builder-inited", _reword)
+    app.connect("env-get-outdated", _outdated)
+    app.connect("doctree-resolved", _verdicts)
     app.connect("doctree-resolved", _tell)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,8 +1,9 @@
-// The page of claims can be narrowed: by words, by verdict, by evidence, by kind, by paper and by chapter.
+// The page of claims can be narrowed: by words, by verdict, by evidence, by kind, by paper, by how the paper was read and by
+// chapter.
 //
 // Without JavaScript, or on any other page, nothing happens: the whole list stands there.  What is chosen stands in the
-// address too, so claims.html?verdict=refuted is a link, and so is claims.html?paper=eDPRF.  Which papers a claim is about
-// is told by a script of data on the page (published_claims.py).
+// address too, so claims.html?verdict=refuted is a link, and so is claims.html?paper=eDPRF.  Which papers a claim is about,
+// and the verdict on it under each relation, two scripts of data on the page say (published_claims.py).
 (() => {
   "use strict";
   const kinds = {
@@ -13,14 +14,15 @@
   };
 
   /** A claim of the list: its two elements, and what it is found by. */
-  function read(term, papers) {
+  function read(term, papers, verdicts) {
     const entry = term.nextElementSibling;
     const [verdict, evidence] = entry.textContent.trim().split(" · ");
     const section = term.closest("section");
     const id = entry.querySelector("code").textContent;
+    const said = verdicts[id];
     return {
-      term, entry, section, verdict: verdict.split(" ")[0].replace(/[^a-z]/g, ""), evidence: evidence.split(", "),
-      id, paper: papers[id] || [], chapter: section.querySelector("h2").firstChild.textContent,
+      term, entry, section, verdict: said ? said.true : [verdict.split(" ")[0].replace(/[^a-z]/g, "")],
+      evidence: evidence.split(", "), id, paper: papers[id] || [], read: said ? said.read : "", chapter: section.querySelector("h2").firstChild.textContent,
       words: `${term.textContent} ${entry.textContent}`.toLowerCase(),
     };
   }
@@ -31,10 +33,11 @@
   }
 
   function build(article) {
-    const told = article.querySelector("script.papers");
-    const papers = told ? JSON.parse(told.textContent) : {};
-    const claims = [...article.querySelectorAll("dl > dt")].map((term) => read(term, papers));
-    const values = (key) => [...new Set(claims.flatMap((claim) => claim[key]))];
+    const data = (name) => JSON.parse(article.querySelector(`script.${name}`)?.textContent || "{}");
+    const papers = data("papers");
+    const verdicts = data("verdicts");
+    const claims = [...article.querySelectorAll("dl > dt")].map((term) => read(term, papers, verdicts));
+    const values = (key) => [...new Set(claims.flatMap((claim) => claim[key]))].filter(Boolean);
     const form = document.createElement("form");
     form.className = "narrow";
     form.setAttribute("role", "search");
@@ -43,6 +46,7 @@
       choice("verdict", "verdict", values("verdict")) + choice("evidence", "evidence", values("evidence").sort()) +
       choice("kind", "kind", Object.keys(kinds)) +
       choice("paper", "paper", values("paper").sort((one, other) => one.localeCompare(other))) +
+      choice("read", "its paper was read", values("read").sort()) +
       choice("chapter", "chapter", values("chapter")) +
       '<button type="reset">show all</button><output aria-live="polite"></output>';
     article.querySelector("section section").before(form);
@@ -51,9 +55,10 @@
       const asked = Object.fromEntries(new FormData(form));
       const words = asked.words.toLowerCase().split(/\s+/).filter(Boolean);
       const fits = (claim) =>
-        words.every((word) => claim.words.includes(word)) && (!asked.verdict || claim.verdict === asked.verdict) &&
+        words.every((word) => claim.words.includes(word)) && (!asked.verdict || claim.verdict.includes(asked.verdict)) &&
         (!asked.evidence || claim.evidence.includes(asked.evidence)) && (!asked.kind || kinds[asked.kind].test(claim.id)) &&
-        (!asked.paper || claim.paper.includes(asked.paper)) && (!asked.chapter || claim.chapter === asked.chapter);
+        (!asked.paper || claim.paper.includes(asked.paper)) && (!asked.read || claim.read === asked.read) &&
+        (!asked.chapter || claim.chapter === asked.chapter);
       const left = new Set();
       for (const claim of claims) {
         const fit = fits(claim);

@@ -1,8 +1,9 @@
 """The auditor: what a learner or a mechanism really loses.  Nothing in the library imports it.
 
 One room for each way of looking: ``exact`` (whole laws, on small universes), ``grey`` (the accounts of a run, replayed
-on a neighbour with its answers frozen), ``sampling`` (bounds from draws, for anything), ``search`` (pairs of neighbours
-to look at), ``attacks`` (what an observer can infer, and one-run audits), ``report`` (everything at once).
+on a neighbour with its answers frozen), ``sampling`` (bounds and likelihood ratios from draws, for anything),
+``search`` (pairs of neighbours to look at), ``attacks`` (what an observer can infer, and one-run audits), ``report``
+(everything at once).
 """
 
 from dpforest.audit.attacks import (
@@ -35,14 +36,26 @@ from dpforest.audit.exact import (
     released,
 )  # fmt: skip
 from dpforest.audit.grey import Finding, GreyBoxAudit, greybox
-from dpforest.audit.sampling import Betting, EmpiricalAudit, clopper_pearson, empirical, epsilon_lower, p_value
+from dpforest.audit.report.fits import class_pair, fit_ratios, fits_of
+from dpforest.audit.sampling import (
+    Betting,
+    EmpiricalAudit,
+    LikelihoodRatios,
+    clopper_pearson,
+    empirical,
+    epsilon_lower,
+    likelihood_ratios,
+    p_value,
+    plot_ratios,
+)  # fmt: skip
 from dpforest.audit.search import Pair, climb, expected_bound, table_traps, traps
 
 __all__ = [
-    "Betting", "EmpiricalAudit", "ExactAudit", "Finding", "GreyBoxAudit", "OneRunAudit", "Pair", "best_advantage",
-    "best_guess", "climb", "clopper_pearson", "datasets", "empirical", "epsilon_lower", "evidence", "exact_audit",
-    "expected_bound", "geometric_log_ratio", "greybox", "hockey_stick", "informed_adversary", "informed_guess",
-    "law_of", "law_of_shapes", "least_epsilon", "marginal_draws", "medoid", "membership_advantage",
-    "membership_attack", "neighbours", "one_run", "one_run_bound", "p_value", "path_audit", "reconstruct",
-    "reconstruction_error", "released", "table_traps", "traps",
+    "Betting", "EmpiricalAudit", "ExactAudit", "Finding", "GreyBoxAudit", "LikelihoodRatios", "OneRunAudit",
+    "Pair", "best_advantage", "best_guess", "class_pair", "climb", "clopper_pearson", "datasets", "empirical",
+    "epsilon_lower", "evidence", "exact_audit", "expected_bound", "fit_ratios", "fits_of",
+    "geometric_log_ratio", "greybox", "hockey_stick", "informed_adversary", "informed_guess", "law_of",
+    "law_of_shapes", "least_epsilon", "likelihood_ratios", "marginal_draws", "medoid", "membership_advantage",
+    "membership_attack", "neighbours", "one_run", "one_run_bound", "p_value", "path_audit", "plot_ratios",
+    "reconstruct", "reconstruction_error", "released", "table_traps", "traps",
 ]  # fmt: skip

@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, ClassVar, Literal
 
+import numpy as np
+
 from dpforest import scores
 from dpforest.budgets import Shares, uniform
 from dpforest.learners.audited import CUT_ONCE, HALF_STOP, Audited, refuted
@@ -133,8 +135,8 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     variant: Annotated[
         Literal["proved", "published"],
         """``"published"`` is the paper to the letter: a bootstrap of the size of the data for every tree, cuts at
-        values that occur in the node, categories cut by their order, the purity test, leaves that say their commonest
-        class, half of the budget unspent.  It warns, for its proof fails.""",
+        values that occur in the node, categories cut by their order, a noisy count at every node that nothing uses, the
+        purity test, leaves that say their commonest class.  It warns, for its proof fails.""",
     ] = "proved"
     max_features: Annotated[
         int | str, Subset(auto=True), Auto(published="sqrt", proved="all"),
@@ -164,18 +166,18 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         """Algorithms 1 and 2."""
         gini, height = Selection(scores.gini, "exponential", "sensitivity"), self.height(run.schema)
         eps_1 = run.plant(self.n_estimators, "bootstrap", self.max_nodes)  # steps 1, 2: epsilon / T; |D| draws
-        eps_2 = uniform(eps_1 / 2, height + 1)[0]  # step 1: eps_1 / (2 (h + 1)); the other half is never spent
+        eps_2 = uniform(eps_1 / 2, height + 1)[0]  # step 1: half of a level's part, eps_1 / (2 (h + 1))
         for level, nodes in run.levels(height + 1):  # step 3, all trees at once
-            ends = pure(run.peek(nodes, PURITY)) | (level > height)  # step 3.1
-            self._settle_published(run, nodes[ends], eps_2)
+            run.count_records(nodes, eps_2)  # step 3.1: a leaf's N_D; nothing else uses it
+            ends = pure(run.peek(nodes, PURITY)) | (level > height)  # step 3.2
+            self._settle_published(run, nodes[ends])
             inner = nodes[~ends]
-            cuts = cuts_at_values(run, inner, *self._tries(run), VALUES)  # step 3.2: K features, a cut of each
-            choice = run.choose_candidate(inner, *cuts, eps_2, gini)  # step 3.2: exponent eps_2 / (2 Delta)
-            self._settle_published(run, run.cut(inner, *cuts, choice), eps_2)  # step 3.3; what comes back found no room
+            cuts = cuts_at_values(run, inner, *self._tries(run), VALUES)  # step 3.3: K features, a cut of each
+            choice = run.choose_candidate(inner, *cuts, eps_2, gini)  # step 3.3: exponent eps_2 / (2 Delta)
+            self._settle_published(run, run.cut(inner, *cuts, choice))  # step 3.4; what comes back found no room
         return run.release()  # step 4: its votes are added up
 
-    def _settle_published(self, run: Run, leaves: Frontier, epsilon: float) -> None:
-        run.count_records(leaves, epsilon)  # step 3.1: N_D = Noise(|D_v|), which is all that the paper pays for
+    def _settle_published(self, run: Run, leaves: Frontier) -> None:
         run.say(leaves, one_vote(run.peek(leaves, LABEL)))  # our reading: the exact commonest class
 
     @claim("thm-diffpets", "thm-forest-delta")
@@ -258,8 +260,8 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
     variant: Annotated[
         Literal["proved", "published"],
         """``"published"`` is the paper to the letter: a bootstrap of the size of the data for every tree, cuts at
-        values that occur in the node, categories cut by their order, the test of a node's error against a threshold,
-        leaves that divide a noisy sum by a noisy count, half of the budget unspent.  It warns, for its proof fails.""",
+        values that occur in the node, categories cut by their order, a noisy count at every node, the test of a node's
+        error against a threshold, leaves that divide a noisy sum by that count.  It warns, for its proof fails.""",
     ] = "proved"
     criterion: Annotated[
         str, Choice(scores.REGRESSION),
@@ -281,20 +283,21 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
         """Algorithms 1 and 2 with another end of a branch, another score, and the leaves of section 2.3.2."""
         variance, height = Selection(scores.variance, "exponential", "sensitivity"), self.height(run.schema)
         eps_1 = run.plant(self.n_estimators, "bootstrap", self.max_nodes)  # epsilon / T, and |D| draws with replacement
-        eps_2 = uniform(eps_1 / 2, height + 1)[0]  # eps_1 / (2 (h + 1)): the other half is never spent
+        eps_2 = uniform(eps_1 / 2, height + 1)[0]  # half of a level's part, eps_1 / (2 (h + 1))
         for level, nodes in run.levels(height + 1):
+            sizes = run.count_records(nodes, eps_2)  # at every node, before the stop is judged
             ends = accurate(run.peek_moments(nodes, ERROR), self.error_threshold) | (level > height)
-            self._settle_published(run, nodes[ends], eps_2)
+            self._settle_published(run, nodes[ends], sizes[ends], eps_2)
             inner = nodes[~ends]
             cuts = cuts_at_values(run, inner, *self._tries(run), VALUES)
             choice = run.choose_candidate(inner, *cuts, eps_2, variance)  # formula (7)
-            self._settle_published(run, run.cut(inner, *cuts, choice), eps_2)  # no room within max_nodes
+            full = run.cut(inner, *cuts, choice)  # no room within max_nodes
+            self._settle_published(run, full, sizes[np.isin(nodes.nodes, full.nodes)], eps_2)
         return run.release()
 
-    def _settle_published(self, run: Run, leaves: Frontier, epsilon: float) -> None:
-        # sum and count, with noise for a sensitivity of 2 on each
-        total, count = run.sum_targets(leaves, epsilon / 2), run.count_records(leaves, epsilon / 2)
-        run.say(leaves, masses(total, count))
+    def _settle_published(self, run: Run, leaves: Frontier, sizes: np.ndarray, epsilon: float) -> None:
+        # the noisy sum, for the half of the level that a leaf's selection does not need, over the noisy count
+        run.say(leaves, masses(run.sum_targets(leaves, epsilon), sizes))
 
     @claim("thm-diffpets-regression", "thm-forest-delta")
     def as_proved(self, run: Run) -> Forest:

@@ -18,7 +18,7 @@ __all__ = [
 
 _SHORT = {
     "wall-following-robot": "robot", "breast-cancer": "cancer", "congressional-voting": "voting",
-    "census-income-kdd": "census",
+    "census-income-kdd": "census", "wine-quality-red": "red wine", "wine-quality-white": "white wine",
 }  # fmt: skip
 
 

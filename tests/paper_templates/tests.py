@@ -23,7 +23,7 @@ def test_what_is_proved_reads_nothing_unpaid():
     assert fitted.guarantee_.epsilon == 4.0
 
 
-@pytest.mark.claim("pub-new-paper", verdict="TODO", constant="", evidence="TODO")
+@pytest.mark.claim("pub-new-paper", true="TODO", tight="TODO", read="TODO", constant="", evidence="TODO")
 def test_the_published_claim():
     pytest.fail("TODO: assert the exact loss of the published code on the smallest pair, beside the claim")
 

@@ -28,7 +28,7 @@ from dpforest.schema import TARGET_LEVELS, Schema
 
 __all__ = [
     "TARGETS", "Dataset", "Law", "Record", "Shape", "answers", "check_counts_unused", "describe", "encode", "law_of",
-    "law_of_shapes", "released",
+    "law_of_labels", "law_of_shapes", "released",
 ]  # fmt: skip
 
 Record = tuple[int, ...]  # feature codes, then the code of the class or of the target
@@ -290,6 +290,45 @@ def law_of_shapes(
         every, weights = zip(*mixture.values(), strict=True)
         law[seen] = Shape(np.array(every), np.array(weights), rates_of[seen], bool(replay.gaussian))
     return law
+
+
+class _Largest(_Quiet):
+    """Says of noisy class counts which one is the largest, by a 1, and nothing else."""
+
+    def count_classes(self, *asked, **options):
+        noisy = super().count_classes(*asked, **options)
+        return np.eye(noisy.shape[1], dtype=np.int64)[noisy.argmax(axis=1)]
+
+
+def law_of_labels(
+    estimator: PrivateEstimator, schema: Schema, dataset: Dataset, view: Callable[[Any], Hashable]
+) -> Law:  # fmt: skip
+    """The exact law of a view that sees of the noisy class counts of a leaf only which is the largest.
+
+    Of a forest the counts are taken to be released as they are, so that this is post-processing of the model; boosted
+    trees make votes of them, and must ask for the largest themselves.
+
+    Raises
+    ------
+    NotEnumerableError
+        If a noisy number is used for anything else.
+    """
+    law: Law = defaultdict(float)
+    doors: list[_Quiet] = []
+    kind = _Quiet if hasattr(estimator, "votes") else _Largest
+
+    def door(*table, **options):
+        doors.append(kind(*table, **options))
+        return doors[-1]
+
+    for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, _Silent()):
+        if doors.pop().kept:
+            raise NotEnumerableError(
+                "a noisy number is used for more than its largest entry, so that what is seen has no law by replay: "
+                "leave the law out, and sample"
+            )
+        law[view(model)] += probability
+    return dict(law)
 
 
 def _asked(model: Any, kept: list[tuple[np.ndarray, np.ndarray]]) -> Hashable:

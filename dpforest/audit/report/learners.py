@@ -24,7 +24,7 @@ from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation
 from dpforest.schema import Schema
 
-__all__ = ["binary_schema", "default_universe", "learner", "pair_audit", "telling_pairs"]
+__all__ = ["binary_schema", "default_universe", "learner", "longest", "pair_audit", "telling_pairs"]
 
 #: Parameters that an audit sets itself, or that its seeded draws make meaningless.
 _OURS = {"epsilon", "schema", "relation", "source", "random_state", "n_jobs"}
@@ -119,7 +119,7 @@ class Universe(Target):
         if estimator._RELEASED == "linear":
             self.sample = Sums(estimator)
         else:
-            depth, sharing = _longest(estimator, schema.n_features), estimator.sharing()
+            depth, sharing = longest(estimator, schema.n_features), estimator.sharing()
             self.sample = fits = Fits(estimator, depth, sharing, estimator.says_labels(), estimator.AUDIT.masks, delta)
             self.features, self.slow = fits.features, sharing is None
         self._found: dict[Scale, ExactAudit] = {}
@@ -207,7 +207,7 @@ def pair_audit(estimator: PrivateEstimator, pairs: Iterable[Pair]) -> ExactAudit
     return audit_pairs(estimator, dict.fromkeys(data for pair in both for data in pair), both)
 
 
-def _longest(estimator: PrivateEstimator, features: int) -> int:
+def longest(estimator: PrivateEstimator, features: int) -> int:
     """Splits on the longest path; where the estimator computes it itself, at most half of the features."""
     if not hasattr(estimator, "max_depth"):
         return features  # of two codes each, which a path divides once

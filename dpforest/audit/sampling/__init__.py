@@ -2,5 +2,9 @@
 
 from dpforest.audit.sampling.bounds import Betting, clopper_pearson, epsilon_lower, p_value
 from dpforest.audit.sampling.empirical import EmpiricalAudit, empirical
+from dpforest.audit.sampling.ratios import LikelihoodRatios, likelihood_ratios, plot_ratios
 
-__all__ = ["Betting", "EmpiricalAudit", "clopper_pearson", "empirical", "epsilon_lower", "p_value"]
+__all__ = [
+    "Betting", "EmpiricalAudit", "LikelihoodRatios", "clopper_pearson", "empirical", "epsilon_lower",
+    "likelihood_ratios", "p_value", "plot_ratios",
+]  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 from dpforest.audit.sampling.outputs import Batch, Reader, canonical, shortened
 from dpforest.privacy import ADD_REMOVE, check_relation
 
-__all__ = ["SIDES", "NamedPair", "Sampler", "check_law", "check_pairs"]
+__all__ = ["SIDES", "NamedPair", "Sampler", "check_law", "check_pairs", "check_random"]
 
 SIDES = ("first", "second")
 _ASKED = 8  # calls on either side after one that failed: 8 of 8 against none are no chance, 1 in 12,870
@@ -69,7 +69,7 @@ class Sampler:
                     f"`size` independent draws"
                 )
             if (one != other).any():
-                untouched, seed = self._untouched(), self._seed
+                untouched, seed = self.untouched(), self._seed
                 if untouched and any((self._read(pair, side, size, seed).whole != other).any() for _ in range(8)):
                     raise ValueError(f"sample draws from elsewhere, and takes nothing from `rng`: {_INDEPENDENT}")
                 return True
@@ -77,7 +77,7 @@ class Sampler:
                 raise ValueError(f"sample returned the same draws for two different generators: {_INDEPENDENT}")
             size *= 2
 
-    def _untouched(self) -> bool:
+    def untouched(self) -> bool:
         """Whether the generator of the last call is as it was: it was not used here, though a copy of it may be."""
         return self._generator.bit_generator.state == np.random.default_rng(self._seed).bit_generator.state
 
@@ -191,3 +191,20 @@ def check_law(law: Any, pair: NamedPair, side: int) -> Mapping:
             f"{chances.min()} and the sum {chances.sum()}"
         )
     return dict(zip(law, chances.tolist(), strict=True))
+
+
+def check_random(pairs: list[NamedPair], drawn: list[list[tuple[Batch, Batch]]]) -> None:
+    """Refuse a mechanism that never varied: it is not one to sample."""
+    differ = ""
+    for pair, parts in zip(pairs, drawn, strict=True):
+        one, other = (np.unique(np.concatenate([part[side].whole for part in parts])) for side in (0, 1))
+        if len(one) > 1 or len(other) > 1:
+            return
+        if one[0] != other[0] and not differ:
+            outputs = " and ".join(repr(parts[0][side].item(0))[:60] for side in (0, 1))
+            differ = f"On the two data sets of pair {pair.name} the outputs differ, {outputs}: the loss is infinite"
+    count = min(sum(part[0].size for part in parts) for parts in drawn)
+    raise ValueError(
+        f"sample is deterministic: in at least {count} draws on every data set it returned one output only.  "
+        + (f"{differ}, and needs no sampling" if differ else "It is the same one on both data sets of every pair")
+    )

@@ -28,8 +28,8 @@ from dpforest.audit.sampling.bounds import (
     p_value,
     rho_of_event,
 )
-from dpforest.audit.sampling.draws import SIDES, NamedPair, Sampler, check_law, check_pairs
-from dpforest.audit.sampling.events import ANYTHING, KINDS, Proposal, choose, likelihood_ratio, propose
+from dpforest.audit.sampling.draws import SIDES, NamedPair, Sampler, check_law, check_pairs, check_random
+from dpforest.audit.sampling.events import ANYTHING, KINDS, Proposal, choose, likelihood_ratio, propose, thirds
 from dpforest.audit.sampling.features import features_of
 from dpforest.audit.sampling.grids import check_grain, law_on, sampler_on, spelled_grid, stands_on, suited_grid
 from dpforest.audit.sampling.outputs import Batch, join, shortened
@@ -373,17 +373,10 @@ def _lowest_bits(both: tuple[Batch, Batch], asked: _Asked) -> Proposal | None:
     features = [feature for feature in features_of(both) if feature.bits]
     if not features or stands_on(both, suited_grid(both)):
         return None  # such as whole numbers, whose factors of two are no rounding
-    fit, cut, pick = _thirds(both)
+    fit, cut, pick = thirds(both)
     proposals, _ = propose(fit, cut, features, ("thresholds",), asked.n, asked.confidence, 0, asked.delta)
     best = choose(proposals or [ANYTHING], cut, pick, asked.n, asked.confidence, asked.delta)
     return best if best.promise > 0 else None
-
-
-def _thirds(both: tuple[Batch, Batch]) -> list[tuple[Batch, Batch]]:
-    """The draws to propose events on, to cut what was fitted, and to pick one."""
-    m = both[0].size
-    ends = ((0, m // 2), (m // 2, 3 * m // 4), (3 * m // 4, m))
-    return [(both[0].part(*end), both[1].part(*end)) for end in ends]
 
 
 def _check_kinds(events) -> tuple[str, ...]:
@@ -423,7 +416,7 @@ def _select(
         best: dict[int, Proposal] = {}
         for i in active:
             drawn[i].append(draw(pairs[i], size))
-            fit, cut, pick = _thirds(_joined(drawn[i]))
+            fit, cut, pick = thirds(_joined(drawn[i]))
             seed = int(draw.rng.integers(2**32))
             features = features_of(fit, asked.features, bits)
             proposals, looked = propose(fit, cut, features, asked.kinds, n, confidence, seed, delta)
@@ -437,30 +430,13 @@ def _select(
                 f"outputs like these form no events of the kinds {listed(asked.kinds)}: allow more of {KINDS}"
             )
         active = sorted(active, key=lambda i: -best[i].promise)[: math.ceil(len(active) / _SURVIVE)]
-    _check_random(pairs, drawn)
+    check_random(pairs, drawn)
     return pairs[active[0]], _joined(drawn[active[0]]), best[active[0]], tried
 
 
 def _joined(drawn: list[tuple[Batch, Batch]]) -> tuple[Batch, Batch]:
     one, other = (join(parts) for parts in zip(*drawn, strict=True))
     return one, other
-
-
-def _check_random(pairs: list[NamedPair], drawn: list[list[tuple[Batch, Batch]]]) -> None:
-    """Refuse a mechanism that never varied: it is not one to sample."""
-    differ = ""
-    for pair, parts in zip(pairs, drawn, strict=True):
-        one, other = (np.unique(np.concatenate([part[side].whole for part in parts])) for side in (0, 1))
-        if len(one) > 1 or len(other) > 1:
-            return
-        if one[0] != other[0] and not differ:
-            outputs = " and ".join(repr(parts[0][side].item(0))[:60] for side in (0, 1))
-            differ = f"On the two data sets of pair {pair.name} the outputs differ, {outputs}: the loss is infinite"
-    count = min(sum(part[0].size for part in parts) for parts in drawn)
-    raise ValueError(
-        f"sample is deterministic: in at least {count} draws on every data set it returned one output only.  "
-        + (f"{differ}, and needs no sampling" if differ else "It is the same one on both data sets of every pair")
-    )
 
 
 def _test(draw: Sampler, pair: NamedPair, tested: list[Proposal], asked: _Asked, betting: bool):

@@ -21,7 +21,10 @@ from dpforest.audit.sampling.classifiers import classifiers
 from dpforest.audit.sampling.features import Feature, repeatable
 from dpforest.audit.sampling.outputs import Batch, canonical, shortened
 
-__all__ = ["ANYTHING", "KINDS", "Event", "Proposal", "choose", "likelihood_ratio", "promise", "propose"]
+__all__ = [
+    "ANYTHING", "KINDS", "Event", "Proposal", "choose", "judge", "likelihood_ratio", "listed_outputs", "promise",
+    "propose", "thirds", "top_events",
+]  # fmt: skip
 
 KINDS = ("atoms", "thresholds", "sets", "classifier")
 Law = Mapping[Hashable, float]
@@ -30,6 +33,7 @@ Two = tuple[Batch, Batch]
 _ATOMS = 6  # single values proposed per column and direction
 _KEPT = 12  # proposals of each kind that go on to the draws on which one is chosen
 _FEW = 50  # different outputs, up to which the sets of values are all that a classifier could find
+_DULL = 4  # events that are taken even if none of them promises anything
 _SHOWN = 4  # values that the words for a set name
 _LISTED = 1 << 17  # draws, up to which what each number of hits promises is kept
 _NAN = int(np.float64(np.nan).view(np.uint64))
@@ -129,6 +133,13 @@ def _listed(m: int, n: int, confidence: float, delta: float) -> tuple[np.ndarray
     return log(np.maximum(low - delta, 0)), log(high)
 
 
+def thirds(both: Two) -> list[Two]:
+    """The draws to propose events on, to cut what was fitted, and to pick one."""
+    m = both[0].size
+    ends = ((0, m // 2), (m // 2, 3 * m // 4), (3 * m // 4, m))
+    return [(both[0].part(*end), both[1].part(*end)) for end in ends]
+
+
 def propose(
     fit: Two, cut: Two, features: list[Feature], kinds, n: int, confidence: float, seed: int, delta: float = 0.0
 ) -> tuple[list[Proposal], int]:
@@ -178,6 +189,16 @@ def choose(
     What was only read off the first part of the draws is judged on both of the others, ``cut`` and ``pick``; what was
     fitted, and cut on the second, on the third alone.
     """
+    judged = judge(proposals, cut, pick, n, confidence, delta)
+    enough = max(proposal.promise for proposal in judged)
+    enough -= _PLAIN * max(enough, 0)
+    return max(judged, key=lambda proposal: (proposal.promise >= enough, proposal.event.plain, proposal.promise))
+
+
+def judge(
+    proposals: list[Proposal], cut: Two, pick: Two, n: int, confidence: float, delta: float = 0.0
+) -> list[Proposal]:  # fmt: skip
+    """What each proposal promises on draws that it was not made on, see :func:`choose`."""
     judged = []
     for proposal in proposals:
         parts = [pick] if proposal.fitted else [cut, pick]
@@ -185,9 +206,7 @@ def choose(
         hits, m = (one, other) if proposal.first else (other, one), sum(part[0].size for part in parts)
         bound = float(promise(*hits, m, n, confidence, delta, exact=True))
         judged.append(replace(proposal, promise=bound, hits=hits, draws=m))
-    enough = max(proposal.promise for proposal in judged)
-    enough -= _PLAIN * max(enough, 0)
-    return max(judged, key=lambda proposal: (proposal.promise >= enough, proposal.event.plain, proposal.promise))
+    return judged
 
 
 def _half_lines(
@@ -241,6 +260,37 @@ def _short(at: float, beyond: float) -> float:
     return at
 
 
+# -- many events at once -----------------------------------------------------------------------------------------------
+
+
+def listed_outputs(both: Two, most: int, n: int, confidence: float) -> list[Event]:
+    """Single outputs, at most so many, those that promise most first; and all others together.
+
+    Nothing if the most frequent of them are less than half of the draws: outputs like these are hardly met again.
+    """
+    table = _Table(_Whole(), both)
+    a, b = table.counts
+    if np.sort(a + b)[-most:].sum() < both[0].size:
+        return []
+    promised = np.maximum(promise(a, b, both[0].size, n, confidence), promise(b, a, both[0].size, n, confidence))
+    kept = np.argsort(-promised, kind="stable")[:most]
+    first = kept[np.argsort(-log((a[kept] + 0.5) / (b[kept] + 0.5)), kind="stable")].tolist()
+    return [*(table.single(key) for key in first), table.outside(first, "any other output")]
+
+
+def top_events(both: Two, features: list[Feature], most: int, n: int, confidence: float, seed: int) -> list[Event]:
+    """The events that promise most of all that an audit looks at, in either direction; none twice."""
+    fit, cut, pick = thirds(both)
+    proposals, _ = propose(fit, cut, features, KINDS, n, confidence, seed)
+    judged = sorted(judge(proposals, cut, pick, n, confidence), key=lambda one: -one.promise)
+    found: dict[bytes, Event] = {}
+    for proposal in judged:
+        happens = np.concatenate([proposal.event(part) for part in (*cut, *pick)])
+        if happens.any() and not happens.all() and (proposal.promise > 0 or len(found) < _DULL):
+            found.setdefault(happens.tobytes(), proposal.event)
+    return list(found.values())[:most]
+
+
 # -- values that are met again ---------------------------------------------------------------------------------------
 
 
@@ -278,8 +328,7 @@ class _Table:
             a, b = self.counts if first else self.counts[::-1]
             promised = promise(a, b, self.batches[0].size, *test)
             for best in np.argsort(-promised, kind="stable")[:_ATOMS].tolist():
-                event = self._event(f"{self.name} = {self._words(best)}", self.keys[[best]])
-                found.append(Proposal(event, first, float(promised[best])))
+                found.append(Proposal(self.single(best, f"{self.name} = "), first, float(promised[best])))
             met = self.keys[b > 0]
             if 0 < len(met) < len(self.keys):
                 # Of the draws that say what was met, none can speak against this event: it is judged on others.
@@ -289,6 +338,14 @@ class _Table:
                 bound = float(promise(x, y, cut[0].size, *test))
                 found.append(Proposal(self._event(words, met, inside=False), first, bound, True))
         return found, 2 * len(self.keys) + 2
+
+    def single(self, key: int, before: str = "") -> Event:
+        """One value, by its place in the table."""
+        return self._event(f"{before}{self._words(key)}", self.keys[[key]])
+
+    def outside(self, places: list[int], words: str) -> Event:
+        """All values but those at some places of the table."""
+        return self._event(words, self.keys[places], inside=False)
 
     def sets(self, cut: Two, test: tuple[int, float, float]) -> tuple[list[Proposal], int]:
         """Sets of values in the order of their smoothed ratio; one that was met once or never lies in the middle."""

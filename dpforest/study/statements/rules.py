@@ -18,7 +18,10 @@ from scipy import stats
 
 from dpforest.messages import shown
 
-__all__ = ["VERDICTS", "Finding", "best", "cannot_read", "cannot_run", "everywhere", "more", "rises", "small", "within"]
+__all__ = [
+    "VERDICTS", "Finding", "best", "cannot_read", "cannot_run", "everywhere", "more", "rises", "small", "throughout",
+    "within",
+]  # fmt: skip
 
 VERDICTS = ("reproduced", "not reproduced", "the other way round", "cannot be read", "cannot be run here")
 REPRODUCED, NOT, OPPOSITE, UNREAD, UNRUN = VERDICTS
@@ -197,3 +200,25 @@ def _signed(mean: float, low: float, high: float, unit: str, than: str) -> Findi
     if abs(mean) < _SHOWN:
         return Finding(NOT, numbers)
     return Finding(REPRODUCED if low > 0 else OPPOSITE if high < 0 else NOT, numbers)
+
+
+def throughout(findings: Mapping[str, Finding] | Iterable[tuple[str, Finding]], name_at_most: int = 4) -> Finding:
+    """A statement about many comparisons, told by their number: the verdict of :func:`everywhere`, in fewer words.
+
+    Parameters
+    ----------
+    findings : mapping of names to Finding
+    name_at_most : int, default 4
+        How many of the comparisons that are clearly the other way are named; those that are not clear are named
+        where there are no more of them.
+    """
+    found = dict(findings)
+    if not found:
+        return cannot_run("none of the data sets is here")
+    said = [f"clearly so in {sum(finding.sign > 0 for finding in found.values())} of {len(found)}"]
+    for words, sign in (("clearly the other way in", -1), ("not clear in", 0)):
+        names = [name for name, finding in found.items() if finding.sign == sign]
+        rest = f" and {len(names) - name_at_most} more" if len(names) > name_at_most else ""
+        shown_names = f" ({'; '.join(names[:name_at_most])}{rest})" if sign < 0 or not rest else ""
+        said += [f"{words} {len(names)}{shown_names}"] if names else []
+    return Finding(everywhere(found).verdict, "; ".join(said))

@@ -69,7 +69,7 @@ def found_of(hits, n, claim=1.0, confidence=0.95, tested=None, chances=None) -> 
 
 @pytest.mark.claim(
     "lem-ratio-intervals", verdict="proved", evidence="exhaustive",
-    constant=r"all $k$ intervals hold together with the confidence: $4k$ ends, each wrong with $(1-\gamma)/(4k)$ at most",
+    constant=r"all $k$ intervals hold together: $4k$ ends, each wrong with probability $(1-\gamma)/(4k)$ at most",
 )  # fmt: skip
 @pytest.mark.parametrize("confidence", [0.95, 0.5])
 def test_all_intervals_hold_together_over_all_counts(confidence):

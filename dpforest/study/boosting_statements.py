@@ -272,8 +272,11 @@ def _unsteady(case: Case) -> Finding:
 
 
 def _noise_is_small(case: Case) -> Finding:
+    """How far from one budget to another the effect of noise moves; what noise costs stands beside."""
     costs = case.noise_costs()
-    return small(costs[[e for e in costs.columns if e >= 0.25]].mean(axis=1), 1.0)
+    costs = costs[[e for e in costs.columns if e >= 0.25]]
+    moves = costs.max(axis=1) - costs.min(axis=1)
+    return small(moves, 1.0).beside("what noise costs", more(costs.mean(axis=1)))
 
 
 def _noise_below_sampling(case: Case) -> Finding:

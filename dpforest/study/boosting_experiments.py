@@ -10,7 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -365,11 +365,13 @@ class Protocol:
 
 
 def _on_a_sample(data: Dataset, size: int, seed: int, setting: Mapping) -> list[dict[str, Any]]:
-    whole = Dataset.of(data.X, data.y, data.schema)
-    part = whole.split(test_size=size, random_state=seed) if size < len(data.y) else None
-    X, y = (data.X, data.y) if part is None else (part.X_test, part.y_test)
-    sample = Dataset.of(X, y, data.schema, X_test=data.X_test, y_test=data.y_test)
-    _, model = fitted(DPsAdaBoostClassifier, sample, seed, setting)
+    X: Any
+    y: Any
+    X, y = data.X, data.y
+    if size < len(y):
+        part = replace(data, X_test=None, y_test=None, weights_test=None).split(test_size=size, random_state=seed)
+        X, y = part.X_test, part.y_test
+    _, model = fitted(DPsAdaBoostClassifier, replace(data, X=X, y=y), seed, setting)
     parts = {"train": (X, y), "test": (data.X_test, data.y_test)} if model is not None else {}
     with quiet():
         return [

@@ -47,7 +47,7 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
     Source
     ------
     Shen, thesis, Nanjing University of Aeronautics and Astronautics, 2017, read through the CART-DPsAdaBoost paper
-    (table 1 and section 4.2.2).
+    (table 1, sections 1, 3.1 and 4.2.2).
 
     Notes
     -----

@@ -32,7 +32,7 @@ from dpforest.privacy import HISTOGRAM_SENSITIVITY, claim
 __all__ = ["DPsAdaBoostClassifier"]
 
 HELD_OUT = 0.3
-DELTA = 2.0  # the paper's sensitivity of the Gini index
+DELTA = 2.0  # the paper's sensitivity of the Gini score
 LARGEST = "the largest weight of a record, as the scale of the noise", "CART-DPsAdaBoost algorithm 1, lines 4 and 5"
 DRAW = "the records of a round, drawn by weights that depend on all of them", "CART-DPsAdaBoost algorithm 3, line 5"
 PURITY = "which nodes hold a single class", "CART-DPsAdaBoost algorithm 1, line 14"
@@ -69,23 +69,37 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
 
     Source
     ------
-    Jia, Qiu and Ma, *Journal of Cyber Security* 6(4), 2021: algorithms 1 to 4, formula (5).
+    Jia, Qiu and Ma, *Journal of Cyber Security* 6(4), 2021: algorithms 1 to 4, formulas (5) to (8).
 
     Notes
     -----
-    What ``variant="published"`` does, and how it reads the paper where the paper can be read in two ways: 30 % of the
-    records are put aside at random.  A round draws as many records as are left, with replacement, by their weights.
-    ``epsilon_c = epsilon / T - ln(alpha)`` has the alpha of the round before, 1 at first.  Every level has
-    ``epsilon_c / (d + 1)``: half for a noisy record count that nothing uses, half for the class counts of a leaf or for
-    the cuts of the numeric features among the k of a node, by the exponential mechanism on the public edges inside the
-    node's range, with formula (5), the normalised Gini index, as utility and 2 as its sensitivity.  The split is the
-    exact minimum of the Gini index over those cuts and all divisions of categories.  Pure nodes are leaves.  Noise on
-    counts has the scale of the largest weight over the budget (two-sided geometric noise in place of Laplace noise);
-    the ledger is charged what that costs.  Cost-complexity pruning takes its sequence of trees from the noisy counts of
-    the leaves and its choice from the records put aside; the root of a pruned subtree counts its classes again with
-    the budget of the levels below it.  An error above 1/2 ends the rounds, without that round unless it is the first,
-    whose tree then has no vote.  A tree without errors has an infinite alpha: it outvotes all before it, and no round
-    follows.
+    What ``variant="published"`` does, and how it reads the paper where the paper can be read in two ways.  The box
+    "What was read" of the chapter has the same list.
+
+    - *Records put aside.* 30 % of the records, at random, as the experiments have it.
+    - *Draws.* A round draws as many records as are left, with replacement, by their weights.
+    - *Which vote.* ``epsilon_c = epsilon / T - ln(alpha)`` has the alpha of the round before, 1 at first.
+    - *Logarithm.* The ``log`` of that line is the natural one.
+    - *Halves.* Every level has ``epsilon_c / (d + 1)``: half for a noisy record count that nothing uses, half for the
+      class counts of a leaf or for the cuts; the text's halves, where line 6 of algorithm 1 has another count.
+    - *Features.* A node tries k features, drawn among those that could divide it.
+    - *Cuts.* On the public edges inside the node's range, by the exponential mechanism, one for each numeric feature
+      among the k; the edges are equally far apart, so the factor ``|R_i|`` of line 9 is the same for all and is
+      dropped.
+    - *Score.* The Gini score of counts, and 2 as its sensitivity.  Section 3.1 does not define the utility that it
+      maximises; of formula (5), the index divided by the records of the node, 2 would be four times too large.
+    - *Split.* The exact minimum of the Gini index over those cuts and all divisions of categories.
+    - *Leaves.* A node of one class is a leaf; so is one at depth d, or without a feature that could divide it.
+    - *Noise.* Of the scale of the largest weight over the budget, two-sided geometric in place of Laplace; the ledger
+      is charged what that costs.
+    - *Pruning.* Cost-complexity pruning takes its sequence of trees from the noisy counts of the leaves and its choice
+      from the records put aside.
+    - *Budget handed back.* The root of a pruned subtree counts its classes again with the budget of the levels below
+      it.
+    - *Votes.* AdaBoost's, as in lines 13 and 14 of algorithm 3; algorithm 2 prints others.
+    - *Error above one half.* It ends the rounds, without that round unless it is the first, whose tree then has no
+      vote.
+    - *No error.* A tree without errors has an infinite alpha: it outvotes all before it, and no round follows.
 
     Examples
     --------
@@ -111,7 +125,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     ] = 4
     variant: Annotated[
         Literal["proved", "published"],
-        """``"published"`` is the paper to the letter, for two classes; see Notes.  It warns, for its proof fails.""",
+        """``"published"`` is the paper as read in Notes, for two classes.  It warns, for its proof fails.""",
     ] = "proved"
     criterion = "majority"
     leaf_share = 0.6
@@ -126,7 +140,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
 
     @claim("alg-dps-adaboost", "pub-dps-adaboost")
     def as_published(self, run: Run) -> BoostedForest:
-        """Algorithms 3 and 4; a tree is algorithm 1, and algorithm 2 is AdaBoost, which algorithm 3 repeats."""
+        """Algorithms 3 and 4; a tree is algorithm 1.  Algorithm 2 is AdaBoost without privacy."""
         each = run.plant(self.n_estimators, "all", self.max_nodes)
         boost = AdaBoost(run, ERROR, UPDATE)
         run.hold_out(HELD_OUT)  # step 1
@@ -161,7 +175,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             # step 2.3: k features; a cut of each of the c numeric features, at eps'' = eps' / (2 (c + 1)) and rate
             # eps'' / (2 DELTA), which select_cuts works out; and then the split of least Gini index
             features = random_features(run.chance, usable[splits], size)
-            utility = scores.normalised_gini
+            utility = scores.gini
             found = select_cuts(run, parents, cuts, columns[splits], features & run.ordered, per_level, utility, DELTA)
             histograms = run.peek_histograms(parents, features, GINI)
             chosen, last_codes, masks = best_splits(histograms, found, features, run.sizes)

@@ -1,37 +1,80 @@
-"""Experiments of the CART-DPsAdaBoost paper: fits measured as it measures, and what they find of its sentences."""
+"""Experiments of the CART-DPsAdaBoost paper: its numbers, its protocol, and fits measured as it measures.
+
+What these fits say of the paper's sentences is in :mod:`dpforest.study.boosting_statements`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dpforest.arithmetic import log
 from dpforest.datasets import Dataset
+from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
+from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.study.experiments import auc, quiet
-from dpforest.study.statements import Statements
-from dpforest.study.statements.rules import (
-    Finding,
-    best,
-    cannot_read,
-    cannot_run,
-    everywhere,
-    more,
-    rises,
-    small,
-    within,
-)  # fmt: skip
 
-__all__ = ["Runs", "commonest", "fit", "judge", "measures"]
+__all__ = [
+    "ADULT", "CENSUS", "NOISELESS", "PAPER", "STEPS", "STUMPS", "Protocol", "calls_a_split", "cells",
+    "commonest", "fit", "fitted", "implied", "measures", "rare", "share_that_fits",
+]  # fmt: skip
 
 NOISELESS = "non-private"
-_NO_BUDGET = cannot_run("the budget ε/T − ln α of the second round is not positive, at any ε of the paper")
-_ASKED = ("count the records of a node", "count the classes of a leaf")
 ADULT, CENSUS = "adult", "census-income-kdd"
+
+#: Jia, Qiu and Ma: their table 2; the depth of their tables 3 and 4, and its accuracy; precision, recall and F1 of
+#: table 3; the area of table 4.
+PAPER: dict[str, dict[str, Any]] = {
+    ADULT: {
+        "table 2": "32,561 + 16,281, 14", "depth": 4, "accuracy": 0.8081813156441,
+        "table 3": {
+            0.1: (0.84468, 0.72529, 0.78045), 0.25: (0.85507, 0.83650, 0.84568), 0.5: (0.86235, 0.86885, 0.86559),
+            0.75: (0.86325, 0.85866, 0.86095), 1.0: (0.86813, 0.85467, 0.86135),
+        },
+        "table 4": {0.05: 0.64267, 0.1: 0.73323, 0.25: 0.74343, 0.5: 0.82035, 0.75: 0.87207, 1.0: 0.87240},
+    },
+    CENSUS: {
+        "table 2": "199,523 + 99,763, 41", "depth": 5, "accuracy": 0.7993123634249,
+        "table 3": {
+            0.1: (0.99106, 0.71032, 0.82752), 0.25: (0.99468, 0.73238, 0.84361), 0.5: (0.99711, 0.73736, 0.84779),
+            0.75: (0.99618, 0.74270, 0.85096), 1.0: (0.99714, 0.74590, 0.85342),
+        },
+        "table 4": {0.05: 0.68524, 0.1: 0.89724, 0.25: 0.90804, 0.5: 0.91011, 0.75: 0.91414, 1.0: 0.91441},
+    },
+}  # fmt: skip
+
+PUBLISHED = {"variant": "published"}
+#: Figure 5 (c): boosted stumps, of either paper and in either variant.
+STUMPS: dict[str, tuple[Callable, dict[str, Any]]] = {
+    "DPsAdaBoost, proved": (DPsAdaBoostClassifier, {"max_depth": 1}),
+    "DP-AdaBoost, proved": (DPAdaBoostClassifier, {}),
+    "DPsAdaBoost, published": (DPsAdaBoostClassifier, {"max_depth": 1, **PUBLISHED}),
+    "DP-AdaBoost, published": (DPAdaBoostClassifier, PUBLISHED),
+}
+
+_PAPERS = {"criterion": "gini", "max_features": 5, "cuts_per_feature": 1, "votes": "discrete", "leaf_share": 0.5}
+#: From the repair towards the paper, one ingredient at a time.
+STEPS: dict[str, dict[str, Any]] = {
+    "proved, defaults": {},
+    "Gini index": {"criterion": "gini"},
+    "5 features a node": {"max_features": 5},
+    "5 features, 1 cut each": {"max_features": 5, "cuts_per_feature": 1},
+    "discrete votes": {"votes": "discrete"},
+    "half of the budget for the leaves": {"leaf_share": 0.5},
+    "exponential mechanism": {"selection": "exponential"},
+    "all of these": {**_PAPERS, "selection": "exponential"},
+    "published": PUBLISHED,
+    "published, no noise": {**PUBLISHED, "epsilon": NOISELESS},
+    "class weights": {},  # 1 to the ratio of the classes, see Protocol.steps
+}
+
+
+# -- measures ----------------------------------------------------------------------------------------------------------
 
 
 def commonest(data: Dataset) -> Any:
@@ -39,7 +82,12 @@ def commonest(data: Dataset) -> Any:
     return data.y.value_counts().idxmax()
 
 
-def measures(y: np.ndarray, scores: np.ndarray, classes: np.ndarray, positive: Any) -> dict[str, float]:
+def rare(data: Dataset) -> Any:
+    """The other label."""
+    return next(label for label in data.y.unique() if label != commonest(data))
+
+
+def measures(y: np.ndarray, scores: np.ndarray, classes: Sequence, positive: Any) -> dict[str, float]:
     """The measures of the paper's tables, from how far the second class is ahead.
 
     Parameters
@@ -63,59 +111,262 @@ def measures(y: np.ndarray, scores: np.ndarray, classes: np.ndarray, positive: A
     precision, recall = hit / yes.sum() if yes.any() else np.nan, hit / n
     return {
         "accuracy": float(right.mean()), "balanced accuracy": float((recall + right[~truly].mean()) / 2),
-        "AUC": auc(y, np.stack([-scores, scores], axis=1), classes),
+        "AUC": auc(y, np.stack([-scores, scores], axis=1), np.asarray(classes)),
         "precision": float(precision), "recall": float(recall), "F1": float(2 * hit / (yes.sum() + n)),
     }  # fmt: skip
 
 
-def fit(build: Callable, data: Dataset, seed: int, **setting: Any) -> dict[str, Any]:
-    """Fit one setting and measure it on the test part; what stops the published variant is noted under ``error``.
+def implied(precision: float, recall: float, share: float) -> float:
+    """The accuracy that follows from precision and recall of a class that has this share of the records.
 
-    Its budget for a round, ε/T less the logarithm of a vote, may not be positive: then there is no algorithm.
+    >>> implied(1.0, 1.0, 0.3), implied(0.5, 1.0, 0.5)
+    (1.0, 0.5)
     """
+    return 1 - share + recall * share * (1 - (1 - precision) / precision)
+
+
+def share_that_fits(precision: float, recall: float, accuracy: float) -> float:
+    """The share of the positive class with which the three agree, see :func:`implied`."""
+    return (accuracy - 1) / (recall * (1 - (1 - precision) / precision) - 1)
+
+
+# -- fits --------------------------------------------------------------------------------------------------------------
+
+
+def fit(build: Callable, data: Dataset, seed: int, **setting: Any) -> dict[str, Any]:
+    """Fit one setting and measure it on the test part.
+
+    The budget of a round as published, ε/T less the logarithm of a vote, may not be positive: then there is no
+    algorithm, ``error`` says so, and ``alpha`` is the vote.
+    """
+    found, model = fitted(build, data, seed, setting)
+    if model is None:
+        return found
     with quiet():
-        try:
-            model = build(schema=data.schema, random_state=seed, **setting).fit(data.X, data.y)
-        except ValueError as error:
-            if setting.get("variant") != "published" or "ln(alpha)" not in str(error):
-                raise
-            return {"error": str(error)}
         scores = model.decision_function(data.X_test)
     measured = measures(np.asarray(data.y_test), scores, model.classes_, commonest(data))
-    made = {"rounds": model.boosted_.n_trees, "loss": model.guarantee_.epsilon, "calls": _calls_a_split(model)}
+    made = {"rounds": model.boosted_.n_trees, "loss": model.guarantee_.epsilon, "calls": calls_a_split(model)}
     return {**measured, **made, "error": ""}
 
 
-def _calls_a_split(model: Any) -> float:
-    """How often the exponential mechanism was called for each split, by the ledger; 0 where nothing was split."""
+def fitted(build: Callable, data: Dataset, seed: int, setting: Mapping) -> tuple[dict[str, Any], Any]:
+    """The fitted model; or None, and why there is no algorithm."""
+    with quiet():
+        try:
+            return {}, build(schema=data.schema, random_state=seed, **setting).fit(data.X, data.y)
+        except ValueError as error:
+            vote = re.search(r"- ln\(([0-9.e+-]+)\), is not positive", str(error))
+            if setting.get("variant") != "published" or vote is None:
+                raise
+            return {"error": str(error), "alpha": float(vote[1])}, None
+
+
+def calls_a_split(model: Any) -> float:
+    """How often a selection was called for each split, by the ledger; not a number where no node was split.
+
+    Published algorithms count the records of every node, so that the ledger knows how many there were; where boosted
+    trees do not, the released ones tell.
+    """
     asked = json.loads(model.ledger_.to_json())["queries"]
-    times = {word: sum(query["scopes"] for query in asked if query["query"].startswith(word)) for word in _ASKED}
-    calls = sum(query["scopes"] for query in asked if query["mechanism"] == "exponential")
-    splits = times["count the records of a node"] - times["count the classes of a leaf"]
-    return calls / splits if splits > 0 else 0.0
+    calls = sum(q["scopes"] for q in asked if q["mechanism"] in ("exponential", "permute-and-flip"))
+    nodes, leaves = (
+        [q["scopes"] for q in asked if q["query"] == what]
+        for what in ("count the records of a node", "count the classes of a leaf")
+    )
+    boosted = getattr(model, "boosted_", None)
+    if boosted is None:  # a generalised table has no nodes that were counted
+        splits = sum(nodes) - sum(leaves) if nodes else 0
+    elif nodes:  # pruned nodes count again; but children come in pairs, and roots alone
+        splits = (sum(nodes) - sum(n % 2 for n in nodes)) // 2
+    else:
+        splits = int((boosted.forest.arity > 0).sum())
+    return calls / splits if splits > 0 else np.nan
 
 
-@dataclass
-class Runs:
-    """What the sentences are judged by: a row for each fit.
+@dataclass(frozen=True)
+class Protocol:
+    """The paper's protocol on data sets at hand.
 
     Attributes
     ----------
-    published, proved : DataFrame
-        Columns data, epsilon (a number, or ``"non-private"``), max_depth, seed, those of :func:`fit`.
-    stumps : DataFrame
-        The same at depth 1 as published, with ``learner``: ``"DPsAdaBoost"`` or ``"DP-AdaBoost"``.
-    grown : DataFrame
-        As published on few records: data, records, max_depth, seed, part (train or test), accuracy.
-    head : dict
-        The depth that the paper names best, for each data set.
+    sets : mapping of names to data sets
+    epsilons : sequence of float
+    depths : sequence of int
+    rounds : int
     """
 
-    published: pd.DataFrame
-    proved: pd.DataFrame
-    stumps: pd.DataFrame
-    grown: pd.DataFrame
-    head: Mapping[str, int]
+    sets: Mapping[str, Dataset]
+    epsilons: Sequence[float]
+    depths: Sequence[int]
+    rounds: int
+
+    @property
+    def top(self) -> float:
+        """The largest budget."""
+        return max(self.epsilons)
+
+    @property
+    def head(self) -> dict[str, int]:
+        """The depth of the paper's tables 3 and 4 by data set; of a set that it does not have, the deepest."""
+        return {name: PAPER[name]["depth"] if name in PAPER else max(self.depths) for name in self.sets}
+
+    @property
+    def known(self) -> list[str]:
+        """The data sets that the paper has."""
+        return [name for name in self.sets if name in PAPER]
+
+    def depths_of(self, name: str) -> list[int]:
+        """All depths, and the paper's best."""
+        return sorted({*self.depths, self.head[name]})
+
+    def part(self, name: str, seed: int) -> Dataset:
+        """The official parts of a set, or 30 % held out by this seed."""
+        data = self.sets[name]
+        return data if data.X_test is not None else data.split(test_size=0.3, random_state=seed)
+
+    def run(self, build: Callable, settings: Any, seeds: int, **columns: Any) -> pd.DataFrame:
+        """Fit all settings with all seeds on all sets, see :func:`fit`.
+
+        Parameters
+        ----------
+        build : callable
+        settings : list of settings, or a function of a set's name
+        seeds : int
+            How many.
+        **columns
+            Further columns.
+        """
+        rows = [
+            {"data": name, "seed": seed, **setting, **columns,
+             **fit(build, self.part(name, seed), seed, n_estimators=self.rounds, **setting)}
+            for name in self.sets
+            for setting in (settings(name) if callable(settings) else settings)
+            for seed in range(seeds)
+        ]  # fmt: skip
+        return pd.DataFrame(rows)
+
+    def grid(self, seeds: int, **fixed: Any) -> pd.DataFrame:
+        """Every depth with every budget, and without noise: figures 2 and 4, tables 3 and 4."""
+        budgets = [*self.epsilons, NOISELESS]
+        return self.run(
+            DPsAdaBoostClassifier,
+            lambda name: [{"epsilon": e, "max_depth": d, **fixed} for d in self.depths_of(name) for e in budgets],
+            seeds,
+        )
+
+    def stumps(self, seeds: int) -> pd.DataFrame:
+        """Figure 5 (c); column ``learner``."""
+        budgets = [*self.epsilons, NOISELESS]
+        return pd.concat(
+            [
+                self.run(build, [{"epsilon": e, **fixed} for e in budgets], seeds, learner=who)
+                for who, (build, fixed) in STUMPS.items()
+            ],
+            ignore_index=True,
+        )
+
+    def ratio(self, name: str) -> float:
+        """How many records of the commonest class there are for each other one; taken as public."""
+        data = self.sets[name]
+        return float(round((data.y == commonest(data)).sum() / (data.y == rare(data)).sum()))
+
+    def steps(self, seeds: int) -> pd.DataFrame:
+        """The :data:`STEPS` from the repair to the paper, at the largest budget; column ``step``."""
+
+        def setting(name: str, step: str) -> dict[str, Any]:
+            weights = {rare(self.sets[name]): self.ratio(name)}
+            more = {"class_weight": weights} if step == "class weights" else STEPS[step]
+            return {"epsilon": self.top, "max_depth": self.head[name], **more}
+
+        return pd.concat(
+            [self.run(DPsAdaBoostClassifier, lambda n, s=step: [setting(n, s)], seeds, step=step) for step in STEPS],
+            ignore_index=True,
+        )
+
+    def sizes_of(self, name: str, sizes: Iterable[int]) -> list[int]:
+        """The sample sizes that a set has."""
+        most = len(self.part(name, 0).y)
+        return [size for size in sizes if size <= most]
+
+    def grown(self, sizes: Iterable[int], depths: Iterable[int], seeds: int, **fixed: Any) -> pd.DataFrame:
+        """Accuracy on training and test records by the number of training records, at the largest budget: figure 3.
+
+        Samples have the classes in the proportions of the whole.
+
+        Returns
+        -------
+        DataFrame
+            Columns data, records, max_depth, seed, part (train or test), accuracy; no row where there is no budget.
+        """
+        setting = {"epsilon": self.top, "n_estimators": self.rounds, **fixed}
+        sizes, depths = list(sizes), list(depths)
+        rows = [
+            {"data": name, "records": size, "max_depth": depth, "seed": seed, **row}
+            for name in self.sets
+            for size in self.sizes_of(name, sizes)
+            for depth in depths
+            for seed in range(seeds)
+            for row in _on_a_sample(self.part(name, seed), size, seed, {**setting, "max_depth": depth})
+        ]
+        return pd.DataFrame(rows, columns=["data", "records", "max_depth", "seed", "part", "accuracy"])
+
+    def floors(self) -> dict[str, dict[str, float]]:
+        """What saying the commonest class measures."""
+        found = {}
+        for name in self.sets:
+            data = self.part(name, 0)
+            classes = [rare(data), commonest(data)]
+            truth = np.asarray(data.y_test)
+            found[name] = measures(truth, np.ones(len(truth)), classes, classes[1])
+        return found
+
+    def plain(self) -> dict[tuple[str, int], dict[str, float]]:
+        """AdaBoost without privacy by scikit-learn, on the same codes, by data set and depth."""
+        return {(name, depth): self._plain(name, depth) for name in self.sets for depth in self.depths_of(name)}
+
+    def _plain(self, name: str, depth: int) -> dict[str, float]:
+        from sklearn.ensemble import AdaBoostClassifier
+        from sklearn.tree import DecisionTreeClassifier
+
+        data, n_bins = self.part(name, 0), DPsAdaBoostClassifier().get_params()["n_bins"]
+        codes, test = (data.schema.encode(X, n_bins).codes.T for X in (data.X, data.X_test))
+        tree = DecisionTreeClassifier(max_depth=depth)
+        model = AdaBoostClassifier(tree, n_estimators=self.rounds, random_state=0).fit(codes, data.y)
+        return measures(np.asarray(data.y_test), model.decision_function(test), model.classes_, commonest(data))
+
+    def curve(self, name: str, **setting: Any) -> tuple[np.ndarray, np.ndarray] | None:
+        """Shares of false and of true positives of one fit, the ROC curve; None where there is no budget."""
+        from sklearn.metrics import roc_curve
+
+        data = self.part(name, 0)
+        whole = {"n_estimators": self.rounds, "max_depth": self.head[name], **setting}
+        _, model = fitted(DPsAdaBoostClassifier, data, 0, whole)
+        if model is None:
+            return None
+        positive = commonest(data)
+        with quiet():
+            scores = model.decision_function(data.X_test) * (1 if positive == model.classes_[1] else -1)
+        false, true, _ = roc_curve(np.asarray(data.y_test) == positive, scores)
+        return false, true
+
+
+def _on_a_sample(data: Dataset, size: int, seed: int, setting: Mapping) -> list[dict[str, Any]]:
+    X: Any
+    y: Any
+    X, y = data.X, data.y
+    if size < len(y):
+        part = replace(data, X_test=None, y_test=None, weights_test=None).split(test_size=size, random_state=seed)
+        X, y = part.X_test, part.y_test
+    _, model = fitted(DPsAdaBoostClassifier, replace(data, X=X, y=y), seed, setting)
+    parts = {"train": (X, y), "test": (data.X_test, data.y_test)} if model is not None else {}
+    with quiet():
+        return [
+            {"part": which, "accuracy": float((model.predict(at) == np.asarray(truth)).mean())}
+            for which, (at, truth) in parts.items()
+        ]
+
+
+# -- tables of fits ----------------------------------------------------------------------------------------------------
 
 
 def cells(rows: pd.DataFrame, measure: str, over: str, **where: Any) -> pd.DataFrame:
@@ -125,221 +376,3 @@ def cells(rows: pd.DataFrame, measure: str, over: str, **where: Any) -> pd.DataF
     if "error" in rows:
         rows = rows[rows["error"] == ""]
     return rows.pivot_table(index="seed", columns=over, values=measure, aggfunc="mean").dropna()
-
-
-def judge(said: Statements, runs: Runs) -> Statements:
-    """Judge every sentence of the paper on its experiments by the runs that are here.
-
-    The paper speaks of its own algorithm, so the verdict is that of the published variant; what the repair does at the
-    same setting stands beside it.
-    """
-    findings: dict[str, Callable[[str], Finding]] = {
-        "epsilon": lambda name: _rises(runs, name, "accuracy"),
-        "noise-small": lambda name: _noise(runs, name),
-        "noise-vanishes": lambda name: _nearer(runs, name),
-        "depth-rises": lambda name: _deeper(runs, name),
-        "depth-noisier": lambda name: _noisier(runs, name),
-        "size-train": lambda name: _train(runs, name),
-        "size-rises": lambda name: _grows(runs, name),
-        "precision-epsilon": lambda name: _rises(runs, name, "precision"),
-        "precision-recall": lambda name: _against(runs, name),
-        "f1": lambda name: _f1(runs, name),
-        "auc-epsilon": lambda name: _rises(runs, name, "AUC"),
-        "one-call": lambda name: _calls(runs, name),
-    }
-    here = [name for name in (ADULT, CENSUS) if name in runs.head]
-    for word, rule in findings.items():
-        said.judge(f"exp-boosting-{word}", everywhere({name: _ran(runs, name, rule) for name in here}))
-    one: dict[str, tuple[str, Callable[[str], Finding]]] = {
-        "overfit": (ADULT, lambda name: _worse_beyond(runs, name)),
-        "best-adult": (ADULT, lambda name: _best(runs, name, "accuracy")),
-        "accuracy-adult": (ADULT, lambda name: _value(runs, name, "accuracy", 80.5, 81.5)),
-        "best-census": (CENSUS, lambda name: _best(runs, name, "accuracy")),
-        "accuracy-census": (CENSUS, lambda name: _value(runs, name, "accuracy", 79.5, 80.5)),
-        "precision-adult": (ADULT, lambda name: _best(runs, name, "precision")),
-        "precision-census": (CENSUS, lambda name: _best(runs, name, "precision")),
-        "auc-adult": (ADULT, lambda name: _value(runs, name, "AUC", 87.15, 87.25)),
-        "auc-census": (CENSUS, lambda name: _value(runs, name, "AUC", 91.35, 91.55)),
-        "auc-unsteady": (ADULT, lambda name: _unsteady(runs, name)),
-        "census-400": (CENSUS, lambda name: _enough(runs, name)),
-        "stumps": (ADULT, lambda name: _behind(runs, name)),
-        "stumps-noise": (ADULT, lambda name: _by_noise(runs, name)),
-    }  # fmt: skip
-    for word, (name, rule) in one.items():
-        finding = _ran(runs, name, rule) if name in here else cannot_run(f"the data set {name} is not in this run")
-        said.judge(f"exp-boosting-{word}", finding)
-    both = {ADULT, CENSUS} <= set(here)
-    said.judge("exp-boosting-census-noisier", _across(runs, "cost") if both else cannot_run("it takes both data sets"))
-    said.judge("exp-boosting-census-auc", _across(runs, "AUC") if both else cannot_run("it takes both data sets"))
-    said.judge("exp-boosting-time", cannot_read("what it is faster than is not said, and no time is printed"))
-    return said
-
-
-# -- what the rules are given ------------------------------------------------------------------------------------------
-
-
-def _ran(runs: Runs, name: str, rule: Callable[[str], Finding]) -> Finding:
-    """The rule's finding; where the published algorithm has no budget on this set there is none."""
-    return rule(name) if _has_budget(runs, name) else _NO_BUDGET
-
-
-def _has_budget(runs: Runs, name: str) -> bool:
-    rows = runs.published[(runs.published["data"] == name) & (runs.published["epsilon"] != NOISELESS)]
-    return bool((rows["error"] == "").any())
-
-
-def _numbers(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[rows["epsilon"] != NOISELESS]
-
-
-def _grid(runs: Runs, name: str, measure: str, which: str = "published") -> pd.DataFrame:
-    """By seed and ε, the mean over all depths."""
-    return cells(_numbers(getattr(runs, which)), measure, "epsilon", data=name)
-
-
-def _top(rows: pd.DataFrame) -> float:
-    return max(_numbers(rows)["epsilon"])
-
-
-def _rises(runs: Runs, name: str, measure: str) -> Finding:
-    found = [_grid(runs, name, measure, which) for which in ("published", "proved")]
-    one, other = (rises(table.to_numpy(), [*table.columns]) for table in found)
-    return one.beside("as proved", other)
-
-
-def _costs(runs: Runs, name: str, over: str = "epsilon", **where: Any) -> pd.DataFrame:
-    """What noise costs in accuracy, by seed: the fit without noise less the fit with it."""
-    rows = runs.published
-    with_noise = cells(_numbers(rows), "accuracy", over, data=name, **where)
-    if over == "max_depth":
-        bare = cells(rows, "accuracy", over, data=name, epsilon=NOISELESS)
-        return (bare - with_noise).dropna()
-    bare = cells(rows, "accuracy", "epsilon", data=name)[NOISELESS]
-    return with_noise.rsub(bare, axis=0).dropna()
-
-
-def _noise(runs: Runs, name: str) -> Finding:
-    costs = _costs(runs, name)
-    return small(costs[[e for e in costs.columns if e >= 0.25]].mean(axis=1), 1.0)
-
-
-def _nearer(runs: Runs, name: str) -> Finding:
-    gaps = _costs(runs, name).abs()
-    return more(gaps[min(gaps.columns)] - gaps[max(gaps.columns)], than="nearer at the largest ε than at the smallest")
-
-
-def _deeper(runs: Runs, name: str) -> Finding:
-    found = [cells(_numbers(rows), "accuracy", "max_depth", data=name) for rows in (runs.published, runs.proved)]
-    one, other = (rises(table.to_numpy(), [*table.columns]) for table in found)
-    return one.beside("as proved", other)
-
-
-def _noisier(runs: Runs, name: str) -> Finding:
-    costs = _costs(runs, name, "max_depth", epsilon=min(_numbers(runs.published)["epsilon"]))
-    return rises(costs.to_numpy(), [*costs.columns])
-
-
-def _sizes(runs: Runs, name: str, part: str) -> pd.DataFrame:
-    return cells(runs.grown, "accuracy", "records", data=name, part=part)
-
-
-def _train(runs: Runs, name: str) -> Finding:
-    train, test = _sizes(runs, name, "train"), _sizes(runs, name, "test")
-    if train.empty:
-        return cannot_run("the published variant has no budget for so few records")
-    least = min(train.columns)
-    return more(train[least] - test[least], than=f"training less test with {least:,} records")
-
-
-def _grows(runs: Runs, name: str) -> Finding:
-    test = _sizes(runs, name, "test")
-    if test.empty:
-        return cannot_run("the published variant has no budget for so few records")
-    ends = [f"{size:,} records" for size in (min(test.columns), max(test.columns))]
-    return rises(test.to_numpy(), [*log(test.columns.to_numpy(dtype=float))], ends=ends)
-
-
-def _enough(runs: Runs, name: str) -> Finding:
-    test = _sizes(runs, name, "test")
-    if 400 not in test:
-        return cannot_run("the published variant has no budget for 400 records")
-    return small(test[max(test.columns)] - test[400], 1.0)
-
-
-def _against(runs: Runs, name: str) -> Finding:
-    """The correlation of precision and recall over the depths, by seed, with its sign turned."""
-    found = [cells(_numbers(runs.published), measure, "max_depth", data=name) for measure in ("precision", "recall")]
-    one, other = (table.sub(table.mean(axis=1), axis=0) for table in found)
-    opposed = -(one * other).sum(axis=1) / np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
-    return more(opposed, unit="", factor=1.0, than="correlation over the depths, sign turned")
-
-
-def _f1(runs: Runs, name: str) -> Finding:
-    rows = runs.published[runs.published["max_depth"] == runs.head[name]]
-    table = cells(_numbers(rows), "F1", "epsilon", data=name)
-    return within(table[[e for e in table.columns if e >= 0.25]].mean(axis=1), 85.0, 87.0)
-
-
-def _calls(runs: Runs, name: str) -> Finding:
-    calls = cells(_numbers(runs.published), "calls", "epsilon", data=name).mean(axis=1)
-    return small(calls - 1, 0.5, unit="calls a split beyond one", factor=1.0)
-
-
-def _at_head(runs: Runs, name: str, measure: str) -> pd.DataFrame:
-    return cells(_numbers(runs.published), measure, "max_depth", data=name, epsilon=_top(runs.published))
-
-
-def _worse_beyond(runs: Runs, name: str) -> Finding:
-    table, head = _at_head(runs, name, "accuracy"), runs.head[name]
-    return everywhere({f"{head} less {d}": more(table[head] - table[d]) for d in table.columns if d > head})
-
-
-def _best(runs: Runs, name: str, measure: str) -> Finding:
-    table = _at_head(runs, name, measure)
-    if len(table.columns) < 2 or runs.head[name] not in table:
-        return cannot_run("it takes several depths, the paper's among them")
-    return best({d: table[d].to_numpy() for d in table.columns}, runs.head[name])
-
-
-def _value(runs: Runs, name: str, measure: str, low: float, high: float) -> Finding:
-    table = _at_head(runs, name, measure)
-    proved = cells(_numbers(runs.proved), measure, "max_depth", data=name, epsilon=_top(runs.proved))
-    one, other = (within(found[runs.head[name]], low, high) for found in (table, proved))
-    return one.beside("as proved", other)
-
-
-def _unsteady(runs: Runs, name: str) -> Finding:
-    rows = runs.published[runs.published["max_depth"] == runs.head[name]]
-    table = cells(_numbers(rows), "AUC", "epsilon", data=name)
-    if not {0.1, 0.5, 1.0} <= set(table.columns):
-        return cannot_run("it takes ε = 0.1, 0.5 and 1")
-    moves = (table[0.5] - table[0.1]).abs() - (table[1.0] - table[0.5]).abs()
-    return more(moves, than="more movement from 0.1 to 0.5 than from 0.5 to 1")
-
-
-def _behind(runs: Runs, name: str) -> Finding:
-    tables = [cells(_numbers(runs.stumps), "accuracy", "epsilon", data=name, learner=who) for who in _STUMPS]
-    return more((tables[1] - tables[0]).mean(axis=1), than="DP-AdaBoost ahead")
-
-
-def _by_noise(runs: Runs, name: str) -> Finding:
-    costs = []
-    for who in _STUMPS:
-        table = cells(runs.stumps, "accuracy", "epsilon", data=name, learner=who)
-        costs.append(table.pop(NOISELESS) - table.mean(axis=1))
-    return more(costs[0] - costs[1], than="more lost to noise by CART-DPsAdaBoost")
-
-
-_STUMPS = ("DPsAdaBoost", "DP-AdaBoost")
-
-
-def _across(runs: Runs, what: str) -> Finding:
-    """Census income less adult; the published variant has to run on both."""
-    for name in (ADULT, CENSUS):
-        if not _has_budget(runs, name):
-            return cannot_run(f"{name}: {_NO_BUDGET.ours}")
-    if what == "cost":
-        one, other = (_costs(runs, name).mean(axis=1) for name in (CENSUS, ADULT))
-    else:
-        one, other = (_at_head(runs, name, what)[runs.head[name]] for name in (CENSUS, ADULT))
-    return more(one - other, than="census-income less adult")

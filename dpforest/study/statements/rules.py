@@ -4,7 +4,7 @@ A statement is *reproduced* where the effect that it names is there, clearly; *t
 is; *not reproduced* where neither is clear.  Clearly: a Student interval over repeats lies on one side of zero, and the
 effect is not so small that it is shown as zero.
 Repeats are paired by seed, so that the luck of a split cancels.  A statement about several data sets is reproduced
-where it is on every one of them.
+where it is on every one of them on which it could be run.
 """
 
 from __future__ import annotations
@@ -180,18 +180,18 @@ def everywhere(findings: Mapping[str, Finding] | Iterable[tuple[str, Finding]]) 
 
     The other way round where it is reproduced nowhere, and clearly the other way more often than chance would have it:
     of many data sets without an effect some look like one.  With one or two, once is enough; with 3 to 14 it takes two.
+    Where it could not be run or read, it is not judged; the numbers say where.
     """
     found = dict(findings)
     if not found:
         return cannot_run("none of the data sets is here")
     said = "; ".join(f"{name}: {finding.ours}" for name, finding in found.items())
-    signs = [finding.sign for finding in found.values()]
-    if all(finding.verdict == UNRUN for finding in found.values()):
+    signs = [finding.sign for finding in found.values() if finding.verdict not in (UNREAD, UNRUN)]
+    if not signs:
         return cannot_run(said)
     if all(sign > 0 for sign in signs):
         return Finding(REPRODUCED, said)
-    ran = sum(finding.verdict not in (UNREAD, UNRUN) for finding in found.values())
-    return Finding(OPPOSITE if max(signs) <= 0 and signs.count(-1) > _by_chance(ran) else NOT, said)
+    return Finding(OPPOSITE if max(signs) <= 0 and signs.count(-1) > _by_chance(len(signs)) else NOT, said)
 
 
 def _by_chance(n: int) -> int:
@@ -222,10 +222,12 @@ def throughout(findings: Mapping[str, Finding] | Iterable[tuple[str, Finding]], 
     found = dict(findings)
     if not found:
         return cannot_run("none of the data sets is here")
+    unjudged = [name for name, finding in found.items() if finding.verdict in (UNREAD, UNRUN)]
     said = [f"clearly so in {sum(finding.sign > 0 for finding in found.values())} of {len(found)}"]
     for words, sign in (("clearly the other way in", -1), ("not clear in", 0)):
-        names = [name for name, finding in found.items() if finding.sign == sign]
+        names = [name for name, finding in found.items() if finding.sign == sign and name not in unjudged]
         rest = f" and {len(names) - name_at_most} more" if len(names) > name_at_most else ""
         shown_names = f" ({'; '.join(names[:name_at_most])}{rest})" if sign < 0 or not rest else ""
         said += [f"{words} {len(names)}{shown_names}"] if names else []
+    said += [f"not judged: {'; '.join(unjudged)}"] if unjudged else []
     return Finding(everywhere(found).verdict, "; ".join(said))

@@ -289,9 +289,10 @@ def test_where_there_is_no_budget_the_design_without_noise_stands_beside() -> No
     assert found["best-census"].verdict == UNRUN
     assert found["best-census"].ours.startswith(NO_BUDGET)
     assert "its design without noise: best at 5" in found["best-census"].ours
-    assert found["epsilon"].verdict == NOT  # not so on adult, whatever census-income would say
+    assert found["epsilon"].verdict == NOT  # not so on adult; census-income is not judged
     up = judged(published=at("accuracy", lambda name, e, d: 0.05 * min(e, 1.0)), error="not positive")
-    assert up["epsilon"].verdict == UNRUN  # so on adult, and open on the other
+    assert up["epsilon"].verdict == REPRODUCED  # so on adult, and census-income is named
+    assert NO_BUDGET in up["epsilon"].ours
     assert up["census-auc"].verdict == UNRUN
 
 

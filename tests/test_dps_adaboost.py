@@ -433,8 +433,9 @@ class Letter:
                 assert kind == "exponential"
                 for node, row, rate, choice in zip(cuttable, scores, rates, drawn, strict=True):
                     cuts = range(*node["span"])
-                    utility = [-self._split(node["rows"], 0, {b for b in range(self.bins) if b > k}) for k in cuts]
-                    utility = [float(u) / len(node["rows"]) for u in utility]
+                    utility = [
+                        -float(self._split(node["rows"], 0, {b for b in range(self.bins) if b > k})) for k in cuts
+                    ]
                     found = row[np.isfinite(row)] / STEPS  # behind the best; each is rounded by half a step
                     np.testing.assert_allclose(found, np.array(utility) - max(utility), atol=1.5 / STEPS)
                     # half, of n + 1 = 2 parts, over 2 Delta

@@ -50,7 +50,9 @@ TABLE_1: dict[str, System] = {
     "PINQ-ID3": System("pinq_id3", _L, "high", "interface", "discrete", "uses the budget better, no less noise"),
     "DiffP-ID3": System("diffp_id3", _LE, "low", "interface", "discrete", "a split is charged once, less noise"),
     "DiffP-C4.5": System("diffp_c45", _LE, "low", "interface", _BOTH, "two exponential mechanisms, too much budget"),
-    "DiffGen": System("diffgen", _LE, "low", "full access", _BOTH, "protects privacy well where there are few kinds of attributes"),
+    "DiffGen": System(
+        "diffgen", _LE, "low", "full access", _BOTH, "protects privacy well where there are few kinds of attributes"
+    ),
     "DT-Diff": System("dt_diff", _LE, "low", "full access", _BOTH, "uses the whole budget, more accurate"),
     "DiffPRF": System(
         "diffprf", _LE, "low", "interface", "discrete", "many features; numbers are made discrete before"

@@ -197,9 +197,7 @@ class Page:
         moved = 100 * float((means.max() - means.min()).max())
         if len(means) > 1:
             words += f"From one ε to another the mean moves by at most {moved:.2f} points"
-            words += (
-                ": noise at the scale of a record's weight, some 1/n, is nearly nothing. " if moved < 0.1 else ". "
-            )
+            words += ": noise at the scale of a record's weight, some 1/n, is nearly nothing. " if moved < 0.1 else ". "
         if name in PAPER and len(means) == len(self.protocol.epsilons):
             table = PAPER[name]["table 4"]
             words += (

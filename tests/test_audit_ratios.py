@@ -67,7 +67,10 @@ def found_of(hits, n, claim=1.0, confidence=0.95, tested=None, chances=None) -> 
 # -- the intervals -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.claim("lem-ratio-intervals", kind="exhaustive")
+@pytest.mark.claim(
+    "lem-ratio-intervals", verdict="proved", evidence="exhaustive",
+    constant=r"all $k$ intervals hold together: $4k$ ends, each wrong with probability $(1-\gamma)/(4k)$ at most",
+)  # fmt: skip
 @pytest.mark.parametrize("confidence", [0.95, 0.5])
 def test_all_intervals_hold_together_over_all_counts(confidence):
     """Two events that exclude each other, every pair of counts of 10 draws: as often as promised, and not always.
@@ -90,7 +93,7 @@ def test_all_intervals_hold_together_over_all_counts(confidence):
     assert worst > (1 - confidence) / 100  # or nothing was tested
 
 
-@pytest.mark.claim("lem-ratio-intervals", kind="exhaustive")
+@pytest.mark.claim("lem-ratio-intervals")
 def test_a_claim_that_holds_is_seldom_called_violated():
     """One event with the whole claimed ratio of 2, every pair of counts of 40 draws: at most 5 %; 20 % if it is 4."""
     n = 40

@@ -1,0 +1,77 @@
+"""Likelihood ratios of a paper's learner on neighbouring data sets: as published beside as proved, both relations."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dpforest import datasets
+from dpforest.audit import LikelihoodRatios, class_pair, fit_ratios
+from dpforest.privacy import RELATIONS, OutOfSchemaWarning, UnprovenPrivacyWarning
+from dpforest.schema import Schema
+
+__all__ = ["SMALLEST", "TIE", "VARIANTS", "leaf_or_branch", "ratios_of"]
+
+VARIANTS = ("published", "proved")
+#: Records ``(smokes, class)``: one class, and beside it a record of the other.
+SMALLEST = {"add-remove": (((0, 0),), ((0, 0), (1, 1))), "replace-one": (((0, 0), (0, 0)), ((0, 0), (1, 1)))}
+#: Two records that differ in their class alone, and a third, or a replaced one, that settles which class leads.
+TIE = {"add-remove": (((0, 0), (0, 1)), ((0, 0), (0, 0), (0, 1))), "replace-one": (((0, 0), (0, 1)), ((0, 0), (0, 0)))}
+_SCHEMA = Schema(categorical={"smokes": ["no", "yes"]}, classes=["well", "ill"])
+
+
+def leaf_or_branch(words: str) -> str:
+    """What an observer looks at: whether the first tree has a split."""
+    return "the root is a branch" if "(" in words else "the root is a leaf"
+
+
+def ratios_of(
+    build: Callable[..., Any], data: str, draws: int, *, epsilon: float = 1.0, seed: int = 0, exact: bool = True,
+    options: Mapping[str, Mapping[str, Any]] | None = None, pairs: Mapping[str, Any] = SMALLEST,
+    seen: Callable[[str], str] = leaf_or_branch,
+) -> dict[str, LikelihoodRatios]:  # fmt: skip
+    """Likelihood ratios of a classifier's fits, on the smallest pair of neighbours and on one of a table's own size.
+
+    Parameters
+    ----------
+    build : callable
+        ``build(schema=..., relation=..., variant=..., epsilon=..., random_state=...)`` gives the estimator.
+    data : str
+        A data set: all records of its commonest class, and a neighbour with one record of another.
+    draws : int
+        Fits on either side of each pair.
+    epsilon : float
+        What the estimator is asked for.
+    seed : int
+    exact : bool
+        Whether replay shall give the exact ratios on the smallest pair.
+    options : mapping of variant to keyword arguments, optional
+        Further parameters of either variant.
+    pairs : mapping of relation to a pair of data sets
+        The small pairs: records ``(smokes, class)`` of zeros and ones.
+    seen : callable
+        What an observer looks at, made of a released model in words.
+
+    Returns
+    -------
+    dict
+        By pair, relation and variant, in words.
+    """
+    table, found = datasets.load(data), {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnprovenPrivacyWarning)
+        warnings.simplefilter("ignore", OutOfSchemaWarning)
+        for relation in RELATIONS:
+            for variant in VARIANTS:
+                made = {"relation": relation, "variant": variant, "epsilon": epsilon, "random_state": seed}
+                made |= (options or {}).get(variant, {})
+                small, large = (build(schema=schema, **made) for schema in (_SCHEMA, table.schema))
+                asked = {"n": draws, "seen": seen, "random_state": seed}
+                found[f"{variant}, {relation}, smallest pair"] = fit_ratios(
+                    small, pairs[relation], exact=exact, **asked
+                )
+                found[f"{variant}, {relation}, {data}"] = fit_ratios(
+                    large, class_pair(large, table.X, table.y), exact=False, **asked
+                )
+    return found

@@ -3,7 +3,7 @@
 import pytest
 
 from dpforest import EDPRFClassifier
-from dpforest.study.neighbours import SMALLEST, leaf_or_branch, ratios_of
+from dpforest.audit.report.neighbours import SMALLEST, leaf_or_branch, ratios_of
 
 
 def build(**made):

@@ -123,7 +123,7 @@ class Dataset:
         Raises
         ------
         ValueError
-            A fit would refuse the table; the message is that of :meth:`dpforest.Schema.check`.
+            A fit would refuse the table; the message is that of :meth:`dpforest.schema.Schema.check`.
 
         Examples
         --------

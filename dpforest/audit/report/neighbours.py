@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpforest import datasets
-from dpforest.audit import LikelihoodRatios, class_pair, fit_ratios
+from dpforest.audit.report.fits import class_pair, fit_ratios
+from dpforest.audit.sampling.ratios import LikelihoodRatios
 from dpforest.privacy import RELATIONS, OutOfSchemaWarning, UnprovenPrivacyWarning
 from dpforest.schema import Schema
 

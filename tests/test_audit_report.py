@@ -151,7 +151,7 @@ def test_every_choice_of_an_estimator_is_audited():
         assert {s.estimator.n_estimators for s in light} == {1, 2}
     assert met("dps-adaboost", "stop") == {"candidate", "never"}
     assert met("pearson-tree", "criterion") == PEARSON_CRITERIA.keys()
-    assert met("pearson-tree", "selection") == {"auto", "exponential"}  # auto: permute-and-flip, or argmax as published
+    assert met("pearson-tree", "selection") == {"argmax", "auto", "exponential"}  # auto: permute-and-flip, if proved
     assert met("pearson-tree", "budget") == {"auto", "uniform", "harmonic"}
     assert met("pearson-tree", "calibration") == {"auto", "sensitivity"}
     assert met("pearson-tree", "reuse") == {"auto", False}

@@ -136,8 +136,9 @@ def test_the_published_tree_is_the_patents(criterion, n, parts, seed):
     labels = ((codes[0] + codes[3] + rng.integers(2, size=n)) // 3).clip(0, 2).astype(np.uint8)
     chance = Dealt(seed)
     estimator = PearsonTreeClassifier(
-        schema=schema, variant="published", n_parts=parts, max_depth=4, criterion=criterion, random_state=0
-    )
+        schema=schema, variant="published", selection="argmax", n_parts=parts, max_depth=4, criterion=criterion,
+        random_state=0,
+    )  # fmt: skip
     tree = learn(estimator, codes, labels, chance)
     dealt = chance.parts if parts > 1 else np.zeros(n, dtype=int)
     rows = [tuple(map(int, row)) for row in zip(dealt, *codes, labels, strict=True)]
@@ -162,7 +163,7 @@ def test_an_averaged_cut_by_hand():
 
 
 @relations
-@pytest.mark.parametrize("selection", ["auto", "exponential"])
+@pytest.mark.parametrize("selection", ["auto", "argmax"])
 @pytest.mark.parametrize("depth", [0, 1, 3])
 def test_what_the_patent_pays_and_what_it_reads(relation, selection, depth):
     """All of epsilon_1 on each level where it draws, nothing for an argmax; noise of scale 1/epsilon_2 in any case."""
@@ -175,7 +176,7 @@ def test_what_the_patent_pays_and_what_it_reads(relation, selection, depth):
             leaf_share=0.25, n_parts=3, n_bins=6, random_state=0,
         ), X, (X[:, 0] + 0.3 * rng.random(500) > 0.6).astype(int),
     )  # fmt: skip
-    drawn = selection == "exponential"
+    drawn = selection == "auto"
     levels = depth if drawn else 0
     assert fitted.forest_.depth == depth
     assert fitted.ledger_.paid(ADD_REMOVE) == pytest.approx(levels * 1.5 + 0.5, rel=1e-12)

@@ -165,8 +165,9 @@ def test_everywhere():
     up, down, flat, one = (more(values) for values in ([0.1, 0.11], [-0.1, -0.11], [0.1, -0.1], [0.1]))
     for findings, verdict in (
         ([up, up], REPRODUCED), ([up, flat], NOT), ([up, down], NOT), ([down, flat], OPPOSITE),
-        ([down, down], OPPOSITE), ([up, one], REPRODUCED), ([one, one], UNRUN), ([flat, one], NOT), ([], UNRUN), ([flat, flat], NOT),
-        ([down, flat, flat], NOT), ([down, down, flat], OPPOSITE), ([down, one, one], OPPOSITE), ([up, one, down], NOT),
+        ([down, down], OPPOSITE), ([up, one], REPRODUCED), ([one, one], UNRUN), ([flat, one], NOT), ([], UNRUN),
+        ([flat, flat], NOT), ([up, one, down], NOT),
+        ([down, flat, flat], NOT), ([down, down, flat], OPPOSITE), ([down, one, one], OPPOSITE),
     ):  # fmt: skip
         assert everywhere({f"set {n}": each for n, each in enumerate(findings)}).verdict == verdict
     assert everywhere({"a": up, "b": flat}).ours.startswith("a: +10.5")

@@ -107,18 +107,6 @@ def test_a_typed_verdict_is_found():
     assert not TYPED.search("a bound that is loose by a factor of two, which the proof holds back")
 
 
-def test_the_years_of_the_family_are_those_of_its_bibliography():
-    """The ancestors' notebook types years; a year of its own would contradict the chapter's citation."""
-    entries = re.findall(r"@\w+\{(\w+),.*?year\s*=\s*\{?(\d{4})", (BOOK / "references.bib").read_text(), re.S)
-    years = {key: int(year) for key, year in entries}
-    cells = json.loads((NOTEBOOKS / "ancestors.ipynb").read_text(encoding="utf-8"))["cells"]
-    systems = re.findall(
-        r'^    "(\w+)": \("[^"]+", (\d{4}), "(\w*)",', "\n".join("".join(c["source"]) for c in cells), re.M
-    )
-    assert len(systems) > 15
-    assert [name for name, year, key in systems if key and years[key] != int(year)] == []
-
-
 @pytest.mark.claim("pub-random-trees", "thm-random-trees")
 def test_random_trees_at_the_papers_scale_lose_twice_epsilon_if_a_record_is_replaced():
     """One tree of one leaf: a record of class 0 becomes one of class 1, and two counts move."""

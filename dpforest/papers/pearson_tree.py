@@ -102,13 +102,13 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
     ] = "pearson"  # fmt: skip
     variant: Annotated[
         Literal["proved", "published"],
-        """``"published"`` is the patent to the letter; see Notes.  It warns, for it is not private.""",
+        """``"published"`` is the patent as read in Notes.  It warns, for it is not private.""",
     ] = "proved"
     selection: Annotated[
         Literal["auto", "argmax", "exponential", "permute-and-flip"],
-        Auto(published="argmax", proved="permute-and-flip"), Letter("argmax", "exponential"),
-        """Mechanism of the splits.  Published only: ``"argmax"``, the feature of the largest probability, or
-        ``"exponential"``, which draws it.""",
+        Auto(published="exponential", proved="permute-and-flip"), Letter("argmax", "exponential"),
+        """Mechanism of the splits.  As published ``"exponential"`` draws the feature, and ``"argmax"``, published only,
+        takes that of the largest probability, by the letter of one phrase.""",
     ] = "auto"  # fmt: skip
     budget: Annotated[
         str, Choice(BUDGETS), Auto(proved="aligned-uniform"), Letter(),
@@ -224,7 +224,7 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
             ({"criterion": "normalised-gini", "calibration": "sensitivity", "n_bins": 3}, 1, 1),
             ({"criterion": "gini", "budget": "uniform"}, 2, 1),
             ({"criterion": "gini-gain", "budget": "harmonic"}, 1, 1),
-            ({"variant": "published", "n_bins": 3}, 1, 1),
+            ({"variant": "published", "selection": "argmax", "n_bins": 3}, 1, 1),
             ({"variant": "published", "selection": "exponential", "n_parts": 2}, 2, 1),
         ),
         refuted(

@@ -199,12 +199,16 @@ def test_noise_costs_more_with_depth_and_on_census() -> None:
     })  # fmt: skip
 
 
-@pytest.mark.claim("exp-boosting-size-train", "exp-boosting-size-gap", "exp-boosting-size-rises")
+@pytest.mark.claim(
+    "exp-boosting-size-train", "exp-boosting-size-gap", "exp-boosting-size-rises", "exp-boosting-size-levels"
+)
 def test_few_records() -> None:
     gap = {100: 0.05, 400: 0.03, 6400: 0.0}
     both("size-train", lambda s: {"samples": lambda name, n, part: 0.7 + s * gap[n] * (part == "train")})
     both("size-gap", lambda s: {"samples": lambda name, n, part: 0.7 + s * gap[n] * (part == "train")})
     both("size-rises", lambda s: {"samples": lambda name, n, part: 0.7 - s * gap[n] * (part == "test")})
+    levels, climbs = (lambda name, n, part, top=top: 0.7 + 0.05 * (n > top) for top in (100, 400))
+    assert [judged(samples=found)["size-levels"].verdict for found in (levels, climbs)] == [REPRODUCED, OPPOSITE]
 
 
 @pytest.mark.claim("exp-boosting-census-400")
@@ -257,7 +261,7 @@ def test_low_noise_is_lower() -> None:
     both("table-1-noise", lambda s: {"cost": lambda noise: 0.1 + s * 0.05 * (noise == "high")})
 
 
-@pytest.mark.claim("exp-boosting-time", "exp-boosting-efficiency", "exp-boosting-discretise")
+@pytest.mark.claim("exp-boosting-time", "exp-boosting-efficiency", "exp-boosting-discretise", "exp-boosting-large")
 def test_what_prints_no_number_is_not_judged() -> None:
     found = judged()
     assert [found[word].verdict for word in ("time", "efficiency", "discretise")] == [UNREAD, UNREAD, UNRUN]

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpforest import datasets
+from dpforest import DiffPETsClassifier, Schema, datasets, registry
 from dpforest.study import diffpets_experiments as pets
 from dpforest.study import methods
+from dpforest.study.experiments import quiet
 from dpforest.study.methods import NON_PRIVATE, PROVED, PUBLISHED
 from dpforest.study.statements import Statements
 from dpforest.study.statements.rules import VERDICTS
@@ -158,6 +159,20 @@ def test_diff_lr_has_the_noise_of_fm(monkeypatch):
     assert pets.diff_lr_sensitivity([]).verdict == UNRUN
     monkeypatch.setattr(pets, "published_sensitivity", lambda d, logistic: 3.0 * (d + 1) ** 2)
     assert pets.diff_lr_sensitivity([2]).verdict == REPRODUCED
+
+
+@pytest.mark.claim("exp-diffpets-samples", "exp-diffpets-others")
+def test_what_cannot_be_run_is_not_in_the_library():
+    """As published every tree has a bootstrap, whatever is asked for; the cited works have no learner."""
+    schema = Schema(categorical={"x": ["u", "v"]}, classes=["a", "b"])
+    with quiet():
+        trees = [
+            DiffPETsClassifier(schema=schema, variant="published", sampling=sampling, random_state=0)
+            .fit([["u"], ["v"]] * 5, ["a", "b"] * 5).forest_
+            for sampling in ("all", "poisson")
+        ]  # fmt: skip
+    assert np.array_equal(trees[0].values, trees[1].values)
+    assert not {"smith2011privacy", "chaudhuri2008privacy", "chaudhuri2011differentially"} & {*registry.PAPERS}
 
 
 @pytest.mark.claim("exp-diffpets-table-1")

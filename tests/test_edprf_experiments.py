@@ -91,11 +91,11 @@ def test_noise_of_the_double_scale_costs_half_as_much() -> None:
 
 @pytest.mark.claim(
     "exp-edprf-figure-5", "exp-edprf-figure-5-printed", "exp-edprf-figure-6", "exp-edprf-figure-6-printed",
-    "exp-edprf-figure-6-scale",
+    "exp-edprf-figure-6-scale", "exp-edprf-robust",
 )  # fmt: skip
 @BOTH_WAYS
 def test_an_improved_step_is_better_at_every_depth(effect, verdict) -> None:
-    for improved in ("tradition_spl_imp", "tradition_leaf_imp"):
+    for improved in ("tradition_spl_imp", "tradition_leaf_imp", "both, eDPRF"):
         for tradition in ("tradition", "tradition, 2/ε"):
             rows = pd.concat([results(effect, improved, tradition, levels=levels) for levels in (4, 8)])
             found = paper.steps_pay(rows, improved, tradition=tradition)
@@ -171,6 +171,12 @@ def test_a_node_makes_one_choice_however_many_records_it_has() -> None:
     assert choices[0] == choices[1]
     said = Statements("edprf").statements["exp-edprf-steps-of-a-node"]
     assert "no times" in said.protocol
+
+
+@pytest.mark.claim("exp-edprf-counts-change")
+def test_how_likely_a_change_is_stands_nowhere_as_a_number() -> None:
+    said = Statements("edprf").statements["exp-edprf-counts-change"]
+    assert not any(letter.isdigit() for letter in said.says + said.paper)
 
 
 # -- what alignment gives --------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ CRITERIA = tuple(name for name, score in scores.CLASSIFICATION.items() if not sc
 TALL = 10  # height beyond which the default would make more leaves than a table has records
 PURITY = "which nodes hold a single class", "DiffPETs algorithm 2, termination"
 ERROR = "which nodes have an error below the threshold", "DiffPETs algorithm 2, termination"
-VALUES = "which values of each feature occur in a node", "DiffPETs algorithm 2, line 5"
+VALUES = "which values of each feature occur in a node", "DiffPETs section 1.4, as read for algorithm 2, line 5"
 LABEL = "the commonest class of each leaf", "DiffPETs algorithm 2, line 2"
 
 
@@ -134,9 +134,9 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
 
     variant: Annotated[
         Literal["proved", "published"],
-        """``"published"`` is the paper to the letter: a bootstrap of the size of the data for every tree, cuts at
-        values that occur in the node, categories cut by their order, a noisy count at every node that nothing uses, the
-        purity test, leaves that say their commonest class.  It warns, for its proof fails.""",
+        """``"published"`` is the paper as its chapter reads it: a bootstrap of the size of the data for every tree,
+        cuts at values that occur in the node, categories cut by their order, a noisy count at every node that nothing
+        uses, the purity test, leaves that say their commonest class.  It warns, for its proof fails.""",
     ] = "proved"
     max_features: Annotated[
         int | str, Subset(auto=True), Auto(published="sqrt", proved="all"),
@@ -259,9 +259,10 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
 
     variant: Annotated[
         Literal["proved", "published"],
-        """``"published"`` is the paper to the letter: a bootstrap of the size of the data for every tree, cuts at
-        values that occur in the node, categories cut by their order, a noisy count at every node, the test of a node's
-        error against a threshold, leaves that divide a noisy sum by that count.  It warns, for its proof fails.""",
+        """``"published"`` is the paper as its chapter reads it: a bootstrap of the size of the data for every tree,
+        cuts at values that occur in the node, categories cut by their order, a noisy count at every node, the test of a
+        node's error against a threshold, leaves that divide a noisy sum by that count.  It warns, for its proof
+        fails.""",
     ] = "proved"
     criterion: Annotated[
         str, Choice(scores.REGRESSION),

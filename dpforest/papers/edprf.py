@@ -2,7 +2,7 @@
 
 Each tree learns from its own subset of the records.  A tree is grown by multiway splits on binned features, each
 chosen by permute-and-flip; a feature used on a path is not used again below.  Formulas (9) and (10) divide the
-tree's budget over its levels and leaves.  The chapter *eDPRF* tells where the published proof fails and why the
+tree's budget over its levels and leaves.  The chapter *eDPRF* tells where the published claim fails and why the
 repair holds.
 """
 
@@ -51,7 +51,7 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
 
     Source
     ------
-    Journal of Software 36(7), 2025: algorithms 1, 2 and 5, formulas (7) to (10).
+    Journal of Software 36(7), 2025: algorithms 1, 2, 3, 5 and 6, formulas (7) to (10), (15) and (16).
 
     Examples
     --------
@@ -73,7 +73,7 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
     variant: Annotated[
         Literal["proved", "published"],
         """``"published"`` is the paper as its chapter reads it: equal-size subsets, the purity test, exponents
-        ``epsilon / (2 sensitivity)``, formulas (9) and (10), label leaves.  It warns, for its proof fails.""",
+        ``epsilon / (2 sensitivity)``, formulas (9) and (10), label leaves.  It warns, for its claim fails.""",
     ] = "proved"
     selection: Annotated[str, Choice(SELECTIONS), Letter(), "Mechanism of splits and labels."] = "permute-and-flip"
     criterion: Annotated[
@@ -109,7 +109,7 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
 
     @claim("alg-edprf", "pub-edprf", "cex-purity-stop")
     def as_published(self, run: Run) -> Forest:
-        """Algorithms 1, 2 and 5."""
+        """Algorithms 1, 2, 3 and 5."""
         run.plant(self.n_estimators, "equal-split", self.max_nodes)  # step 1
         shares = Shares("aligned", run.epsilon, self.max_depth + 1)  # formulas (9) and (10)
         for level, nodes in run.levels(self.max_depth):

@@ -1,9 +1,11 @@
 """Likelihood ratios on the papers' pages: what is published shows, what is proved does not."""
 
+from functools import partial
+
 import pytest
 
-from dpforest import EDPRFClassifier
-from dpforest.audit.report.neighbours import SMALLEST, leaf_or_branch, ratios_of
+from dpforest import DPsAdaBoostClassifier, EDPRFClassifier
+from dpforest.audit.report.neighbours import SMALLEST, TIE, leaf_or_branch, ratios_of
 
 
 def build(**made):
@@ -32,3 +34,12 @@ def test_what_is_seen_is_whether_the_root_splits():
     assert leaf_or_branch("well") == "the root is a leaf"
     assert leaf_or_branch("smokes(well, ill)") == "the root is a branch"
     assert len(SMALLEST["replace-one"][0]) == len(SMALLEST["replace-one"][1])
+
+
+def test_the_largest_vote_of_a_boosted_forest_tells_whether_a_record_of_another_class_is_there():
+    """A tree without an error votes as it stands, one with an error by its logarithm; both trees are a leaf alone."""
+    boosted = partial(DPsAdaBoostClassifier, n_estimators=1, max_depth=1)
+    found = ratios_of(boosted, "breast-cancer", 40, exact=False, pairs=TIE, seen=str, votes=True)
+    large = {name: one for name, one in found.items() if "breast-cancer" in name}
+    assert {name for name, one in large.items() if one.violated} == {name for name in large if "published" in name}
+    assert large["published, add-remove, breast-cancer"].rows[0]["output or event"] == "a largest vote of 1.0"

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from dpforest import datasets
+from dpforest.audit.exact.laws import encode
+from dpforest.audit.report.batches import Written
 from dpforest.audit.report.fits import class_pair, fit_ratios
-from dpforest.audit.sampling.ratios import LikelihoodRatios
+from dpforest.audit.sampling.ratios import LikelihoodRatios, likelihood_ratios
+from dpforest.chance import Seeded
 from dpforest.privacy import RELATIONS
 from dpforest.schema import Schema
 from dpforest.study.experiments import quiet
 
-__all__ = ["SMALLEST", "TIE", "VARIANTS", "leaf_or_branch", "ratios_of"]
+__all__ = ["SMALLEST", "TIE", "VARIANTS", "leaf_or_branch", "ratios_of", "votes_of"]
 
 VARIANTS = ("published", "proved")
 #: Records ``(smokes, class)``: one class, and beside it a record of the other.
@@ -27,10 +32,25 @@ def leaf_or_branch(words: str) -> str:
     return "the root is a branch" if "(" in words else "the root is a leaf"
 
 
+_UNIT = 2**20  # of votes, which are whole numbers in a released forest
+
+
+def votes_of(estimator: Any) -> Callable[[Any, int, np.random.Generator], list[Written]]:
+    """Draws of the largest vote of a boosted forest, in words, to one decimal: a mechanism to sample."""
+    schema = estimator.audited_schema()
+
+    def sample(records: Any, size: int, rng: np.random.Generator) -> list[Written]:
+        table = encode(records, schema.n_features)
+        fits = (estimator.replay(*table, schema, estimator.epsilon, Seeded(rng))[0] for _ in range(size))
+        return [Written(f"a largest vote of {fit.forest.values.max() / _UNIT:.1f}") for fit in fits]
+
+    return sample
+
+
 def ratios_of(
     build: Callable[..., Any], data: str, draws: int, *, epsilon: float = 1.0, seed: int = 0, exact: bool = True,
     options: Mapping[str, Mapping[str, Any]] | None = None, pairs: Mapping[str, Any] = SMALLEST,
-    seen: Callable[[str], str] = leaf_or_branch,
+    seen: Callable[[str], str] = leaf_or_branch, votes: bool = False,
 ) -> dict[str, LikelihoodRatios]:  # fmt: skip
     """Likelihood ratios of a classifier's fits, on the smallest pair of neighbours and on one of a table's own size.
 
@@ -53,6 +73,8 @@ def ratios_of(
         The small pairs: records ``(smokes, class)`` of zeros and ones.
     seen : callable
         What an observer looks at, made of a released model in words.
+    votes : bool
+        Whether on the large pair the largest vote of a boosted forest is looked at instead.
 
     Returns
     -------
@@ -70,7 +92,11 @@ def ratios_of(
                 found[f"{variant}, {relation}, smallest pair"] = fit_ratios(
                     small, pairs[relation], exact=exact, **asked
                 )
-                found[f"{variant}, {relation}, {data}"] = fit_ratios(
-                    large, class_pair(large, table.X, table.y), exact=False, **asked
-                )
+                pair, name = class_pair(large, table.X, table.y), f"{variant}, {relation}, {data}"
+                if votes:
+                    found[name] = likelihood_ratios(
+                        votes_of(large), pair, epsilon, n=draws, relation=relation, most=4, random_state=seed
+                    )
+                else:
+                    found[name] = fit_ratios(large, pair, exact=False, **asked)
     return found

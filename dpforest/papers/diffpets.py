@@ -40,7 +40,7 @@ CRITERIA = tuple(name for name, score in scores.CLASSIFICATION.items() if not sc
 TALL = 10  # height beyond which the default would make more leaves than a table has records
 PURITY = "which nodes hold a single class", "DiffPETs algorithm 2, termination"
 ERROR = "which nodes have an error below the threshold", "DiffPETs algorithm 2, termination"
-VALUES = "which values of each feature occur in a node", "DiffPETs section 1.4, as read for algorithm 2, line 5"
+VALUES = "which values of each feature occur in a node", "DiffPETs algorithm 2, line 5"
 LABEL = "the commonest class of each leaf", "DiffPETs algorithm 2, line 2"
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from dpforest import DPsAdaBoostClassifier, EDPRFClassifier
 from dpforest.audit.report.neighbours import SMALLEST, TIE, leaf_or_branch, ratios_of
+from dpforest.datasets import load
 
 
 def build(**made):
@@ -14,7 +15,7 @@ def build(**made):
 
 @pytest.fixture(scope="module")
 def found():
-    return ratios_of(build, "breast-cancer", 300, options={"proved": {"leaf": "label"}})
+    return ratios_of(build, load("breast-cancer"), 300, options={"proved": {"leaf": "label"}})
 
 
 def test_the_published_forest_is_refuted_on_every_pair_and_the_proved_one_on_none(found):
@@ -39,7 +40,7 @@ def test_what_is_seen_is_whether_the_root_splits():
 def test_the_largest_vote_of_a_boosted_forest_tells_whether_a_record_of_another_class_is_there():
     """A tree without an error votes as it stands, one with an error by its logarithm; both trees are a leaf alone."""
     boosted = partial(DPsAdaBoostClassifier, n_estimators=1, max_depth=1)
-    found = ratios_of(boosted, "breast-cancer", 40, exact=False, pairs=TIE, seen=str, votes=True)
+    found = ratios_of(boosted, load("breast-cancer"), 40, exact=False, pairs=TIE, seen=str, votes=True)
     large = {name: one for name, one in found.items() if "breast-cancer" in name}
     assert {name for name, one in large.items() if one.violated} == {name for name in large if "published" in name}
     assert large["published, add-remove, breast-cancer"].rows[0]["output or event"] == "a largest vote of 1.0"

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dpforest import datasets
 from dpforest.audit.exact.laws import encode
 from dpforest.audit.report.batches import Written
 from dpforest.audit.report.fits import class_pair, fit_ratios
 from dpforest.audit.sampling.ratios import LikelihoodRatios, likelihood_ratios
 from dpforest.chance import Seeded
+from dpforest.datasets import Dataset
 from dpforest.privacy import RELATIONS
 from dpforest.schema import Schema
 from dpforest.study.experiments import quiet
@@ -48,7 +48,7 @@ def votes_of(estimator: Any) -> Callable[[Any, int, np.random.Generator], list[W
 
 
 def ratios_of(
-    build: Callable[..., Any], data: str, draws: int, *, epsilon: float = 1.0, seed: int = 0, exact: bool = True,
+    build: Callable[..., Any], data: Dataset, draws: int, *, epsilon: float = 1.0, seed: int = 0, exact: bool = True,
     options: Mapping[str, Mapping[str, Any]] | None = None, pairs: Mapping[str, Any] = SMALLEST,
     seen: Callable[[str], str] = leaf_or_branch, votes: bool = False,
 ) -> dict[str, LikelihoodRatios]:  # fmt: skip
@@ -58,8 +58,8 @@ def ratios_of(
     ----------
     build : callable
         ``build(schema=..., relation=..., variant=..., epsilon=..., random_state=...)`` gives the estimator.
-    data : str
-        A data set: all records of its commonest class, and a neighbour with one record of another.
+    data : Dataset
+        All records of its commonest class, and a neighbour with one record of another.
     draws : int
         Fits on either side of each pair.
     epsilon : float
@@ -81,18 +81,18 @@ def ratios_of(
     dict
         By pair, relation and variant, in words.
     """
-    table, found = datasets.load(data), {}
+    found = {}
     with quiet():
         for relation in RELATIONS:
             for variant in VARIANTS:
                 made = {"relation": relation, "variant": variant, "epsilon": epsilon, "random_state": seed}
                 made |= (options or {}).get(variant, {})
-                small, large = (build(schema=schema, **made) for schema in (_SCHEMA, table.schema))
+                small, large = (build(schema=schema, **made) for schema in (_SCHEMA, data.schema))
                 asked: dict[str, Any] = {"n": draws, "seen": seen, "random_state": seed}
                 found[f"{variant}, {relation}, smallest pair"] = fit_ratios(
                     small, pairs[relation], exact=exact, **asked
                 )
-                pair, name = class_pair(large, table.X, table.y), f"{variant}, {relation}, {data}"
+                pair, name = class_pair(large, data.X, data.y), f"{variant}, {relation}, {data.name}"
                 if votes:
                     found[name] = likelihood_ratios(
                         votes_of(large), pair, epsilon, n=draws, relation=relation, most=4, random_state=seed

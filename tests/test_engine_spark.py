@@ -18,6 +18,7 @@ from dpforest import (
     DiffPETsClassifier,
     DTDiffClassifier,
     EDPRFClassifier,
+    Prefix,
     PrivateBoostingClassifier,
     RandomTreesClassifier,
     Schema,
@@ -315,6 +316,22 @@ def test_a_learner_gives_the_same_model(frame, case):
     there = clone(learner).fit(frame, "paid", key=key)
     assert there.to_dict(seeded=True) == here.to_dict(seeded=True)
     assert there.ledger_.epsilon == here.ledger_.epsilon
+
+
+@pytest.mark.filterwarnings("ignore::dpforest.OutOfSchemaWarning")
+def test_a_learner_reads_raw_codes_and_groups_them_by_the_schemas_rule(session):
+    """Codes of some hundred values, some of them missing: grouped on the workers as in memory."""
+    rng = np.random.default_rng(6)
+    codes = [None if at % 11 == 0 else f"{rng.choice(list('AIRZ'))}{rng.integers(100):02d}" for at in range(300)]
+    table = pd.DataFrame(
+        {"id": range(300), "code": codes, "paid": ["yes" if code and code[0] == "I" else "no" for code in codes]}
+    )
+    chapters = {"heart": [Prefix("I"), "R00"], "signs": [Prefix("R")], "elsewhere": []}
+    schema = Schema(categorical={"code": chapters}, classes=["no", "yes"], other={"code": "elsewhere"}, missing="bin")
+    learner = EDPRFClassifier(schema=schema, n_estimators=2, max_depth=1, random_state=1)
+    there = session.createDataFrame(list(table.itertuples(index=False, name=None)), "id long, code string, paid string")
+    here = clone(learner).fit(table, "paid", key="id").to_dict(seeded=True)
+    assert clone(learner).fit(there.repartition(3), "paid", key="id").to_dict(seeded=True) == here
 
 
 def test_a_worker_killed_during_a_fit_changes_nothing(frame, tmp_path, monkeypatch):

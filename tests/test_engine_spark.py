@@ -329,7 +329,8 @@ def test_a_learner_reads_raw_codes_and_groups_them_by_the_schemas_rule(session):
     chapters = {"heart": [Prefix("I"), "R00"], "signs": [Prefix("R")], "elsewhere": []}
     schema = Schema(categorical={"code": chapters}, classes=["no", "yes"], other={"code": "elsewhere"}, missing="bin")
     learner = EDPRFClassifier(schema=schema, n_estimators=2, max_depth=1, random_state=1)
-    there = session.createDataFrame(list(table.itertuples(index=False, name=None)), "id long, code string, paid string")
+    rows = zip(range(300), codes, table["paid"].tolist(), strict=True)
+    there = session.createDataFrame(list(rows), "id long, code string, paid string")
     here = clone(learner).fit(table, "paid", key="id").to_dict(seeded=True)
     assert clone(learner).fit(there.repartition(3), "paid", key="id").to_dict(seeded=True) == here
 

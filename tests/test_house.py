@@ -465,3 +465,10 @@ def test_examples_in_docstrings_say_what_is_printed(room):
     ran = [doctest.testmod(module) for module in (root, *map(importlib.import_module, names))]
     assert not sum(found.failed for found in ran)
     assert sum(found.attempted for found in ran)
+
+
+def test_a_glued_word_has_a_format():
+    """Without one MyST takes the end of the path for it, and finds nothing; it says so only when the book is built."""
+    bare = re.compile(r"\{glue:text\}`[^`]*::[^`:]+`")
+    assert [found for page in (ROOT / "book").glob("*.md") for found in bare.findall(page.read_text())] == []
+    assert bare.search("{glue:text}`../notebooks/rendered/a.ipynb::b`")

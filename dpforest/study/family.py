@@ -85,7 +85,7 @@ SYSTEMS: dict[str, System] = {
         "DiffPETs", 2020, "li2020diffpets", "private extra-trees, regression by noisy means", FOREST, 4, 8
     ),
     "dps_adaboost": System(
-        "CART-DPs AdaBoost", 2021, "jia2021cart", "boost private CART trees, budget by their votes", BOOSTED, 1, 8
+        "CART-DPsAdaBoost", 2021, "jia2021cart", "boost private CART trees, budget by their votes", BOOSTED, 1, 8
     ),
     "edprf": System("eDPRF", 2025, "wang2025edprf", "budgets aligned with depth, permute-and-flip", FOREST, 2, 9),
     "private_boosting": System(
@@ -190,7 +190,7 @@ def figure() -> Figure:
             "boxstyle": "round,pad=0.3", "facecolor": colours.get(said, plots.PALETTE[5]), "edgecolor": _VEIL,
             "linewidth": 0.5, "hatch": "///" if verdict(key)[2] == "second hand" else None,
         }  # fmt: skip
-        name = system.name.replace(" ", "\n")
+        name = system.name.replace(" ", "\n").replace("-DPs", "-\nDPs")
         text = f"{name}\n{system.year} {_SIGNS.get(said, '')}".rstrip()
         axes.text(system.column, system.row, text, ha="center", va="center", fontsize=7, color="white", bbox=box)
     _legend(axes, colours)

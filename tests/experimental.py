@@ -118,9 +118,10 @@ What the papers say that their experiments show, sentence by sentence, beside a 
 and the verdicts are those of the run; one rule judges all papers, and it does not know which paper it judges.
 
 **reproduced**: the effect is there, clearly: a 95 % interval over repeats, paired by seed, lies on the paper's side.
-**the other way round**: the opposite is there, clearly.  **not reproduced**: neither is clear, or not on every data set
-that the paper names.  **cannot be read**: the sentence or its number is lost in what we have of the paper.  **cannot be
-run here**: a data set or a system is missing, and the table says which.
+**the other way round**: the opposite is there, clearly, and of several comparisons more often than by chance.
+**not reproduced**: neither is clear, or not on every data set that the paper names and on which it could be run.
+**cannot be read**: the sentence or its number is lost in what we have of the paper.  **cannot be run here**: a data set
+or a system is missing, and the table says which.
 
 A statement that is not reproduced is not false: a protocol that a paper does not print in full is read in the kindest
 way, and the line says how.  Privacy claims have a page of their own: {doc}`claims`.

@@ -631,7 +631,7 @@ def test_the_published_rounds_are_not_private():
 @pytest.mark.claim(
     "pub-dp-adaboost",
     true={"add-remove": "no", "replace-one": "no"},
-    read="second hand (by table 1 and section 4 of the CART-DPsAdaBoost paper)",
+    read="second hand (by table 1 and sections 1, 3.1 and 4.2.2 of the CART-DPsAdaBoost paper)",
     constant=r"$\eps = \infty$: $0$ against $1$, from two records on",
     evidence="exhaustive",
 )

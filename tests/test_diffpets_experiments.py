@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpforest import DiffPETsClassifier, Schema, datasets, registry
+from dpforest import DiffPETsClassifier, Schema, datasets
 from dpforest.study import diffpets_experiments as pets
 from dpforest.study import methods
 from dpforest.study.experiments import quiet
+from dpforest.study.family import SYSTEMS
 from dpforest.study.methods import NON_PRIVATE, PROVED, PUBLISHED
 from dpforest.study.statements import Statements
 from dpforest.study.statements.rules import VERDICTS
 
 REPRODUCED, NOT, OPPOSITE, UNREAD, UNRUN = VERDICTS
+BOOK = Path(__file__).resolve().parents[1] / "book"
 BUDGETS, SEEDS = (0.5, 0.75, 1.0), range(5)
 NAMES = {PUBLISHED: "DiffPETs, published", PROVED: "DiffPETs, proved"}
 
@@ -172,7 +177,9 @@ def test_what_cannot_be_run_is_not_in_the_library():
             for sampling in ("all", "poisson")
         ]  # fmt: skip
     assert np.array_equal(trees[0].values, trees[1].values)
-    assert not {"smith2011privacy", "chaudhuri2008privacy", "chaudhuri2011differentially"} & {*registry.PAPERS}
+    cited = {"smith2011privacy", "chaudhuri2008privacy", "chaudhuri2011differentially", "li2018differentially"}
+    assert cited <= set(re.findall(r"`(\w+)`", (BOOK / "also_named.md").read_text(encoding="utf-8")))
+    assert not cited & {system.cites for system in SYSTEMS.values()}
 
 
 @pytest.mark.claim("exp-diffpets-table-1")

@@ -95,6 +95,17 @@ def test_a_slip_shows_in_the_audit(monkeypatch, slip):
     assert one_page.worst_loss(sizes, 1.0, depth, n=1 + depth) > 1.1
 
 
+def test_what_the_exercises_say_of_smaller_and_larger_slips(monkeypatch):
+    """A rate of epsilon / 1.5 stays below epsilon on two records; leaves that have all of it besides do not."""
+    whole, count = one_page.permute_and_flip, one_page.Curator.count_classes
+    with monkeypatch.context() as patch:
+        patch.setattr(one_page, "permute_and_flip", lambda utilities, rate: whole(utilities, rate / 0.75))
+        assert one_page.worst_loss((2, 2, 2), 1.0, 1) < 1
+    monkeypatch.setattr(one_page.Curator, "_charge", lambda self, question, epsilon: None)
+    monkeypatch.setattr(one_page.Curator, "count_classes", lambda self, nodes, _, most: count(self, nodes, 1.0, most))
+    assert one_page.worst_loss((2, 2, 2), 1.0, 1, n=1) > 1
+
+
 @pytest.mark.slow
 def test_it_runs():
     done = subprocess.run([sys.executable, PAGE], capture_output=True, text=True, check=True)

@@ -84,7 +84,6 @@ FINE = {
     "audit.sampling.bounds": "a p-value, a wealth: numbers that are shown",
     "privacy.vocabulary": "what persons of several rows are told",
     "study.experiments": "a log loss that is shown",
-    "study.boosting_words": "numbers in sentences, which are shown",
     "audit.sampling.empirical": "the length of a bar in a figure",
     "audit.sampling.ratios": "numbers that are shown",
     "audit.exact.hockey": "numbers that are shown",

@@ -17,14 +17,15 @@ import pandas as pd
 from dpforest.datasets import Dataset
 from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
-from dpforest.study.experiments import auc, quiet
+from dpforest.privacy import NON_PRIVATE
+from dpforest.study.experiments import auc, parts, quiet
 
 __all__ = [
-    "ADULT", "CENSUS", "NOISELESS", "PAPER", "STEPS", "STUMPS", "Protocol", "calls_a_split", "cells",
+    "ADULT", "CENSUS", "NOISELESS", "PAPER", "STEPS", "STUMPS", "Protocol", "at", "calls_a_split", "cells",
     "commonest", "fit", "fitted", "implied", "measures", "rare", "share_that_fits",
 ]  # fmt: skip
 
-NOISELESS = "non-private"
+NOISELESS = NON_PRIVATE
 ADULT, CENSUS = "adult", "census-income-kdd"
 
 #: Jia, Qiu and Ma: their table 2; the depth of their tables 3 and 4, and its accuracy; precision, recall and F1 of
@@ -221,8 +222,8 @@ class Protocol:
 
     def part(self, name: str, seed: int) -> Dataset:
         """The official parts of a set, or 30 % held out by this seed."""
-        data = self.sets[name]
-        return data if data.X_test is not None else data.split(test_size=0.3, random_state=seed)
+        ((_, part),) = parts(self.sets[name], [seed])
+        return part
 
     def run(self, build: Callable, settings: Any, seeds: int, **columns: Any) -> pd.DataFrame:
         """Fit all settings with all seeds on all sets, see :func:`fit`.
@@ -369,10 +370,21 @@ def _on_a_sample(data: Dataset, size: int, seed: int, setting: Mapping) -> list[
 # -- tables of fits ----------------------------------------------------------------------------------------------------
 
 
-def cells(rows: pd.DataFrame, measure: str, over: str, **where: Any) -> pd.DataFrame:
-    """A measure by seed (rows) and by the values of a column (columns), where all of these were fitted."""
+def _matching(rows: pd.DataFrame, **where: Any) -> pd.DataFrame:
+    """The rows in which columns have these values."""
     for column, value in where.items():
         rows = rows[rows[column] == value]
+    return rows
+
+
+def at(rows: pd.DataFrame, name: str, **where: Any) -> pd.DataFrame:
+    """The rows of a data set where columns have these values."""
+    return _matching(rows, data=name, **where)
+
+
+def cells(rows: pd.DataFrame, measure: str, over: str, **where: Any) -> pd.DataFrame:
+    """A measure by seed (rows) and by the values of a column (columns), where all of these were fitted."""
+    rows = _matching(rows, **where)
     if "error" in rows:
-        rows = rows[rows["error"] == ""]
+        rows = _matching(rows, error="")
     return rows.pivot_table(index="seed", columns=over, values=measure, aggfunc="mean").dropna()

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from dpforest.study import plots
-from dpforest.study.boosting_experiments import NOISELESS, PAPER, STUMPS
-from dpforest.study.boosting_words import TABLE_3, Page, at
+from dpforest.study.boosting_experiments import NOISELESS, PAPER, STUMPS, at
+from dpforest.study.boosting_words import TABLE_3, Page
 from dpforest.study.experiments import summary
 from dpforest.study.tables import short
 

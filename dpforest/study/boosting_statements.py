@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpforest.arithmetic import log
-from dpforest.study.boosting_experiments import ADULT, CENSUS, NOISELESS, PAPER, cells
+from dpforest.study.boosting_experiments import ADULT, CENSUS, NOISELESS, PAPER, at, cells
 from dpforest.study.statements import Statements
 from dpforest.study.statements.rules import (
     Finding,
@@ -121,15 +121,11 @@ class Runs:
         """The fits of a variant on a data set; ``"without noise"`` is the published design without any."""
         if variant == "without noise":
             whole = self.case(name)
-            return replace(whole, rows=whole.bare.assign(epsilon=1.0), grown=_of(self.grown[variant], name))
-        rows = _of(getattr(self, variant), name)
+            return replace(whole, rows=whole.bare.assign(epsilon=1.0), grown=at(self.grown[variant], name))
+        rows = at(getattr(self, variant), name)
         noiseless = rows["epsilon"] == NOISELESS
-        grown = _of(self.grown[variant], name)
+        grown = at(self.grown[variant], name)
         return Case(rows[~noiseless], rows[noiseless], grown, self.head[name], self.floors[name])
-
-
-def _of(rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    return rows[rows["data"] == name]
 
 
 Rule = Callable[[Case], Finding]
@@ -174,7 +170,7 @@ def _on_sets(runs: Runs, here: list[str], names: tuple[str, ...], rule: Rule, no
 
 
 def _on_tables(rows: pd.DataFrame, rule: Callable[[pd.DataFrame], Finding]) -> Finding:
-    return everywhere({short(name): rule(_of(rows, name)) for name in rows["data"].unique()})
+    return everywhere({short(name): rule(at(rows, name)) for name in rows["data"].unique()})
 
 
 def _judged(runs: Runs, name: str, rule: Rule, noiseless: bool) -> Finding:
@@ -400,7 +396,7 @@ def _stumps(runs: Runs, found: Callable[[pd.DataFrame, pd.DataFrame], Finding]) 
 
     def of(variant: str) -> Finding:
         tables = [
-            cells(_of(runs.stumps, ADULT), "accuracy", "epsilon", learner=f"{who}, {variant}")
+            cells(at(runs.stumps, ADULT), "accuracy", "epsilon", learner=f"{who}, {variant}")
             for who in ("DPsAdaBoost", "DP-AdaBoost")
         ]
         return cannot_run("no fit") if any(table.empty for table in tables) else found(*tables)

@@ -14,7 +14,7 @@ from dpforest.datasets import Dataset
 from dpforest.privacy import Ledger
 from dpforest.registry import PAPERS
 from dpforest.study.boosting_experiments import NOISELESS, calls_a_split, fitted
-from dpforest.study.experiments import quiet
+from dpforest.study.experiments import parts, quiet
 from dpforest.study.tables import listed, short
 
 __all__ = ["OWN", "TABLE_1", "System", "access", "nine", "spending", "table_1"]
@@ -104,8 +104,7 @@ def nine(data: Dataset, seeds: int, depth: int, rounds: int, epsilon: float, nam
         ``error`` where there is no algorithm.
     """
     rows = []
-    for seed in range(seeds):
-        part = data if data.X_test is not None else data.split(test_size=0.3, random_state=seed)
+    for seed, part in parts(data, range(seeds)):
         for system, described in {**TABLE_1, **OWN}.items():
             measured = _measured(getattr(dpforest, PAPERS[described.key][0]), part, seed, depth, rounds, epsilon)
             rows.append(

@@ -9,24 +9,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpforest.study.boosting_experiments import NOISELESS, PAPER, STEPS, STUMPS, Protocol, commonest, implied, rare
+from dpforest.arithmetic import exp, log
+from dpforest.study.boosting_experiments import (
+    NOISELESS,
+    PAPER,
+    STEPS,
+    STUMPS,
+    Protocol,
+    at,
+    commonest,
+    implied,
+    rare,
+)
 from dpforest.study.boosting_experiments import share_that_fits as fitting_share
 from dpforest.study.experiments import summary
 from dpforest.study.tables import listed, short
 
-__all__ = ["Page", "at"]
+__all__ = ["Page"]
 
 MEASURES = ("accuracy", "balanced accuracy", "AUC", "precision", "recall")
 TABLE_3 = ("precision", "recall", "F1")
 NO_BUDGET = "no budget"
-
-
-def at(rows: pd.DataFrame, name: str, **where: Any) -> pd.DataFrame:
-    """The rows of a data set where columns have these values."""
-    rows = rows[rows["data"] == name]
-    for column, value in where.items():
-        rows = rows[rows[column] == value]
-    return rows
 
 
 def number(row: Mapping[str, float], digits: int = 3) -> str:
@@ -169,7 +172,7 @@ class Page:
         rows = at(self.published, name)
         asked = rows[rows["epsilon"] != NOISELESS]
         ran = asked[asked["error"] == ""]
-        limits = [1 / (1 + np.exp(2 * np.exp(e / self.protocol.rounds))) for e in self.protocol.epsilons]
+        limits = [1 / (1 + exp(2 * exp(e / self.protocol.rounds))) for e in self.protocol.epsilons]
         low, high = int(np.argmin(limits)), int(np.argmax(limits))
         words = (
             f"- *{short(name)}*: {len(ran)} of {len(asked)} fits run. The budget ε/T − ln α is negative as soon as a "
@@ -185,7 +188,7 @@ class Page:
 
     def _stopped(self, failed: pd.DataFrame) -> str:
         """With which votes it stops, and whether a decimal logarithm would have helped."""
-        decimal = failed["epsilon"].astype(float) / self.protocol.rounds - np.log10(failed["alpha"])
+        decimal = failed["epsilon"].astype(float) / self.protocol.rounds - log(failed["alpha"].to_numpy()) / log(10.0)
         return (
             f"It stops at votes α of {failed['alpha'].min():.3f} to {failed['alpha'].max():.3f}; with a decimal "
             f"logarithm the budget would be positive in {int((decimal > 0).sum())} of these {len(failed)} fits. "

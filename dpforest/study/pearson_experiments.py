@@ -14,6 +14,7 @@ import pandas as pd
 
 from dpforest.datasets import Dataset
 from dpforest.models.forest import Forest
+from dpforest.privacy import NON_PRIVATE
 from dpforest.study.experiments import parts as divided
 from dpforest.study.experiments import quiet, sweep
 from dpforest.study.statements import Statements
@@ -26,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 CODES = 256  # a part and a class share so many
-NOISELESS = "non-private"
+NOISELESS = NON_PRIVATE
 DRAWN, ARGMAX = "published, drawn", "published, arg max"
 PROVED, COUNTS = "proved, correlation", "proved, Gini of counts"
 #: The trees of the page.  As published in two readings: the attribute is drawn, as the patent's words say twice, or it
@@ -208,8 +209,8 @@ def work(
     DataFrame
         Columns ``n_parts``, ``seed``, ``all`` and ``longest`` of :func:`steps`, and ``seconds`` of this machine.
     """
-    sizes, rows = data.schema.cardinalities(build().n_bins), []
-    codes = data.schema.encode(data.X, build().n_bins).codes
+    n_bins, rows = build().n_bins, []
+    sizes, codes = data.schema.cardinalities(n_bins), data.schema.encode(data.X, n_bins).codes
     for m in parts:
         if m * data.schema.n_classes > CODES:
             continue

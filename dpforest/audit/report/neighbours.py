@@ -13,6 +13,7 @@ from dpforest.audit.report.fits import class_pair, fit_ratios
 from dpforest.audit.sampling.ratios import LikelihoodRatios, likelihood_ratios
 from dpforest.chance import Seeded
 from dpforest.datasets import Dataset
+from dpforest.models.boosted import SCALE
 from dpforest.privacy import RELATIONS
 from dpforest.schema import Schema
 from dpforest.study.experiments import quiet
@@ -32,9 +33,6 @@ def leaf_or_branch(words: str) -> str:
     return "the root is a branch" if "(" in words else "the root is a leaf"
 
 
-_UNIT = 2**20  # of votes, which are whole numbers in a released forest
-
-
 def votes_of(estimator: Any) -> Callable[[Any, int, np.random.Generator], list[Written]]:
     """Draws of the largest vote of a boosted forest, in words, to one decimal: a mechanism to sample."""
     schema = estimator.audited_schema()
@@ -42,7 +40,7 @@ def votes_of(estimator: Any) -> Callable[[Any, int, np.random.Generator], list[W
     def sample(records: Any, size: int, rng: np.random.Generator) -> list[Written]:
         table = encode(records, schema.n_features)
         fits = (estimator.replay(*table, schema, estimator.epsilon, Seeded(rng))[0] for _ in range(size))
-        return [Written(f"a largest vote of {fit.forest.values.max() / _UNIT:.1f}") for fit in fits]
+        return [Written(f"a largest vote of {fit.forest.values.max() / SCALE:.1f}") for fit in fits]
 
     return sample
 

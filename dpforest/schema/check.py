@@ -22,6 +22,8 @@ __all__ = ["Check", "Finding", "check"]
 
 _MOST = 8  # different cells of a column that are shown
 _MISSING = "a missing value"
+_AS_TEXT = "a number, which may have lost its zeros; read the column as text, such as by pd.read_csv(..., dtype=str)"
+_NEITHER = "no number and no text; turn it into one by itself"
 
 
 @dataclass(frozen=True)
@@ -248,7 +250,8 @@ class _Look:
                 self._found[where, _MISSING, gap, True] += missing
             if (codes == -1).any():
                 for cell, rows in _different(np.asarray(part, dtype=object)[codes == -1]):
-                    self._found[where, shown(cell), remedy, refused] += rows
+                    lost = _is_number(cell, where) and any(_writes(text, cells.said(cell, where)) for text in known)
+                    self._found[where, shown(cell), _AS_TEXT if lost else remedy, refused] += rows
 
         try:
             strays(look_up(column), column)
@@ -257,7 +260,8 @@ class _Look:
                 try:
                     code = look_up(_alone(cell))
                 except (TypeError, ValueError):
-                    self._found[where, shown(cell), "no number and no text; turn it into one by itself", True] += rows
+                    problem = _AS_TEXT if _is_number(cell, where) else _NEITHER
+                    self._found[where, shown(cell), problem, True] += rows
                 else:
                     strays(np.repeat(code, rows), _alone(cell).repeat(rows))
 
@@ -280,6 +284,19 @@ def _alone(cell: Any) -> np.ndarray:
     column = np.empty(1, dtype=object)
     column[0] = cell
     return column
+
+
+def _writes(text: Any, number: Any) -> bool:
+    """Whether a declared text writes the number; if several do, the number alone does not say which is meant."""
+    return isinstance(text, str) and cells.number_of_text(text) == number
+
+
+def _is_number(cell: Any, where: str) -> bool:
+    """Whether a cell that no place can be found for is a number all the same: in a column whose codes are texts."""
+    try:
+        return isinstance(cells.said(cell, where), float)
+    except (TypeError, ValueError):
+        return False
 
 
 def _different(column: Any) -> Iterator[tuple[Any, int]]:

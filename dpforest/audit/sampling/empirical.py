@@ -116,7 +116,7 @@ class EmpiricalAudit:
         """A lower bound on the rho of zero-concentrated privacy, from the same counts and with the same confidence.
 
         A claimed rho says more than each of its (epsilon, delta): an audit of one such pair may find nothing where this
-        refutes the rho.  0 with "betting", whose number of draws depends on what was drawn.
+        refutes the rho (:prf:ref:`lem-event-rho`).  0 with "betting", whose number of draws depends on what was drawn.
         """
         if self.method == "betting":
             return 0.0

@@ -372,7 +372,12 @@ def test_power_of_the_running_test():
 # -- zero-concentrated privacy -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.claim("lem-event-rho", verdict="proved", evidence="numerical")
+@pytest.mark.claim(
+    "lem-event-rho",
+    verdict="proved",
+    evidence="numerical",
+    constant=r"$\sup_{\alpha > 1} D_\alpha(p \| q)/\alpha$, attained where the output is nothing but the event",
+)
 @pytest.mark.parametrize(("p", "q"), [(0.5, 0.2), (0.9, 0.001), (1.0, 0.5), (0.3, 0.29)])
 def test_the_rho_of_an_event_is_the_largest_divergence_over_its_order(p, q):
     """At order 2 it is an expression in fractions, and near 1 the relative entropy."""

@@ -43,6 +43,15 @@ MODULES: tuple[str, ...] = ("budgets", "datasets", "evaluation", "inspect", "mec
 
 #: Modules that are there, too, as soon as the package is.
 ROOMS: tuple[str, ...] = (
-    "arithmetic", "chance", "counting", "curator", "design", "engines", "learners", "models", "papers", "privacy",
+    "arithmetic",
+    "chance",
+    "counting",
+    "curator",
+    "design",
+    "engines",
+    "learners",
+    "models",
+    "papers",
+    "privacy",
     "schema",
-)  # fmt: skip
+)

@@ -21,7 +21,7 @@ from dpforest.audit.attacks import (
     one_run_bound,
     reconstruct,
     reconstruction_error,
-)  # fmt: skip
+)
 from dpforest.audit.exact import (
     ExactAudit,
     datasets,
@@ -34,7 +34,7 @@ from dpforest.audit.exact import (
     neighbours,
     path_audit,
     released,
-)  # fmt: skip
+)
 from dpforest.audit.grey import Finding, GreyBoxAudit, greybox
 from dpforest.audit.report.fits import class_pair, fit_ratios, fits_of
 from dpforest.audit.sampling import (
@@ -47,15 +47,53 @@ from dpforest.audit.sampling import (
     likelihood_ratios,
     p_value,
     plot_ratios,
-)  # fmt: skip
+)
 from dpforest.audit.search import Pair, climb, expected_bound, table_traps, traps
 
 __all__ = [
-    "Betting", "EmpiricalAudit", "ExactAudit", "Finding", "GreyBoxAudit", "LikelihoodRatios", "OneRunAudit",
-    "Pair", "best_advantage", "best_guess", "class_pair", "climb", "clopper_pearson", "datasets", "empirical",
-    "epsilon_lower", "evidence", "exact_audit", "expected_bound", "fit_ratios", "fits_of",
-    "geometric_log_ratio", "greybox", "hockey_stick", "informed_adversary", "informed_guess", "law_of",
-    "law_of_shapes", "least_epsilon", "likelihood_ratios", "marginal_draws", "medoid", "membership_advantage",
-    "membership_attack", "neighbours", "one_run", "one_run_bound", "p_value", "path_audit", "plot_ratios",
-    "reconstruct", "reconstruction_error", "released", "table_traps", "traps",
-]  # fmt: skip
+    "Betting",
+    "EmpiricalAudit",
+    "ExactAudit",
+    "Finding",
+    "GreyBoxAudit",
+    "LikelihoodRatios",
+    "OneRunAudit",
+    "Pair",
+    "best_advantage",
+    "best_guess",
+    "class_pair",
+    "climb",
+    "clopper_pearson",
+    "datasets",
+    "empirical",
+    "epsilon_lower",
+    "evidence",
+    "exact_audit",
+    "expected_bound",
+    "fit_ratios",
+    "fits_of",
+    "geometric_log_ratio",
+    "greybox",
+    "hockey_stick",
+    "informed_adversary",
+    "informed_guess",
+    "law_of",
+    "law_of_shapes",
+    "least_epsilon",
+    "likelihood_ratios",
+    "marginal_draws",
+    "medoid",
+    "membership_advantage",
+    "membership_attack",
+    "neighbours",
+    "one_run",
+    "one_run_bound",
+    "p_value",
+    "path_audit",
+    "plot_ratios",
+    "reconstruct",
+    "reconstruction_error",
+    "released",
+    "table_traps",
+    "traps",
+]

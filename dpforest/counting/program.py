@@ -69,8 +69,10 @@ def prepare(
     plan, rows = schedule(
         np.concatenate([features.ravel(), splits.feature[above]]),
         np.concatenate([masks.reshape(-1, 4), edges]),
-        n_features, uses, use_start,
-    )  # fmt: skip
+        n_features,
+        uses,
+        use_start,
+    )
     return Program(entries, rows, *plan[:-1], len(plan.kept) + plan.most, int(order.depth.max(initial=0)) + 1)
 
 

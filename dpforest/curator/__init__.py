@@ -57,9 +57,17 @@ class Curator(Sharing, Choices, Sums, Peeks):
     """
 
     def __init__(
-        self, codes: np.ndarray, labels: np.ndarray, n_classes: int, cardinalities: Any, *, chance: Chance,
-        ledger: Ledger, n_jobs: int = 1, ids: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        codes: np.ndarray,
+        labels: np.ndarray,
+        n_classes: int,
+        cardinalities: Any,
+        *,
+        chance: Chance,
+        ledger: Ledger,
+        n_jobs: int = 1,
+        ids: np.ndarray | None = None,
+    ) -> None:
         records = Memory(codes, labels, n_classes, cardinalities, n_jobs=n_jobs, ids=ids)
         super().__init__(records, n_classes, cardinalities, chance=chance, ledger=ledger, n_jobs=n_jobs)
 

@@ -23,7 +23,7 @@ class Base:
 
     def __init__(
         self, records: Records, n_classes: int, cardinalities: Any, *, chance: Chance, ledger: Ledger, n_jobs: int = 1
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._chance, self._ledger, self._n_jobs = chance, ledger, n_jobs
         self._records = records
         self.n_classes = int(n_classes)

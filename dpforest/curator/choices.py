@@ -36,10 +36,19 @@ class Choices(Base):
 
     @claim("lem-stop-candidate")
     def choose_feature(
-        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, allowed: np.ndarray, epsilon: float | np.ndarray, *,
-        score: scores.Score, mechanism: str, calibration: str = "range", stop_margin: float | None = None,
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        scopes: np.ndarray,
+        allowed: np.ndarray,
+        epsilon: float | np.ndarray,
+        *,
+        score: scores.Score,
+        mechanism: str,
+        calibration: str = "range",
+        stop_margin: float | None = None,
         n_max: float = np.inf,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """Choose for each node the feature to split on, one child per code, or to stop.
 
         Parameters
@@ -96,10 +105,19 @@ class Choices(Base):
 
     @claim("thm-interval-exponential")
     def choose_cut(
-        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, allowed: np.ndarray, epsilon: float | np.ndarray, *,
-        score: scores.Score, mechanism: str, calibration: str = "range", stop_margin: float | None = None,
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        scopes: np.ndarray,
+        allowed: np.ndarray,
+        epsilon: float | np.ndarray,
+        *,
+        score: scores.Score,
+        mechanism: str,
+        calibration: str = "range",
+        stop_margin: float | None = None,
         n_max: float = np.inf,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """Choose for each node one of the cuts of its features, or a split with one child per code, or to stop.
 
         Parameters
@@ -143,10 +161,20 @@ class Choices(Base):
         return choice
 
     def choose_candidate(
-        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, features: np.ndarray, masks: np.ndarray,
-        epsilon: float | np.ndarray, *, score: scores.Score, mechanism: str, calibration: str = "range",
-        stop_margin: float | None = None, n_max: float = np.inf,
-    ) -> np.ndarray:  # fmt: skip
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        scopes: np.ndarray,
+        features: np.ndarray,
+        masks: np.ndarray,
+        epsilon: float | np.ndarray,
+        *,
+        score: scores.Score,
+        mechanism: str,
+        calibration: str = "range",
+        stop_margin: float | None = None,
+        n_max: float = np.inf,
+    ) -> np.ndarray:
         """Choose for each node one of K binary candidates, or to stop.
 
         Parameters
@@ -175,19 +203,34 @@ class Choices(Base):
         choice = STOP + self._select(scopes, behind, rate, score, n_max, query, mechanism)
         rows, taken = np.arange(len(nodes)), np.maximum(choice, 0)
         self._records.known.note(
-            splits, nodes, own,
+            splits,
+            nodes,
+            own,
             Split(
-                np.where(choice == STOP, -1, features[rows, taken]), np.zeros(len(nodes), dtype=bool),
-                masks[rows, taken], np.full(len(nodes), 2), counts[rows, taken].reshape(-1, own.shape[1]),
+                np.where(choice == STOP, -1, features[rows, taken]),
+                np.zeros(len(nodes), dtype=bool),
+                masks[rows, taken],
+                np.full(len(nodes), 2),
+                counts[rows, taken].reshape(-1, own.shape[1]),
             ),
-        )  # fmt: skip
+        )
         return choice
 
     @claim("lem-common-choice")
     def choose_division(
-        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, features: np.ndarray, children: np.ndarray,
-        epsilon: float, *, score: scores.Score, mechanism: str, calibration: str = "range", n_max: float = np.inf,
-    ) -> int:  # fmt: skip
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        scopes: np.ndarray,
+        features: np.ndarray,
+        children: np.ndarray,
+        epsilon: float,
+        *,
+        score: scores.Score,
+        mechanism: str,
+        calibration: str = "range",
+        n_max: float = np.inf,
+    ) -> int:
         """Choose one division of a feature's codes for all these nodes together, by the sum of their scores.
 
         Parameters
@@ -240,9 +283,15 @@ class Choices(Base):
 
     @claim("lem-soft-gap", "lem-calibrated-weights")
     def choose_crossing(
-        self, crossings: Crossings, sides: np.ndarray, scopes: np.ndarray, epsilon: float, *, threshold: int,
+        self,
+        crossings: Crossings,
+        sides: np.ndarray,
+        scopes: np.ndarray,
+        epsilon: float,
+        *,
+        threshold: int,
         mechanism: str,
-    ) -> tuple[int, int]:  # fmt: skip
+    ) -> tuple[int, int]:
         """Choose one table and one target class, by how far the weights of the two sides are apart.
 
         Parameters
@@ -321,9 +370,15 @@ class Choices(Base):
 
     @claim("thm-exact-scores")
     def _behind(
-        self, exact: Callable[[slice], Any], size: int, able: np.ndarray, counts: np.ndarray, score: scores.Score,
-        stop_margin: float | None, rate: np.ndarray,
-    ) -> np.ndarray:  # fmt: skip
+        self,
+        exact: Callable[[slice], Any],
+        size: int,
+        able: np.ndarray,
+        counts: np.ndarray,
+        score: scores.Score,
+        stop_margin: float | None,
+        rate: np.ndarray,
+    ) -> np.ndarray:
         """How far each candidate is behind the best of its node: the first column is *stop*, the others are ``able``.
 
         ``exact`` scores the candidates of some nodes, from so many counts of each.  Exact scores are larger than what

@@ -49,9 +49,15 @@ class Memory:
     cells = 1 << 22  # 32 MB of int64
 
     def __init__(
-        self, codes: np.ndarray, labels: np.ndarray, n_classes: int, cardinalities: Any, *, n_jobs: int = 1,
+        self,
+        codes: np.ndarray,
+        labels: np.ndarray,
+        n_classes: int,
+        cardinalities: Any,
+        *,
+        n_jobs: int = 1,
         ids: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.codes, self.labels = np.ascontiguousarray(codes), np.ascontiguousarray(labels)
         self.n_records = len(labels)
         self.ids = ids
@@ -160,9 +166,14 @@ class Memory:
         return counting.node_sums(self.codes, self.labels, table, splits, _slots(splits, nodes), **self._how)
 
     def candidate_counts(
-        self, splits: Any, nodes: np.ndarray, features: np.ndarray, masks: np.ndarray, n_moments: int,
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        features: np.ndarray,
+        masks: np.ndarray,
+        n_moments: int,
         known: np.ndarray | None = None,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         where, how = (splits, _slots(splits, nodes), features, masks), {**self._how, "known": known}
         if self._weighted is not None:
             return counting.candidate_sums(self.codes, self._weighted, weight_table(self._n_classes), *where, **how)
@@ -186,9 +197,15 @@ class Memory:
         self, splits: Any, nodes: np.ndarray, labels: np.ndarray, n_labels: int, features: np.ndarray | None = None
     ) -> np.ndarray:
         return counting.feature_histograms(
-            self.codes, labels, n_labels, self._cardinalities, splits, _slots(splits, nodes), features=features,
+            self.codes,
+            labels,
+            n_labels,
+            self._cardinalities,
+            splits,
+            _slots(splits, nodes),
+            features=features,
             **self._how,
-        )  # fmt: skip
+        )
 
     def cross_sums(self, crossings: Crossings, sides: np.ndarray) -> np.ndarray:
         if self.assignment is not None or self._weighted is not None:
@@ -224,7 +241,7 @@ class Memory:
         codes, labels = self._held
         return counting.node_class_counts(
             codes, labels, self._n_classes, splits, _slots(splits, nodes), n_jobs=self._n_jobs
-        )  # fmt: skip
+        )
 
     # -- AdaBoost as published: weights that are shares of all records ---------------------------------------
 

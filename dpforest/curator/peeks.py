@@ -121,7 +121,7 @@ class Peeks(Base):
     def peek_boost(self, tree: Forest, alpha: float, *, what: str, where: str) -> None:
         """AdaBoost's step: ``exp(alpha)`` for a record that the tree gets wrong, ``exp(-alpha)`` for one that it gets
         right, and all weights divided by their sum; a leak, though nothing is answered.
-        """  # fmt: skip
+        """
         self._unpaid(what, where).boost(tree, alpha)
 
     def _unpaid(self, what: str, where: str) -> Whole:

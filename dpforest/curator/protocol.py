@@ -59,9 +59,14 @@ class Records(Protocol):
         ...
 
     def candidate_counts(
-        self, splits: Any, nodes: np.ndarray, features: np.ndarray, masks: np.ndarray, n_moments: int,
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        features: np.ndarray,
+        masks: np.ndarray,
+        n_moments: int,
         known: np.ndarray | None = None,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """Class counts, or so many moments, of both children of each binary candidate: (n_nodes, K, 2, n_sums).
 
         ``known`` are the counts of the nodes themselves, where the curator has them already; they may save work.
@@ -181,7 +186,13 @@ class Door(Protocol):
     """
 
     def __call__(
-        self, codes: np.ndarray, labels: np.ndarray, n_classes: int, cardinalities: np.ndarray, *, chance: Chance,
-        ledger: Ledger, n_jobs: int = 1,
-    ) -> Curator:  # fmt: skip
-        ...
+        self,
+        codes: np.ndarray,
+        labels: np.ndarray,
+        n_classes: int,
+        cardinalities: np.ndarray,
+        *,
+        chance: Chance,
+        ledger: Ledger,
+        n_jobs: int = 1,
+    ) -> Curator: ...

@@ -159,9 +159,14 @@ class Scattered:
         return self._of(nodes, "moments", splits, n_moments)
 
     def candidate_counts(
-        self, splits: Any, nodes: np.ndarray, features: np.ndarray, masks: np.ndarray, n_moments: int,
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        features: np.ndarray,
+        masks: np.ndarray,
+        n_moments: int,
         known: np.ndarray | None = None,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         return self._of(nodes, "candidate_counts", splits, features, masks, n_moments)
 
     def histograms(self, splits: Any, nodes: np.ndarray, features: np.ndarray, by_part: bool = False) -> np.ndarray:

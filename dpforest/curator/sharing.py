@@ -86,9 +86,13 @@ class Sharing(Base):
 
     @claim("thm-own-weights", "lem-weighted-sse")
     def weigh(
-        self, forest: Forest | None = None, values: np.ndarray | None = None, *, class_weights: Any = None,
+        self,
+        forest: Forest | None = None,
+        values: np.ndarray | None = None,
+        *,
+        class_weights: Any = None,
         rule: str = "capped",
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Give each record a weight, by its own label and by what released trees say of it, and by nothing else.
 
         Parameters

@@ -106,9 +106,13 @@ class Parquet(Table):
     engine = "parquet"
 
     def __init__(
-        self, paths: str | PathLike | Sequence, *,
-        rows: int = 1 << 20, cache: int = 1 << 30, progress: bool | None = None,
-    ):  # fmt: skip
+        self,
+        paths: str | PathLike | Sequence,
+        *,
+        rows: int = 1 << 20,
+        cache: int = 1 << 30,
+        progress: bool | None = None,
+    ):
         super().__init__(progress=progress)
         for value, name, least in ((rows, "rows", 1), (cache, "cache", 0)):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:

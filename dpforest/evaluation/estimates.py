@@ -106,9 +106,12 @@ def _slopes(measure: Callable[[np.ndarray], float], counts: np.ndarray, step: fl
 
 @claim("thm-private-test")
 def estimate(
-    measure: Callable[[np.ndarray], float], counts: np.ndarray, variance: float, quantile: float,
+    measure: Callable[[np.ndarray], float],
+    counts: np.ndarray,
+    variance: float,
+    quantile: float,
     bounds: tuple[float, float] = (0.0, 1.0),
-) -> Estimate:  # fmt: skip
+) -> Estimate:
     """A measure of the noisy counts, with its interval by the delta method.
 
     Parameters

@@ -28,16 +28,18 @@ def _mean_gain(counts: np.ndarray) -> np.ndarray:
 
 
 gain = Score(
-    "gain", _mean_gain,
+    "gain",
+    _mean_gain,
     lambda n: (1.0, 1.0),
     lambda n: (1.0, 2.0),
-    True, ("thm-private-choice",),
+    True,
+    ("thm-private-choice",),
     """The sum of the records' gains, each from 0 to 1: child ``c`` of ``L + 1`` holds those of gain ``c / L``, and L is
     a power of two.  Monotone; Δ = 1, R = 1 under add-remove and 2 under replace-one (:prf:ref:`thm-private-choice`).
     """,
     homogeneous=True,
     _exact=lambda counts: fixed(_mean_gain(counts)),
-)  # fmt: skip
+)
 
 
 @claim("thm-private-test")

@@ -298,10 +298,20 @@ def _auc(counts: np.ndarray) -> float:
 
 @claim("thm-private-test")
 def evaluate(
-    model: Any, X: Any, y: Any, epsilon: float, *, bins: int = 20, level: float = 0.95,
-    by: str | Mapping | None = None, relation: str = ADD_REMOVE,
-    person: Any = None, max_rows: int | None = None, source: str = SEEDED, random_state: Any = None,
-) -> Evaluation:  # fmt: skip
+    model: Any,
+    X: Any,
+    y: Any,
+    epsilon: float,
+    *,
+    bins: int = 20,
+    level: float = 0.95,
+    by: str | Mapping | None = None,
+    relation: str = ADD_REMOVE,
+    person: Any = None,
+    max_rows: int | None = None,
+    source: str = SEEDED,
+    random_state: Any = None,
+) -> Evaluation:
     """Private evaluation: how good a released model is on test rows, with intervals that include the noise.
 
     Parameters
@@ -380,9 +390,12 @@ def evaluate(
         cells, size = said_cells(model, rows.columns, bins), bins * (len(classes) if len(classes) > 2 else 1)
     cells = cells + size * places
     tester = Evaluator(
-        epsilon=epsilon, schema=cells_schema({"said": size * len(groups)}, list(classes) or [0, 1]), relation=relation,
-        source=source, random_state=random_state,
-    )  # fmt: skip
+        epsilon=epsilon,
+        schema=cells_schema({"said": size * len(groups)}, list(classes) or [0, 1]),
+        relation=relation,
+        source=source,
+        random_state=random_state,
+    )
     tester.fit(as_given(cells[:, None], X), labels, person=rows.persons, max_rows=max_rows)
     counts = tester.counts() if classes else tester.counts()[:, :1]
     variance = noise_variance(tester.ledger_.epsilon / HISTOGRAM_SENSITIVITY[relation])

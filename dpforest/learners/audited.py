@@ -9,8 +9,17 @@ from typing import Any
 from dpforest.privacy import RELATIONS
 
 __all__ = [
-    "CUT_ONCE", "EXACT", "GREY_BOX", "HALF_STOP", "LAYERS", "STATISTICAL", "Audited", "Broken", "Settings", "refuted",
-]  # fmt: skip
+    "CUT_ONCE",
+    "EXACT",
+    "GREY_BOX",
+    "HALF_STOP",
+    "LAYERS",
+    "STATISTICAL",
+    "Audited",
+    "Broken",
+    "Settings",
+    "refuted",
+]
 
 #: The layers of an audit: every branch with its probability, the ledger against the likelihood ratios, and samples.
 LAYERS = EXACT, GREY_BOX, STATISTICAL = "exact", "greybox", "statistical"

@@ -55,15 +55,20 @@ from dpforest.privacy import (
     claim,
     display,
     sides,
-)  # fmt: skip
+)
 from dpforest.privacy.searches import searcher
 from dpforest.schema import MAX_CODES, Draft, Encoded, Schema, frames
 from dpforest.scores import Score
 
 __all__ = [
-    "PrivateEstimator", "PrivateForest", "PrivateForestClassifier", "PrivateForestRegressor", "WithDelta",
-    "check_covered", "source_of_bits",
-]  # fmt: skip
+    "PrivateEstimator",
+    "PrivateForest",
+    "PrivateForestClassifier",
+    "PrivateForestRegressor",
+    "WithDelta",
+    "check_covered",
+    "source_of_bits",
+]
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -101,9 +106,10 @@ class PrivateEstimator(Predictor, BaseEstimator):
     relation: Annotated[str, Choice(RELATIONS), "Which data sets are neighbours."] = ADD_REMOVE
     variant: Annotated[str, Choice("proved", "published"), "The repair, or the paper to the letter."] = "proved"
     source: Annotated[
-        str, Choice(SEEDED, SECURE),
+        str,
+        Choice(SEEDED, SECURE),
         "Where the bits of the exact samplers come from: a seed, for research, or the system, for a release.",
-    ] = SEEDED  # fmt: skip
+    ] = SEEDED
     random_state: Annotated[
         int | np.random.Generator | np.random.RandomState | None,
         "Seed of the seeded source.  Whoever knows it can subtract the noise.",
@@ -239,18 +245,30 @@ class PrivateEstimator(Predictor, BaseEstimator):
         # coins that say which rows a fit sees are its randomness too
         source = SEEDED if any(each.source == SEEDED for each in coins) else self.source
         guarantee = Guarantee(
-            spent if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), self.variant, source,
-            __version__, rests_on, ledger.delta, most,
-        )  # fmt: skip
+            spent if exceeded else promised,
+            self.relation,
+            claimed,
+            tuple(ledger.leaks),
+            self.variant,
+            source,
+            __version__,
+            rests_on,
+            ledger.delta,
+            most,
+        )
         if guarantee.epsilon > epsilon * (1 + 1e-9):
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=3)
         ledger.promise = guarantee
         return {
-            "schema_": schema, "n_bins_": n_bins, "n_features_in_": schema.n_features,
+            "schema_": schema,
+            "n_bins_": n_bins,
+            "n_features_in_": schema.n_features,
             **({} if schema.classes is None else {"classes_": schema.classes}),
             **({"feature_names_in_": np.array(schema.columns, dtype=object)} if named else {}),
-            f"{self._RELEASED}_": model, "ledger_": ledger, "guarantee_": guarantee,
-        }  # fmt: skip
+            f"{self._RELEASED}_": model,
+            "ledger_": ledger,
+            "guarantee_": guarantee,
+        }
 
     def replay(
         self,
@@ -288,9 +306,14 @@ class PrivateEstimator(Predictor, BaseEstimator):
         """
         ledger = Ledger(self.relation, delta=self.promised_delta())
         curator = (door or Curator)(
-            codes, labels, schema.n_classes, schema.cardinalities(self.bins(schema)),
-            chance=chance, ledger=ledger, n_jobs=self._n_threads(),
-        )  # fmt: skip
+            codes,
+            labels,
+            schema.n_classes,
+            schema.cardinalities(self.bins(schema)),
+            chance=chance,
+            ledger=ledger,
+            n_jobs=self._n_threads(),
+        )
         return self._learn(Run(curator, chance, schema, ledger, epsilon, alone)), ledger
 
     # -- for subclasses --------------------------------------------------------------------------------------
@@ -447,9 +470,13 @@ def source_of_bits(source: str, random_state: Any) -> Seeded | Secure:
         return Seeded(random_state)
     if random_state is not None:
         search = searcher()
-        whose = "leave random_state=None" if search is None else (
-            f"{type(search).__name__} gives one to each of its learners, so fit them one by one instead, in a loop"
-        )  # fmt: skip
+        whose = (
+            "leave random_state=None"
+            if search is None
+            else (
+                f"{type(search).__name__} gives one to each of its learners, so fit them one by one instead, in a loop"
+            )
+        )
         raise ValueError(f"source='secure' takes no seed: {whose}")
     return Secure()
 
@@ -465,10 +492,12 @@ class WithDelta(PrivateEstimator):
     """A learner of which a theorem says what it costs under a delta: it counts, and selects at a bounded range."""
 
     delta: Annotated[
-        float, Delta(), Letter(),
+        float,
+        Delta(),
+        Letter(),
         """0 for a loss of at most epsilon, without exception.  Above, well below one over the number of records: the
         model is (epsilon, delta)-private, which is less, and has less noise where there are many answers.""",
-    ] = 0.0  # fmt: skip
+    ] = 0.0
 
     def promised_delta(self) -> float:
         return check_delta(self.delta)
@@ -536,9 +565,14 @@ class PrivateForestRegressor(PrivateForest, ForestRegressor):
 
 @claim("thm-forest")
 def check_covered(
-    score: Score, relation: str, *, stop: str = "never", sampling: str = "all", weighted: bool = False,
+    score: Score,
+    relation: str,
+    *,
+    stop: str = "never",
+    sampling: str = "all",
+    weighted: bool = False,
     n_max: float = math.inf,
-) -> None:  # fmt: skip
+) -> None:
     """Refuse what no corollary of the theorem on forests covers (:prf:ref:`thm-forest`).
 
     Parameters

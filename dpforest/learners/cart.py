@@ -55,9 +55,14 @@ class Cuts:
         return np.logical_or.reduceat(columns, self._starts, axis=1)
 
     def choose(
-        self, run: Run, nodes: Frontier, columns: np.ndarray, numeric: np.ndarray, epsilon: float | np.ndarray,
+        self,
+        run: Run,
+        nodes: Frontier,
+        columns: np.ndarray,
+        numeric: np.ndarray,
+        epsilon: float | np.ndarray,
         how: Selection,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """A cut of each numeric feature of each node, with a selection of ``epsilon`` each.
 
         Parameters
@@ -153,9 +158,13 @@ class Splits(Cuts):
         chosen = columns[grows]
         self.split(np.flatnonzero(inner)[grows], chosen)
         run.growth.branch(
-            nodes[grows], self.owner[chosen], self.arity[chosen], masks=self.mask[chosen], binary=self.cut[chosen],
+            nodes[grows],
+            self.owner[chosen],
+            self.arity[chosen],
+            masks=self.mask[chosen],
+            binary=self.cut[chosen],
             reuse=self.cut[chosen],
-        )  # fmt: skip
+        )
         return nodes[~grows]
 
     def split(self, nodes: np.ndarray, columns: np.ndarray) -> None:
@@ -165,9 +174,15 @@ class Splits(Cuts):
 
 
 def select_cuts(
-    run: Run, nodes: Frontier, cuts: Cuts, columns: np.ndarray, numeric: np.ndarray, epsilon: float,
-    score: scores.Score, delta: float,
-) -> np.ndarray:  # fmt: skip
+    run: Run,
+    nodes: Frontier,
+    cuts: Cuts,
+    columns: np.ndarray,
+    numeric: np.ndarray,
+    epsilon: float,
+    score: scores.Score,
+    delta: float,
+) -> np.ndarray:
     """A cut of each numeric feature of each node, by the exponential mechanism.
 
     Parameters

@@ -71,7 +71,7 @@ def whole_table(sizes: np.ndarray) -> list[tuple[int, np.ndarray]]:
 
 def random_tables(
     n_tables: int, sizes: np.ndarray, ordered: np.ndarray, known: Known, chance: Chance
-) -> list[list[tuple[int, np.ndarray]]]:  # fmt: skip
+) -> list[list[tuple[int, np.ndarray]]]:
     """Tables of two or three features: which, and where their codes are cut into groups, is drawn without a record.
 
     Parameters

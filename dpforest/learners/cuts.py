@@ -120,9 +120,7 @@ class CutPool:
         return self._masks[place]
 
 
-def random_cuts(
-    chance: Chance, pool: CutPool, n_nodes: int, size: int, each: int = 1
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+def random_cuts(chance: Chance, pool: CutPool, n_nodes: int, size: int, each: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Random candidates: ``size`` different features of each node, each with ``each`` random ones of its cuts.
 
     Returns
@@ -134,9 +132,7 @@ def random_cuts(
     return features, pool.draw(chance, features.ravel()).reshape(*features.shape, 4)
 
 
-def cuts_at_values(
-    run: Run, nodes: Frontier, size: int, each: int, leak: Leak
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+def cuts_at_values(run: Run, nodes: Frontier, size: int, each: int, leak: Leak) -> tuple[np.ndarray, np.ndarray]:
     """Random features of each node, each at ``each`` values that occur in it, below the largest; a leak.
 
     Parameters and returns are those of :func:`random_cuts`.  Every feature is cut in the order of its codes.

@@ -154,34 +154,40 @@ class PrivateTable(PrivateEstimator, GeneralisingClassifier):
     """Base of the learners that publish a generalised table: a paper adds how its values are made special."""
 
     specialisations: Annotated[
-        int | str, Either("auto", rule=Whole(0)),
+        int | str,
+        Either("auto", rule=Whole(0)),
         "Values that are made special, one after the other; auto is 10, or as many as there are.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     taxonomies: Annotated[
         Mapping | None,
         """By categorical column, its public taxonomy: a mapping from the name of each value to what is below it, a
         mapping again or a list of categories.  A column that is not named has all of its categories below the root.""",
     ] = None
     selection: Annotated[
-        str, MECHANISMS, Auto(published="exponential", proved="permute-and-flip"), Letter(),
+        str,
+        MECHANISMS,
+        Auto(published="exponential", proved="permute-and-flip"),
+        Letter(),
         "Mechanism of the specialisations.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     criterion: Annotated[
-        str, Choice(CRITERIA), Letter(),
+        str,
+        Choice(CRITERIA),
+        Letter(),
         """Score of a specialisation: ``"majority"`` is the paper's *Max*; information gain, here the paper's times the
         number of records, needs ``n_max``.""",
-    ] = "majority"  # fmt: skip
+    ] = "majority"
     calibration: Annotated[
-        Literal["auto", "range", "sensitivity"], Auto(published="sensitivity", proved="range"), Letter(),
+        Literal["auto", "range", "sensitivity"],
+        Auto(published="sensitivity", proved="range"),
+        Letter(),
         "Rate ``epsilon / R`` or, as in the paper, ``epsilon / (2 sensitivity)``.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     n_max: Annotated[float, CAP, Letter(), "Public cap on the number of records, for information gain."] = math.inf
     max_nodes: Annotated[int, Whole(), "A specialisation that would make the tree larger is no candidate."] = 1 << 13
 
     def _rounds(self, schema: Schema) -> int:
-        most = most_specialisations(
-            taxonomies(schema, self.taxonomies), sizes_of_numbers(schema, self.bins(schema))
-        )  # fmt: skip
+        most = most_specialisations(taxonomies(schema, self.taxonomies), sizes_of_numbers(schema, self.bins(schema)))
         asked_for = min(SPECIALISATIONS, most) if self.specialisations == "auto" else int(self.specialisations)
         if asked_for > most:
             raise ValueError(f"specialisations={asked_for}: the schema and its taxonomies allow {most}")
@@ -200,7 +206,7 @@ class PrivateTable(PrivateEstimator, GeneralisingClassifier):
 
 def specialise_values(
     run: Run, table: Generalisation, features: Iterable[int], rounds: int, share: float, how: Selection
-) -> None:  # fmt: skip
+) -> None:
     """Make values special one after the other, as DiffGen does: scores of a value count all records that have it.
 
     Parameters
@@ -237,6 +243,6 @@ def specialise_values(
 
 def choose_by_table(
     run: Run, table: Generalisation, candidates: list[Specialisation], share: float, how: Selection, root: np.ndarray
-) -> Specialisation:  # fmt: skip
+) -> Specialisation:
     """The specialisation that leaves the best table, summed over all groups; ``root`` is the scope of all records."""
     return candidates[run.choose_division(table.groups, *asked(candidates, 0), share, how, root)]

@@ -30,41 +30,49 @@ MECHANISMS, BUDGETS = ("auto", *SELECTIONS), ("auto", *PLANS)
 class PrivateID3Forest(PrivateForestClassifier):
     """Base of the random forests of ID3 trees: a paper adds ``criterion`` and ``stop``, and how a tree grows."""
 
-    max_depth: Annotated[
-        int, Whole(0, MAX_DEPTH), "Splits on the longest path; 0 makes every tree a single leaf."
-    ] = 5  # fmt: skip
-    max_features: Annotated[
-        int | str, Subset(), "Size of the random subset of features that a node chooses from."
-    ] = "sqrt"  # fmt: skip
+    max_depth: Annotated[int, Whole(0, MAX_DEPTH), "Splits on the longest path; 0 makes every tree a single leaf."] = 5
+    max_features: Annotated[int | str, Subset(), "Size of the random subset of features that a node chooses from."] = (
+        "sqrt"
+    )
     sampling: Annotated[
-        Literal["auto", "all", "assignment", "poisson", "bootstrap"], Auto(published="bootstrap", proved="all"),
+        Literal["auto", "all", "assignment", "poisson", "bootstrap"],
+        Auto(published="bootstrap", proved="all"),
         Letter(),
         """Which records a tree sees.  ``"all"``: every tree all of them, at ``epsilon / n_estimators``.
         ``"assignment"``: each record goes to one tree by a coin, and each tree has all of ``epsilon``.  ``"poisson"``:
         a Poisson number of copies of each record for every tree, paid for in full.  ``"bootstrap"`` (published only):
         as many draws with replacement as there are records.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     selection: Annotated[
-        str, Choice(MECHANISMS), Auto(published="exponential", proved="permute-and-flip"), Letter(),
+        str,
+        Choice(MECHANISMS),
+        Auto(published="exponential", proved="permute-and-flip"),
+        Letter(),
         "Mechanism of splits.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     budget: Annotated[
-        str, Choice(BUDGETS), Auto(published="uniform", proved="aligned-uniform"), Letter(),
+        str,
+        Choice(BUDGETS),
+        Auto(published="uniform", proved="aligned-uniform"),
+        Letter(),
         """How a tree's budget falls on its levels, see :class:`~dpforest.budgets.Shares`.  Under an aligned plan a leaf
         also gets what the levels below it leave unspent.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     calibration: Annotated[
-        Literal["auto", "range", "sensitivity"], Auto(published="sensitivity", proved="range"), Letter(),
+        Literal["auto", "range", "sensitivity"],
+        Auto(published="sensitivity", proved="range"),
+        Letter(),
         "Rate ``epsilon / R`` or, as in the papers, ``epsilon / (2 sensitivity)``.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     vote: Annotated[
-        Literal["auto", "counts", "majority"], Auto(published="majority", proved="counts"),
+        Literal["auto", "counts", "majority"],
+        Auto(published="majority", proved="counts"),
         """What a leaf says: its noisy class counts, which the forest adds up, or one vote for the largest of them.
         Either is read off the noisy counts, and may be released as published, too.""",
-    ] = "auto"  # fmt: skip
-    stop_margin: Annotated[
-        float, MARGIN, "Head start of the *stop* candidate, in units of the selection's noise."
-    ] = 6.0  # fmt: skip
+    ] = "auto"
+    stop_margin: Annotated[float, MARGIN, "Head start of the *stop* candidate, in units of the selection's noise."] = (
+        6.0
+    )
 
     criterion: str
     stop: str
@@ -95,7 +103,7 @@ class PrivateID3Forest(PrivateForestClassifier):
             how = self._selection()
             check_covered(
                 how.score, self.relation, stop=self.option("stop"), sampling=self.option("sampling"), n_max=how.n_max
-            )  # fmt: skip
+            )
 
 
 class PrivateID3Tree(PrivateEstimator, ForestClassifier):
@@ -103,9 +111,9 @@ class PrivateID3Tree(PrivateEstimator, ForestClassifier):
 
     n_bins = 10
     max_depth: Annotated[int, Whole(0, MAX_DEPTH), "Splits on the longest path; 0 makes the tree a single leaf."] = 5
-    max_nodes: Annotated[
-        int, Whole(), "The tree does not grow beyond this; branches that would are leaves."
-    ] = MAX_NODES  # fmt: skip
+    max_nodes: Annotated[int, Whole(), "The tree does not grow beyond this; branches that would are leaves."] = (
+        MAX_NODES
+    )
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float | np.ndarray) -> None:
         run.say(leaves, run.count_classes(leaves, epsilon))

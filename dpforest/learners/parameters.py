@@ -24,10 +24,28 @@ from dpforest.messages import shown
 from dpforest.privacy import check_delta, check_epsilon
 
 __all__ = [
-    "CAP", "MARGIN", "MOST", "Auto", "Choice", "Delta", "Either", "Epsilon", "Letter", "Number", "Parameter", "Share",
-    "Whole", "check_choice", "check_count", "check_letter", "check_number", "check_share", "check_values", "declare",
+    "CAP",
+    "MARGIN",
+    "MOST",
+    "Auto",
+    "Choice",
+    "Delta",
+    "Either",
+    "Epsilon",
+    "Letter",
+    "Number",
+    "Parameter",
+    "Share",
+    "Whole",
+    "check_choice",
+    "check_count",
+    "check_letter",
+    "check_number",
+    "check_share",
+    "check_values",
+    "declare",
     "parameters_of",
-]  # fmt: skip
+]
 
 MOST = (1 << 31) - 1  # of anything that is counted
 _WIDTH = 116  # of a line of a docstring's table
@@ -230,10 +248,14 @@ def parameters_of(cls: type) -> dict[str, Parameter]:
             if not rules and get_origin(kind) is Literal:
                 rules = [Choice(*get_args(kind))]
             found[name] = Parameter(
-                name, kind, getattr(cls, name), inspect.cleandoc(text[0]), next(iter(rules), None),
+                name,
+                kind,
+                getattr(cls, name),
+                inspect.cleandoc(text[0]),
+                next(iter(rules), None),
                 next((note for note in notes if isinstance(note, Auto)), None),
                 next((note for note in notes if isinstance(note, Letter)), None),
-            )  # fmt: skip
+            )
     return found
 
 
@@ -278,9 +300,7 @@ def check_values(
         check_letter(dict(_beyond_the_letter(parameters, value_of)), source)
 
 
-def _beyond_the_letter(
-    parameters: dict[str, Parameter], value_of: Callable[[str], Any]
-) -> Iterator[tuple[str, Any]]:  # fmt: skip
+def _beyond_the_letter(parameters: dict[str, Parameter], value_of: Callable[[str], Any]) -> Iterator[tuple[str, Any]]:
     for name, parameter in parameters.items():
         if parameter.letter is not None:
             value = value_of(name)

@@ -101,10 +101,14 @@ class Predictor:
         self = copy.copy(self)  # one fit, whatever is learned meanwhile
         self._released()
         if self.guarantee_.source != SECURE and not seeded:
-            origin = "it is not known where its noise came from" if self.guarantee_.source == UNKNOWN else (
-                "its noise came from a seed (source='seeded'), or its rows were put aside by one, and whoever "
-                "has or finds the seed can subtract the noise, or knows who was put aside"
-            )  # fmt: skip
+            origin = (
+                "it is not known where its noise came from"
+                if self.guarantee_.source == UNKNOWN
+                else (
+                    "its noise came from a seed (source='seeded'), or its rows were put aside by one, and whoever "
+                    "has or finds the seed can subtract the noise, or knows who was put aside"
+                )
+            )
             raise ValueError(
                 f"this {self._name()} is not for release: {origin}. Fit and put aside with source='secure', or "
                 "ask with seeded=True for what says of itself that it is for research"

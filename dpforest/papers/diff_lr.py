@@ -79,10 +79,11 @@ class DiffLRRegressor(PrivateLinearRegressor):
     """
 
     split: Annotated[
-        Literal["auto", "proportional", "optimal"], Auto(published="proportional", proved="optimal"),
+        Literal["auto", "proportional", "optimal"],
+        Auto(published="proportional", proved="optimal"),
         Letter("proportional"),
         "How the budget is divided over the degrees, see :func:`~dpforest.papers.diff_lr.shares`.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
 
     @claim("pub-diff-lr")
     def as_published(self, run: Run) -> LinearModel:
@@ -117,7 +118,7 @@ class DiffLRRegressor(PrivateLinearRegressor):
 
     def _ask(
         self, run: Run, design: Design, parts: list[Weights], sensitivities: Sequence[float]
-    ) -> tuple[np.ndarray, float]:  # fmt: skip
+    ) -> tuple[np.ndarray, float]:
         """Ask for each part at its share of the budget: the noisy sums, and the noise of a product of two features."""
         counts = [np.count_nonzero(design.matrix(part)) for part in parts]
         each = shares(sensitivities, counts, self.option("split"))

@@ -79,16 +79,18 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
     ] = "gini"
     selection: Annotated[
         Literal["auto", "exponential", "permute-and-flip"],
-        Auto(published="exponential", proved="permute-and-flip"), Letter(), "Mechanism of splits.",
-    ] = "auto"  # fmt: skip
+        Auto(published="exponential", proved="permute-and-flip"),
+        Letter(),
+        "Mechanism of splits.",
+    ] = "auto"
     stop_margin: Annotated[
         float, MARGIN, Letter(), "Head start of *stop* among the candidates, in units of the selection's noise."
-    ] = 6.0  # fmt: skip
+    ] = 6.0
     prune: Annotated[bool, Choice(True, False), "Whether the grown tree is pruned, which costs nothing."] = True
     confidence: Annotated[float, Share(), "C4.5's confidence factor: the smaller, the more is pruned."] = 0.25
-    max_nodes: Annotated[
-        int, Whole(), "The tree does not grow beyond this; branches that would are leaves."
-    ] = MAX_NODES  # fmt: skip
+    max_nodes: Annotated[int, Whole(), "The tree does not grow beyond this; branches that would are leaves."] = (
+        MAX_NODES
+    )
 
     @claim("alg-diffp-c45", "pub-diffp-c45")
     def as_published(self, run: Run) -> Forest:
@@ -172,5 +174,6 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
             ({"variant": "published"}, 1, 1),
         ),
         sizes=(60,),  # enough for the noisy count to let a node split
-        numeric=True, usual={"n_bins": 2},
-    )  # fmt: skip
+        numeric=True,
+        usual={"n_bins": 2},
+    )

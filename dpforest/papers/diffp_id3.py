@@ -71,15 +71,18 @@ class DiffPID3Classifier(PrivateID3Tree):
         and leaf, and the exponent of a selection by twice the sensitivity.""",
     ] = "proved"
     criterion: Annotated[
-        str, Choice(CHOICES), Auto(published="majority", proved="gini"),
-        "Split utility; ``\"majority\"`` is the paper's *Max*.  Information gain needs ``n_max``.",
-    ] = "auto"  # fmt: skip
+        str,
+        Choice(CHOICES),
+        Auto(published="majority", proved="gini"),
+        'Split utility; ``"majority"`` is the paper\'s *Max*.  Information gain needs ``n_max``.',
+    ] = "auto"
     n_max: Annotated[float, CAP, "Public cap on the number of records, for information gain."] = math.inf
     selection: Annotated[
         Literal["auto", "exponential", "permute-and-flip"],
-        Auto(published="exponential", proved="permute-and-flip"), Letter(),
+        Auto(published="exponential", proved="permute-and-flip"),
+        Letter(),
         "Mechanism of splits.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     stop_margin: Annotated[
         float, MARGIN, "Head start of the *stop* candidate, in units of the selection's noise; proved only."
     ] = 18.0  # fmt: skip  # chosen in notebooks/diffp_id3.ipynb

@@ -48,35 +48,41 @@ class _DiffPETs(WithDelta, PrivateForest):
     """What the classifier and the regressor share."""
 
     max_depth: Annotated[
-        int | None, Either(None, rule=Whole(0, MAX_DEPTH)),
+        int | None,
+        Either(None, rule=Whole(0, MAX_DEPTH)),
         """Splits on the longest path, the paper's height h; 0 makes every tree a single leaf.  None takes half the
         number of features, as in the paper, and if proved at most 10.""",
-    ] = None  # fmt: skip
+    ] = None
     max_features: Annotated[
-        int | str, Subset(auto=True), Auto(published="sqrt", proved="sqrt"),
+        int | str,
+        Subset(auto=True),
+        Auto(published="sqrt", proved="sqrt"),
         "The paper's K: different random features among which a node chooses.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     cuts_per_feature: Annotated[
         int | str, Either("auto", rule=Whole()), Auto(published=1, proved=1), "Random cuts of each of them."
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     sampling: Annotated[
-        str, Choice("all", "assignment", "poisson"),
+        str,
+        Choice("all", "assignment", "poisson"),
         """Which records a tree sees if proved.  ``"all"``: every tree all of them, at ``epsilon / n_estimators``.
         ``"assignment"``: each record goes to one tree by a coin, and each tree has all of ``epsilon``.  ``"poisson"``:
         a bootstrap that is paid for in full (:prf:ref:`thm-bootstrap`).""",
-    ] = "all"  # fmt: skip
+    ] = "all"
     selection: Annotated[str, Choice(SELECTIONS), "Mechanism of the cuts, and of label leaves, if proved."] = (
         "permute-and-flip"
     )
     leaf_share: Annotated[
-        float, Share(),
+        float,
+        Share(),
         """Share of a tree's budget that is kept for its leaves; the levels above divide the rest, and a leaf that ends
         a branch early also gets what the levels below it do not need.""",
-    ] = 0.5  # fmt: skip
+    ] = 0.5
     level_ratio: Annotated[
-        float, Number(0, 1, above=True),
+        float,
+        Number(0, 1, above=True),
         "What a level gets, relative to the level above it; 1 makes all levels equal.",
-    ] = 0.6  # fmt: skip
+    ] = 0.6
     stop: Annotated[
         Literal["candidate", "never"], "Whether *stop* stands among the candidates of a node's selection, if proved."
     ] = "candidate"
@@ -139,27 +145,31 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         uses, the purity test, leaves that say their commonest class.  It warns, for its proof fails.""",
     ] = "proved"
     max_features: Annotated[
-        int | str, Subset(auto=True), Auto(published="sqrt", proved="all"),
+        int | str,
+        Subset(auto=True),
+        Auto(published="sqrt", proved="all"),
         """The paper's K: different random features among which a node chooses.  A selection costs the same however many
         candidates it has.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     cuts_per_feature: Annotated[
         int | str, Either("auto", rule=Whole()), Auto(published=1, proved=8), "Random cuts of each of them."
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     criterion: Annotated[
-        str, Choice(CRITERIA),
+        str,
+        Choice(CRITERIA),
         "Split utility if proved; the published one is Gini.",
-    ] = "gini"  # fmt: skip
+    ] = "gini"
     leaf: Annotated[
         Literal["counts", "label"],
         "If proved a leaf says noisy class counts, which the forest adds up, or one label.",
     ] = "counts"
     leaf_share = 0.2
     shrinkage: Annotated[
-        float, Number(0, 1e6),
+        float,
+        Number(0, 1e6),
         """How far class shares are drawn to those of the nodes above (:meth:`~dpforest.models.forest.Forest.shares`):
         the size, in units of the noise of a leaf, at which a leaf counts as much as the node above it.  0: sums.""",
-    ] = 0.5  # fmt: skip
+    ] = 0.5
 
     @claim("alg-diffpets", "pub-diffpets", "pub-diffpets-cut", "pub-diffpets-leaf", "pub-diffpets-budget")
     def as_published(self, run: Run) -> Forest:
@@ -218,8 +228,9 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
             "the published code reads, unpaid, whether a node is pure, which values occur in it and the commonest "
             "class of a leaf (pub-diffpets)"
         ),
-        usual=CUT_ONCE, masks=True,
-    )  # fmt: skip
+        usual=CUT_ONCE,
+        masks=True,
+    )
 
 
 class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
@@ -265,19 +276,22 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
         fails.""",
     ] = "proved"
     criterion: Annotated[
-        str, Choice(scores.REGRESSION),
+        str,
+        Choice(scores.REGRESSION),
         "Split utility if proved, see :mod:`dpforest.scores`; the published one is the variance.",
-    ] = "between"  # fmt: skip
+    ] = "between"
     shrinkage: Annotated[
-        float, Number(0, 1e6),
+        float,
+        Number(0, 1e6),
         """How far leaf means are drawn to those of the nodes above (:meth:`~dpforest.models.forest.Forest.shares`): the
         number of records, in units of the noise of a leaf, at which a leaf counts as much as the node above it.""",
-    ] = 2.0  # fmt: skip
+    ] = 2.0
     error_threshold: Annotated[
-        float, Number(0, 1),
+        float,
+        Number(0, 1),
         """A node whose mean squared error, in units of the squared target range, lies below it is a leaf; published
         only.""",
-    ] = 1e-3  # fmt: skip
+    ] = 1e-3
 
     @claim("pub-diffpets-regression", "pub-mean-noise")
     def as_published(self, run: Run) -> Forest:
@@ -328,5 +342,6 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
             "the published code reads, unpaid, the error of a node and which values occur in it "
             "(pub-diffpets-regression)"
         ),
-        usual=CUT_ONCE, masks=True,
-    )  # fmt: skip
+        usual=CUT_ONCE,
+        masks=True,
+    )

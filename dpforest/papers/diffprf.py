@@ -69,17 +69,21 @@ class DiffPRFClassifier(PrivateID3Forest):
         ``epsilon / (2 sensitivity)``, majority vote.  It warns, for a bootstrap costs more than the paper charges.""",
     ] = "proved"
     criterion: Annotated[
-        str, Choice(CRITERIA), Auto(published="information-gain", proved="gini"),
+        str,
+        Choice(CRITERIA),
+        Auto(published="information-gain", proved="gini"),
         Letter("information-gain", "gini", "majority"),  # the three that the paper compares
         """Split utility.  Information gain needs ``n_max`` if proved; the published variant puts the number of records
         in its place.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     stop: Annotated[
-        Literal["auto", "candidate", "count", "never"], Auto(published="count", proved="candidate"), Letter(),
+        Literal["auto", "candidate", "count", "never"],
+        Auto(published="count", proved="candidate"),
+        Letter(),
         """What may end a branch early.  ``"candidate"``: *stop* stands among the candidates of the node's selection.
         ``"count"``: half of a node's share pays for a noisy count of its records, and the node is a leaf if the count
         is below sqrt(2) / epsilon for each class and value of its widest feature.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     n_max: Annotated[float, CAP, "Public cap on the number of records, for information gain."] = math.inf
 
     @claim("alg-diffprf", "pub-diffprf")
@@ -144,10 +148,13 @@ class DiffPRFClassifier(PrivateID3Forest):
     def by_paths(self) -> bool:
         # a node's law is a matter of its own records, and no coin that is not released touches it
         return (
-            self.variant == "proved" and self._sampling() == "assignment" and self.max_features in ("all", "sqrt")
-            and self.option("vote") == "counts" and self.option("stop") != "count"
+            self.variant == "proved"
+            and self._sampling() == "assignment"
+            and self.max_features in ("all", "sqrt")
+            and self.option("vote") == "counts"
+            and self.option("stop") != "count"
             and self.declared_schema().n_features <= (2 if self.max_features == "sqrt" else 99)
-        )  # fmt: skip
+        )
 
     AUDIT: ClassVar = Audited(
         "diffprf",

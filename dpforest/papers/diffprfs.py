@@ -68,16 +68,20 @@ class DiffPRFsClassifier(PrivateID3Forest):
         fails.""",
     ] = "proved"
     two_stage: Annotated[
-        Literal["auto", True, False], Auto(published=True, proved=False), Letter(),
+        Literal["auto", True, False],
+        Auto(published=True, proved=False),
+        Letter(),
         """True: a cut for each numeric feature first, then a feature, each selection with an equal part of the node's
         share.  False: one selection among all cuts of all features, with the whole share.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     criterion: Annotated[str, Choice(CRITERIA), Letter(), "Split utility."] = "gini"
     stop: Annotated[
-        Literal["auto", "candidate", "never", "purity"], Auto(published="purity", proved="candidate"), Letter(),
+        Literal["auto", "candidate", "never", "purity"],
+        Auto(published="purity", proved="candidate"),
+        Letter(),
         """What may end a branch early.  ``"candidate"``: *stop* stands among the candidates of the last selection.
         ``"purity"`` (published only): the node's records share one class, read without paying.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
 
     @claim("alg-diffprfs", "pub-diffprfs")
     def as_published(self, run: Run) -> Forest:
@@ -134,5 +138,6 @@ class DiffPRFsClassifier(PrivateID3Forest):
             ({"variant": "published", "n_bins": 3}, 1, 1),
         ),
         refuted("the published code reads, unpaid, whether the records of a node share one class (pub-diffprfs)"),
-        numeric=True, usual={"n_estimators": 1, "n_bins": 2},
-    )  # fmt: skip
+        numeric=True,
+        usual={"n_estimators": 1, "n_bins": 2},
+    )

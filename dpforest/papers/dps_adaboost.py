@@ -113,13 +113,13 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     ['no', 'yes']
     """
 
-    max_depth: Annotated[
-        int, Whole(0, MAX_DEPTH), "Splits on the longest path; 0 makes every tree a single leaf."
-    ] = 3  # fmt: skip
+    max_depth: Annotated[int, Whole(0, MAX_DEPTH), "Splits on the longest path; 0 makes every tree a single leaf."] = 3
     max_features: Annotated[
-        int | str, Subset(auto=True), Auto(published=5, proved=10),
+        int | str,
+        Subset(auto=True),
+        Auto(published=5, proved=10),
         "Different random features among which a node chooses; 5 is the paper's k.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     cuts_per_feature: Annotated[
         int, Whole(), "Random splits of each of them; as published they are not random, and it has no effect."
     ] = 4
@@ -130,13 +130,14 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     criterion = "majority"
     leaf_share = 0.6
     stop: Annotated[
-        Literal["candidate", "never"], Letter(),
+        Literal["candidate", "never"],
+        Letter(),
         "Whether *stop* stands among the candidates of a node's selection.",
-    ] = "never"  # fmt: skip
+    ] = "never"
     stop_margin: Annotated[float, MARGIN, Letter(), "Its head start, in units of the selection's noise."] = 1.0
     max_nodes: Annotated[
         int, Whole(), "The trees together do not grow beyond this; branches that would are leaves."
-    ] = MAX_NODES  # fmt: skip
+    ] = MAX_NODES
 
     @claim("alg-dps-adaboost", "pub-dps-adaboost")
     def as_published(self, run: Run) -> BoostedForest:
@@ -233,8 +234,10 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             "(pub-dps-adaboost)"
         ),
         # under replace-one it was caught with 400 draws in 24 of 24 seeds, with 320 in 21
-        usual=CUT_ONCE, masks=True, refutes=400,
-    )  # fmt: skip
+        usual=CUT_ONCE,
+        masks=True,
+        refutes=400,
+    )
 
 
 @claim("pub-log-alpha-budget")

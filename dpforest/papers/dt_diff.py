@@ -69,9 +69,10 @@ class DTDiffClassifier(PrivateTable):
     """
 
     model_size: Annotated[
-        int | str, Either("auto", rule=Whole(1)),
+        int | str,
+        Either("auto", rule=Whole(1)),
         "Features of the model; auto is half of them, rounded up, and two at least.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     variant: Annotated[
         Literal["proved", "published"],
         """``"published"`` is our reading of the paper: cuts of numbers chosen in advance, scores of a value whatever

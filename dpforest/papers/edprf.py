@@ -77,28 +77,38 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
     ] = "proved"
     selection: Annotated[str, Choice(SELECTIONS), Letter(), "Mechanism of splits and labels."] = "permute-and-flip"
     criterion: Annotated[
-        str, Choice(scores.CLASSIFICATION), Letter("normalised-gini"),  # the two readings of the paper's score
+        str,
+        Choice(scores.CLASSIFICATION),
+        Letter("normalised-gini"),  # the two readings of the paper's score
         "Split utility; information gain needs ``n_max``.",
-    ] = "gini"  # fmt: skip
+    ] = "gini"
     budget: Annotated[
-        str, Choice(PLANS), Letter(),
+        str,
+        Choice(PLANS),
+        Letter(),
         """``"uniform"``: equal shares per level.  ``"harmonic"``: formula (9).  ``"aligned"``: (9), and a leaf also
         gets what the levels below it leave unspent, formula (10).  ``"aligned-uniform"``: equal shares, aligned.""",
-    ] = "aligned"  # fmt: skip
+    ] = "aligned"
     calibration: Annotated[
-        Literal["auto", "range", "sensitivity"], Auto(published="sensitivity", proved="range"), Letter(),
+        Literal["auto", "range", "sensitivity"],
+        Auto(published="sensitivity", proved="range"),
+        Letter(),
         """``"range"``: rate ``epsilon / R``, under replace-one ``epsilon / max(R', 2R)``.  ``"sensitivity"``: the
         paper's ``epsilon / (2 sensitivity)``.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     leaf: Annotated[
-        Literal["auto", "label", "counts"], Auto(published="label", proved="counts"), Letter("label"),
+        Literal["auto", "label", "counts"],
+        Auto(published="label", proved="counts"),
+        Letter("label"),
         "A leaf says one label, chosen privately as in the paper, or noisy class counts, which give probabilities.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     stop: Annotated[
-        Literal["auto", "candidate", "never", "purity"], Auto(published="purity", proved="candidate"), Letter(),
+        Literal["auto", "candidate", "never", "purity"],
+        Auto(published="purity", proved="candidate"),
+        Letter(),
         """What may end a branch early.  ``"candidate"``: *stop* stands among the candidates of the node's selection, at
         no further cost.  ``"purity"`` (published only): the node's records share one class, read without paying.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     stop_margin: Annotated[
         float,
         MARGIN,

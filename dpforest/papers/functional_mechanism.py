@@ -37,16 +37,19 @@ class _FunctionalMechanism(PrivateLinear):
     """Both estimators: the noisy sums, and what is made of them."""
 
     repair: Annotated[
-        str, Choice(REPAIRS), Auto(published="spectral", proved="shrink"),
+        str,
+        Choice(REPAIRS),
+        Auto(published="spectral", proved="shrink"),
         """What becomes of the noisy matrix: :func:`dpforest.models.linear.solve`.  As published also ``"redraw"``: new
         noise until the objective is bounded, which is charged twice (:prf:ref:`pub-functional-redraw`) and on wide
         tables gives up with ``RuntimeError``.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     mean_share: Annotated[
-        float, Share(),
+        float,
+        Share(),
         """Part of the budget that is kept for the mean of the target; only the proved variant with an intercept uses
         it.""",
-    ] = 0.25  # fmt: skip
+    ] = 0.25
 
     @claim("alg-functional-mechanism", "pub-functional-mechanism")
     def as_published(self, run: Run) -> LinearModel:

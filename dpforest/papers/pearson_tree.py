@@ -30,9 +30,10 @@ __all__ = ["PearsonTreeClassifier"]
 PUBLISHED_PARTS = 4  # where ``n_parts`` is "auto"; the patent gives no number
 #: Utilities of a cut, by name: those of one table of class counts for each part.
 CRITERIA = {
-    "pearson": scores.absolute_pearson, "signed-pearson": scores.pearson,
+    "pearson": scores.absolute_pearson,
+    "signed-pearson": scores.pearson,
     **{name: score for name, score in scores.CLASSIFICATION.items() if not score.needs_cap},
-}  # fmt: skip
+}
 CORRELATIONS = ("pearson", "signed-pearson")
 BUDGETS = ("auto", *PLANS)
 READINGS = Letter(*CORRELATIONS)
@@ -90,51 +91,64 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
 
     max_depth: Annotated[int, Whole(0, MAX_DEPTH), "Splits on the longest path; 0 makes the tree a single leaf."] = 5
     n_parts: Annotated[
-        int | str, Either("auto", rule=Whole(1, CODES)),
+        int | str,
+        Either("auto", rule=Whole(1, CODES)),
         """Parts of the records, at most ``256 // n_classes``.  Auto is 4 as published; if proved, that many for
         correlations, and 1 for scores of counts, which lose by parts.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     n_bins = 16
     criterion: Annotated[
-        str, Choice(CRITERIA), READINGS,
+        str,
+        Choice(CRITERIA),
+        READINGS,
         """Score of a cut in a part: ``"pearson"`` is the absolute value of the correlation.  As published one of the
         correlations.""",
-    ] = "pearson"  # fmt: skip
+    ] = "pearson"
     variant: Annotated[
         Literal["proved", "published"],
         """``"published"`` is the patent as read in Notes.  It warns, for it is not private.""",
     ] = "proved"
     selection: Annotated[
         Literal["auto", "argmax", "exponential", "permute-and-flip"],
-        Auto(published="exponential", proved="permute-and-flip"), Letter("argmax", "exponential"),
+        Auto(published="exponential", proved="permute-and-flip"),
+        Letter("argmax", "exponential"),
         """Mechanism of the splits.  As published ``"exponential"`` draws the feature, and ``"argmax"``, published only,
         takes that of the largest probability, by the letter of one phrase.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     budget: Annotated[
-        str, Choice(BUDGETS), Auto(proved="aligned-uniform"), Letter(),
+        str,
+        Choice(BUDGETS),
+        Auto(proved="aligned-uniform"),
+        Letter(),
         """How the share of the splits is divided over the levels, and whether a leaf also gets what is left below it.
         As published each level has all of it.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     leaf_share: Annotated[
         float, Share(), "Share of the budget that is kept for the leaves; as published, epsilon_2 over epsilon."
     ] = 0.4
     calibration: Annotated[
-        Literal["auto", "range", "sensitivity"], Auto(published="sensitivity", proved="range"), Letter(),
+        Literal["auto", "range", "sensitivity"],
+        Auto(published="sensitivity", proved="range"),
+        Letter(),
         "Whether a selection's rate comes from the score's range or from twice its sensitivity.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     stop: Annotated[
-        Literal["auto", "candidate", "never", "purity"], Auto(published="purity", proved="never"), Letter(),
+        Literal["auto", "candidate", "never", "purity"],
+        Auto(published="purity", proved="never"),
+        Letter(),
         """What may end a branch early: nothing, or ``"candidate"``: *stop* is one of the candidates.  ``"purity"``
         (published only): the node's records share one class, read without paying.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     stop_margin: Annotated[float, MARGIN, "Head start of *stop*, in units of the selection's noise."] = 1.0
     reuse: Annotated[
-        Literal["auto", True, False], Auto(published=False, proved=True), Letter(),
+        Literal["auto", True, False],
+        Auto(published=False, proved=True),
+        Letter(),
         "Whether a feature may be cut again below.",
-    ] = "auto"  # fmt: skip
-    max_nodes: Annotated[
-        int, Whole(), "The tree does not grow beyond this; branches that would are leaves."
-    ] = MAX_NODES  # fmt: skip
+    ] = "auto"
+    max_nodes: Annotated[int, Whole(), "The tree does not grow beyond this; branches that would are leaves."] = (
+        MAX_NODES
+    )
 
     @claim("alg-pearson-tree", "pub-pearson-tree", "cex-pearson-argmax", "cex-level-budget")
     def as_published(self, run: Run) -> Forest:
@@ -231,5 +245,6 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
             "the published code reads, unpaid, whether a node is pure, the best cuts and the largest correlation "
             "(pub-pearson-tree)"
         ),
-        numeric=True, usual={"n_parts": 1, "n_bins": 2},
-    )  # fmt: skip
+        numeric=True,
+        usual={"n_parts": 1, "n_bins": 2},
+    )

@@ -56,11 +56,12 @@ class PinqID3Classifier(CountedID3Tree):
     """
 
     composition: Annotated[
-        Literal["parallel", "sequential"], Letter("parallel", "sequential"),
+        Literal["parallel", "sequential"],
+        Letter("parallel", "sequential"),
         """How the account adds up.  ``"parallel"``: as PINQ does, counts of parts cost the largest of them.
         ``"sequential"`` (published only): as an interface without *Partition* must, every count by itself, so that
         ``epsilon`` is divided by :func:`overcharge`.""",
-    ] = "parallel"  # fmt: skip
+    ] = "parallel"
 
     @claim("alg-pinq-id3", "pub-pinq-id3")
     def as_published(self, run: Run) -> Forest:
@@ -84,13 +85,17 @@ class PinqID3Classifier(CountedID3Tree):
             )
 
     AUDIT: ClassVar = Audited(
-        "pinq-id3", (
-            ({}, 2, 1), ({"max_depth": 0}, 2, None),
-            ({"variant": "published"}, 2, 1), ({"variant": "published", "max_depth": 0}, 2, None),
+        "pinq-id3",
+        (
+            ({}, 2, 1),
+            ({"max_depth": 0}, 2, None),
+            ({"variant": "published"}, 2, 1),
+            ({"variant": "published", "max_depth": 0}, 2, None),
             ({"variant": "published", "max_depth": 0, "composition": "sequential"}, 2, None),
         ),
-        sizes=(60,), usual={},
-    )  # fmt: skip
+        sizes=(60,),
+        usual={},
+    )
 
 
 @claim("thm-pinq-id3")

@@ -72,9 +72,7 @@ class Rule:
     growth: float = 1.0
 
 
-def rule(
-    n_rows: float, epsilon: float, n_classes: int, relation: str, delta: float = 0.0, known: bool = True
-) -> Rule:  # fmt: skip
+def rule(n_rows: float, epsilon: float, n_classes: int, relation: str, delta: float = 0.0, known: bool = True) -> Rule:
     """The public rule: by the number of records, as far as it is public, the budget, the classes and the relation.
 
     Parameters
@@ -138,7 +136,7 @@ class NumbersRule:
 
 def rule_of_numbers(
     n_rows: float, epsilon: float, relation: str, delta: float = 0.0, rounds: int | None = None
-) -> NumbersRule:  # fmt: skip
+) -> NumbersRule:
     """The public rule of the regressor; the parameters are those of :func:`rule`, and ``rounds`` if asked for."""
     told, auto = n_rows * told_by_one(epsilon, relation, delta), rule(n_rows, epsilon, 2, relation, delta)
     if delta:
@@ -160,33 +158,34 @@ class _WideTables(WithDelta):
 
     SOURCE: ClassVar[str] = "library's own learner"
     n_rows: Annotated[
-        float | None, Either(None, rule=Number(1, 1e15)),
+        float | None,
+        Either(None, rule=Number(1, 1e15)),
         """Declared order of magnitude of the number of records; public.  None: see Notes.""",
-    ] = None  # fmt: skip
-    n_estimators: Annotated[
-        int | str, Either("auto", rule=Whole(1, 10_000)), "Rounds; auto by the rule."
-    ] = "auto"  # fmt: skip
+    ] = None
+    n_estimators: Annotated[int | str, Either("auto", rule=Whole(1, 10_000)), "Rounds; auto by the rule."] = "auto"
     interactions: Annotated[
         int, Whole(0, 10_000), "Random tables of two or three features among the candidates of a round."
-    ] = 20  # fmt: skip
+    ] = 20
     selection: Annotated[
         str, Choice(CHOOSERS), "Mechanism of the tables; auto: permute-and-flip, exponential under a delta."
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     grid: Annotated[
-        str, Choice(GRIDS),
+        str,
+        Choice(GRIDS),
         """How the public bins of a numeric feature lie between its bounds: ``"even"``, all equally wide;
         ``"doubling"``, where 0 lies between the bounds, half as many and every half, quarter, ... of each bound.""",
-    ] = "doubling"  # fmt: skip
+    ] = "doubling"
     monotonic_cst: Annotated[
-        Mapping[str, int] | None, Directions(),
+        Mapping[str, int] | None,
+        Directions(),
         """Numeric features with which the prediction must not fall (1) or must not rise (-1), by name; of two classes
         it is the probability of the second one.""",
-    ] = None  # fmt: skip
+    ] = None
     variant: Annotated[Literal["proved"], "There is no other."] = "proved"
 
     def measure(
         self, run: Run, known: Known, sides: np.ndarray, choosing: float, measuring: float
-    ) -> tuple[Crossings, int, Frontier, np.ndarray]:  # fmt: skip
+    ) -> tuple[Crossings, int, Frontier, np.ndarray]:
         """Select a table and one of the sides, and measure it: the table, the side's place, leaves, sums in records."""
         tables = Crossings.of(
             single_tables(run.sizes) + random_tables(self.interactions, run.sizes, run.ordered, known, run.chance)
@@ -204,8 +203,16 @@ class _WideTables(WithDelta):
         leaves = grow_table(run, table)
         return table, leaves, run.count_crossing(table, side, leaves, measuring) / FINE
 
-    def vote(self, run: Run, known: Known, table: Crossings, leaves: Frontier, steps: np.ndarray, sums: np.ndarray,
-             values: np.ndarray) -> None:  # fmt: skip
+    def vote(
+        self,
+        run: Run,
+        known: Known,
+        table: Crossings,
+        leaves: Frontier,
+        steps: np.ndarray,
+        sums: np.ndarray,
+        values: np.ndarray,
+    ) -> None:
         """Let the leaves vote: ``values`` (n_values,) says for what, each times the step; and take note of it."""
         votes = self._directed(run, table, whole_votes(steps))
         if table.features[0, 1] < 0 and len(votes) > 1:
@@ -255,9 +262,11 @@ class _WideTables(WithDelta):
             return {"shape": [size for size in sizes if size > 1] or [1], "ordered": True}
         missing = run.schema.missing == "bin"
         return {
-            "shape": sizes[:1], "ordered": bool(run.ordered[features[0]]), "chain": sizes[0] - missing,
+            "shape": sizes[:1],
+            "ordered": bool(run.ordered[features[0]]),
+            "chain": sizes[0] - missing,
             "penalty": PENALTY,
-        }  # fmt: skip
+        }
 
     def _directed(self, run: Run, table: Crossings, votes: np.ndarray) -> np.ndarray:
         """The votes of the cells, none of which breaks a declared direction; that of missing values is free."""
@@ -324,11 +333,12 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
     """
 
     class_weight: Annotated[
-        Mapping[Any, float] | str | None, ClassWeights(balanced=True),
+        Mapping[Any, float] | str | None,
+        ClassWeights(balanced=True),
         """Public weights of the classes, positive, 1 where not named; or ``"balanced"``, for weights that make the
         released class totals equal.  The probabilities are then those of the weighted classes: no budget is spent, for
         the scores are moved when all is released.""",
-    ] = None  # fmt: skip
+    ] = None
 
     @claim("thm-private-boosting", "thm-private-boosting-delta", "alg-private-boosting")
     def as_proved(self, run: Run) -> BoostedForest:
@@ -402,7 +412,7 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
             ({"delta": 1e-6}, 1, None),
         ),
         usual={"n_estimators": 1, "interactions": 0, "n_rows": 10},
-    )  # fmt: skip
+    )
 
 
 class PrivateBoostingRegressor(_WideTables, BoostedRegressor):

@@ -43,26 +43,30 @@ class _RandomTrees(WithDelta, PrivateForest):
     """The random trees of both kinds: a subclass says what is counted in a leaf."""
 
     max_depth: Annotated[
-        int | None, Either(None, rule=Whole(0, MAX_DEPTH)),
+        int | None,
+        Either(None, rule=Whole(0, MAX_DEPTH)),
         """Splits on a path; None takes half the number of features, the public part of the paper's rule, at most 10.
         With one tree, 0 gives the private majority, or the private mean.""",
-    ] = None  # fmt: skip
+    ] = None
     split: Annotated[
-        Literal["auto", "binary", "multiway"], Auto(published="multiway", proved="binary"), Letter("multiway"),
+        Literal["auto", "binary", "multiway"],
+        Auto(published="multiway", proved="binary"),
+        Letter("multiway"),
         """``"binary"``: a random cut of a random feature, which may come again below.  ``"multiway"``: as in the paper,
         one child per category of an unused feature, and a random cut for a numeric one.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     variant: Annotated[
         Literal["proved", "published"],
         """``"published"`` takes the paper's height ``min(k / 2, log_b n - 1)``, which reads the number of records n, of
         k features with b values in the mean.""",
     ] = "proved"
     shrinkage: Annotated[
-        float, Number(0, 1e6),
+        float,
+        Number(0, 1e6),
         """If proved, how far a leaf's shares are drawn to those of the nodes above
         (:meth:`~dpforest.models.forest.Forest.shares`): the size, in units of the noise of a leaf, at which a leaf
         counts as much as the node above it.  0: class counts are summed over the trees, as in the paper.""",
-    ] = 1.0  # fmt: skip
+    ] = 1.0
     max_nodes: Annotated[int, Whole(1), "A forest that could not fit raises."] = MAX_NODES
 
     @claim("alg-random-trees", "pub-random-trees")
@@ -132,11 +136,16 @@ class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
     AUDIT: ClassVar = Audited(
         "random-trees",
         (
-            ({}, 2, 1), ({"split": "multiway"}, 2, 1), ({"n_estimators": 2}, 2, 1),
-            ({"n_estimators": 2, "delta": 1e-6}, 2, 1), ({"variant": "published"}, 4, None),
+            ({}, 2, 1),
+            ({"split": "multiway"}, 2, 1),
+            ({"n_estimators": 2}, 2, 1),
+            ({"n_estimators": 2, "delta": 1e-6}, 2, 1),
+            ({"variant": "published"}, 4, None),
         ),
-        HEIGHT, sizes=(8,), sparing=False,
-    )  # fmt: skip
+        HEIGHT,
+        sizes=(8,),
+        sparing=False,
+    )
 
 
 @claim("thm-random-trees", "thm-masses")
@@ -168,5 +177,6 @@ class RandomTreesRegressor(_RandomTrees, PrivateForestRegressor):
     AUDIT: ClassVar = Audited(
         "random-trees-regressor",
         (({}, 2, 1), ({"split": "multiway", "n_estimators": 2}, 2, 1), ({"variant": "published"}, 4, None)),
-        HEIGHT, sizes=(8,),
-    )  # fmt: skip
+        HEIGHT,
+        sizes=(8,),
+    )

@@ -115,10 +115,11 @@ class SmoothForestClassifier(PrivateForestClassifier):
     """
 
     max_depth: Annotated[
-        int | None, Either(None, rule=Whole(0, MAX_DEPTH)),
+        int | None,
+        Either(None, rule=Whole(0, MAX_DEPTH)),
         """Splits on a path; None takes the height at which half of the features are tested in expectation
         (:func:`balls_in_bins`), at most 10, and if proved no more than makes about a thousand leaves.""",
-    ] = None  # fmt: skip
+    ] = None
     max_nodes: Annotated[int, Whole(1), "A forest that could not fit raises."] = MAX_NODES
     selection: Annotated[str, Choice(SELECTIONS), Letter(), "Mechanism of the labels, if proved."] = "permute-and-flip"
 
@@ -170,4 +171,4 @@ class SmoothForestClassifier(PrivateForestClassifier):
             ({"variant": "published", "n_estimators": 2}, 1, 1),
         ),
         BROKEN,
-    )  # fmt: skip
+    )

@@ -51,9 +51,13 @@ class SulqID3Classifier(CountedID3Tree):
     """
 
     AUDIT: ClassVar = Audited(
-        "sulq-id3", (
-            ({}, 2, 1), ({"max_depth": 0}, 2, None),
-            ({"variant": "published"}, 2, 1), ({"variant": "published", "max_depth": 0}, 2, None),
+        "sulq-id3",
+        (
+            ({}, 2, 1),
+            ({"max_depth": 0}, 2, None),
+            ({"variant": "published"}, 2, 1),
+            ({"variant": "published", "max_depth": 0}, 2, None),
         ),
-        sizes=(60,), usual={},
-    )  # fmt: skip
+        sizes=(60,),
+        usual={},
+    )

@@ -29,9 +29,20 @@ from dpforest.privacy.vocabulary import (
 )
 
 __all__ = [
-    "PERSON", "ROW", "Budget", "BudgetError", "BudgetWarning", "active", "charged", "check_process", "inherit",
-    "marked", "note_readers", "note_release", "note_search",
-]  # fmt: skip
+    "PERSON",
+    "ROW",
+    "Budget",
+    "BudgetError",
+    "BudgetWarning",
+    "active",
+    "charged",
+    "check_process",
+    "inherit",
+    "marked",
+    "note_readers",
+    "note_release",
+    "note_search",
+]
 
 UNITS = ROW, PERSON = "row", "person"
 _FORMAT = 1
@@ -174,9 +185,7 @@ class Budget:
         """The delta that is left."""
         return _at_most(_exactly(self._delta) - self._spent[1])
 
-    def charge(
-        self, epsilon: float, what: str = "by hand", *, delta: float = 0.0, relation: str | None = None
-    ) -> None:  # fmt: skip
+    def charge(self, epsilon: float, what: str = "by hand", *, delta: float = 0.0, relation: str | None = None) -> None:
         """Charge by hand what was computed from the table without this library, before it is computed.
 
         Parameters
@@ -248,9 +257,13 @@ class Budget:
         """The account as JSON, also written to a file if a path is given; :meth:`from_json` reads it back."""
         with _LOCK:
             description = {
-                "format": _FORMAT, "epsilon": self._epsilon, "delta": self._delta, "relation": self._relation,
-                "unit": self._unit, "charges": [vars(charge) for charge in self._charges],
-            }  # fmt: skip
+                "format": _FORMAT,
+                "epsilon": self._epsilon,
+                "delta": self._delta,
+                "relation": self._relation,
+                "unit": self._unit,
+                "charges": [vars(charge) for charge in self._charges],
+            }
         return storage.dump(description, path)
 
     @classmethod

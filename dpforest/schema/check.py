@@ -197,10 +197,14 @@ class _Look:
             self._numbers(where, column, self.schema.numeric[name], gap)
             return
         other = self.schema.other.get(name)
-        remedy = f"not declared; it is taken for other={shown(other)}" if name in self.schema.other else (
-            f"not declared; if documentation has it, add it to categorical[{shown(name)}], else declare "
-            f"other={{{shown(name)}: <a declared category>}}"
-        )  # fmt: skip
+        remedy = (
+            f"not declared; it is taken for other={shown(other)}"
+            if name in self.schema.other
+            else (
+                f"not declared; if documentation has it, add it to categorical[{shown(name)}], else declare "
+                f"other={{{shown(name)}: <a declared category>}}"
+            )
+        )
         known = self.schema.known(name)
         self._places(where, column, known, True, gap, remedy, name not in self.schema.other)
 
@@ -229,9 +233,11 @@ class _Look:
     def _numbers(self, where: str, column: Any, bounds: tuple[float, float], gap: str | None) -> None:
         low, high = bounds
         values = self._read(
-            where, column, lambda part: cells.numbers(part, where).astype(float),
+            where,
+            column,
+            lambda part: cells.numbers(part, where).astype(float),
             "no number; make it one, or missing (None) where there is none",
-        )  # fmt: skip
+        )
         missing, outside = int(np.isnan(values).sum()), int(((values < low) | (values > high)).sum())
         if missing and gap:
             self._found[where, _MISSING, gap, True] += missing
@@ -241,7 +247,7 @@ class _Look:
 
     def _places(
         self, where: str, column: Any, known: Any, numerals: bool, gap: str | None, remedy: str, refused: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         def look_up(part: Any) -> np.ndarray:
             return cells.places(part, known, where, numerals=numerals)
 

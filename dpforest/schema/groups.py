@@ -123,6 +123,7 @@ def read(description: Any, names: Any, where: str) -> dict[str, list]:
     for name, group in zip(names, description, strict=True):
         if type(group) is not list:
             raise ValueError(f"{where} must be lists, not {reprlib.repr(group)}")
-        found[name] = [Prefix(each["prefix"]) if type(each) is dict and each.keys() == {"prefix"} else each
-                       for each in group]  # fmt: skip
+        found[name] = [
+            Prefix(each["prefix"]) if type(each) is dict and each.keys() == {"prefix"} else each for each in group
+        ]
     return found

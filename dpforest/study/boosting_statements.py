@@ -143,7 +143,7 @@ def findings(runs: Runs) -> dict[str, Callable[[], Finding]]:
     here = [name for name in (ADULT, CENSUS) if name in runs.head]
     found: dict[str, Callable[[], Finding]] = {
         word: partial(_on_sets, runs, here, *rule) for word, rule in _RULES.items()
-    }  # fmt: skip
+    }
     for word, across in _ACROSS.items():
         found[word] = partial(across, runs) if len(here) == 2 else partial(cannot_run, "it takes both data sets")
     for word, stump in _STUMP_RULES.items():

@@ -113,9 +113,7 @@ def nine(data: Dataset, seeds: int, depth: int, rounds: int, epsilon: float, nam
     return pd.DataFrame(rows)
 
 
-def _measured(
-    build: Callable, data: Dataset, seed: int, depth: int, rounds: int, epsilon: float
-) -> dict[str, Any]:  # fmt: skip
+def _measured(build: Callable, data: Dataset, seed: int, depth: int, rounds: int, epsilon: float) -> dict[str, Any]:
     has = build().get_params()
     sizes = {name: size for name, size in (("max_depth", depth), ("n_estimators", rounds)) if name in has}
     found: dict[Any, Any] = {}
@@ -141,9 +139,14 @@ def table_1(rows: pd.DataFrame) -> list[dict[str, str]]:
 
 def _line(data: str, name: str, system: System, found: pd.DataFrame) -> dict[str, str]:
     words = {
-        "system": name, "mechanism": system.mechanism, "noise": system.noise, "framework": system.framework,
-        "data types": system.data, "remark": system.remark, "measured on": short(data),
-    }  # fmt: skip
+        "system": name,
+        "mechanism": system.mechanism,
+        "noise": system.noise,
+        "framework": system.framework,
+        "data types": system.data,
+        "remark": system.remark,
+        "measured on": short(data),
+    }
     if (found["error"] != "").any():
         return words | {"accuracy": "no budget"}
     mean = found[["accuracy", "cost", "splits", "calls", "leaf", "leaks"]].astype(float).mean()

@@ -28,10 +28,23 @@ from dpforest.study.statements.rules import Finding, cannot_run, everywhere, mor
 from dpforest.study.tables import listed, paired, short, stacked
 
 __all__ = [
-    "FIGURE_5", "READINGS", "STEPS", "TABLE_2", "TRADITION_2", "ExchangedForest", "by_set", "curve_within",
-    "exchanged", "grown",
-    "leaf_budgets", "missing_rivals", "node_budgets", "rivals", "same_on_all_paths", "steps_pay",
-]  # fmt: skip
+    "FIGURE_5",
+    "READINGS",
+    "STEPS",
+    "TABLE_2",
+    "TRADITION_2",
+    "ExchangedForest",
+    "by_set",
+    "curve_within",
+    "exchanged",
+    "grown",
+    "leaf_budgets",
+    "missing_rivals",
+    "node_budgets",
+    "rivals",
+    "same_on_all_paths",
+    "steps_pay",
+]
 
 #: Laplace noise on the class counts of a leaf: of scale 1/ε, a count's sensitivity being 1, or of scale 2/ε.
 LAPLACE = {"laplace": 1.0, "laplace-2": 0.5}
@@ -64,9 +77,10 @@ class ExchangedForest(EDPRFClassifier):
     variant: Annotated[Literal["published"], "The paper's algorithm; there is no other."] = "published"
     splits: Annotated[str, Choice(SELECTIONS), "Mechanism of the splits."] = "permute-and-flip"
     labels: Annotated[
-        str, Choice(LABELS),
+        str,
+        Choice(LABELS),
         "How a leaf finds its label; ``laplace``: by the largest of its noisy class counts.",
-    ] = "permute-and-flip"  # fmt: skip
+    ] = "permute-and-flip"
     plan: Annotated[str, Choice(PLANS), "How the budget is divided over the levels."] = "aligned"
 
     def as_published(self, run: Run) -> Forest:
@@ -93,9 +107,7 @@ class ExchangedForest(EDPRFClassifier):
         return Selection(how.score, mechanism, how.calibration, how.stop_margin, how.n_max)
 
 
-def exchanged(
-    sets: Mapping[str, Dataset], depths: Iterable[int], seeds: Iterable[int], epsilon: float
-) -> pd.DataFrame:  # fmt: skip
+def exchanged(sets: Mapping[str, Dataset], depths: Iterable[int], seeds: Iterable[int], epsilon: float) -> pd.DataFrame:
     """The forests of figures 5 and 6 over treeDepth, formula (8) in both readings.
 
     Returns
@@ -156,9 +168,12 @@ def steps_pay(
 
 
 def curve_within(
-    rows: pd.DataFrame, low: float, high: float, names: Sequence[str] = ("tradition", "tradition_spl_imp"),
+    rows: pd.DataFrame,
+    low: float,
+    high: float,
+    names: Sequence[str] = ("tradition", "tradition_spl_imp"),
     data: str = "wall-following-robot",
-) -> Finding:  # fmt: skip
+) -> Finding:
     """The curves of a figure run between the ends of its axis: the lowest and the highest place of each do.
 
     Parameters
@@ -264,10 +279,17 @@ def grown(
                 forest = model.fit(data.X, data.y).forest_
             gain = node_shares(forest, "aligned", depth) - node_shares(forest, "harmonic", depth)
             totals = path_totals(forest, "aligned", depth)
-            rows.append({
-                "data": name, "seed": seed, "node": gain.mean(), "leaf": gain[forest.feature < 0].mean(),
-                "gaining": (gain > 1e-12).mean(), "least": min(totals), "most": max(totals),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "data": name,
+                    "seed": seed,
+                    "node": gain.mean(),
+                    "leaf": gain[forest.feature < 0].mean(),
+                    "gaining": (gain > 1e-12).mean(),
+                    "least": min(totals),
+                    "most": max(totals),
+                }
+            )
     return pd.DataFrame(rows)
 
 

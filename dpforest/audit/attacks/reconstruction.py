@@ -52,9 +52,16 @@ class Reconstruction:
 
 
 def reconstruct(
-    model, *, n_records: int | None = None, prior=None, noise: LeafNoise | None = None, time_limit: float = 30.0,
-    node_limit: int | None = None, max_records: int = MAX_RECORDS, random_state=None,
-) -> Reconstruction:  # fmt: skip
+    model,
+    *,
+    n_records: int | None = None,
+    prior=None,
+    noise: LeafNoise | None = None,
+    time_limit: float = 30.0,
+    node_limit: int | None = None,
+    max_records: int = MAX_RECORDS,
+    random_state=None,
+) -> Reconstruction:
     """The training set that makes the leaves of a released forest most probable.
 
     Parameters

@@ -7,6 +7,15 @@ from dpforest.audit.exact.paths import path_audit
 from dpforest.audit.exact.replay import ExactAudit, datasets, exact_audit, neighbours
 
 __all__ = [
-    "ExactAudit", "datasets", "exact_audit", "geometric_log_ratio", "hockey_stick", "law_of", "law_of_shapes",
-    "least_epsilon", "neighbours", "path_audit", "released",
-]  # fmt: skip
+    "ExactAudit",
+    "datasets",
+    "exact_audit",
+    "geometric_log_ratio",
+    "hockey_stick",
+    "law_of",
+    "law_of_shapes",
+    "least_epsilon",
+    "neighbours",
+    "path_audit",
+    "released",
+]

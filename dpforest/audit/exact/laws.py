@@ -27,9 +27,20 @@ from dpforest.privacy import check_epsilon
 from dpforest.schema import TARGET_LEVELS, Schema
 
 __all__ = [
-    "TARGETS", "Dataset", "Law", "Record", "Shape", "answers", "check_counts_unused", "describe", "encode", "law_of",
-    "law_of_labels", "law_of_shapes", "released",
-]  # fmt: skip
+    "TARGETS",
+    "Dataset",
+    "Law",
+    "Record",
+    "Shape",
+    "answers",
+    "check_counts_unused",
+    "describe",
+    "encode",
+    "law_of",
+    "law_of_labels",
+    "law_of_shapes",
+    "released",
+]
 
 Record = tuple[int, ...]  # feature codes, then the code of the class or of the target
 Dataset = tuple[Record, ...]  # sorted
@@ -100,9 +111,12 @@ def _trees(model):
 
 
 def law_of(
-    estimator: PrivateEstimator, schema: Schema, dataset: Dataset,
-    view: Callable[[Forest], Hashable] = released, base=None,
-) -> Law:  # fmt: skip
+    estimator: PrivateEstimator,
+    schema: Schema,
+    dataset: Dataset,
+    view: Callable[[Forest], Hashable] = released,
+    base=None,
+) -> Law:
     """The exact law of what an observer sees of the estimator's fit on ``dataset``: output -> probability.
 
     ``view`` says what is seen of the forest: all of it, or, say, its predictions alone.  With ``base``, the
@@ -251,9 +265,12 @@ class _Quiet(Curator):
 
 
 def law_of_shapes(
-    estimator: PrivateEstimator, schema: Schema, dataset: Dataset, view: Callable[[Any], Hashable] = released,
+    estimator: PrivateEstimator,
+    schema: Schema,
+    dataset: Dataset,
+    view: Callable[[Any], Hashable] = released,
     unsaid: Law | None = None,
-) -> dict[Hashable, Shape]:  # fmt: skip
+) -> dict[Hashable, Shape]:
     """The exact law of the shape of a model that holds noisy numbers, and what lies beneath the noise.
 
     ``unsaid`` is filled with what ``check_counts_unused`` compares, so that it need not be replayed again.
@@ -302,7 +319,7 @@ class _Largest(_Quiet):
 
 def law_of_labels(
     estimator: PrivateEstimator, schema: Schema, dataset: Dataset, view: Callable[[Any], Hashable]
-) -> Law:  # fmt: skip
+) -> Law:
     """The exact law of a view that sees of the noisy class counts of a leaf only which is the largest.
 
     Of a forest the counts are taken to be released as they are, so that this is post-processing of the model; boosted

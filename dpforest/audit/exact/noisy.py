@@ -21,12 +21,21 @@ from dpforest.mechanisms import discrete_gaussian_law, two_sided_geometric_law
 from dpforest.privacy import claim
 
 __all__ = [
-    "FAR", "Noisy", "Silent", "counts_and_rates", "geometric_log_ratio", "largest_law", "mixture_log_ratio",
-]  # fmt: skip
+    "FAR",
+    "Noisy",
+    "Silent",
+    "counts_and_rates",
+    "geometric_log_ratio",
+    "largest_law",
+    "mixture_log_ratio",
+]
 
 _COMPARISONS = {
-    np.greater_equal: (0, True), np.greater: (1, True), np.less: (0, False), np.less_equal: (1, False),
-}  # fmt: skip
+    np.greater_equal: (0, True),
+    np.greater: (1, True),
+    np.less: (0, False),
+    np.less_equal: (1, False),
+}
 _TURNED = {np.greater_equal: np.less_equal, np.greater: np.less, np.less: np.greater, np.less_equal: np.greater_equal}
 
 _CELLS = 1 << 22  # outputs times mixtures that are compared
@@ -210,10 +219,12 @@ def largest_law(counts: np.ndarray, rates: np.ndarray, gaussian: bool = False) -
         # noise below k: all of it, less what is k or more
         tail = arithmetic.exp(-rate * np.abs(np.where(k > 0, k, 1 - k))) / (1 + arithmetic.exp(-rate))
         below[at] = np.where(k > 0, 1 - tail, tail)
-    law = np.array([
-        (own[at] * below[:at].prod(axis=0) * (below[at + 1 :] + own[at + 1 :]).prod(axis=0)).sum()
-        for at in range(len(counts))
-    ])  # fmt: skip
+    law = np.array(
+        [
+            (own[at] * below[:at].prod(axis=0) * (below[at + 1 :] + own[at + 1 :]).prod(axis=0)).sum()
+            for at in range(len(counts))
+        ]
+    )
     return law / law.sum()
 
 

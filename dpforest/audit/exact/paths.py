@@ -71,9 +71,16 @@ def path_audit(
     event, probabilities = universe.witness(at, one, other)
     pair = universe.dataset(at, one), universe.dataset(at, other)
     return ExactAudit(
-        loss, check_epsilon(estimator.epsilon), estimator.relation, pair, event, probabilities,
-        universe.nodes[()].states.size, universe.n_pairs(), universe.n_outputs(()),
-    )  # fmt: skip
+        loss,
+        check_epsilon(estimator.epsilon),
+        estimator.relation,
+        pair,
+        event,
+        probabilities,
+        universe.nodes[()].states.size,
+        universe.n_pairs(),
+        universe.n_outputs(()),
+    )
 
 
 class _Universe:

@@ -179,9 +179,16 @@ class GreyBoxAudit:
 
 @claim("thm-frozen-replay", "cex-budget-twice")
 def greybox(
-    estimator: PrivateEstimator, pairs=None, *, n_max: int = 6, runs: int | str = 20, max_pairs: int = 100,
-    door: type[Curator] = Curator, random_state=None, progress: bool = False,
-) -> GreyBoxAudit:  # fmt: skip
+    estimator: PrivateEstimator,
+    pairs=None,
+    *,
+    n_max: int = 6,
+    runs: int | str = 20,
+    max_pairs: int = 100,
+    door: type[Curator] = Curator,
+    random_state=None,
+    progress: bool = False,
+) -> GreyBoxAudit:
     """Run a learner on neighbours with the answers of one frozen on the other, and check its accounts.
 
     Parameters
@@ -434,9 +441,19 @@ class _Audit:
         order = list(KINDS)
         findings = sorted(self._findings.values(), key=lambda found: order.index(found.kind))
         return GreyBoxAudit(
-            self._promise, self._relation, findings, self._paid, self._measured, self._loss, list(self._leaks), n_pairs,
-            self._runs, self._queries, complete, self._delta,
-        )  # fmt: skip
+            self._promise,
+            self._relation,
+            findings,
+            self._paid,
+            self._measured,
+            self._loss,
+            list(self._leaks),
+            n_pairs,
+            self._runs,
+            self._queries,
+            complete,
+            self._delta,
+        )
 
 
 def _differing(table: Table, other: Table) -> int | None:

@@ -71,9 +71,14 @@ class Fits:
     """
 
     def __init__(
-        self, estimator: PrivateEstimator, depth: int, sharing: str | None = None, labels: bool = False,
-        masks: bool = False, delta: float = 0.0,
-    ):  # fmt: skip
+        self,
+        estimator: PrivateEstimator,
+        depth: int,
+        sharing: str | None = None,
+        labels: bool = False,
+        masks: bool = False,
+        delta: float = 0.0,
+    ):
         if sharing is not None and sharing not in SHARING:
             raise ValueError(f"sharing must be one of {SHARING} or None, not {shown(sharing)}")
         self.estimator, self.sharing, self.labels = estimator, sharing, labels

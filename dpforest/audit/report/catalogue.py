@@ -40,31 +40,51 @@ def _selection(name: str, relation: str, epsilon: float, score: str = "gini") ->
         made = {"averaged", "for_classes"}
     covers = {f"mechanisms.{word}", f"mechanisms.{word}_law", "mechanisms.select"} | {f"scores.{by}" for by in made}
     return Subject(
-        name=name, options=f"score={score}", kind="selection", relation=relation, claim=epsilon, promise=epsilon,
-        covers=frozenset(covers), target=Selection(name, SCORES[score], relation, epsilon),
-    )  # fmt: skip
+        name=name,
+        options=f"score={score}",
+        kind="selection",
+        relation=relation,
+        claim=epsilon,
+        promise=epsilon,
+        covers=frozenset(covers),
+        target=Selection(name, SCORES[score], relation, epsilon),
+    )
 
 
 def _geometric(name: str, relation: str, epsilon: float) -> Subject:
     covers = frozenset({"mechanisms.two_sided_geometric", "mechanisms.two_sided_geometric_law"})
     return Subject(
-        name=name, kind="noise", relation=relation, claim=epsilon, promise=epsilon, covers=covers,
+        name=name,
+        kind="noise",
+        relation=relation,
+        claim=epsilon,
+        promise=epsilon,
+        covers=covers,
         target=Counts(relation, epsilon),
-    )  # fmt: skip
+    )
 
 
 def _textbook(name: str, relation: str, epsilon: float) -> Subject:
     return Subject(
-        name=name, kind="noise", variant="published", relation=relation, claim=epsilon, promise=math.inf,
-        covers=frozenset({"mechanisms.laplace_textbook"}), target=TextbookLaplace(relation, epsilon), broken=_ROUNDED,
-    )  # fmt: skip
+        name=name,
+        kind="noise",
+        variant="published",
+        relation=relation,
+        claim=epsilon,
+        promise=math.inf,
+        covers=frozenset({"mechanisms.laplace_textbook"}),
+        target=TextbookLaplace(relation, epsilon),
+        broken=_ROUNDED,
+    )
 
 
 #: The mechanisms and the procedures by the name that the command line takes, and what makes a subject of each.
 MECHANISMS: dict[str, Callable[..., Subject]] = {
-    **dict.fromkeys(SELECTIONS, _selection), "geometric": _geometric, "laplace-textbook": _textbook,
+    **dict.fromkeys(SELECTIONS, _selection),
+    "geometric": _geometric,
+    "laplace-textbook": _textbook,
     **dict.fromkeys(PROCEDURES, procedure),
-}  # fmt: skip
+}
 
 NAMES = (*LEARNERS, *MECHANISMS)
 

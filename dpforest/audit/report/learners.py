@@ -50,9 +50,14 @@ def default_universe(name: str, variant: str) -> tuple[int, int | None]:
 
 
 def learner(
-    name: str, *, epsilon: float = 1.0, relation: str = ADD_REMOVE, features: int = 2, depth: int | None = 2,
+    name: str,
+    *,
+    epsilon: float = 1.0,
+    relation: str = ADD_REMOVE,
+    features: int = 2,
+    depth: int | None = 2,
     **options,
-) -> Subject:  # fmt: skip
+) -> Subject:
     """The estimator of that name as a subject, one tree on binary features unless ``options`` say otherwise.
 
     Parameters
@@ -88,12 +93,20 @@ def learner(
     estimator.check_parameters()
     broken = told.broken.get(relation) if estimator.variant == "published" else None
     return Subject(
-        name=name, options=", ".join(f"{key}={value}" for key, value in options.items() if key != "variant"),
-        kind="learner", variant=estimator.variant, relation=relation, claim=epsilon,
+        name=name,
+        options=", ".join(f"{key}={value}" for key, value in options.items() if key != "variant"),
+        kind="learner",
+        variant=estimator.variant,
+        relation=relation,
+        claim=epsilon,
         promise=epsilon if broken is None else _refuted_promise(estimator, epsilon),
-        covers=frozenset({f"papers.{kind.__name__}"}), target=Universe(estimator), estimator=estimator, broken=broken,
-        lacking=estimator.lacking(), delta=estimator.promised_delta(),
-    )  # fmt: skip
+        covers=frozenset({f"papers.{kind.__name__}"}),
+        target=Universe(estimator),
+        estimator=estimator,
+        broken=broken,
+        lacking=estimator.lacking(),
+        delta=estimator.promised_delta(),
+    )
 
 
 def _refuted_promise(estimator: PrivateEstimator, epsilon: float) -> float:

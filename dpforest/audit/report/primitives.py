@@ -128,10 +128,16 @@ class Selection(Target):
         """The worst loss over all neighbours of few records, by themselves and beside crowds of equal ones."""
         (loss, one, other, candidate), _, (n_datasets, n_pairs) = self._best(scale)
         return ExactAudit(
-            epsilon=loss, claim=self.epsilon, relation=self.relation, pair=(one, other),
-            output=self.candidates[candidate], probabilities=(self.law(one)[candidate], self.law(other)[candidate]),
-            n_datasets=n_datasets, n_pairs=n_pairs, n_outputs=len(self.candidates),
-        )  # fmt: skip
+            epsilon=loss,
+            claim=self.epsilon,
+            relation=self.relation,
+            pair=(one, other),
+            output=self.candidates[candidate],
+            probabilities=(self.law(one)[candidate], self.law(other)[candidate]),
+            n_datasets=n_datasets,
+            n_pairs=n_pairs,
+            n_outputs=len(self.candidates),
+        )
 
     def pairs(self, scale: Scale) -> list[Pair]:
         """The pair of the largest loss, and the one whose loss is best seen in ``scale.n`` draws."""
@@ -245,9 +251,16 @@ class Counts(_ClassCounts):
         (loss, *counts, output), pair = max((worst(*pair), pair) for pair in both)
         p, q = (float(np.prod(mechanisms.two_sided_geometric_law(np.subtract(output, of), self.rate))) for of in counts)
         return ExactAudit(
-            epsilon=loss, claim=self.epsilon, relation=self.relation, pair=pair, output=str(output),
-            probabilities=(p, q), n_datasets=len(every), n_pairs=len(pairs), n_outputs=math.inf,
-        )  # fmt: skip
+            epsilon=loss,
+            claim=self.epsilon,
+            relation=self.relation,
+            pair=pair,
+            output=str(output),
+            probabilities=(p, q),
+            n_datasets=len(every),
+            n_pairs=len(pairs),
+            n_outputs=math.inf,
+        )
 
 
 class TextbookLaplace(_ClassCounts):
@@ -271,10 +284,16 @@ class TextbookLaplace(_ClassCounts):
             here, there = (self.reached_by(output, int(_histogram(data)[1])) for data in (one, other))
             if here and not there:
                 return ExactAudit(
-                    epsilon=math.inf, claim=self.epsilon, relation=self.relation, pair=(one, other),
-                    output=output.hex(), probabilities=(here * 2.0**-53, 0.0), n_datasets=2, n_pairs=1,
+                    epsilon=math.inf,
+                    claim=self.epsilon,
+                    relation=self.relation,
+                    pair=(one, other),
+                    output=output.hex(),
+                    probabilities=(here * 2.0**-53, 0.0),
+                    n_datasets=2,
+                    n_pairs=1,
                     n_outputs=math.inf,
-                )  # fmt: skip
+                )
         raise AssertionError("no witness among 100 outputs: the textbook mechanism is not what it was")
 
     def reached_by(self, output: float, count: int, window: int = 300) -> int:

@@ -43,9 +43,7 @@ _ROWS = 8  # of a person who has several
 def _says(place: int) -> Any:
     """A released model that says the value of one of two binary columns."""
     rows = [[a, b] for a in (0, 1) for b in (0, 1)]
-    model = EDPRFClassifier(
-        epsilon=NON_PRIVATE, schema=binary_schema(2), n_estimators=1, max_depth=2, random_state=0
-    )  # fmt: skip
+    model = EDPRFClassifier(epsilon=NON_PRIVATE, schema=binary_schema(2), n_estimators=1, max_depth=2, random_state=0)
     return model.fit(rows, [row[place] for row in rows])
 
 
@@ -156,9 +154,7 @@ class Sides(Target):
         self._fits = Fits(tree, 1, tree.sharing(), labels=True), Fits(chooser, 1)
         self.record_kinds = 8
         self._law = cache(self._computed)
-        self._part = cache(
-            lambda place, dataset: law_of(learners[place], learners[place].declared_schema(), dataset)
-        )  # fmt: skip
+        self._part = cache(lambda place, dataset: law_of(learners[place], learners[place].declared_schema(), dataset))
         self._found = cache(self._worst)
 
     def exact(self, scale: Scale, progress: bool = False) -> ExactAudit:
@@ -215,9 +211,16 @@ class Sides(Target):
             if loss > best[0]:
                 best = (loss, (one, other), (p[at], q.get(at, 0.0)))
         return ExactAudit(
-            epsilon=best[0], claim=self.epsilon, relation=self.relation, pair=best[1], output="a tree and a choice",
-            probabilities=best[2], n_datasets=len(every), n_pairs=len(pairs), n_outputs=len(self._law(best[1][0])),
-        )  # fmt: skip
+            epsilon=best[0],
+            claim=self.epsilon,
+            relation=self.relation,
+            pair=best[1],
+            output="a tree and a choice",
+            probabilities=best[2],
+            n_datasets=len(every),
+            n_pairs=len(pairs),
+            n_outputs=len(self._law(best[1][0])),
+        )
 
 
 # -- persons -----------------------------------------------------------------------------------------------------------
@@ -283,18 +286,22 @@ PROCEDURES = {
     "evaluate": _Procedure(
         _test, frozenset({"evaluation.evaluate"}), "the noise of twice the budget", (EXACT, GREY_BOX)
     ),
-    "choose": _Procedure(
-        _choice, frozenset({"evaluation.choose"}), "half the range of a gain", (EXACT, GREY_BOX)
-    ),
+    "choose": _Procedure(_choice, frozenset({"evaluation.choose"}), "half the range of a gain", (EXACT, GREY_BOX)),
     "hold-out": _Procedure(
-        Sides, frozenset({"evaluation.hold_out"}), "each record on both sides", (EXACT,),
+        Sides,
+        frozenset({"evaluation.hold_out"}),
+        "each record on both sides",
+        (EXACT,),
         {GREY_BOX: _NO_ACCOUNTS},
     ),
     "persons": _Procedure(
-        Persons, frozenset(), "rows of a person taken for persons", (STATISTICAL,),
+        Persons,
+        frozenset(),
+        "rows of a person taken for persons",
+        (STATISTICAL,),
         {EXACT: _BY_ROWS, GREY_BOX: _ROWS_ALONE},
     ),
-}  # fmt: skip
+}
 
 
 def procedure(name: str, relation: str, epsilon: float, slip: bool = False) -> Subject:
@@ -307,8 +314,15 @@ def procedure(name: str, relation: str, epsilon: float, slip: bool = False) -> S
     if slip and STATISTICAL not in told.layers:
         lacking = {**lacking, STATISTICAL: "a loss of 2 where 1 is claimed takes more draws than a fit for each allows"}
     return Subject(
-        name=name, options="slip=True" if slip else "", kind="procedure", relation=relation, claim=epsilon,
-        promise=math.inf if slip else epsilon, covers=told.covers, target=target,
-        estimator=getattr(target, "estimator", None), broken=Broken(f"a slip made on purpose: {told.slip}", told.layers)
-        if slip else None, lacking=lacking,
-    )  # fmt: skip
+        name=name,
+        options="slip=True" if slip else "",
+        kind="procedure",
+        relation=relation,
+        claim=epsilon,
+        promise=math.inf if slip else epsilon,
+        covers=told.covers,
+        target=target,
+        estimator=getattr(target, "estimator", None),
+        broken=Broken(f"a slip made on purpose: {told.slip}", told.layers) if slip else None,
+        lacking=lacking,
+    )

@@ -202,11 +202,22 @@ class EmpiricalAudit:
 
 @seal("thm-audit-bound", "thm-audit-delta", "cex-same-draws")
 def empirical(
-    sample: Callable, pairs: Any, claim: float, *, n: int = 100_000, confidence: float = 0.95, random_state=None,
-    relation: str | None = None, method: str = "fixed", law: Callable | None = None,
-    features: Callable | None = None, events: Iterable[str] = KINDS, delta: float = 0.0,
-    grain: bool | float | None = None, progress: bool = False,
-) -> EmpiricalAudit:  # fmt: skip
+    sample: Callable,
+    pairs: Any,
+    claim: float,
+    *,
+    n: int = 100_000,
+    confidence: float = 0.95,
+    random_state=None,
+    relation: str | None = None,
+    method: str = "fixed",
+    law: Callable | None = None,
+    features: Callable | None = None,
+    events: Iterable[str] = KINDS,
+    delta: float = 0.0,
+    grain: bool | float | None = None,
+    progress: bool = False,
+) -> EmpiricalAudit:
     """A lower bound on the loss of a mechanism, from samples of its outputs on neighbouring data sets.
 
     Parameters
@@ -320,7 +331,7 @@ class _Asked:
 
 def _audited(
     sample: Callable, pairs: list[NamedPair], rounds, asked: _Asked, grain: bool | float | None, rng, progress: bool
-) -> tuple[EmpiricalAudit, float | None]:  # fmt: skip
+) -> tuple[EmpiricalAudit, float | None]:
     """The audit, and the grid on which it is to be repeated, or None."""
     n, betting = asked.n, asked.method == "betting"
     with tqdm(total=2 * (sum(k * size for k, size in rounds) + n), disable=not progress, unit="draw") as bar:
@@ -354,11 +365,21 @@ def _audited(
             bound = epsilon_lower(likely, n, other, n, asked.confidence, weight, asked.delta)
             violated, p = bound > asked.claim, p_value(likely, n, other, n, asked.claim, weight, asked.delta)
         return EmpiricalAudit(
-            epsilon_lower=bound, confidence=asked.confidence, claim=asked.claim, violated=violated, p_value=p,
-            event=event.event.description, pair=pair.name if pair.given else (pair.one, pair.other),
-            direction=SIDES[not event.first], n=done, hits=hits, tried=tried, method=asked.method, delta=asked.delta,
+            epsilon_lower=bound,
+            confidence=asked.confidence,
+            claim=asked.claim,
+            violated=violated,
+            p_value=p,
+            event=event.event.description,
+            pair=pair.name if pair.given else (pair.one, pair.other),
+            direction=SIDES[not event.first],
+            n=done,
+            hits=hits,
+            tried=tried,
+            method=asked.method,
+            delta=asked.delta,
             grid=grid,
-        )  # fmt: skip
+        )
 
     found = outcome(0)
     if bits is None or not (found.violated or chosen.event.bits) or not (alone := outcome(1)).epsilon_lower:
@@ -407,7 +428,7 @@ def _rounds(pairs: int, n: int) -> list[tuple[int, int]]:
 
 def _select(
     draw: Sampler, pairs: list[NamedPair], rounds, asked: _Asked, laws: list[tuple[Mapping, Mapping]], bits: bool
-) -> tuple[NamedPair, tuple[Batch, Batch], Proposal, int]:  # fmt: skip
+) -> tuple[NamedPair, tuple[Batch, Batch], Proposal, int]:
     """The pair and the event that promise most, the pair's draws, and how many events were looked at."""
     n, confidence, delta = asked.n, asked.confidence, asked.delta
     active, tried = list(range(len(pairs))), 0

@@ -22,9 +22,19 @@ from dpforest.audit.sampling.features import Feature, repeatable
 from dpforest.audit.sampling.outputs import Batch, canonical, shortened
 
 __all__ = [
-    "ANYTHING", "KINDS", "Event", "Proposal", "choose", "judge", "likelihood_ratio", "listed_outputs", "promise",
-    "propose", "thirds", "top_events",
-]  # fmt: skip
+    "ANYTHING",
+    "KINDS",
+    "Event",
+    "Proposal",
+    "choose",
+    "judge",
+    "likelihood_ratio",
+    "listed_outputs",
+    "promise",
+    "propose",
+    "thirds",
+    "top_events",
+]
 
 KINDS = ("atoms", "thresholds", "sets", "classifier")
 Law = Mapping[Hashable, float]
@@ -100,9 +110,7 @@ class Proposal:
 ANYTHING = Proposal(Event("any output", lambda batch: np.zeros(batch.size), 0.0, True), True, -np.inf)
 
 
-def promise(
-    hits, other_hits, m: int, n: int, confidence: float, delta: float = 0.0, exact: bool = False
-) -> np.ndarray:  # fmt: skip
+def promise(hits, other_hits, m: int, n: int, confidence: float, delta: float = 0.0, exact: bool = False) -> np.ndarray:
     """The bound that ``n`` fresh draws are expected to give for an event seen so often in ``m`` draws on either side.
 
     Both probabilities are taken one standard error to the worse, and the bound is that of the hits to be expected then:
@@ -181,9 +189,7 @@ def propose(
     return kept, sum(looked for kind in found for _, looked in kind)
 
 
-def choose(
-    proposals: list[Proposal], cut: Two, pick: Two, n: int, confidence: float, delta: float = 0.0
-) -> Proposal:  # fmt: skip
+def choose(proposals: list[Proposal], cut: Two, pick: Two, n: int, confidence: float, delta: float = 0.0) -> Proposal:
     """The proposal that promises most on draws that it was not made on; the plain one of two that are as good.
 
     What was only read off the first part of the draws is judged on both of the others, ``cut`` and ``pick``; what was
@@ -197,7 +203,7 @@ def choose(
 
 def judge(
     proposals: list[Proposal], cut: Two, pick: Two, n: int, confidence: float, delta: float = 0.0
-) -> list[Proposal]:  # fmt: skip
+) -> list[Proposal]:
     """What each proposal promises on draws that it was not made on, see :func:`choose`."""
     judged = []
     for proposal in proposals:
@@ -384,9 +390,7 @@ class _Table:
 # -- known laws --------------------------------------------------------------------------------------------------------
 
 
-def likelihood_ratio(
-    one: Law, other: Law, n: int, confidence: float, delta: float = 0.0
-) -> tuple[list[Proposal], int]:  # fmt: skip
+def likelihood_ratio(one: Law, other: Law, n: int, confidence: float, delta: float = 0.0) -> tuple[list[Proposal], int]:
     """The best sets by the ratio of two known laws, one for each direction, and how many there were.
 
     They are found without a draw: the bound to expect of ``n`` draws is known for every threshold.

@@ -32,9 +32,17 @@ _SIDEWAYS = 30  # moves of a climb that gain nothing: objectives have ledges
 
 
 def climb(
-    objective: Objective, cardinalities: Iterable[int], n_classes: int | Sequence[int], relation: str, *, n_max: int,
-    restarts: int = 10, random_state=None, start: Iterable = (), progress: bool = False,
-) -> tuple[float, tuple[Dataset, Dataset]]:  # fmt: skip
+    objective: Objective,
+    cardinalities: Iterable[int],
+    n_classes: int | Sequence[int],
+    relation: str,
+    *,
+    n_max: int,
+    restarts: int = 10,
+    random_state=None,
+    start: Iterable = (),
+    progress: bool = False,
+) -> tuple[float, tuple[Dataset, Dataset]]:
     """The neighbours on which an objective is largest, as far as hill climbing finds them.
 
     A pair is a count table, a record that differs, and a direction.  A move adds a record to the common part, takes

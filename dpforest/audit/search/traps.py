@@ -217,9 +217,14 @@ def _table(schema: Schema, rows) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def some_pairs(
-    cardinalities: Iterable[int], n_classes: int | Sequence[int], relation: str, *, n_max: int, max_pairs: int,
+    cardinalities: Iterable[int],
+    n_classes: int | Sequence[int],
+    relation: str,
+    *,
+    n_max: int,
+    max_pairs: int,
     rng: np.random.Generator,
-) -> list[Pair]:  # fmt: skip
+) -> list[Pair]:
     """All pairs of at most ``n_max`` records if there are at most ``max_pairs`` of them, else so many random ones.
 
     Random data sets hold few kinds of records, so that ties and pure nodes are common, in a random order.

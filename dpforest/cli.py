@@ -18,14 +18,14 @@ from typing import Any
 
 import dpforest
 from dpforest import storage
-from dpforest.audit.exact.replay import ExactAudit
+from dpforest.audit.exact.enumeration import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit
 from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
-from dpforest.audit.report.learners import default_universe, learner
 from dpforest.audit.report.procedures import PROCEDURES
 from dpforest.audit.report.report import Audit, Report, look, plain, run, spell, versions
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, LAYERS, SCALES, Scale, Subject
+from dpforest.audit.report.universes import default_universe, learner
 from dpforest.chance import NotEnumerableError
 from dpforest.mechanisms import SELECTIONS
 from dpforest.messages import shown

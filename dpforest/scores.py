@@ -290,11 +290,11 @@ def _pearson(counts: np.ndarray) -> np.ndarray:
 
 
 def _exact_gini(counts: np.ndarray) -> np.ndarray:
-    from dpforest.arithmetic import compiled  # Numba: not where a model is only read
+    from dpforest.arithmetic import gini_kernels  # Numba: not where a model is only read
 
     found = np.empty((2, *counts.shape[:-2]), dtype=np.int64)
     splits = counts.reshape(found[0].size, *counts.shape[-2:])
-    if counts.dtype == np.int64 and compiled.gini(splits, STEPS, found.reshape(2, len(splits))):
+    if counts.dtype == np.int64 and gini_kernels.gini(splits, STEPS, found.reshape(2, len(splits))):
         return found
     size = _total(counts)
     most = float(size.max(initial=0)) ** 2

@@ -165,7 +165,7 @@ def test_a_learner_knows_what_the_curator_answers_and_nothing_else(kind, options
     """With answers that do not depend on the records, nothing that is let out does."""
     honest = fit(kind, options, seed=0), fit(kind, options, seed=1)
     assert honest[0] != honest[1]
-    monkeypatch.setattr(memory.Memory, "_hits", lambda self, tree: np.arange(len(self.pool()[1])) % 5 > 0)
+    monkeypatch.setattr(memory.InMemoryRecords, "_hits", lambda self, tree: np.arange(len(self.pool()[1])) % 5 > 0)
     monkeypatch.setattr(memory, "counting", FixedAnswers(1))
     assert fit(kind, options, seed=0) == fit(kind, options, seed=1)
     first = fit(kind, options)

@@ -34,9 +34,9 @@ from dpforest import (
 )
 from dpforest.audit import exact_audit
 from dpforest.chance import Replay, outcomes
-from dpforest.evaluation import answers, parts
+from dpforest.evaluation import answers, held_out
 from dpforest.evaluation.estimates import noise_variance
-from dpforest.evaluation.learners import ModelChooser, cells_schema, gain
+from dpforest.evaluation.one_node import ModelChooser, cells_schema, gain
 from dpforest.models.release import released
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 from dpforest.scores import Score
@@ -439,11 +439,11 @@ def test_the_margin_is_kept(relation):
 
 @pytest.mark.claim("thm-hold-out")
 def test_every_row_has_a_coin_of_its_own(monkeypatch):
-    monkeypatch.setattr(parts, "_SIDES", 4)
+    monkeypatch.setattr(held_out, "_SIDES", 4)
 
     def law(**more):
         replay = Replay()
-        monkeypatch.setattr(parts, "source_of_bits", lambda source, seed: replay)
+        monkeypatch.setattr(held_out, "source_of_bits", lambda source, seed: replay)
         found: dict[tuple, Fraction] = defaultdict(Fraction)
         for aside, probability in outcomes(
             lambda chance: tuple(evaluation.hold_out(np.zeros((3, 1)), 0.25, **more).tolist()), replay

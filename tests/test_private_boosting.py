@@ -29,7 +29,7 @@ from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import FINE, Curator, choices, memory, sums
 from dpforest.curator.weights import calibrated_steps, residual_steps
 from dpforest.learners.boosting import whole_votes
-from dpforest.learners.crossed import Known, grow_table, random_tables, single_tables
+from dpforest.learners.crossed import ReleasedTotals, grow_table, random_tables, single_tables
 from dpforest.learners.empirical_bayes import WIDEST
 from dpforest.learners.growth import Growth
 from dpforest.learners.monotone import isotonic, monotone
@@ -218,12 +218,12 @@ class Deaf(Curator):
     """
 
     def count_classes(self, *asked):
-        return self._heard(super().count_classes(*asked))
+        return self._scores(super().count_classes(*asked))
 
     def count_crossing(self, *asked):
-        return self._heard(super().count_crossing(*asked))
+        return self._scores(super().count_crossing(*asked))
 
-    def _heard(self, exact):
+    def _scores(self, exact):
         vars(self).setdefault("trace", []).append((exact.ravel(), self._chance.rates.ravel()))
         self._chance.trace = self.trace
         return np.zeros_like(exact)
@@ -412,15 +412,15 @@ class DeafToNumbers(Deaf):
     """
 
     def sum_masses(self, *asked):
-        self._heard(super().sum_masses(*asked))
+        self._scores(super().sum_masses(*asked))
         return np.array([[2400, 0]])
 
     def sum_targets(self, *asked):
-        self._heard(super().sum_targets(*asked))
+        self._scores(super().sum_targets(*asked))
         return np.array([7 * TARGET_LEVELS])  # of ten records
 
     def count_residuals(self, *asked):
-        told = self._heard(super().count_residuals(*asked))
+        told = self._scores(super().count_residuals(*asked))
         told[0] = 1000  # more than the noise
         return told
 
@@ -675,7 +675,7 @@ def test_the_grey_box_finds_nothing(relation, options):
 
 
 def random_crossings(rng, sizes, n=6) -> Crossings:
-    ordered, known = rng.random(len(sizes)) < 0.5, Known.nothing(len(sizes))
+    ordered, known = rng.random(len(sizes)) < 0.5, ReleasedTotals.nothing(len(sizes))
     for feature, size in enumerate(sizes):
         if rng.random() < 0.5:
             known.learn(feature, rng.integers(-9, 9, size), rng.integers(-5, 50, size))
@@ -736,7 +736,7 @@ def test_the_leaves_of_a_table_are_its_cells(seed):
 
 
 def test_groups_follow_released_votes_and_weights():
-    known = Known.nothing(2)
+    known = ReleasedTotals.nothing(2)
     cuts = np.array([0.5])
     assert known.groups(0, 4, True, cuts).tolist() == [0, 0, 1, 1]
     known.learn(0, np.array([3, -1, 2, 0]), np.array([100, 1, 1, -7]))
@@ -782,7 +782,7 @@ def test_the_rule():
     assert rule(20_000, 1.0, 2, ADD_REMOVE).rounds == 10
     assert rule(20_000, 1.0, 3, ADD_REMOVE).rounds == 15
     assert rule(40_000, 1.0, 2, REPLACE_ONE) == rule(20_000, 1.0, 2, ADD_REMOVE)
-    assert rule(11, 1.0, 2, ADD_REMOVE) == private_boosting.Rule(2, 0.25)
+    assert rule(11, 1.0, 2, ADD_REMOVE) == private_boosting.BoostingSchedule(2, 0.25)
     assert rule(1, 1e-9, 2, ADD_REMOVE).rounds == 0
     assert rule(1, 1e-9, 2, ADD_REMOVE, known=False).rounds == 2
     assert [rule(told, 1.0, 3, ADD_REMOVE).rounds for told in (69, 71)] == [0, 2]
@@ -1213,7 +1213,7 @@ def test_sums_at_the_rate_of_the_other_relation_are_found_out_under_a_delta(monk
 def test_the_rule_under_a_delta():
     assert rule(30_000, 1.0, 2, ADD_REMOVE, 1e-6).growth == 1.07
     assert rule(1e15, 1e6, 2, ADD_REMOVE, 1e-6).rounds == 60
-    assert rule(100, 1.0, 2, ADD_REMOVE, 1e-6) == private_boosting.Rule(3, 0.25, 0.35, 1.0)
+    assert rule(100, 1.0, 2, ADD_REMOVE, 1e-6) == private_boosting.BoostingSchedule(3, 0.25, 0.35, 1.0)
     assert rule(1, 1e-9, 2, ADD_REMOVE, 1e-6).rounds == 0
     assert rule(5, math.inf, 3, ADD_REMOVE, 1e-6).rounds == 90
     rounds = [rule(10**k, 1.0, 2, ADD_REMOVE, 1e-6).rounds for k in range(1, 8)]

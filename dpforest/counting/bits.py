@@ -14,10 +14,7 @@ ANDs, ORs and popcounts over a row are plain loops, which LLVM turns into vector
 
 import numpy as np
 
-from dpforest.counting.compiled import helper, kernel
-from dpforest.counting.masks import FEATURE, LOW, NEGATE, PART, SPAN, STOP, TEST
-from dpforest.counting.tables import LANES
-from dpforest.counting.words import (
+from dpforest.counting.bit_words import (
     TURN,
     VECTOR_POPCOUNT,
     add_octet,
@@ -31,6 +28,9 @@ from dpforest.counting.words import (
     pointer,
     popcount,
 )
+from dpforest.counting.compiled import helper, kernel
+from dpforest.counting.masks import FEATURE, LOW, NEGATE, PART, SPAN, STOP, TEST
+from dpforest.counting.tables import LANES
 
 # Words of 64 rows in a bitmap, 1.5 kB: long enough to start a loop for, and no power of two, which would make the
 # bitmaps compete for the same lines of the cache.

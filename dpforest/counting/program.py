@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpforest.counting.bit_words import VECTOR_POPCOUNT
 from dpforest.counting.bits import AFTER, BLOCK, DEPTH, ENTRY, FLIP, SLOT, TREE, USE, WORDS
 from dpforest.counting.masks import PART, SPAN, STOP, schedule
 from dpforest.counting.tables import Planes
 from dpforest.counting.visit import Visit
-from dpforest.counting.words import VECTOR_POPCOUNT
 from dpforest.models.structure import Splits
 
 _ONE = np.uint64(1)

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpforest.counting.bit_words import moved, pointer
 from dpforest.counting.compiled import helper, kernel
 from dpforest.counting.tables import Cells
 from dpforest.counting.visit import Visit
-from dpforest.counting.words import moved, pointer
 from dpforest.models.structure import Splits, frozen
 
 BLOCK = 2048  # rows

@@ -87,12 +87,12 @@ class Choices(Base):
             histograms, mine = self._records.histograms(splits, nodes[few], allowed[few]), allowed[few]
             counts[few], rest[few] = self._of_nodes(histograms, mine), False
             exact = partial(self._feature_scores, histograms, mine, score)
-            behind[few] = self._behind(exact, size, mine, counts[few], score, stop_margin, rate[few])
+            behind[few] = self._score_gap(exact, size, mine, counts[few], score, stop_margin, rate[few])
             del exact
         # an empty node scores 0 on every feature; most nodes of a private tree are empty
         if rest.any():
             idle = allowed[rest], counts[rest], score, stop_margin, rate[rest]
-            behind[rest] = self._behind(lambda rows: 0, size, *idle)
+            behind[rest] = self._score_gap(lambda rows: 0, size, *idle)
         if len(parts) > 1:  # those of all parts would take too much memory to be remembered
             histograms = None
         query = f"choose a feature by {score.name}"
@@ -152,7 +152,7 @@ class Choices(Base):
             counts[part] = self._of_all_parts(own)
             able = np.take_along_axis(allowed[part], columns[part], axis=1)
             exact = partial(self._cut_scores, histograms, allowed[part], columns[part], score)
-            behind = self._behind(exact, self._widest(), able, own, score, stop_margin, rate[part])
+            behind = self._score_gap(exact, self._widest(), able, own, score, stop_margin, rate[part])
             taken = self._drawn(behind, rate[part], mechanism)
             each = np.arange(len(taken))
             choice[part] = np.where(taken > 0, columns[part][each, np.maximum(taken, 1) - 1], STOP)
@@ -198,7 +198,7 @@ class Choices(Base):
         counts = self._records.candidate_counts(splits, nodes, features, masks, score.n_moments, known)
         own = counts[:, 0].sum(axis=1)
         able, size = np.ones(features.shape, dtype=bool), counts[:1].size
-        behind = self._behind(lambda rows: score.exact(counts[rows]), size, able, own, score, stop_margin, rate)
+        behind = self._score_gap(lambda rows: score.exact(counts[rows]), size, able, own, score, stop_margin, rate)
         query = f"choose a cut by {score.name}"
         choice = STOP + self._select(scopes, behind, rate, score, n_max, query, mechanism)
         rows, taken = np.arange(len(nodes)), np.maximum(choice, 0)
@@ -353,7 +353,7 @@ class Choices(Base):
         rate = self._rate(scores.majority, epsilon, calibration, np.inf, len(nodes))
         counts = self._class_counts(splits, nodes)
         able, size = np.ones(counts.shape, dtype=bool), counts[:1].size
-        behind = self._behind(lambda rows: fixed(counts[rows]), size, able, counts, scores.majority, None, rate)
+        behind = self._score_gap(lambda rows: fixed(counts[rows]), size, able, counts, scores.majority, None, rate)
         behind = behind[:, 1:].copy()  # to stop is no label
         return self._select(scopes, behind, rate, scores.majority, np.inf, "choose the label of a leaf", mechanism)
 
@@ -369,7 +369,7 @@ class Choices(Base):
         return counts, [few[part] for part in self._parts(len(few), cells)]
 
     @claim("thm-exact-scores")
-    def _behind(
+    def _score_gap(
         self,
         exact: Callable[[slice], Any],
         size: int,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpforest.curator.base import Base
-from dpforest.curator.protocol import Whole
+from dpforest.curator.protocol import MaterializedRecords
 from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, claim
 
@@ -124,7 +124,7 @@ class Peeks(Base):
         """
         self._unpaid(what, where).boost(tree, alpha)
 
-    def _unpaid(self, what: str, where: str) -> Whole:
+    def _unpaid(self, what: str, where: str) -> MaterializedRecords:
         """All records at once, and a leak; no leak where they cannot be had."""
         records = self._records.whole()
         self._ledger.leak(what, where)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpforest.arithmetic import log
 from dpforest.evaluation.answers import GAINS, LEVELS, as_given, check_model, gains, open_rows
-from dpforest.evaluation.learners import ModelChooser, cells_schema
+from dpforest.evaluation.one_node import ModelChooser, cells_schema
 from dpforest.learners.parameters import check_choice
 from dpforest.privacy import ADD_REMOVE, SEEDED, Guarantee, Ledger, claim
 

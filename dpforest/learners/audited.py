@@ -15,7 +15,7 @@ __all__ = [
     "HALF_STOP",
     "LAYERS",
     "STATISTICAL",
-    "Audited",
+    "AuditSpec",
     "Broken",
     "Settings",
     "refuted",
@@ -45,7 +45,7 @@ def refuted(why: str) -> dict[str, Broken]:
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditSpec:
     """How the auditor looks at a learner.
 
     Attributes
@@ -77,7 +77,7 @@ class Audited:
     broken: Mapping[str, Broken] = field(default_factory=dict)
     sizes: tuple[int, ...] = ()
     numeric: bool = False
-    usual: Mapping[str, Any] = field(default_factory=lambda: {"n_estimators": 1})
+    defaults: Mapping[str, Any] = field(default_factory=lambda: {"n_estimators": 1})
     masks: bool = False
-    sparing: bool = True
+    reduced: bool = True
     refutes: int = 0

@@ -16,17 +16,17 @@ from sklearn.utils.validation import validate_data
 from dpforest._version import __version__
 from dpforest.chance import Chance, Secure, Seeded
 from dpforest.curator import Curator, Door
-from dpforest.engines import Reader, is_elsewhere
+from dpforest.engines import Reader, is_out_of_core
 from dpforest.learners import intake, persons
-from dpforest.learners.audited import EXACT, Audited
+from dpforest.learners.audited import EXACT, AuditSpec
 from dpforest.learners.growth import MAX_NODES
 from dpforest.learners.parameters import (
-    Choice,
+    AsPublished,
     Delta,
     Epsilon,
-    Letter,
+    Integer,
+    OneOf,
     Parameter,
-    Whole,
     check_choice,
     check_count,
     check_values,
@@ -92,7 +92,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
     #: What the learner is called where the published variant is held to its letter.
     SOURCE: ClassVar[str] = "paper"
     PARAMETERS: ClassVar[dict[str, Parameter]]
-    AUDIT: ClassVar[Audited]
+    AUDIT: ClassVar[AuditSpec]
 
     epsilon: Annotated[
         float | str, Epsilon(), 'Privacy budget of the whole model; ``"non-private"`` turns the noise off.'
@@ -103,11 +103,11 @@ class PrivateEstimator(Predictor, BaseEstimator):
     n_bins: Annotated[
         int | str, "Public bins of each numeric feature, equally wide over its bounds, from 2 to 255."
     ] = 32
-    relation: Annotated[str, Choice(RELATIONS), "Which data sets are neighbours."] = ADD_REMOVE
-    variant: Annotated[str, Choice("proved", "published"), "The repair, or the paper to the letter."] = "proved"
+    relation: Annotated[str, OneOf(RELATIONS), "Which data sets are neighbours."] = ADD_REMOVE
+    variant: Annotated[str, OneOf("proved", "published"), "The repair, or the paper to the letter."] = "proved"
     source: Annotated[
         str,
-        Choice(SEEDED, SECURE),
+        OneOf(SEEDED, SECURE),
         "Where the bits of the exact samplers come from: a seed, for research, or the system, for a release.",
     ] = SEEDED
     random_state: Annotated[
@@ -201,7 +201,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         alone = {"alone": epsilon / most} if most and each != epsilon / most else {}
         # what is proved of every run, for the unit
         promised = epsilon if self.promise(each) == each else (most or 1) * self.promise(each)
-        given, elsewhere = X, is_elsewhere(X)
+        given, elsewhere = X, is_out_of_core(X)
         if elsewhere and most is not None:
             raise ValueError(
                 "the rows of a person may lie in different blocks of this table: read it into memory for person=, "
@@ -367,7 +367,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         """
         return None
 
-    def says_labels(self) -> bool:
+    def leaf_is_label(self) -> bool:
         """Whether a leaf says one label; else it says noisy numbers."""
         return False
 
@@ -494,7 +494,7 @@ class WithDelta(PrivateEstimator):
     delta: Annotated[
         float,
         Delta(),
-        Letter(),
+        AsPublished(),
         """0 for a loss of at most epsilon, without exception.  Above, well below one over the number of records: the
         model is (epsilon, delta)-private, which is less, and has less noise where there are many answers.""",
     ] = 0.0
@@ -515,8 +515,8 @@ class WithDelta(PrivateEstimator):
 class PrivateForest(PrivateEstimator):
     """Base of the private forests: several trees, which share the records as ``sampling`` says."""
 
-    n_estimators: Annotated[int, Whole(1), "Trees."] = 10
-    max_nodes: Annotated[int, Whole(1), "The forest does not grow beyond this; branches that would are leaves."] = (
+    n_estimators: Annotated[int, Integer(1), "Trees."] = 10
+    max_nodes: Annotated[int, Integer(1), "The forest does not grow beyond this; branches that would are leaves."] = (
         MAX_NODES
     )
     shrinkage: float = 0.0

@@ -15,7 +15,7 @@ from dpforest.learners.growth import Frontier
 from dpforest.learners.run import Run, Selection
 from dpforest.models.forest import Forest, cut_masks
 
-__all__ = ["Cuts", "Splits", "best_splits", "select_cuts", "weakest_links"]
+__all__ = ["Cuts", "SchemaSplits", "best_splits", "select_cuts", "weakest_links"]
 
 
 class Cuts:
@@ -94,7 +94,7 @@ class Cuts:
         self.ranges = ranges
 
 
-class Splits(Cuts):
+class SchemaSplits(Cuts):
     """The splits that a schema knows: cuts of numeric features, and categorical ones with one child per code.
 
     Parameters
@@ -154,10 +154,10 @@ class Splits(Cuts):
         columns : ndarray of int, shape (n_inner,)
             What they chose, a column or ``STOP``.
         """
-        nodes, grows = run.frontier[inner], run.room(columns, self.arity[columns])
+        nodes, grows = run.frontier[inner], run.has_room(columns, self.arity[columns])
         chosen = columns[grows]
         self.split(np.flatnonzero(inner)[grows], chosen)
-        run.growth.branch(
+        run.growth.add_children(
             nodes[grows],
             self.owner[chosen],
             self.arity[chosen],

@@ -11,7 +11,7 @@ import numpy as np
 from dpforest import scores
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.growth import Frontier
-from dpforest.learners.parameters import CAP, Auto, Choice, Either, Letter, Whole
+from dpforest.learners.parameters import CAP, AsPublished, Auto, Either, Integer, OneOf
 from dpforest.learners.run import Run, Selection
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.generalised import GeneralisingClassifier
@@ -28,7 +28,7 @@ __all__ = [
 
 #: Specialisations that "auto" stands for, where the schema has so many.
 SPECIALISATIONS = 10
-MECHANISMS = Choice("auto", *SELECTIONS)
+MECHANISMS = OneOf("auto", *SELECTIONS)
 CRITERIA = {score.name: score for score in (scores.majority, scores.gini, scores.information_gain)}
 
 
@@ -124,7 +124,7 @@ class Generalisation:
         bits = np.zeros(256, dtype=bool)
         bits[[code for part in parts[half:] for code in part.codes]] = True
         mask = np.packbits(bits, bitorder="little").view(np.uint64)
-        self._run.divide(nodes, np.full(len(nodes), feature), np.tile(mask, (len(nodes), 1)))
+        self._run.split_binary(nodes, np.full(len(nodes), feature), np.tile(mask, (len(nodes), 1)))
         below = self._run.frontier
         yield from self._divide(below[0::2], feature, parts[:half])
         yield from self._divide(below[1::2], feature, parts[half:])
@@ -155,7 +155,7 @@ class PrivateTable(PrivateEstimator, GeneralisingClassifier):
 
     specialisations: Annotated[
         int | str,
-        Either("auto", rule=Whole(0)),
+        Either("auto", rule=Integer(0)),
         "Values that are made special, one after the other; auto is 10, or as many as there are.",
     ] = "auto"
     taxonomies: Annotated[
@@ -167,24 +167,24 @@ class PrivateTable(PrivateEstimator, GeneralisingClassifier):
         str,
         MECHANISMS,
         Auto(published="exponential", proved="permute-and-flip"),
-        Letter(),
+        AsPublished(),
         "Mechanism of the specialisations.",
     ] = "auto"
     criterion: Annotated[
         str,
-        Choice(CRITERIA),
-        Letter(),
+        OneOf(CRITERIA),
+        AsPublished(),
         """Score of a specialisation: ``"majority"`` is the paper's *Max*; information gain, here the paper's times the
         number of records, needs ``n_max``.""",
     ] = "majority"
     calibration: Annotated[
         Literal["auto", "range", "sensitivity"],
         Auto(published="sensitivity", proved="range"),
-        Letter(),
+        AsPublished(),
         "Rate ``epsilon / R`` or, as in the paper, ``epsilon / (2 sensitivity)``.",
     ] = "auto"
-    n_max: Annotated[float, CAP, Letter(), "Public cap on the number of records, for information gain."] = math.inf
-    max_nodes: Annotated[int, Whole(), "A specialisation that would make the tree larger is no candidate."] = 1 << 13
+    n_max: Annotated[float, CAP, AsPublished(), "Public cap on the number of records, for information gain."] = math.inf
+    max_nodes: Annotated[int, Integer(), "A specialisation that would make the tree larger is no candidate."] = 1 << 13
 
     def _rounds(self, schema: Schema) -> int:
         most = most_specialisations(taxonomies(schema, self.taxonomies), sizes_of_numbers(schema, self.bins(schema)))

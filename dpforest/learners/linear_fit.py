@@ -9,7 +9,7 @@ import numpy as np
 
 from dpforest.design import Design
 from dpforest.learners.base import PrivateEstimator
-from dpforest.learners.parameters import Auto, Choice, Either, Number
+from dpforest.learners.parameters import Auto, Either, Number, OneOf
 from dpforest.learners.run import Run
 from dpforest.models.linear import REPAIRS, LinearModel, LinearRegressor, solve, solve_centred
 
@@ -36,7 +36,7 @@ class PrivateLinear(PrivateEstimator):
     ] = "auto"
     repair: Annotated[
         str,
-        Choice(OPTIONS),
+        OneOf(OPTIONS),
         Auto(published="spectral", proved="shrink"),
         "What becomes of the noisy matrix: :func:`dpforest.models.linear.solve`.",
     ] = "auto"

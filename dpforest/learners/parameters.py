@@ -27,16 +27,16 @@ __all__ = [
     "CAP",
     "MARGIN",
     "MOST",
+    "AsPublished",
     "Auto",
-    "Choice",
     "Delta",
     "Either",
     "Epsilon",
-    "Letter",
+    "Integer",
     "Number",
+    "OneOf",
     "Parameter",
     "Share",
-    "Whole",
     "check_choice",
     "check_count",
     "check_letter",
@@ -51,7 +51,7 @@ MOST = (1 << 31) - 1  # of anything that is counted
 _WIDTH = 116  # of a line of a docstring's table
 
 
-class Rule(Protocol):
+class Constraint(Protocol):
     """What a value must be: ``words`` says it, ``check`` raises ValueError or TypeError that names the parameter."""
 
     @property
@@ -65,7 +65,7 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True)
-class Whole:
+class Integer:
     """A whole number from ``least`` to ``most``."""
 
     least: int = 1
@@ -115,7 +115,7 @@ class Share:
         return check_share(value, name)
 
 
-class Choice:
+class OneOf:
     """One of several names, given one by one or as what holds them."""
 
     def __init__(self, *names: str | bool | Iterable[str]) -> None:
@@ -133,7 +133,7 @@ class Choice:
 class Either:
     """One of several names or None, or what another rule allows."""
 
-    def __init__(self, *names: str | None, rule: Rule) -> None:
+    def __init__(self, *names: str | None, rule: Constraint) -> None:
         self.names, self.rule = names, rule
 
     @property
@@ -184,7 +184,7 @@ class Auto:
     published: Any = None
 
 
-class Letter:
+class AsPublished:
     """The published variant is the paper to the letter: it takes the default, or one of ``readings``, and no more."""
 
     def __init__(self, *readings: Any) -> None:
@@ -205,16 +205,16 @@ class Parameter:
         What it means.
     rule : Rule or None
     auto : Auto or None
-    letter : Letter or None
+    letter : AsPublished or None
     """
 
     name: str
     kind: Any
     default: Any
     text: str
-    rule: Rule | None
+    rule: Constraint | None
     auto: Auto | None
-    letter: Letter | None
+    letter: AsPublished | None
 
     @property
     def table(self) -> str:
@@ -246,7 +246,7 @@ def parameters_of(cls: type) -> dict[str, Parameter]:
         if text := [note for note in notes if isinstance(note, str)]:
             rules = [note for note in notes if hasattr(note, "check")]
             if not rules and get_origin(kind) is Literal:
-                rules = [Choice(*get_args(kind))]
+                rules = [OneOf(*get_args(kind))]
             found[name] = Parameter(
                 name,
                 kind,
@@ -254,7 +254,7 @@ def parameters_of(cls: type) -> dict[str, Parameter]:
                 inspect.cleandoc(text[0]),
                 next(iter(rules), None),
                 next((note for note in notes if isinstance(note, Auto)), None),
-                next((note for note in notes if isinstance(note, Letter)), None),
+                next((note for note in notes if isinstance(note, AsPublished)), None),
             )
     return found
 

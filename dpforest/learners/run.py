@@ -112,7 +112,7 @@ class Run:
 
     # -- the trees -------------------------------------------------------------------------------------------
 
-    def plant(
+    def start_forest(
         self, n_trees: int, sampling: str = "all", max_nodes: int = MAX_NODES, n_values: int | None = None
     ) -> float:
         """Begin the trees, and give them their records; returns each tree's budget.
@@ -152,45 +152,45 @@ class Run:
                 return
             yield level, self.frontier
 
-    def split(self, nodes: Frontier, features: np.ndarray) -> Frontier:
+    def split_multiway(self, nodes: Frontier, features: np.ndarray) -> Frontier:
         """Split each node by its feature, one child per code, if there is room; returns those that stay leaves.
 
         ``features`` is ``STOP`` where a selection chose to stop.  A feature is not used again below.
         """
         arities = self.sizes[features]
-        grows = self.room(features, arities)
-        self.growth.branch(nodes[grows], features[grows], arities[grows])
+        grows = self.has_room(features, arities)
+        self.growth.add_children(nodes[grows], features[grows], arities[grows])
         return nodes[~grows]
 
-    def divide(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, reuse: bool = True) -> None:
+    def split_binary(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, reuse: bool = True) -> None:
         """Split each node in two, which may split on the same feature again if ``reuse``.
 
         ``masks`` (uint64, n_nodes by 4) say which codes of the ``features`` go to the second child.
         """
-        self.growth.branch(nodes, features, np.full(len(nodes), 2), masks=masks, reuse=reuse)
+        self.growth.add_children(nodes, features, np.full(len(nodes), 2), masks=masks, reuse=reuse)
 
-    def cut(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, choice: np.ndarray) -> Frontier:
+    def split_chosen(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, choice: np.ndarray) -> Frontier:
         """Cut each node in two by its chosen candidate, if there is room; returns those that stay leaves.
 
         ``choice`` is a place among the candidates, or ``STOP``.  A feature may be used again below.
         """
-        grows = self.room(choice)
+        grows = self.has_room(choice)
         at = np.flatnonzero(grows), choice[grows]
-        self.divide(nodes[grows], features[at], masks[at])
+        self.split_binary(nodes[grows], features[at], masks[at])
         return nodes[~grows]
 
-    def room(self, choice: np.ndarray, arities: np.ndarray | int = 2) -> np.ndarray:
+    def has_room(self, choice: np.ndarray, arities: np.ndarray | int = 2) -> np.ndarray:
         """Which nodes grow: those that did not choose to stop, in their order, while ``max_nodes`` allows."""
-        return (choice != STOP) & self.growth.room(np.where(choice == STOP, 0, arities))
+        return (choice != STOP) & self.growth.has_room(np.where(choice == STOP, 0, arities))
 
-    def fits(self, n_nodes: int) -> np.ndarray:
+    def within_max_nodes(self, n_nodes: int) -> np.ndarray:
         """Which of so many nodes, in their order, may have two children, while ``max_nodes`` allows."""
-        return self.room(np.zeros(n_nodes, dtype=int))
+        return self.has_room(np.zeros(n_nodes, dtype=int))
 
-    def say(self, leaves: Frontier, values: np.ndarray) -> None:
+    def set_leaf_values(self, leaves: Frontier, values: np.ndarray) -> None:
         """Say what these leaves hold: int64, shape (n_leaves, n_values)."""
         if len(leaves):
-            self.growth.settle(leaves, values)
+            self.growth.set_leaf_values(leaves, values)
 
     def tree(self, number: int) -> Forest:
         """One of the trees, as far as it has grown."""
@@ -206,7 +206,7 @@ class Run:
 
     # -- the records that are asked -----------------------------------------------------------------------------
 
-    def weigh(
+    def weigh_records(
         self, tree: Forest | None, said: np.ndarray | None, rule: str, class_weights: np.ndarray | None = None
     ) -> None:
         """Let each record count for what its own class makes of what the released trees say of it: for 1 at most.
@@ -220,15 +220,15 @@ class Run:
         class_weights : ndarray of float or None
             Public weights of the classes, from 0 to 1.
         """
-        self.curator.weigh(tree, said, class_weights=class_weights, rule=rule)
+        self.curator.weigh_records(tree, said, class_weights=class_weights, rule=rule)
 
     def hold_out(self, share: float) -> None:
         """Put a random share of the records aside."""
         self.curator.hold_out(share)
 
-    def deal(self, n_parts: int) -> None:
+    def partition_records(self, n_parts: int) -> None:
         """Give each record to one of the parts, by a coin of its own, for scores that are means over parts."""
-        self.curator.divide(n_parts)
+        self.curator.partition_records(n_parts)
 
     # -- questions that are paid for -------------------------------------------------------------------------
 
@@ -321,9 +321,9 @@ class Run:
         """Steps of a weight of 1."""
         return self.curator.unit
 
-    def hear(self, tree: Forest) -> None:
+    def add_scores(self, tree: Forest) -> None:
         """Let each record hear the votes of a released tree, for the next questions about crossed tables."""
-        self.curator.hear(tree, tree.values / SCALE)
+        self.curator.add_scores(tree, tree.values / SCALE)
 
     def choose_crossing(
         self, crossings: Crossings, sides: np.ndarray, epsilon: float, *, threshold: int, mechanism: str

@@ -15,14 +15,14 @@ import numpy as np
 
 from dpforest.arithmetic import exp, log, sinh
 from dpforest.curator import FINE, GAP_SHARE
-from dpforest.learners.audited import EXACT, Audited
+from dpforest.learners.audited import EXACT, AuditSpec
 from dpforest.learners.base import WithDelta
 from dpforest.learners.boosting import ClassWeights, class_shares, whole_votes
-from dpforest.learners.crossed import Known, grow_table, random_tables, single_tables, whole_table
+from dpforest.learners.crossed import ReleasedTotals, grow_table, random_tables, single_tables, whole_table
 from dpforest.learners.empirical_bayes import newton_step, residual_shift, residual_step, whole_step
 from dpforest.learners.growth import Frontier
 from dpforest.learners.monotone import Directions, directions_of, monotone
-from dpforest.learners.parameters import Choice, Either, Number, Whole
+from dpforest.learners.parameters import Either, Integer, Number, OneOf
 from dpforest.learners.run import Run
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.boosted import NO_LINK, BoostedClassifier, BoostedForest, BoostedRegressor
@@ -32,7 +32,7 @@ from dpforest.privacy import HISTOGRAM_SENSITIVITY, REPLACE_ONE, Ledger, claim, 
 from dpforest.schema import TARGET_LEVELS, Schema
 from dpforest.schema.grid import GRIDS
 
-__all__ = ["PrivateBoostingClassifier", "PrivateBoostingRegressor", "Rule", "rule", "rule_of_numbers"]
+__all__ = ["BoostingSchedule", "PrivateBoostingClassifier", "PrivateBoostingRegressor", "rule", "rule_of_numbers"]
 
 CHOOSERS = ("auto", *SELECTIONS)
 LOOK_SHARE = 0.01  # of the budget, for a first look at the class totals where nobody declared the number of records
@@ -51,7 +51,7 @@ SIZE = "the number of records, for the rule of the parameters", "public under re
 
 
 @dataclass(frozen=True)
-class Rule:
+class BoostingSchedule:
     """What the parameters that are ``"auto"`` stand for.
 
     Attributes
@@ -72,7 +72,9 @@ class Rule:
     growth: float = 1.0
 
 
-def rule(n_rows: float, epsilon: float, n_classes: int, relation: str, delta: float = 0.0, known: bool = True) -> Rule:
+def rule(
+    n_rows: float, epsilon: float, n_classes: int, relation: str, delta: float = 0.0, known: bool = True
+) -> BoostingSchedule:
     """The public rule: by the number of records, as far as it is public, the budget, the classes and the relation.
 
     Parameters
@@ -95,11 +97,11 @@ def rule(n_rows: float, epsilon: float, n_classes: int, relation: str, delta: fl
         rounds = 0 if known and told < 4 else min(max(rounds, 3), most)
         totals = (21 / told) * (21 / told)
         many = told > 1500
-        return Rule(rounds, min(max(totals, 0.01), 0.25), 0.2 if many else 0.35, 1.07 if many else 1.0)
+        return BoostingSchedule(rounds, min(max(totals, 0.01), 0.25), 0.2 if many else 0.35, 1.07 if many else 1.0)
     most = 40 if n_classes == 2 else 60
     rounds = most if math.isinf(told) else round((most // 4) * exp(0.35 * log(told / 20_000)))
     rounds = 0 if known and told < (10 if n_classes == 2 else 70) else min(max(rounds, 2), most)
-    return Rule(rounds, min(max(30 / told, 0.01), 0.25))
+    return BoostingSchedule(rounds, min(max(30 / told, 0.01), 0.25))
 
 
 def told_by_one(epsilon: float, relation: str, delta: float) -> float:
@@ -123,7 +125,7 @@ class NumbersRule:
         Share for the table of a single cell, which moves the mean; without rounds 1, for all that is left, or 0, for
         no such table: then the mean has the whole budget.
     select_share, growth : float
-        As of :class:`Rule`.
+        As of :class:`BoostingSchedule`.
     """
 
     rounds: int
@@ -162,16 +164,16 @@ class _WideTables(WithDelta):
         Either(None, rule=Number(1, 1e15)),
         """Declared order of magnitude of the number of records; public.  None: see Notes.""",
     ] = None
-    n_estimators: Annotated[int | str, Either("auto", rule=Whole(1, 10_000)), "Rounds; auto by the rule."] = "auto"
+    n_estimators: Annotated[int | str, Either("auto", rule=Integer(1, 10_000)), "Rounds; auto by the rule."] = "auto"
     interactions: Annotated[
-        int, Whole(0, 10_000), "Random tables of two or three features among the candidates of a round."
+        int, Integer(0, 10_000), "Random tables of two or three features among the candidates of a round."
     ] = 20
     selection: Annotated[
-        str, Choice(CHOOSERS), "Mechanism of the tables; auto: permute-and-flip, exponential under a delta."
+        str, OneOf(CHOOSERS), "Mechanism of the tables; auto: permute-and-flip, exponential under a delta."
     ] = "auto"
     grid: Annotated[
         str,
-        Choice(GRIDS),
+        OneOf(GRIDS),
         """How the public bins of a numeric feature lie between its bounds: ``"even"``, all equally wide;
         ``"doubling"``, where 0 lies between the bounds, half as many and every half, quarter, ... of each bound.""",
     ] = "doubling"
@@ -184,7 +186,7 @@ class _WideTables(WithDelta):
     variant: Annotated[Literal["proved"], "There is no other."] = "proved"
 
     def measure(
-        self, run: Run, known: Known, sides: np.ndarray, choosing: float, measuring: float
+        self, run: Run, known: ReleasedTotals, sides: np.ndarray, choosing: float, measuring: float
     ) -> tuple[Crossings, int, Frontier, np.ndarray]:
         """Select a table and one of the sides, and measure it: the table, the side's place, leaves, sums in records."""
         tables = Crossings.of(
@@ -206,7 +208,7 @@ class _WideTables(WithDelta):
     def vote(
         self,
         run: Run,
-        known: Known,
+        known: ReleasedTotals,
         table: Crossings,
         leaves: Frontier,
         steps: np.ndarray,
@@ -217,7 +219,7 @@ class _WideTables(WithDelta):
         votes = self._directed(run, table, whole_votes(steps))
         if table.features[0, 1] < 0 and len(votes) > 1:
             known.learn(int(table.features[0, 0]), votes, np.rint(sums.sum(axis=1) * FINE).astype(np.int64))
-        run.say(leaves, votes[:, None] * values)
+        run.set_leaf_values(leaves, votes[:, None] * values)
 
     def gap_variances(self) -> list[float]:
         """Variance of the noise of the gap of a cell in each round of this fit, in records squared, by its ledger.
@@ -239,11 +241,11 @@ class _WideTables(WithDelta):
         first = ask(LOOK_SHARE)
         return max(at_least(first, count_noise(LOOK_SHARE * run.budget, run.ledger)), 1.0), first
 
-    def rounds_of(self, auto: Rule | NumbersRule) -> int:
+    def rounds_of(self, auto: BoostingSchedule | NumbersRule) -> int:
         """How many rounds there are."""
         return auto.rounds if isinstance(self.n_estimators, str) else int(self.n_estimators)
 
-    def budgets(self, left: float, auto: Rule | NumbersRule) -> list[tuple[float, float]]:
+    def budgets(self, left: float, auto: BoostingSchedule | NumbersRule) -> list[tuple[float, float]]:
         """What each round has of the budget that is left, to choose a table and to measure it."""
         growth, part, parts = auto.growth if isinstance(self.n_estimators, str) else 1.0, 1.0, []
         for _ in range(self.rounds_of(auto)):
@@ -344,18 +346,18 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
     def as_proved(self, run: Run) -> BoostedForest:
         """Class totals, and then round by round a table, its sums, a step."""
         n_classes = run.schema.n_classes
-        run.plant(1)
+        run.start_forest(1)
         auto, totals, share, paid = self._totals(run)
         prior = prior_scores(totals, count_noise(share * run.budget, run.ledger))
-        run.say(run.frontier, whole_votes(prior))
+        run.set_leaf_values(run.frontier, whole_votes(prior))
         trees = [run.tree(0)]
         budgets = self.budgets((1 - paid) * run.budget, auto)
         if budgets:
-            run.plant(len(budgets))
+            run.start_forest(len(budgets))
         targets = np.arange(n_classes if n_classes > 2 else 1) + (n_classes == 2)
-        known = Known.nothing(run.schema.n_features)
+        known = ReleasedTotals.nothing(run.schema.n_features)
         for number in run.rounds(len(budgets)):
-            run.hear(trees[-1])
+            run.add_scores(trees[-1])
             table, at, leaves, sums = self.measure(run, known, targets, *budgets[number])
             steps = self.step(sums, noise_variances(budgets[number][1], run.ledger), **self._prior(run, table))
             if n_classes > 2:
@@ -383,10 +385,10 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
         """The step of each cell: :func:`~dpforest.learners.empirical_bayes.newton_step`; any other is as private."""
         return newton_step(sums, noise, **prior)
 
-    def _rule(self, run: Run, n_rows: float, known: bool) -> Rule:
+    def _rule(self, run: Run, n_rows: float, known: bool) -> BoostingSchedule:
         return rule(n_rows, run.epsilon, run.schema.n_classes, run.relation, run.ledger.delta, known)
 
-    def _totals(self, run: Run) -> tuple[Rule, np.ndarray, float, float]:
+    def _totals(self, run: Run) -> tuple[BoostingSchedule, np.ndarray, float, float]:
         """The rule, noisy class totals (1, n_classes), the share of the budget that they had, and all that is paid."""
 
         def ask(share: float) -> np.ndarray:
@@ -403,7 +405,7 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
             return auto, first, LOOK_SHARE, LOOK_SHARE
         return auto, ask(share), share, paid + share
 
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "private-boosting",
         (
             ({}, 2, None),
@@ -411,7 +413,7 @@ class PrivateBoostingClassifier(_WideTables, BoostedClassifier):
             ({"n_estimators": 2, "interactions": 2}, 2, None),
             ({"delta": 1e-6}, 1, None),
         ),
-        usual={"n_estimators": 1, "interactions": 0, "n_rows": 10},
+        defaults={"n_estimators": 1, "interactions": 0, "n_rows": 10},
     )
 
 
@@ -462,7 +464,7 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
     @claim("thm-private-boosting-numbers", "thm-private-boosting-delta")
     def as_proved(self, run: Run) -> BoostedForest:
         """The mean, and then round by round a table, its sums, a step; three times the size of the residuals."""
-        run.plant(1)
+        run.start_forest(1)
         n_rows, paid = self._size(run)
         auto, left = self._rule(run, n_rows), 1 - paid
         if run.ledger.delta and not paid and not auto.rounds:
@@ -471,7 +473,7 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
         rounds, shift = auto.rounds, auto.shift_share
         share = auto.mean_share if shift else left
         mean, off = self._mean(run, share * run.budget)
-        run.say(run.frontier, whole_votes(np.array([[0.0, mean]])))
+        run.set_leaf_values(run.frontier, whole_votes(np.array([[0.0, mean]])))
         trees = [run.tree(0)]
         left -= share
         # rounds that look at the sizes of the residuals
@@ -481,10 +483,10 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
             left -= len(looks) * auto.size_share
             shift = shift if rounds else left
             budgets = [(0.0, shift * run.budget), *self.budgets((left - shift) * run.budget, auto)]
-            run.plant(len(budgets))
-        known, scale = Known.nothing(run.schema.n_features), 1.0
+            run.start_forest(len(budgets))
+        known, scale = ReleasedTotals.nothing(run.schema.n_features), 1.0
         for number in run.rounds(len(budgets)):
-            run.hear(trees[-1])
+            run.add_scores(trees[-1])
             choosing, measuring = budgets[number]
             if number in looks:
                 looking = auto.size_share * run.budget
@@ -534,10 +536,10 @@ class PrivateBoostingRegressor(_WideTables, BoostedRegressor):
             return shrunk(at, (count_noise(budget, run.ledger, 1.0) / n_rows) ** 2)
         return prior_mean(run.sum_masses(run.frontier, budget), count_noise(budget, run.ledger))
 
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "private-boosting-regressor",
         (({}, 2, None), ({"n_estimators": 2, "selection": "exponential", "interactions": 2}, 2, None)),
-        usual={"n_estimators": 1, "interactions": 0, "n_rows": 10},
+        defaults={"n_estimators": 1, "interactions": 0, "n_rows": 10},
     )
 
 

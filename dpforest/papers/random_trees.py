@@ -10,11 +10,11 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from dpforest.learners.audited import Audited, Broken
+from dpforest.learners.audited import AuditSpec, Broken
 from dpforest.learners.base import PrivateForest, PrivateForestClassifier, PrivateForestRegressor, WithDelta
 from dpforest.learners.cuts import grow_multiway, grow_random
 from dpforest.learners.growth import MAX_NODES, Frontier
-from dpforest.learners.parameters import Auto, Either, Letter, Number, Whole
+from dpforest.learners.parameters import AsPublished, Auto, Either, Integer, Number
 from dpforest.learners.run import Run
 from dpforest.models.forest import Forest
 from dpforest.models.release import MAX_DEPTH
@@ -44,14 +44,14 @@ class _RandomTrees(WithDelta, PrivateForest):
 
     max_depth: Annotated[
         int | None,
-        Either(None, rule=Whole(0, MAX_DEPTH)),
+        Either(None, rule=Integer(0, MAX_DEPTH)),
         """Splits on a path; None takes half the number of features, the public part of the paper's rule, at most 10.
         With one tree, 0 gives the private majority, or the private mean.""",
     ] = None
     split: Annotated[
         Literal["auto", "binary", "multiway"],
         Auto(published="multiway", proved="binary"),
-        Letter("multiway"),
+        AsPublished("multiway"),
         """``"binary"``: a random cut of a random feature, which may come again below.  ``"multiway"``: as in the paper,
         one child per category of an unused feature, and a random cut for a numeric one.""",
     ] = "auto"
@@ -67,15 +67,15 @@ class _RandomTrees(WithDelta, PrivateForest):
         (:meth:`~dpforest.models.forest.Forest.shares`): the size, in units of the noise of a leaf, at which a leaf
         counts as much as the node above it.  0: class counts are summed over the trees, as in the paper.""",
     ] = 1.0
-    max_nodes: Annotated[int, Whole(1), "A forest that could not fit raises."] = MAX_NODES
+    max_nodes: Annotated[int, Integer(1), "A forest that could not fit raises."] = MAX_NODES
 
     @claim("alg-random-trees", "pub-random-trees")
     def as_published(self, run: Run) -> Forest:
         """Steps 1 and 2, on trees of the paper's height."""
         height = published_height(run.size(SIZE), run.sizes)
-        share = run.plant(self.n_estimators, "all", self.max_nodes)
+        share = run.start_forest(self.n_estimators, "all", self.max_nodes)
         for leaves in grow_multiway(run, height):  # step 1
-            run.say(leaves, self._count(run, leaves, share))  # step 2
+            run.set_leaf_values(leaves, self._count(run, leaves, share))  # step 2
         return run.release()
 
     @claim("thm-random-trees", "thm-forest-delta")
@@ -83,14 +83,14 @@ class _RandomTrees(WithDelta, PrivateForest):
         """The repair: a height that is public."""
         half = max(1, run.schema.n_features // 2)
         height = min(half, TALL) if self.max_depth is None else self.max_depth
-        share = run.plant(self.n_estimators, "all", self.max_nodes)
+        share = run.start_forest(self.n_estimators, "all", self.max_nodes)
         if self.option("split") == "multiway":
             parts = grow_multiway(run, height)
         else:
-            run.growth.insist(self.n_estimators * (2 ** (height + 1) - 1), height)
+            run.growth.require_room(self.n_estimators * (2 ** (height + 1) - 1), height)
             parts = [grow_random(run.growth, run.chance, run.sizes, run.ordered, height)]
         for leaves in parts:
-            run.say(leaves, self._count(run, leaves, share))
+            run.set_leaf_values(leaves, self._count(run, leaves, share))
         return run.release(self.half_weight(share, self._step()))
 
     def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
@@ -133,7 +133,7 @@ class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
     def _step(self) -> int:
         return 1
 
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "random-trees",
         (
             ({}, 2, 1),
@@ -144,7 +144,7 @@ class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
         ),
         HEIGHT,
         sizes=(8,),
-        sparing=False,
+        reduced=False,
     )
 
 
@@ -174,7 +174,7 @@ class RandomTreesRegressor(_RandomTrees, PrivateForestRegressor):
     def _step(self) -> int:
         return TARGET_LEVELS
 
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "random-trees-regressor",
         (({}, 2, 1), ({"split": "multiway", "n_estimators": 2}, 2, 1), ({"variant": "published"}, 4, None)),
         HEIGHT,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dpforest.learners.audited import Audited
+from dpforest.learners.audited import AuditSpec
 from dpforest.learners.id3 import CountedID3Tree
 from dpforest.privacy import claim
 
@@ -50,7 +50,7 @@ class SulqID3Classifier(CountedID3Tree):
     ['no', 'yes']
     """
 
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "sulq-id3",
         (
             ({}, 2, 1),
@@ -59,5 +59,5 @@ class SulqID3Classifier(CountedID3Tree):
             ({"variant": "published", "max_depth": 0}, 2, None),
         ),
         sizes=(60,),
-        usual={},
+        defaults={},
     )

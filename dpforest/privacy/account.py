@@ -61,7 +61,7 @@ class BudgetWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class _Charge:
+class _AccountCharge:
     """One charge, as it was asked for."""
 
     what: str
@@ -131,7 +131,7 @@ class Budget:
         if unit not in UNITS:
             raise ValueError(f"unit must be one of {UNITS}, not {shown(unit)}")
         self._unit = unit
-        self._charges: list[_Charge] = []
+        self._charges: list[_AccountCharge] = []
         self._summed = 0, Fraction(0), Fraction(0)
         self._process = _process()
 
@@ -205,7 +205,7 @@ class Budget:
         if not isinstance(what, str):
             raise TypeError(f"what must be text, not {shown(what)}")
         asked = self._relation if relation is None else check_relation(relation)
-        _charge_all([self], _Charge(_line(what), check_epsilon(epsilon), check_delta(delta), asked), self._unit)
+        _charge_all([self], _AccountCharge(_line(what), check_epsilon(epsilon), check_delta(delta), asked), self._unit)
 
     def __enter__(self) -> Self:
         with _LOCK:
@@ -222,7 +222,7 @@ class Budget:
         if _process() != self._process:
             raise BudgetError("this account belongs to another process, where nobody would see the charge")
 
-    def check(self, charge: _Charge, unit: str) -> None:
+    def check(self, charge: _AccountCharge, unit: str) -> None:
         """Raise BudgetError unless this charge can be added."""
         self.check_process()
         if unit != self._unit:
@@ -249,7 +249,7 @@ class Budget:
         if len(self._charges) >= _MOST:
             raise BudgetError(f"an account has at most {_MOST} charges")
 
-    def add(self, charge: _Charge) -> None:
+    def add(self, charge: _AccountCharge) -> None:
         """Note a charge that was checked."""
         self._charges.append(charge)
 
@@ -304,7 +304,7 @@ class Budget:
             asked = each["what"], check_epsilon(each["epsilon"]), check_delta(each["delta"])
             if asked[0] != _line(asked[0]):
                 raise ValueError("what a charge is for is one short line")
-            charge = _Charge(*asked, check_relation(each["relation"]))
+            charge = _AccountCharge(*asked, check_relation(each["relation"]))
             account.check(charge, account.unit)
             account.add(charge)
         return account
@@ -354,7 +354,7 @@ def charged(what: str, epsilon: float, delta: float, relation: str, unit: str) -
     """Charge all open accounts, or none of them and raise BudgetError; an error inside says what stays charged."""
     with _LOCK:
         accounts = list({id(each): each for each in _OPEN}.values())  # an account that is open twice is charged once
-        _charge_all(accounts, _Charge(what, epsilon, delta, relation), unit)
+        _charge_all(accounts, _AccountCharge(what, epsilon, delta, relation), unit)
     try:
         yield
     except Exception as error:
@@ -372,7 +372,7 @@ def _add_words(error: Exception, words: str) -> None:
         error.add_note(words)
 
 
-def _charge_all(accounts: list[Budget], charge: _Charge, unit: str) -> None:
+def _charge_all(accounts: list[Budget], charge: _AccountCharge, unit: str) -> None:
     with _LOCK:
         for account in accounts:
             account.check(charge, unit)

@@ -313,7 +313,7 @@ class Schema:
         if len(exact) == len(members):
             return known
         beginnings = {value.text: code for value, code in members if isinstance(value, Prefix)}
-        return groups.Known(known, beginnings, f"column {name!r}")
+        return groups.CodeLookup(known, beginnings, f"column {name!r}")
 
     def values_of(self, name: str, code: int) -> list:
         """Values of a table that have this code of a categorical column: the category, or some that its group lists.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Known", "Prefix", "check", "described", "read"]
+__all__ = ["CodeLookup", "Prefix", "check", "described", "read"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Prefix:
             raise TypeError("a Prefix is the first characters of a text, at least one, such as Prefix('I2')")
 
 
-class Known(dict[str | float, int]):
+class CodeLookup(dict[str | float, int]):
     """The code of each declared value, and of all texts with a declared beginning, of which the longest one counts.
 
     Parameters

@@ -12,7 +12,7 @@ from dpforest.study import plots
 from dpforest.study.boosting_experiments import NOISELESS, PAPER, STUMPS, at
 from dpforest.study.boosting_words import TABLE_3, Page
 from dpforest.study.experiments import summary
-from dpforest.study.tables import short
+from dpforest.study.sweep_tables import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -23,7 +23,7 @@ from dpforest.study.boosting_experiments import (
 )
 from dpforest.study.boosting_experiments import share_that_fits as fitting_share
 from dpforest.study.experiments import summary
-from dpforest.study.tables import listed, short
+from dpforest.study.sweep_tables import listed, short
 
 __all__ = ["Page"]
 

@@ -17,15 +17,15 @@ import pandas as pd
 from dpforest.budgets import PLANS, Shares
 from dpforest.datasets import Dataset
 from dpforest.learners.growth import Frontier, one_vote, pure, votes
-from dpforest.learners.parameters import Choice
+from dpforest.learners.parameters import OneOf
 from dpforest.learners.run import Run, Selection
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.forest import Forest
 from dpforest.papers.edprf import PURITY, EDPRFClassifier
 from dpforest.registry import PAPERS
 from dpforest.study.experiments import quiet
-from dpforest.study.statements.rules import Finding, cannot_run, everywhere, more, within
-from dpforest.study.tables import listed, paired, short, stacked
+from dpforest.study.statements.rules import Judgement, cannot_run, everywhere, more, within
+from dpforest.study.sweep_tables import listed, paired, short, stacked
 
 __all__ = [
     "FIGURE_5",
@@ -75,32 +75,34 @@ class ExchangedForest(EDPRFClassifier):
     """
 
     variant: Annotated[Literal["published"], "The paper's algorithm; there is no other."] = "published"
-    splits: Annotated[str, Choice(SELECTIONS), "Mechanism of the splits."] = "permute-and-flip"
+    splits: Annotated[str, OneOf(SELECTIONS), "Mechanism of the splits."] = "permute-and-flip"
     labels: Annotated[
         str,
-        Choice(LABELS),
+        OneOf(LABELS),
         "How a leaf finds its label; ``laplace``: by the largest of its noisy class counts.",
     ] = "permute-and-flip"
-    plan: Annotated[str, Choice(PLANS), "How the budget is divided over the levels."] = "aligned"
+    plan: Annotated[str, OneOf(PLANS), "How the budget is divided over the levels."] = "aligned"
 
     def as_published(self, run: Run) -> Forest:
         """The steps of the published forest, with the plan of the budget as a parameter."""
-        run.plant(self.n_estimators, "equal-split", self.max_nodes)
+        run.start_forest(self.n_estimators, "equal-split", self.max_nodes)
         shares = Shares(self.plan, run.epsilon, self.max_depth + 1)
         for level, nodes in run.levels(self.max_depth):
             splits = nodes.splittable & ~pure(run.peek(nodes, PURITY))
             self._settle(run, nodes[~splits], shares.leaf(level, selected=False))
             inner = nodes[splits]
             chosen = run.choose_feature(inner, shares.branch(level), self._with(self.splits))
-            self._settle(run, run.split(inner, chosen), shares.leaf(level, selected=True))
+            self._settle(run, run.split_multiway(inner, chosen), shares.leaf(level, selected=True))
         self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         if self.labels in LAPLACE:
-            run.say(leaves, one_vote(run.count_classes(leaves, epsilon * LAPLACE[self.labels])))
+            run.set_leaf_values(leaves, one_vote(run.count_classes(leaves, epsilon * LAPLACE[self.labels])))
         else:
-            run.say(leaves, votes(run.choose_label(leaves, epsilon, self._with(self.labels)), run.schema.n_classes))
+            run.set_leaf_values(
+                leaves, votes(run.choose_label(leaves, epsilon, self._with(self.labels)), run.schema.n_classes)
+            )
 
     def _with(self, mechanism: str) -> Selection:
         how = self._selection()
@@ -113,8 +115,8 @@ def exchanged(sets: Mapping[str, Dataset], depths: Iterable[int], seeds: Iterabl
     Returns
     -------
     DataFrame
-        As of :func:`dpforest.study.tables.stacked`, with columns ``levels`` and ``reading``; the traditional forest
-        with noise of scale 2/ε, in the first reading, has the name ``tradition, 2/ε``.
+        As of :func:`dpforest.study.sweep_tables.stacked`, with columns ``levels`` and ``reading``; the traditional
+        forest with noise of scale 2/ε, in the first reading, has the name ``tradition, 2/ε``.
     """
     seeds, parts = list(seeds), []
     for (reading, criterion), levels in product(READINGS.items(), depths):
@@ -128,13 +130,13 @@ def exchanged(sets: Mapping[str, Dataset], depths: Iterable[int], seeds: Iterabl
 # -- orders ------------------------------------------------------------------------------------------------------------
 
 
-def by_set(rows: pd.DataFrame, one: str, other: str, measure: str = "accuracy") -> Finding:
+def by_set(rows: pd.DataFrame, one: str, other: str, measure: str = "accuracy") -> Judgement:
     """One setting of a sweep measures more than another on every data set, paired by seed.
 
     Parameters
     ----------
     rows : DataFrame
-        Of :func:`dpforest.study.tables.stacked`: columns ``data``, ``name``, ``seed`` and the measure.
+        Of :func:`dpforest.study.sweep_tables.stacked`: columns ``data``, ``name``, ``seed`` and the measure.
     one, other : str
         Names of settings.
     """
@@ -145,7 +147,7 @@ def by_set(rows: pd.DataFrame, one: str, other: str, measure: str = "accuracy") 
 
 def steps_pay(
     rows: pd.DataFrame, improved: str, data: str = "wall-following-robot", tradition: str = "tradition"
-) -> Finding:
+) -> Judgement:
     """Figures 5 and 6: with one step improved the traditional forest is more accurate at every depth.
 
     Parameters
@@ -173,7 +175,7 @@ def curve_within(
     high: float,
     names: Sequence[str] = ("tradition", "tradition_spl_imp"),
     data: str = "wall-following-robot",
-) -> Finding:
+) -> Judgement:
     """The curves of a figure run between the ends of its axis: the lowest and the highest place of each do.
 
     Parameters
@@ -205,7 +207,7 @@ def rivals() -> dict[str, bool]:
     return {name: key in PAPERS for name, key in RIVALS.items()}
 
 
-def missing_rivals() -> Finding:
+def missing_rivals() -> Judgement:
     """What table 2 says about rivals that the library does not have cannot be run."""
     missing = [name for name, here in rivals().items() if not here]
     if not missing:
@@ -293,25 +295,25 @@ def grown(
     return pd.DataFrame(rows)
 
 
-def node_budgets(rows: pd.DataFrame) -> Finding:
+def node_budgets(rows: pd.DataFrame) -> Judgement:
     """The alignment raises what a tree's nodes get, on average: ``rows`` of :func:`grown`."""
     return _gains(
         rows, "node", lambda part: f"% of the tree's ε a node; {part['gaining'].mean():.0%} of the nodes get more"
     )
 
 
-def leaf_budgets(rows: pd.DataFrame) -> Finding:
+def leaf_budgets(rows: pd.DataFrame) -> Judgement:
     """The alignment gives leaves more budget, and so less noise: ``rows`` of :func:`grown`."""
     return _gains(rows, "leaf", lambda part: "% of the tree's ε a leaf")
 
 
-def _gains(rows: pd.DataFrame, column: str, unit: Callable[[pd.DataFrame], str]) -> Finding:
+def _gains(rows: pd.DataFrame, column: str, unit: Callable[[pd.DataFrame], str]) -> Judgement:
     return everywhere(
         {short(name): more(part[column], unit=unit(part)) for name, part in rows.groupby("data", sort=False)}
     )
 
 
-def same_on_all_paths(rows: pd.DataFrame) -> Finding:
+def same_on_all_paths(rows: pd.DataFrame) -> Judgement:
     """Every path of every tree gets the tree's whole budget: ``rows`` of :func:`grown`."""
     ends = {"the poorest path": rows["least"], "the richest path": rows["most"]}
     return everywhere({name: within(totals.astype(float), 1, 1, "of ε", 1) for name, totals in ends.items()})

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from dpforest.study.experiments import differences, summary
-from dpforest.study.tables import against, listed, points, short, sign, where
+from dpforest.study.sweep_tables import against, listed, points, short, sign, where
 
 __all__ = ["advice", "by_budget", "by_depth", "changes", "sides"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpforest.study import plots
 from dpforest.study.published import PUBLISHED
-from dpforest.study.tables import listed
+from dpforest.study.sweep_tables import listed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

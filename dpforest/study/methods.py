@@ -12,7 +12,7 @@ import pandas as pd
 from dpforest.datasets import Dataset
 from dpforest.study import plots
 from dpforest.study.experiments import ceiling, differences, summary, sweep
-from dpforest.study.tables import listed, short
+from dpforest.study.sweep_tables import listed, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

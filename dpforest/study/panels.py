@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpforest.study import plots
 from dpforest.study.experiments import summary
-from dpforest.study.tables import short
+from dpforest.study.sweep_tables import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,8 +22,8 @@ from dpforest.privacy import claim
 
 __all__ = [
     "FAR",
+    "NoiselessChance",
     "Noisy",
-    "Silent",
     "counts_and_rates",
     "geometric_log_ratio",
     "largest_law",
@@ -42,7 +42,7 @@ _CELLS = 1 << 22  # outputs times mixtures that are compared
 FAR = 45.0  # e^-45 is below the rounding of a double
 
 
-class Silent:
+class NoiselessChance:
     """A source of chance that leaves noise out, and keeps its rates: what it adds to the loss is known.
 
     ``gaussian`` says whether it was discrete Gaussian noise; None before any was drawn.
@@ -74,7 +74,7 @@ class Silent:
             raise NotEnumerableError("a query adds noise whose law no lemma covers: sample it, or use the grey box")
 
 
-def counts_and_rates(chance: Silent, ask: Callable[[], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def counts_and_rates(chance: NoiselessChance, ask: Callable[[], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The exact counts beneath the noisy ones that ``ask()`` returns, and the rate that the noise of each is drawn at.
 
     It is the rate that reaches ``chance``, whatever was asked for and charged; counts that get no noise have an

@@ -21,9 +21,9 @@ from dpforest.audit.exact.laws import answers, released
 from dpforest.audit.fingerprint import fingerprint
 from dpforest.audit.grey.compare import Comparison, exceeds
 from dpforest.audit.grey.doors import Roaming, watching
-from dpforest.audit.grey.frozen import LEARNER, RESAMPLING, Found, Watch
+from dpforest.audit.grey.frozen import LEARNER, RESAMPLING, PlaybackStopped, Watch
 from dpforest.audit.plain import plain
-from dpforest.audit.search.pairs import Pair, Table, prepare
+from dpforest.audit.search.pairs import EncodedTable, Pair, prepare
 from dpforest.audit.search.traps import some_pairs, table_traps, traps
 from dpforest.chance import Chance, NotEnumerableError, Replay, Seeded
 from dpforest.curator import Curator
@@ -314,7 +314,7 @@ class _Audit:
         self._passed = False
         self._parameters = fingerprint(vars(estimator))
 
-    def turns(self, one: Table, other: Table, runs) -> Iterator[tuple]:
+    def turns(self, one: EncodedTable, other: EncodedTable, runs) -> Iterator[tuple]:
         """Data sets, and the source of the run on the first, as often as asked."""
         if runs != "all":
             for turn in range(runs):
@@ -334,14 +334,14 @@ class _Audit:
                     )
                 yield (first, replay), second
 
-    def compare(self, pair: Pair, first: tuple[Table, Chance], second: Table) -> None:
+    def compare(self, pair: Pair, first: tuple[EncodedTable, Chance], second: EncodedTable) -> None:
         """One run, and its replay on the other data set."""
         self._seen = set()
         self._runs += 1
         table, source = first
         try:
             run, forest, ledger, state = self._run(table, Watch(source, differs=_differing(table, second)))
-        except Found as found:
+        except PlaybackStopped as found:
             return self.find(pair, found.kind, found.where, found.text)
         except NotEnumerableError:
             raise
@@ -356,7 +356,7 @@ class _Audit:
         self._look_at(pair, run, ledger)
         try:
             again, another, its_ledger, its_state = self._replay(run, table, second)
-        except Found as found:
+        except PlaybackStopped as found:
             return self.find(pair, found.kind, found.where, found.text)
         self._look_at(pair, again, its_ledger)
         if released(forest) != released(another):
@@ -374,7 +374,7 @@ class _Audit:
         self._loss = max(self._loss, comparison.loss)
         self._queries += comparison.answers
 
-    def _run(self, table: Table, watch: Watch):
+    def _run(self, table: EncodedTable, watch: Watch):
         learner = object.__new__(type(self._estimator))  # what one run leaves behind, the next does not see
         vars(learner).update(vars(self._estimator))
         forest, _ = learner.replay(table.codes, table.labels, table.schema, self._promise, watch, door=self._door)
@@ -382,14 +382,14 @@ class _Audit:
         kept = {name: value for name, value in vars(learner).items() if value is not before.get(name, _NOTHING)}
         return watch, forest, watch.finish(), fingerprint(kept)
 
-    def _replay(self, run: Watch, table: Table, second: Table):
+    def _replay(self, run: Watch, table: EncodedTable, second: EncodedTable):
         match, replaced = second.match(table), _differing(second, table)
         try:
             return self._run(second, Watch(Seeded(self._rng), run, match, replaced))
-        except Found:
+        except PlaybackStopped:
             raise
         except (Exception, SystemExit) as error:
-            raise Found("control-flow", LEARNER, "fails on one data set and not on the other") from error
+            raise PlaybackStopped("control-flow", LEARNER, "fails on one data set and not on the other") from error
 
     # -- one run -------------------------------------------------------------------------------------------------
 
@@ -456,7 +456,7 @@ class _Audit:
         )
 
 
-def _differing(table: Table, other: Table) -> int | None:
+def _differing(table: EncodedTable, other: EncodedTable) -> int | None:
     """Which record of ``table`` is new to ``other``, or stands for another one there; None if none is."""
     match = table.match(other)
     new = (here for here, there in enumerate(match) if there < 0 or table.records[here] != other.records[there])

@@ -8,11 +8,11 @@ from dataclasses import replace
 from itertools import cycle
 
 from dpforest import scores
-from dpforest.audit.report.learners import learner
-from dpforest.audit.report.primitives import Counts, Selection, TextbookLaplace
+from dpforest.audit.report.primitives import Counts, SelectionMechanism, TextbookLaplace
 from dpforest.audit.report.procedures import PROCEDURES, procedure
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, STATISTICAL, Subject
+from dpforest.audit.report.universes import learner
 from dpforest.learners.audited import Broken
 from dpforest.mechanisms import SELECTIONS
 from dpforest.messages import shown
@@ -47,7 +47,7 @@ def _selection(name: str, relation: str, epsilon: float, score: str = "gini") ->
         claim=epsilon,
         promise=epsilon,
         covers=frozenset(covers),
-        target=Selection(name, SCORES[score], relation, epsilon),
+        target=SelectionMechanism(name, SCORES[score], relation, epsilon),
     )
 
 
@@ -134,7 +134,7 @@ def subjects(epsilon: float = 1.0, turns: bool = False) -> list[Subject]:
                 learner(name, epsilon=epsilon, relation=relation, features=features, depth=depth, **options)
                 for relation in RELATIONS
             ]
-            both = [replace(made, spare=kind.AUDIT.sparing) for made in taking(both)]
+            both = [replace(made, spare=kind.AUDIT.reduced) for made in taking(both)]
             found += [_spared(made) if number and (made.spare or turns) else made for made in both]
     for name in MECHANISMS:
         each: list[dict] = [{"score": score} for score in SCORES] if name in SELECTIONS else [{}]

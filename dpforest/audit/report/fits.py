@@ -14,7 +14,7 @@ import numpy as np
 from dpforest.audit.attacks.observer import as_records
 from dpforest.audit.exact.laws import Dataset, Law, law_of, law_of_labels
 from dpforest.audit.report.batches import Fits, Written
-from dpforest.audit.report.learners import longest
+from dpforest.audit.report.universes import longest
 from dpforest.audit.sampling.ratios import LikelihoodRatios, likelihood_ratios
 from dpforest.audit.search.pairs import Pair, as_pair
 from dpforest.chance import NotEnumerableError

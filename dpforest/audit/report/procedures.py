@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from dpforest.arithmetic import log
+from dpforest.audit.exact.enumeration import ExactAudit, datasets, exact_audit, neighbours
 from dpforest.audit.exact.laws import Dataset, Law, Record, law_of
-from dpforest.audit.exact.replay import ExactAudit, datasets, exact_audit, neighbours
 from dpforest.audit.report.batches import Fits
-from dpforest.audit.report.learners import binary_schema, telling_pairs
 from dpforest.audit.report.subjects import EXACT, GREY_BOX, STATISTICAL, Scale, Subject, Target
+from dpforest.audit.report.universes import binary_schema, telling_pairs
 from dpforest.audit.search.pairs import Pair
 from dpforest.evaluation import choose, evaluate, hold_out
-from dpforest.evaluation.learners import Evaluator, ModelChooser, cells_schema, gain
+from dpforest.evaluation.one_node import Evaluator, ModelChooser, cells_schema, gain
 from dpforest.learners.audited import Broken
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.run import Run
@@ -51,7 +51,7 @@ def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**32))
 
 
-class Asked(Target):
+class OneNodeProcedure(Target):
     """A test or a choice: the learner of one node behind it, and the function that asks it."""
 
     engine = "replays"
@@ -89,9 +89,9 @@ class _CheapEvaluator(Evaluator):
     """The noise of twice the budget."""
 
     def as_proved(self, run: Run) -> Forest:
-        each = run.plant(1)
-        run.split(run.frontier, np.zeros(1, dtype=np.int64))
-        run.say(run.frontier, run.count_classes(run.frontier, 2 * each))
+        tree_budget = run.start_forest(1)
+        run.split_multiway(run.frontier, np.zeros(1, dtype=np.int64))
+        run.set_leaf_values(run.frontier, run.count_classes(run.frontier, 2 * tree_budget))
         return run.release()
 
 
@@ -115,7 +115,7 @@ def _test(epsilon: float, relation: str, slip: bool) -> Target:
         return found.counts.astype(np.int64).ravel().tolist()
 
     estimator = kind(epsilon=epsilon, schema=cells_schema({"cell": 2}, _CLASSES), relation=relation)
-    return Asked(estimator, None if slip else draw)
+    return OneNodeProcedure(estimator, None if slip else draw)
 
 
 def _choice(epsilon: float, relation: str, slip: bool) -> Target:
@@ -129,13 +129,13 @@ def _choice(epsilon: float, relation: str, slip: bool) -> Target:
         return found.name
 
     estimator = kind(epsilon=epsilon, schema=cells_schema({"a": 2, "b": 2}, _CLASSES), relation=relation)
-    return Asked(estimator, None if slip else draw)
+    return OneNodeProcedure(estimator, None if slip else draw)
 
 
 # -- sides -------------------------------------------------------------------------------------------------------------
 
 
-class Sides(Target):
+class HoldOutProcedure(Target):
     """Records put aside by coins: a tree is grown on the others, and a model is chosen on these, with epsilon each.
 
     With a slip each record is on both sides.
@@ -288,7 +288,7 @@ PROCEDURES = {
     ),
     "choose": _Procedure(_choice, frozenset({"evaluation.choose"}), "half the range of a gain", (EXACT, GREY_BOX)),
     "hold-out": _Procedure(
-        Sides,
+        HoldOutProcedure,
         frozenset({"evaluation.hold_out"}),
         "each record on both sides",
         (EXACT,),

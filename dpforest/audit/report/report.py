@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 import dpforest
 from dpforest import messages, storage
-from dpforest.audit.exact.replay import ExactAudit
+from dpforest.audit.exact.enumeration import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit, greybox
 from dpforest.audit.plain import plain
 from dpforest.audit.report.subjects import EXACT, GREY_BOX, LAYERS, SCALES, STATISTICAL, Scale, Subject

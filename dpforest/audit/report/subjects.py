@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dpforest.audit.exact.enumeration import ExactAudit
 from dpforest.audit.exact.laws import Dataset, Law
 from dpforest.audit.exact.multisets import largest
-from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.sampling.empirical import FEWEST
 from dpforest.audit.sampling.events import KINDS
 from dpforest.audit.search.pairs import Pair

@@ -303,7 +303,7 @@ def empirical(
     named = check_pairs(pairs, relation)
     rounds = _rounds(len(named), n)
     rng = np.random.default_rng(random_state)
-    asked = _Asked(claim, n, confidence, kinds, method, delta, law, features)
+    asked = _Request(claim, n, confidence, kinds, method, delta, law, features)
     try:
         found, grid = _audited(sample, named, rounds, asked, grain, rng, progress)
         if grid is not None:  # the lowest bits tell the data sets apart: once more, without them
@@ -316,7 +316,7 @@ def empirical(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     """What is asked of an audit, checked."""
 
     claim: float
@@ -330,7 +330,7 @@ class _Asked:
 
 
 def _audited(
-    sample: Callable, pairs: list[NamedPair], rounds, asked: _Asked, grain: bool | float | None, rng, progress: bool
+    sample: Callable, pairs: list[NamedPair], rounds, asked: _Request, grain: bool | float | None, rng, progress: bool
 ) -> tuple[EmpiricalAudit, float | None]:
     """The audit, and the grid on which it is to be repeated, or None."""
     n, betting = asked.n, asked.method == "betting"
@@ -387,7 +387,7 @@ def _audited(
     return replace(found, lowest_bits=alone), suited_grid(both)
 
 
-def _lowest_bits(both: tuple[Batch, Batch], asked: _Asked) -> Proposal | None:
+def _lowest_bits(both: tuple[Batch, Batch], asked: _Request) -> Proposal | None:
     """The event of the lowest bits alone that promises most; None if there are none, or it promises nothing."""
     if not {"thresholds", "classifier"} & set(asked.kinds):
         return None
@@ -427,7 +427,7 @@ def _rounds(pairs: int, n: int) -> list[tuple[int, int]]:
 
 
 def _select(
-    draw: Sampler, pairs: list[NamedPair], rounds, asked: _Asked, laws: list[tuple[Mapping, Mapping]], bits: bool
+    draw: Sampler, pairs: list[NamedPair], rounds, asked: _Request, laws: list[tuple[Mapping, Mapping]], bits: bool
 ) -> tuple[NamedPair, tuple[Batch, Batch], Proposal, int]:
     """The pair and the event that promise most, the pair's draws, and how many events were looked at."""
     n, confidence, delta = asked.n, asked.confidence, asked.delta
@@ -460,7 +460,7 @@ def _joined(drawn: list[tuple[Batch, Batch]]) -> tuple[Batch, Batch]:
     return one, other
 
 
-def _test(draw: Sampler, pair: NamedPair, tested: list[Proposal], asked: _Asked, betting: bool):
+def _test(draw: Sampler, pair: NamedPair, tested: list[Proposal], asked: _Request, betting: bool):
     """Fresh draws: how many per side, how often each event happened on either, and its running test if there is one.
 
     The first event says when to stop betting.

@@ -170,8 +170,8 @@ def propose(
         Of the claim.
     """
     test = n, confidence, delta
-    met: list[Feature | _Whole] = [_Whole(), *(feature for feature in features if feature.atoms)]
-    tables = [_Table(values, fit) for values in met] if {"atoms", "sets"} & set(kinds) else []
+    met: list[Feature | _WholeOutput] = [_WholeOutput(), *(feature for feature in features if feature.atoms)]
+    tables = [_ValueCounts(values, fit) for values in met] if {"atoms", "sets"} & set(kinds) else []
     found = []
     if "atoms" in kinds:
         found.append([table.atoms(cut, test) for table in tables])
@@ -274,7 +274,7 @@ def listed_outputs(both: Two, most: int, n: int, confidence: float) -> list[Even
 
     Nothing if the most frequent of them are less than half of the draws: outputs like these are hardly met again.
     """
-    table = _Table(_Whole(), both)
+    table = _ValueCounts(_WholeOutput(), both)
     a, b = table.counts
     if np.sort(a + b)[-most:].sum() < both[0].size:
         return []
@@ -300,7 +300,7 @@ def top_events(both: Two, features: list[Feature], most: int, n: int, confidence
 # -- values that are met again ---------------------------------------------------------------------------------------
 
 
-class _Whole:
+class _WholeOutput:
     """An output as a whole, which may be met again like the values of a feature."""
 
     name = "output"
@@ -316,10 +316,10 @@ class _Whole:
         return shortened(repr(batch.item(index)), 60)
 
 
-class _Table:
+class _ValueCounts:
     """The values that were met, and how often on either side."""
 
-    def __init__(self, values: Feature | _Whole, batches: Two):
+    def __init__(self, values: Feature | _WholeOutput, batches: Two):
         self.values, self.batches, self.name = values, batches, values.name.removeprefix("label ")
         codes = [values.keys(batch) for batch in batches]
         self.keys, self.place, inverse = np.unique(np.concatenate(codes), return_index=True, return_inverse=True)

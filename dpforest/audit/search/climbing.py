@@ -1,7 +1,7 @@
 """The search for a worst pair of neighbours: hill climbing on count tables, with any objective.
 
 The traps that everyone should try first are in :mod:`~dpforest.audit.search.traps`; small universes are enumerated by
-:func:`~dpforest.audit.exact.replay.datasets` and :func:`~dpforest.audit.exact.replay.neighbours`.
+:func:`~dpforest.audit.exact.enumeration.datasets` and :func:`~dpforest.audit.exact.enumeration.neighbours`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from dpforest.arithmetic import log
-from dpforest.audit.exact.replay import law_of, released, worst_output
+from dpforest.audit.exact.enumeration import law_of, released, worst_output
 from dpforest.audit.sampling.bounds import check_confidence, clopper_pearson
 from dpforest.audit.search.pairs import are_neighbours
 from dpforest.audit.search.traps import check_universe, kinds_of, some_pairs

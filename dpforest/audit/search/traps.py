@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from dpforest.audit.exact.replay import datasets, neighbours
+from dpforest.audit.exact.enumeration import datasets, neighbours
 from dpforest.audit.search.pairs import Pair
 from dpforest.learners.parameters import check_count
 from dpforest.messages import shown

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from sklearn.base import is_regressor
 
+from dpforest.audit.exact.enumeration import ExactAudit, audit_pairs, exact_audit
 from dpforest.audit.exact.laws import Dataset, Record, answers
 from dpforest.audit.exact.paths import path_audit
-from dpforest.audit.exact.replay import ExactAudit, audit_pairs, exact_audit
-from dpforest.audit.report.batches import Fits, Sums
+from dpforest.audit.report.batches import Fits, SumsSampler
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import Scale, Subject, Target
 from dpforest.audit.search.pairs import Pair
@@ -81,7 +81,7 @@ def learner(
     kind = LEARNERS[name]
     told = kind.AUDIT
     known = set(kind().get_params()) - _OURS
-    given = {**told.usual, **options}
+    given = {**told.defaults, **options}
     epsilon = check_epsilon(epsilon)
     check_relation(relation)
     if depth is not None:
@@ -130,10 +130,12 @@ class Universe(Target):
         self.cap = getattr(estimator, "n_max", math.inf)  # more records than the schema's owner promises are refused
         self.known = _at_most(self.cap, known)
         if estimator._RELEASED == "linear":
-            self.sample = Sums(estimator)
+            self.sample = SumsSampler(estimator)
         else:
             depth, sharing = longest(estimator, schema.n_features), estimator.sharing()
-            self.sample = fits = Fits(estimator, depth, sharing, estimator.says_labels(), estimator.AUDIT.masks, delta)
+            self.sample = fits = Fits(
+                estimator, depth, sharing, estimator.leaf_is_label(), estimator.AUDIT.masks, delta
+            )
             self.features, self.slow, self.refutes = fits.features, sharing is None, estimator.AUDIT.refutes
         self._found: dict[Scale, ExactAudit] = {}
 

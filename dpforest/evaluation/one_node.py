@@ -59,9 +59,9 @@ class Evaluator(PrivateForestClassifier):
 
     def as_proved(self, run: Run) -> Forest:
         """The root is divided by the only column, unseen, and all is spent on its children."""
-        each = run.plant(1)
-        run.split(run.frontier, np.zeros(1, dtype=np.int64))
-        run.say(run.frontier, run.count_classes(run.frontier, each))
+        tree_budget = run.start_forest(1)
+        run.split_multiway(run.frontier, np.zeros(1, dtype=np.int64))
+        run.set_leaf_values(run.frontier, run.count_classes(run.frontier, tree_budget))
         return run.release()
 
     def counts(self) -> np.ndarray:
@@ -87,10 +87,10 @@ class ModelChooser(PrivateForestClassifier):
 
     def as_proved(self, run: Run) -> Forest:
         """All is spent on the choice; the leaves below say nothing."""
-        each = run.plant(1)
-        feature = run.choose_feature(run.frontier, each, Selection(self.SCORE))
-        run.split(run.frontier, feature)
-        run.say(run.frontier, np.zeros((len(run.frontier), run.schema.n_classes), dtype=np.int64))
+        tree_budget = run.start_forest(1)
+        feature = run.choose_feature(run.frontier, tree_budget, Selection(self.SCORE))
+        run.split_multiway(run.frontier, feature)
+        run.set_leaf_values(run.frontier, np.zeros((len(run.frontier), run.schema.n_classes), dtype=np.int64))
         return run.release()
 
     def chosen(self) -> int:

@@ -14,9 +14,9 @@ import numpy as np
 from dpforest.arithmetic import log
 from dpforest.evaluation.answers import MOST_CELLS, as_given, check_model, error_cells, open_rows, said_cells
 from dpforest.evaluation.estimates import Estimate, Ratio, estimate, noise_variance
-from dpforest.evaluation.learners import Evaluator, cells_schema
+from dpforest.evaluation.one_node import Evaluator, cells_schema
+from dpforest.inspect.code_names import plain
 from dpforest.inspect.drawing import MORE, WIDTH, on_white
-from dpforest.inspect.words import plain
 from dpforest.learners.parameters import check_count, check_number
 from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, SEEDED, Guarantee, Ledger, claim

@@ -1,6 +1,7 @@
 """The registry: where each public name is defined.  Plain text; nothing is imported."""
 
-#: The learners of each paper, by its key: the one name of its module in ``papers``, chapter, test and notebook.
+#: The learners of each paper, by its key: the one name of its module in ``papers``, chapter, test and notebook.  The
+#: library's own learner is no paper, and has a room of its own.
 #: `make lists` writes what is made from it: imports, the README's table, the API page.
 PAPERS: dict[str, tuple[str, ...]] = {
     "edprf": ("EDPRFClassifier",),
@@ -22,6 +23,15 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "smooth_forest": ("SmoothForestClassifier",),
     "private_boosting": ("PrivateBoostingClassifier", "PrivateBoostingRegressor"),
 }
+
+#: Where a key has a room of its own.
+ROOM_OF = {"private_boosting": "flagship"}
+
+
+def home(key: str) -> str:
+    """The module of a key's learners, without ``dpforest.``."""
+    return ROOM_OF.get(key, f"papers.{key}")
+
 
 #: The module that defines each other public name.
 NAMES: dict[str, str] = {
@@ -49,6 +59,7 @@ ROOMS: tuple[str, ...] = (
     "curator",
     "design",
     "engines",
+    "flagship",
     "learners",
     "models",
     "papers",

@@ -21,8 +21,8 @@ import dpforest.papers
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, evaluation, mechanisms, scores
 from dpforest.audit.exact.enumeration import exact_audit
 from dpforest.audit.exact.laws import answers, encode
-from dpforest.audit.report import learners
 from dpforest.audit.report import report as reports
+from dpforest.audit.report import universes
 from dpforest.audit.report.batches import Fits, signatures
 from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
 from dpforest.audit.report.primitives import CAP, Counts, SelectionMechanism, TextbookLaplace, best_bound, universe
@@ -183,7 +183,7 @@ def test_pairs_are_neighbours(subject, monkeypatch):
     def refuses(*args):
         raise ValueError
 
-    monkeypatch.setattr(learners.Universe, "_exact", refuses)  # then the telling pairs are left
+    monkeypatch.setattr(universes.Universe, "_exact", refuses)  # then the telling pairs are left
     pairs = subject.target.pairs(TINY)
     assert pairs
     for pair in pairs:

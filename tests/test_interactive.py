@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dpforest.study.statements import Statement, Verdicts
-from dpforest.study.statements.rules import VERDICTS, Judgement
+from dpforest.study.statements.rules import VERDICTS, Finding
 from tests import knobs, oracle
 
 STATIC = knobs.FOLDER.parent
@@ -279,7 +279,7 @@ def statements(folder: Path, script: bool) -> str:
     papers = {"One paper": {"exp-one-a": 0, "exp-one-b": 1}, "Another": {"exp-two-a": 0, "exp-two-long-name": 4}}
     sections = ""
     for paper, rows in papers.items():
-        found = [(Statement(name, **said), Judgement(VERDICTS[n], "1.0 ±0.1")) for name, n in rows.items()]
+        found = [(Statement(name, **said), Finding(VERDICTS[n], "1.0 ±0.1")) for name, n in rows.items()]
         sections += f"<section><h2>{paper}<a>#</a></h2>{Verdicts(paper, found)._repr_html_()}</section>"
     load = f'<script src="{(STATIC / "claims.js").as_uri()}"></script>' if script else ""
     path = folder / f"experimental_claims-{script}.html"

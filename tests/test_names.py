@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dpforest
+from dpforest import audit
 
 LIBRARY = Path(dpforest.__file__).parent
 #: Modules that are found by their room, and why.
@@ -54,3 +55,10 @@ def test_a_second_definition_is_found(path, source):
 def test_exceptions_are_needed():
     for name in SHARED:
         assert sum(Path(path).stem == name for path in sources()) > 1, f"{name} is defined once: take it off the list"
+
+
+def test_an_old_public_name_warns_and_works():
+    with pytest.warns(DeprecationWarning, match="GreyBoxFinding"):
+        assert audit.Finding is audit.GreyBoxFinding
+    with pytest.raises(AttributeError, match="has no attribute 'Found'"):
+        audit.Found  # noqa: B018

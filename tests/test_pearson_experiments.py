@@ -28,7 +28,7 @@ from dpforest.study.pearson_experiments import (
     work,
 )  # fmt: skip
 from dpforest.study.statements import Statements
-from dpforest.study.statements.rules import VERDICTS, Judgement
+from dpforest.study.statements.rules import VERDICTS, Finding
 
 REPRODUCED, NOT, OPPOSITE, UNREAD, UNRUN = VERDICTS
 TWO = Schema(categorical={"a": ["x", "y", "z"], "b": ["u", "v"]}, classes=["n", "y"])
@@ -52,7 +52,7 @@ def worked(one, eight):
 
 
 FASTER, SLOWER = worked((100, 100), (50, 20)), worked((100, 100), (150, 120))
-SAME = Judgement(REPRODUCED, "14 records")
+SAME = Finding(REPRODUCED, "14 records")
 
 
 def judged(rows, trees, work=FASTER, different=(0.0, 0.0), example=SAME):
@@ -103,7 +103,7 @@ def test_memory_is_no_limit_where_blocks_give_the_same_tree_and_the_example_is_w
     for different, verdict in (((0.0, 0.0), REPRODUCED), ((1.0, 1.0), OPPOSITE), ((1.0, 0.0), NOT), (None, UNRUN)):
         assert judged(one, tree, different=different)["memory"].verdict == verdict
     for verdict in (REPRODUCED, NOT):
-        assert judged(one, tree, example=Judgement(verdict, "records"))["example"].verdict == verdict
+        assert judged(one, tree, example=Finding(verdict, "records"))["example"].verdict == verdict
 
 
 @pytest.mark.claim("exp-pearson-example")
@@ -111,7 +111,7 @@ def test_the_usual_table_has_the_numbers_of_the_patents_example():
     days = weather()
     assert like_the_patents(days).verdict == REPRODUCED
     more_yes = Dataset.of(days.X, ["yes", *days.y[1:]], days.schema)
-    assert like_the_patents(more_yes) == Judgement(NOT, "14 records, 4 attributes, no: 4, yes: 10")
+    assert like_the_patents(more_yes) == Finding(NOT, "14 records, 4 attributes, no: 4, yes: 10")
 
 
 def test_the_root_of_the_example_depends_on_the_order_of_a_category():

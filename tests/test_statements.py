@@ -10,7 +10,7 @@ from dpforest.study import statements
 from dpforest.study.statements import Statement, Statements, Verdicts, papers
 from dpforest.study.statements.rules import (
     VERDICTS,
-    Judgement,
+    Finding,
     best,
     cannot_read,
     cannot_run,
@@ -74,9 +74,9 @@ def test_what_is_wrong_with_a_statement_is_said(folder):
         with pytest.raises(ValueError, match=f"exp-a: {name} is missing"):
             Statement("exp-a", **SAID | {name: " "})
     with pytest.raises(ValueError, match="a verdict is one of"):
-        Judgement("true", "1")
+        Finding("true", "1")
     with pytest.raises(ValueError, match="without the numbers"):
-        Judgement(REPRODUCED, "")
+        Finding(REPRODUCED, "")
 
 
 def test_a_number_that_cannot_be_read_is_no_guess():
@@ -202,10 +202,10 @@ def test_no_notebook_types_a_verdict():
 def test_many_comparisons_are_told_by_their_number():
     """The verdict is that of everywhere; what is clearly the other way is named, and what is not clear if it is few."""
     so, not_so, unclear = more([0.1, 0.11, 0.12]), more([-0.1, -0.11, -0.12]), more([-0.1, 0.0, 0.1])
-    assert throughout({"a": so, "b": so}) == Judgement(REPRODUCED, "clearly so in 2 of 2")
+    assert throughout({"a": so, "b": so}) == Finding(REPRODUCED, "clearly so in 2 of 2")
     mixed = throughout({"a": so, "b": not_so, "c": unclear})
-    assert mixed == Judgement(NOT, "clearly so in 1 of 3; clearly the other way in 1 (b); not clear in 1 (c)")
+    assert mixed == Finding(NOT, "clearly so in 1 of 3; clearly the other way in 1 (b); not clear in 1 (c)")
     many = throughout({**{str(n): not_so for n in range(6)}, **{f"u{n}": unclear for n in range(5)}})
     said = "clearly so in 0 of 11; clearly the other way in 6 (0; 1; 2; 3 and 2 more); not clear in 5"
-    assert many == Judgement(OPPOSITE, said)
+    assert many == Finding(OPPOSITE, said)
     assert throughout({}).verdict == UNRUN

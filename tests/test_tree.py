@@ -167,7 +167,7 @@ def test_shares_by_hand():
     np.testing.assert_allclose(shares[:, 0], [first, (3 / 4 + first) / 2, first / 2])
     # without records a node knows nothing, and says what the node above says
     empty = Growth(1, 1, 2, Ledger(), "sequential")
-    empty.settle(empty.frontier, np.array([[5, -9]]))
+    empty.set_leaf_values(empty.frontier, np.array([[5, -9]]))
     np.testing.assert_allclose(empty.release(1.0).shares(), [[0.5, 0.5]])
 
 

@@ -88,7 +88,7 @@ def test_a_weight_is_a_function_of_the_own_record_and_of_released_trees(rule):
         trees = rng.normal(size=(4, 2, n_classes)).tolist()
         whole = curator_of(records, n_classes)
         for votes in trees:
-            whole.weigh(stump(votes), said(votes), rule=rule)
+            whole.weigh_records(stump(votes), said(votes), rule=rule)
         growth = Growth(1, 1, n_classes, Ledger(), "sequential")
         leaves = growth.add_children(growth.frontier, [0], [2])
         counts = whole._class_counts(growth, leaves.nodes)
@@ -164,7 +164,7 @@ def test_steps_leave_room_for_the_classes(n_classes, levels):
 
 def test_more_classes_than_that_are_refused():
     with pytest.raises(ValueError, match="at most 128 classes"):
-        curator_of([], 129).weigh()
+        curator_of([], 129).weigh_records()
 
 
 # -- that they cost nothing ------------------------------------------------------------------------------------------

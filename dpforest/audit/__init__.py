@@ -6,6 +6,9 @@ on a neighbour with its answers frozen), ``sampling`` (bounds and likelihood rat
 (everything at once).
 """
 
+import warnings
+from typing import Any
+
 from dpforest.audit.attacks import (
     OneRunAudit,
     best_advantage,
@@ -35,7 +38,7 @@ from dpforest.audit.exact import (
     path_audit,
     released,
 )
-from dpforest.audit.grey import Finding, GreyBoxAudit, greybox
+from dpforest.audit.grey import GreyBoxAudit, GreyBoxFinding, greybox
 from dpforest.audit.report.fits import class_pair, fit_ratios, fits_of
 from dpforest.audit.sampling import (
     Betting,
@@ -54,8 +57,8 @@ __all__ = [
     "Betting",
     "EmpiricalAudit",
     "ExactAudit",
-    "Finding",
     "GreyBoxAudit",
+    "GreyBoxFinding",
     "LikelihoodRatios",
     "OneRunAudit",
     "Pair",
@@ -97,3 +100,11 @@ __all__ = [
     "table_traps",
     "traps",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Names of earlier versions, which warn."""
+    if name == "Finding":
+        warnings.warn("dpforest.audit.Finding is now GreyBoxFinding", DeprecationWarning, stacklevel=2)
+        return GreyBoxFinding
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

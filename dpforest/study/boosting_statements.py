@@ -18,7 +18,7 @@ from dpforest.arithmetic import log
 from dpforest.study.boosting_experiments import ADULT, CENSUS, NOISELESS, PAPER, at, cells
 from dpforest.study.statements import Statements
 from dpforest.study.statements.rules import (
-    Judgement,
+    Finding,
     best,
     cannot_read,
     cannot_run,
@@ -128,7 +128,7 @@ class Runs:
         return Case(rows[~noiseless], rows[noiseless], grown, self.head[name], self.floors[name])
 
 
-Rule = Callable[[Case], Judgement]
+Rule = Callable[[Case], Finding]
 
 
 def judge(said: Statements, runs: Runs) -> Statements:
@@ -138,10 +138,10 @@ def judge(said: Statements, runs: Runs) -> Statements:
     return said
 
 
-def findings(runs: Runs) -> dict[str, Callable[[], Judgement]]:
+def findings(runs: Runs) -> dict[str, Callable[[], Finding]]:
     """For each sentence, by its id, what finds its verdict in the runs that are here."""
     here = [name for name in (ADULT, CENSUS) if name in runs.head]
-    found: dict[str, Callable[[], Judgement]] = {
+    found: dict[str, Callable[[], Finding]] = {
         word: partial(_on_sets, runs, here, *rule) for word, rule in _RULES.items()
     }
     for word, across in _ACROSS.items():
@@ -161,7 +161,7 @@ def findings(runs: Runs) -> dict[str, Callable[[], Judgement]]:
 _MISSING = "the data set {} is not in this run"
 
 
-def _on_sets(runs: Runs, here: list[str], names: tuple[str, ...], rule: Rule, noiseless: bool) -> Judgement:
+def _on_sets(runs: Runs, here: list[str], names: tuple[str, ...], rule: Rule, noiseless: bool) -> Finding:
     """The finding on the data set that the sentence is about, or wherever it is to hold."""
     found = {short(name): _judged(runs, name, rule, noiseless) for name in names if name in here}
     if len(names) > 1:
@@ -169,11 +169,11 @@ def _on_sets(runs: Runs, here: list[str], names: tuple[str, ...], rule: Rule, no
     return found[short(names[0])] if found else cannot_run(_MISSING.format(names[0]))
 
 
-def _on_tables(rows: pd.DataFrame, rule: Callable[[pd.DataFrame], Judgement]) -> Judgement:
+def _on_tables(rows: pd.DataFrame, rule: Callable[[pd.DataFrame], Finding]) -> Finding:
     return everywhere({short(name): rule(at(rows, name)) for name in rows["data"].unique()})
 
 
-def _judged(runs: Runs, name: str, rule: Rule, noiseless: bool) -> Judgement:
+def _judged(runs: Runs, name: str, rule: Rule, noiseless: bool) -> Finding:
     """The rule's finding for the published variant, with that of the repair beside it."""
     case = runs.case(name)
     if case.ran:
@@ -192,24 +192,24 @@ def _over_epsilon(measure: str, at_head: bool = False) -> Rule:
     return lambda case: _along(case.by_epsilon(measure, at_head), "it takes two budgets")
 
 
-def _over_depth(case: Case) -> Judgement:
+def _over_depth(case: Case) -> Finding:
     """Up to the depth that the paper names best: beyond it the paper itself says that trees overfit."""
     table = cells(case.rows, "accuracy", "max_depth")
     return _along(table[[d for d in table.columns if d <= case.head]], "it takes two depths")
 
 
-def _along(table: pd.DataFrame, wanted: str) -> Judgement:
+def _along(table: pd.DataFrame, wanted: str) -> Finding:
     return rises(table.to_numpy(), [*table.columns]) if len(table.columns) > 1 else cannot_run(wanted)
 
 
-def _worse_beyond(case: Case) -> Judgement:
+def _worse_beyond(case: Case) -> Finding:
     table = case.by_depth("accuracy")
     deeper = {f"{case.head} less {d}": more(table[case.head] - table[d]) for d in table.columns if d > case.head}
     return everywhere(deeper) if deeper else cannot_run(f"it takes depths beyond {case.head}")
 
 
 def _best(measure: str) -> Rule:
-    def rule(case: Case) -> Judgement:
+    def rule(case: Case) -> Finding:
         table = case.by_depth(measure)
         if len(table.columns) < 2 or case.head not in table:
             return cannot_run("it takes several depths, the paper's among them")
@@ -229,12 +229,12 @@ def _values(name: str) -> Rule:
     return lambda case: everywhere({m: _value(m, 100 * said)(case) for m, said in printed.items()})
 
 
-def _useful(case: Case) -> Judgement:
+def _useful(case: Case) -> Finding:
     accuracy = case.by_depth("accuracy")[case.head]
     return more(accuracy - case.floor["accuracy"], than="above the commonest class")
 
 
-def _against(case: Case) -> Judgement:
+def _against(case: Case) -> Finding:
     """The correlation of precision and recall over the depths, by seed, with its sign turned."""
     one, other = (cells(case.rows, measure, "max_depth") for measure in ("precision", "recall"))
     if len(one.columns) < 2:
@@ -244,12 +244,12 @@ def _against(case: Case) -> Judgement:
     return more(opposed, unit="", factor=1.0, than="correlation, sign turned")
 
 
-def _f1(case: Case) -> Judgement:
+def _f1(case: Case) -> Finding:
     table = case.by_epsilon("F1", at_head=True)
     return within(table[[e for e in table.columns if e >= 0.25]].mean(axis=1), 84.0, 88.0)
 
 
-def _unsteady(case: Case) -> Judgement:
+def _unsteady(case: Case) -> Finding:
     table = case.by_epsilon("AUC", at_head=True)
     if not {0.1, 0.5, 1.0} <= {*table.columns}:
         return cannot_run("it takes ε = 0.1, 0.5 and 1")
@@ -260,7 +260,7 @@ def _unsteady(case: Case) -> Judgement:
 # -- noise -------------------------------------------------------------------------------------------------------------
 
 
-def _noise_is_small(case: Case) -> Judgement:
+def _noise_is_small(case: Case) -> Finding:
     """How far from one budget to another the effect of noise moves; what noise costs stands beside."""
     costs = case.noise_costs()
     costs = costs[[e for e in costs.columns if e >= 0.25]]
@@ -268,7 +268,7 @@ def _noise_is_small(case: Case) -> Judgement:
     return small(moves, 1.0).beside("what noise costs", more(costs.mean(axis=1)))
 
 
-def _noise_below_sampling(case: Case) -> Judgement:
+def _noise_below_sampling(case: Case) -> Finding:
     """What noise costs at the largest budgets against the spread of the fits without noise, over seeds."""
     costs, spread = case.noise_costs(), 100 * cells(case.bare, "accuracy", "max_depth").std().mean()
     if np.isnan(spread):
@@ -276,12 +276,12 @@ def _noise_below_sampling(case: Case) -> Judgement:
     return small(costs[[e for e in costs.columns if e >= 0.75]].mean(axis=1), round(spread, 1))
 
 
-def _nearer(case: Case) -> Judgement:
+def _nearer(case: Case) -> Finding:
     gaps = case.noise_costs().abs()
     return more(gaps[min(gaps.columns)] - gaps[max(gaps.columns)], than="nearer at the largest ε than at the smallest")
 
 
-def _noisier_when_deeper(case: Case) -> Judgement:
+def _noisier_when_deeper(case: Case) -> Finding:
     costs = case.noise_costs("max_depth", epsilon=case.rows["epsilon"].min())
     return _along(costs, "it takes two depths")
 
@@ -289,7 +289,7 @@ def _noisier_when_deeper(case: Case) -> Judgement:
 # -- sample sizes ------------------------------------------------------------------------------------------------------
 
 
-def _train_first(case: Case) -> Judgement:
+def _train_first(case: Case) -> Finding:
     train, test = case.sizes("train"), case.sizes("test")
     if train.empty:
         return cannot_run("no fit on a sample")
@@ -297,7 +297,7 @@ def _train_first(case: Case) -> Judgement:
     return more(train[least] - test[least], than=f"training less test with {least:,} records")
 
 
-def _gap_closes(case: Case) -> Judgement:
+def _gap_closes(case: Case) -> Finding:
     train, test = case.sizes("train"), case.sizes("test")
     if train.empty or len(train.columns) < 2:
         return cannot_run("no fits on samples of two sizes")
@@ -306,7 +306,7 @@ def _gap_closes(case: Case) -> Judgement:
     return more(gap[least] - gap[most], than=f"less of a gap with {most:,} records than with {least:,}")
 
 
-def _grows(case: Case) -> Judgement:
+def _grows(case: Case) -> Finding:
     test = case.sizes("test")
     if test.empty or len(test.columns) < 2:
         return cannot_run("no fits on samples of two sizes")
@@ -314,7 +314,7 @@ def _grows(case: Case) -> Judgement:
     return rises(test.to_numpy(), [*log(test.columns.to_numpy(dtype=float))], ends=ends)
 
 
-def _levels(case: Case) -> Judgement:
+def _levels(case: Case) -> Finding:
     test = case.sizes("test")
     if len(test.columns) < 3:
         return cannot_run("no fits on samples of three sizes")
@@ -322,7 +322,7 @@ def _levels(case: Case) -> Judgement:
     return more(steps[steps.columns[1]] - steps[steps.columns[-1]], than="more movement at first than at last")
 
 
-def _enough(case: Case) -> Judgement:
+def _enough(case: Case) -> Finding:
     test = case.sizes("test")
     if 400 not in test or max(test.columns) == 400:
         return cannot_run("no fits on 400 records and on more")
@@ -366,10 +366,10 @@ _RULES: dict[str, tuple[tuple[str, ...], Rule, bool]] = {
 # -- one data set against the other ------------------------------------------------------------------------------------
 
 
-def _across(runs: Runs, what: Callable[[Case], pd.Series], noiseless: bool) -> Judgement:
+def _across(runs: Runs, what: Callable[[Case], pd.Series], noiseless: bool) -> Finding:
     """Census income less adult."""
 
-    def less(variant: str) -> Judgement:
+    def less(variant: str) -> Finding:
         one, other = (what(runs.case(name, variant)) for name in (CENSUS, ADULT))
         return more((one - other).dropna(), than="census-income less adult")
 
@@ -382,7 +382,7 @@ def _across(runs: Runs, what: Callable[[Case], pd.Series], noiseless: bool) -> J
     return finding.beside("as proved", less("proved"))
 
 
-_ACROSS: dict[str, Callable[[Runs], Judgement]] = {
+_ACROSS: dict[str, Callable[[Runs], Finding]] = {
     "census-noisier": lambda runs: _across(runs, lambda case: case.noise_costs().mean(axis=1), False),
     "census-auc": lambda runs: _across(runs, lambda case: case.by_depth("AUC")[case.head], True),
 }
@@ -391,10 +391,10 @@ _ACROSS: dict[str, Callable[[Runs], Judgement]] = {
 # -- stumps ------------------------------------------------------------------------------------------------------------
 
 
-def _stumps(runs: Runs, found: Callable[[pd.DataFrame, pd.DataFrame], Judgement]) -> Judgement:
+def _stumps(runs: Runs, found: Callable[[pd.DataFrame, pd.DataFrame], Finding]) -> Finding:
     """A rule of the two learners' accuracy by budget on adult, CART-DPsAdaBoost's first."""
 
-    def of(variant: str) -> Judgement:
+    def of(variant: str) -> Finding:
         tables = [
             cells(at(runs.stumps, ADULT), "accuracy", "epsilon", learner=f"{who}, {variant}")
             for who in ("DPsAdaBoost", "DP-AdaBoost")
@@ -404,19 +404,19 @@ def _stumps(runs: Runs, found: Callable[[pd.DataFrame, pd.DataFrame], Judgement]
     return of("published").beside("as proved", of("proved"))
 
 
-def _score_gap(one: pd.DataFrame, other: pd.DataFrame) -> Judgement:
+def _score_gap(one: pd.DataFrame, other: pd.DataFrame) -> Finding:
     ahead = (other - one).drop(columns=NOISELESS, errors="ignore")
     return more(ahead.mean(axis=1), than="DP-AdaBoost ahead")
 
 
-def _by_noise(one: pd.DataFrame, other: pd.DataFrame) -> Judgement:
+def _by_noise(one: pd.DataFrame, other: pd.DataFrame) -> Finding:
     """Of DP-AdaBoost's lead with noise, what is left of it without noise is not made by noise."""
     lead = other - one
     shapes = lead.pop(NOISELESS)
     return more(lead.mean(axis=1) - shapes, than=f"of the lead by noise, {100 * shapes.mean():+.1f} without any")
 
 
-_STUMP_RULES: dict[str, Callable[[Runs], Judgement]] = {
+_STUMP_RULES: dict[str, Callable[[Runs], Finding]] = {
     "stumps": lambda runs: _stumps(runs, _score_gap),
     "stumps-noise": lambda runs: _stumps(runs, _by_noise),
 }
@@ -425,7 +425,7 @@ _STUMP_RULES: dict[str, Callable[[Runs], Judgement]] = {
 # -- table 1 -----------------------------------------------------------------------------------------------------------
 
 
-def _less_noise(rows: pd.DataFrame) -> Judgement:
+def _less_noise(rows: pd.DataFrame) -> Finding:
     """Each system whose noise the paper calls low loses less accuracy to noise than those whose noise it calls high."""
     costs = rows.pivot_table(index="seed", columns="system", values="cost").dropna()
     noise = rows.drop_duplicates("system").set_index("system")["noise"]
@@ -433,10 +433,10 @@ def _less_noise(rows: pd.DataFrame) -> Judgement:
     return everywhere({name: more(high - costs[name]) for name in costs if noise[name] == "low"})
 
 
-def _calls_of(system: str, most: float | None) -> Callable[[pd.DataFrame], Judgement]:
+def _calls_of(system: str, most: float | None) -> Callable[[pd.DataFrame], Finding]:
     """How often a system calls the exponential mechanism for a split: about once, or more often than that."""
 
-    def rule(rows: pd.DataFrame) -> Judgement:
+    def rule(rows: pd.DataFrame) -> Finding:
         calls = rows.loc[rows["system"] == system, "calls"].dropna()
         if calls.empty:
             return cannot_run(f"{system} split no node")
@@ -447,7 +447,7 @@ def _calls_of(system: str, most: float | None) -> Callable[[pd.DataFrame], Judge
     return rule
 
 
-def _one_stage(rows: pd.DataFrame) -> Judgement:
+def _one_stage(rows: pd.DataFrame) -> Finding:
     """Without a selection of the feature CART-DPsAdaBoost calls less often than DiffPRFs, which has one."""
     calls = rows.pivot_table(index="seed", columns="system", values="calls")
     if not {"DiffPRFs", "CART-DPsAdaBoost"} <= {*calls.columns}:
@@ -458,7 +458,7 @@ def _one_stage(rows: pd.DataFrame) -> Judgement:
     return more(fewer, unit="calls a split fewer than DiffPRFs", factor=1.0, than=f"({own})")
 
 
-_TABLE_RULES: dict[str, Callable[[pd.DataFrame], Judgement]] = {
+_TABLE_RULES: dict[str, Callable[[pd.DataFrame], Finding]] = {
     "one-call": _one_stage,
     "table-1-noise": _less_noise,
     "table-1-once": _calls_of("DiffP-ID3", 0.5),

@@ -1,6 +1,6 @@
 """The experiments of the DiffPETs paper: its methods, and a judgement of each sentence that says what they showed.
 
-A function here takes the rows of a run and returns a :class:`~dpforest.study.statements.rules.Judgement`.  Sentences
+A function here takes the rows of a run and returns a :class:`~dpforest.study.statements.rules.Finding`.  Sentences
 are about methods as published; where a run has the repaired ones too, the finding says in words what they do.
 """
 
@@ -26,7 +26,7 @@ from dpforest.papers.functional_mechanism import FunctionalMechanismRegressor, p
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.papers.sulq_id3 import SulqID3Classifier
 from dpforest.study.methods import NON_PRIVATE, PROVED, PUBLISHED, Method, gaps, measured
-from dpforest.study.statements.rules import NOT, REPRODUCED, Judgement, cannot_read, cannot_run, everywhere, more, rises
+from dpforest.study.statements.rules import NOT, REPRODUCED, Finding, cannot_read, cannot_run, everywhere, more, rises
 from dpforest.study.statements.rules import throughout as judged_throughout
 from dpforest.study.sweep_tables import listed, short
 
@@ -141,7 +141,7 @@ def throughout(
     better: int,
     unit: str = "points",
     factor: float = 100.0,
-) -> Judgement:
+) -> Finding:
     """One method is better than each rival on every data set at every budget: all by their full names.
 
     The finding also says in how many comparisons the means alone are on that side.
@@ -161,7 +161,7 @@ def throughout(
     return replace(finding, ours=f"so by the means in {right} of {len(found)}, {finding.ours}") if found else finding
 
 
-def lower(rows: pd.DataFrame, rivals: Sequence[str], measure: str) -> Judgement:
+def lower(rows: pd.DataFrame, rivals: Sequence[str], measure: str) -> Finding:
     """DiffPETs has a lower error than its rivals at every budget; the finding says what the repaired ones do."""
     published, proved = (
         throughout(rows, f"DiffPETs, {variant}", [f"{rival}, {variant}" for rival in rivals], measure, -1)
@@ -170,7 +170,7 @@ def lower(rows: pd.DataFrame, rivals: Sequence[str], measure: str) -> Judgement:
     return replace(published, ours=f"{published.ours}. Once all are repaired: {proved.ours}")
 
 
-def below(rows: pd.DataFrame, one: str, other: str, measure: str = "accuracy", at: float | None = None) -> Judgement:
+def below(rows: pd.DataFrame, one: str, other: str, measure: str = "accuracy", at: float | None = None) -> Finding:
     """One method has less of a measure than another on every data set, at one budget, or on average over all."""
     if at is not None:
         rows = rows[rows["epsilon"] == at]
@@ -194,7 +194,7 @@ def _along(rows: pd.DataFrame, name: str, measure: str) -> dict[str, tuple[np.nd
     return found
 
 
-def rises_with_budget(rows: pd.DataFrame, name: str, measure: str = "accuracy") -> Judgement:
+def rises_with_budget(rows: pd.DataFrame, name: str, measure: str = "accuracy") -> Finding:
     """A method's measure rises with the budget, on every data set."""
     found = {}
     for data, (values, budgets) in _along(rows, name, measure).items():
@@ -202,7 +202,7 @@ def rises_with_budget(rows: pd.DataFrame, name: str, measure: str = "accuracy") 
     return everywhere(found)
 
 
-def approaches(rows: pd.DataFrame, name: str, measure: str = "scaled_mse") -> Judgement:
+def approaches(rows: pd.DataFrame, name: str, measure: str = "scaled_mse") -> Finding:
     """A method's error comes nearer to that of the model without noise as the budget rises, on every data set.
 
     Judged by the gap between the two; the ratio at both ends of the grid is said beside it.
@@ -221,19 +221,19 @@ def approaches(rows: pd.DataFrame, name: str, measure: str = "scaled_mse") -> Ju
     return everywhere(found)
 
 
-def same_at_every(rows: pd.DataFrame, name: str, measure: str = "scaled_mse") -> Judgement:
+def same_at_every(rows: pd.DataFrame, name: str, measure: str = "scaled_mse") -> Finding:
     """A method's measure does not depend on the budget: not by one bit, in any repeat."""
     spread = [np.ptp(values, axis=1).max() for values, _ in _along(rows, name, measure).values()]
     if not spread:
         return cannot_run("none of the data sets is here")
     verdict = REPRODUCED if max(spread) == 0 else NOT
-    return Judgement(verdict, f"it differs by {max(spread):g} between budgets; nothing in it takes ε")
+    return Finding(verdict, f"it differs by {max(spread):g} between budgets; nothing in it takes ε")
 
 
 # -- what cannot be read, and what only the sizes decide --------------------------------------------------------------
 
 
-def table_1(sets: Mapping[str, Dataset]) -> Judgement:
+def table_1(sets: Mapping[str, Dataset]) -> Finding:
     """Records and features of the paper's data sets, as they are here."""
     sizes = []
     for name, data in sets.items():
@@ -241,7 +241,7 @@ def table_1(sets: Mapping[str, Dataset]) -> Judgement:
     return cannot_read(f"records × features here: {listed(sizes)}")
 
 
-def best_shape(trees: pd.DataFrame, heights: pd.DataFrame, data: str) -> Judgement:
+def best_shape(trees: pd.DataFrame, heights: pd.DataFrame, data: str) -> Finding:
     """A figure of which no curve can be read: where DiffPETs is best here, over the number of trees and the height."""
     said = []
     for column, part in (("trees", trees), ("height", heights)):
@@ -257,7 +257,7 @@ def best_shape(trees: pd.DataFrame, heights: pd.DataFrame, data: str) -> Judgeme
 # -- sensitivities ----------------------------------------------------------------------------------------------------
 
 
-def diff_lr_sensitivity(features: Iterable[int]) -> Judgement:
+def diff_lr_sensitivity(features: Iterable[int]) -> Finding:
     """Diff-LR lowers the sensitivity of FM, where sensitivity is what the noise of a coefficient is made from.
 
     Its parts have smaller sensitivities than the whole, and smaller budgets.  What decides is the scale of the noise,
@@ -275,10 +275,10 @@ def diff_lr_sensitivity(features: Iterable[int]) -> Judgement:
     most, least = max(ratios), min(ratios)
     noise = f"noise of a coefficient: {least:.2f} to {most:.2f} times FM's"
     said = f"{noise}; its parts have 2, 4d and 2d² in place of 2(d + 1)²"
-    return Judgement(REPRODUCED if most < 1 - 1e-9 else NOT, said)
+    return Finding(REPRODUCED if most < 1 - 1e-9 else NOT, said)
 
 
-def grows_with_features(features: Sequence[int]) -> Judgement:
+def grows_with_features(features: Sequence[int]) -> Finding:
     """FM's sensitivity grows with the number of features, and Diff-LR's; the finding says how much faster."""
     if len(set(features)) < 2:
         return cannot_run("fewer than two numbers of features are here")
@@ -286,20 +286,20 @@ def grows_with_features(features: Sequence[int]) -> Judgement:
     first, last = published_sensitivity(fewest, logistic=False), published_sensitivity(most, logistic=False)
     ends = f"{first:g} at d = {fewest}, {last:g} at d = {most}, for both"
     said = f"{ends}: {last / first:.2f} times for {most / fewest:.2f} d"
-    return Judgement(REPRODUCED if last > first else NOT, said)
+    return Finding(REPRODUCED if last > first else NOT, said)
 
 
-def less_noise(rows: pd.DataFrame, features: Iterable[int], rivals: Sequence[str]) -> Judgement:
+def less_noise(rows: pd.DataFrame, features: Iterable[int], rivals: Sequence[str]) -> Finding:
     """DiffPETs has a lower sensitivity than linear regression and therefore the smaller error: both are judged."""
     theirs = [published_sensitivity(d, logistic=False) for d in features]
     if not theirs:
         return cannot_run("none of the data sets is here")
     ours, least = 2.0, min(theirs)
-    size = Judgement(REPRODUCED if ours < least else NOT, f"{ours:g} against {least:g} at least")
+    size = Finding(REPRODUCED if ours < least else NOT, f"{ours:g} against {least:g} at least")
     error = throughout(rows, f"DiffPETs, {PUBLISHED}", [f"{rival}, {PUBLISHED}" for rival in rivals], "scaled_mse", -1)
     return everywhere({"sensitivity": size, "lower error": error})
 
 
-def worse_than(rows: pd.DataFrame, name: str, trivial: str, measure: str) -> Judgement:
+def worse_than(rows: pd.DataFrame, name: str, trivial: str, measure: str) -> Finding:
     """A method has a larger error than one noisy answer for all records, on every data set at every budget."""
     return throughout(rows, name, [trivial], measure, 1)

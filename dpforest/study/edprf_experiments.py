@@ -24,7 +24,7 @@ from dpforest.models.forest import Forest
 from dpforest.papers.edprf import PURITY, EDPRFClassifier
 from dpforest.registry import PAPERS
 from dpforest.study.experiments import quiet
-from dpforest.study.statements.rules import Judgement, cannot_run, everywhere, more, within
+from dpforest.study.statements.rules import Finding, cannot_run, everywhere, more, within
 from dpforest.study.sweep_tables import listed, paired, short, stacked
 
 __all__ = [
@@ -130,7 +130,7 @@ def exchanged(sets: Mapping[str, Dataset], depths: Iterable[int], seeds: Iterabl
 # -- orders ------------------------------------------------------------------------------------------------------------
 
 
-def by_set(rows: pd.DataFrame, one: str, other: str, measure: str = "accuracy") -> Judgement:
+def by_set(rows: pd.DataFrame, one: str, other: str, measure: str = "accuracy") -> Finding:
     """One setting of a sweep measures more than another on every data set, paired by seed.
 
     Parameters
@@ -147,7 +147,7 @@ def by_set(rows: pd.DataFrame, one: str, other: str, measure: str = "accuracy") 
 
 def steps_pay(
     rows: pd.DataFrame, improved: str, data: str = "wall-following-robot", tradition: str = "tradition"
-) -> Judgement:
+) -> Finding:
     """Figures 5 and 6: with one step improved the traditional forest is more accurate at every depth.
 
     Parameters
@@ -175,7 +175,7 @@ def curve_within(
     high: float,
     names: Sequence[str] = ("tradition", "tradition_spl_imp"),
     data: str = "wall-following-robot",
-) -> Judgement:
+) -> Finding:
     """The curves of a figure run between the ends of its axis: the lowest and the highest place of each do.
 
     Parameters
@@ -207,7 +207,7 @@ def rivals() -> dict[str, bool]:
     return {name: key in PAPERS for name, key in RIVALS.items()}
 
 
-def missing_rivals() -> Judgement:
+def missing_rivals() -> Finding:
     """What table 2 says about rivals that the library does not have cannot be run."""
     missing = [name for name, here in rivals().items() if not here]
     if not missing:
@@ -295,25 +295,25 @@ def grown(
     return pd.DataFrame(rows)
 
 
-def node_budgets(rows: pd.DataFrame) -> Judgement:
+def node_budgets(rows: pd.DataFrame) -> Finding:
     """The alignment raises what a tree's nodes get, on average: ``rows`` of :func:`grown`."""
     return _gains(
         rows, "node", lambda part: f"% of the tree's ε a node; {part['gaining'].mean():.0%} of the nodes get more"
     )
 
 
-def leaf_budgets(rows: pd.DataFrame) -> Judgement:
+def leaf_budgets(rows: pd.DataFrame) -> Finding:
     """The alignment gives leaves more budget, and so less noise: ``rows`` of :func:`grown`."""
     return _gains(rows, "leaf", lambda part: "% of the tree's ε a leaf")
 
 
-def _gains(rows: pd.DataFrame, column: str, unit: Callable[[pd.DataFrame], str]) -> Judgement:
+def _gains(rows: pd.DataFrame, column: str, unit: Callable[[pd.DataFrame], str]) -> Finding:
     return everywhere(
         {short(name): more(part[column], unit=unit(part)) for name, part in rows.groupby("data", sort=False)}
     )
 
 
-def same_on_all_paths(rows: pd.DataFrame) -> Judgement:
+def same_on_all_paths(rows: pd.DataFrame) -> Finding:
     """Every path of every tree gets the tree's whole budget: ``rows`` of :func:`grown`."""
     ends = {"the poorest path": rows["least"], "the richest path": rows["most"]}
     return everywhere({name: within(totals.astype(float), 1, 1, "of ε", 1) for name, totals in ends.items()})

@@ -14,7 +14,7 @@ from dpforest.learners.averaged_cuts import best_of_parts
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.schema import Schema
 from dpforest.study.experiments import quiet
-from dpforest.study.statements.rules import NOT, REPRODUCED, Judgement
+from dpforest.study.statements.rules import NOT, REPRODUCED, Finding
 
 __all__ = ["distribution", "drawn_roots", "like_the_patents", "roots", "split_budget", "weather"]
 
@@ -59,10 +59,10 @@ def distribution(data: Dataset) -> str:
     return ", ".join(f"{label}: {counts.get(label, 0)}" for label in ("no", "yes"))
 
 
-def like_the_patents(data: Dataset) -> Judgement:
+def like_the_patents(data: Dataset) -> Finding:
     """Whether a table has the numbers of the patent's example: records, attributes, and records of each class."""
     found = f"{len(data.X)} records, {data.schema.n_features} attributes, {distribution(data)}"
-    return Judgement(REPRODUCED if found == "14 records, 4 attributes, no: 5, yes: 9" else NOT, found)
+    return Finding(REPRODUCED if found == "14 records, 4 attributes, no: 5, yes: 9" else NOT, found)
 
 
 def roots(data: Dataset, n_parts: int = 1, seed: int = 0) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from dpforest.privacy import NON_PRIVATE
 from dpforest.study.experiments import parts as divided
 from dpforest.study.experiments import quiet, sweep
 from dpforest.study.statements import Statements
-from dpforest.study.statements.rules import Judgement, cannot_run, everywhere, more, small
+from dpforest.study.statements.rules import Finding, cannot_run, everywhere, more, small
 from dpforest.study.sweep_tables import short
 
 __all__ = [
@@ -318,7 +318,7 @@ def judge(
     trees: Mapping[str, pd.DataFrame],
     worked: Mapping[str, pd.DataFrame],
     blocks: Mapping[str, np.ndarray] | None,
-    example: Judgement,
+    example: Finding,
 ) -> Statements:
     """Judge every sentence of the patent about what its method achieves; the tree that draws decides.
 
@@ -348,7 +348,7 @@ def judge(
 
 def _beside_cart(
     rows: pd.DataFrame, trees: Mapping[str, pd.DataFrame], measure: str, sign: float, unit: str, factor: float
-) -> Judgement:
+) -> Finding:
     """The tree that draws, beside a tree without privacy; that of the arg max stands beside it."""
     found = {}
     for name, tree in trees.items():
@@ -366,7 +366,7 @@ def _gaps(one: pd.DataFrame, other: pd.DataFrame, measure: str) -> np.ndarray:
     return (means[0] - means[1]).dropna().to_numpy(dtype=float)
 
 
-def _saved(worked: Mapping[str, pd.DataFrame], measure: str, unit: str) -> Judgement:
+def _saved(worked: Mapping[str, pd.DataFrame], measure: str, unit: str) -> Finding:
     """Fewer steps by the largest number of parts than by one, in %."""
     found = {}
     for name, rows in worked.items():
@@ -379,8 +379,8 @@ def _saved(worked: Mapping[str, pd.DataFrame], measure: str, unit: str) -> Judge
     return everywhere(found)
 
 
-def _memory(blocks: Mapping[str, np.ndarray] | None) -> Judgement:
+def _memory(blocks: Mapping[str, np.ndarray] | None) -> Finding:
     if blocks is None:
         return cannot_run("no engine is installed that reads blocks")
     found = small(blocks["different"], 0.5, unit="of the models differ", factor=1.0)
-    return Judgement(found.verdict, f"{found.ours}, read in {int(blocks['blocks'][0])} blocks against whole")
+    return Finding(found.verdict, f"{found.ours}, read in {int(blocks['blocks'][0])} blocks against whole")

@@ -32,7 +32,7 @@ from dpforest.learners.parameters import check_count
 from dpforest.messages import shown
 from dpforest.privacy import NON_PRIVATE, REPLACE_ONE, Ledger, check_epsilon, check_relation, claim, in_charges
 
-__all__ = ["KINDS", "Finding", "GreyBoxAudit", "greybox"]
+__all__ = ["KINDS", "GreyBoxAudit", "GreyBoxFinding", "greybox"]
 
 #: What may be found, and what it means.
 KINDS = {
@@ -56,7 +56,7 @@ _TRANSCRIPTS = 20_000  # of one data set that runs="all" visits
 
 
 @dataclass(frozen=True)
-class Finding:
+class GreyBoxFinding:
     """One way in which a learner breaks its own accounts.
 
     Attributes
@@ -127,7 +127,7 @@ class GreyBoxAudit:
 
     claim: float
     relation: str
-    findings: list[Finding]
+    findings: list[GreyBoxFinding]
     paid: float
     measured: float
     loss: float
@@ -305,7 +305,7 @@ class _Audit:
         self._door, self._rng = watching(door), rng
         self._delta = estimator.promised_delta()
         self._budget = in_charges(promise, self._delta)
-        self._findings: dict[tuple[str, str, str], Finding] = {}
+        self._findings: dict[tuple[str, str, str], GreyBoxFinding] = {}
         self._seen: set[tuple[str, str, str]] = set()
         self._leaks: dict = {}
         self._paid = self._measured = self._loss = 0.0
@@ -421,7 +421,7 @@ class _Audit:
     def find(self, pair: Pair, kind: str, where: str, text: str, measured=None, allowed=None) -> None:
         """Keep a finding; of those of one kind at one place the worst, and how many runs show it."""
         key = kind, where, re.sub(r"\d+", "#", text)  # one level or one size is as good as another
-        new = Finding(kind, where, text, _number(measured), _number(allowed), pair, 1)
+        new = GreyBoxFinding(kind, where, text, _number(measured), _number(allowed), pair, 1)
         old = self._findings.get(key)
         if old is not None:
             worse = new.measured is not None and new.measured > (old.measured or 0)

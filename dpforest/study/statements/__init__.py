@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from dpforest.messages import shown
-from dpforest.study.statements.rules import SIGNS, UNREADABLE, VERDICTS, Judgement
+from dpforest.study.statements.rules import SIGNS, UNREADABLE, VERDICTS, Finding
 
 __all__ = ["Statement", "Statements", "Verdicts", "papers", "style"]
 
@@ -86,12 +86,12 @@ class Statements:
         self.paper = paper
         entries = tomllib.loads((_FOLDER / f"{paper}.toml").read_text(encoding="utf-8"))
         self.statements = {name: Statement(name, **entry) for name, entry in entries.items()}
-        self.findings: dict[str, Judgement] = {}
+        self.findings: dict[str, Finding] = {}
 
     def __iter__(self) -> Iterator[Statement]:
         return iter(self.statements.values())
 
-    def judge(self, name: str, finding: Judgement) -> Judgement:
+    def judge(self, name: str, finding: Finding) -> Finding:
         """Note what a rule found about a statement, once.
 
         Raises
@@ -124,7 +124,7 @@ class Verdicts:
     """The table of a paper: what it says, its number, ours, and the verdict; in a notebook and in the book."""
 
     paper: str
-    rows: list[tuple[Statement, Judgement]]
+    rows: list[tuple[Statement, Finding]]
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -149,7 +149,7 @@ def style(verdict: str) -> str:
     return f"verdict {verdict.replace(' ', '-')}"
 
 
-def _row(said: Statement, found: Judgement) -> str:
+def _row(said: Statement, found: Finding) -> str:
     """One statement; the id stands in the row, so that a link leads there."""
     text = {name: html.escape(getattr(said, name)) for name in _FIELDS}
     original = f'<q lang="zh">{text["says"]}</q> ' if said.says != said.english else ""

@@ -20,7 +20,7 @@ from dpforest.messages import shown
 
 __all__ = [
     "VERDICTS",
-    "Judgement",
+    "Finding",
     "best",
     "cannot_read",
     "cannot_run",
@@ -43,7 +43,7 @@ _SHOWN = 0.05  # an effect that rounds to zero where it is shown is none, howeve
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Finding:
     """A verdict, and the numbers of this run that it rests on, as text."""
 
     verdict: str
@@ -60,19 +60,19 @@ class Judgement:
         """1, 0 or -1: reproduced, neither, the other way round."""
         return {REPRODUCED: 1, OPPOSITE: -1}.get(self.verdict, 0)
 
-    def beside(self, name: str, other: Judgement) -> Judgement:
+    def beside(self, name: str, other: Finding) -> Finding:
         """The same verdict, with the numbers of another run beside its own, that of a repair for instance."""
-        return Judgement(self.verdict, f"{self.ours}; {name}: {other.ours}")
+        return Finding(self.verdict, f"{self.ours}; {name}: {other.ours}")
 
 
-def cannot_read(why: str) -> Judgement:
+def cannot_read(why: str) -> Finding:
     """The paper's statement or its number cannot be read in what is there of it."""
-    return Judgement(UNREAD, why)
+    return Finding(UNREAD, why)
 
 
-def cannot_run(why: str) -> Judgement:
+def cannot_run(why: str) -> Finding:
     """The statement cannot be judged by this run: a data set is not there, or a thing is not built."""
-    return Judgement(UNRUN, why)
+    return Finding(UNRUN, why)
 
 
 def interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float]:
@@ -85,7 +85,7 @@ def interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float,
     return float(mean), float(mean - reach), float(mean + reach)
 
 
-def more(differences: ArrayLike, unit: str = "points", factor: float = 100.0, than: str = "") -> Judgement:
+def more(differences: ArrayLike, unit: str = "points", factor: float = 100.0, than: str = "") -> Finding:
     """Of two things the first measures more: `differences` by repeat, paired by seed.
 
     Parameters
@@ -103,7 +103,7 @@ def more(differences: ArrayLike, unit: str = "points", factor: float = 100.0, th
 
 def rises(
     values: ArrayLike, at: Sequence[float], unit: str = "points", factor: float = 100.0, ends: Sequence[str] = ()
-) -> Judgement:
+) -> Finding:
     """A measure rises along a grid: the least-squares change from the grid's first place to its last, by repeat.
 
     Parameters
@@ -126,7 +126,7 @@ def rises(
     return _signed(*interval(slope * (places[-1] - places[0]) * factor), unit, f"from {first} to {last}")
 
 
-def best(values: Mapping, claimed, largest: bool = True, unit: str = "points", factor: float = 100.0) -> Judgement:  # type: ignore[no-untyped-def]
+def best(values: Mapping, claimed, largest: bool = True, unit: str = "points", factor: float = 100.0) -> Finding:  # type: ignore[no-untyped-def]
     """One setting of several is the best: it against each other, paired by seed.
 
     Reproduced where it is clearly better than every other, the other way round where another is clearly better, with
@@ -152,19 +152,19 @@ def best(values: Mapping, claimed, largest: bool = True, unit: str = "points", f
         return cannot_run(said)
     together = 1 - 0.05 / len(found)
     if any(interval(gap, together)[2] < 0 for name, gap in gaps.items() if name != claimed):
-        return Judgement(OPPOSITE, said)
-    return Judgement(REPRODUCED if all(finding.sign > 0 for finding in found.values()) else NOT, said)
+        return Finding(OPPOSITE, said)
+    return Finding(REPRODUCED if all(finding.sign > 0 for finding in found.values()) else NOT, said)
 
 
-def within(values: ArrayLike, low: float, high: float, unit: str = "%", factor: float = 100.0) -> Judgement:
+def within(values: ArrayLike, low: float, high: float, unit: str = "%", factor: float = 100.0) -> Finding:
     """A measure lies in the paper's range, in the shown unit: its interval meets the range."""
     mean, least, most = interval(np.asarray(values, dtype=float) * factor)
     if np.isnan(least):
         return cannot_run(f"{mean:.1f} {unit} in one repeat: at least two are needed")
-    return Judgement(REPRODUCED if least <= high and most >= low else NOT, f"{mean:.1f} ±{most - mean:.1f} {unit}")
+    return Finding(REPRODUCED if least <= high and most >= low else NOT, f"{mean:.1f} ±{most - mean:.1f} {unit}")
 
 
-def small(differences: ArrayLike, most: float, unit: str = "points", factor: float = 100.0) -> Judgement:
+def small(differences: ArrayLike, most: float, unit: str = "points", factor: float = 100.0) -> Finding:
     """A difference is small: its interval lies within ``most`` of zero; the other way round where it lies outside.
 
     Parameters
@@ -180,11 +180,11 @@ def small(differences: ArrayLike, most: float, unit: str = "points", factor: flo
         return cannot_run(f"{mean:+.1f} {unit} in one repeat: at least two are needed")
     said = f"{mean:+.1f} ±{high - mean:.1f} {unit}; small is {most:g}"
     if low > most or high < -most:
-        return Judgement(OPPOSITE, said)
-    return Judgement(REPRODUCED if -most <= low and high <= most else NOT, said)
+        return Finding(OPPOSITE, said)
+    return Finding(REPRODUCED if -most <= low and high <= most else NOT, said)
 
 
-def everywhere(findings: Mapping[str, Judgement] | Iterable[tuple[str, Judgement]]) -> Judgement:
+def everywhere(findings: Mapping[str, Finding] | Iterable[tuple[str, Finding]]) -> Finding:
     """A statement about several data sets or settings: reproduced where it is on every one of them.
 
     The other way round where it is reproduced nowhere, and clearly the other way more often than chance would have it:
@@ -199,8 +199,8 @@ def everywhere(findings: Mapping[str, Judgement] | Iterable[tuple[str, Judgement
     if not signs:
         return cannot_run(said)
     if all(sign > 0 for sign in signs):
-        return Judgement(REPRODUCED, said)
-    return Judgement(OPPOSITE if max(signs) <= 0 and signs.count(-1) > _by_chance(len(signs)) else NOT, said)
+        return Finding(REPRODUCED, said)
+    return Finding(OPPOSITE if max(signs) <= 0 and signs.count(-1) > _by_chance(len(signs)) else NOT, said)
 
 
 def _by_chance(n: int) -> int:
@@ -208,17 +208,17 @@ def _by_chance(n: int) -> int:
     return int(stats.binom.isf(0.05, n, 0.025))  # a 95 % interval misses zero on either side in 2.5 % of them
 
 
-def _signed(mean: float, low: float, high: float, unit: str, than: str) -> Judgement:
+def _signed(mean: float, low: float, high: float, unit: str, than: str) -> Finding:
     said = " ".join(part for part in (unit, than) if part)
     if np.isnan(low):
         return cannot_run(f"{mean:+.1f} {said} in one repeat: at least two are needed")
     numbers = f"{mean:+.1f} ±{high - mean:.1f} {said}"
     if abs(mean) < _SHOWN:
-        return Judgement(NOT, numbers)
-    return Judgement(REPRODUCED if low > 0 else OPPOSITE if high < 0 else NOT, numbers)
+        return Finding(NOT, numbers)
+    return Finding(REPRODUCED if low > 0 else OPPOSITE if high < 0 else NOT, numbers)
 
 
-def throughout(findings: Mapping[str, Judgement] | Iterable[tuple[str, Judgement]], name_at_most: int = 4) -> Judgement:
+def throughout(findings: Mapping[str, Finding] | Iterable[tuple[str, Finding]], name_at_most: int = 4) -> Finding:
     """A statement about many comparisons, told by their number: the verdict of :func:`everywhere`, in fewer words.
 
     Parameters
@@ -239,4 +239,4 @@ def throughout(findings: Mapping[str, Judgement] | Iterable[tuple[str, Judgement
         shown_names = f" ({'; '.join(names[:name_at_most])}{rest})" if sign < 0 or not rest else ""
         said += [f"{words} {len(names)}{shown_names}"] if names else []
     said += [f"not judged: {'; '.join(unjudged)}"] if unjudged else []
-    return Judgement(everywhere(found).verdict, "; ".join(said))
+    return Finding(everywhere(found).verdict, "; ".join(said))

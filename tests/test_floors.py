@@ -28,7 +28,7 @@ FLOORS = {
     "counting": 2, "engines": 2, "inspect": 2,
     "curator": 3,
     "learners": 4,
-    "papers": 5, "evaluation": 5,
+    "papers": 5, "flagship": 5, "evaluation": 5,
     "datasets": 6,
     "study": 7,
     "audit": 8,
@@ -138,7 +138,7 @@ def modules() -> list[Module]:
 MODULES = modules()
 #: Where the attributes of the package are defined.
 HOMES = {name: f"{home}.{name}" for name, home in registry.NAMES.items()}
-HOMES |= {name: f"papers.{paper}.{name}" for paper, names in registry.PAPERS.items() for name in names}
+HOMES |= {name: f"{registry.home(paper)}.{name}" for paper, names in registry.PAPERS.items() for name in names}
 HOMES |= {room: room for room in registry.MODULES + registry.ROOMS}
 every_module = pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name or "__init__")
 

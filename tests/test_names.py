@@ -60,5 +60,5 @@ def test_exceptions_are_needed():
 def test_an_old_public_name_warns_and_works():
     with pytest.warns(DeprecationWarning, match="GreyBoxFinding"):
         assert audit.Finding is audit.GreyBoxFinding
-    with pytest.raises(AttributeError, match="has no attribute 'Found'"):
+    with pytest.raises(AttributeError, match="has no attribute"):
         audit.Found  # noqa: B018

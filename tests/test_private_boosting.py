@@ -1221,7 +1221,7 @@ def test_sums_at_the_rate_of_the_other_relation_are_found_out_under_a_delta(monk
 
 def test_every_number_of_the_schedule_is_used_and_explained(monkeypatch):
     """One number at a time is changed, and the schedule of some table changes."""
-    tables = [(10.0**k * part, epsilon) for k in range(9) for part in (1, 3.3) for epsilon in (0.1, 1.0, math.inf)]
+    tables = [(10.0**k * part, epsilon) for k in range(9) for part in (1, 3.3, 6) for epsilon in (0.1, 1.0, math.inf)]
 
     def all_of_it(delta: float) -> list:
         found: list = [

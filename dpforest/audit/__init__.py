@@ -52,6 +52,7 @@ from dpforest.audit.sampling import (
     plot_ratios,
 )
 from dpforest.audit.search import Pair, climb, expected_bound, table_traps, traps
+from dpforest.messages import shown
 
 __all__ = [
     "Betting",
@@ -107,4 +108,4 @@ def __getattr__(name: str) -> Any:
     if name == "Finding":
         warnings.warn("dpforest.audit.Finding is now GreyBoxFinding", DeprecationWarning, stacklevel=2)
         return GreyBoxFinding
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"dpforest.audit has no attribute {shown(name)}")

@@ -5,7 +5,8 @@ Two variables of the environment say where it stands; without them no page point
 ``DPFOREST_SITE``
     The address of the book: canonical addresses, the site map and the social card.
 ``DPFOREST_REPOSITORY``
-    The address of the repository: buttons for the source, an issue and an edit of each page.
+    The address of the repository: in the footer, and where the theme knows its kind, buttons for the source, an issue
+    and an edit of each page.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from urllib.parse import urlsplit
 
 import yaml
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ConfigError
@@ -26,6 +28,7 @@ from sphinx.util.osutil import relative_uri
 
 ROOT = Path(__file__).resolve().parents[2]
 BRANCH = "main"
+_PROVIDERS = "github", "gitlab", "bitbucket"  # for which the theme knows the addresses of an issue and of an edit
 _LONGEST = 200  # characters of a description
 _EPOCH = 1980, 1, 1, 0, 0, 0  # of all files of an archive, so that one source gives the same bytes
 _MARK = "book/_static/mark.svg"
@@ -43,7 +46,8 @@ body {{ font: 1.1rem/1.5 system-ui, sans-serif; max-width: 34rem; margin: 15vh a
 </head>
 <body>
 <h1>There is no such page</h1>
-<p>It may have another name now. <a href="{home}">Go to the first page</a>, or <a href="{search}">search the book</a>.</p>
+<p>It may have another name now.</p>
+<p><a href="{home}">The first page</a> · <a href="{search}">Search the book</a></p>
 </body>
 </html>
 """
@@ -86,9 +90,11 @@ def footer(archive: str, site: str, repository: str) -> str:
     """What stands at the end of each page: version, date, licence, how to cite it, and the notebooks as one archive."""
     said = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     date = f", {said['date-released']}" if "date-released" in said else ""
+    source = f' · <a href="{repository}">Source</a>' if repository else ""
+    version = html.escape(f"dpforest {said['version']}{date} · {said['license']} licence")
     return (
-        f'<div class="of-this-book"><p>dpforest {html.escape(str(said["version"]))}{date} · {said["license"]} licence · '
-        f'<a href="{archive}" download>All notebooks (zip)</a></p>'
+        f'<div class="of-this-book"><p>{version} · '
+        f'<a href="{archive}" download>All notebooks (zip)</a>{source}</p>'
         '<details><summary>How to cite</summary><div class="highlight"><pre>'
         f"{html.escape(citation(site, repository))}</pre></div></details></div>"
     )
@@ -101,9 +107,11 @@ def configure(app: Sphinx, config: Config) -> None:
     config.html_favicon = _MARK  # type: ignore[attr-defined]
     if site:
         config.html_baseurl = f"{site}/"  # type: ignore[attr-defined]
-    if repository:
+    host = urlsplit(repository).netloc
+    if known := next((name for name in _PROVIDERS if name in host), ""):
         options |= {f"use_{name}_button": True for name in ("repository", "issues", "edit_page")}
         options |= {"repository_url": repository, "repository_branch": BRANCH, "path_to_docs": ""}
+        options["repository_provider"] = known
 
 
 def description(doctree: nodes.document | None) -> str:
@@ -111,7 +119,7 @@ def description(doctree: nodes.document | None) -> str:
     if doctree is None:
         return ""
     for paragraph in doctree.findall(nodes.paragraph):
-        if isinstance(paragraph.parent, nodes.section | nodes.document):
+        if isinstance(paragraph.parent, nodes.section | nodes.document | addnodes.desc_content):
             words = " ".join(paragraph.astext().split())
             if len(words) > _LONGEST:
                 words = words[:_LONGEST].rsplit(" ", 1)[0] + " …"
@@ -125,7 +133,9 @@ def describe(app: Sphinx, pagename: str, _: str, context: dict[str, Any], doctre
     archive = relative_uri(uri, "_downloads/notebooks.zip")
     context["theme_extra_footer"] = footer(archive, address("DPFOREST_SITE"), address("DPFOREST_REPOSITORY"))
     site, words = address("DPFOREST_SITE"), description(doctree)
-    found = {"og:title": str(context.get("title", "")), "og:site_name": str(app.config.html_title or app.config.project)}
+    title = app.env.titles.get(pagename)
+    found = {"og:title": title.astext() if title is not None else str(context.get("title", ""))}
+    found["og:site_name"] = str(app.config.html_title or app.config.project)
     if words:
         found |= {"description": words, "og:description": words}
     if site:
@@ -153,8 +163,9 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         return
     site, out = address("DPFOREST_SITE"), Path(app.outdir)
     notebooks(out / "_downloads" / "notebooks.zip")
-    home = f"{site}/" if site else "/"
-    (out / "404.html").write_text(_NOT_FOUND.format(home=home, search=f"{home}search.html"), encoding="utf-8")
+    home = f"{site}/" if site else ""  # without an address right for pages of the first folder alone
+    page = _NOT_FOUND.format(home=f"{home}index.html", search=f"{home}search.html")
+    (out / "404.html").write_text(page, encoding="utf-8")
     (out / "sitemap.xml").unlink(missing_ok=True)
     if site:
         pages = sorted(app.env.found_docs)

@@ -134,5 +134,7 @@ def test_every_page_has_a_footer_a_description_and_a_mark():
         assert text.count('<div class="of-this-book">') == 1, path
         assert html.unescape(text).count("@software{dpforest,") == 1, path
         assert '<link rel="icon" href="' in text, path
+        assert not re.search('<script src="[^"]*fontawesome', text), path  # the fonts have the icons
+        assert re.search('<link href="[^"]*fontawesome[^"]*css', text), path
         if path.name != "bibliography.html":  # which has no sentence
             assert len(re.findall('<meta name="description" content="[^"]{10,}"', text)) == 1, path

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ _PROVIDERS = "github", "gitlab", "bitbucket"  # for which the theme knows the ad
 _LONGEST = 200  # characters of a description
 _EPOCH = 1980, 1, 1, 0, 0, 0  # of all files of an archive, so that one source gives the same bytes
 _MARK = "book/_static/mark.svg"
+_ICONS = re.compile(r'[ \t]*<script src="[^"]*/fontawesome/[^"]*\.js[^"]*"></script>\n?')
 _NOT_FOUND = """\
 <!DOCTYPE html>
 <html lang="en">
@@ -157,11 +159,20 @@ def notebooks(target: Path) -> None:
             archive.writestr(entry, path.read_bytes())
 
 
+def lighten(out: Path) -> None:
+    """Leave out the program of 1.5 MB by which the theme draws its icons: the fonts that it also loads have them."""
+    for path in out.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        if len(light := _ICONS.sub("", text)) < len(text):
+            path.write_text(light, encoding="utf-8")
+
+
 def finish(app: Sphinx, error: Exception | None) -> None:
     """Write what belongs to no page."""
     if error is not None or app.builder.format != "html":
         return
     site, out = address("DPFOREST_SITE"), Path(app.outdir)
+    lighten(out)
     notebooks(out / "_downloads" / "notebooks.zip")
     home = f"{site}/" if site else ""  # without an address right for pages of the first folder alone
     page = _NOT_FOUND.format(home=f"{home}index.html", search=f"{home}search.html")

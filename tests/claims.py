@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BOOK, TESTS, NOTEBOOKS = ROOT / "book", ROOT / "tests", ROOT / "notebooks"
 FORMAL, BELOW = BOOK / "machine_checked.md", "<!-- below: written by make claims -->\n\n"
 CHART = BOOK / "_static" / "verdicts.html"
+HEADLINE = BOOK / "_static" / "headline.html"
 FAMILY, FIRST, LAST = (
     BOOK / "ancestors.md",
     "<!-- verdicts: written by make claims -->\n\n",
@@ -383,6 +384,7 @@ if __name__ == "__main__":
     result = scan()
     (BOOK / "claims.md").write_text(table(result))
     CHART.write_text(chart(result))
+    HEADLINE.write_text(published.headline(of_papers(result)))
     FAMILY.write_text(family(result))
     MODULE.write_text(published.module(of_papers(result)))
     experimental.PAGE.write_text(experimental.page(result.papers, title))

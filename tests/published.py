@@ -165,6 +165,16 @@ def legend(found: Mapping[str, Published]) -> str:
     return " ".join(key) + "<br>Left half: a record is added or removed; right half: one is replaced."
 
 
+def headline(found: Mapping[str, Published]) -> str:
+    """What the first page begins with, counted."""
+    kinds = Counter(said.kind for said in found.values())
+    mended = kinds["half"] + kinds["mended"]
+    return (
+        f'<p class="headline">Of {len(found)} published privacy claims checked here, <strong>{kinds["false"]} are '
+        f"false</strong> and <strong>{mended} need a repair</strong>.</p>\n"
+    )
+
+
 def sentence(found: Mapping[str, Published]) -> str:
     """All claims in two sentences, counted."""
     kinds = Counter(said.kind for said in found.values())

@@ -10,6 +10,7 @@ from tests.claims import (
     BELOW,
     BOOK,
     CHART,
+    HEADLINE,
     FAMILY,
     FORMAL,
     MODULE,
@@ -45,6 +46,7 @@ def test_the_table_of_verdicts_is_current(found):
 def test_the_chart_is_current_and_has_each_published_claim_once(found):
     text = chart(found)
     assert text == CHART.read_text(), "book/_static/verdicts.html is not what the scan finds: run make claims"
+    assert published.headline(of_papers(found)) == HEADLINE.read_text(), "run make claims"
     of_some_paper = [claim for claim in found.book if claim.startswith("pub-")]
     assert sorted(re.findall(r"#(pub-[a-z0-9-]+)", text)) == sorted(of_some_paper)
 

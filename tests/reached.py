@@ -63,7 +63,8 @@ def definitions(root: Path, files: Iterable[str]) -> dict[Place, str]:
 
 def before(root: Path, since: str, folder: Path) -> Path:
     """The modules as they stood in a commit, in a folder."""
-    archive = subprocess.run(["git", "-C", str(root), "archive", since, "*.py", f"*{DATA}"], capture_output=True, check=True)
+    wanted = ["git", "-C", str(root), "archive", since, "*.py", f"*{DATA}"]
+    archive = subprocess.run(wanted, capture_output=True, check=True)
     subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
     return folder
 

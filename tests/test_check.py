@@ -12,6 +12,7 @@ import pytest
 
 import dpforest
 from dpforest import Budget, RandomTreesClassifier, RandomTreesRegressor, Schema
+from dpforest.schema import Prefix
 
 SCHEMA = Schema(numeric={"age": (17, 90)}, categorical={"sex": ["F", "M", 3]}, classes=["no", "yes"])
 DIRTY = pd.DataFrame(
@@ -159,6 +160,26 @@ def test_a_schema_that_was_changed_by_hand_is_refused_before_anything_is_charged
         with Budget(1.0) as budget, pytest.raises((ValueError, TypeError)):
             RandomTreesClassifier(schema=schema).fit(CLEAN, "ill")
         assert budget.spent == 0, change
+
+
+CODED = {
+    "by their first characters": ({"x": [Prefix("0")], "y": ["1"]}, [1, 7.0]),
+    "two texts of one number": (["01", "1", "2"], [1]),
+    "two texts of one number, in groups": ({"x": ["01"], "y": ["1", "2"]}, [1.0]),
+}
+
+
+@pytest.mark.parametrize("case", CODED)
+def test_a_number_among_coded_texts_may_have_lost_its_zeros(case):
+    """A reader that guesses types makes 1 of ``01``: what is wanted is the text, not one more category."""
+    codes, numbers = CODED[case]
+    schema = Schema(categorical={"k": codes}, classes=["no", "yes"])
+    found = schema.check(pd.DataFrame({"k": ["01", *numbers, b"x"]}, dtype=object))
+    assert {each.what for each in found.findings if "dtype=str" in each.remedy} == {*map(str, numbers)}
+    assert [each.what for each in found.findings if "dtype=str" not in each.remedy] == ["b'x'"]
+    assert schema.check(pd.DataFrame({"k": ["01", "1"]}))
+    alone = Schema(categorical={"k": ["1", "2"]}, classes=["no", "yes"])
+    assert "not declared" in str(alone.check(pd.DataFrame({"k": [1, 3]})))
 
 
 def test_what_other_stands_for_is_written_as_the_category_is():

@@ -70,7 +70,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
 _TEXT, _FLAG, _TABLE, _TABLES, _TEXTS, _VALUES, _BOUNDS, _TAXONOMY, _PARSER = _KINDS
 
 
-class _Table:
+class _SchemaFileTable:
     """A table of a file, from which keys are taken one by one."""
 
     def __init__(self, content: dict[str, Any], source: str, place: str = "") -> None:
@@ -90,14 +90,14 @@ class _Table:
             raise self.wrong(key, f"must be {kind}, not {shown(value)}")
         return value
 
-    def table(self, key: str, *default: dict[str, Any]) -> _Table:
+    def table(self, key: str, *default: dict[str, Any]) -> _SchemaFileTable:
         """The table of a key."""
-        return _Table(self.take(key, _TABLE, *default), self._source, f"{self._place}{key}.")
+        return _SchemaFileTable(self.take(key, _TABLE, *default), self._source, f"{self._place}{key}.")
 
-    def tables(self, key: str) -> Iterator[_Table]:
+    def tables(self, key: str) -> Iterator[_SchemaFileTable]:
         """The tables of a key that may have several."""
         for number, content in enumerate(self.take(key, _TABLES, [])):
-            yield _Table(content, self._source, f"{self._place}{key}[{number}].")
+            yield _SchemaFileTable(content, self._source, f"{self._place}{key}[{number}].")
 
     def rest(self, kind: str) -> dict[str, Any]:
         """All that is left, each value of one kind."""
@@ -122,7 +122,7 @@ def read(path: Path) -> list[Entry]:
         The file is not TOML, or a key is missing, unknown or of another kind; the sentence names file and key.
     """
     try:
-        file = _Table(tomllib.loads(path.read_text(encoding="utf-8")), path.name)
+        file = _SchemaFileTable(tomllib.loads(path.read_text(encoding="utf-8")), path.name)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path.name} is not TOML: {error}") from error
     words = {key: file.take(key, _TEXT) for key in ("title", "description", "citation", "key", "label")}
@@ -149,7 +149,7 @@ def read(path: Path) -> list[Entry]:
     return [whole, *parts]
 
 
-def _files(declared: _Table) -> tuple[File, ...]:
+def _files(declared: _SchemaFileTable) -> tuple[File, ...]:
     found = []
     for name in declared:
         file = declared.table(name)
@@ -158,7 +158,7 @@ def _files(declared: _Table) -> tuple[File, ...]:
     return tuple(found)
 
 
-def _schema(declared: _Table, columns: list[str]) -> dict[str, Any]:
+def _schema(declared: _SchemaFileTable, columns: list[str]) -> dict[str, Any]:
     """The arguments of a schema, columns in the order of the file, or else as they are written."""
     kinds = {"numeric": _BOUNDS, "categorical": _VALUES}
     found: dict[str, dict[str, Any]] = {kind: declared.table(kind, {}).rest(kinds[kind]) for kind in kinds}
@@ -180,7 +180,7 @@ def _schema(declared: _Table, columns: list[str]) -> dict[str, Any]:
     return {**ordered, **given, "columns": columns or None}
 
 
-def _part(part: _Table, whole: Entry) -> Entry:
+def _part(part: _SchemaFileTable, whole: Entry) -> Entry:
     """A set of some of the files, without some of the columns."""
     name, description = part.take("name", _TEXT), part.take("description", _TEXT)
     names, without = part.take("files", _TEXTS), part.take("without", _TEXTS, ())

@@ -15,7 +15,7 @@ from .files import File
 Read = Callable[[str], bytes]
 
 
-class Parts(NamedTuple):
+class ParsedRows(NamedTuple):
     """The rows of a data set as a parser returns them."""
 
     X: pd.DataFrame
@@ -38,7 +38,7 @@ class Entry:
     declared : mapping
         The arguments of the public schema.
     parse : callable
-        ``parse(entry, read, schema) -> Parts``; ``read(file_name)`` gives the checked content of a file.
+        ``parse(entry, read, schema) -> ParsedRows``; ``read(file_name)`` gives the checked content of a file.
     label : str
         Name of the classes, or of the target.
     columns : sequence of str
@@ -64,7 +64,7 @@ class Entry:
     citation: str
     key: str
     declared: Mapping[str, Any]
-    parse: Callable[[Entry, Read, Schema], Parts]
+    parse: Callable[[Entry, Read, Schema], ParsedRows]
     label: str
     source: str
     columns: Sequence[str] = ()

@@ -15,17 +15,17 @@ import pandas as pd
 from dpforest.messages import listed, shown
 from dpforest.schema import Schema
 
-from .entry import Entry, Parts, Read
+from .entry import Entry, ParsedRows, Read
 
 # -- delimited text ----------------------------------------------------------------------------------------------------
 
 
-def delimited(entry: Entry, read: Read, schema: Schema) -> Parts:
+def delimited(entry: Entry, read: Read, schema: Schema) -> ParsedRows:
     """Rows of a classification: those of the first file, and of the second, where there is one, as the test part."""
     # one file after the other: the text of the largest takes 100 MB
     frames = [table(read(file.name), entry, schema) for file in entry.files]
     train, test = [*frames, None][:2]
-    return Parts(
+    return ParsedRows(
         train[schema.columns],
         _labels(train, entry),
         None if test is None else test[schema.columns],
@@ -81,7 +81,7 @@ def _labels(frame: pd.DataFrame, entry: Entry) -> pd.Series:
 # -- files with ways of their own --------------------------------------------------------------------------------------
 
 
-def adult(entry: Entry, read: Read, schema: Schema) -> Parts:
+def adult(entry: Entry, read: Read, schema: Schema) -> ParsedRows:
     """Rows of Adult: the test file opens with a comment, and its labels end with a full stop."""
 
     def alike(name: str) -> bytes:
@@ -91,7 +91,7 @@ def adult(entry: Entry, read: Read, schema: Schema) -> Parts:
     return delimited(entry, alike, schema)
 
 
-def german_credit(entry: Entry, read: Read, schema: Schema) -> Parts:
+def german_credit(entry: Entry, read: Read, schema: Schema) -> ParsedRows:
     """Rows of German Credit, whose last column has numbers for the labels."""
     labels = {b" 1": b" good", b" 2": b" bad"}
 
@@ -102,7 +102,7 @@ def german_credit(entry: Entry, read: Read, schema: Schema) -> Parts:
     return delimited(entry, spelled, schema)
 
 
-def wine_quality(entry: Entry, read: Read, schema: Schema) -> Parts:
+def wine_quality(entry: Entry, read: Read, schema: Schema) -> ParsedRows:
     """Rows of Wine Quality, one file a colour, and the colour as a feature where the schema has it."""
     measured = replace(entry, columns=[name for name in entry.columns if name != "colour"])
     numbers = Schema(numeric=schema.numeric, target=schema.target)
@@ -114,10 +114,10 @@ def wine_quality(entry: Entry, read: Read, schema: Schema) -> Parts:
             frame["colour"] = pd.Categorical([colour] * len(frame), categories=colours)
         frames.append(frame)
     rows = pd.concat(frames, ignore_index=True)
-    return Parts(rows[schema.columns], rows[entry.label].astype(float))
+    return ParsedRows(rows[schema.columns], rows[entry.label].astype(float))
 
 
-def daily_demand(entry: Entry, read: Read, schema: Schema) -> Parts:
+def daily_demand(entry: Entry, read: Read, schema: Schema) -> ParsedRows:
     """Rows of Daily Demand, in the order of time, with the fiscal sector's units repaired."""
     lines = read(entry.files[0].name).decode("ascii").splitlines()
     cells = dict(zip(entry.columns, np.array([line.split(";") for line in lines]).T, strict=False))
@@ -129,7 +129,7 @@ def daily_demand(entry: Entry, read: Read, schema: Schema) -> Parts:
             rows[name] = [thousands(cell) for cell in cells[name]]
         else:
             rows[name] = cells[name].astype(float)
-    return Parts(rows, pd.Series(cells[entry.label].astype(float), name=entry.label))
+    return ParsedRows(rows, pd.Series(cells[entry.label].astype(float), name=entry.label))
 
 
 def thousands(cell: str) -> float:
@@ -140,31 +140,31 @@ def thousands(cell: str) -> float:
 # -- scikit-learn's own: there is always something real to run, with neither files nor network -------------------------
 
 
-def breast_cancer(entry: Entry, read: Read, schema: Schema) -> Parts:
+def breast_cancer(entry: Entry, read: Read, schema: Schema) -> ParsedRows:
     """Rows of the breast-cancer set."""
     from sklearn.datasets import load_breast_cancer  # slow to import, so only when needed
 
     bunch = load_breast_cancer()
     y = pd.Series(bunch.target_names[bunch.target].astype(object), name=entry.label)
-    return Parts(pd.DataFrame(bunch.data, columns=[str(name) for name in bunch.feature_names]), y)
+    return ParsedRows(pd.DataFrame(bunch.data, columns=[str(name) for name in bunch.feature_names]), y)
 
 
-def diabetes(entry: Entry, read: Read, schema: Schema) -> Parts:
+def diabetes(entry: Entry, read: Read, schema: Schema) -> ParsedRows:
     """Rows of the diabetes set in their own units: the usual scaled columns carry the rows' mean and variance."""
     from sklearn.datasets import load_diabetes  # slow to import, so only when needed
 
     bunch = load_diabetes(scaled=False)
     X = pd.DataFrame(bunch.data, columns=list(bunch.feature_names))
     X["sex"] = pd.Categorical([str(int(code)) for code in X["sex"]], categories=schema.categorical["sex"])
-    return Parts(X, pd.Series(bunch.target, name=entry.label))
+    return ParsedRows(X, pd.Series(bunch.target, name=entry.label))
 
 
-def digits(entry: Entry, read: Read, schema: Schema) -> Parts:
+def digits(entry: Entry, read: Read, schema: Schema) -> ParsedRows:
     """Rows of the digits set."""
     from sklearn.datasets import load_digits  # slow to import, so only when needed
 
     bunch = load_digits()
-    return Parts(pd.DataFrame(bunch.data, columns=schema.columns), pd.Series(bunch.target, name=entry.label))
+    return ParsedRows(pd.DataFrame(bunch.data, columns=schema.columns), pd.Series(bunch.target, name=entry.label))
 
 
 PARSERS = {

@@ -18,14 +18,16 @@ from dpforest.schema import cells, frames
 if TYPE_CHECKING:
     from dpforest.schema.declaration import Schema
 
-__all__ = ["Check", "Finding", "check"]
+__all__ = ["Check", "SchemaProblem", "check"]
 
 _MOST = 8  # different cells of a column that are shown
 _MISSING = "a missing value"
+_AS_TEXT = "a number, which may have lost its zeros; read the column as text, such as by pd.read_csv(..., dtype=str)"
+_NEITHER = "no number and no text; turn it into one by itself"
 
 
 @dataclass(frozen=True)
-class Finding:
+class SchemaProblem:
     """One thing that a fit would stumble over.
 
     Attributes
@@ -65,7 +67,7 @@ class Check:
     """
 
     n_rows: int
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[SchemaProblem, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -110,18 +112,20 @@ class _Look:
         named = [name for name in (y, person) if isinstance(name, str)]
         self.wanted = list(dict.fromkeys([*schema.columns, *named]))
         self._found: Counter[tuple[str, str, str, bool]] = Counter()
-        self._whole: dict[Finding, None] = {}
+        self._whole: dict[SchemaProblem, None] = {}
 
     def note(self, where: str, what: str, remedy: str) -> None:
         """Something that is no matter of single rows."""
-        self._whole[Finding(where, what, remedy)] = None
+        self._whole[SchemaProblem(where, what, remedy)] = None
 
     def result(self) -> Check:
         if not self.n_rows and not self._whole:
             self.note("the table", "it has no rows", "there is nothing to learn from")
-        every = [Finding(where, what, remedy, rows, bad) for (where, what, remedy, bad), rows in self._found.items()]
+        every = [
+            SchemaProblem(where, what, remedy, rows, bad) for (where, what, remedy, bad), rows in self._found.items()
+        ]
         by_column: Counter[tuple[str, str, bool]] = Counter()
-        kept: list[Finding] = []
+        kept: list[SchemaProblem] = []
         left: Counter[tuple[str, str, bool]] = Counter()
         for each in sorted(every, key=lambda each: -each.rows):
             group = each.where, each.remedy, each.refused
@@ -130,7 +134,9 @@ class _Look:
                 kept.append(each)
             else:
                 left[group] += each.rows
-        kept += [Finding(where, "other such cells", remedy, rows, bad) for (where, remedy, bad), rows in left.items()]
+        kept += [
+            SchemaProblem(where, "other such cells", remedy, rows, bad) for (where, remedy, bad), rows in left.items()
+        ]
         order = {f"column {shown(name)}": place for place, name in enumerate(self.schema.columns)}
         kept.sort(key=lambda each: (not each.refused, order.get(each.where, len(order)), each.where))
         return Check(self.n_rows, (*self._whole, *kept))
@@ -195,10 +201,14 @@ class _Look:
             self._numbers(where, column, self.schema.numeric[name], gap)
             return
         other = self.schema.other.get(name)
-        remedy = f"not declared; it is taken for other={shown(other)}" if name in self.schema.other else (
-            f"not declared; if documentation has it, add it to categorical[{shown(name)}], else declare "
-            f"other={{{shown(name)}: <a declared category>}}"
-        )  # fmt: skip
+        remedy = (
+            f"not declared; it is taken for other={shown(other)}"
+            if name in self.schema.other
+            else (
+                f"not declared; if documentation has it, add it to categorical[{shown(name)}], else declare "
+                f"other={{{shown(name)}: <a declared category>}}"
+            )
+        )
         known = self.schema.known(name)
         self._places(where, column, known, True, gap, remedy, name not in self.schema.other)
 
@@ -227,9 +237,11 @@ class _Look:
     def _numbers(self, where: str, column: Any, bounds: tuple[float, float], gap: str | None) -> None:
         low, high = bounds
         values = self._read(
-            where, column, lambda part: cells.numbers(part, where).astype(float),
+            where,
+            column,
+            lambda part: cells.numbers(part, where).astype(float),
             "no number; make it one, or missing (None) where there is none",
-        )  # fmt: skip
+        )
         missing, outside = int(np.isnan(values).sum()), int(((values < low) | (values > high)).sum())
         if missing and gap:
             self._found[where, _MISSING, gap, True] += missing
@@ -239,7 +251,7 @@ class _Look:
 
     def _places(
         self, where: str, column: Any, known: Any, numerals: bool, gap: str | None, remedy: str, refused: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         def look_up(part: Any) -> np.ndarray:
             return cells.places(part, known, where, numerals=numerals)
 
@@ -248,7 +260,8 @@ class _Look:
                 self._found[where, _MISSING, gap, True] += missing
             if (codes == -1).any():
                 for cell, rows in _different(np.asarray(part, dtype=object)[codes == -1]):
-                    self._found[where, shown(cell), remedy, refused] += rows
+                    lost = _is_number(cell, where) and any(_writes(text, cells.said(cell, where)) for text in known)
+                    self._found[where, shown(cell), _AS_TEXT if lost else remedy, refused] += rows
 
         try:
             strays(look_up(column), column)
@@ -257,7 +270,8 @@ class _Look:
                 try:
                     code = look_up(_alone(cell))
                 except (TypeError, ValueError):
-                    self._found[where, shown(cell), "no number and no text; turn it into one by itself", True] += rows
+                    problem = _AS_TEXT if _is_number(cell, where) else _NEITHER
+                    self._found[where, shown(cell), problem, True] += rows
                 else:
                     strays(np.repeat(code, rows), _alone(cell).repeat(rows))
 
@@ -280,6 +294,19 @@ def _alone(cell: Any) -> np.ndarray:
     column = np.empty(1, dtype=object)
     column[0] = cell
     return column
+
+
+def _writes(text: Any, number: Any) -> bool:
+    """Whether a declared text writes the number; if several do, the number alone does not say which is meant."""
+    return isinstance(text, str) and cells.number_of_text(text) == number
+
+
+def _is_number(cell: Any, where: str) -> bool:
+    """Whether a cell that no place can be found for is a number all the same: in a column whose codes are texts."""
+    try:
+        return isinstance(cells.said(cell, where), float)
+    except (TypeError, ValueError):
+        return False
 
 
 def _different(column: Any) -> Iterator[tuple[Any, int]]:

@@ -18,9 +18,19 @@ from dpforest.messages import shown
 from dpforest.privacy import claim as seal
 
 __all__ = [
-    "Betting", "best_weight", "check_claim", "check_confidence", "check_delta", "clopper_pearson", "epsilon_lower",
-    "lower_end", "p_value", "rho_of_event", "upper_end", "wilson",
-]  # fmt: skip
+    "Betting",
+    "best_weight",
+    "check_claim",
+    "check_confidence",
+    "check_delta",
+    "clopper_pearson",
+    "epsilon_lower",
+    "lower_end",
+    "p_value",
+    "rho_of_event",
+    "upper_end",
+    "wilson",
+]
 
 _BOX = 0.01  # share of the error that the joint bound spends on keeping both probabilities out of the absurd
 _ORDERS = 1 + np.geomspace(1e-3, 1e3, 601)
@@ -114,12 +124,24 @@ def epsilon_lower(hits, n, other_hits, other_n, confidence=0.95, weight=None, de
     return max(0.0, _log_ratio(hits, n, other_hits, other_n, 1 - check_confidence(confidence), weight, delta))
 
 
+@seal("lem-event-rho")
 def rho_of_event(p: float, q: float) -> float:
-    """The rho that two data sets differ by at least, if an event has probability ``p`` on one and ``q`` on the other.
+    """Lower bound on the rho of zero-concentrated privacy, from one event.
 
-    What is read off an output cannot differ more than the output: the Rényi divergence of the two Bernoulli laws, over
-    its order, is at most rho at every order above 1 (Bun and Steinke 2016, lemma 1.5).  0 where ``p <= q``; it grows
-    with ``p`` and falls with ``q``.
+    Parameters
+    ----------
+    p, q : float
+        Probability of the event on one data set, and on its neighbour; 0 to 1.
+
+    Returns
+    -------
+    float
+        0 where ``p <= q``, infinite where ``p > q = 0``; grows with ``p`` and falls with ``q``.
+
+    Guarantee
+    ---------
+    A mechanism of this probability of an event on neighbours is concentrated at no smaller rho: what is read off an
+    output differs no more than the output (:prf:ref:`lem-event-rho`; Bun and Steinke 2016, lemma 1.5).
     """
     if not p > q:
         return 0.0

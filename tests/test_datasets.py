@@ -22,7 +22,7 @@ import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 from dpforest import EDPRFClassifier, Schema, datasets
-from dpforest.datasets import ChecksumError, DatasetUnavailableError, catalogue, files, rows
+from dpforest.datasets import ChecksumError, DatasetUnavailableError, files, parsers, schema_files
 from dpforest.datasets.files import File
 from dpforest.datasets.taxonomies import TAXONOMIES
 from dpforest.study.experiments import sweep
@@ -164,7 +164,7 @@ def test_daily_demand_repair_makes_the_books_balance():
 
 @pytest.mark.parametrize(("cell", "value"), [("316.307", 316.307), ("865", 0.865), ("0", 0.0), ("1.250", 1.25)])
 def test_daily_demand_units(cell, value):
-    assert rows.thousands(cell) == value
+    assert parsers.thousands(cell) == value
 
 
 # -- what the files of schemas declare -----------------------------------------------------------------------------
@@ -231,7 +231,7 @@ without = ["b"]
 def read(folder, text):
     path = folder / "two.toml"
     path.write_text(text, encoding="utf-8")
-    return catalogue.read(path)
+    return schema_files.read(path)
 
 
 def test_a_file_declares_a_set_and_its_parts(tmp_path):
@@ -787,7 +787,7 @@ def test_what_is_asked_for_is_noted(small, monkeypatch):
 def test_undeclared_value_is_named():
     content = b"?" + ROWS
     with pytest.raises(ValueError, match="'parents' holds"):
-        rows.table(content, datasets._CATALOGUE["nursery"], datasets.schema("nursery"))
+        parsers.table(content, datasets._CATALOGUE["nursery"], datasets.schema("nursery"))
 
 
 @pytest.mark.slow

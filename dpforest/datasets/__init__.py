@@ -30,7 +30,7 @@ from dpforest.schema import Schema
 from dpforest.schema.frames import columns_of, one_column
 
 from . import files as _files
-from .catalogue import CATALOGUE as _CATALOGUE
+from .schema_files import CATALOGUE as _CATALOGUE
 from .entry import Entry, ParsedRows
 from .files import ChecksumError, DatasetUnavailableError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .catalogue import CATALOGUE
+from .schema_files import CATALOGUE
 
 __all__ = ["TAXONOMIES"]
 

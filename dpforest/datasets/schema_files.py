@@ -4,7 +4,7 @@ A file says in TOML what is public of a set, and in comments why::
 
     title, description, citation, key    as of :class:`.entry.Entry`
     archive                              the archive at UCI, for a set with files
-    rows                                 the parser in :mod:`.rows`; default: delimited text
+    rows                                 the parser in :mod:`.parsers`; default: delimited text
     label, columns, weight               of a file, in its order; the schema has the other columns, in this order
     separator, header                    default: a comma, and no header
     [files."adult.data"]                 sha256, and lines where copies differ (:class:`.files.File`)
@@ -30,7 +30,7 @@ from dpforest.messages import shown
 
 from .entry import Entry
 from .files import File
-from .rows import PARSERS
+from .parsers import PARSERS
 
 __all__ = ["CATALOGUE", "read"]
 

@@ -781,7 +781,8 @@ def test_what_is_asked_for_is_noted(small, monkeypatch):
     datasets.load("diabetes")
     with pytest.raises(DatasetUnavailableError):
         datasets.load("small", download=False)
-    assert (small / "reads").read_text() == "diabetes\nsmall\n"
+    datasets.schema("digits")
+    assert (small / "reads").read_text() == "diabetes\nsmall\ndigits\n"
 
 
 def test_undeclared_value_is_named():

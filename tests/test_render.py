@@ -15,6 +15,7 @@ import render  # conftest.py puts notebooks/ on the path
 from jupyter_client.kernelspec import NoSuchKernel
 from reach import Library, plain
 
+from dpforest import datasets
 from dpforest.study import checkout
 from tests import executed
 
@@ -54,7 +55,42 @@ def key(home: Path, name: str = "a") -> str:
     return job.key
 
 
+@pytest.fixture
+def catalogue(home: Path) -> Path:
+    """The folder of the schemas in a copy of the library's data sets."""
+    (home.parent / "dpforest" / "__init__.py").touch()
+    shutil.copytree(Path(datasets.__file__).parent, home.parent / "dpforest" / "datasets")
+    return home.parent / "dpforest" / "datasets" / "schemas"
+
+
 class TestPlan:
+    @pytest.mark.parametrize(
+        ("code", "names", "file", "noticed"),
+        [
+            ("from dpforest.datasets import load\nload('adult')", ["adult"], "adult", True),
+            ("from dpforest.datasets import load\nload('adult')", ["adult"], "nursery", False),
+            ("from dpforest.datasets import schema\nschema('adult')", ["adult"], "adult", True),
+            ("from dpforest.datasets import schema\nschema('adult')", ["adult"], "nursery", False),
+            ("from dpforest import datasets\ndatasets.load('adult')", ["adult", "nursery"], "nursery", True),
+            ("from dpforest import datasets\ndatasets.load('wine-quality-red')", ["wine-quality-red"],
+             "wine-quality", True),
+            ("from dpforest import datasets\ndatasets.names()", [], "nursery", True),
+            ("from dpforest.datasets.taxonomies import TAXONOMIES\nTAXONOMIES['adult']", ["adult"], "nursery", True),
+            ("print(n)", ["adult"], "adult", False),
+        ],
+    )  # fmt: skip
+    def test_a_schema_makes_stale_the_pages_that_read_its_data_set(
+        self, home: Path, catalogue: Path, code: str, names: list[str], file: str, noticed: bool
+    ) -> None:
+        write(home, "a", code, datasets=names)
+        before, path = key(home), catalogue / f"{file}.toml"
+        text = path.read_text(encoding="utf-8")
+        path.write_text(f"# why\n{text}", encoding="utf-8")
+        assert key(home) == before
+        path.write_text(text.replace('title = "', 'title = "Other ', 1), encoding="utf-8")
+        assert path.read_text(encoding="utf-8") != text
+        assert (key(home) != before) is noticed
+
     def test_key_follows_what_a_result_depends_on(self, home: Path) -> None:
         write(home, "a", "print(n)")
         keys = [key(home)]

@@ -30,9 +30,9 @@ from dpforest.schema import Schema
 from dpforest.schema.frames import columns_of, one_column
 
 from . import files as _files
-from .schema_files import CATALOGUE as _CATALOGUE
 from .entry import Entry, ParsedRows
 from .files import ChecksumError, DatasetUnavailableError
+from .schema_files import CATALOGUE as _CATALOGUE
 
 __all__ = ["ChecksumError", "Dataset", "DatasetUnavailableError", "available", "load", "names", "schema", "split"]
 
@@ -195,7 +195,7 @@ def load(name: str, *, download: bool = True) -> Dataset:
     """Load a data set.
 
     Where the environment variable ``DPFOREST_READS`` names a file, a line with the set's name is added to it, so that
-    whoever runs a program or a notebook learns which data it asked for.
+    whoever runs a program or a notebook learns which data it asked for; :func:`schema` does so too.
 
     Parameters
     ----------
@@ -218,9 +218,6 @@ def load(name: str, *, download: bool = True) -> Dataset:
         A file is there, but it is not the one this library was written for; a ``DatasetUnavailableError`` too.
     """
     entry = _entry(name)
-    if reads := os.environ.get("DPFOREST_READS"):
-        with open(reads, "a", encoding="utf-8") as file:
-            file.write(f"{name}\n")
     _make_present(entry, download)
     checksums: dict[str, str] = {}
 
@@ -282,6 +279,9 @@ def split(dataset: Dataset, test_size: float | int = 0.25, random_state: int | N
 def _entry(name: str) -> Entry:
     if name not in _CATALOGUE:
         raise ValueError(f"there is no data set {shown(name)}; there are: {', '.join(_CATALOGUE)}")
+    if reads := os.environ.get("DPFOREST_READS"):
+        with open(reads, "a", encoding="utf-8") as file:
+            file.write(f"{name}\n")
     return _CATALOGUE[name]
 
 

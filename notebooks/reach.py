@@ -10,6 +10,7 @@ methods, a method, a constant.  A definition counts if code that counts names it
 * what a library from elsewhere may call by name counts with its class: scikit-learn's ``fit`` and ``predict``, and all
   methods of a class whose base is from elsewhere;
 * statements of a module that do something (a call, a loop, a table that is filled) count as soon as it is imported;
+* a file of data in TOML counts, with what it says, where code in its folder or above names one (``"*.toml"``);
 * where the name is computed, the whole module counts: one that is handed on as a value (``vars(scores)``), that is
   named in quotes (``"dpforest.cli"``), or that fits the pattern of an import (``f"dpforest.papers.{key}"``).
 
@@ -27,6 +28,7 @@ import ast
 import hashlib
 import json
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -66,6 +68,7 @@ CALLED = {
 Chain = tuple[str, ...]
 Place = tuple[str, str]  # a module, and the name of a definition in it; EFFECTS for what the module does
 EFFECTS = "<does>"
+DATA = ".toml"  # how the name of a file of data ends
 WORD = re.compile(r"\w+(\.\w+)*")
 
 
@@ -270,7 +273,18 @@ class Library:
                     if path.is_file() and self._paths[name] is None:
                         self._paths[name] = path
                         self._modules[name] = analysed(path.read_bytes(), name, path.name == "__init__.py")
+                path = root.joinpath(*name.removesuffix(DATA).split(".")).with_suffix(DATA)
+                if name.endswith(DATA) and path.is_file() and self._paths[name] is None:
+                    self._paths[name] = path
+                    self._modules[name] = analysed(as_code(path.read_text(encoding="utf-8")), name, False)
         return self._modules.get(name)
+
+    def data(self, module: Module) -> Iterator[str]:
+        """Yield the files of data beside a module and below, named like modules."""
+        if (path := self._paths.get(module.name)) is not None:
+            room = module.name if module.package else module.name.rpartition(".")[0]
+            for file in sorted(path.parent.rglob(f"*{DATA}")):
+                yield ".".join([*room.split("."), *file.relative_to(path.parent).parts]).lstrip(".")
 
     def text(self, name: str) -> str:
         """Return the whole text of a module."""
@@ -308,6 +322,8 @@ class Library:
     def resolved(self, module: Module, definition: Definition) -> Named:
         """Return what code names that stands in a module."""
         found = Named()
+        if definition.names.data:
+            found.wholes |= dict.fromkeys(self.data(module))
         for one in definition.imports:
             found.loaded[one.module] = None
             if one.name == "*":
@@ -502,6 +518,11 @@ def analysed(source: bytes, name: str, package: bool) -> Module:
     return Module(ast.parse(source), name, package)
 
 
+def as_code(text: str) -> bytes:
+    """Return what a file of data says as a module of one constant, which says no names."""
+    return f"DATA = {json.dumps(tomllib.loads(text), default=str)!r}".encode()
+
+
 def imports(
     tree: ast.AST, module: str = "", package: bool = False, *, typed: bool = False, inside: bool = True
 ) -> Iterator[Import]:
@@ -570,6 +591,8 @@ class Names:
         Regular expressions of names that are put together where they are asked for, of attributes and of modules.
     sets : bool
         Whether something is given a docstring.
+    data : bool
+        Whether files of data are named.
     """
 
     def __init__(self) -> None:
@@ -577,7 +600,7 @@ class Names:
         self.said: set[str] = set()
         self.patterns: set[str] = set()
         self.modules: set[str] = set()
-        self.sets = False
+        self.sets = self.data = False
 
     def visit(self, node: ast.AST, member: bool = False) -> None:
         """Note what a tree names, with the trees in it."""
@@ -591,6 +614,7 @@ class Names:
             case ast.Constant(value=value):
                 if isinstance(value, str) and WORD.fullmatch(value):
                     self.said.add(value)
+                self.data |= isinstance(value, str) and value.endswith(DATA)
                 return
             case ast.Call(func=func, args=[_, ast.JoinedStr() as name, *_]) if chain_of(func)[-1:] == ("getattr",):
                 self.patterns.add(pattern(name))

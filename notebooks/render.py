@@ -227,6 +227,26 @@ def checksums(names: Iterable[str]) -> dict[str, dict[str, str]]:
     return {name: {file.name: file.sha256 for file in datasets._CATALOGUE[name].files} for name in names}
 
 
+#: What asks for every data set, and not for one by its name.
+EVERY_SET = {("dpforest.datasets", "names"), ("dpforest.datasets.taxonomies", "TAXONOMIES")}
+
+
+def without_unread(reach: Reach, names: Iterable[str]) -> Reach:
+    """Return what is reached without the schemas of data sets that are not named, unless the code asks for every set.
+
+    The code of the library reads all schemas; a run is refused if it asks for a set that is not named.
+    """
+    schemas = {module for module in reach.modules if module.startswith("dpforest.datasets.schemas.")}
+    if not schemas or EVERY_SET & reach.definitions.keys():
+        return reach
+    from dpforest import datasets
+
+    unread = schemas - {f"dpforest.datasets.schemas.{datasets._CATALOGUE[name].source}" for name in names}
+    kept = {place: each for place, each in reach.definitions.items() if place[0] not in unread}
+    sources = {module: text for module, text in reach.sources.items() if module not in unread}
+    return replace(reach, definitions=kept, sources=sources)
+
+
 # --- planning --------------------------------------------------------------------------------------------------------
 def plan(names: Iterable[str] = (), *, source: Path = HERE) -> Iterator[Job]:
     """Yield one job for each notebook named (all of them where none is), checking names and parameters first."""
@@ -254,7 +274,7 @@ def plan(names: Iterable[str] = (), *, source: Path = HERE) -> Iterator[Job]:
             sums = checksums(names_of_data)
         except RenderError as error:
             raise RenderError(f"{name}.ipynb: {error}") from None
-        reach = reach_of(nb, name, library)
+        reach = without_unread(reach_of(nb, name, library), names_of_data)
         locked = reach.locked(lock)
         source_key = source_digest(nb, parameters)
         yield Job(

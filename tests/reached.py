@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "notebooks"))
-from reach import Library, Place, Reach  # noqa: E402  (a folder of programs)
+from reach import DATA, Library, Place, Reach  # noqa: E402  (a folder of programs)
 
 #: What all tests run with.
 FRAME = {"conftest.py", "tests/conftest.py", "pyproject.toml", "requirements.txt", "tests/reached.py"}
@@ -49,11 +49,11 @@ def definitions(root: Path, files: Iterable[str]) -> dict[Place, str]:
     for name in files:
         path = Path(name)
         parts = path.with_suffix("").parts
-        if path.suffix != ".py" or not (root / path).is_file():
+        if path.suffix not in (".py", DATA) or not (root / path).is_file():
             continue
         for start in ((), ("notebooks",), ("book", "_extensions")):
             if parts[: len(start)] == start:
-                module = ".".join(parts[len(start) :]).removesuffix(".__init__")
+                module = ".".join(parts[len(start) :]).removesuffix(".__init__") + path.suffix.removesuffix(".py")
                 if (seen := modules.module(module)) is not None:
                     found |= {
                         (module, word): each.plain for word, each in seen.definitions.items() if word != "__doc__"
@@ -63,7 +63,8 @@ def definitions(root: Path, files: Iterable[str]) -> dict[Place, str]:
 
 def before(root: Path, since: str, folder: Path) -> Path:
     """The modules as they stood in a commit, in a folder."""
-    archive = subprocess.run(["git", "-C", str(root), "archive", since, "*.py"], capture_output=True, check=True)
+    wanted = ["git", "-C", str(root), "archive", since, "*.py", f"*{DATA}"]
+    archive = subprocess.run(wanted, capture_output=True, check=True)
     subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
     return folder
 

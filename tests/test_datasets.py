@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import http.server
 import io
+import json
 import os
 import subprocess
 import sys
@@ -21,8 +22,9 @@ import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 from dpforest import EDPRFClassifier, Schema, datasets
-from dpforest.datasets import ChecksumError, DatasetUnavailableError, daily_demand, files, nursery
+from dpforest.datasets import ChecksumError, DatasetUnavailableError, files, parsers, schema_files
 from dpforest.datasets.files import File
+from dpforest.datasets.taxonomies import TAXONOMIES
 from dpforest.study.experiments import sweep
 from tests import not_run
 
@@ -112,7 +114,7 @@ def test_census_nominal_attributes_have_the_documented_number_of_values():
     # "distinct values for attribute #...", nominal, in the order of census-income.names
     documented = [9, 52, 47, 17, 3, 7, 24, 15, 5, 10, 2, 3, 6, 8, 6, 6, 51, 38, 8, 10, 9, 10, 3, 4, 5, 43, 43, 43]
     documented += [5, 3, 3, 3, 2]
-    schema = datasets.census_income_kdd.schema()
+    schema = datasets.schema("census-income-kdd")
     sizes = [len(schema.categorical[name]) for name in schema.columns if name in schema.categorical]
     assert sizes == documented
     assert len(schema.numeric) == 7
@@ -141,7 +143,7 @@ def test_voting_documented_missing_values():
 def test_nursery_rows_are_the_whole_attribute_space():
     X = load("nursery").X
     assert not X.duplicated().any()
-    assert len(X) == np.prod([len(categories) for categories in nursery.CATEGORIES.values()])
+    assert len(X) == np.prod([len(categories) for categories in datasets.schema("nursery").categorical.values()])
 
 
 def test_wine_colours():
@@ -162,7 +164,148 @@ def test_daily_demand_repair_makes_the_books_balance():
 
 @pytest.mark.parametrize(("cell", "value"), [("316.307", 316.307), ("865", 0.865), ("0", 0.0), ("1.250", 1.25)])
 def test_daily_demand_units(cell, value):
-    assert daily_demand.thousands(cell) == value
+    assert parsers.thousands(cell) == value
+
+
+# -- what the files of schemas declare -----------------------------------------------------------------------------
+
+#: Of each schema as JSON, and of each tree of categories: what is public before the data changes for a reason alone.
+DECLARED = {
+    "adult": "5ef433432f4adec2",
+    "bank-marketing": "07f8b298109d42bd",
+    "census-income-kdd": "e11f3a0d7692c523",
+    "congressional-voting": "29b17af8436ceaa8",
+    "daily-demand": "9fd643cb84bb9c10",
+    "german-credit": "a0336d8b49cfd093",
+    "mushroom": "cdfec1d60386e9b2",
+    "nursery": "b19bdde5940a721b",
+    "wall-following-robot": "99f137c251e37193",
+    "wine-quality": "ed33e9ffffa12158",
+    "wine-quality-red": "00d041e4d4f135a3",
+    "wine-quality-white": "00d041e4d4f135a3",
+    "breast-cancer": "0e8ef43b51773e63",
+    "diabetes": "6ea5e53031f02f25",
+    "digits": "57bba98c233072f1",
+    "taxonomies of adult": "4be90c2c6e280fa2",
+    "taxonomies of nursery": "ec7f381f122dcfa5",
+}
+
+
+def declared(thing):
+    return hashlib.sha256((thing if isinstance(thing, str) else json.dumps(thing)).encode()).hexdigest()[:16]
+
+
+def test_what_is_declared_is_what_it_was():
+    found = {name: declared(datasets.schema(name).to_json()) for name in datasets.names()}
+    found |= {f"taxonomies of {name}": declared(tree) for name, tree in TAXONOMIES.items()}
+    assert found == DECLARED
+
+
+SOUND = """
+title = "Two"
+description = "Two columns."
+citation = "Nobody."
+key = "nobody"
+archive = "1/two.zip"
+label = "class"
+columns = ["a", "b", "class"]
+[files."two.data"]
+sha256 = "00"
+[schema]
+classes = ["no", "yes"]
+[schema.numeric]
+b = [0, 1.5]
+[[schema.alike]]
+columns = ["a"]
+categorical = ["x", "y"]
+[taxonomies.a]
+first = ["x"]
+[[parts]]
+name = "one"
+description = "One column."
+files = ["two.data"]
+without = ["b"]
+"""
+
+
+def read(folder, text):
+    path = folder / "two.toml"
+    path.write_text(text, encoding="utf-8")
+    return schema_files.read(path)
+
+
+def test_a_file_declares_a_set_and_its_parts(tmp_path):
+    two, one = read(tmp_path, SOUND)
+    assert two.schema() == Schema(
+        numeric={"b": (0, 1.5)}, categorical={"a": ["x", "y"]}, classes=["no", "yes"], columns=["a", "b"]
+    )
+    assert one.schema() == Schema(categorical={"a": ["x", "y"]}, classes=["no", "yes"])
+    assert (two.name, two.folder, two.files, two.taxonomies) == (
+        "two", "two", (File("two.data", "00"),), {"a": {"first": ["x"]}}
+    )  # fmt: skip
+    assert (one.name, one.folder, one.files) == ("one", "two", two.files)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        ('title = "Two"', "", "title is missing"),
+        ('title = "Two"', "title = 2", "title must be a text, not 2"),
+        ('title = "Two"', 'title = ""', "title must be a text"),
+        ('title = "Two"', 'title = "Two"\nnmae = "x"', "nmae is no key"),
+        ('title = "Two"', 'title = "Two"\nrows = "nobody"', "rows must be one of delimited, adult"),
+        ('title = "Two"', 'title = "Two"\nheader = 1', "header must be true or false"),
+        ('title = "Two"', "title = Two", "is not TOML: .*line 2"),
+        ('key = "nobody"', 'title = "Again"', "is not TOML"),
+        ('archive = "1/two.zip"', "", "archive is missing"),
+        ('columns = ["a", "b", "class"]', "", "columns is missing"),
+        ('columns = ["a", "b", "class"]', 'columns = ["a", 2]', "columns must be an array of texts"),
+        ('sha256 = "00"', "", r"files\.two\.data\.sha256 is missing"),
+        ('sha256 = "00"', 'sha256 = "00"\nmd5 = "00"', r"files\.two\.data\.md5 is no key"),
+        ("[schema]", '[schema]\nmissing = "bin"', r"schema\.missing is no key"),
+        ('classes = ["no", "yes"]', "", r"schema\.target is missing"),
+        ('classes = ["no", "yes"]', "classes = 2", r"schema\.classes must be an array of texts or numbers"),
+        ("b = [0, 1.5]", "b = [0]", r"schema\.numeric\.b must be two numbers, \[low, high\]"),
+        ("b = [0, 1.5]", "b = [0, true]", r"schema\.numeric\.b must be two numbers"),
+        ('categorical = ["x", "y"]', "categorical = []", r"schema\.alike\[0\]\.categorical must be an array"),
+        ('categorical = ["x", "y"]', "", r"schema\.alike\[0\]\.categorical is missing"),
+        (
+            'categorical = ["x", "y"]',
+            "numeric = [0, 1]\ncategorical = [1]",
+            r"schema\.alike\[0\]\.categorical is no key",
+        ),
+        (
+            'columns = ["a"]\ncategorical',
+            'columns = ["a", "a"]\ncategorical',
+            r"schema\.alike\[0\]\.columns declares 'a' a second time",
+        ),
+        ('first = ["x"]', "first = {}", r"taxonomies\.a must be a tree"),
+        (
+            'files = ["two.data"]',
+            'files = ["one.data"]',
+            r"parts\[0\]\.files names 'one.data', which is not under files",
+        ),
+        ('without = ["b"]', 'without = ["c"]', r"parts\[0\]\.without names 'c', which is not under columns"),
+    ],
+)
+def test_a_malformed_file_is_named_with_its_key(tmp_path, was, now, said):
+    assert SOUND.count(was) == 1
+    with pytest.raises(ValueError, match=rf"^two\.toml:? {said}"):
+        read(tmp_path, SOUND.replace(was, now))
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        ("b = [0, 1.5]", "b = [1.5, 0]", "numeric\\['b'\\]"),
+        ('["x", "y"]', '["x", "x"]', "categorical\\['a'\\]"),
+        ('"b", "class"', '"c", "class"', r"columns \['a', 'c'\] must name"),
+    ],
+)
+def test_a_schema_that_is_none_is_named_with_its_file(tmp_path, was, now, said):
+    two, _ = read(tmp_path, SOUND.replace(was, now).replace('without = ["b"]', ""))
+    with pytest.raises(ValueError, match=f"^two.toml: schema: .*{said}"):
+        two.schema()
 
 
 # -- what every set promises -----------------------------------------------------------------------------------
@@ -243,7 +386,7 @@ def test_embedded_checksums_are_those_of_the_files(name):
 
 def test_robot_lines_are_those_of_the_file_of_uci():
     load("wall-following-robot")
-    (file,) = datasets.wall_following_robot.ENTRIES[0].files
+    (file,) = datasets._CATALOGUE["wall-following-robot"].files
     content, _ = files.read(files.find("wall-following-robot", file), file)
     assert hashlib.sha256(content.replace(b"\n", b"\r\n")).hexdigest() == file.sha256
 
@@ -305,14 +448,7 @@ SMALL = File("small.data", hashlib.sha256(ROWS).hexdigest())
 @pytest.fixture
 def small(monkeypatch, tmp_path):
     """A catalogue whose set ``small`` is two rows of Nursery, with an empty data folder and an empty cache."""
-
-    def parse(read, schema):
-        rows = datasets.entry.table(read("small.data"), [*nursery.CATEGORIES, "class"], schema, "class")
-        return datasets.ParsedRows(rows[list(nursery.CATEGORIES)], datasets.entry.answers(rows, "class"))
-
-    entry = replace(
-        nursery.ENTRIES[0], name="small", folder="small", archive="1/small.zip", files=(SMALL,), parse=parse
-    )
+    entry = replace(datasets._CATALOGUE["nursery"], name="small", folder="small", archive="1/small.zip", files=(SMALL,))
     monkeypatch.setitem(datasets._CATALOGUE, "small", entry)
     monkeypatch.setenv("DPFOREST_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("DPFOREST_CACHE", str(tmp_path / "cache"))
@@ -645,13 +781,14 @@ def test_what_is_asked_for_is_noted(small, monkeypatch):
     datasets.load("diabetes")
     with pytest.raises(DatasetUnavailableError):
         datasets.load("small", download=False)
-    assert (small / "reads").read_text() == "diabetes\nsmall\n"
+    datasets.schema("digits")
+    assert (small / "reads").read_text() == "diabetes\nsmall\ndigits\n"
 
 
 def test_undeclared_value_is_named():
     content = b"?" + ROWS
     with pytest.raises(ValueError, match="'parents' holds"):
-        datasets.entry.table(content, [*nursery.CATEGORIES, "class"], nursery.schema(), "class")
+        parsers.table(content, datasets._CATALOGUE["nursery"], datasets.schema("nursery"))
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 from sphinx.pycode import ModuleAnalyzer
 from test_floors import FLOORS
@@ -147,6 +148,13 @@ def test_the_wheel_is_the_library_with_its_types():
     files = [file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()]
     assert "dpforest/py.typed" in files
     assert {file.split("/")[0] for file in files} == {"dpforest"}
+
+
+@pytest.mark.parametrize("builder", [WheelBuilder, SdistBuilder])
+def test_files_of_data_are_shipped(builder):
+    files = {file.distribution_path for file in builder(str(ROOT)).recurse_included_files()}
+    data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "dpforest").rglob("*.toml")}
+    assert {"dpforest/datasets/schemas/adult.toml", "dpforest/study/statements/edprf.toml"} <= data <= files
 
 
 # -- lists made from the registry ------------------------------------------------------------------------------------

@@ -19,12 +19,15 @@ FILES = {
     "tests/test_one.py": "from lib import one\ndef test_one(): assert one.one() == 1\n",
     "tests/test_two.py": "from tests.helper import made\ndef test_two(): assert made().size() == 2\n",
     "tests/test_reads.py": "TEXT = open(__file__).read()\ndef test_text(): assert TEXT\n",
+    "lib/rates/__init__.py": "from pathlib import Path\ndef rates(): return Path('rates.toml').read_text()\n",
+    "lib/rates/rates.toml": "one = 1\n",
+    "tests/test_rates.py": "from lib.rates import rates\ndef test_rates(): assert rates()\n",
     "book/a.md": "Words.\n",
     "notebooks/a.py": "",
     "benchmarks/a.py": "",
     "dpforest/__init__.py": "",
 }
-ALL = {"tests/test_one.py", "tests/test_two.py", "tests/test_reads.py"}
+ALL = {"tests/test_one.py", "tests/test_two.py", "tests/test_rates.py", "tests/test_reads.py"}
 READS = {"tests/test_reads.py"}
 
 
@@ -56,6 +59,8 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("lib/one.py", "        return 1", "        return 2", {"tests/test_two.py"} | READS),
         ("tests/helper.py", "return Child()", "return Child", {"tests/test_two.py"} | READS),
         ("tests/test_one.py", "== 1", "== 2", {"tests/test_one.py"} | READS),
+        ("lib/rates/rates.toml", "one = 1", "one = 2", {"tests/test_rates.py"} | READS),
+        ("lib/rates/rates.toml", "one = 1", "one = 1  # why", READS),
         ("book/a.md", "Words", "Other words", READS),
         ("book/new.md", "", "Words", READS),
         ("tests/conftest.py", "", "ONE = 1\n", ALL),

@@ -15,6 +15,7 @@ import render  # conftest.py puts notebooks/ on the path
 from jupyter_client.kernelspec import NoSuchKernel
 from reach import Library, plain
 
+from dpforest import datasets
 from dpforest.study import checkout
 from tests import executed
 
@@ -54,7 +55,42 @@ def key(home: Path, name: str = "a") -> str:
     return job.key
 
 
+@pytest.fixture
+def catalogue(home: Path) -> Path:
+    """The folder of the schemas in a copy of the library's data sets."""
+    (home.parent / "dpforest" / "__init__.py").touch()
+    shutil.copytree(Path(datasets.__file__).parent, home.parent / "dpforest" / "datasets")
+    return home.parent / "dpforest" / "datasets" / "schemas"
+
+
 class TestPlan:
+    @pytest.mark.parametrize(
+        ("code", "names", "file", "noticed"),
+        [
+            ("from dpforest.datasets import load\nload('adult')", ["adult"], "adult", True),
+            ("from dpforest.datasets import load\nload('adult')", ["adult"], "nursery", False),
+            ("from dpforest.datasets import schema\nschema('adult')", ["adult"], "adult", True),
+            ("from dpforest.datasets import schema\nschema('adult')", ["adult"], "nursery", False),
+            ("from dpforest import datasets\ndatasets.load('adult')", ["adult", "nursery"], "nursery", True),
+            ("from dpforest import datasets\ndatasets.load('wine-quality-red')", ["wine-quality-red"],
+             "wine-quality", True),
+            ("from dpforest import datasets\ndatasets.names()", [], "nursery", True),
+            ("from dpforest.datasets.taxonomies import TAXONOMIES\nTAXONOMIES['adult']", ["adult"], "nursery", True),
+            ("print(n)", ["adult"], "adult", False),
+        ],
+    )  # fmt: skip
+    def test_a_schema_makes_stale_the_pages_that_read_its_data_set(
+        self, home: Path, catalogue: Path, code: str, names: list[str], file: str, noticed: bool
+    ) -> None:
+        write(home, "a", code, datasets=names)
+        before, path = key(home), catalogue / f"{file}.toml"
+        text = path.read_text(encoding="utf-8")
+        path.write_text(f"# why\n{text}", encoding="utf-8")
+        assert key(home) == before
+        path.write_text(text.replace('title = "', 'title = "Other ', 1), encoding="utf-8")
+        assert path.read_text(encoding="utf-8") != text
+        assert (key(home) != before) is noticed
+
     def test_key_follows_what_a_result_depends_on(self, home: Path) -> None:
         write(home, "a", "print(n)")
         keys = [key(home)]
@@ -169,6 +205,11 @@ TOY = {
                       "def values(): return vars(kinds)\n",
     "lib/does.py": "TABLE = {}\ndef note(f):\n    TABLE[1] = f\ndef used(): return TABLE\ndef filled(): return 6\n"
                    "note(filled)\n",
+    "lib/rates/__init__.py": "from pathlib import Path\nfrom lib.rates.base import BASE\n"
+                             "def read(name): return Path(f'{name}.toml').read_text()\ndef none(): return BASE\n",
+    "lib/rates/base.py": "BASE = 1\n",
+    "lib/rates/data/one.toml": "rate = 1  # why\nnames = ['silent', 'lib.late']\n",
+    "lib/other.toml": "rate = 2\n",
 }  # fmt: skip
 
 
@@ -223,6 +264,9 @@ class TestReach:
              "by_name.put_together kinds.Base kinds.Base.__init__ kinds.Base.silent kinds.helper kinds.RATE"),
             ("from lib import by_name\nby_name.module('d')", "by_name.module deep.d.D deep.e.E !importlib"),
             ("print('lib.late')", "late.L late.lend"),
+            # files of data, whose words name nothing
+            ("from lib.rates import read\nread('one')", "rates.read rates.data.one.toml.DATA !pathlib"),
+            ("from lib.rates import none\nnone()", "rates.none rates.base.BASE"),
             # what a module does when it is imported
             ("from lib import does\ndoes.used()", "does.used does.TABLE does.<does> does.note does.filled"),
         ],
@@ -268,11 +312,18 @@ class TestReach:
             ("lib/kinds.py", "return 5", "return 50", False),
             ("lib/kinds.py", "class Base:", "class Base:\n    'What it is.'", False),
             ("lib/a.py", "A = 1", "A = 5", False),
+            ("lib/rates/data/one.toml", "rate = 1", "rate = 3", True),
+            ("lib/rates/data/one.toml", "'silent', 'lib.late'", "'lib.late', 'silent'", True),
+            ("lib/rates/data/one.toml", "= 1  # why", "=   1", False),
+            ("lib/other.toml", "rate = 2", "rate = 3", False),
             ("lib/kinds.py", "def other", "def another(): return 7\ndef other", False),
         ],
     )
     def test_a_change_of_each_kind(self, toy: Path, file: str, old: str, new: str, noticed: bool) -> None:
-        code = [ast.parse("from lib.kinds import Child\nfrom lib import does\nChild().asked()\ndoes.used()")]
+        words = (
+            "from lib.kinds import Child\nfrom lib import does, rates\nChild().asked()\ndoes.used()\nrates.read('one')"
+        )
+        code = [ast.parse(words)]
         before = Library(toy).reach(code).digest()
         text = (toy / file).read_text()
         assert old in text

@@ -10,8 +10,9 @@ folder), then downloaded from the UCI repository; every file is checked by sha25
 scikit-learn and need no file.
 
 A schema says what is public *before* the data: its bounds, categories and classes come from the documentation of the
-set, or are round numbers with a reason, and never from the rows.  A comment beside each says which.  Values outside
-the bounds are clipped by :meth:`dpforest.schema.Schema.encode`, which counts them.
+set, or are round numbers with a reason, and never from the rows.  It stands in a file of ``schemas``, where a comment
+beside each says which.  Values outside the bounds are clipped by :meth:`dpforest.schema.Schema.encode`, which counts
+them.
 """
 
 from __future__ import annotations
@@ -28,39 +29,12 @@ from dpforest.messages import shown
 from dpforest.schema import Schema
 from dpforest.schema.frames import columns_of, one_column
 
-from . import (
-    adult,
-    bank_marketing,
-    census_income_kdd,
-    congressional_voting,
-    daily_demand,
-    german_credit,
-    mushroom,
-    nursery,
-    shipped,
-    wall_following_robot,
-    wine_quality,
-)
 from . import files as _files
 from .entry import Entry, ParsedRows
 from .files import ChecksumError, DatasetUnavailableError
+from .schema_files import CATALOGUE as _CATALOGUE
 
 __all__ = ["ChecksumError", "Dataset", "DatasetUnavailableError", "available", "load", "names", "schema", "split"]
-
-_MODULES = (
-    adult,
-    bank_marketing,
-    census_income_kdd,
-    congressional_voting,
-    daily_demand,
-    german_credit,
-    mushroom,
-    nursery,
-    wall_following_robot,
-    wine_quality,
-    shipped,
-)
-_CATALOGUE: dict[str, Entry] = {entry.name: entry for module in _MODULES for entry in module.ENTRIES}
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +195,7 @@ def load(name: str, *, download: bool = True) -> Dataset:
     """Load a data set.
 
     Where the environment variable ``DPFOREST_READS`` names a file, a line with the set's name is added to it, so that
-    whoever runs a program or a notebook learns which data it asked for.
+    whoever runs a program or a notebook learns which data it asked for; :func:`schema` does so too.
 
     Parameters
     ----------
@@ -244,9 +218,6 @@ def load(name: str, *, download: bool = True) -> Dataset:
         A file is there, but it is not the one this library was written for; a ``DatasetUnavailableError`` too.
     """
     entry = _entry(name)
-    if reads := os.environ.get("DPFOREST_READS"):
-        with open(reads, "a", encoding="utf-8") as file:
-            file.write(f"{name}\n")
     _make_present(entry, download)
     checksums: dict[str, str] = {}
 
@@ -259,7 +230,7 @@ def load(name: str, *, download: bool = True) -> Dataset:
         return content
 
     schema = entry.schema()
-    parts = entry.parse(read, schema)
+    parts = entry.parse(entry, read, schema)
     if not entry.files:
         checksums[f"scikit-learn/{name}"] = _digest(parts)
     return Dataset(
@@ -308,6 +279,9 @@ def split(dataset: Dataset, test_size: float | int = 0.25, random_state: int | N
 def _entry(name: str) -> Entry:
     if name not in _CATALOGUE:
         raise ValueError(f"there is no data set {shown(name)}; there are: {', '.join(_CATALOGUE)}")
+    if reads := os.environ.get("DPFOREST_READS"):
+        with open(reads, "a", encoding="utf-8") as file:
+            file.write(f"{name}\n")
     return _CATALOGUE[name]
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dpforest.messages import listed, shown
 from dpforest.schema import Schema
 
 from .files import File
@@ -30,20 +28,34 @@ class ParsedRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """One data set of the catalogue.
+    """One data set of the catalogue, as a file of ``schemas`` declares it.
 
     Attributes
     ----------
     name, title, description, citation : str
     key : str
         Key of the citation in the bibliography.
-    schema : callable
-        Builds the public schema.
+    declared : mapping
+        The arguments of the public schema.
     parse : callable
-        ``parse(read, schema) -> Parts``; ``read(file_name)`` gives the checked content of a file.
+        ``parse(entry, read, schema) -> ParsedRows``; ``read(file_name)`` gives the checked content of a file.
+    label : str
+        Name of the classes, or of the target.
+    columns : sequence of str
+        The columns of a file, in its order, with the label and the weight.
+    weight : str or None
+        The column of the instance weights.
+    separator : str
+        What stands between two cells of a row.
+    header : bool
+        Whether a first line names the columns.
+    source : str
+        The file of ``schemas``.
     folder, archive : str
         Folder under a data root, and the archive at UCI; empty for a set that ships inside scikit-learn.
     files : tuple of File
+    taxonomies : mapping
+        Taxonomies of categorical columns, for generalised tables.
     """
 
     name: str
@@ -51,60 +63,28 @@ class Entry:
     description: str
     citation: str
     key: str
-    schema: Callable[[], Schema]
-    parse: Callable[[Read, Schema], ParsedRows]
+    declared: Mapping[str, Any]
+    parse: Callable[[Entry, Read, Schema], ParsedRows]
+    label: str
+    source: str
+    columns: Sequence[str] = ()
+    weight: str | None = None
+    separator: str = ","
+    header: bool = False
     folder: str = ""
     archive: str = ""
-    files: tuple[File, ...] = field(default=())
+    files: tuple[File, ...] = ()
+    taxonomies: Mapping[str, Any] = field(default_factory=dict)
 
+    def schema(self) -> Schema:
+        """The public schema.
 
-def table(
-    content: bytes,
-    columns: Sequence[str],
-    schema: Schema,
-    label: str,
-    *,
-    sep: str = ",",
-    skip_rows: int = 0,
-    blanks: bool = True,
-) -> pd.DataFrame:
-    """Read delimited text whose columns are ``columns``, in this order and without a header.
-
-    Columns that the schema calls categorical, and the label of a classification, become pandas categoricals that
-    hold exactly the declared categories, so that ``Schema.encode`` maps a handful of categories instead of every
-    value.  No value is ever taken for missing: ``?`` and ``NA`` are categories where the documentation has them.
-
-    Raises
-    ------
-    ValueError
-        A value that the schema does not declare.
-    """
-    declared = dict(schema.categorical)
-    if schema.classes is not None:
-        declared[label] = schema.classes.tolist()
-    frame = pd.read_csv(
-        io.BytesIO(content),
-        sep=sep,
-        header=None,
-        names=list(columns),
-        skiprows=skip_rows,
-        skipinitialspace=blanks,
-        na_filter=False,
-        dtype=dict.fromkeys(declared, "category"),
-    )
-    for name, categories in declared.items():
-        frame[name] = _declared(frame[name], name, categories)
-    return frame
-
-
-def _declared(column: pd.Series, name: str, categories: list) -> pd.Series:
-    found = [str(value).strip() for value in column.cat.categories]
-    unknown = sorted(set(found) - set(categories))
-    if unknown:
-        raise ValueError(f"column {shown(name)} holds {listed(unknown)}, which its public schema does not declare")
-    return column.cat.rename_categories(found).cat.set_categories(categories)
-
-
-def answers(frame: pd.DataFrame, label: str) -> pd.Series:
-    """The label column as plain Python strings, which every scikit-learn metric takes."""
-    return frame[label].astype(object)
+        Raises
+        ------
+        TypeError, ValueError
+            The file declares what is none, with the file's name before the sentence.
+        """
+        try:
+            return Schema(**self.declared)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{self.source}: schema: {error}") from error

@@ -52,7 +52,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for when it is first asked for."""
-    homes = {learner: registry.home(paper) for paper, learners in registry.PAPERS.items() for learner in learners}
+    homes = {
+        learner: registry.ROOM_OF.get(paper, f"papers.{paper}")
+        for paper, learners in registry.PAPERS.items()
+        for learner in learners
+    }
     homes |= registry.NAMES
     if name in homes:
         found = getattr(import_module(f"dpforest.{homes[name]}"), name)

@@ -24,14 +24,8 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "private_boosting": ("PrivateBoostingClassifier", "PrivateBoostingRegressor"),
 }
 
-#: Where a key has a room of its own.
+#: Where a key has a room of its own; the learners of the others are in ``papers.KEY``.
 ROOM_OF = {"private_boosting": "flagship"}
-
-
-def home(key: str) -> str:
-    """The module of a key's learners, without ``dpforest.``."""
-    return ROOM_OF.get(key, f"papers.{key}")
-
 
 #: The module that defines each other public name.
 NAMES: dict[str, str] = {

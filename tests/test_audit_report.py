@@ -54,14 +54,14 @@ EVERY = subjects()
 
 
 def exported() -> set[str]:
-    """What the library exports and an auditor can look at: mechanisms, scores, estimators of papers, tests."""
+    """What the library exports and an auditor can look at: mechanisms, scores, learners (as ``papers.``), tests."""
     found = {f"mechanisms.{name}" for name in mechanisms.__all__ if callable(getattr(mechanisms, name))}
     found |= {f"mechanisms.{drawn.__name__}" for drawn in mechanisms.SELECTIONS.values()}
     found |= {f"scores.{name}" for name in scores.__all__ if isinstance(getattr(scores, name), scores.Score)}
     found |= {f"scores.{made.__name__}" for made in (scores.averaged, scores.for_classes)}
     found |= {f"evaluation.{name}" for name in evaluation.__all__ if inspect.isfunction(getattr(evaluation, name))}
-    for page in pkgutil.iter_modules(dpforest.papers.__path__):
-        module = importlib.import_module(f"dpforest.papers.{page.name}")
+    pages = [f"dpforest.papers.{page.name}" for page in pkgutil.iter_modules(dpforest.papers.__path__)]
+    for module in map(importlib.import_module, [*pages, "dpforest.flagship"]):
         for name in module.__all__:
             if inspect.isclass(thing := getattr(module, name)) and issubclass(thing, PrivateEstimator):
                 found.add(f"papers.{name}")

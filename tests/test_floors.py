@@ -138,7 +138,8 @@ def modules() -> list[Module]:
 MODULES = modules()
 #: Where the attributes of the package are defined.
 HOMES = {name: f"{home}.{name}" for name, home in registry.NAMES.items()}
-HOMES |= {name: f"{registry.home(paper)}.{name}" for paper, names in registry.PAPERS.items() for name in names}
+PLACES = {paper: registry.ROOM_OF.get(paper, f"papers.{paper}") for paper in registry.PAPERS}
+HOMES |= {name: f"{PLACES[paper]}.{name}" for paper, names in registry.PAPERS.items() for name in names}
 HOMES |= {room: room for room in registry.MODULES + registry.ROOMS}
 every_module = pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name or "__init__")
 

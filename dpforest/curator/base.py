@@ -32,7 +32,7 @@ class Base:
         #: Steps in which a record of full weight counts; 1 while all records count alike.
         self.unit = 1
         self._has_weights = False
-        #: Parts of the records, see :meth:`divide`.
+        #: Parts of the records, see :meth:`partition_records`.
         self.n_parts = 1
 
     def _count_in_steps(self) -> None:

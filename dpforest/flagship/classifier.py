@@ -53,7 +53,7 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
 
     Notes
     -----
-    What is ``"auto"`` follows from a public rule, :func:`~dpforest.flagship.schedule`.  It looks at the
+    What is ``"auto"`` follows from a public rule, :func:`~dpforest.flagship.schedules.schedule`.  It looks at the
     number of records: ``n_rows`` if declared, else under replace-one the number itself, which is public there, and
     under add-remove the sum of the class totals, at a first look that has 1 % of the budget, less a standard deviation.
 

@@ -57,7 +57,7 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
     The mean of the target has a share of epsilon, and so have up to three histograms of the sizes of the residuals, by
     which they are clipped at their quantile of 80 %.  A table of a single cell then moves the mean; so a range that is
     declared far too wide costs little.  A public rule sets the shares and the rounds:
-    :func:`~dpforest.flagship.regression_schedule`.  The number of records is ``n_rows`` if declared, else
+    :func:`~dpforest.flagship.schedules.regression_schedule`.  The number of records is ``n_rows`` if declared, else
     under replace-one the number itself, and under add-remove a noisy one that has 1 % of the budget, less a standard
     deviation, or 6 % more where noise may have drowned that.  Where there are no rounds and the number is declared or
     public, a ``delta`` is not made use of: few answers have less noise if each is private by itself.

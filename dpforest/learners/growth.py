@@ -61,7 +61,7 @@ class Growth:
     sharing : {"sequential", "assignment", "equal-split"}
         How the trees compose: every tree reads every record, or each record belongs to one tree.
     max_nodes : int
-        Size beyond which :meth:`room` says no.
+        Size beyond which :meth:`has_room` says no.
     """
 
     def __init__(

@@ -105,7 +105,7 @@ class GreyBoxAudit:
     delta : float
         And what besides; 0 for none.  Above, what is charged and measured are rhos, see ``budget``.
     relation : str
-    findings : list of Finding
+    findings : list of GreyBoxFinding
         Each kind at each place once, with its worst numbers; empty if the learner kept its accounts in all runs.
     paid : float
         Largest path-wise sum of charges over all runs and both data sets, leaks left aside.

@@ -177,7 +177,7 @@ formal: env ## have Coq check the theorems of tests/formal (Debian: apt-get inst
 dist: env ## make the source distribution and the wheel in dist/ (TAG=v1.0.0: if tag, version and CHANGELOG.md agree)
 	@test -z "$$TAG" || $(PY) -m tests.changelog "$$TAG"
 	@rm -rf dist
-	$(PY) -m build --no-isolation
+	$(PY) -m hatchling build -d dist
 
 lists: env ## write what is made from dpforest/registry.py: imports, the README's table, the API page's list
 	$(PY) -m tests.lists

@@ -79,7 +79,7 @@ $(VENV)/.lock: requirements.txt | $(PY)
 	$(PY) -m pip install -qq --disable-pip-version-check --no-compile --require-hashes -r requirements.txt
 	@touch $@
 
-$(VENV)/.package: pyproject.toml $(VENV)/.lock
+$(VENV)/.package: pyproject.toml hatch_build.py dpforest/_version.py $(VENV)/.lock
 	$(PY) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(PY) -m dpforest.counting
 	@touch $@
@@ -174,6 +174,11 @@ pictures: env ## write the book's pictures that no notebook draws, and the figur
 formal: env ## have Coq check the theorems of tests/formal (Debian: apt-get install coq; COQCHK=1: its proofs again)
 	$(PY) -m tests.coq $(if $(COQCHK),--chk)
 
+dist: env ## make the source distribution and the wheel in dist/ (TAG=v1.0.0: if tag, version and CHANGELOG.md agree)
+	@test -z "$$TAG" || $(PY) -m tests.changelog "$$TAG"
+	@rm -rf dist
+	$(PY) -m hatchling build -d dist
+
 lists: env ## write what is made from dpforest/registry.py: imports, the README's table, the API page's list
 	$(PY) -m tests.lists
 
@@ -193,4 +198,4 @@ clean: ## remove what was built, but not the environment
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 .PHONY: help book book-sphinx test check env opendp spark lock serve pdf bench scale times lint format store render record recheck audit \
-  audit-peers audit-noisy-max compare-peers peers rekey slow test-elsewhere claims pictures formal lists paper paper-out mutate clean
+  audit-peers audit-noisy-max compare-peers peers rekey slow test-elsewhere claims pictures formal dist lists paper paper-out mutate clean

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hatchling.builders.sdist import SdistBuilder
-from hatchling.builders.wheel import WheelBuilder
 from sphinx.pycode import ModuleAnalyzer
 from test_floors import FLOORS
 
@@ -117,7 +115,7 @@ def test_there_is_a_form_for_each_kind():
 
 
 def test_the_workflow_runs_the_two_commands_on_every_python_that_is_supported():
-    said = yaml.safe_load((GITHUB / "workflows/ci.yml").read_text())
+    said = yaml.safe_load((GITHUB / "workflows/nightly.yml").read_text())
     job = said["jobs"]["check"]
     commands = [step["run"] for step in job["steps"] if "run" in step]
     assert set().union(*map(make_commands, commands)) <= TARGETS
@@ -127,6 +125,37 @@ def test_the_workflow_runs_the_two_commands_on_every_python_that_is_supported():
     assert job["strategy"]["matrix"]["python"] == versions
     assert project["requires-python"] == f">={versions[0]},<3.{int(versions[-1].split('.')[1]) + 1}"
     assert all(job in said["jobs"] for one in said["jobs"].values() for job in [one.get("needs", "check")])
+
+
+@pytest.mark.parametrize("path", sorted((GITHUB / "workflows").glob("*.yml")), ids=lambda path: path.stem)
+def test_a_workflow_is_pinned_bounded_and_asks_for_no_more_than_it_needs(path):
+    """Actions by commit, with the version beside it; least rights; an end to each job; targets that exist."""
+    text = path.read_text()
+    said = yaml.safe_load(text)
+    assert said["permissions"] == {"contents": "read"}
+    assert {"group", "cancel-in-progress"} == said["concurrency"].keys()
+    for uses in re.findall(r"uses: (.*)", text):
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+|\./\.github/workflows/\w+\.yml", uses), uses
+        assert not uses.startswith("./") or (ROOT / uses).exists()
+    for name, job in said["jobs"].items():
+        assert "uses" in job or job["timeout-minutes"] <= 120, name
+        assert {*job.get("permissions", {})} <= {"contents", "pages", "id-token"}
+        assert "uses" in job or "id-token" not in job.get("permissions", {}) or "environment" in job, name
+        for step in job.get("steps", ()):
+            if "checkout@" in step.get("uses", ""):
+                assert step["with"]["persist-credentials"] is False
+            assert make_commands(step["run"]) <= TARGETS if "run" in step else True
+            assert "${{" not in step.get("run", ""), "an event's text must reach a shell by a variable"
+    assert {job["needs"] for job in said["jobs"].values() if "needs" in job} <= said["jobs"].keys()
+
+
+def test_a_release_is_whole_before_it_is_published():
+    jobs = yaml.safe_load((GITHUB / "workflows/release.yml").read_text())["jobs"]
+    assert jobs["publish"]["needs"] == "build"
+    assert jobs["build"]["needs"] == "whole"
+    assert jobs["whole"]["uses"] == "./.github/workflows/nightly.yml"
+    assert 'make dist TAG="$GITHUB_REF_NAME"' in [step.get("run") for step in jobs["build"]["steps"]]
+    assert "password" not in (GITHUB / "workflows/release.yml").read_text().replace("stored password", "")
 
 
 def test_hooks_call_the_tools_of_the_environment():
@@ -139,22 +168,6 @@ def test_hooks_call_the_tools_of_the_environment():
         tool = hook["entry"].split()[0]
         assert tool.startswith(".venv/bin/")
         assert tool.replace(".venv/bin", "$(BIN)") in lint
-
-
-# -- what is shipped -------------------------------------------------------------------------------------------------
-
-
-def test_the_wheel_is_the_library_with_its_types():
-    files = [file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()]
-    assert "dpforest/py.typed" in files
-    assert {file.split("/")[0] for file in files} == {"dpforest"}
-
-
-@pytest.mark.parametrize("builder", [WheelBuilder, SdistBuilder])
-def test_files_of_data_are_shipped(builder):
-    files = {file.distribution_path for file in builder(str(ROOT)).recurse_included_files()}
-    data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "dpforest").rglob("*.toml")}
-    assert {"dpforest/datasets/schemas/adult.toml", "dpforest/study/statements/edprf.toml"} <= data <= files
 
 
 # -- lists made from the registry ------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from shared import MIXED, PAIR, quietly, table
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import get_scorer
@@ -35,6 +36,7 @@ from dpforest.learners.base import PrivateEstimator
 from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import NOT_COVERED
 from dpforest.registry import PAPERS
+from tests import changelog
 
 NUMBERS = Schema(
     numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, target=(0, 1), missing="bin", other={"c": "u"}
@@ -99,8 +101,12 @@ def test_the_file_says_all_of_the_guarantee():
 
 def test_the_version_is_said_once():
     root = Path(__file__).parents[1]
-    assert tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"] == dpforest.__version__
-    assert f"\nversion: {dpforest.__version__}\n" in (root / "CITATION.cff").read_text()
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    assert "version" in project["project"]["dynamic"]
+    assert project["tool"]["hatch"]["version"]["path"] == "dpforest/_version.py"
+    cited = yaml.safe_load((root / "CITATION.cff").read_text())
+    assert cited["version"] == dpforest.__version__
+    assert changelog.dates((root / "CHANGELOG.md").read_text())[dpforest.__version__] == str(cited["date-released"])
 
 
 @pytest.mark.parametrize("source", ["seeded", "secure"])

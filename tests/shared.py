@@ -81,6 +81,16 @@ def variants_of(kind: type) -> tuple[str, ...]:
     return kind.PARAMETERS["variant"].rule.names
 
 
+def leaks_under(kind: type, relation: str) -> bool:
+    """Whether the published variant has a leak in its ledger: its size is public where a record is replaced."""
+    return kind.FACTS.leaks == "records" or (kind.FACTS.leaks == "size" and relation == ADD_REMOVE)
+
+
+def lettered(kind: type) -> set[str]:
+    """The parameters of which the published variant takes what the paper says."""
+    return {name for name, parameter in kind.PARAMETERS.items() if parameter.letter is not None}
+
+
 def assert_an_estimator(estimator, X, y, folder: Path):
     """A fit changes no parameter, a seed decides every byte, and what is kept comes back without the seed.
 
@@ -98,8 +108,9 @@ def assert_an_estimator(estimator, X, y, folder: Path):
         assert json.dumps(twin.to_dict(seeded=True)) == released
         assert str(twin.ledger_) == str(estimator.ledger_)
     assert pickle.loads(pickle.dumps(twin)).random_state is None  # of a generator, too
-    other = quietly(clone(estimator).set_params(random_state=seed + 1), X, y)
-    assert other.to_dict(seeded=True) != estimator.to_dict(seeded=True)
+    others = (quietly(clone(estimator).set_params(random_state=seed + more), X, y) for more in range(1, 5))
+    # the noise of a published variant may be so faint that several seeds give one model
+    other = next(other for other in others if other.to_dict(seeded=True) != estimator.to_dict(seeded=True))
     assert json.dumps(quietly(other.set_params(random_state=seed), X, y).to_dict(seeded=True)) == released  # as if new
     copy = pickle.loads(pickle.dumps(estimator))
     assert copy.random_state is None

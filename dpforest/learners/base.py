@@ -19,6 +19,7 @@ from dpforest.curator import Curator, Door
 from dpforest.engines import Reader, is_elsewhere
 from dpforest.learners import intake, persons
 from dpforest.learners.audited import EXACT, Audited
+from dpforest.learners.facts import Facts
 from dpforest.learners.growth import MAX_NODES
 from dpforest.learners.parameters import (
     Choice,
@@ -73,7 +74,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
     ``fit`` checks the parameters, encodes the table on the schema's public grid, hands it to a
     :class:`~dpforest.curator.Curator`, and keeps the released model, the ledger and the guarantee.  A subclass declares
     its parameters (:mod:`~dpforest.learners.parameters`), and has ``as_published(run)`` and ``as_proved(run)``, which
-    ask the :class:`~dpforest.learners.run.Run` and return the released model, and ``AUDIT``.
+    ask the :class:`~dpforest.learners.run.Run` and return the released model, ``FACTS`` and ``AUDIT``.
 
     Notes
     -----
@@ -87,6 +88,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
     #: What the learner is called where the published variant is held to its letter.
     SOURCE: ClassVar[str] = "paper"
     PARAMETERS: ClassVar[dict[str, Parameter]]
+    FACTS: ClassVar[Facts] = Facts()
     AUDIT: ClassVar[Audited]
 
     epsilon: Annotated[
@@ -344,6 +346,13 @@ class PrivateEstimator(Predictor, BaseEstimator):
         """
         return None
 
+    def draws_record_coins(self) -> bool:
+        """Whether coins of its own say of each record which trees or parts it counts in, and how often.
+
+        Then the model depends on which record is which.
+        """
+        return False
+
     def says_labels(self) -> bool:
         """Whether a leaf says one label; else it says noisy numbers."""
         return False
@@ -509,7 +518,11 @@ class PrivateForest(PrivateEstimator):
         return float(self.shrinkage * (step * cost) / budget)
 
     def sharing(self) -> str | None:
-        return "parallel" if self._sampling() == "assignment" else "sequential"
+        return "parallel" if self._sampling() in ("assignment", "equal-split") else "sequential"
+
+    def draws_record_coins(self) -> bool:
+        sampling = self._sampling()
+        return sampling == "poisson" or (sampling == "assignment" and self.n_estimators > 1)
 
     def most_replayed(self) -> float:
         return 2 if self._sampling() == "bootstrap" else math.inf  # a bootstrap of n has n^n branches

@@ -23,6 +23,7 @@ from dpforest.learners.base import (
     check_covered,
 )
 from dpforest.learners.cuts import cuts_at_values, grow_extra_trees
+from dpforest.learners.facts import Facts
 from dpforest.learners.growth import Frontier, accurate, masses, one_vote, pure, votes
 from dpforest.learners.parameters import MARGIN, Auto, Choice, Either, Number, Share, Whole
 from dpforest.learners.run import Run, Selection
@@ -200,6 +201,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     def says_labels(self) -> bool:
         return self.leaf == "label" or self.variant == "published"
 
+    FACTS = Facts(leaks="records", in_memory=True)
     AUDIT: ClassVar = Audited(
         "diffpets",
         (
@@ -313,6 +315,7 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
 
     # -- the audit -------------------------------------------------------------------------------------------
 
+    FACTS = Facts(leaks="records", in_memory=True)
     AUDIT: ClassVar = Audited(
         "diffpets-regressor",
         (

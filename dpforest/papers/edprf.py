@@ -15,6 +15,7 @@ from dpforest import scores
 from dpforest.budgets import PLANS, Shares
 from dpforest.learners.audited import HALF_STOP, Audited, refuted
 from dpforest.learners.base import PrivateForestClassifier, WithDelta, check_covered
+from dpforest.learners.facts import Facts
 from dpforest.learners.growth import Frontier, pure, votes
 from dpforest.learners.parameters import CAP, MARGIN, Auto, Choice, Letter, Whole
 from dpforest.learners.run import Run, Selection
@@ -157,8 +158,8 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
 
     # -- the audit -------------------------------------------------------------------------------------------
 
-    def sharing(self) -> str:
-        return "parallel"
+    def _sampling(self) -> str:
+        return "equal-split" if self.variant == "published" else "assignment"
 
     def by_paths(self) -> bool:
         return True
@@ -166,6 +167,7 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
     def says_labels(self) -> bool:
         return self.option("leaf") == "label"
 
+    FACTS = Facts(leaks="records", in_memory=True)
     AUDIT: ClassVar = Audited(
         "edprf",
         (  # parameters, features of the universe, depth of the trees

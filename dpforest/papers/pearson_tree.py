@@ -16,6 +16,7 @@ from dpforest.budgets import PLANS, Shares
 from dpforest.learners.audited import HALF_STOP, Audited, refuted
 from dpforest.learners.base import PrivateEstimator, check_covered
 from dpforest.learners.cart import Cuts
+from dpforest.learners.facts import Facts
 from dpforest.learners.growth import MAX_NODES, Frontier, pure
 from dpforest.learners.parameters import MARGIN, Auto, Choice, Either, Letter, Share, Whole
 from dpforest.learners.parts import CODES, best_cuts, check_parts, most_parts
@@ -214,6 +215,10 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
                 raise ValueError("selection='argmax' reads the data unpaid: use variant='published'")
             check_covered(CRITERIA[self.criterion], self.relation, stop=self.option("stop"))
 
+    def draws_record_coins(self) -> bool:
+        return bool(self.max_depth) and self._n_parts(self.declared_schema()) > 1
+
+    FACTS = Facts(leaks="records")
     AUDIT: ClassVar = Audited(
         "pearson-tree",
         (

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
 from dpforest.learners.audited import Audited
+from dpforest.learners.facts import Facts
 from dpforest.learners.id3 import CountedID3Tree
 from dpforest.learners.parameters import Letter
 from dpforest.learners.run import Run
@@ -83,6 +84,7 @@ class PinqID3Classifier(CountedID3Tree):
                 "variant='published'"
             )
 
+    FACTS = Facts(splits_from_counts=True)
     AUDIT: ClassVar = Audited(
         "pinq-id3", (
             ({}, 2, 1), ({"max_depth": 0}, 2, None),

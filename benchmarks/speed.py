@@ -183,9 +183,11 @@ def greedy_forest(table: Table, ordered_cuts: bool = False, epsilon: float = 1.0
     curator = Curator(table.codes, table.labels, schema.n_classes, sizes, chance=chance, ledger=ledger, n_jobs=THREADS)
     run = Run(curator, chance, schema, ledger, epsilon)
     run.ordered |= ordered_cuts
-    shares = Shares("uniform", run.plant(TREES), DEPTH + 1)
+    shares = Shares("uniform", run.start_forest(TREES), DEPTH + 1)
     score, ask = (scores.between, run.sum_masses) if table.regression else (scores.gini, run.count_classes)
-    grow_extra_trees(run, shares, Selection(score), lambda leaves, share: run.say(leaves, ask(leaves, share)), 4, 1)
+    grow_extra_trees(
+        run, shares, Selection(score), lambda leaves, share: run.set_leaf_values(leaves, ask(leaves, share)), 4, 1
+    )
     return run.release()
 
 

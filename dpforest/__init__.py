@@ -12,6 +12,7 @@ from dpforest.messages import shown
 
 if TYPE_CHECKING:
     from dpforest import budgets, datasets, evaluation, inspect, mechanisms, scores
+    from dpforest.flagship import PrivateBoostingClassifier, PrivateBoostingRegressor
     from dpforest.models.release import ReleasedForest, load
     from dpforest.papers.diff_lr import DiffLRRegressor
     from dpforest.papers.diffgen import DiffGenClassifier
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
     from dpforest.papers.pearson_tree import PearsonTreeClassifier
     from dpforest.papers.pinq_id3 import PinqID3Classifier
-    from dpforest.papers.private_boosting import PrivateBoostingClassifier, PrivateBoostingRegressor
     from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
     from dpforest.papers.smooth_forest import SmoothForestClassifier
     from dpforest.papers.sulq_id3 import SulqID3Classifier
@@ -52,7 +52,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for when it is first asked for."""
-    homes = {learner: f"papers.{paper}" for paper, learners in registry.PAPERS.items() for learner in learners}
+    homes = {
+        learner: registry.ROOM_OF.get(paper, f"papers.{paper}")
+        for paper, learners in registry.PAPERS.items()
+        for learner in learners
+    }
     homes |= registry.NAMES
     if name in homes:
         found = getattr(import_module(f"dpforest.{homes[name]}"), name)

@@ -18,14 +18,14 @@ from typing import Any
 
 import dpforest
 from dpforest import storage
-from dpforest.audit.exact.replay import ExactAudit
+from dpforest.audit.exact.enumeration import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit
 from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
-from dpforest.audit.report.learners import default_universe, learner
 from dpforest.audit.report.procedures import PROCEDURES
 from dpforest.audit.report.report import Audit, Report, look, plain, run, spell, versions
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, LAYERS, SCALES, Scale, Subject
+from dpforest.audit.report.universes import default_universe, learner
 from dpforest.chance import NotEnumerableError
 from dpforest.mechanisms import SELECTIONS
 from dpforest.messages import shown
@@ -51,9 +51,13 @@ _WIDEST = 6  # features and splits on a path: beyond, a universe is not small
 
 #: What has a flag of its own, and is no ``--option``.
 _FLAGS = {
-    "epsilon": "--epsilon", "relation": "--relation", "variant": "--variant", "max_depth": "--depth",
-    "schema": "--features", "random_state": "--random-state",
-}  # fmt: skip
+    "epsilon": "--epsilon",
+    "relation": "--relation",
+    "variant": "--variant",
+    "max_depth": "--depth",
+    "schema": "--features",
+    "random_state": "--random-state",
+}
 
 
 class _RefusedError(Exception):
@@ -88,11 +92,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"%(prog)s {dpforest.__version__}")
     commands = parser.add_subparsers(title="commands", required=True)
     audit = commands.add_parser(
-        "audit", help="audit what a mechanism or an estimator claims", epilog=_EXAMPLES,
+        "audit",
+        help="audit what a mechanism or an estimator claims",
+        epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Audit the claim of a mechanism or an estimator: exactly on a small universe, by its own\n"
         "accounts (grey box), and by sampling.  For a published variant the claim is the paper's.",
-    )  # fmt: skip
+    )
     audit.set_defaults(do=_audit)
     what = audit.add_argument_group("what")
     what.add_argument("name", nargs="?", help="what to audit; --list lists the names")
@@ -134,9 +140,12 @@ def _audit(asked: argparse.Namespace) -> int:
     if not 0 < asked.confidence < 1:
         raise _RefusedError(f"--confidence must lie strictly between 0 and 1, such as 0.95; got {asked.confidence}")
     for flag, value, least, most in (
-        ("-n", asked.n, 20, None), ("--records", asked.records, 1, _MANY), ("--features", asked.features, 1, _WIDEST),
-        ("--depth", asked.depth, 1, _WIDEST), ("--random-state", asked.random_state, 0, None),
-    ):  # fmt: skip
+        ("-n", asked.n, 20, None),
+        ("--records", asked.records, 1, _MANY),
+        ("--features", asked.features, 1, _WIDEST),
+        ("--depth", asked.depth, 1, _WIDEST),
+        ("--random-state", asked.random_state, 0, None),
+    ):
         if value is not None and not least <= value <= (most or math.inf):
             upper = "" if most is None else f" and at most {most}, for small universes"
             raise _RefusedError(f"{flag} must be at least {least}{upper}, not {value}")
@@ -231,9 +240,14 @@ def _subject(asked: argparse.Namespace, epsilon: float) -> Subject:
         features, depth = default_universe(name, asked.variant or "proved")
         variant = {} if asked.variant is None else {"variant": asked.variant}
         return learner(
-            name, epsilon=epsilon, relation=relation, features=asked.features or features,
-            depth=asked.depth or depth, **variant, **options,
-        )  # fmt: skip
+            name,
+            epsilon=epsilon,
+            relation=relation,
+            features=asked.features or features,
+            depth=asked.depth or depth,
+            **variant,
+            **options,
+        )
     except (ValueError, TypeError) as error:
         raise _RefusedError(str(error)) from None
 
@@ -280,10 +294,14 @@ def _everything(asked: argparse.Namespace, epsilon: float) -> int:
     ]
     try:
         report = run(
-            chosen, scale=SCALES[asked.scale].but(n=asked.n), layers=asked.layers or LAYERS, path=asked.json,
-            confidence=asked.confidence, random_state=asked.random_state,
+            chosen,
+            scale=SCALES[asked.scale].but(n=asked.n),
+            layers=asked.layers or LAYERS,
+            path=asked.json,
+            confidence=asked.confidence,
+            random_state=asked.random_state,
             progress=not asked.quiet and sys.stderr.isatty(),
-        )  # fmt: skip
+        )
     except ValueError as error:
         raise _RefusedError(str(error)) from None
     if not asked.quiet:

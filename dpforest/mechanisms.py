@@ -19,10 +19,21 @@ from dpforest.messages import shown
 from dpforest.privacy import claim
 
 __all__ = [
-    "MEANS", "SELECTIONS", "discrete_gaussian", "discrete_gaussian_law", "exponential", "exponential_law",
-    "laplace_density", "laplace_textbook", "mean_variance", "permute_and_flip", "permute_and_flip_law", "select",
-    "two_sided_geometric", "two_sided_geometric_law",
-]  # fmt: skip
+    "MEANS",
+    "SELECTIONS",
+    "discrete_gaussian",
+    "discrete_gaussian_law",
+    "exponential",
+    "exponential_law",
+    "laplace_density",
+    "laplace_textbook",
+    "mean_variance",
+    "permute_and_flip",
+    "permute_and_flip_law",
+    "select",
+    "two_sided_geometric",
+    "two_sided_geometric_law",
+]
 
 
 _LARGE = 2.0**1000  # differences of smaller numbers are finite
@@ -57,10 +68,16 @@ def exponential_law(scores: ArrayLike, rate: ArrayLike) -> np.ndarray:
 
 
 @claim(
-    "alg-permute-and-flip", "thm-permute-and-flip", "thm-noisy-max", "thm-dominance", "thm-at-most-twice",
-    "thm-permute-and-flip-tight", "cex-permute-and-flip-bounded-range", "pub-permute-and-flip",
+    "alg-permute-and-flip",
+    "thm-permute-and-flip",
+    "thm-noisy-max",
+    "thm-dominance",
+    "thm-at-most-twice",
+    "thm-permute-and-flip-tight",
+    "cex-permute-and-flip-bounded-range",
+    "pub-permute-and-flip",
     "pub-permute-and-flip-better",
-)  # fmt: skip
+)
 def permute_and_flip_law(scores: ArrayLike, rate: ArrayLike) -> np.ndarray:
     """Output law of permute-and-flip, acceptance probabilities ``exp(rate * (score - best))``.
 
@@ -185,9 +202,12 @@ def discrete_gaussian(counts: ArrayLike, rate: ArrayLike, chance: Chance) -> np.
 
 
 def _with_noise(
-    counts: ArrayLike, rate: ArrayLike, draw: Callable[[np.ndarray, tuple[int, ...]], np.ndarray], kind: str,
+    counts: ArrayLike,
+    rate: ArrayLike,
+    draw: Callable[[np.ndarray, tuple[int, ...]], np.ndarray],
+    kind: str,
     faintest: float,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Integer counts plus noise of that kind, of a rate that is not too faint for an integer to hold it."""
     counts = np.asarray(counts)
     if counts.dtype.kind not in "iu":

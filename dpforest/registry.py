@@ -1,6 +1,7 @@
 """The registry: where each public name is defined.  Plain text; nothing is imported."""
 
-#: The learners of each paper, by its key: the one name of its module in ``papers``, chapter, test and notebook.
+#: The learners of each paper, by its key: the one name of its module in ``papers``, chapter, test and notebook.  The
+#: library's own learner is no paper, and has a room of its own.
 #: `make lists` writes what is made from it: imports, the README's table, the API page.
 PAPERS: dict[str, tuple[str, ...]] = {
     "edprf": ("EDPRFClassifier",),
@@ -23,6 +24,9 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "private_boosting": ("PrivateBoostingClassifier", "PrivateBoostingRegressor"),
 }
 
+#: Where a key has a room of its own; the learners of the others are in ``papers.KEY``.
+ROOM_OF = {"private_boosting": "flagship"}
+
 #: The module that defines each other public name.
 NAMES: dict[str, str] = {
     "Budget": "privacy",
@@ -43,6 +47,16 @@ MODULES: tuple[str, ...] = ("budgets", "datasets", "evaluation", "inspect", "mec
 
 #: Modules that are there, too, as soon as the package is.
 ROOMS: tuple[str, ...] = (
-    "arithmetic", "chance", "counting", "curator", "design", "engines", "learners", "models", "papers", "privacy",
+    "arithmetic",
+    "chance",
+    "counting",
+    "curator",
+    "design",
+    "engines",
+    "flagship",
+    "learners",
+    "models",
+    "papers",
+    "privacy",
     "schema",
-)  # fmt: skip
+)

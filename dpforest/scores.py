@@ -29,10 +29,26 @@ from dpforest.privacy import ADD_REMOVE, check_relation, claim
 from dpforest.schema import TARGET_LEVELS
 
 __all__ = [
-    "CLASSIFICATION", "REGRESSION", "Score", "absolute_pearson", "averaged", "between", "for_classes", "gini",
-    "gini_gain", "information_gain", "majority", "mass_gap", "mean", "normalised_gini", "pearson", "soft_gap", "sse",
-    "variance", "weighted_variance",
-]  # fmt: skip
+    "CLASSIFICATION",
+    "REGRESSION",
+    "Score",
+    "absolute_pearson",
+    "averaged",
+    "between",
+    "for_classes",
+    "gini",
+    "gini_gain",
+    "information_gain",
+    "majority",
+    "mass_gap",
+    "mean",
+    "normalised_gini",
+    "pearson",
+    "soft_gap",
+    "sse",
+    "variance",
+    "weighted_variance",
+]
 
 Constants = Callable[[float], tuple[float, float]]  # n -> (under add-remove, under replace-one)
 
@@ -274,11 +290,11 @@ def _pearson(counts: np.ndarray) -> np.ndarray:
 
 
 def _exact_gini(counts: np.ndarray) -> np.ndarray:
-    from dpforest.arithmetic import compiled  # Numba: not where a model is only read
+    from dpforest.arithmetic import gini_kernels  # Numba: not where a model is only read
 
     found = np.empty((2, *counts.shape[:-2]), dtype=np.int64)
     splits = counts.reshape(found[0].size, *counts.shape[-2:])
-    if counts.dtype == np.int64 and compiled.gini(splits, STEPS, found.reshape(2, len(splits))):
+    if counts.dtype == np.int64 and gini_kernels.gini(splits, STEPS, found.reshape(2, len(splits))):
         return found
     size = _total(counts)
     most = float(size.max(initial=0)) ** 2
@@ -347,10 +363,12 @@ def _steps(steps: dict[int, tuple[float, float]]) -> Constants:
 
 
 gini = Score(
-    "gini", _gini,
+    "gini",
+    _gini,
     lambda n: (2 * _shrink(n), 2 * _shrink(n)),
     lambda n: (2 * _shrink(n), 4 * _shrink(n)),
-    True, ("thm-sse-update", "thm-gini", "pub-gini-count", "pub-gini-exponent", "pub-gini-over-entropy"),
+    True,
+    ("thm-sse-update", "thm-gini", "pub-gini-count", "pub-gini-exponent", "pub-gini-over-entropy"),
     """Count-weighted Gini: minus the sum over children of ``n_j (1 - sum of squared class shares)``.
 
     Monotone; Δ = 2 under both relations, R = 2 under add-remove and 4 under replace-one; with at most n records
@@ -359,26 +377,30 @@ gini = Score(
     homogeneous=True,
     rest=_rest_of_gini,
     _exact=_exact_gini,
-)  # fmt: skip
+)
 
 normalised_gini = Score(
-    "normalised-gini", _normalised_gini,
+    "normalised-gini",
+    _normalised_gini,
     _steps({1: (0.0, 0.0), 2: (0.5, 0.5)}),
     _steps({1: (0.0, 0.0), 2: (0.5, 1.0)}),
-    False, ("thm-normalised-gini", "def-gini-dataset", "pub-gini-split"),
+    False,
+    ("thm-normalised-gini", "def-gini-dataset", "pub-gini-split"),
     """Gini divided by the number of records: eDPRF formula (8), CART-DPsAdaBoost formula (5), with the opposite sign.
 
     Not monotone; Δ = 1/2 under both relations, R = 1/2 under add-remove and 1 under replace-one, reached by two
     records.  Private, and almost blind: the score lies in [-1, 0] however many records there are
     (:prf:ref:`thm-normalised-gini`).
     """,
-)  # fmt: skip
+)
 
 gini_gain = Score(
-    "gini-gain", _gini_gain,
+    "gini-gain",
+    _gini_gain,
     lambda n: (2 * _shrink(n), _gain_change(n)),
     lambda n: (2 * _shrink(n), 4 * _shrink(n)),
-    False, ("thm-gini-gain", "pub-gini-gain"),
+    False,
+    ("thm-gini-gain", "pub-gini-gain"),
     """Impurity of the node less that of its children.  The node's own impurity is the same for all candidates, so
     the selection law and R are those of :data:`gini`; Δ is not, and replace-one reaches 4 (:prf:ref:`thm-gini-gain`).
     """,
@@ -386,13 +408,15 @@ gini_gain = Score(
     rest=lambda counts: _child_impurity(counts) + _rest_of_gini(counts),
     _exact=_exact_gini,  # the node's own impurity, the same for all of its candidates, is left out
     _exact_rest=lambda counts: fixed(_rest_of_gini(counts)),
-)  # fmt: skip
+)
 
 information_gain = Score(
-    "information-gain", _information_gain,
+    "information-gain",
+    _information_gain,
     lambda n: (_entropy_step(n), _entropy_step(n)),
     lambda n: (_entropy_step(n), 2 * _entropy_step(n)),
-    True, ("thm-information-gain", "pub-information-gain"),
+    True,
+    ("thm-information-gain", "pub-information-gain"),
     """Minus the count-weighted conditional entropy in bits.  Monotone; Δ grows with the cap n on the records:
     ``n log2 n - (n - 1) log2 (n - 1)`` under both relations, R the same under add-remove and twice that under
     replace-one (:prf:ref:`thm-information-gain`).
@@ -400,13 +424,15 @@ information_gain = Score(
     needs_cap=True,
     homogeneous=True,
     rest=lambda counts: _information_gain(counts[..., None, :]),
-)  # fmt: skip
+)
 
 majority = Score(
-    "majority", _majority,
+    "majority",
+    _majority,
     lambda n: (1.0, 1.0),
     lambda n: (1.0, 2.0),
-    True, ("thm-majority", "pub-majority"),
+    True,
+    ("thm-majority", "pub-majority"),
     """Number of records that the majority label of their child gets right (*Max*).  Monotone; Δ = 1, R = 1 under
     add-remove and 2 under replace-one (:prf:ref:`thm-majority`).  On a single child with one class per candidate it
     is the label count of a leaf, with the same constants, which a leaf of one record reaches already.
@@ -414,13 +440,15 @@ majority = Score(
     homogeneous=True,
     rest=lambda counts: np.zeros(counts.shape[:-1]),
     _exact=_exact_majority,
-)  # fmt: skip
+)
 
 sse = Score(
-    "sse", _sse,
+    "sse",
+    _sse,
     lambda n: (_shrink(n), _shrink(n)),
     lambda n: (_shrink(n), 2 * _shrink(n)),
-    True, ("thm-sse-update", "thm-sse", "pub-variance"),
+    True,
+    ("thm-sse-update", "thm-sse", "pub-variance"),
     """Minus the sum of squared errors around the child means, targets in [0, 1].  Monotone; Δ = 1 under both
     relations, R = 1 under add-remove and 2 under replace-one; with at most n records ``(n - 1) / n`` and
     ``2 (n - 1) / n`` (:prf:ref:`thm-sse`).
@@ -429,13 +457,15 @@ sse = Score(
     homogeneous=True,
     rest=lambda moments: -moments[..., 0],
     _exact=_exact_sse,
-)  # fmt: skip
+)
 
 between = Score(
-    "between", _between,
+    "between",
+    _between,
     lambda n: (max(1 / 4, _shrink(n) - 1 / 4), max(1 / 4, _shrink(n))),
     lambda n: (_shrink(n), 2 * _shrink(n)),
-    False, ("lem-between",),
+    False,
+    ("lem-between",),
     """Sum over children of ``(sum of y - n_j / 2)^2 / n_j``, targets in [0, 1]: how far the child means are from 1/2.
 
     It is :data:`sse` plus the node's ``sum of (y - 1/2)^2``, the same for every candidate, so it gives the same
@@ -445,50 +475,58 @@ between = Score(
     homogeneous=True,
     rest=lambda moments: -0.75 * moments[..., 0],
     _exact=_exact_between,
-)  # fmt: skip
+)
 
 variance = Score(
-    "variance", _variance,
+    "variance",
+    _variance,
     _steps({1: (0.0, 0.0), 2: (1 / 4, 1 / 4), 4: (1 / 4, 1 / 3)}),
     _steps({1: (0.0, 0.0), 2: (1 / 4, 1 / 2), 3: (5 / 18, 1 / 2), 4: (41 / 144, 5 / 9), 5: (41 / 144, 41 / 72)}),
-    False, ("thm-variance", "pub-variance"),
+    False,
+    ("thm-variance", "pub-variance"),
     """Minus the unweighted sum of child variances, targets in [0, 1].  Each variance is at most 1/4 whatever the
     size, so a selection by it hardly sees the data.  Not monotone; Δ = 1/4 under add-remove and 1/3 under
     replace-one, R = 41/144 and 41/72, all reached by five records or fewer (:prf:ref:`thm-variance`).
     """,
     n_moments=3,
-)  # fmt: skip
+)
 
 weighted_variance = Score(
-    "weighted-variance", _weighted_variance,
+    "weighted-variance",
+    _weighted_variance,
     _steps({1: (0.0, 0.0), 2: (1 / 4, 1 / 4)}),
     _steps({1: (0.0, 0.0), 2: (1 / 4, 1 / 2)}),
-    False, ("thm-variance",),
+    False,
+    ("thm-variance",),
     """Minus the mean squared error around the child means, targets in [0, 1]: :data:`sse` over the number of records,
     which is private under add-remove.  Not monotone; Δ = 1/4 under both relations, R = 1/4 under add-remove and 1/2
     under replace-one, reached by two records (:prf:ref:`thm-variance`).
     """,
     n_moments=3,
-)  # fmt: skip
+)
 
 mean = Score(
-    "mean", _mean,
+    "mean",
+    _mean,
     lambda n: (1.0, 1.0),
     lambda n: (1.0, 2.0),
-    False, ("thm-mean", "pub-mean"),
+    False,
+    ("thm-mean", "pub-mean"),
     """Mean target of a group of records, in [0, 1], the mean of no record being 0; the candidates are groups, one child
     each.  Not monotone; Δ = 1 under both relations, R = 1 under add-remove and 2 under replace-one, all through a group
     that one record fills.  Where at least n records are known to be in a group, Δ is ``1 / (n + 1)`` under add-remove
     and ``1 / n`` under replace-one (:prf:ref:`thm-mean`).
     """,
     n_moments=2,
-)  # fmt: skip
+)
 
 mass_gap = Score(
-    "mass-gap", _mass_gap,
+    "mass-gap",
+    _mass_gap,
     _steps({1: (0.5, 0.5), 2: (0.5, 1.0)}),
     _steps({1: (0.0, 0.0), 2: (1.0, 2.0)}),
-    False, ("thm-two-masses",),
+    False,
+    ("thm-two-masses",),
     """Half the distance between the masses ``sum y`` and ``sum (1 - y)`` of each child, summed: the regression form of
     :data:`majority`.  Not monotone; Δ = 1/2 under add-remove and 1 under replace-one; R = 1 and 2
     (:prf:ref:`thm-two-masses`).
@@ -497,31 +535,35 @@ mass_gap = Score(
     homogeneous=True,
     rest=lambda moments: -0.5 * moments[..., 0],
     _exact=_exact_mass_gap,
-)  # fmt: skip
+)
 
 pearson = Score(
-    "pearson", _pearson,
+    "pearson",
+    _pearson,
     lambda n: (1 + 1 / math.sqrt(2), 2.0),
     lambda n: (2 + math.sqrt(2), 4.0),
-    False, ("def-pearson", "thm-pearson-sensitivity"),
+    False,
+    ("def-pearson", "thm-pearson-sensitivity"),
     """Pearson correlation of a cut's child index with the class code, 0 where it is undefined (:prf:ref:`def-pearson`).
     Not monotone; Δ = 1 + 1/sqrt(2) under add-remove, approached as records and classes grow, and 2 under replace-one.
     More records do not help.  R = 2 Δ, since a cut and its mirror image move against each other.
     """,
     rest=_uncorrelated,
-)  # fmt: skip
+)
 
 absolute_pearson = Score(
-    "absolute-pearson", lambda counts: np.abs(_pearson(counts)),
+    "absolute-pearson",
+    lambda counts: np.abs(_pearson(counts)),
     lambda n: (1.0, 1.0),
     lambda n: (2.0, 2.0),
-    False, ("def-pearson", "thm-pearson-sensitivity", "pub-pearson-cut", "cex-pearson-cut", "cex-pearson-decay"),
+    False,
+    ("def-pearson", "thm-pearson-sensitivity", "pub-pearson-cut", "cex-pearson-cut", "cex-pearson-decay"),
     """Absolute value of :data:`pearson`; Δ = 1 and R = 2 under both relations, whatever the number of records (R under
     add-remove is approached as the classes grow).  To publish the data value where it is largest, as the patent on
     MapReduce trees does, is not private at all (:prf:ref:`cex-pearson-cut`).
     """,
     rest=_uncorrelated,
-)  # fmt: skip
+)
 
 
 @claim("thm-pearson-sensitivity")
@@ -579,10 +621,15 @@ def soft_gap(threshold: int) -> Score:
         return np.maximum(np.abs(counts[..., 1] - counts[..., 0]) - threshold, 0).sum(axis=-1)
 
     return Score(
-        "soft-gap", exceeding, lambda n: (1.0, 2.0), lambda n: (2.0, 4.0), False, ("lem-soft-gap",),
+        "soft-gap",
+        exceeding,
+        lambda n: (1.0, 2.0),
+        lambda n: (2.0, 4.0),
+        False,
+        ("lem-soft-gap",),
         f"How far two classes are apart in each child, as far as that exceeds {threshold}; summed.",
         _exact=lambda counts: fixed(exceeding(counts)),
-    )  # fmt: skip
+    )
 
 
 @claim("lem-parts", "cex-slot-parts", "cex-defined-parts")
@@ -642,12 +689,22 @@ def averaged(score: Score, parts: int) -> Score:
         return score.exact_rest(_by_part(counts, parts)).sum(axis=-1)
 
     return Score(
-        f"{score.name}-of-{parts}-parts", mean_of_parts, share(score._sensitivity), share(score._range), score.monotone,
-        ("lem-parts",), f"Mean over {parts} parts of the records of: {score.description}", score.sharp,
-        score.needs_cap, parts=parts, homogeneous=score.homogeneous,
-        rest=None if score.rest is None else mean_of_rests, _exact=exact_of_parts, _exact_rest=exact_rests,
+        f"{score.name}-of-{parts}-parts",
+        mean_of_parts,
+        share(score._sensitivity),
+        share(score._range),
+        score.monotone,
+        ("lem-parts",),
+        f"Mean over {parts} parts of the records of: {score.description}",
+        score.sharp,
+        score.needs_cap,
+        parts=parts,
+        homogeneous=score.homogeneous,
+        rest=None if score.rest is None else mean_of_rests,
+        _exact=exact_of_parts,
+        _exact_rest=exact_rests,
         _exact_range=score._exact_range or score._range_on_grid,
-    )  # fmt: skip
+    )
 
 
 def _by_part(counts: np.ndarray, parts: int) -> np.ndarray:

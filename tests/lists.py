@@ -35,14 +35,31 @@ def papers(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
     return ast.literal_eval(registered(root))
 
 
+def homes(root: Path = ROOT) -> dict[str, str]:
+    """The module of each paper's estimators, without ``dpforest.``; the registry says where it is not in ``papers``."""
+    rooms = next(
+        ast.literal_eval(node.value)
+        for node in ast.parse((root / REGISTRY).read_text()).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ROOM_OF"
+    )
+    return {key: rooms.get(key, f"papers.{key}") for key in papers(root)}
+
+
+def source_files(root: Path, key: str) -> list[Path]:
+    """The files of a paper's module or room, that of the package first."""
+    place = Path("dpforest", *homes(root)[key].split("."))
+    return sorted(path.relative_to(root) for path in (root / place).glob("*.py")) or [place.with_suffix(".py")]
+
+
 def first_lines(root: Path, key: str) -> tuple[str, dict[str, str]]:
     """The first sentences of a paper's module, and of each class in it, each on one line."""
-    module = ast.parse((root / "dpforest" / "papers" / f"{key}.py").read_text())
+    modules = [ast.parse((root / path).read_text()) for path in source_files(root, key)]
 
     def first(node: ast.Module | ast.ClassDef) -> str:
         return " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
 
-    return first(module), {node.name: first(node) for node in module.body if isinstance(node, ast.ClassDef)}
+    nodes = [node for module in modules for node in module.body if isinstance(node, ast.ClassDef)]
+    return first(modules[0]), {node.name: first(node) for node in nodes}
 
 
 def cited(sentence: str) -> str:
@@ -59,7 +76,7 @@ def learners(root: Path = ROOT) -> str:
         about, classes = first_lines(root, key)
         for name in names:
             use = next((use for end, use in FOR.items() if name.endswith(end)), "")
-            source = f"[{cited(about)}](dpforest/papers/{key}.py)"
+            source = f"[{cited(about)}]({source_files(root, key)[0].as_posix()})"
             rows.append(f"| `{name}` | {use} | {classes[name].rstrip('.')} | {source} |")
     return "\n".join(rows)
 
@@ -69,7 +86,8 @@ def estimators(root: Path = ROOT) -> str:
     rows = []
     for key, names in papers(root).items():
         _, classes = first_lines(root, key)
-        rows += [f"- {{py:class}}`~dpforest.papers.{key}.{name}`: {classes[name].rstrip('.')}" for name in names]
+        home = homes(root)[key]
+        rows += [f"- {{py:class}}`~dpforest.{home}.{name}`: {classes[name].rstrip('.')}" for name in names]
     return "\n".join(rows)
 
 
@@ -78,7 +96,7 @@ def pages(root: Path = ROOT) -> dict[Path, str]:
     return {
         root
         / ESTIMATORS
-        / f"{name}.md": f"# {name}\n\n```{{eval-rst}}\n.. autoclass:: dpforest.papers.{key}.{name}\n```\n"
+        / f"{name}.md": f"# {name}\n\n```{{eval-rst}}\n.. autoclass:: dpforest.{homes(root)[key]}.{name}\n```\n"
         for key, names in papers(root).items()
         for name in names
     }
@@ -90,10 +108,11 @@ def entries(root: Path = ROOT) -> str:
 
 
 def imports(root: Path = ROOT, indent: str = "") -> str:
-    """An import of each estimator, in the order that `make lint` wants."""
+    """An import of each paper's estimators, in the order of `make lint`; rooms of their own stand there by hand."""
     return "\n".join(
-        f"{indent}from dpforest.papers.{key} import {', '.join(sorted(names))}"
-        for key, names in sorted(papers(root).items())
+        f"{indent}from dpforest.{home} import {', '.join(sorted(papers(root)[key]))}"
+        for key, home in sorted(homes(root).items())
+        if home.startswith("papers.")
     )
 
 

@@ -10,7 +10,7 @@ import oracle
 import pytest
 
 from dpforest import Schema
-from dpforest.audit.exact.replay import ExactAudit, audit_pairs
+from dpforest.audit.exact.enumeration import ExactAudit, audit_pairs
 from dpforest.chance import outcomes
 from dpforest.curator import Curator
 

@@ -16,8 +16,8 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 from dpforest import Schema, UnprovenPrivacyWarning, load
+from dpforest.audit.exact.enumeration import audit_pairs
 from dpforest.audit.exact.laws import answers
-from dpforest.audit.exact.replay import audit_pairs
 from dpforest.audit.search.pairs import Pair
 from dpforest.audit.search.traps import traps
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, account

@@ -86,7 +86,7 @@ class OneLeaf(PrivateForestClassifier):
         label = run.curator.choose_label(
             growth, leaves.nodes, leaves.scopes, self.factor * run.epsilon, mechanism=self.mechanism
         )
-        growth.settle(leaves, np.eye(run.curator.n_classes, dtype=np.int64)[label])
+        growth.set_leaf_values(leaves, np.eye(run.curator.n_classes, dtype=np.int64)[label])
         return growth.release()
 
 
@@ -103,7 +103,7 @@ class Blind(OneLeaf):
 
     def _learn(self, run):
         growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
-        growth.settle(growth.frontier, np.array([run.chance.integers(2, 2)]))
+        growth.set_leaf_values(growth.frontier, np.array([run.chance.integers(2, 2)]))
         return growth.release()
 
 
@@ -190,7 +190,7 @@ def test_masks_and_arities_count_as_output():
     growths = [Growth(1, 1, 2, Ledger(), "sequential") for _ in range(3)]
     for growth, bits, binary in zip(growths, (2, 4, 2), (True, True, False), strict=True):
         masks = np.array([[bits, 0, 0, 0]], dtype=np.uint64)
-        growth.branch(growth.frontier, [0], [2], masks=masks, binary=np.array([binary]))
+        growth.add_children(growth.frontier, [0], [2], masks=masks, binary=np.array([binary]))
     assert len({released(growth.release()) for growth in growths}) == 3
 
 

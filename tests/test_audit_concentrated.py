@@ -29,7 +29,7 @@ from dpforest import (
 )
 from dpforest.audit.exact.divergence import ORDERS, largest_rho, log_gaussian, noise_moment, rho_of_laws
 from dpforest.audit.exact.laws import Shape
-from dpforest.audit.exact.noisy import Noisy, Silent, largest_law
+from dpforest.audit.exact.noisy import NoiselessChance, Noisy, largest_law
 from dpforest.audit.report.batches import Fits
 from dpforest.audit.search.climbing import by_bound, by_loss
 from dpforest.chance import NotEnumerableError, Replay
@@ -377,7 +377,7 @@ def test_noise_that_no_lemma_covers_is_no_alarm(delta):
 
 
 def test_noise_of_two_kinds_in_one_run_is_refused():
-    class Source(Silent, Replay):
+    class Source(NoiselessChance, Replay):
         pass
 
     source = Source()

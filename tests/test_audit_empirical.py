@@ -23,7 +23,7 @@ from dpforest.audit.sampling.bounds import epsilon_lower
 from dpforest.audit.sampling.empirical import empirical
 from dpforest.audit.sampling.events import choose, propose
 from dpforest.audit.sampling.features import features_of, grain
-from dpforest.audit.sampling.outputs import Reader
+from dpforest.audit.sampling.outputs import OutputReader
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
 from tests import not_run
 
@@ -280,7 +280,7 @@ def test_a_label_that_an_output_lacks_is_said_to_be_none():
         short = rng.random(size) < (0.4 if leaks else 0.1)
         return [() if gone else ("a", k) for gone, k in zip(short, rng.integers(50, size=size).tolist(), strict=True)]
 
-    rng, reader = np.random.default_rng(0), Reader()
+    rng, reader = np.random.default_rng(0), OutputReader()
     both = tuple(reader(sample(leaks, 400, rng), 400, "") for leaks in (True, False))
     proposals, _ = propose(both, both, features_of(both), ("atoms",), 400, 0.95, 0)
     said = {proposal.event.description for proposal in proposals}
@@ -435,7 +435,7 @@ def test_the_auditor_itself_would_always_alarm_on_the_same_draws():
     kinds, n = ("atoms", "sets"), 2000
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        reader = Reader()
+        reader = OutputReader()
         same, fresh = (tuple(reader(sparse(0, n, rng), n, "") for _ in range(2)) for _ in range(2))
         proposals, _ = propose(same, same, features_of(same), kinds, n, 0.95, 0)
         chosen = choose(proposals, same, same, n, 0.95)

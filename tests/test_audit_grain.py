@@ -14,7 +14,7 @@ from dpforest.audit.sampling.empirical import empirical
 from dpforest.audit.sampling.events import ANYTHING, Event, Proposal, choose, propose
 from dpforest.audit.sampling.features import features_of, grain, repeatable
 from dpforest.audit.sampling.grids import law_on, on_grid, sampler_on, suited_grid
-from dpforest.audit.sampling.outputs import Reader
+from dpforest.audit.sampling.outputs import OutputReader
 
 
 def laplace(count, size, rng, scale=1.0):
@@ -174,7 +174,7 @@ def test_lists_of_numbers_and_laws_are_rounded_alike():
 @pytest.mark.parametrize(("centre", "scale", "power"), [(0, 1.0, -20), (0, 1000.0, -10), (2.0**30, 1.0, -14)])
 def test_the_grid_suits_the_outputs(centre, scale, power):
     """It is fine for their spread, and coarse for the doubles in which they are written."""
-    rng, reader = np.random.default_rng(0), Reader()
+    rng, reader = np.random.default_rng(0), OutputReader()
     batch = reader(laplace(centre, 1000, rng, scale), 1000, "")
     grid = suited_grid((batch, batch))
     assert grid == 2.0**power
@@ -193,7 +193,7 @@ def test_an_event_in_words_is_the_event_that_was_tested(offset, kinds):
         noise = rng.integers(3, size=size) if kinds == "atoms" else rng.laplace(size=size) * max(1, abs(offset)) ** 0.1
         return offset + noise + (0.9 if leaks else 0)
 
-    rng, reader = np.random.default_rng(0), Reader()
+    rng, reader = np.random.default_rng(0), OutputReader()
     both = tuple(reader(sample(leaks, 2000, rng), 2000, "") for leaks in (False, True))
     features = features_of(both, bits=False)
     proposals, _ = propose(both, both, features, (kinds,), 2000, 0.95, 0)
@@ -218,7 +218,7 @@ def test_numbers_are_written_as_short_as_they_can_be_repeated():
 
 def test_a_plain_event_is_taken_before_a_classifier_that_promises_little_more():
     """6.13 in words, or 6.33 by a score that nobody can compute again."""
-    rng, reader = np.random.default_rng(0), Reader()
+    rng, reader = np.random.default_rng(0), OutputReader()
     both = tuple(reader(rng.random(8000), 8000, "") for _ in range(2))
 
     def event(words, hits, plain):

@@ -18,10 +18,10 @@ import shared
 from sklearn.base import clone
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms, scores
+from dpforest.audit.exact.enumeration import datasets, exact_audit, neighbours
 from dpforest.audit.exact.paths import path_audit
-from dpforest.audit.exact.replay import datasets, exact_audit, neighbours
 from dpforest.audit.grey.doors import Roaming, watching
-from dpforest.audit.grey.frozen import LEARNER, Found, Watch
+from dpforest.audit.grey.frozen import LEARNER, PlaybackStopped, Watch
 from dpforest.audit.grey.greybox import KINDS, GreyBoxAudit, greybox
 from dpforest.audit.search.pairs import are_neighbours, match_records, rows_of
 from dpforest.audit.search.traps import traps
@@ -81,9 +81,11 @@ class Plain(PrivateForestClassifier):
                 feature = self.choose(
                     growth, frontier, run.curator, run.chance, run.ledger, run.epsilon * self.split, level
                 )
-                growth.branch(frontier, feature, run.curator.cardinalities[feature])
+                growth.add_children(frontier, feature, run.curator.cardinalities[feature])
         leaves = growth.frontier
-        growth.settle(leaves, self.say(growth, leaves, run.curator, run.chance, run.ledger, run.epsilon * self.leaf))
+        growth.set_leaf_values(
+            leaves, self.say(growth, leaves, run.curator, run.chance, run.ledger, run.epsilon * self.leaf)
+        )
         return growth.release()
 
     def deal(self, curator):
@@ -113,7 +115,7 @@ class NoisyCounts(Plain):
 def settle_pure(growth, counts, curator):
     """Leave the pure nodes out of the frontier, and give them a label for nothing."""
     pure = (counts > 0).sum(axis=1) <= 1
-    growth.settle(growth.frontier[pure], np.ones((int(pure.sum()), curator.n_classes), dtype=np.int64))
+    growth.set_leaf_values(growth.frontier[pure], np.ones((int(pure.sum()), curator.n_classes), dtype=np.int64))
     return growth.frontier[~pure]
 
 
@@ -1239,7 +1241,7 @@ def test_noise_may_be_added_to_counts_from_either_side():
     ],
 )  # fmt: skip
 def test_noise_that_is_used_otherwise_is_found(use):
-    with pytest.raises(Found) as caught:
+    with pytest.raises(PlaybackStopped) as caught:
         noise(use)
     assert caught.value.kind == "noise"
 

@@ -317,9 +317,9 @@ class Peeker(PrivateForestClassifier):
         top = growth.frontier
         counts = run.curator.count_classes(growth, top.nodes, top.scopes, run.epsilon / 2)
         if counts.sum() > 2:
-            growth.branch(top, [0], [2])
+            growth.add_children(top, [0], [2])
         leaves = growth.frontier
-        growth.settle(leaves, run.curator.count_classes(growth, leaves.nodes, leaves.scopes, run.epsilon / 2))
+        growth.set_leaf_values(leaves, run.curator.count_classes(growth, leaves.nodes, leaves.scopes, run.epsilon / 2))
         return growth.release()
 
 

@@ -211,8 +211,8 @@ class Open(PrivateForestClassifier):
 
     def _learn(self, run):
         growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
-        leaves = growth.branch(growth.frontier, [0], run.curator.cardinalities[:1])
-        growth.settle(leaves, run.curator.peek(growth, leaves.nodes, what="counts", where="this test"))
+        leaves = growth.add_children(growth.frontier, [0], run.curator.cardinalities[:1])
+        growth.set_leaf_values(leaves, run.curator.peek(growth, leaves.nodes, what="counts", where="this test"))
         return growth.release()
 
 

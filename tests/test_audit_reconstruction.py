@@ -11,8 +11,8 @@ import pytest
 from test_audit_attacks import MIXED, fitted, label_share, log_probability, slow_leaf, table
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
+from dpforest.audit.attacks.integer_program import label_log_likelihood
 from dpforest.audit.attacks.observer import LeafNoise, leaf_noise
-from dpforest.audit.attacks.program import label_log_likelihood
 from dpforest.audit.attacks.reconstruction import (
     Reconstruction,
     marginal_draws,

@@ -17,7 +17,7 @@ from dpforest.audit import exact_audit, greybox, path_audit
 from dpforest.audit.exact import laws
 from dpforest.audit.exact.laws import answers, law_of_shapes
 from dpforest.audit.exact.noisy import Noisy, largest_law
-from dpforest.audit.report.learners import binary_schema, learner
+from dpforest.audit.report.universes import binary_schema, learner
 from dpforest.chance import NotEnumerableError, Replay, outcomes
 from dpforest.curator import Curator
 from dpforest.papers.diff_lr import DiffLRRegressor

@@ -19,23 +19,23 @@ from scipy.stats import binom, chisquare
 
 import dpforest.papers
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, evaluation, mechanisms, scores
+from dpforest.audit.exact.enumeration import exact_audit
 from dpforest.audit.exact.laws import answers, encode
-from dpforest.audit.exact.replay import exact_audit
-from dpforest.audit.report import learners
 from dpforest.audit.report import report as reports
+from dpforest.audit.report import universes
 from dpforest.audit.report.batches import Fits, signatures
 from dpforest.audit.report.catalogue import MECHANISMS, NAMES, SCORES, mechanism, subjects
-from dpforest.audit.report.learners import binary_schema, default_universe, learner, pair_audit, telling_pairs
-from dpforest.audit.report.primitives import CAP, Counts, Selection, TextbookLaplace, best_bound, universe
+from dpforest.audit.report.primitives import CAP, Counts, SelectionMechanism, TextbookLaplace, best_bound, universe
 from dpforest.audit.report.procedures import PROCEDURES
 from dpforest.audit.report.report import HOLDS, UNEXPECTED, VIOLATED, Report, holm, look, run, spell
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, FULL, GREY_BOX, LAYERS, SMALL, STATISTICAL
+from dpforest.audit.report.universes import binary_schema, default_universe, learner, pair_audit, telling_pairs
 from dpforest.audit.search.pairs import Pair, are_neighbours
 from dpforest.budgets import PLANS
 from dpforest.chance import Seeded
 from dpforest.curator import CALIBRATIONS, WEIGHTS, Curator
-from dpforest.curator.memory import Memory
+from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.sums import Sums
 from dpforest.curator.weights import weight_levels
 from dpforest.learners.audited import Broken
@@ -54,14 +54,14 @@ EVERY = subjects()
 
 
 def exported() -> set[str]:
-    """What the library exports and an auditor can look at: mechanisms, scores, estimators of papers, tests."""
+    """What the library exports and an auditor can look at: mechanisms, scores, learners (as ``papers.``), tests."""
     found = {f"mechanisms.{name}" for name in mechanisms.__all__ if callable(getattr(mechanisms, name))}
     found |= {f"mechanisms.{drawn.__name__}" for drawn in mechanisms.SELECTIONS.values()}
     found |= {f"scores.{name}" for name in scores.__all__ if isinstance(getattr(scores, name), scores.Score)}
     found |= {f"scores.{made.__name__}" for made in (scores.averaged, scores.for_classes)}
     found |= {f"evaluation.{name}" for name in evaluation.__all__ if inspect.isfunction(getattr(evaluation, name))}
-    for page in pkgutil.iter_modules(dpforest.papers.__path__):
-        module = importlib.import_module(f"dpforest.papers.{page.name}")
+    pages = [f"dpforest.papers.{page.name}" for page in pkgutil.iter_modules(dpforest.papers.__path__)]
+    for module in map(importlib.import_module, [*pages, "dpforest.flagship"]):
         for name in module.__all__:
             if inspect.isclass(thing := getattr(module, name)) and issubclass(thing, PrivateEstimator):
                 found.add(f"papers.{name}")
@@ -163,7 +163,7 @@ def test_every_choice_of_an_estimator_is_audited():
     for name, kind in LEARNERS.items():
         assert met(name, "variant") == set(kind.PARAMETERS["variant"].rule.names)
         assert met(name, "relation") == set(RELATIONS)
-        if "n_estimators" in kind.AUDIT.usual:
+        if "n_estimators" in kind.AUDIT.defaults:
             assert met(name, "n_estimators") == {1, 2}
 
 
@@ -183,7 +183,7 @@ def test_pairs_are_neighbours(subject, monkeypatch):
     def refuses(*args):
         raise ValueError
 
-    monkeypatch.setattr(learners.Universe, "_exact", refuses)  # then the telling pairs are left
+    monkeypatch.setattr(universes.Universe, "_exact", refuses)  # then the telling pairs are left
     pairs = subject.target.pairs(TINY)
     assert pairs
     for pair in pairs:
@@ -321,7 +321,7 @@ def test_trees_in_words():
 
 @pytest.mark.parametrize("name", ["exponential", "permute-and-flip"])
 def test_selections_draw_their_law(name):
-    selection = Selection(name, scores.gini, ADD_REMOVE, 1.0)
+    selection = SelectionMechanism(name, scores.gini, ADD_REMOVE, 1.0)
     data = ((0, 0, 0), (0, 1, 1), (1, 1, 1))
     drawn = selection.sample(data, 20_000, np.random.default_rng(1))
     assert_law(np.bincount(drawn, minlength=3), np.array(list(selection.law(data).values())) * 20_000)
@@ -336,7 +336,7 @@ def test_the_loss_of_a_selection_is_that_of_the_oracle(name, relation):
     """Majority scores are whole, so that the oracle has the laws in fractions."""
     base = 2
     unit = 1 if relation == ADD_REMOVE else 2
-    selection = Selection(name, scores.majority, relation, unit * math.log(base))
+    selection = SelectionMechanism(name, scores.majority, relation, unit * math.log(base))
     select = {"exponential": oracle.exponential, "permute-and-flip": oracle.permute_and_flip}[name]
 
     def law(data):
@@ -357,7 +357,7 @@ def test_the_loss_of_a_selection_is_that_of_the_oracle(name, relation):
 @pytest.mark.parametrize("score", SCORES.values(), ids=lambda score: score.name)
 @relations
 def test_the_witness_of_a_selection_is_one(name, score, relation):
-    selection = Selection(name, score, relation, 0.7)
+    selection = SelectionMechanism(name, score, relation, 0.7)
     found = selection.exact(SMALL.but(crowds=(0, 20)))
     assert 0 < found.epsilon <= 0.7 * (1 + 1e-12)
     one, other = found.pair
@@ -373,7 +373,7 @@ def test_the_witness_of_a_selection_is_one(name, score, relation):
 
 def test_crowds_come_closer_to_the_supremum():
     """R of the Gini score is approached as the node grows."""
-    selection = Selection("permute-and-flip", scores.gini, ADD_REMOVE, 1.0)
+    selection = SelectionMechanism("permute-and-flip", scores.gini, ADD_REMOVE, 1.0)
     losses = [selection.exact(SMALL.but(crowds=(size,))).epsilon for size in (0, 5, 60)]
     assert losses == sorted(losses)
     assert losses[0] < 0.8
@@ -383,7 +383,7 @@ def test_crowds_come_closer_to_the_supremum():
 
 def test_a_selection_at_twice_its_rate_is_violated():
     for score in ("majority", "normalised-gini"):
-        selection = Selection("permute-and-flip", SCORES[score], ADD_REMOVE, 1.0)
+        selection = SelectionMechanism("permute-and-flip", SCORES[score], ADD_REMOVE, 1.0)
         selection.rate *= 2
         found = selection.exact(SMALL)
         assert found.violated
@@ -477,9 +477,9 @@ def test_replay_visits_one_round_and_the_other_layers_visit_two(name, relation):
 
 def the_largest_weight(monkeypatch):
     """All weights are divided by the largest that occurs, which one record may change for all."""
-    count_by = Memory.count_by
+    count_by = InMemoryRecords.count_by
     monkeypatch.setattr(
-        Memory,
+        InMemoryRecords,
         "count_by",
         lambda self, steps: count_by(self, steps * weight_levels(self._n_classes) // max(steps.max(initial=0), 1)),
     )

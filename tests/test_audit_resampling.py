@@ -8,7 +8,7 @@ from shared import some_traps
 
 from dpforest.audit import greybox
 from dpforest.audit.grey import coins
-from dpforest.audit.report.learners import binary_schema, telling_pairs
+from dpforest.audit.report.universes import binary_schema, telling_pairs
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.design import Design, Weights
@@ -164,9 +164,9 @@ class Counter(DiffPETsClassifier):
 
     def _learn(self, run):
         growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
-        leaves = growth.branch(growth.frontier, [0], [2])
+        leaves = growth.add_children(growth.frontier, [0], [2])
         counts = run.curator.count_records(growth, leaves.nodes, leaves.scopes, run.epsilon)
-        growth.settle(leaves, np.stack([counts, counts], axis=1))
+        growth.set_leaf_values(leaves, np.stack([counts, counts], axis=1))
         return growth.release()
 
 

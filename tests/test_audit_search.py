@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpforest import EDPRFClassifier, Schema
-from dpforest.audit.exact.replay import datasets, exact_audit, law_of, neighbours
+from dpforest.audit.exact.enumeration import datasets, exact_audit, law_of, neighbours
 from dpforest.audit.grey.greybox import greybox
 from dpforest.audit.sampling.bounds import epsilon_lower
 from dpforest.audit.search.climbing import _Tables, by_bound, by_loss, climb, expected_bound, log_ratio
@@ -125,8 +125,8 @@ class Shape(PrivateForestClassifier):
     def _learn(self, run):
         growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
         if self.rule(run.curator._records.codes, run.curator._records.labels):
-            growth.branch(growth.frontier, [0], [run.schema.cardinalities(2)[0]])
-        growth.settle(growth.frontier, np.ones((len(growth.frontier), run.schema.n_classes), dtype=np.int64))
+            growth.add_children(growth.frontier, [0], [run.schema.cardinalities(2)[0]])
+        growth.set_leaf_values(growth.frontier, np.ones((len(growth.frontier), run.schema.n_classes), dtype=np.int64))
         return growth.release()
 
 

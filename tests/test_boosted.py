@@ -287,7 +287,7 @@ def grown(rng, depth: int):
         leaves += frontier.nodes[~inner].tolist()
         if not inner.any():
             break
-        growth.branch(frontier[inner], rng.integers(3, size=inner.sum()), np.full(inner.sum(), 2), reuse=True)
+        growth.add_children(frontier[inner], rng.integers(3, size=inner.sum()), np.full(inner.sum(), 2), reuse=True)
     else:
         leaves += growth.frontier.nodes.tolist()
     n = len(leaves)
@@ -366,7 +366,7 @@ def test_a_tree_pruned_by_its_own_records_loses_what_saves_no_error():
         if not len(parents):
             break
         place = [child for node in parents for child in (inner.children_left[node], inner.children_right[node])]
-        frontier = growth.branch(frontier[split], inner.feature[parents], np.full(len(parents), 2), reuse=True)
+        frontier = growth.add_children(frontier[split], inner.feature[parents], np.full(len(parents), 2), reuse=True)
     tree, counts = growth.release(), np.array(counts)
     cut, _ = weakest_links(tree, np.array(leaves), counts, counts)
     pruned, _ = tree.prune(cut)

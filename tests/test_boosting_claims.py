@@ -117,8 +117,8 @@ def stump(schema, values):
     """A forest of one tree that splits on the first feature; ``values`` are those of its two leaves."""
     growth = Growth(1, schema.n_features, schema.n_classes, Ledger(ADD_REMOVE), "sequential")
     masks = np.array([[2, 0, 0, 0]], dtype=np.uint64)  # code 1 to the second child
-    leaves = growth.branch(growth.frontier, [0], [2], masks=masks, reuse=True)
-    growth.settle(leaves, np.array(values, dtype=np.int64))
+    leaves = growth.add_children(growth.frontier, [0], [2], masks=masks, reuse=True)
+    growth.set_leaf_values(leaves, np.array(values, dtype=np.int64))
     return growth.release()
 
 
@@ -209,7 +209,7 @@ def test_a_record_weighs_the_same_whatever_the_others_are(rule):
     def weights(data):
         curator, ledger = curator_of(data, ONE)
         for tree in trees:
-            curator.weigh(tree, tree.values.astype(float), rule=rule)
+            curator.weigh_records(tree, tree.values.astype(float), rule=rule)
         assert ledger.epsilon == 0  # nothing was answered
         growth = Growth(1, 1, 2, Ledger(ADD_REMOVE), "sequential")
         return curator._class_counts(growth, growth.frontier.nodes)[0], curator.unit
@@ -237,7 +237,7 @@ def test_weighted_counts_cost_what_counts_cost(relation):
     curator, ledger = curator_of([(0, 0), (1, 1)], ONE, chance=chance, relation=relation)
     tree = stump(ONE, [[1, 0], [1, 0]])
     growth = Growth(1, 1, 2, ledger, "sequential")
-    curator.weigh(tree, tree.values.astype(float))
+    curator.weigh_records(tree, tree.values.astype(float))
     counts = curator.count_classes(growth, growth.frontier.nodes, growth.frontier.scopes, 0.5)
     sensitivity = {ADD_REMOVE: 1, REPLACE_ONE: 2}[relation] * curator.unit
     assert chance.rates.max() * sensitivity == pytest.approx(0.5, rel=1e-12)

@@ -22,7 +22,7 @@ from dpforest import (
     load,
     scores,
 )
-from dpforest.audit.exact.replay import audit_pairs
+from dpforest.audit.exact.enumeration import audit_pairs
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.learners.growth import Growth

@@ -850,7 +850,7 @@ def test_few_nodes_are_known_by_what_they_hold():
 
 CARRIED = """
 from tests.test_counting import Case, recount
-from dpforest.counting.words import VECTOR_POPCOUNT
+from dpforest.counting.bit_words import VECTOR_POPCOUNT
 assert not VECTOR_POPCOUNT
 for seed, options in enumerate([
     {"n_rows": 70, "n_classes": 2}, {"n_rows": 4096, "n_classes": 2}, {"n_rows": 13000, "n_classes": 3},

@@ -17,7 +17,7 @@ from dpforest import scores
 from dpforest.arithmetic.fixed import STEPS
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import CALIBRATIONS, STOP, Curator
-from dpforest.curator.memory import Memory
+from dpforest.curator.memory import InMemoryRecords
 from dpforest.learners.cuts import CutPool
 from dpforest.learners.growth import Growth
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
@@ -83,7 +83,7 @@ class World:
             arities = np.where(binary, 2, self.cardinalities[features])
             pool = CutPool(Seeded(seed), self.cardinalities, rng.random(3) < 0.5)
             masks = pool.draw(Seeded(seed), features)
-            self.growth.branch(split, features, arities, masks=masks, binary=binary, reuse=True)
+            self.growth.add_children(split, features, arities, masks=masks, binary=binary, reuse=True)
         self.nodes = rng.permutation(np.flatnonzero(self.growth.feature < 0)).astype(np.int64)
         self.scopes = self.ledger.open("asked", np.zeros(len(self.nodes), dtype=int))
         self.allowed = rng.random((len(self.nodes), 3)) < 0.6
@@ -146,7 +146,7 @@ ORACLES = {"gini": oracle.gini, "normalised-gini": oracle.normalised_gini, "majo
 def test_features_are_chosen_by_a_recount(seed, assigned, name, cells):
     world = World(seed, assigned=assigned)
     # nodes are counted some at a time
-    world.curator._records.cells = {"one": 1, "few": 60, "many": Memory.cells}[cells]
+    world.curator._records.cells = {"one": 1, "few": 60, "many": InMemoryRecords.cells}[cells]
     choice = world.curator.choose_feature(
         world.growth, world.nodes, world.scopes, world.allowed, 0.5,
         score=scores.CLASSIFICATION[name], mechanism="exponential",
@@ -209,7 +209,7 @@ def test_counts_labels_and_peeks_by_a_recount(seed, assigned):
 @given(st.integers(0, 10**6), st.booleans(), st.booleans(), st.sampled_from(["one", "many"]))
 def test_children_are_counted_by_a_recount(seed, assigned, classes, cells):
     world = World(seed, assigned=assigned)
-    world.curator._records.cells = {"one": 1, "many": Memory.cells}[cells]
+    world.curator._records.cells = {"one": 1, "many": InMemoryRecords.cells}[cells]
     at, first = world.records_at(), np.concatenate([[0], np.cumsum(world.cardinalities)])
     counts = world.curator.count_children(
         world.growth, world.nodes, world.scopes, world.allowed, 0.5, classes=classes

@@ -182,4 +182,4 @@ def test_stop_wins_in_empty_nodes_and_a_clear_cut_where_it_pays():
             mechanism="permute-and-flip", stop_margin=6.0,
         )  # fmt: skip
         assert (choice == expected).all()
-        growth.branch(frontier, features[:, 0], np.full(len(frontier), 2), masks=masks[:, 0], reuse=True)
+        growth.add_children(frontier, features[:, 0], np.full(len(frontier), 2), masks=masks[:, 0], reuse=True)

@@ -308,7 +308,7 @@ def small(monkeypatch, tmp_path):
 
     def parse(read, schema):
         rows = datasets.entry.table(read("small.data"), [*nursery.CATEGORIES, "class"], schema, "class")
-        return datasets.Parts(rows[list(nursery.CATEGORIES)], datasets.entry.answers(rows, "class"))
+        return datasets.ParsedRows(rows[list(nursery.CATEGORIES)], datasets.entry.answers(rows, "class"))
 
     entry = replace(
         nursery.ENTRIES[0], name="small", folder="small", archive="1/small.zip", files=(SMALL,), parse=parse

@@ -28,7 +28,7 @@ from dpforest.audit import exact_audit
 from dpforest.budgets import PLANS
 from dpforest.chance import outcomes
 from dpforest.curator import STOP, Curator
-from dpforest.learners.cart import Splits
+from dpforest.learners.cart import SchemaSplits
 from dpforest.learners.growth import Growth
 from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
@@ -342,7 +342,7 @@ def test_without_numeric_features_it_is_the_other_forest():
 
 def test_the_splits_of_a_schema():
     """Two features of 3 and 1 codes that are numeric, and two of 2 and 1 that are not."""
-    splits = Splits(np.array([3, 1, 2, 1]), np.array([True, True, False, False]))
+    splits = SchemaSplits(np.array([3, 1, 2, 1]), np.array([True, True, False, False]))
     assert splits.owner.tolist() == [0, 0, 0, 1, 2, 2, 3]
     assert splits.code.tolist() == [0, 1, 2, 0, 0, 1, 0]
     assert splits.cut.tolist() == [True, True, False, False, False, False, False]

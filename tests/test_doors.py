@@ -6,11 +6,9 @@ The same rules are read from the source in ``tests/test_floors.py``; here they a
 from __future__ import annotations
 
 import gc
-import importlib
 import inspect
 import json
 import math
-import pkgutil
 import random
 import warnings
 import weakref
@@ -21,16 +19,17 @@ import pytest
 from shared import leaks_under, lettered, variants_of
 from sklearn.utils import get_tags
 
-from dpforest import Schema, UnprovenPrivacyWarning, counting, papers
+import dpforest
+from dpforest import Schema, UnprovenPrivacyWarning, counting
 from dpforest.chance import Seeded
 from dpforest.curator import Curator, memory
 from dpforest.curator.choices import Choices
 from dpforest.curator.peeks import Peeks
 from dpforest.curator.sums import Sums
 from dpforest.learners import base as estimators
-from dpforest.learners.base import PrivateEstimator
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.privacy import REPLACE_ONE
+from dpforest.registry import PAPERS
 
 COLUMNS = {"numeric": {"a": (0, 1)}, "categorical": {"b": ["x", "y", "z"], "c": ["u", "v"]}}
 SCHEMAS = {
@@ -44,11 +43,8 @@ COUNTING = [
 
 
 def learners() -> list[type]:
-    """Every estimator of every paper."""
-    modules = [importlib.import_module(m.name) for m in pkgutil.iter_modules(papers.__path__, "dpforest.papers.")]
-    every = [(module, thing) for module in modules for thing in vars(module).values() if inspect.isclass(thing)]
-    mine = [thing for module, thing in every if thing.__module__ == module.__name__]
-    return [thing for thing in mine if issubclass(thing, PrivateEstimator) and not thing.__name__.startswith("_")]
+    """Every learner of the registry."""
+    return [getattr(dpforest, name) for names in PAPERS.values() for name in names]
 
 
 def schema_of(kind) -> Schema:
@@ -149,7 +145,7 @@ def test_a_learner_knows_what_the_curator_answers_and_nothing_else(kind, options
     """With answers that do not depend on the records, nothing that is let out does."""
     honest = fit(kind, options, seed=0), fit(kind, options, seed=1)
     assert honest[0] != honest[1]
-    monkeypatch.setattr(memory.Memory, "_hits", lambda self, tree: np.arange(len(self.pool()[1])) % 5 > 0)
+    monkeypatch.setattr(memory.InMemoryRecords, "_hits", lambda self, tree: np.arange(len(self.pool()[1])) % 5 > 0)
     monkeypatch.setattr(memory, "counting", FixedAnswers(1))
     assert fit(kind, options, seed=0) == fit(kind, options, seed=1)
     first = fit(kind, options)

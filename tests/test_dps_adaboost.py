@@ -141,7 +141,7 @@ def test_a_round_after_a_released_tree_never_loses_more(relation, planted, monke
 
     class After(DPsAdaBoostClassifier):
         def _learn(self, run):
-            run.curator.weigh(forest, values, rule=self.weights)
+            run.curator.weigh_records(forest, values, rule=self.weights)
             return super()._learn(run)
 
     for weights in ("capped", "logistic"):

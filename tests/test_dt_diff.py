@@ -13,7 +13,7 @@ import pytest
 from shared import MIXED, PAIR, assert_an_estimator, loss_told_apart, quietly, table
 
 from dpforest import DiffGenClassifier, DTDiffClassifier, Schema
-from dpforest.audit.exact.replay import exact_audit
+from dpforest.audit.exact.enumeration import exact_audit
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 
 relations = pytest.mark.parametrize("relation", RELATIONS)

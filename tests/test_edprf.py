@@ -24,7 +24,7 @@ from oracle_trees import joined, select, utility, votes
 
 from dpforest import EDPRFClassifier, Schema, UnprovenPrivacyWarning
 from dpforest.audit import exact_audit, law_of
-from dpforest.audit.exact.replay import audit_pairs
+from dpforest.audit.exact.enumeration import audit_pairs
 from dpforest.budgets import PLANS
 from dpforest.chance import outcomes
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
@@ -476,7 +476,7 @@ class Structure(EDPRFClassifier):
     """Releases the splits alone; its leaves are empty, and cost nothing."""
 
     def _settle(self, run, leaves, epsilon):
-        run.say(leaves, np.zeros((len(leaves), run.schema.n_classes), dtype=np.int64))
+        run.set_leaf_values(leaves, np.zeros((len(leaves), run.schema.n_classes), dtype=np.int64))
 
 
 @pytest.mark.claim("thm-edprf")

@@ -14,7 +14,7 @@ import pytest
 from dpforest import EDPRFClassifier, Schema, UnprovenPrivacyWarning, budgets, datasets, registry
 from dpforest.datasets import Dataset
 from dpforest.study import edprf_experiments as paper
-from dpforest.study import edprf_words, panels, tables
+from dpforest.study import edprf_words, panels, sweep_tables
 from dpforest.study.statements import Statements
 from dpforest.study.statements.rules import NOT, OPPOSITE, REPRODUCED, UNRUN
 
@@ -279,15 +279,17 @@ def test_pictures_show_a_mark_for_each_number() -> None:
 
 def test_a_table_keeps_the_order_of_its_rows() -> None:
     rows = results(0.05, "zebra", "ant", sets=(ROBOT, "adult"))
-    shown = tables.wide(rows, "name", "accuracy", "forest")
+    shown = sweep_tables.wide(rows, "name", "accuracy", "forest")
     assert list(shown.index) == ["zebra", "ant"]
     assert list(shown.columns) == ["robot", "adult"]
     assert shown.loc["ant", "robot"] == "75.0 ±1.1"
-    assert tables.paired(rows[rows["data"] == "adult"], "zebra", "ant") == pytest.approx(0.05 + NOISE)
+    assert sweep_tables.paired(rows[rows["data"] == "adult"], "zebra", "ant") == pytest.approx(0.05 + NOISE)
 
 
 def test_sweeps_of_several_sets_stand_in_one_table() -> None:
     options = {"n_estimators": 1, "max_depth": 1}
-    rows = tables.stacked(EDPRFClassifier, {"x": small(), "y": small(seed=1)}, lambda data: [options], [0, 1], who="us")
+    rows = sweep_tables.stacked(
+        EDPRFClassifier, {"x": small(), "y": small(seed=1)}, lambda data: [options], [0, 1], who="us"
+    )
     assert list(zip(rows["data"], rows["seed"], strict=True)) == [("x", 0), ("x", 1), ("y", 0), ("y", 1)]
     assert set(rows["who"]) == {"us"}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpforest.learners.empirical_bayes import (
+from dpforest.flagship.empirical_bayes import (
     CHAIN_LENGTHS,
     TABLE_LENGTHS,
     VARIANCES,

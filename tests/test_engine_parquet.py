@@ -25,7 +25,7 @@ from dpforest import (
     RandomTreesRegressor,
     Schema,
 )
-from dpforest.engines import EngineError, Reader, TableError, is_elsewhere, table_of
+from dpforest.engines import EngineError, Reader, TableError, is_out_of_core, table_of
 from tests import not_run
 
 pa = pytest.importorskip("pyarrow", reason=not_run.PARQUET)
@@ -162,7 +162,7 @@ def test_ways_to_name_files(tmp_path):
     ]
     ways += [[files[0], str(tmp_path / "00[12].parquet")], str(tmp_path / "**" / "0*.parquet")]
     for way in ways:
-        assert is_elsewhere(way)
+        assert is_out_of_core(way)
         assert isinstance(table_of(way), Parquet)
         assert counted(way) == wanted
     odd = files[0].rename(tmp_path / "odd[1].parquet")

@@ -84,6 +84,7 @@ def session(tmp_path_factory):
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.local.dir": str(scratch),
         "spark.sql.shuffle.partitions": "2",
+        "spark.python.daemon.module": "tests.spark_daemon",  # workers start often
         "spark.log.level": "OFF",  # tasks fail here on purpose
     }
     builder = SparkSession.builder.master("local[2,4]")  # a task may fail four times

@@ -28,7 +28,7 @@ FLOORS = {
     "counting": 2, "engines": 2, "inspect": 2,
     "curator": 3,
     "learners": 4,
-    "papers": 5, "evaluation": 5,
+    "papers": 5, "flagship": 5, "evaluation": 5,
     "datasets": 6,
     "study": 7,
     "audit": 8,
@@ -57,23 +57,23 @@ RANDOM_NAMES = {
 #: What the package lends to the models, which stand below it: nothing that could count.
 LENT = {"sum_values": "counting", "table_of": "engines", "card": "inspect", "frames_of": "engines"}
 #: What others than the curator may use of the engines: how a table is named and opened, not what its blocks hold.
-OPENING = {"Reader", "Table", "is_elsewhere", "table_of"}
+OPENING = {"Reader", "Table", "is_out_of_core", "table_of"}
 #: The module that makes a curator, and hands it the records.
 MAKER = "learners.base"
 #: What makes one, or records for it.
-CURATORS = {"Curator", "Memory", "Scattered", "over"}
+CURATORS = {"Curator", "InMemoryRecords", "BlockedRecords", "over"}
 #: What holds records, encoded or not.
 TABLES = {"X", "y", "codes", "labels", "encoded"}
 #: Functions that a table passes through on its way to the schema, and with it to the curator or to the released trees.
 TABLE_FUNCTIONS = {
     "evaluation.answers": {"open_rows", "as_given", "gains", "_errors"},
     "evaluation.choice": {"choose"},
-    "evaluation.parts": {"hold_out"},
-    "evaluation.report": {"evaluate"},
+    "evaluation.held_out": {"hold_out"},
+    "evaluation.private_test": {"evaluate"},
     "learners.base": {"fit", "learn", "_charged", "replay", "read", "_codes"},
     "learners.intake": {"open_table", "look", "columns_of", "encode"},
     "learners.persons": {"own_rows"},
-    "models.elsewhere": {"is_elsewhere", "library"},
+    "models.out_of_core": {"is_out_of_core", "library"},
     "models.predictor": {"answer", "score", "_codes", "_truth"},
     "models.structure": {"check_codes", "check_below"},
     "models.walk": {"sum_values", "check_values", "leaves", "_leaves"},
@@ -89,21 +89,22 @@ TABLE_FUNCTIONS = {
 UNCHARGED = {
     "__init__": "takes the records in",
     "assign": "draws a coin per record, and answers nothing",
-    "divide": "draws a coin per record, and answers nothing",
+    "partition_records": "draws a coin per record, and answers nothing",
     "split_equally": "draws a random order of the records, and answers nothing",
     "bootstrap": "draws records with replacement, and answers nothing",
     "poisson_bootstrap": "draws a number for each record, and answers nothing",
-    "weigh": "weighs each record by itself and by what is released, and answers nothing",
-    "hear": "lets each record hear what is released, and answers nothing",
+    "weigh_records": "weighs each record by itself and by what is released, and answers nothing",
+    "add_scores": "lets each record hear what is released, and answers nothing",
     "hold_out": "draws a random order of the records, and answers nothing",
 }
 
 
 #: Classes of its room that nobody asks but the curator, which has them in its one attribute.
 NO_DOORS = {
-    "Records": "the protocol", "Whole": "the protocol", "Door": "makes a curator", "Memory": "records",
-    "Coins": "what records ask of chance", "Scattered": "records", "Question": "to a block", "_Piece": "a block",
-    "Keys": "of a block's coins", "Known": "counts that the records remember", "Split": "of such counts",
+    "Records": "the protocol", "MaterializedRecords": "the protocol", "Door": "makes a curator",
+    "InMemoryRecords": "records", "RecordCoins": "what records ask of chance", "BlockedRecords": "records",
+    "Question": "to a block", "_BlockRecords": "a block", "Keys": "of a block's coins",
+    "CachedCounts": "counts that the records remember", "Split": "of such counts",
 }  # fmt: skip
 
 
@@ -137,7 +138,8 @@ def modules() -> list[Module]:
 MODULES = modules()
 #: Where the attributes of the package are defined.
 HOMES = {name: f"{home}.{name}" for name, home in registry.NAMES.items()}
-HOMES |= {name: f"papers.{paper}.{name}" for paper, names in registry.PAPERS.items() for name in names}
+PLACES = {paper: registry.ROOM_OF.get(paper, f"papers.{paper}") for paper in registry.PAPERS}
+HOMES |= {name: f"{PLACES[paper]}.{name}" for paper, names in registry.PAPERS.items() for name in names}
 HOMES |= {room: room for room in registry.MODULES + registry.ROOMS}
 every_module = pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name or "__init__")
 
@@ -422,7 +424,7 @@ def test_all_that_the_curator_keeps_is_secret_or_harmless():
     assert kept(room) == RECORDS | HARMLESS.keys(), "let the records keep it, or say why it may be seen"
     assert not RECORDS & HARMLESS.keys()
     source = "class Curator:\n    def f(self, x):\n        self._a, self._b = x\n        self._c: int = 0"
-    inner = "class Memory:\n    def f(self, x):\n        self._d = x"
+    inner = "class InMemoryRecords:\n    def f(self, x):\n        self._d = x"
     assert kept([planted("curator", source), planted("curator.memory", inner)]) == {"_a", "_b", "_c"}
 
 
@@ -561,7 +563,7 @@ def test_counting_elsewhere_is_found(name, source):
         ("papers.edprf", "from dpforest import engines"),
         ("learners.base", "from dpforest.engines import table"),
         ("learners.base", "import dpforest.engines.parquet"),
-        ("papers.edprf", "from dpforest.curator.scattered import Scattered"),
+        ("papers.edprf", "from dpforest.curator.scattered import BlockedRecords"),
         ("papers.edprf", "from dpforest.curator import scattered"),
         (
             "learners.base",
@@ -598,7 +600,7 @@ def test_opening_a_table_is_fine(name, source):
         ("papers.edprf", "def as_proved(curator):\n    return curator._class_counts()"),
         ("papers.edprf", "def as_proved(curator):\n    return curator._records"),
         ("papers.edprf", "curator = Curator(1, 2)"),
-        ("learners.run", "records = curator.scattered.Scattered(1, 2)"),
+        ("learners.run", "records = curator.scattered.BlockedRecords(1, 2)"),
         ("learners.boosting", "other = Curator.over(table)"),
         ("papers.edprf", "def as_proved(run):\n    return run.curator.over(run.table)"),
         ("learners.growth", "def grow(growth, labels):\n    return len(labels)"),
@@ -645,7 +647,7 @@ class Another(Curator):
     def _histograms(self): return self._total()
     def _total(self): return self._records.class_counts()
     def _fee(self): pass
-class Memory:
+class InMemoryRecords:
     def class_counts(self): return self._records
 """
     broken = uncharged([planted("curator", source), planted("curator.another", elsewhere)])

@@ -19,7 +19,7 @@ from dpforest import EDPRFClassifier, Prefix, PrivateBoostingClassifier, Schema,
 from dpforest.audit.search.traps import table_traps
 from dpforest.engines.dask import Dask
 from dpforest.engines.parquet import Parquet
-from dpforest.inspect.words import Words
+from dpforest.inspect.code_names import Words
 from dpforest.registry import PAPERS
 from dpforest.schema import taxonomies
 from tests.shared import quietly

@@ -19,7 +19,7 @@ from test_floors import FLOORS
 
 import dpforest
 from dpforest.audit.report.settings import LEARNERS
-from dpforest.registry import PAPERS
+from dpforest.registry import PAPERS, ROOM_OF
 from tests import lists, new_paper, slow
 from tests.loop_times import CI, STEPS
 from tests.new_paper import MARK, PaperError
@@ -177,7 +177,10 @@ def test_a_list_that_is_stale_is_seen_and_one_without_its_comments_refused():
 
 def test_the_registry_is_what_the_library_has():
     assert lists.papers() == PAPERS
-    assert PAPERS.keys() == {path.stem for path in (ROOT / "dpforest/papers").glob("*.py")} - {"__init__"}
+    papers = {path.stem for path in (ROOT / "dpforest/papers").glob("*.py")} - {"__init__"}
+    assert PAPERS.keys() == papers | ROOM_OF.keys()
+    assert not papers & ROOM_OF.keys()
+    assert lists.homes() == {key: ROOM_OF.get(key, f"papers.{key}") for key in PAPERS}
     estimators = {name for names in PAPERS.values() for name in names}
     assert estimators <= set(dpforest.__all__), "dpforest/__init__.py does not offer it"
     assert estimators == {kind.__name__ for kind in LEARNERS.values()}, "the audit does not know it"

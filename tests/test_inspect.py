@@ -22,10 +22,11 @@ from test_contract import KINDS, fitted, released, table
 
 import dpforest
 from dpforest import PrivateBoostingClassifier, Schema, inspect
+from dpforest.flagship.priors import noise_variances
+from dpforest.flagship.wide_tables import CELLS
 from dpforest.inspect.text import lines
 from dpforest.inspect.view import LEAF, View
 from dpforest.models.release import released as read_back
-from dpforest.papers.private_boosting import CELLS, noise_variances
 
 HOSTILE = [
     "$x^{$",

@@ -19,8 +19,8 @@ from dpforest import counting, scores
 from dpforest.chance import Seeded
 from dpforest.curator import STOP, Curator
 from dpforest.curator import known as known_module
-from dpforest.curator.known import Known, Split
-from dpforest.curator.memory import Memory
+from dpforest.curator.known import CachedCounts, Split
+from dpforest.curator.memory import InMemoryRecords
 from dpforest.learners.growth import Frontier, Growth
 from dpforest.privacy import ADD_REMOVE, Ledger
 
@@ -61,7 +61,7 @@ def choose(kind: str, seed: int, *, assigned: bool = False, cells: int | None = 
         curator._records.cells = cells
     if "weighted" in kind:
         world.weights = rng.uniform(0.1, 1, size=world.classes)
-        curator.weigh(class_weights=world.weights)
+        curator.weigh_records(class_weights=world.weights)
     g, nodes, cards = world.growth, world.nodes, world.cardinalities
     ask = g, nodes, world.scopes
     how = {"mechanism": "permute-and-flip", "stop_margin": 0.5 if stop else None, "score": scores.gini}
@@ -73,7 +73,7 @@ def choose(kind: str, seed: int, *, assigned: bool = False, cells: int | None = 
         whole = len(nodes) * cards.sum() * world.classes <= curator._records.cells
     elif "cut" in kind or kind == "parts":
         if kind == "parts":
-            curator.divide(5)
+            curator.partition_records(5)
             how["score"] = scores.averaged(scores.gini, 5)
         allowed = rng.random((len(nodes), int(cards.sum()))) < 0.6
         allowed[:, -1] |= ~allowed.any(axis=1)
@@ -123,7 +123,7 @@ def grow(case: Case, rng) -> dict[int, tuple | None]:
     masks = np.array([how[2] or (0, 0, 0, 0) for how in hows], dtype=np.uint64).reshape(-1, 4)
     parents = Frontier(world.nodes[rows], world.scopes[rows], np.ones((len(rows), 3), bool))
     arities = np.array([world.cardinalities[how[0]] if how[1] else 2 for how in hows], dtype=int)
-    world.growth.branch(
+    world.growth.add_children(
         parents, np.array([how[0] for how in hows], dtype=int), arities, masks=masks,
         binary=np.array([not how[1] for how in hows], dtype=bool), reuse=True,
     )  # fmt: skip
@@ -282,24 +282,26 @@ FAULTS = {
     "sides": (Split, "by_column", sides_swapped, "cut"),
     "shift": (Split, "by_column", off_by_one_code, "cut"),
     "few": (Split, "by_code", empty_nodes_forgotten, "feature"),
-    "trust": (Known, "_children", trusting, "candidate"),
-    "forest": (Known, "recall", blind_to_the_forest, "feature"),
+    "trust": (CachedCounts, "_children", trusting, "candidate"),
+    "forest": (CachedCounts, "recall", blind_to_the_forest, "feature"),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(fault, monkeypatch):
-    owner, name, plant, kind = FAULTS[fault]
+    owner, name, start_forest, kind = FAULTS[fault]
     worlds = [(kind, seed, False, 120 if fault == "few" else None, True) for seed in range(20)]
     list(starmap(check, worlds))
-    monkeypatch.setattr(owner, name, plant(getattr(owner, name)))
+    monkeypatch.setattr(owner, name, start_forest(getattr(owner, name)))
     with pytest.raises(AssertionError):
         list(starmap(check, worlds))
 
 
 def test_an_own_count_that_is_not_updated_is_found(monkeypatch):
-    plain = Known.note
-    monkeypatch.setattr(Known, "note", lambda self, s, n, own, split=None: plain(self, s, n, np.zeros_like(own), split))
+    plain = CachedCounts.note
+    monkeypatch.setattr(
+        CachedCounts, "note", lambda self, s, n, own, split=None: plain(self, s, n, np.zeros_like(own), split)
+    )
     with pytest.raises(AssertionError):
         list(starmap(check, [("candidate", seed, False, None, True) for seed in range(5)]))
 
@@ -309,7 +311,7 @@ def test_an_own_count_that_is_not_updated_is_found(monkeypatch):
 #: What changes who counts for how much, in memory.
 CHANGES = {
     "assign": lambda curator: curator.assign(2),
-    "weigh": lambda curator: curator.weigh(class_weights=[0.5, 1.0, 0.2]),
+    "weigh_records": lambda curator: curator.weigh_records(class_weights=[0.5, 1.0, 0.2]),
     "split_equally": lambda curator: curator.split_equally(2),
     "bootstrap": lambda curator: curator.bootstrap(2),
     "poisson_bootstrap": lambda curator: curator.poisson_bootstrap(2),
@@ -335,7 +337,7 @@ def test_it_forgets_when_the_records_count_otherwise(change, seed):
 
 def test_parts_change_nothing_that_is_remembered():
     case = choose("cut", 1)
-    case.curator.divide(3)
+    case.curator.partition_records(3)
     found = case.recall(case.world.nodes)
     sums = recount(case)
     assert found is None or found.tolist() == [sums[node] for node in case.world.nodes.tolist()]
@@ -380,7 +382,7 @@ def test_leaves_of_a_level_cost_no_count():
     ledger = Ledger(ADD_REMOVE)
     read = []
 
-    class Counting(Memory):
+    class Counting(InMemoryRecords):
         def class_counts(self, splits, nodes):
             read.append("nodes")
             return super().class_counts(splits, nodes)
@@ -402,7 +404,7 @@ def test_leaves_of_a_level_cost_no_count():
         if len(stopped):
             curator.count_classes(growth, stopped.nodes, stopped.scopes, 1.0)
         going = choice != STOP
-        growth.branch(frontier[going], choice[going], np.full(int(going.sum()), 3))
+        growth.add_children(frontier[going], choice[going], np.full(int(going.sum()), 3))
         assert read == ["histograms"] * (level + 1)
     exact = curator.peek(growth, growth.frontier.nodes, what="w", where="p")
     assert read == ["histograms"] * 3
@@ -434,6 +436,6 @@ def test_candidates_of_the_next_level_are_counted_without_the_nodes(monkeypatch)
         assert (told[level] is None) == (level == 0)
         assert level == 0 or told[level].tolist() == exact.tolist()
         rows = np.arange(len(nodes))
-        growth.branch(
+        growth.add_children(
             growth.frontier, features[rows, choice], np.full(len(nodes), 2), masks=masks[rows, choice], reuse=True
         )

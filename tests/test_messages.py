@@ -41,7 +41,9 @@ def bare(source: str) -> list[str]:
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
             kinds = kinds | {each.arg: ast.unparse(each.annotation) if each.annotation else "" for each in given}
-        if isinstance(node, ast.Raise) and not ast.unparse(node).startswith("raise Found("):  # of the grey box
+        if isinstance(node, ast.Raise) and not ast.unparse(node).startswith(
+            "raise PlaybackStopped("
+        ):  # of the grey box
             for part in ast.walk(node):
                 if isinstance(part, ast.FormattedValue) and part.format_spec is None:
                     value = part.value

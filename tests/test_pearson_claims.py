@@ -18,7 +18,7 @@ from replayed import one_of_each
 
 from dpforest import Schema, UnprovenPrivacyWarning, scores
 from dpforest.arithmetic.fixed import STEPS
-from dpforest.audit.exact.replay import audit_pairs
+from dpforest.audit.exact.enumeration import audit_pairs
 from dpforest.chance import Replay, outcomes
 from dpforest.curator import Curator
 from dpforest.papers.pearson_tree import PearsonTreeClassifier

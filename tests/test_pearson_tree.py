@@ -27,7 +27,7 @@ from dpforest.audit.grey.greybox import greybox
 from dpforest.budgets import PLANS
 from dpforest.chance import Seeded, outcomes
 from dpforest.curator import Curator
-from dpforest.learners.parts import best_of_parts
+from dpforest.learners.averaged_cuts import best_of_parts
 from dpforest.papers import pearson_tree
 from dpforest.papers.pearson_tree import CORRELATIONS, CRITERIA, PearsonTreeClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE

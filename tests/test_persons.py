@@ -28,7 +28,7 @@ from dpforest import (
     SmoothForestClassifier,
     load,
 )
-from dpforest.audit.exact.replay import law_of
+from dpforest.audit.exact.enumeration import law_of
 from dpforest.chance import Secure, Seeded, outcomes
 from dpforest.learners import persons
 from dpforest.mechanisms import discrete_gaussian_law

@@ -28,27 +28,36 @@ from dpforest.audit.grey import greybox
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import FINE, Curator, choices, memory, sums
 from dpforest.curator.weights import calibrated_steps, residual_steps
-from dpforest.learners.boosting import whole_votes
-from dpforest.learners.crossed import Known, grow_table, random_tables, single_tables
-from dpforest.learners.empirical_bayes import WIDEST
-from dpforest.learners.growth import Growth
-from dpforest.learners.monotone import isotonic, monotone
-from dpforest.learners.run import Run
-from dpforest.models.crossings import Crossings
-from dpforest.models.release import released
-from dpforest.papers import private_boosting
-from dpforest.papers.private_boosting import (
-    SIZES,
+from dpforest.flagship import (
+    BoostingSchedule,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
+    regression_schedule,
+    schedule,
+    schedules,
+)
+from dpforest.flagship.candidates import ReleasedTotals, grow_table, random_tables, single_tables
+from dpforest.flagship.classifier import OVERSHOOT
+from dpforest.flagship.empirical_bayes import WIDEST
+from dpforest.flagship.monotone import isotonic, monotone
+from dpforest.flagship.priors import (
+    MEAN_PRIOR_VARIANCE,
+    RESIDUAL_SIZES,
     at_least,
     noise_variance,
+    noise_variances,
     prior_mean,
     prior_scores,
     quantile,
-    rule,
-    rule_of_numbers,
+    shrunk,
 )
+from dpforest.flagship.schedules import constants
+from dpforest.flagship.wide_tables import SECOND_SIZE_SHARE, SIZE_SHARE
+from dpforest.learners.boosting import whole_votes
+from dpforest.learners.growth import Growth
+from dpforest.learners.run import Run
+from dpforest.models.crossings import Crossings
+from dpforest.models.release import released
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger, rho_of
 from dpforest.schema import TARGET_LEVELS
 
@@ -218,12 +227,12 @@ class Deaf(Curator):
     """
 
     def count_classes(self, *asked):
-        return self._heard(super().count_classes(*asked))
+        return self._scores(super().count_classes(*asked))
 
     def count_crossing(self, *asked):
-        return self._heard(super().count_crossing(*asked))
+        return self._scores(super().count_crossing(*asked))
 
-    def _heard(self, exact):
+    def _scores(self, exact):
         vars(self).setdefault("trace", []).append((exact.ravel(), self._chance.rates.ravel()))
         self._chance.trace = self.trace
         return np.zeros_like(exact)
@@ -361,7 +370,7 @@ def test_rounds_that_listen_lose_no_more(relation, schema, rounds, size):
 
 def selects(kind) -> float:
     """What the selections are given: with a single table nothing of it is lost."""
-    share = rule(kind.n_rows, kind.epsilon, 2, kind.relation).totals_share
+    share = schedule(kind.n_rows, kind.epsilon, 2, kind.relation).totals_share
     return 0.2 * (1 - share) * kind.epsilon
 
 
@@ -412,15 +421,15 @@ class DeafToNumbers(Deaf):
     """
 
     def sum_masses(self, *asked):
-        self._heard(super().sum_masses(*asked))
+        self._scores(super().sum_masses(*asked))
         return np.array([[2400, 0]])
 
     def sum_targets(self, *asked):
-        self._heard(super().sum_targets(*asked))
+        self._scores(super().sum_targets(*asked))
         return np.array([7 * TARGET_LEVELS])  # of ten records
 
     def count_residuals(self, *asked):
-        told = self._heard(super().count_residuals(*asked))
+        told = self._scores(super().count_residuals(*asked))
         told[0] = 1000  # more than the noise
         return told
 
@@ -464,7 +473,7 @@ def test_a_sum_of_targets_at_twice_the_rate_is_found_out():
             return super().sum_targets(splits, nodes, scopes, 2 * epsilon)
 
     kind = numbers(relation=REPLACE_ONE)
-    share = rule_of_numbers(10, 8.0, REPLACE_ONE, rounds=1).mean_share
+    share = regression_schedule(10, 8.0, REPLACE_ONE, rounds=1).mean_share
     found = loss(kind, *map(at_the_ends, TELLING[REPLACE_ONE]), Hasty)
     assert found == pytest.approx(8 * (1 + share), rel=1e-9)
 
@@ -533,41 +542,41 @@ def test_a_regression_is_no_classification():
         released(described)
 
 
-def test_the_rule_of_numbers():
-    assert rule_of_numbers(20_000, 1.0, ADD_REMOVE).rounds == 13
-    asked = rule_of_numbers(1, 0.01, ADD_REMOVE, rounds=7)
+def test_the_regression_schedule():
+    assert regression_schedule(20_000, 1.0, ADD_REMOVE).rounds == 13
+    asked = regression_schedule(1, 0.01, ADD_REMOVE, rounds=7)
     assert (asked.rounds, asked.mean_share, asked.size_share, asked.shift_share) == (7, 0.3, 0.07, 0.08)
-    many = rule_of_numbers(1e9, 1.0, ADD_REMOVE)
+    many = regression_schedule(1e9, 1.0, ADD_REMOVE)
     assert (many.mean_share, many.size_share, many.shift_share) == (0.04, 0.01, 0.01)
     paid = asked.mean_share + 3 * asked.size_share + asked.shift_share
-    assert paid + private_boosting.LOOK_SHARE + private_boosting.LOOK_AGAIN < 1
-    told = [rule_of_numbers(n, 1.0, ADD_REMOVE) for n in (39, 41, 299, 301)]
+    assert paid + SIZE_SHARE + SECOND_SIZE_SHARE < 1
+    told = [regression_schedule(n, 1.0, ADD_REMOVE) for n in (39, 41, 299, 301)]
     assert [one.rounds for one in told] == [0, 0, 0, 3]
     assert [one.shift_share for one in told[:3]] == [0.0, 1.0, 1.0]
-    assert rule_of_numbers(600, 1.0, REPLACE_ONE) == rule_of_numbers(300, 1.0, ADD_REMOVE)
+    assert regression_schedule(600, 1.0, REPLACE_ONE) == regression_schedule(300, 1.0, ADD_REMOVE)
 
 
 def test_the_scale_holds_four_fifths_of_the_records():
-    counts = np.zeros(len(SIZES) + 1, dtype=np.int64)
+    counts = np.zeros(len(RESIDUAL_SIZES) + 1, dtype=np.int64)
     counts[[2, 5, 9]] = 700, 100, 200
-    assert quantile(counts) == SIZES[5]
-    assert quantile(counts, 150.0) == SIZES[2]  # what may be noise is taken off
+    assert quantile(counts) == RESIDUAL_SIZES[5]
+    assert quantile(counts, 150.0) == RESIDUAL_SIZES[2]  # what may be noise is taken off
     counts[2] = 10_000
-    assert quantile(counts) == SIZES[2]
+    assert quantile(counts) == RESIDUAL_SIZES[2]
     assert quantile(-counts) == quantile(counts, 1e6) == 1.0
     counts[:] = 0
     counts[-1] = 9
-    assert quantile(counts) == SIZES[-1] == 1.0
+    assert quantile(counts) == RESIDUAL_SIZES[-1] == 1.0
 
 
 def test_a_noisy_mean_is_shrunk_by_its_noise():
     """The posterior of a normal prior in the middle of the range, by the textbook; never outside the range."""
     for at, variance in ((0.2, 0.0), (0.9, 0.05), (0.5, 3.0), (0.0, 0.01)):
-        mean, left = private_boosting.shrunk(at, variance)
-        precision = 1 / private_boosting.ANYWHERE + (1 / variance if variance else math.inf)
+        mean, left = shrunk(at, variance)
+        precision = 1 / MEAN_PRIOR_VARIANCE + (1 / variance if variance else math.inf)
         assert left == pytest.approx(1 / precision, rel=1e-12)
         assert mean == pytest.approx(at if not variance else 0.5 + (at - 0.5) / variance / precision, rel=1e-12)
-    assert private_boosting.shrunk(40.0, 1e-9)[0] == 1.0
+    assert shrunk(40.0, 1e-9)[0] == 1.0
     exact, off = prior_mean(np.array([[300, 900]]) * TARGET_LEVELS, 0.0)
     assert (exact, off) == (0.25, 0.0)
     drowned, _ = prior_mean(np.array([[-5, 0]]), 14.0)
@@ -675,7 +684,7 @@ def test_the_grey_box_finds_nothing(relation, options):
 
 
 def random_crossings(rng, sizes, n=6) -> Crossings:
-    ordered, known = rng.random(len(sizes)) < 0.5, Known.nothing(len(sizes))
+    ordered, known = rng.random(len(sizes)) < 0.5, ReleasedTotals.nothing(len(sizes))
     for feature, size in enumerate(sizes):
         if rng.random() < 0.5:
             known.learn(feature, rng.integers(-9, 9, size), rng.integers(-5, 50, size))
@@ -736,7 +745,7 @@ def test_the_leaves_of_a_table_are_its_cells(seed):
 
 
 def test_groups_follow_released_votes_and_weights():
-    known = Known.nothing(2)
+    known = ReleasedTotals.nothing(2)
     cuts = np.array([0.5])
     assert known.groups(0, 4, True, cuts).tolist() == [0, 0, 1, 1]
     known.learn(0, np.array([3, -1, 2, 0]), np.array([100, 1, 1, -7]))
@@ -768,26 +777,26 @@ def test_tables_that_are_none_are_refused():
 def test_tables_are_not_asked_about_records_that_are_shared_or_weighed_otherwise():
     codes, labels = np.zeros((1, 9), np.uint8), np.zeros(9, np.uint8)
     tables = Crossings.of(single_tables(np.array([2])))
-    for prepare in (lambda c: c.assign(3), lambda c: c.weigh()):
+    for prepare in (lambda c: c.assign(3), lambda c: c.weigh_records()):
         curator = Curator(codes, labels, 2, [2], chance=Seeded(0), ledger=Ledger(ADD_REMOVE))
         prepare(curator)
         with pytest.raises(ValueError, match="every round sees every record"):
             curator.count_crossing(tables, 1, np.array([0, 0]), 1.0)
 
 
-# -- the rule --------------------------------------------------------------------------------------------------------
+# -- the schedule ----------------------------------------------------------------------------------------------------
 
 
-def test_the_rule():
-    assert rule(20_000, 1.0, 2, ADD_REMOVE).rounds == 10
-    assert rule(20_000, 1.0, 3, ADD_REMOVE).rounds == 15
-    assert rule(40_000, 1.0, 2, REPLACE_ONE) == rule(20_000, 1.0, 2, ADD_REMOVE)
-    assert rule(11, 1.0, 2, ADD_REMOVE) == private_boosting.Rule(2, 0.25)
-    assert rule(1, 1e-9, 2, ADD_REMOVE).rounds == 0
-    assert rule(1, 1e-9, 2, ADD_REMOVE, known=False).rounds == 2
-    assert [rule(told, 1.0, 3, ADD_REMOVE).rounds for told in (69, 71)] == [0, 2]
-    assert rule(1e15, 1e6, 2, ADD_REMOVE) == rule(5, math.inf, 2, ADD_REMOVE)
-    rounds = [rule(10**k, 1.0, 2, ADD_REMOVE).rounds for k in range(1, 8)]
+def test_the_schedule():
+    assert schedule(20_000, 1.0, 2, ADD_REMOVE).rounds == 10
+    assert schedule(20_000, 1.0, 3, ADD_REMOVE).rounds == 15
+    assert schedule(40_000, 1.0, 2, REPLACE_ONE) == schedule(20_000, 1.0, 2, ADD_REMOVE)
+    assert schedule(11, 1.0, 2, ADD_REMOVE) == BoostingSchedule(2, 0.25)
+    assert schedule(1, 1e-9, 2, ADD_REMOVE).rounds == 0
+    assert schedule(1, 1e-9, 2, ADD_REMOVE, known=False).rounds == 2
+    assert [schedule(told, 1.0, 3, ADD_REMOVE).rounds for told in (69, 71)] == [0, 2]
+    assert schedule(1e15, 1e6, 2, ADD_REMOVE) == schedule(5, math.inf, 2, ADD_REMOVE)
+    rounds = [schedule(10**k, 1.0, 2, ADD_REMOVE).rounds for k in range(1, 8)]
     assert rounds == sorted(rounds)
 
 
@@ -897,13 +906,13 @@ def test_without_privacy_there_is_no_noise():
     assert fitted.boosted_.n_trees == 41
 
 
-def test_a_declared_number_far_off_changes_the_rule_and_nothing_else():
+def test_a_declared_number_far_off_changes_the_schedule_and_nothing_else():
     X, y = table(2000)
     for n_rows in (1, 20, 2e5, 1e12):
         fitted = model(n_rows=n_rows).fit(X, y)
         assert fitted.ledger_.epsilon == pytest.approx(4.0)
         assert fitted.score(X, y) > 0.7 or n_rows == 1  # declared too few to learn from
-        assert fitted.boosted_.n_trees == 1 + rule(n_rows, 4.0, 2, ADD_REMOVE).rounds
+        assert fitted.boosted_.n_trees == 1 + schedule(n_rows, 4.0, 2, ADD_REMOVE).rounds
 
 
 @relations
@@ -934,7 +943,7 @@ def test_a_round_of_several_classes_goes_further():
             taken.append(super().step(*asked, **prior))
             return taken[-1]
 
-    for n_classes, further in ((2, 1.0), (3, private_boosting.OVERSHOOT)):
+    for n_classes, further in ((2, 1.0), (3, OVERSHOOT)):
         schema = Schema(categorical={"a": list("xyz")}, classes=list(range(n_classes)))
         X, y = [["x"], ["y"], ["z"]] * 100, [0, 1, n_classes - 1] * 100
         fitted = Noting(epsilon="non-private", schema=schema, n_estimators=1, n_rows=300, interactions=0).fit(X, y)
@@ -1157,7 +1166,7 @@ def test_what_rounds_cost_under_a_delta(relation, options, monkeypatch):
     rho = rho_of(6.0, 1e-3)
     found, sums = concentration(kind, *TELLING[relation], monkeypatch)
     assert found <= rho * (1 + 1e-9)
-    auto = rule(10, 6.0, 2, relation, 1e-3)
+    auto = schedule(10, 6.0, 2, relation, 1e-3)
     if "n_rows" not in options:
         chosen = auto.select_share * (1 - auto.totals_share) * rho
         assert sums == pytest.approx(rho - chosen, rel=1e-9)
@@ -1210,18 +1219,43 @@ def test_sums_at_the_rate_of_the_other_relation_are_found_out_under_a_delta(monk
     assert concentration(kind, *TELLING[REPLACE_ONE], monkeypatch)[1] > rho_of(6.0, 1e-3) * 1.2
 
 
-def test_the_rule_under_a_delta():
-    assert rule(30_000, 1.0, 2, ADD_REMOVE, 1e-6).growth == 1.07
-    assert rule(1e15, 1e6, 2, ADD_REMOVE, 1e-6).rounds == 60
-    assert rule(100, 1.0, 2, ADD_REMOVE, 1e-6) == private_boosting.Rule(3, 0.25, 0.35, 1.0)
-    assert rule(1, 1e-9, 2, ADD_REMOVE, 1e-6).rounds == 0
-    assert rule(5, math.inf, 3, ADD_REMOVE, 1e-6).rounds == 90
-    rounds = [rule(10**k, 1.0, 2, ADD_REMOVE, 1e-6).rounds for k in range(1, 8)]
+def test_every_number_of_the_schedule_is_used_and_explained(monkeypatch):
+    """One number at a time is changed, and the schedule of some table changes."""
+    tables = [(10.0**k * part, epsilon) for k in range(9) for part in (1, 3.3, 6) for epsilon in (0.1, 1.0, math.inf)]
+
+    def all_of_it(delta: float) -> list:
+        found: list = [
+            schedule(n_rows, epsilon, n_classes, ADD_REMOVE, delta if epsilon < 9 else 0.0, known)
+            for n_rows, epsilon in tables
+            for n_classes in (2, 3)
+            for known in (True, False)
+        ]
+        return found + [regression_schedule(n, e, ADD_REMOVE, delta) for n, e in tables if e < 9]
+
+    for name, meaning, pure, gaussian in constants():
+        assert meaning
+        for delta, module_name, value in ((0.0, "PURE", pure), (1e-6, "GAUSSIAN", gaussian)):
+            if math.isinf(value) or (not delta and name in ("select_share_large", "growth_large")):
+                continue
+            before = all_of_it(delta)
+            with monkeypatch.context() as patch:
+                changed = replace(getattr(schedules, module_name), **{name: value * 2 if value >= 1 else value / 2})
+                patch.setattr(schedules, module_name, changed)
+                assert all_of_it(delta) != before, (name, delta)
+
+
+def test_the_schedule_under_a_delta():
+    assert schedule(30_000, 1.0, 2, ADD_REMOVE, 1e-6).growth == 1.07
+    assert schedule(1e15, 1e6, 2, ADD_REMOVE, 1e-6).rounds == 60
+    assert schedule(100, 1.0, 2, ADD_REMOVE, 1e-6) == BoostingSchedule(3, 0.25, 0.35, 1.0)
+    assert schedule(1, 1e-9, 2, ADD_REMOVE, 1e-6).rounds == 0
+    assert schedule(5, math.inf, 3, ADD_REMOVE, 1e-6).rounds == 90
+    rounds = [schedule(10**k, 1.0, 2, ADD_REMOVE, 1e-6).rounds for k in range(1, 8)]
     assert rounds == sorted(rounds)
-    pairs = model().budgets(1.0, rule(30_000, 1.0, 2, ADD_REMOVE, 1e-6))
+    pairs = model().budgets(1.0, schedule(30_000, 1.0, 2, ADD_REMOVE, 1e-6))
     assert sum(map(sum, pairs)) == pytest.approx(1)
     assert pairs[1][1] / pairs[0][1] == pytest.approx(1.07)
-    given = model(n_estimators=5).budgets(1.0, rule(30_000, 1.0, 2, ADD_REMOVE, 1e-6))
+    given = model(n_estimators=5).budgets(1.0, schedule(30_000, 1.0, 2, ADD_REMOVE, 1e-6))
     assert given == [given[0]] * 5
 
 
@@ -1230,7 +1264,7 @@ def test_the_variances_of_gap_and_size_are_those_of_their_noise(relation):
     ledger = Ledger(relation, delta=1e-6)
     budget, cost = 0.02, {ADD_REMOVE: 1, REPLACE_ONE: 2}[relation]
     for variance, share in zip(
-        private_boosting.noise_variances(budget, ledger),
+        noise_variances(budget, ledger),
         (sums.GAP_SHARE[relation], 1 - sums.GAP_SHARE[relation]),
         strict=True,
     ):

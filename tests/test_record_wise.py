@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from dpforest import Prefix, Schema
 from dpforest.chance import Seeded, keyed
 from dpforest.curator import Curator
-from dpforest.curator.memory import KEYS_REPEAT, Memory
+from dpforest.curator.memory import KEYS_REPEAT, InMemoryRecords
 from dpforest.engines import Reader
 from dpforest.engines.dask import Dask
 from dpforest.engines.parquet import Parquet
@@ -437,14 +437,14 @@ def coins_from_a_stream(patch):
 
 
 def copies_by_key(patch):
-    poisson_bootstrap = Memory.poisson_bootstrap
+    poisson_bootstrap = InMemoryRecords.poisson_bootstrap
 
     def unguarded(self, n_trees, chance):
         ids, self.ids = self.ids, None
         self.numbers = lambda: np.arange(self.labels.size, dtype=np.uint64) if ids is None else ids
         poisson_bootstrap(self, n_trees, chance)
 
-    patch.setattr(Memory, "poisson_bootstrap", unguarded)
+    patch.setattr(InMemoryRecords, "poisson_bootstrap", unguarded)
 
 
 def categories_in_the_type_of_the_column(patch):

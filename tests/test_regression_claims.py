@@ -25,7 +25,7 @@ from real_numbers import certain, possible
 from dpforest import Schema, scores
 from dpforest.arithmetic.fixed import STEPS
 from dpforest.audit import exact_audit
-from dpforest.audit.exact.laws import Silent, counts_and_rates, encode
+from dpforest.audit.exact.laws import NoiselessChance, counts_and_rates, encode
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import Curator
 from dpforest.learners.growth import Growth
@@ -117,7 +117,7 @@ def test_what_the_published_leaf_is_charged(relation):
     assert ledger.total(REPLACE_ONE) == rates[0] * L  # one leaf: the count does not move
 
 
-class Quiet(Silent, Replay):
+class Quiet(NoiselessChance, Replay):
     """Replay that leaves geometric noise out and keeps its rates."""
 
 

@@ -79,7 +79,7 @@ FINE = {
     "counting.products": "whole numbers below 2^53, which add up exactly in any order",
     "curator.memory": "whole numbers of 64 bits, which no BLAS adds up",
     "audit.attacks.adversaries": "numbers that are shown",
-    "audit.attacks.program": "sparse products within an optimisation, and constants",
+    "audit.attacks.integer_program": "sparse products within an optimisation, and constants",
     "audit.report.primitives": "whole numbers below 2^53, which add up exactly in any order",
     "audit.sampling.bounds": "a p-value, a wealth: numbers that are shown",
     "privacy.vocabulary": "what persons of several rows are told",

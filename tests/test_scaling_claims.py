@@ -92,7 +92,7 @@ def exact_answers(curator, n_trees, regression=False):
     growth = Growth(n_trees, 2, 2, Ledger(), "assignment")
     every = np.ones((1, 2), dtype=bool)
     masks = np.array([[2, 0, 0, 0], [4, 0, 0, 0]], dtype=np.uint64)
-    growth.branch(growth.frontier, [0] + [1] * (n_trees - 1), [4] + [3] * (n_trees - 1))
+    growth.add_children(growth.frontier, [0] + [1] * (n_trees - 1), [4] + [3] * (n_trees - 1))
     nodes = growth.frontier.nodes
     n = len(nodes)
     moments = 3 if regression else 0
@@ -135,11 +135,11 @@ def test_answers_of_blocks_add_up(sharing, key, regression):
         elif sharing == "poisson":
             curator.poisson_bootstrap(n_trees)
         elif sharing == "parts":
-            curator.divide(3)
+            curator.partition_records(3)
         elif sharing == "weights":
             voter = RandomTreesClassifier(schema=SCHEMA, n_estimators=1, max_depth=2, n_bins=N_BINS, random_state=1)
             tree = voter.fit(frame_of(200), "y").forest_
-            curator.weigh(tree, np.where(tree.values > 0, 1.5, -1.5), class_weights=[1.0, 0.5])
+            curator.weigh_records(tree, np.where(tree.values > 0, 1.5, -1.5), class_weights=[1.0, 0.5])
 
     every_cut = [cuts for size in range(4) for cuts in combinations(range(1, 4), size)]
     orders = [(cuts, order) for cuts in every_cut for order in permutations(range(len(cuts) + 1))]

@@ -28,9 +28,9 @@ from test_doors import learners
 import dpforest
 from dpforest import OutOfSchemaWarning, Schema, UnprovenPrivacyWarning, chance, scores
 from dpforest.curator import Curator
-from dpforest.curator.memory import Memory
-from dpforest.curator.protocol import Records, Whole
-from dpforest.curator.scattered import Scattered
+from dpforest.curator.memory import InMemoryRecords
+from dpforest.curator.protocol import MaterializedRecords, Records
+from dpforest.curator.scattered import BlockedRecords
 from dpforest.engines import EngineError, Reader, Table, TableError
 from dpforest.engines.table import Block, merge, missing_columns
 from dpforest.learners.cuts import grow_random
@@ -305,13 +305,13 @@ def test_every_step_and_answer_was_asked_of_blocks():
     """After the test above: the cases ask all that learners ask of blocks."""
     if not asked_of_blocks:
         pytest.skip(not_run.needs("the cases above it", "run the whole file"))
-    steps = {"assign", "divide", "poisson_bootstrap", "hear", "weigh"}
+    steps = {"assign", "partition_records", "poisson_bootstrap", "add_scores", "weigh_records"}
     assert asked_of_blocks == steps | answers() - {"code_counts"}  # asked by published bootstraps alone
 
 
 def answers() -> set[str]:
     """The exact answers that Scattered asks blocks for."""
-    methods = {name: value for name, value in vars(Scattered).items() if inspect.isfunction(value)}
+    methods = {name: value for name, value in vars(BlockedRecords).items() if inspect.isfunction(value)}
     return {name for name, method in methods.items() if {"_of", "total"} & {*method.__code__.co_names}} - {"_of"}
 
 
@@ -336,10 +336,10 @@ def test_any_cutting_gives_the_same_model(learner, sampling, seed, cuts, backwar
 def test_a_level_that_is_counted_in_parts_gives_the_same_model(learner, cells, monkeypatch):
     frame = frame_of(kind_of(learner))
     whole = fitted(configured(learner), frame)
-    monkeypatch.setattr(Scattered, "cells", cells)
+    monkeypatch.setattr(BlockedRecords, "cells", cells)
     parts = Pieces(frame, THREE)
     assert released(fitted(configured(learner), parts)) == released(whole)
-    monkeypatch.setattr(Memory, "cells", cells)
+    monkeypatch.setattr(InMemoryRecords, "cells", cells)
     assert released(fitted(configured(learner), frame)) == released(whole)
 
 
@@ -391,11 +391,11 @@ QUERIES: dict[str, Any] = {
 STEPS: dict[str, Any] = {
     "nothing": lambda curator: None,
     "assign": lambda curator: curator.assign(2),
-    "divide": lambda curator: curator.divide(3),
+    "partition_records": lambda curator: curator.partition_records(3),
     "poisson": lambda curator: curator.poisson_bootstrap(2),
-    "weigh": lambda curator: curator.weigh(class_weights=[0.3, 1.0, 0.7], rule="logistic"),
-    "assign, then weigh": lambda curator: (curator.assign(2), curator.weigh(class_weights=[0.3, 1.0, 0.7])),
-    "assign, then divide": lambda curator: (curator.assign(2), curator.divide(3)),
+    "weigh_records": lambda curator: curator.weigh_records(class_weights=[0.3, 1.0, 0.7], rule="logistic"),
+    "assign, then weigh": lambda curator: (curator.assign(2), curator.weigh_records(class_weights=[0.3, 1.0, 0.7])),
+    "assign, then divide": lambda curator: (curator.assign(2), curator.partition_records(3)),
 }
 
 
@@ -417,7 +417,7 @@ def test_every_query_has_the_answer_of_the_table_in_memory(before):
         growth = Growth(2, 4, 3, ledger, "assignment" if "assign" in before else "sequential")
         grow_random(growth, chance.Seeded(1), schema.cardinalities(8), np.array([True, True, False, False]), 2)
         leaves = growth.frontier
-        growth.branch(leaves[::2], np.full(4, 2), np.full(4, 3))  # some by their code
+        growth.add_children(leaves[::2], np.full(4, 2), np.full(4, 3))  # some by their code
         nodes = np.flatnonzero(growth.feature < 0)[::-1]
         scopes = ledger.open("asked", np.zeros(len(nodes), dtype=int))
         found = [query(curator, growth, nodes, scopes).tolist() for query in QUERIES.values()]
@@ -602,16 +602,17 @@ def asked(protocol: type) -> set[str]:
 def test_both_kinds_of_records_keep_the_protocol():
     """With the same parameters; what is for the whole table is what the scattered one does not have."""
     there = scattered(Pieces(frame_of("classifier")))._records
-    here = Memory(np.zeros((4, 2), np.uint8), np.zeros(2, np.uint8), 3, [8, 8, 3, 2])
+    here = InMemoryRecords(np.zeros((4, 2), np.uint8), np.zeros(2, np.uint8), 3, [8, 8, 3, 2])
     for name in asked(Records):
         assert hasattr(here, name)
         assert hasattr(there, name)
         if inspect.isfunction(getattr(Records, name, None)):
             wanted = list(inspect.signature(getattr(Records, name)).parameters)
             assert all(
-                list(inspect.signature(getattr(kind, name)).parameters) == wanted for kind in (Memory, Scattered)
+                list(inspect.signature(getattr(kind, name)).parameters) == wanted
+                for kind in (InMemoryRecords, BlockedRecords)
             )
-    for name in asked(Whole) - asked(Records):
+    for name in asked(MaterializedRecords) - asked(Records):
         assert hasattr(here, name)
         assert not hasattr(there, name)
     assert here.whole() is here
@@ -625,7 +626,7 @@ def test_what_is_refused_is_all_that_the_whole_table_is_asked_for():
     users = {name for name, each in methods.items() if {"whole", "_unpaid"} & {*each.__code__.co_names}} - {"_unpaid"}
     assert users == ONLY.keys()
     used = set().union(*({*methods[name].__code__.co_names} for name in users))
-    assert asked(Whole) - asked(Records) - {"assignment"} <= used
+    assert asked(MaterializedRecords) - asked(Records) - {"assignment"} <= used
 
 
 # -- passes ------------------------------------------------------------------------------------------------------------
@@ -920,7 +921,7 @@ def test_a_fitted_model_carries_no_table():
     table = Pieces(frame_of("classifier"), CUTS[7])
     model = fitted(small(), table)
     held: list[Any] = list(vars(model).values())
-    assert not any(isinstance(value, (Table, Scattered, Curator, pd.DataFrame)) for value in held)
+    assert not any(isinstance(value, (Table, BlockedRecords, Curator, pd.DataFrame)) for value in held)
     names = named(pickle.dumps(model))
     assert not [name for name in names if "Pieces" in name or "curator" in name or "engines" in name]
 

@@ -12,7 +12,7 @@ import pytest
 from shared import MIXED, at_each_line, interrupt, table
 
 from dpforest import RandomTreesClassifier, Schema, inspect
-from dpforest.inspect import text, view, words
+from dpforest.inspect import code_names, text, view
 from dpforest.learners import base
 from dpforest.models import forest, predictor
 
@@ -33,7 +33,7 @@ READERS = {
     "text": lambda model: inspect.export_text(model),
     "pickle": lambda model: pickle.loads(pickle.dumps(model)).to_dict(seeded=True),
 }
-FILES = [module.__file__ for module in (base, predictor, forest, text, view, words)]
+FILES = [module.__file__ for module in (base, predictor, forest, text, view, code_names)]
 
 
 def learner(**how):

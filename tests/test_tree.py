@@ -38,7 +38,7 @@ def grow(seed: int, *, levels: int = 4, trees: int = 2, features: int = 4, reuse
     growth.cardinalities = cardinalities
 
     def settle(leaves):
-        growth.settle(leaves, rng.integers(-9, 9, size=(len(leaves), CLASSES)))
+        growth.set_leaf_values(leaves, rng.integers(-9, 9, size=(len(leaves), CLASSES)))
 
     for _ in range(levels):
         frontier = growth.frontier
@@ -48,7 +48,7 @@ def grow(seed: int, *, levels: int = 4, trees: int = 2, features: int = 4, reuse
         chosen = np.array([rng.choice(np.flatnonzero(row)) for row in split.unused], dtype=int)
         binary = rng.random(len(split)) < 0.4
         masks = CutPool(Seeded(seed), cardinalities, rng.random(features) < 0.5).draw(Seeded(seed), chosen)
-        growth.branch(
+        growth.add_children(
             split, chosen, np.where(binary, 2, cardinalities[chosen]), masks=masks, binary=binary, reuse=reuse
         )
     settle(growth.frontier)
@@ -158,8 +158,8 @@ def test_shares_by_hand():
     """Leaves that say (3, 1) and (0, 4): at shrinkage 4 each counts as much as the root above it."""
     growth = Growth(1, 1, 2, Ledger(), "sequential")
     root = growth.frontier
-    leaves = growth.branch(root, [0], [2], masks=np.zeros((1, 4), np.uint64))
-    growth.settle(leaves, np.array([[3, 1], [0, 4]]))
+    leaves = growth.add_children(root, [0], [2], masks=np.zeros((1, 4), np.uint64))
+    growth.set_leaf_values(leaves, np.array([[3, 1], [0, 4]]))
     np.testing.assert_allclose(growth.release(0.0).shares(), [[3 / 8, 5 / 8], [3 / 4, 1 / 4], [0, 1]])
     shares = growth.release(4.0).shares()
     top = 64 / (64 + 2 * 16)  # eight records, the noise of two leaves
@@ -167,7 +167,7 @@ def test_shares_by_hand():
     np.testing.assert_allclose(shares[:, 0], [first, (3 / 4 + first) / 2, first / 2])
     # without records a node knows nothing, and says what the node above says
     empty = Growth(1, 1, 2, Ledger(), "sequential")
-    empty.settle(empty.frontier, np.array([[5, -9]]))
+    empty.set_leaf_values(empty.frontier, np.array([[5, -9]]))
     np.testing.assert_allclose(empty.release(1.0).shares(), [[0.5, 0.5]])
 
 
@@ -190,28 +190,28 @@ def test_a_released_forest_is_fixed():
 
 def test_leaves_settle_in_any_order_and_once_said_is_said():
     growth = Growth(1, 1, 2, Ledger(), "sequential")
-    children = growth.branch(growth.frontier, [0], [3])
-    growth.settle(children[np.array([2, 0])], np.array([[7, 8], [1, 2]]))
-    growth.settle(children[np.array([False, True, False])], np.array([[4, 5]]))
+    children = growth.add_children(growth.frontier, [0], [3])
+    growth.set_leaf_values(children[np.array([2, 0])], np.array([[7, 8], [1, 2]]))
+    growth.set_leaf_values(children[np.array([False, True, False])], np.array([[4, 5]]))
     assert growth.release().values.tolist() == [[0, 0], [1, 2], [4, 5], [7, 8]]
 
 
 def test_room_is_what_max_nodes_leaves():
     growth = Growth(2, 3, 2, Ledger(), "assignment", max_nodes=9)
-    assert growth.room(np.array([3, 4])).tolist() == [True, True]
-    assert growth.room(np.array([3, 5])).tolist() == [True, False]
-    assert growth.room(np.array([0, 7, 0, 1])).tolist() == [True, True, True, False]
-    growth.branch(growth.frontier, [0, 1], [3, 4])
+    assert growth.has_room(np.array([3, 4])).tolist() == [True, True]
+    assert growth.has_room(np.array([3, 5])).tolist() == [True, False]
+    assert growth.has_room(np.array([0, 7, 0, 1])).tolist() == [True, True, True, False]
+    growth.add_children(growth.frontier, [0, 1], [3, 4])
     assert growth.n_nodes == 9
-    assert not growth.room(np.array([1])).any()
+    assert not growth.has_room(np.array([1])).any()
 
 
 def test_a_tree_as_text():
     growth = Growth(1, 2, 2, Ledger(), "sequential")
-    children = growth.branch(growth.frontier, [1], [2])
-    growth.settle(children[np.array([0])], np.array([[1, 0]]))
-    below = growth.branch(children[np.array([1])], [0], [2])
-    growth.settle(below, np.array([[2, 3], [-4, 5]]))
+    children = growth.add_children(growth.frontier, [1], [2])
+    growth.set_leaf_values(children[np.array([0])], np.array([[1, 0]]))
+    below = growth.add_children(children[np.array([1])], [0], [2])
+    growth.set_leaf_values(below, np.array([[2, 3], [-4, 5]]))
     forest = growth.release()
     assert forest.describe(["age", "sex"]) == (
         "root: splits on sex\n  child 0: says [1, 0]\n  child 1: splits on age\n"
@@ -236,7 +236,7 @@ def test_each_node_has_a_scope_below_that_of_its_parent(seed):
         assert ledger._labels[-1] == f"level {level}"
         split = growth.frontier[rng.random(len(growth.frontier)) < 0.7]
         parents = np.repeat(split.nodes, 2)
-        below = growth.branch(split, rng.integers(3, size=len(split)), np.full(len(split), 2), reuse=True)
+        below = growth.add_children(split, rng.integers(3, size=len(split)), np.full(len(split), 2), reuse=True)
         assert below.nodes.tolist() == list(range(growth.n_nodes - len(below), growth.n_nodes))
         every = np.concatenate(ledger._parents)
         assert every[below.scopes].tolist() == [scope_of[node] for node in parents.tolist()]
@@ -429,7 +429,7 @@ def planted(codes, labels, ledger: Ledger, *, n_trees: int = 1, seed: int = 1) -
     schema = Schema(numeric={f"x{i}": (0, 1) for i in range(len(codes))}, classes=[0, 1])
     curator = Curator(codes, labels, 2, [4] * len(codes), chance=Seeded(seed), ledger=ledger)
     run = Run(curator, Seeded(1), schema, ledger, 1.0)
-    run.plant(n_trees)
+    run.start_forest(n_trees)
     return run
 
 
@@ -439,7 +439,7 @@ def extra_trees(run: Run, shares: Shares, n_cuts: int, **options) -> list:
 
     def settle(leaves, epsilon):
         asked.append((leaves.nodes.tolist(), epsilon))
-        run.say(leaves, np.ones((len(leaves), 2), dtype=np.int64))
+        run.set_leaf_values(leaves, np.ones((len(leaves), 2), dtype=np.int64))
 
     grow_extra_trees(run, shares, Selection(scores.gini, **options), settle, 1, n_cuts)
     return [(nodes, epsilon) for nodes, epsilon in asked if nodes]

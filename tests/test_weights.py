@@ -28,7 +28,7 @@ LOG2 = math.log(2)
 def stump(votes) -> Forest:
     """A tree that splits on its one binary feature; ``votes`` of the two leaves."""
     growth = Growth(1, 1, len(votes[0]), Ledger(), "sequential")
-    growth.branch(growth.frontier, [0], [2])
+    growth.add_children(growth.frontier, [0], [2])
     forest = growth.release()
     assert forest.n_nodes == 3
     return forest
@@ -52,9 +52,9 @@ def weights_of(records, trees, n_classes=2, rule="capped", class_weights=None) -
     for record in records:
         curator = curator_of([record], n_classes)
         if not trees:
-            curator.weigh(class_weights=class_weights, rule=rule)
+            curator.weigh_records(class_weights=class_weights, rule=rule)
         for votes in trees:
-            curator.weigh(stump(votes), said(votes), class_weights=class_weights, rule=rule)
+            curator.weigh_records(stump(votes), said(votes), class_weights=class_weights, rule=rule)
         growth = Growth(1, 1, n_classes, Ledger(), "sequential")
         [counts] = curator._class_counts(growth, growth.roots)
         assert (np.delete(counts, record[1]) == 0).all()
@@ -88,9 +88,9 @@ def test_a_weight_is_a_function_of_the_own_record_and_of_released_trees(rule):
         trees = rng.normal(size=(4, 2, n_classes)).tolist()
         whole = curator_of(records, n_classes)
         for votes in trees:
-            whole.weigh(stump(votes), said(votes), rule=rule)
+            whole.weigh_records(stump(votes), said(votes), rule=rule)
         growth = Growth(1, 1, n_classes, Ledger(), "sequential")
-        leaves = growth.branch(growth.frontier, [0], [2])
+        leaves = growth.add_children(growth.frontier, [0], [2])
         counts = whole._class_counts(growth, leaves.nodes)
         alone = weights_of(records, trees, n_classes, rule)
         for x, label in itertools.product(range(2), range(n_classes)):
@@ -164,7 +164,7 @@ def test_steps_leave_room_for_the_classes(n_classes, levels):
 
 def test_more_classes_than_that_are_refused():
     with pytest.raises(ValueError, match="at most 128 classes"):
-        curator_of([], 129).weigh()
+        curator_of([], 129).weigh_records()
 
 
 # -- that they cost nothing ------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_a_share_of_the_node_is_no_such_score():
     assert spread == Fraction(1, 3) + Fraction(1, 4)
     assert spread > Fraction(scores.normalised_gini.range(ADD_REMOVE))
     curator = curator_of([(0, 0)])
-    curator.weigh()
+    curator.weigh_records()
     growth = Growth(1, 1, 2, curator._ledger, "sequential")
     with pytest.raises(ValueError, match="no proved range where records have weights"):
         curator.choose_feature(
@@ -238,7 +238,7 @@ def test_no_query_costs_more_with_weights(relation, score, mechanism):
             def choose(chance, data=data, weighted=weighted):
                 curator = curator_of(data, chance=chance, relation=relation)
                 if weighted:
-                    curator.weigh(stump(votes[0]), said(votes[0]))
+                    curator.weigh_records(stump(votes[0]), said(votes[0]))
                 growth = Growth(1, 1, 2, curator._ledger, "sequential")
                 # cut the feature, cut nothing off, or stop
                 masks = np.array([[[0b10, 0, 0, 0], [0, 0, 0, 0]]], dtype=np.uint64)
@@ -279,7 +279,7 @@ def test_the_noise_of_weighted_counts_has_the_scale_of_a_whole_record(relation):
         chance = Recorder(0)
         curator = curator_of([(0, 0), (1, 1), (1, 0)], chance=chance, relation=relation)
         if weighted:
-            curator.weigh(class_weights=[1, 1])
+            curator.weigh_records(class_weights=[1, 1])
         growth = Growth(1, 1, 2, curator._ledger, "sequential")
         counts = curator.count_classes(growth, growth.roots, growth.frontier.scopes, 0.6)
         assert (counts / curator.unit).tolist() == [[2, 1]]

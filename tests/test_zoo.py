@@ -20,7 +20,7 @@ from zoo.animal import EXACT, GREY_BOX, GRID, STATISTICAL, exponential, geometri
 from zoo.learners import ONE, RefundsPruned, SpendsTwice
 
 from dpforest import Schema
-from dpforest.audit.exact.replay import law_of
+from dpforest.audit.exact.enumeration import law_of
 from dpforest.audit.grey.greybox import greybox
 from dpforest.audit.sampling.empirical import empirical
 from dpforest.audit.search.pairs import are_neighbours

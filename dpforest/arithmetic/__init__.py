@@ -17,6 +17,17 @@ from dpforest.arithmetic.elementary import (
 )
 
 __all__ = [
-    "asinh", "cbrt", "exp", "expm1", "gauss_legendre", "log", "log1p", "log2", "logaddexp", "matmul", "sigmoid",
-    "sinh", "tanh",
-]  # fmt: skip
+    "asinh",
+    "cbrt",
+    "exp",
+    "expm1",
+    "gauss_legendre",
+    "log",
+    "log1p",
+    "log2",
+    "logaddexp",
+    "matmul",
+    "sigmoid",
+    "sinh",
+    "tanh",
+]

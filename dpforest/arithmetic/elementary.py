@@ -21,9 +21,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 __all__ = [
-    "asinh", "cbrt", "exp", "expm1", "gauss_legendre", "log", "log1p", "log2", "logaddexp", "matmul", "sigmoid",
-    "sinh", "tanh",
-]  # fmt: skip
+    "asinh",
+    "cbrt",
+    "exp",
+    "expm1",
+    "gauss_legendre",
+    "log",
+    "log1p",
+    "log2",
+    "logaddexp",
+    "matmul",
+    "sigmoid",
+    "sinh",
+    "tanh",
+]
 
 #: A Python float, or an array of floats: what comes is what is given back.
 Number = TypeVar("Number", float, np.ndarray)

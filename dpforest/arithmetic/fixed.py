@@ -102,8 +102,8 @@ def below_best(values: np.ndarray, able: np.ndarray) -> np.ndarray:
     ndarray of float, shape (n_rows, K)
         0 for the best, and at least ``-FARTHEST``.
     """
-    from dpforest.arithmetic import compiled  # Numba: not where a model is only read
+    from dpforest.arithmetic import gini_kernels  # Numba: not where a model is only read
 
     found = np.empty(able.shape)
-    compiled.below_best(values, able, STEPS, FARTHEST, found)
+    gini_kernels.below_best(values, able, STEPS, FARTHEST, found)
     return found

@@ -6,6 +6,9 @@ on a neighbour with its answers frozen), ``sampling`` (bounds and likelihood rat
 (everything at once).
 """
 
+import warnings
+from typing import Any
+
 from dpforest.audit.attacks import (
     OneRunAudit,
     best_advantage,
@@ -21,7 +24,7 @@ from dpforest.audit.attacks import (
     one_run_bound,
     reconstruct,
     reconstruction_error,
-)  # fmt: skip
+)
 from dpforest.audit.exact import (
     ExactAudit,
     datasets,
@@ -34,8 +37,8 @@ from dpforest.audit.exact import (
     neighbours,
     path_audit,
     released,
-)  # fmt: skip
-from dpforest.audit.grey import Finding, GreyBoxAudit, greybox
+)
+from dpforest.audit.grey import GreyBoxAudit, GreyBoxFinding, greybox
 from dpforest.audit.report.fits import class_pair, fit_ratios, fits_of
 from dpforest.audit.sampling import (
     Betting,
@@ -47,15 +50,62 @@ from dpforest.audit.sampling import (
     likelihood_ratios,
     p_value,
     plot_ratios,
-)  # fmt: skip
+)
 from dpforest.audit.search import Pair, climb, expected_bound, table_traps, traps
+from dpforest.messages import shown
 
 __all__ = [
-    "Betting", "EmpiricalAudit", "ExactAudit", "Finding", "GreyBoxAudit", "LikelihoodRatios", "OneRunAudit",
-    "Pair", "best_advantage", "best_guess", "class_pair", "climb", "clopper_pearson", "datasets", "empirical",
-    "epsilon_lower", "evidence", "exact_audit", "expected_bound", "fit_ratios", "fits_of",
-    "geometric_log_ratio", "greybox", "hockey_stick", "informed_adversary", "informed_guess", "law_of",
-    "law_of_shapes", "least_epsilon", "likelihood_ratios", "marginal_draws", "medoid", "membership_advantage",
-    "membership_attack", "neighbours", "one_run", "one_run_bound", "p_value", "path_audit", "plot_ratios",
-    "reconstruct", "reconstruction_error", "released", "table_traps", "traps",
-]  # fmt: skip
+    "Betting",
+    "EmpiricalAudit",
+    "ExactAudit",
+    "GreyBoxAudit",
+    "GreyBoxFinding",
+    "LikelihoodRatios",
+    "OneRunAudit",
+    "Pair",
+    "best_advantage",
+    "best_guess",
+    "class_pair",
+    "climb",
+    "clopper_pearson",
+    "datasets",
+    "empirical",
+    "epsilon_lower",
+    "evidence",
+    "exact_audit",
+    "expected_bound",
+    "fit_ratios",
+    "fits_of",
+    "geometric_log_ratio",
+    "greybox",
+    "hockey_stick",
+    "informed_adversary",
+    "informed_guess",
+    "law_of",
+    "law_of_shapes",
+    "least_epsilon",
+    "likelihood_ratios",
+    "marginal_draws",
+    "medoid",
+    "membership_advantage",
+    "membership_attack",
+    "neighbours",
+    "one_run",
+    "one_run_bound",
+    "p_value",
+    "path_audit",
+    "plot_ratios",
+    "reconstruct",
+    "reconstruction_error",
+    "released",
+    "table_traps",
+    "traps",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Names of earlier versions, which warn."""
+    if name == "Finding":
+        warnings.warn("dpforest.audit.Finding is now GreyBoxFinding", DeprecationWarning, stacklevel=2)
+        return GreyBoxFinding
+    raise AttributeError(f"dpforest.audit has no attribute {shown(name)}")

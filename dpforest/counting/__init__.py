@@ -20,7 +20,7 @@ columns of many rows.  ``labels`` is uint8, shape (n_rows,), each below ``n_clas
 nowhere); None lets every tree see every record.  Arrays may be read-only; none is written to.
 """
 
-from dpforest.counting.crossings import count_sizes, cross_sums
+from dpforest.counting.cell_weights import count_sizes, cross_sums
 from dpforest.counting.products import products
 from dpforest.counting.queries import (
     apply,

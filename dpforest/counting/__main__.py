@@ -26,10 +26,13 @@ def compile_ahead() -> None:
     keyed.coins((0, 0), np.zeros(1, dtype=np.uint64), 2)
     codes, labels = np.zeros((1, 64), dtype=np.uint8), np.zeros(64, dtype=np.uint8)
     splits = counting.Splits(
-        np.array([0, -1, -1], dtype=np.int32), np.array([1, 0, 0], dtype=np.int32),
-        np.array([2, 0, 0], dtype=np.int32), np.zeros(3, dtype=bool), np.ones((3, 4), dtype=np.uint64),
+        np.array([0, -1, -1], dtype=np.int32),
+        np.array([1, 0, 0], dtype=np.int32),
+        np.array([2, 0, 0], dtype=np.int32),
+        np.zeros(3, dtype=bool),
+        np.ones((3, 4), dtype=np.uint64),
         np.zeros(1, dtype=np.int32),
-    )  # fmt: skip
+    )
     slots = np.array([-1, 0, 1], dtype=np.int32)
     features, masks = np.zeros((2, 1), dtype=np.int32), np.full((2, 1, 4), 5, dtype=np.uint64)
     for kernel in ("rows", "bits"):

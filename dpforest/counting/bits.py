@@ -14,10 +14,7 @@ ANDs, ORs and popcounts over a row are plain loops, which LLVM turns into vector
 
 import numpy as np
 
-from dpforest.counting.compiled import helper, kernel
-from dpforest.counting.masks import FEATURE, LOW, NEGATE, PART, SPAN, STOP, TEST
-from dpforest.counting.tables import LANES
-from dpforest.counting.words import (
+from dpforest.counting.bit_words import (
     TURN,
     VECTOR_POPCOUNT,
     add_octet,
@@ -31,6 +28,9 @@ from dpforest.counting.words import (
     pointer,
     popcount,
 )
+from dpforest.counting.compiled import helper, kernel
+from dpforest.counting.masks import FEATURE, LOW, NEGATE, PART, SPAN, STOP, TEST
+from dpforest.counting.tables import LANES
 
 # Words of 64 rows in a bitmap, 1.5 kB: long enough to start a loop for, and no power of two, which would make the
 # bitmaps compete for the same lines of the cache.
@@ -171,9 +171,27 @@ def _count_2x4(p, q, a, b, c, d, words, to_p, to_q, step):
 
 @kernel
 def count(
-    codes, labels, runs, member, assignment, first, last,
-    entries, rows, tests, parts, kept, made, made_start, entry_start, first_row, depth, room, whole, ones,
-):  # fmt: skip
+    codes,
+    labels,
+    runs,
+    member,
+    assignment,
+    first,
+    last,
+    entries,
+    rows,
+    tests,
+    parts,
+    kept,
+    made,
+    made_start,
+    entry_start,
+    first_row,
+    depth,
+    room,
+    whole,
+    ones,
+):
     """Add the counts of rows ``first`` to ``last``: of the nodes, and of their records inside each candidate.
 
     They go to ``whole`` (n_slots, P) and ``ones`` (n_slots, K, P): first all records, then those in each plane of the
@@ -245,10 +263,28 @@ def count(
 
 @kernel
 def add_values(
-    codes, assignment, first, last,
-    entries, rows, tests, parts, kept, made, made_start, entry_start, first_row, depth,
-    tree_start, n_digits, first_leaf, leaf_of, values, room, out,
-):  # fmt: skip
+    codes,
+    assignment,
+    first,
+    last,
+    entries,
+    rows,
+    tests,
+    parts,
+    kept,
+    made,
+    made_start,
+    entry_start,
+    first_row,
+    depth,
+    tree_start,
+    n_digits,
+    first_leaf,
+    leaf_of,
+    values,
+    room,
+    out,
+):
     """Add to ``out`` (n_outputs, n_rows) the ``values`` (n_outputs, n_leaves) of each row's leaves, tree after tree."""
     n_rows, n_outputs = codes.shape[1], out.shape[0]
     bits, uses = pointer(room), pointer(rows)

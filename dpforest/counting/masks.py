@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpforest.counting.bit_words import popcount
 from dpforest.counting.compiled import helper, kernel
-from dpforest.counting.words import popcount
 
 _KEPT_ROWS, _STRETCH_ROWS = 480, 96  # bitmaps of 1.5 kB: together 0.9 MB, for a second-level cache of 1 MB
 

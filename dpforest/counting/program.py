@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpforest.counting.bit_words import VECTOR_POPCOUNT
 from dpforest.counting.bits import AFTER, BLOCK, DEPTH, ENTRY, FLIP, SLOT, TREE, USE, WORDS
 from dpforest.counting.masks import PART, SPAN, STOP, schedule
 from dpforest.counting.tables import Planes
 from dpforest.counting.visit import Visit
-from dpforest.counting.words import VECTOR_POPCOUNT
 from dpforest.models.structure import Splits
 
 _ONE = np.uint64(1)
@@ -69,8 +69,10 @@ def prepare(
     plan, rows = schedule(
         np.concatenate([features.ravel(), splits.feature[above]]),
         np.concatenate([masks.reshape(-1, 4), edges]),
-        n_features, uses, use_start,
-    )  # fmt: skip
+        n_features,
+        uses,
+        use_start,
+    )
     return Program(entries, rows, *plan[:-1], len(plan.kept) + plan.most, int(order.depth.max(initial=0)) + 1)
 
 

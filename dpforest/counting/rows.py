@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpforest.counting.bit_words import moved, pointer
 from dpforest.counting.compiled import helper, kernel
 from dpforest.counting.tables import Cells
 from dpforest.counting.visit import Visit
-from dpforest.counting.words import moved, pointer
 from dpforest.models.structure import Splits, frozen
 
 BLOCK = 2048  # rows
@@ -128,10 +128,28 @@ def _descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, row
 
 @kernel
 def count(
-    codes, labels, group_of, amount, assignment, first, last,
-    nodes, masks, roots, height, start, slot_of,
-    candidate_features, candidate_masks, width, row, at, patterns, whole, ones,
-):  # fmt: skip
+    codes,
+    labels,
+    group_of,
+    amount,
+    assignment,
+    first,
+    last,
+    nodes,
+    masks,
+    roots,
+    height,
+    start,
+    slot_of,
+    candidate_features,
+    candidate_masks,
+    width,
+    row,
+    at,
+    patterns,
+    whole,
+    ones,
+):
     """Add up the cells of rows ``first`` to ``last``: of the nodes, and of their records inside each candidate.
 
     They go to ``whole`` (n_slots, n_cells) and ``ones`` (n_slots, K, n_cells); see tables.Cells for the cells.  The
@@ -176,10 +194,30 @@ def count(
 
 @kernel
 def histogram(
-    codes, labels, assignment, first, last,
-    nodes, masks, roots, height, start, slot_of,
-    columns, allowed, offsets, row, at, local_of, row_of, packed, ends, mine, bins, out,
-):  # fmt: skip
+    codes,
+    labels,
+    assignment,
+    first,
+    last,
+    nodes,
+    masks,
+    roots,
+    height,
+    start,
+    slot_of,
+    columns,
+    allowed,
+    offsets,
+    row,
+    at,
+    local_of,
+    row_of,
+    packed,
+    ends,
+    mine,
+    bins,
+    out,
+):
     """Add to ``out`` (n_slots, n_bins, C) the class counts of each bin of the features ``columns``, where allowed.
 
     The rows of a batch are packed first, the codes and the label of each side by side, in the order of their nodes.

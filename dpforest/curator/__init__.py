@@ -13,13 +13,13 @@ from typing import Any, Self
 import numpy as np
 
 from dpforest.chance import Chance
+from dpforest.curator.assignment import Sharing
 from dpforest.curator.base import Base
 from dpforest.curator.choices import CALIBRATIONS, STOP, Choices
-from dpforest.curator.memory import Memory
+from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.peeks import Peeks
 from dpforest.curator.protocol import Door
-from dpforest.curator.scattered import Scattered
-from dpforest.curator.sharing import Sharing
+from dpforest.curator.scattered import BlockedRecords
 from dpforest.curator.sums import GAP_SHARE, Sums
 from dpforest.curator.weights import FINE, WEIGHTS
 from dpforest.engines import Table
@@ -57,16 +57,24 @@ class Curator(Sharing, Choices, Sums, Peeks):
     """
 
     def __init__(
-        self, codes: np.ndarray, labels: np.ndarray, n_classes: int, cardinalities: Any, *, chance: Chance,
-        ledger: Ledger, n_jobs: int = 1, ids: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
-        records = Memory(codes, labels, n_classes, cardinalities, n_jobs=n_jobs, ids=ids)
+        self,
+        codes: np.ndarray,
+        labels: np.ndarray,
+        n_classes: int,
+        cardinalities: Any,
+        *,
+        chance: Chance,
+        ledger: Ledger,
+        n_jobs: int = 1,
+        ids: np.ndarray | None = None,
+    ) -> None:
+        records = InMemoryRecords(codes, labels, n_classes, cardinalities, n_jobs=n_jobs, ids=ids)
         super().__init__(records, n_classes, cardinalities, chance=chance, ledger=ledger, n_jobs=n_jobs)
 
     @classmethod
     def over(cls, table: Table, n_classes: int, cardinalities: Any, *, chance: Chance, ledger: Ledger) -> Self:
         """A curator of the records of an opened table, which an engine reads in blocks."""
         curator = cls.__new__(cls)
-        records = Scattered(table, n_classes, cardinalities)
+        records = BlockedRecords(table, n_classes, cardinalities)
         Base.__init__(curator, records, n_classes, cardinalities, chance=chance, ledger=ledger)
         return curator

@@ -23,7 +23,7 @@ class Base:
 
     def __init__(
         self, records: Records, n_classes: int, cardinalities: Any, *, chance: Chance, ledger: Ledger, n_jobs: int = 1
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._chance, self._ledger, self._n_jobs = chance, ledger, n_jobs
         self._records = records
         self.n_classes = int(n_classes)
@@ -32,7 +32,7 @@ class Base:
         #: Steps in which a record of full weight counts; 1 while all records count alike.
         self.unit = 1
         self._has_weights = False
-        #: Parts of the records, see :meth:`divide`.
+        #: Parts of the records, see :meth:`partition_records`.
         self.n_parts = 1
 
     def _count_in_steps(self) -> None:

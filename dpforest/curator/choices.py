@@ -36,10 +36,19 @@ class Choices(Base):
 
     @claim("lem-stop-candidate")
     def choose_feature(
-        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, allowed: np.ndarray, epsilon: float | np.ndarray, *,
-        score: scores.Score, mechanism: str, calibration: str = "range", stop_margin: float | None = None,
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        scopes: np.ndarray,
+        allowed: np.ndarray,
+        epsilon: float | np.ndarray,
+        *,
+        score: scores.Score,
+        mechanism: str,
+        calibration: str = "range",
+        stop_margin: float | None = None,
         n_max: float = np.inf,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """Choose for each node the feature to split on, one child per code, or to stop.
 
         Parameters
@@ -78,12 +87,12 @@ class Choices(Base):
             histograms, mine = self._records.histograms(splits, nodes[few], allowed[few]), allowed[few]
             counts[few], rest[few] = self._of_nodes(histograms, mine), False
             exact = partial(self._feature_scores, histograms, mine, score)
-            behind[few] = self._behind(exact, size, mine, counts[few], score, stop_margin, rate[few])
+            behind[few] = self._score_gap(exact, size, mine, counts[few], score, stop_margin, rate[few])
             del exact
         # an empty node scores 0 on every feature; most nodes of a private tree are empty
         if rest.any():
             idle = allowed[rest], counts[rest], score, stop_margin, rate[rest]
-            behind[rest] = self._behind(lambda rows: 0, size, *idle)
+            behind[rest] = self._score_gap(lambda rows: 0, size, *idle)
         if len(parts) > 1:  # those of all parts would take too much memory to be remembered
             histograms = None
         query = f"choose a feature by {score.name}"
@@ -96,10 +105,19 @@ class Choices(Base):
 
     @claim("thm-interval-exponential")
     def choose_cut(
-        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, allowed: np.ndarray, epsilon: float | np.ndarray, *,
-        score: scores.Score, mechanism: str, calibration: str = "range", stop_margin: float | None = None,
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        scopes: np.ndarray,
+        allowed: np.ndarray,
+        epsilon: float | np.ndarray,
+        *,
+        score: scores.Score,
+        mechanism: str,
+        calibration: str = "range",
+        stop_margin: float | None = None,
         n_max: float = np.inf,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """Choose for each node one of the cuts of its features, or a split with one child per code, or to stop.
 
         Parameters
@@ -134,7 +152,7 @@ class Choices(Base):
             counts[part] = self._of_all_parts(own)
             able = np.take_along_axis(allowed[part], columns[part], axis=1)
             exact = partial(self._cut_scores, histograms, allowed[part], columns[part], score)
-            behind = self._behind(exact, self._widest(), able, own, score, stop_margin, rate[part])
+            behind = self._score_gap(exact, self._widest(), able, own, score, stop_margin, rate[part])
             taken = self._drawn(behind, rate[part], mechanism)
             each = np.arange(len(taken))
             choice[part] = np.where(taken > 0, columns[part][each, np.maximum(taken, 1) - 1], STOP)
@@ -143,10 +161,20 @@ class Choices(Base):
         return choice
 
     def choose_candidate(
-        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, features: np.ndarray, masks: np.ndarray,
-        epsilon: float | np.ndarray, *, score: scores.Score, mechanism: str, calibration: str = "range",
-        stop_margin: float | None = None, n_max: float = np.inf,
-    ) -> np.ndarray:  # fmt: skip
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        scopes: np.ndarray,
+        features: np.ndarray,
+        masks: np.ndarray,
+        epsilon: float | np.ndarray,
+        *,
+        score: scores.Score,
+        mechanism: str,
+        calibration: str = "range",
+        stop_margin: float | None = None,
+        n_max: float = np.inf,
+    ) -> np.ndarray:
         """Choose for each node one of K binary candidates, or to stop.
 
         Parameters
@@ -170,24 +198,39 @@ class Choices(Base):
         counts = self._records.candidate_counts(splits, nodes, features, masks, score.n_moments, known)
         own = counts[:, 0].sum(axis=1)
         able, size = np.ones(features.shape, dtype=bool), counts[:1].size
-        behind = self._behind(lambda rows: score.exact(counts[rows]), size, able, own, score, stop_margin, rate)
+        behind = self._score_gap(lambda rows: score.exact(counts[rows]), size, able, own, score, stop_margin, rate)
         query = f"choose a cut by {score.name}"
         choice = STOP + self._select(scopes, behind, rate, score, n_max, query, mechanism)
         rows, taken = np.arange(len(nodes)), np.maximum(choice, 0)
         self._records.known.note(
-            splits, nodes, own,
+            splits,
+            nodes,
+            own,
             Split(
-                np.where(choice == STOP, -1, features[rows, taken]), np.zeros(len(nodes), dtype=bool),
-                masks[rows, taken], np.full(len(nodes), 2), counts[rows, taken].reshape(-1, own.shape[1]),
+                np.where(choice == STOP, -1, features[rows, taken]),
+                np.zeros(len(nodes), dtype=bool),
+                masks[rows, taken],
+                np.full(len(nodes), 2),
+                counts[rows, taken].reshape(-1, own.shape[1]),
             ),
-        )  # fmt: skip
+        )
         return choice
 
     @claim("lem-common-choice")
     def choose_division(
-        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, features: np.ndarray, children: np.ndarray,
-        epsilon: float, *, score: scores.Score, mechanism: str, calibration: str = "range", n_max: float = np.inf,
-    ) -> int:  # fmt: skip
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        scopes: np.ndarray,
+        features: np.ndarray,
+        children: np.ndarray,
+        epsilon: float,
+        *,
+        score: scores.Score,
+        mechanism: str,
+        calibration: str = "range",
+        n_max: float = np.inf,
+    ) -> int:
         """Choose one division of a feature's codes for all these nodes together, by the sum of their scores.
 
         Parameters
@@ -240,9 +283,15 @@ class Choices(Base):
 
     @claim("lem-soft-gap", "lem-calibrated-weights")
     def choose_crossing(
-        self, crossings: Crossings, sides: np.ndarray, scopes: np.ndarray, epsilon: float, *, threshold: int,
+        self,
+        crossings: Crossings,
+        sides: np.ndarray,
+        scopes: np.ndarray,
+        epsilon: float,
+        *,
+        threshold: int,
         mechanism: str,
-    ) -> tuple[int, int]:  # fmt: skip
+    ) -> tuple[int, int]:
         """Choose one table and one target class, by how far the weights of the two sides are apart.
 
         Parameters
@@ -304,7 +353,7 @@ class Choices(Base):
         rate = self._rate(scores.majority, epsilon, calibration, np.inf, len(nodes))
         counts = self._class_counts(splits, nodes)
         able, size = np.ones(counts.shape, dtype=bool), counts[:1].size
-        behind = self._behind(lambda rows: fixed(counts[rows]), size, able, counts, scores.majority, None, rate)
+        behind = self._score_gap(lambda rows: fixed(counts[rows]), size, able, counts, scores.majority, None, rate)
         behind = behind[:, 1:].copy()  # to stop is no label
         return self._select(scopes, behind, rate, scores.majority, np.inf, "choose the label of a leaf", mechanism)
 
@@ -320,10 +369,16 @@ class Choices(Base):
         return counts, [few[part] for part in self._parts(len(few), cells)]
 
     @claim("thm-exact-scores")
-    def _behind(
-        self, exact: Callable[[slice], Any], size: int, able: np.ndarray, counts: np.ndarray, score: scores.Score,
-        stop_margin: float | None, rate: np.ndarray,
-    ) -> np.ndarray:  # fmt: skip
+    def _score_gap(
+        self,
+        exact: Callable[[slice], Any],
+        size: int,
+        able: np.ndarray,
+        counts: np.ndarray,
+        score: scores.Score,
+        stop_margin: float | None,
+        rate: np.ndarray,
+    ) -> np.ndarray:
         """How far each candidate is behind the best of its node: the first column is *stop*, the others are ``able``.
 
         ``exact`` scores the candidates of some nodes, from so many counts of each.  Exact scores are larger than what

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpforest.models.forest import cut_masks, ranges
 
-__all__ = ["Known", "Split"]
+__all__ = ["CachedCounts", "Split"]
 
 
 class Split(NamedTuple):
@@ -74,7 +74,7 @@ class Split(NamedTuple):
         return cls(*map(np.concatenate, zip(*splits, strict=True))) if splits else None
 
 
-class Known:
+class CachedCounts:
     """The counts of the nodes of one growing forest that the last selection looked at, and of their children.
 
     A node that the selection stopped has its own counts; one that was split as chosen has those of its children.

@@ -9,7 +9,7 @@ import numpy as np
 from dpforest import counting
 from dpforest.arithmetic import exp
 from dpforest.chance import Chance
-from dpforest.curator.known import Known
+from dpforest.curator.known import CachedCounts
 from dpforest.curator.weights import calibrated_steps, residual_steps, weight_levels, weight_steps, weight_table
 from dpforest.design import Design
 from dpforest.models.boosted import SCALE
@@ -17,7 +17,7 @@ from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.schema import TARGET_LEVELS
 
-__all__ = ["KEYS_REPEAT", "Memory"]
+__all__ = ["KEYS_REPEAT", "InMemoryRecords"]
 
 KEYS_REPEAT = (
     "a Poisson bootstrap draws the copies of each record by itself, and a key may come twice, so that records would be "
@@ -27,7 +27,7 @@ KEYS_REPEAT = (
 _POWERS = np.arange(256)[:, None] ** np.arange(3)  # of the target's codes
 
 
-class Coins(Protocol):
+class RecordCoins(Protocol):
     """The part of a :class:`~dpforest.chance.Chance` that decides for each record by itself."""
 
     def coins(self, high: int, ids: np.ndarray) -> np.ndarray: ...
@@ -35,8 +35,8 @@ class Coins(Protocol):
     def copies(self, n_trees: int, ids: np.ndarray) -> np.ndarray: ...
 
 
-class Memory:
-    """A table in memory: the :class:`~dpforest.curator.protocol.Whole` records of a curator.
+class InMemoryRecords:
+    """A table in memory: the :class:`~dpforest.curator.protocol.MaterializedRecords` records of a curator.
 
     Parameters
     ----------
@@ -49,26 +49,32 @@ class Memory:
     cells = 1 << 22  # 32 MB of int64
 
     def __init__(
-        self, codes: np.ndarray, labels: np.ndarray, n_classes: int, cardinalities: Any, *, n_jobs: int = 1,
+        self,
+        codes: np.ndarray,
+        labels: np.ndarray,
+        n_classes: int,
+        cardinalities: Any,
+        *,
+        n_jobs: int = 1,
         ids: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.codes, self.labels = np.ascontiguousarray(codes), np.ascontiguousarray(labels)
         self.n_records = len(labels)
         self.ids = ids
         self.assignment: np.ndarray | None = None
-        self.known = Known()
+        self.known = CachedCounts()
         self._n_classes, self._cardinalities = int(n_classes), np.asarray(cardinalities, dtype=np.int64)
         self._n_jobs = n_jobs
         self._part_of: np.ndarray | None = None
         self._n_parts = 1
-        self._heard: np.ndarray | None = None  # of the released trees, of each record: (n_rows, n_classes)
+        self._scores: np.ndarray | None = None  # of the released trees, of each record: (n_rows, n_classes)
         self._calibrated: tuple[bytes, np.ndarray] | None = None  # of which targets, and the weights beside them
         self._weighted: np.ndarray | None = None  # class and weight of each record in one code
         self._held = np.empty((len(codes), 0), np.uint8), np.empty(0, np.uint8)  # codes and labels put aside
         self._shares: np.ndarray | None = None  # AdaBoost's weights of the records, which add up to 1
         self._pool: tuple[np.ndarray, np.ndarray] | None = None  # codes and labels that rounds draw from
 
-    def whole(self) -> Memory:
+    def whole(self) -> InMemoryRecords:
         return self
 
     def numbers(self) -> np.ndarray:
@@ -77,10 +83,10 @@ class Memory:
 
     # -- who sees which record -------------------------------------------------------------------------------
 
-    def assign(self, n_trees: int, chance: Coins) -> None:
+    def assign(self, n_trees: int, chance: RecordCoins) -> None:
         self._assign_by(chance.coins(n_trees, self.numbers()))
 
-    def divide(self, n_parts: int, chance: Coins) -> None:
+    def partition_records(self, n_parts: int, chance: RecordCoins) -> None:
         self._part_of, self._n_parts = chance.coins(n_parts, self.numbers()).astype(np.uint8), n_parts
 
     def split_equally(self, n_trees: int, chance: Chance) -> None:
@@ -92,7 +98,7 @@ class Memory:
         size = self.n_records
         self._resample(chance.integers(size, n_trees * size), size, n_trees)
 
-    def poisson_bootstrap(self, n_trees: int, chance: Coins) -> None:
+    def poisson_bootstrap(self, n_trees: int, chance: RecordCoins) -> None:
         if self.ids is not None:
             raise ValueError(KEYS_REPEAT)
         copies = chance.copies(n_trees, self.numbers())
@@ -121,15 +127,15 @@ class Memory:
 
     # -- what a record counts for ----------------------------------------------------------------------------
 
-    def hear(self, forest: Forest, values: np.ndarray) -> None:
+    def add_scores(self, forest: Forest, values: np.ndarray) -> None:
         said = counting.sum_values(self.codes, forest, values, n_jobs=self._n_jobs)
-        self._heard = said if self._heard is None else self._heard + said
+        self._scores = said if self._scores is None else self._scores + said
         self._calibrated = None
 
-    def weigh(self, class_weights: Any, rule: str) -> None:
+    def weigh_records(self, class_weights: Any, rule: str) -> None:
         levels = weight_levels(self._n_classes)
         steps = np.full(len(self.labels), levels)
-        heard = np.zeros((len(steps), self._n_classes)) if self._heard is None else self._heard
+        heard = np.zeros((len(steps), self._n_classes)) if self._scores is None else self._scores
         shares = np.ones(self._n_classes) if class_weights is None else np.asarray(class_weights)
         for label, share in enumerate(shares.tolist()):
             mine = self.labels == label
@@ -160,9 +166,14 @@ class Memory:
         return counting.node_sums(self.codes, self.labels, table, splits, _slots(splits, nodes), **self._how)
 
     def candidate_counts(
-        self, splits: Any, nodes: np.ndarray, features: np.ndarray, masks: np.ndarray, n_moments: int,
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        features: np.ndarray,
+        masks: np.ndarray,
+        n_moments: int,
         known: np.ndarray | None = None,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         where, how = (splits, _slots(splits, nodes), features, masks), {**self._how, "known": known}
         if self._weighted is not None:
             return counting.candidate_sums(self.codes, self._weighted, weight_table(self._n_classes), *where, **how)
@@ -186,9 +197,15 @@ class Memory:
         self, splits: Any, nodes: np.ndarray, labels: np.ndarray, n_labels: int, features: np.ndarray | None = None
     ) -> np.ndarray:
         return counting.feature_histograms(
-            self.codes, labels, n_labels, self._cardinalities, splits, _slots(splits, nodes), features=features,
+            self.codes,
+            labels,
+            n_labels,
+            self._cardinalities,
+            splits,
+            _slots(splits, nodes),
+            features=features,
             **self._how,
-        )  # fmt: skip
+        )
 
     def cross_sums(self, crossings: Crossings, sides: np.ndarray) -> np.ndarray:
         if self.assignment is not None or self._weighted is not None:
@@ -196,7 +213,7 @@ class Memory:
         asked = sides.tobytes()
         if self._calibrated is None or self._calibrated[0] != asked:
             if self._n_classes:
-                heard = np.zeros((len(self.labels), self._n_classes)) if self._heard is None else self._heard
+                heard = np.zeros((len(self.labels), self._n_classes)) if self._scores is None else self._scores
                 weights = calibrated_steps(heard, self.labels, sides)
             else:
                 weights = residual_steps(self._residuals(), float(sides[0]))
@@ -215,7 +232,7 @@ class Memory:
     def _residuals(self) -> np.ndarray:
         """How far each target lies above what was heard of it, as a share of the target's range."""
         shares = self.labels / TARGET_LEVELS
-        return shares if self._heard is None else shares - (self._heard[:, 1] - self._heard[:, 0])
+        return shares if self._scores is None else shares - (self._scores[:, 1] - self._scores[:, 0])
 
     def products(self, design: Design) -> np.ndarray:
         return counting.products(self.codes, self.labels, design.columns, design.answer, design.intercept)
@@ -224,7 +241,7 @@ class Memory:
         codes, labels = self._held
         return counting.node_class_counts(
             codes, labels, self._n_classes, splits, _slots(splits, nodes), n_jobs=self._n_jobs
-        )  # fmt: skip
+        )
 
     # -- AdaBoost as published: weights that are shares of all records ---------------------------------------
 

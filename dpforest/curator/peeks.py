@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpforest.curator.base import Base
-from dpforest.curator.protocol import Whole
+from dpforest.curator.protocol import MaterializedRecords
 from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, claim
 
@@ -121,10 +121,10 @@ class Peeks(Base):
     def peek_boost(self, tree: Forest, alpha: float, *, what: str, where: str) -> None:
         """AdaBoost's step: ``exp(alpha)`` for a record that the tree gets wrong, ``exp(-alpha)`` for one that it gets
         right, and all weights divided by their sum; a leak, though nothing is answered.
-        """  # fmt: skip
+        """
         self._unpaid(what, where).boost(tree, alpha)
 
-    def _unpaid(self, what: str, where: str) -> Whole:
+    def _unpaid(self, what: str, where: str) -> MaterializedRecords:
         """All records at once, and a leak; no leak where they cannot be had."""
         records = self._records.whole()
         self._ledger.leak(what, where)

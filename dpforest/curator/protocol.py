@@ -2,8 +2,8 @@
 
 A curator *has* records: its one attribute ``_records`` is a :class:`Records`, and nothing else that it keeps can tell
 anything of them.  Records answer exactly; they neither charge nor add noise, which is the curator's part.  They are
-:class:`~dpforest.curator.memory.Memory`, a table in memory, or :class:`~dpforest.curator.scattered.Scattered`, a table
-that an engine reads in blocks.
+:class:`~dpforest.curator.memory.InMemoryRecords`, a table in memory, or
+:class:`~dpforest.curator.scattered.BlockedRecords`, a table that an engine reads in blocks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from dpforest.chance import Chance
-from dpforest.curator.known import Known
+from dpforest.curator.known import CachedCounts
 from dpforest.design import Design
 from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
@@ -22,7 +22,7 @@ from dpforest.privacy import Ledger
 if TYPE_CHECKING:
     from dpforest.curator import Curator
 
-__all__ = ["Door", "Records", "Whole"]
+__all__ = ["Door", "MaterializedRecords", "Records"]
 
 
 class Records(Protocol):
@@ -42,7 +42,7 @@ class Records(Protocol):
         Whole numbers that one answer may hold; the curator asks for a larger one in parts.
     """
 
-    known: Known
+    known: CachedCounts
     cells: int
 
     @property
@@ -59,9 +59,14 @@ class Records(Protocol):
         ...
 
     def candidate_counts(
-        self, splits: Any, nodes: np.ndarray, features: np.ndarray, masks: np.ndarray, n_moments: int,
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        features: np.ndarray,
+        masks: np.ndarray,
+        n_moments: int,
         known: np.ndarray | None = None,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """Class counts, or so many moments, of both children of each binary candidate: (n_nodes, K, 2, n_sums).
 
         ``known`` are the counts of the nodes themselves, where the curator has them already; they may save work.
@@ -105,19 +110,19 @@ class Records(Protocol):
     def assign(self, n_trees: int, chance: Chance) -> None:
         """Give each record to one tree, by a coin of its own."""
 
-    def divide(self, n_parts: int, chance: Chance) -> None:
+    def partition_records(self, n_parts: int, chance: Chance) -> None:
         """Give each record to one part, by a coin of its own."""
 
     def poisson_bootstrap(self, n_trees: int, chance: Chance) -> None:
         """Give each tree a Poisson number of copies of each record, drawn for that record alone."""
 
-    def hear(self, forest: Forest, values: np.ndarray) -> None:
+    def add_scores(self, forest: Forest, values: np.ndarray) -> None:
         """Add what the leaves of released trees say of each record to what earlier ones said."""
 
-    def weigh(self, class_weights: Any, rule: str) -> None:
+    def weigh_records(self, class_weights: Any, rule: str) -> None:
         """Let each record count for its weight under what was heard of it so far."""
 
-    def whole(self) -> Whole:
+    def whole(self) -> MaterializedRecords:
         """The records as a table in memory, for what looks at all of them at once.
 
         Raises
@@ -128,7 +133,7 @@ class Records(Protocol):
         ...
 
 
-class Whole(Records, Protocol):
+class MaterializedRecords(Records, Protocol):
     """Records that can be looked at all at once, as published algorithms do.
 
     Attributes
@@ -181,7 +186,13 @@ class Door(Protocol):
     """
 
     def __call__(
-        self, codes: np.ndarray, labels: np.ndarray, n_classes: int, cardinalities: np.ndarray, *, chance: Chance,
-        ledger: Ledger, n_jobs: int = 1,
-    ) -> Curator:  # fmt: skip
-        ...
+        self,
+        codes: np.ndarray,
+        labels: np.ndarray,
+        n_classes: int,
+        cardinalities: np.ndarray,
+        *,
+        chance: Chance,
+        ledger: Ledger,
+        n_jobs: int = 1,
+    ) -> Curator: ...

@@ -1,9 +1,9 @@
 """Records that an engine reads in blocks: every exact answer is one pass.
 
 A block is a table too.  So each worker makes of its block the records that the curator has of a table in memory
-(:class:`~dpforest.curator.memory.Memory`), repeats the public steps that say who sees which record and what it counts
-for, and gives the very same exact answer; the whole numbers of all blocks are added up.  What is drawn, charged and
-released is none of the workers' business: it happens once, where the learner runs.
+(:class:`~dpforest.curator.memory.InMemoryRecords`), repeats the public steps that say who sees which record and what
+it counts for, and gives the very same exact answer; the whole numbers of all blocks are added up.  What is drawn,
+charged and released is none of the workers' business: it happens once, where the learner runs.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 
 from dpforest import counting
 from dpforest.chance import Chance, keyed
-from dpforest.curator.known import Known
-from dpforest.curator.memory import KEYS_REPEAT, Memory
+from dpforest.curator.known import CachedCounts
+from dpforest.curator.memory import KEYS_REPEAT, InMemoryRecords
 from dpforest.design import Design
 from dpforest.engines import Block, Table, TableError
 from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import claim
 
-__all__ = ["Keys", "Question", "Scattered"]
+__all__ = ["BlockedRecords", "Keys", "Question"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Question:
     n_classes : int
     cardinalities : ndarray of int
     steps : tuple of (str, tuple)
-        Methods of :class:`~dpforest.curator.memory.Memory` to call first, with their arguments.
+        Methods of :class:`~dpforest.curator.memory.InMemoryRecords` to call first, with their arguments.
     method : str
         The one that answers.
     asked : tuple
@@ -74,13 +74,13 @@ class Question:
         return self.method.replace("_", " ")
 
     def __call__(self, block: Block) -> tuple[np.ndarray]:
-        records = _Piece(block, self.n_classes, self.cardinalities)
+        records = _BlockRecords(block, self.n_classes, self.cardinalities)
         for name, arguments in self.steps:
             getattr(records, name)(*arguments)
         return (getattr(records, self.method)(*self.asked),)
 
 
-class _Piece(Memory):
+class _BlockRecords(InMemoryRecords):
     """The records of one block, told apart in the whole table."""
 
     def __init__(self, block: Block, n_classes: int, cardinalities: np.ndarray) -> None:
@@ -92,7 +92,7 @@ class _Piece(Memory):
 
 
 @claim("lem-blocks")
-class Scattered:
+class BlockedRecords:
     """A table that an engine reads in blocks: the :class:`~dpforest.curator.protocol.Records` of a curator.
 
     Parameters
@@ -115,30 +115,30 @@ class Scattered:
         self._n_classes, self._cardinalities = int(n_classes), np.asarray(cardinalities, dtype=np.int64)
         self._sharing: list[tuple[str, tuple]] = []  # who sees which record
         self._weighing: list[tuple[str, tuple]] = []  # what released trees say, and what that makes of the weights
-        self.known = Known()
+        self.known = CachedCounts()
 
     # -- who sees which record, and what it counts for: steps that every block repeats -----------------------
 
     def assign(self, n_trees: int, chance: Chance) -> None:
         self._share("assign", n_trees, Keys((chance.key(),)))
 
-    def divide(self, n_parts: int, chance: Chance) -> None:
-        self._share("divide", n_parts, Keys((chance.key(),)))
+    def partition_records(self, n_parts: int, chance: Chance) -> None:
+        self._share("partition_records", n_parts, Keys((chance.key(),)))
 
     def poisson_bootstrap(self, n_trees: int, chance: Chance) -> None:
         if self._table.reader.key is not None:
             raise TableError(KEYS_REPEAT)
         self._share("poisson_bootstrap", n_trees, Keys(tuple(chance.key() for _ in range(n_trees))))
 
-    def hear(self, forest: Forest, values: np.ndarray) -> None:
-        self._weighing = [*self._heard(), ("hear", (counting.Splits.of(forest), values))]
+    def add_scores(self, forest: Forest, values: np.ndarray) -> None:
+        self._weighing = [*self._scores(), ("add_scores", (counting.Splits.of(forest), values))]
 
-    def weigh(self, class_weights: Any, rule: str) -> None:
-        self._weighing = [*self._heard(), ("weigh", (class_weights, rule))]
+    def weigh_records(self, class_weights: Any, rule: str) -> None:
+        self._weighing = [*self._scores(), ("weigh_records", (class_weights, rule))]
         self.known.forget()
 
-    def _heard(self) -> list[tuple[str, tuple]]:
-        return [step for step in self._weighing if step[0] == "hear"]
+    def _scores(self) -> list[tuple[str, tuple]]:
+        return [step for step in self._weighing if step[0] == "add_scores"]
 
     def _share(self, name: str, *arguments: Any) -> None:
         self._sharing.append((name, arguments))
@@ -159,9 +159,14 @@ class Scattered:
         return self._of(nodes, "moments", splits, n_moments)
 
     def candidate_counts(
-        self, splits: Any, nodes: np.ndarray, features: np.ndarray, masks: np.ndarray, n_moments: int,
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        features: np.ndarray,
+        masks: np.ndarray,
+        n_moments: int,
         known: np.ndarray | None = None,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         return self._of(nodes, "candidate_counts", splits, features, masks, n_moments)
 
     def histograms(self, splits: Any, nodes: np.ndarray, features: np.ndarray, by_part: bool = False) -> np.ndarray:

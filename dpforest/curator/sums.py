@@ -61,9 +61,15 @@ class Sums(Base):
 
     @claim("lem-children")
     def count_children(
-        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, allowed: np.ndarray, epsilon: float | np.ndarray, *,
+        self,
+        splits: Any,
+        nodes: np.ndarray,
+        scopes: np.ndarray,
+        allowed: np.ndarray,
+        epsilon: float | np.ndarray,
+        *,
         classes: bool = True,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """Noisy class counts of each child that a node would have, by each feature; they may be negative.
 
         Parameters
@@ -102,7 +108,7 @@ class Sums(Base):
     @claim("lem-calibrated-weights", "lem-twin-weights")
     def count_crossing(
         self, crossing: Crossings, side: float, scopes: np.ndarray, epsilon: float | np.ndarray
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """Noisy weights of both sides in each cell of one table: of the other classes, and of the target.
 
         Parameters

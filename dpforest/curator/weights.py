@@ -12,9 +12,15 @@ from dpforest.models.boosted import SCALE
 from dpforest.privacy import claim
 
 __all__ = [
-    "FINE", "WEIGHTS", "calibrated_steps", "residual_steps", "thresholds", "weight_levels", "weight_steps",
+    "FINE",
+    "WEIGHTS",
+    "calibrated_steps",
+    "residual_steps",
+    "thresholds",
+    "weight_levels",
+    "weight_steps",
     "weight_table",
-]  # fmt: skip
+]
 
 #: Weights by the margin m of a record's class, cut off below at 0: ``exp(-m / 2)`` as in AdaBoost but never above 1
 #: (MadaBoost's cap), or the logistic loss's ``2 / (1 + exp(m))``; here the margin of each weight below 1.

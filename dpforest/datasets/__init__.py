@@ -42,7 +42,7 @@ from . import (
     wine_quality,
 )
 from . import files as _files
-from .entry import Entry, Parts
+from .entry import Entry, ParsedRows
 from .files import ChecksumError, DatasetUnavailableError
 
 __all__ = ["ChecksumError", "Dataset", "DatasetUnavailableError", "available", "load", "names", "schema", "split"]
@@ -343,7 +343,7 @@ def _advice(entry: Entry, why: str) -> str:
     )
 
 
-def _digest(parts: Parts) -> str:
+def _digest(parts: ParsedRows) -> str:
     digest = hashlib.sha256()
     for values in (parts.X, parts.y):
         digest.update(values.to_csv(index=False, lineterminator="\n").encode())

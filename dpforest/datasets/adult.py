@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dpforest.schema import Schema
 
-from .entry import Entry, Parts, Read, answers, table
+from .entry import Entry, ParsedRows, Read, answers, table
 from .files import File
 
 COLUMNS = [
@@ -70,13 +70,13 @@ def schema() -> Schema:
     )  # fmt: skip
 
 
-def parse(read: Read, schema: Schema) -> Parts:
+def parse(read: Read, schema: Schema) -> ParsedRows:
     """Rows of ``adult.data`` and of ``adult.test``."""
     train = table(read("adult.data"), [*COLUMNS, "income"], schema, "income")
     # The test file opens with a comment, and its labels end with a full stop.
     rows = read("adult.test").partition(b"\n")[2].replace(b"50K.", b"50K")
     test = table(rows, [*COLUMNS, "income"], schema, "income")
-    return Parts(train[COLUMNS], answers(train, "income"), test[COLUMNS], answers(test, "income"))
+    return ParsedRows(train[COLUMNS], answers(train, "income"), test[COLUMNS], answers(test, "income"))
 
 
 ENTRIES = (

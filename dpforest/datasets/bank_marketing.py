@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dpforest.schema import Schema
 
-from .entry import Entry, Parts, Read, answers, table
+from .entry import Entry, ParsedRows, Read, answers, table
 from .files import File
 
 COLUMNS = [
@@ -49,10 +49,10 @@ def schema() -> Schema:
     )  # fmt: skip
 
 
-def parse(read: Read, schema: Schema) -> Parts:
+def parse(read: Read, schema: Schema) -> ParsedRows:
     """Rows of ``bank-full.csv``, in the order of time."""
     rows = table(read("bank-full.csv"), [*COLUMNS, "y"], schema, "y", sep=";", skip_rows=1)
-    return Parts(rows[COLUMNS], answers(rows, "y"))
+    return ParsedRows(rows[COLUMNS], answers(rows, "y"))
 
 
 ENTRIES = (

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dpforest.schema import Schema
 
-from .entry import Entry, Parts, Read, answers, table
+from .entry import Entry, ParsedRows, Read, answers, table
 from .files import File
 
 # the columns of the file; the class follows
@@ -178,12 +178,12 @@ def schema() -> Schema:
     return Schema(numeric=NUMERIC, categorical=CATEGORICAL, classes=["- 50000.", "50000+."], columns=features)
 
 
-def parse(read: Read, schema: Schema) -> Parts:
+def parse(read: Read, schema: Schema) -> ParsedRows:
     """Rows of ``census-income.data`` and of ``census-income.test``."""
     # one file after the other: the text of the larger one takes 100 MB
     train = table(read("census-income.data"), [*COLUMNS, LABEL], schema, LABEL)
     test = table(read("census-income.test"), [*COLUMNS, LABEL], schema, LABEL)
-    return Parts(
+    return ParsedRows(
         train[schema.columns],
         answers(train, LABEL),
         test[schema.columns],

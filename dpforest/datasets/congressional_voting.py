@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dpforest.schema import Schema
 
-from .entry import Entry, Parts, Read, answers, table
+from .entry import Entry, ParsedRows, Read, answers, table
 from .files import File
 
 VOTES = [
@@ -24,10 +24,10 @@ def schema() -> Schema:
     return Schema(categorical={vote: ["n", "y", "?"] for vote in VOTES}, classes=["democrat", "republican"])
 
 
-def parse(read: Read, schema: Schema) -> Parts:
+def parse(read: Read, schema: Schema) -> ParsedRows:
     """Rows of ``house-votes-84.data``, whose first column is the party."""
     rows = table(read("house-votes-84.data"), ["party", *VOTES], schema, "party")
-    return Parts(rows[VOTES], answers(rows, "party"))
+    return ParsedRows(rows[VOTES], answers(rows, "party"))
 
 
 ENTRIES = (

@@ -19,7 +19,7 @@ import pandas as pd
 
 from dpforest.schema import Schema
 
-from .entry import Entry, Parts, Read
+from .entry import Entry, ParsedRows, Read
 from .files import File
 
 COLUMNS = [
@@ -55,7 +55,7 @@ def schema() -> Schema:
     )
 
 
-def parse(read: Read, schema: Schema) -> Parts:
+def parse(read: Read, schema: Schema) -> ParsedRows:
     """Rows of the file, in the order of time, with the fiscal sector's units repaired."""
     lines = read("Daily_Demand_Forecasting_Orders.csv").decode("ascii").splitlines()
     cells = np.array([line.split(";") for line in lines])
@@ -67,7 +67,7 @@ def parse(read: Read, schema: Schema) -> Parts:
             rows[name] = [thousands(cell) for cell in cells[:, j]]
         else:
             rows[name] = cells[:, j].astype(float)
-    return Parts(rows, pd.Series(cells[:, len(COLUMNS)].astype(float), name="total"))
+    return ParsedRows(rows, pd.Series(cells[:, len(COLUMNS)].astype(float), name="total"))
 
 
 def thousands(cell: str) -> float:

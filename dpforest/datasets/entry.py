@@ -17,7 +17,7 @@ from .files import File
 Read = Callable[[str], bytes]
 
 
-class Parts(NamedTuple):
+class ParsedRows(NamedTuple):
     """The rows of a data set as a parser returns them."""
 
     X: pd.DataFrame
@@ -52,7 +52,7 @@ class Entry:
     citation: str
     key: str
     schema: Callable[[], Schema]
-    parse: Callable[[Read, Schema], Parts]
+    parse: Callable[[Read, Schema], ParsedRows]
     folder: str = ""
     archive: str = ""
     files: tuple[File, ...] = field(default=())

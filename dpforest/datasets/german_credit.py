@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dpforest.schema import Schema
 
-from .entry import Entry, Parts, Read, answers, table
+from .entry import Entry, ParsedRows, Read, answers, table
 from .files import File
 
 
@@ -55,12 +55,12 @@ def schema() -> Schema:
     return Schema(numeric=NUMERIC, categorical=CATEGORICAL, classes=["good", "bad"], columns=COLUMNS)
 
 
-def parse(read: Read, schema: Schema) -> Parts:
+def parse(read: Read, schema: Schema) -> ParsedRows:
     """Rows of ``german.data``."""
     lines = [line.rstrip() for line in read("german.data").splitlines()]
     content = b"".join(line[:-2] + LABELS[line[-2:]] + b"\n" for line in lines if line)
     rows = table(content, [*COLUMNS, "risk"], schema, "risk", sep=" ", blanks=False)
-    return Parts(rows[COLUMNS], answers(rows, "risk"))
+    return ParsedRows(rows[COLUMNS], answers(rows, "risk"))
 
 
 ENTRIES = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dpforest.schema import Schema
 
-from .entry import Entry, Parts, Read, answers, table
+from .entry import Entry, ParsedRows, Read, answers, table
 from .files import File
 
 # one letter per category, in the order of agaricus-lepiota.names
@@ -43,10 +43,10 @@ def schema() -> Schema:
     return Schema(categorical={name: list(letters) for name, letters in CATEGORIES.items()}, classes=["e", "p"])
 
 
-def parse(read: Read, schema: Schema) -> Parts:
+def parse(read: Read, schema: Schema) -> ParsedRows:
     """Rows of ``agaricus-lepiota.data``, whose first column is the class."""
     rows = table(read("agaricus-lepiota.data"), ["class", *CATEGORIES], schema, "class")
-    return Parts(rows[list(CATEGORIES)], answers(rows, "class"))
+    return ParsedRows(rows[list(CATEGORIES)], answers(rows, "class"))
 
 
 ENTRIES = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dpforest.schema import Schema
 
-from .entry import Entry, Parts, Read, answers, table
+from .entry import Entry, ParsedRows, Read, answers, table
 from .files import File
 
 CATEGORIES = {
@@ -30,10 +30,10 @@ def schema() -> Schema:
     return Schema(categorical=CATEGORIES, classes=CLASSES)
 
 
-def parse(read: Read, schema: Schema) -> Parts:
+def parse(read: Read, schema: Schema) -> ParsedRows:
     """Rows of ``nursery.data``."""
     rows = table(read("nursery.data"), [*CATEGORIES, "class"], schema, "class")
-    return Parts(rows[list(CATEGORIES)], answers(rows, "class"))
+    return ParsedRows(rows[list(CATEGORIES)], answers(rows, "class"))
 
 
 ENTRIES = (

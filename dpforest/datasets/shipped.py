@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpforest.schema import Schema
 
-from .entry import Entry, Parts, Read
+from .entry import Entry, ParsedRows, Read
 
 # A nucleus of radius at most 40 (in units of the image) has a perimeter of at most 2 pi 40 and an area of at most
 # pi 40 squared, rounded; the others are ratios without unit.
@@ -48,13 +48,13 @@ def breast_cancer_schema() -> Schema:
     return Schema(numeric=numeric, classes=["malignant", "benign"])
 
 
-def breast_cancer(read: Read, schema: Schema) -> Parts:
+def breast_cancer(read: Read, schema: Schema) -> ParsedRows:
     """Rows of the breast-cancer set."""
     from sklearn.datasets import load_breast_cancer  # slow to import, so only when needed
 
     bunch = load_breast_cancer()
     y = pd.Series(bunch.target_names[bunch.target].astype(object), name="diagnosis")
-    return Parts(pd.DataFrame(bunch.data, columns=[str(name) for name in bunch.feature_names]), y)
+    return ParsedRows(pd.DataFrame(bunch.data, columns=[str(name) for name in bunch.feature_names]), y)
 
 
 def diabetes_schema() -> Schema:
@@ -63,14 +63,14 @@ def diabetes_schema() -> Schema:
     return Schema(numeric=CLINICAL, categorical={"sex": ["1", "2"]}, target=(0, 350), columns=columns)
 
 
-def diabetes(read: Read, schema: Schema) -> Parts:
+def diabetes(read: Read, schema: Schema) -> ParsedRows:
     """Rows of the diabetes set in their own units: the usual scaled columns carry the rows' mean and variance."""
     from sklearn.datasets import load_diabetes  # slow to import, so only when needed
 
     bunch = load_diabetes(scaled=False)
     X = pd.DataFrame(bunch.data, columns=list(bunch.feature_names))
     X["sex"] = pd.Categorical([str(int(code)) for code in X["sex"]], categories=schema.categorical["sex"])
-    return Parts(X, pd.Series(bunch.target, name="progression"))
+    return ParsedRows(X, pd.Series(bunch.target, name="progression"))
 
 
 def digits_schema() -> Schema:
@@ -79,12 +79,12 @@ def digits_schema() -> Schema:
     return Schema(numeric=numeric, classes=list(range(10)))
 
 
-def digits(read: Read, schema: Schema) -> Parts:
+def digits(read: Read, schema: Schema) -> ParsedRows:
     """Rows of the digits set."""
     from sklearn.datasets import load_digits  # slow to import, so only when needed
 
     bunch = load_digits()
-    return Parts(pd.DataFrame(bunch.data, columns=schema.columns), pd.Series(bunch.target, name="digit"))
+    return ParsedRows(pd.DataFrame(bunch.data, columns=schema.columns), pd.Series(bunch.target, name="digit"))
 
 
 ENTRIES = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dpforest.schema import Schema
 
-from .entry import Entry, Parts, Read, answers, table
+from .entry import Entry, ParsedRows, Read, answers, table
 from .files import File
 
 SENSORS = [f"US{k}" for k in range(1, 25)]  # US1 looks ahead, US13 back; 15 degrees between neighbours
@@ -25,10 +25,10 @@ def schema() -> Schema:
     return Schema(numeric=dict.fromkeys(SENSORS, (0, 5)), classes=CLASSES)
 
 
-def parse(read: Read, schema: Schema) -> Parts:
+def parse(read: Read, schema: Schema) -> ParsedRows:
     """Rows of ``sensor_readings_24.data``, in the order of time, nine a second."""
     rows = table(read("sensor_readings_24.data"), [*SENSORS, "move"], schema, "move")
-    return Parts(rows[SENSORS], answers(rows, "move"))
+    return ParsedRows(rows[SENSORS], answers(rows, "move"))
 
 
 ENTRIES = (

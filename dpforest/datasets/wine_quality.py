@@ -13,7 +13,7 @@ import pandas as pd
 
 from dpforest.schema import Schema
 
-from .entry import Entry, Parts, Read, table
+from .entry import Entry, ParsedRows, Read, table
 from .files import File
 
 NUMERIC = {
@@ -38,7 +38,7 @@ def schema(colour: str | None = None) -> Schema:
     return Schema(numeric=NUMERIC, categorical=categorical, target=(0, 10))
 
 
-def parse(read: Read, schema: Schema, colours: tuple[str, ...] = tuple(COLOURS)) -> Parts:
+def parse(read: Read, schema: Schema, colours: tuple[str, ...] = tuple(COLOURS)) -> ParsedRows:
     """Rows of the files of the given colours, red first."""
     frames = []
     for colour in colours:
@@ -48,7 +48,7 @@ def parse(read: Read, schema: Schema, colours: tuple[str, ...] = tuple(COLOURS))
         frame["colour"] = pd.Categorical([colour] * len(frame), categories=COLOURS)
         frames.append(frame)
     rows = pd.concat(frames, ignore_index=True)
-    return Parts(rows[schema.columns], rows["quality"].astype(float))
+    return ParsedRows(rows[schema.columns], rows["quality"].astype(float))
 
 
 FILES = {

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpforest.engines.table import Block, EngineError, Reader, Table, TableError
-from dpforest.models.elsewhere import is_elsewhere, library
+from dpforest.models.out_of_core import is_out_of_core, library
 
-__all__ = ["Block", "EngineError", "Reader", "Table", "TableError", "frames_of", "is_elsewhere", "table_of"]
+__all__ = ["Block", "EngineError", "Reader", "Table", "TableError", "frames_of", "is_out_of_core", "table_of"]
 
 
 def table_of(X: Any) -> Table:
@@ -58,7 +58,7 @@ def frames_of(X: Any, columns: list[str]) -> Iterator[Any]:
     TypeError
         A table that cannot be brought here, piece by piece.
     """
-    if not is_elsewhere(X):
+    if not is_out_of_core(X):
         yield X
         return
     table = table_of(X)

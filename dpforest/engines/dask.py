@@ -18,7 +18,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from dpforest.engines import parquet
-from dpforest.engines.table import EngineError, Found, Pass, Table, TableError, merge, missing_columns
+from dpforest.engines.table import EngineError, Pass, PassResult, Table, TableError, merge, missing_columns
 from dpforest.messages import shown
 
 __all__ = ["Dask"]
@@ -89,15 +89,15 @@ class Dask(Table):
             self._graph, self._parts = dict(frame.__dask_graph__()), list(frame.__dask_keys__())
         self._sizes = None
 
-    def _look(self, job: Pass) -> list[Found]:
+    def _look(self, job: Pass) -> list[PassResult]:
         found = self._compute(job, add_up=False)
         self._sizes = [piece.n_rows for piece in found]
         return found
 
-    def _run(self, job: Pass) -> list[Found]:
+    def _run(self, job: Pass) -> list[PassResult]:
         return self._compute(job, add_up=True)
 
-    def _compute(self, job: Pass, *, add_up: bool) -> list[Found]:
+    def _compute(self, job: Pass, *, add_up: bool) -> list[PassResult]:
         """The sum of all partitions' answers, or each of them, in order."""
         with self._scheduler() as (get, client):
             plan = self._plan(job, add_up)
@@ -253,7 +253,7 @@ class _Plan:
     weight: int
 
 
-def _locally(get: Callable, plan: _Plan, bar: Any) -> list[Found]:
+def _locally(get: Callable, plan: _Plan, bar: Any) -> list[PassResult]:
     """With a scheduler in this process."""
     from dask.callbacks import Callback
 
@@ -277,7 +277,7 @@ def _locally(get: Callable, plan: _Plan, bar: Any) -> list[Found]:
     return _accepted(found)
 
 
-def _remotely(client: Any, plan: _Plan, bar: Any) -> list[Found]:
+def _remotely(client: Any, plan: _Plan, bar: Any) -> list[PassResult]:
     """On a cluster, where nothing stays behind."""
     import dask
 
@@ -350,7 +350,7 @@ def _failure(error: BaseException, suspects: list[int]) -> Exception:
     return TableError(f"{where} cannot be computed: {gist}")
 
 
-def _accepted(found: list) -> list[Found]:
+def _accepted(found: list) -> list[PassResult]:
     """What the tasks found, unless one refuses a record."""
     for piece in found:
         if isinstance(piece, _Refusal):
@@ -379,7 +379,7 @@ class _Refusal:
     changed: bool = False
 
 
-def _count(job: Pass, frame: pd.DataFrame, number: int, first: int | None, size: int | None) -> Found | _Refusal:
+def _count(job: Pass, frame: pd.DataFrame, number: int, first: int | None, size: int | None) -> PassResult | _Refusal:
     """What the job finds in a partition of which ``size`` rows are expected, the first one being record ``first``."""
     if size is not None and len(frame) != size and job.reader.key is None:
         why = f"it had {size} rows when the table was opened and has {len(frame)} now"
@@ -397,7 +397,7 @@ def _count(job: Pass, frame: pd.DataFrame, number: int, first: int | None, size:
         return _Refusal(number, str(error))
 
 
-def _add(found: list) -> Found | _Refusal:
+def _add(found: list) -> PassResult | _Refusal:
     """The sum of what several partitions found, or the first refusal."""
     return next((piece for piece in found if isinstance(piece, _Refusal)), None) or merge(found)
 

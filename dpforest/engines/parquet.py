@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from dpforest.engines.table import Block, EngineError, Found, Pass, Table, TableError, merge, missing_columns
+from dpforest.engines.table import Block, EngineError, Pass, PassResult, Table, TableError, merge, missing_columns
 from dpforest.messages import shown
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _BUFFER = 1 << 20  # bytes read at a time from each column
 
 
 @dataclass(frozen=True)
-class _File:
+class _ParquetFile:
     path: str
     mark: tuple[int, ...]  # changes when the file does
     metadata: Any = field(repr=False)
@@ -39,10 +39,10 @@ class _File:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _RowGroups:
     """Some row groups of one file, that follow one another: the work that a thread takes at a time."""
 
-    file: _File
+    file: _ParquetFile
     groups: list[int]
     first: int  # number of their first row in the table
 
@@ -106,9 +106,13 @@ class Parquet(Table):
     engine = "parquet"
 
     def __init__(
-        self, paths: str | PathLike | Sequence, *,
-        rows: int = 1 << 20, cache: int = 1 << 30, progress: bool | None = None,
-    ):  # fmt: skip
+        self,
+        paths: str | PathLike | Sequence,
+        *,
+        rows: int = 1 << 20,
+        cache: int = 1 << 30,
+        progress: bool | None = None,
+    ):
         super().__init__(progress=progress)
         for value, name, least in ((rows, "rows", 1), (cache, "cache", 0)):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
@@ -131,7 +135,7 @@ class Parquet(Table):
         self._kept: dict[int, list[Block]] = {}  # by the number of the piece's first row
         self.scan_bytes = sum(_compressed(file, reader.columns) for file in self._files)
 
-    def _open_all(self, columns: list[str], key: str | None = None) -> list[_File]:
+    def _open_all(self, columns: list[str], key: str | None = None) -> list[_ParquetFile]:
         """The files, by their footers."""
         _pyarrow()
         files = [_footer(path, columns) for path in _find(self.paths)]
@@ -139,7 +143,7 @@ class Parquet(Table):
             _check_types(files, name, name == key)
         return files
 
-    def _cut(self, least: int = 1 << 20) -> Iterator[_Piece]:
+    def _cut(self, least: int = 1 << 20) -> Iterator[_RowGroups]:
         """Pieces of at least so many rows, where a file has them."""
         first = 0
         for file in self._files:
@@ -148,19 +152,19 @@ class Parquet(Table):
                 groups.append(group)
                 n_rows += file.metadata.row_group(group).num_rows
                 if n_rows >= least or group + 1 == file.metadata.num_row_groups:
-                    yield _Piece(file, groups, start)
+                    yield _RowGroups(file, groups, start)
                     start, groups, n_rows = start + n_rows, [], 0
             first = start
 
     # -- a pass ----------------------------------------------------------------------------------------------
 
-    def _run(self, job: Pass) -> Iterable[Found]:
+    def _run(self, job: Pass) -> Iterable[PassResult]:
         todo, lock, stop = iter(self._pieces), Lock(), Event()
         n_jobs = max(1, min(_threads(self.n_jobs), len(self._pieces)))
         n_rows = sum(file.metadata.num_rows for file in self._files)
         with self._bar(n_rows, job.name) as bar:
 
-            def take() -> _Piece | None:
+            def take() -> _RowGroups | None:
                 with lock:
                     return next(todo, None)
 
@@ -173,7 +177,7 @@ class Parquet(Table):
                         if stop.is_set():
                             return
 
-            def work() -> Found:
+            def work() -> PassResult:
                 try:
                     return _count(job, blocks(), max(1, min(self.rows_at_once, n_rows)))
                 except BaseException:
@@ -182,7 +186,7 @@ class Parquet(Table):
 
             return [work()] if n_jobs == 1 else _in_threads(work, n_jobs, stop)
 
-    def _blocks(self, piece: _Piece) -> Iterator[Block]:
+    def _blocks(self, piece: _RowGroups) -> Iterator[Block]:
         """The encoded rows of a piece, kept from an earlier pass or read now."""
         if piece.first in self._kept:
             _check_same(piece.file)
@@ -224,7 +228,7 @@ class Parquet(Table):
         files = self._open_all([])
         there = set.intersection(*(set(file.metadata.schema.to_arrow_schema().names) for file in files))
         for file in self._open_all([name for name in columns if name in there]):
-            piece = _Piece(file, list(range(file.metadata.num_row_groups)), 0)
+            piece = _RowGroups(file, list(range(file.metadata.num_row_groups)), 0)
             for _, frame, _ in _frames(piece, list(file.types), None, self._batch):
                 yield frame
 
@@ -234,7 +238,7 @@ class Parquet(Table):
         parts: list[np.ndarray] = []  # as many answers as rows were read: a footer may claim any number
         with self._bar(sum(file.metadata.num_rows for file in files), name) as bar:
             for file in files:
-                piece = _Piece(file, list(range(file.metadata.num_row_groups)), 0)
+                piece = _RowGroups(file, list(range(file.metadata.num_row_groups)), 0)
                 for where, frame, _ in _frames(piece, columns, None, self._batch):
                     with _named(where):
                         parts.append(np.asarray(answer(frame[columns])))
@@ -291,7 +295,7 @@ def _mark(path: str) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns  # the same on every machine that sees the file
 
 
-def _footer(path: str, columns: list[str]) -> _File:
+def _footer(path: str, columns: list[str]) -> _ParquetFile:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -317,10 +321,10 @@ def _footer(path: str, columns: list[str]) -> _File:
             f"{error}. {', '.join(map(repr, folders))} stands in the names of folders, which are not read: write the "
             "column into the files, or read the table with Dask or Spark"
         ) from None
-    return _File(path, mark, metadata, {name: schema.field(name).type for name in columns})
+    return _ParquetFile(path, mark, metadata, {name: schema.field(name).type for name in columns})
 
 
-def _check_types(files: list[_File], name: str, identifies: bool) -> None:
+def _check_types(files: list[_ParquetFile], name: str, identifies: bool) -> None:
     """Raise where a column's type in one file does not say the same as in another."""
     kinds = [(_kind(file.types[name], identifies), file) for file in files]
     known = [(kind, file) for kind, file in kinds if kind != "null"]
@@ -352,7 +356,7 @@ def _is_text(type_: pa.DataType) -> bool:
     return types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_)
 
 
-def _compressed(file: _File, columns: list[str]) -> int:
+def _compressed(file: _ParquetFile, columns: list[str]) -> int:
     """Bytes of these columns in the file."""
     total = 0
     for group in range(file.metadata.num_row_groups):
@@ -365,7 +369,9 @@ def _compressed(file: _File, columns: list[str]) -> int:
 # -- reading them ------------------------------------------------------------------------------------------------
 
 
-def _frames(piece: _Piece, columns: list[str], key: str | None, batch: int) -> Iterator[tuple[str, pd.DataFrame, int]]:
+def _frames(
+    piece: _RowGroups, columns: list[str], key: str | None, batch: int
+) -> Iterator[tuple[str, pd.DataFrame, int]]:
     """The rows of a piece: where they lie, the rows, and the number of the first one."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -418,7 +424,7 @@ def _named(where: str) -> Iterator[None]:
         raise TableError(f"{where}: {error}") from error
 
 
-def _check_same(file: _File) -> None:
+def _check_same(file: _ParquetFile) -> None:
     try:
         same = _mark(file.path) == file.mark
     except OSError:
@@ -433,17 +439,17 @@ def _places(first: int, n_rows: int) -> np.ndarray:
     return np.arange(first, first + n_rows, dtype=np.uint64)
 
 
-def _count(job: Pass, blocks: Iterable[Block], rows: int) -> Found:
+def _count(job: Pass, blocks: Iterable[Block], rows: int) -> PassResult:
     """What the job finds in the blocks, put together to ``rows`` rows at a time: each count has a cost of its own."""
     nothing = merge([], job.reader)
     if job.task is None:
-        return merge([nothing, *(Found(len(block.labels), block.strays) for block in blocks)])
+        return merge([nothing, *(PassResult(len(block.labels), block.strays) for block in blocks)])
     found, n_rows, strays = nothing, 0, nothing.strays
     room: list[np.ndarray] | None = None
 
-    def counted(block: Block) -> Found:
+    def counted(block: Block) -> PassResult:
         assert job.task is not None
-        return merge([found, Found(len(block.labels), block.strays, job.task(block))])
+        return merge([found, PassResult(len(block.labels), block.strays, job.task(block))])
 
     for block in blocks:
         size, start = len(block.labels), 0
@@ -470,7 +476,7 @@ def _threads(n_jobs: int) -> int:
     return (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
 
 
-def _in_threads(work: Callable[[], Found], n_jobs: int, stop: Event) -> list[Found]:
+def _in_threads(work: Callable[[], PassResult], n_jobs: int, stop: Event) -> list[PassResult]:
     """What each thread found; the first error stops the others."""
     with ThreadPoolExecutor(n_jobs, thread_name_prefix="parquet") as pool:
         futures = [pool.submit(work) for _ in range(n_jobs)]

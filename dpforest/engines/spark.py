@@ -19,7 +19,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from dpforest.engines import parquet
-from dpforest.engines.table import EngineError, Found, Pass, Table, TableError, missing_columns
+from dpforest.engines.table import EngineError, Pass, PassResult, Table, TableError, missing_columns
 from dpforest.messages import shown
 
 __all__ = ["Spark"]
@@ -86,7 +86,7 @@ class Spark(Table):
     def _prepare(self) -> None:
         self._check(self.reader.columns)
 
-    def _run(self, job: Pass) -> list[Found]:
+    def _run(self, job: Pass) -> list[PassResult]:
         names, key = job.reader.columns, job.reader.key
         with _explained(), self._session() as (session, classic), ExitStack() as after:
             from pyspark import cloudpickle
@@ -105,7 +105,7 @@ class Spark(Table):
         found, error = _sums(row.asDict() for row in rows)
         if error is not None:
             raise TableError(error)
-        return [Found(int(found[0][0]), found[1], tuple(found[2:]) or None)] if found else []
+        return [PassResult(int(found[0][0]), found[1], tuple(found[2:]) or None)] if found else []
 
     def _select(self, names: list[str]) -> Any:
         """The columns under names that have no meaning to Spark, as ``"a.b"`` would have."""

@@ -17,12 +17,12 @@ import numpy as np
 import pandas as pd
 
 from dpforest.chance import keyed
-from dpforest.models.elsewhere import Elsewhere
+from dpforest.models.out_of_core import OutOfCoreTable
 from dpforest.privacy import account
 from dpforest.schema import Schema
 from dpforest.schema.frames import check_names
 
-__all__ = ["Block", "EngineError", "Found", "Pass", "Read", "Reader", "Table", "TableError", "merge"]
+__all__ = ["Block", "EngineError", "Pass", "PassResult", "Read", "Reader", "Table", "TableError", "merge"]
 
 Answers = tuple[np.ndarray, ...]
 Task = Callable[["Block"], Answers]
@@ -109,7 +109,7 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Found:
+class PassResult:
     """What a pass over some rows found: how many they are, their strays, and the task's sums (none without a task)."""
 
     n_rows: int
@@ -137,7 +137,7 @@ class Pass:
         """What the pass does, for logs and progress bars."""
         return "look" if self.task is None else getattr(self.task, "name", "count")
 
-    def __call__(self, frames: Iterable[pd.DataFrame], first: int | None = None) -> Found:
+    def __call__(self, frames: Iterable[pd.DataFrame], first: int | None = None) -> PassResult:
         """Read rows, frame by frame; ``first`` is the number of the first one in the table."""
         return merge(map(self.count, self.read(frames, first)), self.reader)
 
@@ -148,12 +148,12 @@ class Pass:
             yield block
             first = None if first is None else first + len(block.labels)
 
-    def count(self, block: Block) -> Found:
+    def count(self, block: Block) -> PassResult:
         """Do the task on rows that are encoded already."""
-        return Found(len(block.labels), block.strays, self.task(block) if self.task else None)
+        return PassResult(len(block.labels), block.strays, self.task(block) if self.task else None)
 
 
-def merge(found: Iterable[Found], reader: Reader | None = None) -> Found:
+def merge(found: Iterable[PassResult], reader: Reader | None = None) -> PassResult:
     """Add up what several pieces found; a piece without rows has no answers, and adds nothing.
 
     ``reader`` is needed only where nothing at all may have been found.
@@ -168,7 +168,7 @@ def merge(found: Iterable[Found], reader: Reader | None = None) -> Found:
             answers = tuple(mine + more for mine, more in zip(answers, piece.answers, strict=True))
     if strays is None:
         strays = np.zeros(reader.schema.n_features + 1 if reader else 0, dtype=np.int64)
-    return Found(n_rows, strays, answers)
+    return PassResult(n_rows, strays, answers)
 
 
 class Read(NamedTuple):
@@ -180,7 +180,7 @@ class Read(NamedTuple):
     seconds: float
 
 
-class Table(Elsewhere):
+class Table(OutOfCoreTable):
     """A table that some engine reads.  A subclass says how its pieces are found and worked on.
 
     Parameters
@@ -252,14 +252,14 @@ class Table(Elsewhere):
         """Whether progress bars are hidden, as tqdm takes it: None where there is no terminal."""
         return None if self.progress is None else not self.progress
 
-    def _timed(self, what: str, work: Callable[[], Iterable[Found]]) -> Found:
+    def _timed(self, what: str, work: Callable[[], Iterable[PassResult]]) -> PassResult:
         start = time.perf_counter()
         found = merge(work(), self.reader)
         size = sum(answer.nbytes for answer in found.answers or ())
         self.log.append(Read(what, found.n_rows, size, time.perf_counter() - start))
         return found
 
-    def _look(self, job: Pass) -> Iterable[Found]:
+    def _look(self, job: Pass) -> Iterable[PassResult]:
         """The first pass; an engine that wants to know more of the pieces has its own."""
         return self._run(job)
 
@@ -270,7 +270,7 @@ class Table(Elsewhere):
         """Check that the engine is there and that the table has the reader's columns, all of one type."""
 
     @abstractmethod
-    def _run(self, job: Pass) -> Iterable[Found]:
+    def _run(self, job: Pass) -> Iterable[PassResult]:
         """Do the job on every piece of the table, each exactly once; the answers, in any order or added up."""
 
 

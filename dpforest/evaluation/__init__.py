@@ -7,7 +7,7 @@ leaking* has the theorems.
 
 from dpforest.evaluation.choice import Choice, choose
 from dpforest.evaluation.estimates import Estimate
-from dpforest.evaluation.parts import Sides, hold_out
-from dpforest.evaluation.report import Evaluation, evaluate
+from dpforest.evaluation.held_out import Sides, hold_out
+from dpforest.evaluation.private_test import Evaluation, evaluate
 
 __all__ = ["Choice", "Estimate", "Evaluation", "Sides", "choose", "evaluate", "hold_out"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpforest.arithmetic import log
 from dpforest.learners import intake
-from dpforest.models.elsewhere import is_elsewhere
+from dpforest.models.out_of_core import is_out_of_core
 from dpforest.models.predictor import Predictor
 from dpforest.privacy import account, sides
 from dpforest.schema import TARGET_LEVELS, Schema
@@ -59,7 +59,7 @@ def check_model(model: Any) -> Any:
 
 def open_rows(X: Any, y: Any, person: Any, schemas: Iterable[Schema]) -> intake.Opened:
     """A test table in memory, in which ``y`` and ``person`` may be named; what a schema does not know is warned of."""
-    if is_elsewhere(X):
+    if is_out_of_core(X):
         raise TypeError("read the test rows into memory: tests of tables that an engine reads are not covered")
     declared: list[Schema] = []
     for schema in schemas:

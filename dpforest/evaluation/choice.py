@@ -11,7 +11,7 @@ import numpy as np
 
 from dpforest.arithmetic import log
 from dpforest.evaluation.answers import GAINS, LEVELS, as_given, check_model, gains, open_rows
-from dpforest.evaluation.learners import ModelChooser, cells_schema
+from dpforest.evaluation.one_node import ModelChooser, cells_schema
 from dpforest.learners.parameters import check_choice
 from dpforest.privacy import ADD_REMOVE, SEEDED, Guarantee, Ledger, claim
 
@@ -53,10 +53,18 @@ class Choice:
 
 @claim("thm-private-choice")
 def choose(
-    models: Mapping[Any, Any] | Sequence[Any], X: Any, y: Any, epsilon: float, *, measure: str = "auto",
-    relation: str = ADD_REMOVE, person: Any = None, max_rows: int | None = None, source: str = SEEDED,
+    models: Mapping[Any, Any] | Sequence[Any],
+    X: Any,
+    y: Any,
+    epsilon: float,
+    *,
+    measure: str = "auto",
+    relation: str = ADD_REMOVE,
+    person: Any = None,
+    max_rows: int | None = None,
+    source: str = SEEDED,
     random_state: Any = None,
-) -> Choice:  # fmt: skip
+) -> Choice:
     """Private model selection: the model that does best on test rows, by permute-and-flip.
 
     Parameters
@@ -106,9 +114,12 @@ def choose(
     cells = np.stack([gains(model, rows.columns, rows.answers, measure) for model in quiet], axis=1)
     names = [str(place) for place in range(len(named))]
     chooser = ModelChooser(
-        epsilon=epsilon, schema=cells_schema(dict.fromkeys(names, LEVELS + 1), [0, 1]), relation=relation,
-        source=source, random_state=random_state,
-    )  # fmt: skip
+        epsilon=epsilon,
+        schema=cells_schema(dict.fromkeys(names, LEVELS + 1), [0, 1]),
+        relation=relation,
+        source=source,
+        random_state=random_state,
+    )
     chooser.fit(as_given(cells, X), np.zeros(len(cells), dtype=int), person=rows.persons, max_rows=max_rows)
     name = list(named)[chooser.chosen()]
     rate = chooser.ledger_.epsilon / chooser.SCORE.exact_range(relation)

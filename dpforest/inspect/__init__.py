@@ -12,6 +12,15 @@ from dpforest.inspect.influence import importances, partial_dependence
 from dpforest.inspect.text import export_text
 
 __all__ = [
-    "Effect", "Explanation", "card", "effects", "explain", "export_text", "importances", "partial_dependence",
-    "plot_effect", "plot_importances", "plot_tree",
-]  # fmt: skip
+    "Effect",
+    "Explanation",
+    "card",
+    "effects",
+    "explain",
+    "export_text",
+    "importances",
+    "partial_dependence",
+    "plot_effect",
+    "plot_importances",
+    "plot_tree",
+]

@@ -27,12 +27,26 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#0
 MORE, LESS = "#0072B2", "#D55E00"
 #: A white card with black words, whatever the style of the session: it reads on a dark page, too.
 LOOK: Any = {
-    "figure.facecolor": "white", "savefig.facecolor": "white", "axes.facecolor": "white", "text.color": "black",
-    "axes.labelcolor": "black", "axes.edgecolor": "black", "axes.titlecolor": "black", "xtick.color": "black",
-    "ytick.color": "black", "figure.constrained_layout.use": True, "font.size": 10, "axes.titlesize": 11,
-    "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False,
-    "axes.grid": False, "legend.facecolor": "white", "legend.labelcolor": "black",
-}  # fmt: skip
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "axes.facecolor": "white",
+    "text.color": "black",
+    "axes.labelcolor": "black",
+    "axes.edgecolor": "black",
+    "axes.titlecolor": "black",
+    "xtick.color": "black",
+    "ytick.color": "black",
+    "figure.constrained_layout.use": True,
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "axes.grid": False,
+    "legend.facecolor": "white",
+    "legend.labelcolor": "black",
+}
 WIDTH = 4.8  # inches
 _ROWS = 80  # of a tree that are drawn
 _FEATURES = 20  # of a chart
@@ -258,8 +272,9 @@ def _bars(view: View, ax: Axes, leaves: list[tuple[int, int]]) -> None:
             best = int(share.argmax())
             said = f" {share[best]:.2f}" if not view.says_votes else ""
             said += f" of {view.words.number(sizes[row])}" if view.unit == "noisy counts" else ""
-            ax.text(low + wide + 0.01, row, f"{_cut(view.outputs[best], 12)}{said}", va="center", size=7,
-                    parse_math=False)  # fmt: skip
+            ax.text(
+                low + wide + 0.01, row, f"{_cut(view.outputs[best], 12)}{said}", va="center", size=7, parse_math=False
+            )
         for place, name in enumerate(view.outputs[:4]):
             side = low + place * 0.19
             ax.text(side, -1, f"\u25a0 {_cut(name, 12)}", color=COLOURS[place], va="center", size=7, parse_math=False)
@@ -318,7 +333,7 @@ def _band(ax: Axes, deviation: float | None, side: str) -> None:
 
 def _steps(
     view: View, effect: Effect, feature: int, places: list[int], deviation: float | None, ax: Axes | None
-) -> Axes:  # fmt: skip
+) -> Axes:
     ax, edges = _axes(ax, 3.0), view.words.edges(feature)
     assert edges is not None
     _band(ax, deviation, "y")
@@ -346,7 +361,7 @@ def _steps(
 
 def _categories(
     view: View, effect: Effect, feature: int, places: list[int], deviation: float | None, ax: Axes | None
-) -> Axes:  # fmt: skip
+) -> Axes:
     labels, n = [label.removeprefix("= ") for label in effect.labels[0]], len(places)
     ax = _axes(ax, 1.0 + 0.26 * len(labels) * (1 + 0.5 * (n - 1)))
     _band(ax, deviation, "x")

@@ -160,9 +160,18 @@ def explain(model: Any, X: Any) -> Explanation:
         scores = scores + terms[:, number]
     classes = None if view.schema.classes is None else [view.words.outcome(k) for k in range(view.schema.n_classes)]
     return Explanation(
-        terms, names, conditions, leaves, scores, model._answer(scores), view.shown(terms), view.outputs, view.unit,
-        view.start, classes,
-    )  # fmt: skip
+        terms,
+        names,
+        conditions,
+        leaves,
+        scores,
+        model._answer(scores),
+        view.shown(terms),
+        view.outputs,
+        view.unit,
+        view.start,
+        classes,
+    )
 
 
 Parts = tuple[list[str], list[np.ndarray], list[list[str]]]
@@ -172,8 +181,10 @@ _EVERY = "every record"
 def _of_columns(view: View, codes: np.ndarray) -> Parts:
     tables = view.tables
     parts = [view.part.intercept[None], *(table[row] for table, row in zip(tables, codes, strict=True))]
-    conditions = [[_EVERY, *(_value(view, feature, codes[feature, at]) for feature in range(len(tables)))]
-                  for at in range(codes.shape[1])]  # fmt: skip
+    conditions = [
+        [_EVERY, *(_value(view, feature, codes[feature, at]) for feature in range(len(tables)))]
+        for at in range(codes.shape[1])
+    ]
     return [_EVERY, *view.words.names], parts, conditions
 
 

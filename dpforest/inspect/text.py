@@ -122,8 +122,10 @@ def _linear(view: View) -> str:
     number, names = view.words.number, view.design.names
     low = "-1" if view.part.coding == "centred" else "0"
     head = {"identity": "the target, -1 at its lower bound and 1 at its upper", "logit": "logarithm of odds"}
-    said = [f"score: {head[view.part.link]}",
-            f"a numeric feature counts from {low} in its lowest bin to 1 in its highest"]  # fmt: skip
+    said = [
+        f"score: {head[view.part.link]}",
+        f"a numeric feature counts from {low} in its lowest bin to 1 in its highest",
+    ]
     for name, start, row in zip(view.outputs, view.part.intercept, view.part.coefficients, strict=True):
         said.append(name)
         said.append(f"|--- {_signed(number(start))} for every record")

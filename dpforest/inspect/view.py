@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from dpforest.design import Design
-from dpforest.inspect.words import Words
+from dpforest.inspect.code_names import Words
 from dpforest.messages import shown
-from dpforest.models.elsewhere import is_elsewhere
 from dpforest.models.forest import Forest, ranges
+from dpforest.models.out_of_core import is_out_of_core
 from dpforest.models.predictor import Predictor
 from dpforest.privacy import HISTOGRAM_SENSITIVITY
 
@@ -31,7 +31,7 @@ class View:
     ----------
     model : estimator or released model
     decimals : int or None
-        See :class:`~dpforest.inspect.words.Words`.
+        See :class:`~dpforest.inspect.code_names.Words`.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class View:
 
     def codes(self, X: Any) -> np.ndarray:
         """Codes of a table in memory."""
-        if is_elsewhere(X):
+        if is_out_of_core(X):
             raise TypeError("this looks at a few records in memory: give a frame or an array, not what an engine reads")
         return self.model._codes(X)
 

@@ -9,8 +9,17 @@ from typing import Any
 from dpforest.privacy import RELATIONS
 
 __all__ = [
-    "CUT_ONCE", "EXACT", "GREY_BOX", "HALF_STOP", "LAYERS", "STATISTICAL", "Audited", "Broken", "Settings", "refuted",
-]  # fmt: skip
+    "CUT_ONCE",
+    "EXACT",
+    "GREY_BOX",
+    "HALF_STOP",
+    "LAYERS",
+    "STATISTICAL",
+    "AuditSpec",
+    "Broken",
+    "Settings",
+    "refuted",
+]
 
 #: The layers of an audit: every branch with its probability, the ledger against the likelihood ratios, and samples.
 LAYERS = EXACT, GREY_BOX, STATISTICAL = "exact", "greybox", "statistical"
@@ -36,7 +45,7 @@ def refuted(why: str) -> dict[str, Broken]:
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditSpec:
     """How the auditor looks at a learner.
 
     Attributes
@@ -68,7 +77,7 @@ class Audited:
     broken: Mapping[str, Broken] = field(default_factory=dict)
     sizes: tuple[int, ...] = ()
     numeric: bool = False
-    usual: Mapping[str, Any] = field(default_factory=lambda: {"n_estimators": 1})
+    defaults: Mapping[str, Any] = field(default_factory=lambda: {"n_estimators": 1})
     masks: bool = False
-    sparing: bool = True
+    reduced: bool = True
     refutes: int = 0

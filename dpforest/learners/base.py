@@ -16,18 +16,18 @@ from sklearn.utils.validation import validate_data
 from dpforest._version import __version__
 from dpforest.chance import Chance, Secure, Seeded
 from dpforest.curator import Curator, Door
-from dpforest.engines import Reader, is_elsewhere
+from dpforest.engines import Reader, is_out_of_core
 from dpforest.learners import intake, persons
-from dpforest.learners.audited import EXACT, Audited
+from dpforest.learners.audited import EXACT, AuditSpec
 from dpforest.learners.facts import Facts
 from dpforest.learners.growth import MAX_NODES
 from dpforest.learners.parameters import (
-    Choice,
+    AsPublished,
     Delta,
     Epsilon,
-    Letter,
+    Integer,
+    OneOf,
     Parameter,
-    Whole,
     check_choice,
     check_count,
     check_values,
@@ -56,15 +56,20 @@ from dpforest.privacy import (
     claim,
     display,
     sides,
-)  # fmt: skip
+)
 from dpforest.privacy.searches import searcher
 from dpforest.schema import MAX_CODES, Draft, Encoded, Schema, frames
 from dpforest.scores import Score
 
 __all__ = [
-    "PrivateEstimator", "PrivateForest", "PrivateForestClassifier", "PrivateForestRegressor", "WithDelta",
-    "check_covered", "source_of_bits",
-]  # fmt: skip
+    "PrivateEstimator",
+    "PrivateForest",
+    "PrivateForestClassifier",
+    "PrivateForestRegressor",
+    "WithDelta",
+    "check_covered",
+    "source_of_bits",
+]
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -89,7 +94,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
     SOURCE: ClassVar[str] = "paper"
     PARAMETERS: ClassVar[dict[str, Parameter]]
     FACTS: ClassVar[Facts] = Facts()
-    AUDIT: ClassVar[Audited]
+    AUDIT: ClassVar[AuditSpec]
 
     epsilon: Annotated[
         float | str, Epsilon(), 'Privacy budget of the whole model; ``"non-private"`` turns the noise off.'
@@ -100,12 +105,13 @@ class PrivateEstimator(Predictor, BaseEstimator):
     n_bins: Annotated[
         int | str, "Public bins of each numeric feature, equally wide over its bounds, from 2 to 255."
     ] = 32
-    relation: Annotated[str, Choice(RELATIONS), "Which data sets are neighbours."] = ADD_REMOVE
-    variant: Annotated[str, Choice("proved", "published"), "The repair, or the paper to the letter."] = "proved"
+    relation: Annotated[str, OneOf(RELATIONS), "Which data sets are neighbours."] = ADD_REMOVE
+    variant: Annotated[str, OneOf("proved", "published"), "The repair, or the paper to the letter."] = "proved"
     source: Annotated[
-        str, Choice(SEEDED, SECURE),
+        str,
+        OneOf(SEEDED, SECURE),
         "Where the bits of the exact samplers come from: a seed, for research, or the system, for a release.",
-    ] = SEEDED  # fmt: skip
+    ] = SEEDED
     random_state: Annotated[
         int | np.random.Generator | np.random.RandomState | None,
         "Seed of the seeded source.  Whoever knows it can subtract the noise.",
@@ -197,7 +203,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         alone = {"alone": epsilon / most} if most and each != epsilon / most else {}
         # what is proved of every run, for the unit
         promised = epsilon if self.promise(each) == each else (most or 1) * self.promise(each)
-        given, elsewhere = X, is_elsewhere(X)
+        given, elsewhere = X, is_out_of_core(X)
         if elsewhere and most is not None:
             raise ValueError(
                 "the rows of a person may lie in different blocks of this table: read it into memory for person=, "
@@ -241,18 +247,30 @@ class PrivateEstimator(Predictor, BaseEstimator):
         # coins that say which rows a fit sees are its randomness too
         source = SEEDED if any(each.source == SEEDED for each in coins) else self.source
         guarantee = Guarantee(
-            spent if exceeded else promised, self.relation, claimed, tuple(ledger.leaks), self.variant, source,
-            __version__, rests_on, ledger.delta, most,
-        )  # fmt: skip
+            spent if exceeded else promised,
+            self.relation,
+            claimed,
+            tuple(ledger.leaks),
+            self.variant,
+            source,
+            __version__,
+            rests_on,
+            ledger.delta,
+            most,
+        )
         if guarantee.epsilon > epsilon * (1 + 1e-9):
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=3)
         ledger.promise = guarantee
         return {
-            "schema_": schema, "n_bins_": n_bins, "n_features_in_": schema.n_features,
+            "schema_": schema,
+            "n_bins_": n_bins,
+            "n_features_in_": schema.n_features,
             **({} if schema.classes is None else {"classes_": schema.classes}),
             **({"feature_names_in_": np.array(schema.columns, dtype=object)} if named else {}),
-            f"{self._RELEASED}_": model, "ledger_": ledger, "guarantee_": guarantee,
-        }  # fmt: skip
+            f"{self._RELEASED}_": model,
+            "ledger_": ledger,
+            "guarantee_": guarantee,
+        }
 
     def replay(
         self,
@@ -290,9 +308,14 @@ class PrivateEstimator(Predictor, BaseEstimator):
         """
         ledger = Ledger(self.relation, delta=self.promised_delta())
         curator = (door or Curator)(
-            codes, labels, schema.n_classes, schema.cardinalities(self.bins(schema)),
-            chance=chance, ledger=ledger, n_jobs=self._n_threads(),
-        )  # fmt: skip
+            codes,
+            labels,
+            schema.n_classes,
+            schema.cardinalities(self.bins(schema)),
+            chance=chance,
+            ledger=ledger,
+            n_jobs=self._n_threads(),
+        )
         return self._learn(Run(curator, chance, schema, ledger, epsilon, alone)), ledger
 
     # -- for subclasses --------------------------------------------------------------------------------------
@@ -353,7 +376,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         """
         return False
 
-    def says_labels(self) -> bool:
+    def leaf_is_label(self) -> bool:
         """Whether a leaf says one label; else it says noisy numbers."""
         return False
 
@@ -456,9 +479,13 @@ def source_of_bits(source: str, random_state: Any) -> Seeded | Secure:
         return Seeded(random_state)
     if random_state is not None:
         search = searcher()
-        whose = "leave random_state=None" if search is None else (
-            f"{type(search).__name__} gives one to each of its learners, so fit them one by one instead, in a loop"
-        )  # fmt: skip
+        whose = (
+            "leave random_state=None"
+            if search is None
+            else (
+                f"{type(search).__name__} gives one to each of its learners, so fit them one by one instead, in a loop"
+            )
+        )
         raise ValueError(f"source='secure' takes no seed: {whose}")
     return Secure()
 
@@ -474,10 +501,12 @@ class WithDelta(PrivateEstimator):
     """A learner of which a theorem says what it costs under a delta: it counts, and selects at a bounded range."""
 
     delta: Annotated[
-        float, Delta(), Letter(),
+        float,
+        Delta(),
+        AsPublished(),
         """0 for a loss of at most epsilon, without exception.  Above, well below one over the number of records: the
         model is (epsilon, delta)-private, which is less, and has less noise where there are many answers.""",
-    ] = 0.0  # fmt: skip
+    ] = 0.0
 
     def promised_delta(self) -> float:
         return check_delta(self.delta)
@@ -495,8 +524,8 @@ class WithDelta(PrivateEstimator):
 class PrivateForest(PrivateEstimator):
     """Base of the private forests: several trees, which share the records as ``sampling`` says."""
 
-    n_estimators: Annotated[int, Whole(1), "Trees."] = 10
-    max_nodes: Annotated[int, Whole(1), "The forest does not grow beyond this; branches that would are leaves."] = (
+    n_estimators: Annotated[int, Integer(1), "Trees."] = 10
+    max_nodes: Annotated[int, Integer(1), "The forest does not grow beyond this; branches that would are leaves."] = (
         MAX_NODES
     )
     shrinkage: float = 0.0
@@ -549,9 +578,14 @@ class PrivateForestRegressor(PrivateForest, ForestRegressor):
 
 @claim("thm-forest")
 def check_covered(
-    score: Score, relation: str, *, stop: str = "never", sampling: str = "all", weighted: bool = False,
+    score: Score,
+    relation: str,
+    *,
+    stop: str = "never",
+    sampling: str = "all",
+    weighted: bool = False,
     n_max: float = math.inf,
-) -> None:  # fmt: skip
+) -> None:
     """Refuse what no corollary of the theorem on forests covers (:prf:ref:`thm-forest`).
 
     Parameters

@@ -19,7 +19,7 @@ from dpforest.curator import WEIGHTS
 from dpforest.learners.audited import EXACT
 from dpforest.learners.base import WithDelta, check_covered
 from dpforest.learners.growth import MAX_NODES, Frontier, one_vote
-from dpforest.learners.parameters import Choice, Letter, Number, Share, Whole, check_count, check_number
+from dpforest.learners.parameters import AsPublished, Integer, Number, OneOf, Share, check_count, check_number
 from dpforest.learners.run import Leak, Run, Selection
 from dpforest.mechanisms import SELECTIONS
 from dpforest.messages import listed, shown
@@ -28,9 +28,19 @@ from dpforest.models.forest import Forest
 from dpforest.privacy import HISTOGRAM_SENSITIVITY
 
 __all__ = [
-    "CLASSES", "CRITERIA", "OTHER", "AdaBoost", "ClassWeights", "PrivateBoostedClassifier", "Round", "boosted",
-    "class_shares", "discrete_votes", "real_votes", "whole_votes",
-]  # fmt: skip
+    "CLASSES",
+    "CRITERIA",
+    "OTHER",
+    "AdaBoost",
+    "ClassWeights",
+    "PrivateBoostedClassifier",
+    "Round",
+    "boosted",
+    "class_shares",
+    "discrete_votes",
+    "real_votes",
+    "whole_votes",
+]
 
 # For audits of boosted learners: their telling pairs have two records of class 1, and one of class 0 comes; a light
 # class 1 makes that one count for four of them.
@@ -39,9 +49,7 @@ OTHER = {"n_estimators": 2, "votes": "discrete", "weights": "logistic"}
 
 LOUDEST = 100.0  # vote that may be asked for
 #: Utilities that stay within their sensitivity where records have weights, however many there are.
-CRITERIA = tuple(
-    name for name, score in scores.CLASSIFICATION.items() if score.homogeneous and not score.needs_cap
-)  # fmt: skip
+CRITERIA = tuple(name for name, score in scores.CLASSIFICATION.items() if score.homogeneous and not score.needs_cap)
 
 
 # -- votes -----------------------------------------------------------------------------------------------------------
@@ -200,41 +208,51 @@ class PrivateBoostedClassifier(WithDelta, BoostedClassifier):
     ``max_nodes`` is an attribute, of which a subclass makes a parameter if it likes.
     """
 
-    n_estimators: Annotated[int, Whole(1), "Rounds."] = 10
+    n_estimators: Annotated[int, Integer(1), "Rounds."] = 10
     votes: Annotated[
-        Literal["real", "discrete"], Letter(),
+        Literal["real", "discrete"],
+        AsPublished(),
         """A leaf votes for every class by the log of its share (:func:`~dpforest.learners.boosting.real_votes`), or for
         its commonest class by SAMME's alpha of the round (:func:`~dpforest.learners.boosting.discrete_votes`).  A round
         at chance, or whose counts are all 0 or less, gets no vote.""",
-    ] = "real"  # fmt: skip
+    ] = "real"
     weights: Annotated[
-        str, Choice(WEIGHTS), Letter(),
+        str,
+        OneOf(WEIGHTS),
+        AsPublished(),
         """How a record's margin m makes its weight: ``min(1, exp(-m / 2))`` or ``min(1, 2 / (1 + exp(m)))``.  In the
         released counts weights are whole steps, 127 of them for two classes and fewer for more; below half a step a
         record no longer counts.  At most 128 classes.""",
-    ] = "capped"  # fmt: skip
-    learning_rate: Annotated[float, Number(1e-6, 10), Letter(), "Factor of all votes."] = 1.0
-    alpha_max: Annotated[float, Number(1e-6, LOUDEST), Letter(), "Bound of a round's votes before that."] = 2.0
+    ] = "capped"
+    learning_rate: Annotated[float, Number(1e-6, 10), AsPublished(), "Factor of all votes."] = 1.0
+    alpha_max: Annotated[float, Number(1e-6, LOUDEST), AsPublished(), "Bound of a round's votes before that."] = 2.0
     smoothing: Annotated[
-        float, Number(0, 1e6), Letter(),
+        float,
+        Number(0, 1e6),
+        AsPublished(),
         "Of real votes: so many times a leaf's noise is added to its counts, in the proportions of the round.",
-    ] = 1.0  # fmt: skip
+    ] = 1.0
     class_weight: Annotated[
-        Mapping[Any, float] | None, ClassWeights(), Letter(),
+        Mapping[Any, float] | None,
+        ClassWeights(),
+        AsPublished(),
         "Public weights of the classes, positive, 1 where not named; only their ratios matter.",
-    ] = None  # fmt: skip
+    ] = None
     sampling: Annotated[
-        Literal["all", "assignment"], Letter(),
+        Literal["all", "assignment"],
+        AsPublished(),
         """``"all"``: every round sees all records, at ``epsilon / n_estimators``.  ``"assignment"``: each record
         belongs to one round by a coin, and each round has all of ``epsilon``.""",
-    ] = "all"  # fmt: skip
-    selection: Annotated[str, Choice(SELECTIONS), Letter(), "Mechanism of the splits."] = "permute-and-flip"
-    criterion: Annotated[str, Choice(CRITERIA), Letter(), "Split utility."] = "gini"
+    ] = "all"
+    selection: Annotated[str, OneOf(SELECTIONS), AsPublished(), "Mechanism of the splits."] = "permute-and-flip"
+    criterion: Annotated[str, OneOf(CRITERIA), AsPublished(), "Split utility."] = "gini"
     leaf_share: Annotated[
-        float, Share(), Letter(),
+        float,
+        Share(),
+        AsPublished(),
         """Share of a round's budget that is kept for its leaves; the levels above have equal parts of the rest, and a
         leaf that ends a branch early also gets what the levels below it do not need.""",
-    ] = 0.5  # fmt: skip
+    ] = 0.5
     max_nodes = MAX_NODES
 
     def rounds(self, run: Run) -> Iterator[Round]:
@@ -244,17 +262,17 @@ class PrivateBoostedClassifier(WithDelta, BoostedClassifier):
         """
         assert run.schema.classes is not None
         public = class_shares(self.class_weight, run.schema.classes)
-        epsilon = run.plant(self.n_estimators, self.sampling, self.max_nodes)
+        epsilon = run.start_forest(self.n_estimators, self.sampling, self.max_nodes)
         for number in run.rounds(self.n_estimators):
             if number:  # the curator adds the votes of the tree before to each record's margin
                 tree = run.tree(number - 1)
-                run.weigh(tree, tree.values / SCALE, self.weights, public)
+                run.weigh_records(tree, tree.values / SCALE, self.weights, public)
             elif public is not None:  # no votes yet: the weights of the classes alone
-                run.weigh(None, None, self.weights, public)
+                run.weigh_records(None, None, self.weights, public)
             this = Round(run, epsilon)
             yield this
             # whoever asked for the round has grown its tree
-            run.say(this.leaves, whole_votes(self.learning_rate * self._say(this.counts, this.noise)))
+            run.set_leaf_values(this.leaves, whole_votes(self.learning_rate * self._say(this.counts, this.noise)))
 
     def _say(self, counts: np.ndarray, noise: np.ndarray) -> np.ndarray:
         if self.votes == "real":

@@ -15,7 +15,7 @@ from dpforest.learners.growth import Frontier
 from dpforest.learners.run import Run, Selection
 from dpforest.models.forest import Forest, cut_masks
 
-__all__ = ["Cuts", "Splits", "best_splits", "select_cuts", "weakest_links"]
+__all__ = ["Cuts", "SchemaSplits", "best_splits", "select_cuts", "weakest_links"]
 
 
 class Cuts:
@@ -55,9 +55,14 @@ class Cuts:
         return np.logical_or.reduceat(columns, self._starts, axis=1)
 
     def choose(
-        self, run: Run, nodes: Frontier, columns: np.ndarray, numeric: np.ndarray, epsilon: float | np.ndarray,
+        self,
+        run: Run,
+        nodes: Frontier,
+        columns: np.ndarray,
+        numeric: np.ndarray,
+        epsilon: float | np.ndarray,
         how: Selection,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """A cut of each numeric feature of each node, with a selection of ``epsilon`` each.
 
         Parameters
@@ -89,7 +94,7 @@ class Cuts:
         self.ranges = ranges
 
 
-class Splits(Cuts):
+class SchemaSplits(Cuts):
     """The splits that a schema knows: cuts of numeric features, and categorical ones with one child per code.
 
     Parameters
@@ -149,13 +154,17 @@ class Splits(Cuts):
         columns : ndarray of int, shape (n_inner,)
             What they chose, a column or ``STOP``.
         """
-        nodes, grows = run.frontier[inner], run.room(columns, self.arity[columns])
+        nodes, grows = run.frontier[inner], run.has_room(columns, self.arity[columns])
         chosen = columns[grows]
         self.split(np.flatnonzero(inner)[grows], chosen)
-        run.growth.branch(
-            nodes[grows], self.owner[chosen], self.arity[chosen], masks=self.mask[chosen], binary=self.cut[chosen],
+        run.growth.add_children(
+            nodes[grows],
+            self.owner[chosen],
+            self.arity[chosen],
+            masks=self.mask[chosen],
+            binary=self.cut[chosen],
             reuse=self.cut[chosen],
-        )  # fmt: skip
+        )
         return nodes[~grows]
 
     def split(self, nodes: np.ndarray, columns: np.ndarray) -> None:
@@ -165,9 +174,15 @@ class Splits(Cuts):
 
 
 def select_cuts(
-    run: Run, nodes: Frontier, cuts: Cuts, columns: np.ndarray, numeric: np.ndarray, epsilon: float,
-    score: scores.Score, delta: float,
-) -> np.ndarray:  # fmt: skip
+    run: Run,
+    nodes: Frontier,
+    cuts: Cuts,
+    columns: np.ndarray,
+    numeric: np.ndarray,
+    epsilon: float,
+    score: scores.Score,
+    delta: float,
+) -> np.ndarray:
     """A cut of each numeric feature of each node, by the exponential mechanism.
 
     Parameters

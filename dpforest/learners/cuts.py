@@ -45,7 +45,7 @@ def grow_random(growth: Growth, chance: Chance, cardinalities: Any, ordered: Any
         frontier = growth.frontier
         features = chance.integers(len(ordered), len(frontier)).astype(np.int32)
         masks = pool.draw(chance, features)
-        growth.branch(frontier, features, np.full(len(frontier), 2), masks=masks, reuse=True)
+        growth.add_children(frontier, features, np.full(len(frontier), 2), masks=masks, reuse=True)
     return growth.frontier
 
 
@@ -71,7 +71,7 @@ def grow_extra_trees(
         cuts = random_cuts(run.chance, pool, len(nodes), n_features, n_cuts)
         choice = run.choose_candidate(nodes, *cuts, shares.branch(level), how)
         # leaves for stop, or for lack of room, have paid for their selection: thm-stop-budget
-        settle(run.cut(nodes, *cuts, choice), shares.leaf(level, selected=True))
+        settle(run.split_chosen(nodes, *cuts, choice), shares.leaf(level, selected=True))
     settle(run.frontier, shares.leaf(shares.depth, selected=False))  # the last level
 
 
@@ -120,9 +120,7 @@ class CutPool:
         return self._masks[place]
 
 
-def random_cuts(
-    chance: Chance, pool: CutPool, n_nodes: int, size: int, each: int = 1
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+def random_cuts(chance: Chance, pool: CutPool, n_nodes: int, size: int, each: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Random candidates: ``size`` different features of each node, each with ``each`` random ones of its cuts.
 
     Returns
@@ -134,9 +132,7 @@ def random_cuts(
     return features, pool.draw(chance, features.ravel()).reshape(*features.shape, 4)
 
 
-def cuts_at_values(
-    run: Run, nodes: Frontier, size: int, each: int, leak: Leak
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+def cuts_at_values(run: Run, nodes: Frontier, size: int, each: int, leak: Leak) -> tuple[np.ndarray, np.ndarray]:
     """Random features of each node, each at ``each`` values that occur in it, below the largest; a leak.
 
     Parameters and returns are those of :func:`random_cuts`.  Every feature is cut in the order of its codes.
@@ -208,7 +204,7 @@ def grow_multiway(run: Run, height: int, reuse: bool = False) -> list[Frontier]:
         features = exponential(np.where(inner.unused, 0.0, -np.inf), 0.0, run.chance)
         numeric = run.ordered[features]
         arities = np.where(numeric, 2, run.sizes[features])
-        run.growth.insist(run.growth.n_nodes + int(arities.sum()), height)
+        run.growth.require_room(run.growth.n_nodes + int(arities.sum()), height)
         masks = pool.draw(run.chance, features)
-        run.growth.branch(inner, features, arities, masks=masks, binary=numeric, reuse=reuse & numeric)
+        run.growth.add_children(inner, features, arities, masks=masks, binary=numeric, reuse=reuse & numeric)
     return [*leaves, run.frontier]

@@ -11,7 +11,7 @@ import numpy as np
 from dpforest import scores
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.growth import Frontier
-from dpforest.learners.parameters import CAP, Auto, Choice, Either, Letter, Whole
+from dpforest.learners.parameters import CAP, AsPublished, Auto, Either, Integer, OneOf
 from dpforest.learners.run import Run, Selection
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.generalised import GeneralisingClassifier
@@ -28,7 +28,7 @@ __all__ = [
 
 #: Specialisations that "auto" stands for, where the schema has so many.
 SPECIALISATIONS = 10
-MECHANISMS = Choice("auto", *SELECTIONS)
+MECHANISMS = OneOf("auto", *SELECTIONS)
 CRITERIA = {score.name: score for score in (scores.majority, scores.gini, scores.information_gain)}
 
 
@@ -124,7 +124,7 @@ class Generalisation:
         bits = np.zeros(256, dtype=bool)
         bits[[code for part in parts[half:] for code in part.codes]] = True
         mask = np.packbits(bits, bitorder="little").view(np.uint64)
-        self._run.divide(nodes, np.full(len(nodes), feature), np.tile(mask, (len(nodes), 1)))
+        self._run.split_binary(nodes, np.full(len(nodes), feature), np.tile(mask, (len(nodes), 1)))
         below = self._run.frontier
         yield from self._divide(below[0::2], feature, parts[:half])
         yield from self._divide(below[1::2], feature, parts[half:])
@@ -154,34 +154,40 @@ class PrivateTable(PrivateEstimator, GeneralisingClassifier):
     """Base of the learners that publish a generalised table: a paper adds how its values are made special."""
 
     specialisations: Annotated[
-        int | str, Either("auto", rule=Whole(0)),
+        int | str,
+        Either("auto", rule=Integer(0)),
         "Values that are made special, one after the other; auto is 10, or as many as there are.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     taxonomies: Annotated[
         Mapping | None,
         """By categorical column, its public taxonomy: a mapping from the name of each value to what is below it, a
         mapping again or a list of categories.  A column that is not named has all of its categories below the root.""",
     ] = None
     selection: Annotated[
-        str, MECHANISMS, Auto(published="exponential", proved="permute-and-flip"), Letter(),
+        str,
+        MECHANISMS,
+        Auto(published="exponential", proved="permute-and-flip"),
+        AsPublished(),
         "Mechanism of the specialisations.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     criterion: Annotated[
-        str, Choice(CRITERIA), Letter(),
+        str,
+        OneOf(CRITERIA),
+        AsPublished(),
         """Score of a specialisation: ``"majority"`` is the paper's *Max*; information gain, here the paper's times the
         number of records, needs ``n_max``.""",
-    ] = "majority"  # fmt: skip
+    ] = "majority"
     calibration: Annotated[
-        Literal["auto", "range", "sensitivity"], Auto(published="sensitivity", proved="range"), Letter(),
+        Literal["auto", "range", "sensitivity"],
+        Auto(published="sensitivity", proved="range"),
+        AsPublished(),
         "Rate ``epsilon / R`` or, as in the paper, ``epsilon / (2 sensitivity)``.",
-    ] = "auto"  # fmt: skip
-    n_max: Annotated[float, CAP, Letter(), "Public cap on the number of records, for information gain."] = math.inf
-    max_nodes: Annotated[int, Whole(), "A specialisation that would make the tree larger is no candidate."] = 1 << 13
+    ] = "auto"
+    n_max: Annotated[float, CAP, AsPublished(), "Public cap on the number of records, for information gain."] = math.inf
+    max_nodes: Annotated[int, Integer(), "A specialisation that would make the tree larger is no candidate."] = 1 << 13
 
     def _rounds(self, schema: Schema) -> int:
-        most = most_specialisations(
-            taxonomies(schema, self.taxonomies), sizes_of_numbers(schema, self.bins(schema))
-        )  # fmt: skip
+        most = most_specialisations(taxonomies(schema, self.taxonomies), sizes_of_numbers(schema, self.bins(schema)))
         asked_for = min(SPECIALISATIONS, most) if self.specialisations == "auto" else int(self.specialisations)
         if asked_for > most:
             raise ValueError(f"specialisations={asked_for}: the schema and its taxonomies allow {most}")
@@ -200,7 +206,7 @@ class PrivateTable(PrivateEstimator, GeneralisingClassifier):
 
 def specialise_values(
     run: Run, table: Generalisation, features: Iterable[int], rounds: int, share: float, how: Selection
-) -> None:  # fmt: skip
+) -> None:
     """Make values special one after the other, as DiffGen does: scores of a value count all records that have it.
 
     Parameters
@@ -237,6 +243,6 @@ def specialise_values(
 
 def choose_by_table(
     run: Run, table: Generalisation, candidates: list[Specialisation], share: float, how: Selection, root: np.ndarray
-) -> Specialisation:  # fmt: skip
+) -> Specialisation:
     """The specialisation that leaves the best table, summed over all groups; ``root`` is the scope of all records."""
     return candidates[run.choose_division(table.groups, *asked(candidates, 0), share, how, root)]

@@ -61,7 +61,7 @@ class Growth:
     sharing : {"sequential", "assignment", "equal-split"}
         How the trees compose: every tree reads every record, or each record belongs to one tree.
     max_nodes : int
-        Size beyond which :meth:`room` says no.
+        Size beyond which :meth:`has_room` says no.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class Growth:
         self.frontier = self._starts[tree : tree + 1]
         return self.frontier
 
-    def room(self, arities: np.ndarray) -> np.ndarray:
+    def has_room(self, arities: np.ndarray) -> np.ndarray:
         """Which of the nodes, in their order, may get that many children within ``max_nodes``."""
         return self.n_nodes + np.cumsum(arities) <= self.max_nodes
 
-    def insist(self, n_nodes: int, depth: int) -> None:
+    def require_room(self, n_nodes: int, depth: int) -> None:
         """Raise ValueError if trees of that ``depth``, which need ``n_nodes`` at least, cannot fit."""
         if n_nodes > self.max_nodes:
             words = f"at least {n_nodes}" if n_nodes < 10**15 else "far too many"
@@ -105,7 +105,7 @@ class Growth:
                 "max_depth or n_estimators, use split='binary', or raise max_nodes"
             )
 
-    def branch(
+    def add_children(
         self,
         parents: Frontier,
         features: np.ndarray,
@@ -148,7 +148,7 @@ class Growth:
         self.frontier = Frontier(nodes, scopes, np.repeat(unused, arities, axis=0))
         return self.frontier
 
-    def settle(self, leaves: Frontier, values: np.ndarray) -> None:
+    def set_leaf_values(self, leaves: Frontier, values: np.ndarray) -> None:
         """Say what these leaves answer: int64, shape (n_leaves, n_classes)."""
         self._leaves.append((leaves.nodes, values))
 

@@ -14,7 +14,7 @@ from dpforest.budgets import PLANS, Shares
 from dpforest.learners.audited import EXACT
 from dpforest.learners.base import PrivateEstimator, PrivateForestClassifier, check_covered
 from dpforest.learners.growth import MAX_NODES, Frontier, one_vote
-from dpforest.learners.parameters import MARGIN, Auto, Choice, Letter, Whole
+from dpforest.learners.parameters import MARGIN, AsPublished, Auto, Integer, OneOf
 from dpforest.learners.run import Run, Selection
 from dpforest.learners.sharing import Subset, n_candidates, random_features
 from dpforest.mechanisms import SELECTIONS
@@ -31,40 +31,50 @@ class PrivateID3Forest(PrivateForestClassifier):
     """Base of the random forests of ID3 trees: a paper adds ``criterion`` and ``stop``, and how a tree grows."""
 
     max_depth: Annotated[
-        int, Whole(0, MAX_DEPTH), "Splits on the longest path; 0 makes every tree a single leaf."
-    ] = 5  # fmt: skip
-    max_features: Annotated[
-        int | str, Subset(), "Size of the random subset of features that a node chooses from."
-    ] = "sqrt"  # fmt: skip
+        int, Integer(0, MAX_DEPTH), "Splits on the longest path; 0 makes every tree a single leaf."
+    ] = 5
+    max_features: Annotated[int | str, Subset(), "Size of the random subset of features that a node chooses from."] = (
+        "sqrt"
+    )
     sampling: Annotated[
-        Literal["auto", "all", "assignment", "poisson", "bootstrap"], Auto(published="bootstrap", proved="all"),
-        Letter(),
+        Literal["auto", "all", "assignment", "poisson", "bootstrap"],
+        Auto(published="bootstrap", proved="all"),
+        AsPublished(),
         """Which records a tree sees.  ``"all"``: every tree all of them, at ``epsilon / n_estimators``.
         ``"assignment"``: each record goes to one tree by a coin, and each tree has all of ``epsilon``.  ``"poisson"``:
         a Poisson number of copies of each record for every tree, paid for in full.  ``"bootstrap"`` (published only):
         as many draws with replacement as there are records.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     selection: Annotated[
-        str, Choice(MECHANISMS), Auto(published="exponential", proved="permute-and-flip"), Letter(),
+        str,
+        OneOf(MECHANISMS),
+        Auto(published="exponential", proved="permute-and-flip"),
+        AsPublished(),
         "Mechanism of splits.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     budget: Annotated[
-        str, Choice(BUDGETS), Auto(published="uniform", proved="aligned-uniform"), Letter(),
+        str,
+        OneOf(BUDGETS),
+        Auto(published="uniform", proved="aligned-uniform"),
+        AsPublished(),
         """How a tree's budget falls on its levels, see :class:`~dpforest.budgets.Shares`.  Under an aligned plan a leaf
         also gets what the levels below it leave unspent.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     calibration: Annotated[
-        Literal["auto", "range", "sensitivity"], Auto(published="sensitivity", proved="range"), Letter(),
+        Literal["auto", "range", "sensitivity"],
+        Auto(published="sensitivity", proved="range"),
+        AsPublished(),
         "Rate ``epsilon / R`` or, as in the papers, ``epsilon / (2 sensitivity)``.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     vote: Annotated[
-        Literal["auto", "counts", "majority"], Auto(published="majority", proved="counts"),
+        Literal["auto", "counts", "majority"],
+        Auto(published="majority", proved="counts"),
         """What a leaf says: its noisy class counts, which the forest adds up, or one vote for the largest of them.
         Either is read off the noisy counts, and may be released as published, too.""",
-    ] = "auto"  # fmt: skip
-    stop_margin: Annotated[
-        float, MARGIN, "Head start of the *stop* candidate, in units of the selection's noise."
-    ] = 6.0  # fmt: skip
+    ] = "auto"
+    stop_margin: Annotated[float, MARGIN, "Head start of the *stop* candidate, in units of the selection's noise."] = (
+        6.0
+    )
 
     criterion: str
     stop: str
@@ -84,9 +94,9 @@ class PrivateID3Forest(PrivateForestClassifier):
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float | np.ndarray) -> None:
         counts = run.count_classes(leaves, epsilon)
-        run.say(leaves, one_vote(counts) if self.option("vote") == "majority" else counts)
+        run.set_leaf_values(leaves, one_vote(counts) if self.option("vote") == "majority" else counts)
 
-    def says_labels(self) -> bool:
+    def leaf_is_label(self) -> bool:
         return self.option("vote") == "majority"
 
     def check_parameters(self) -> None:
@@ -95,27 +105,27 @@ class PrivateID3Forest(PrivateForestClassifier):
             how = self._selection()
             check_covered(
                 how.score, self.relation, stop=self.option("stop"), sampling=self.option("sampling"), n_max=how.n_max
-            )  # fmt: skip
+            )
 
 
 class PrivateID3Tree(PrivateEstimator, ForestClassifier):
     """Base of the single ID3 trees: multiway splits, a feature once on a path, numbers by the bins of the schema."""
 
     n_bins = 10
-    max_depth: Annotated[int, Whole(0, MAX_DEPTH), "Splits on the longest path; 0 makes the tree a single leaf."] = 5
-    max_nodes: Annotated[
-        int, Whole(), "The tree does not grow beyond this; branches that would are leaves."
-    ] = MAX_NODES  # fmt: skip
+    max_depth: Annotated[int, Integer(0, MAX_DEPTH), "Splits on the longest path; 0 makes the tree a single leaf."] = 5
+    max_nodes: Annotated[int, Integer(), "The tree does not grow beyond this; branches that would are leaves."] = (
+        MAX_NODES
+    )
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float | np.ndarray) -> None:
-        run.say(leaves, run.count_classes(leaves, epsilon))
+        run.set_leaf_values(leaves, run.count_classes(leaves, epsilon))
 
     def splitting(self, run: Run, each: float) -> Iterator[tuple[Frontier, np.ndarray]]:
         """Algorithms 2 and 3 of Friedman and Schuster, level by level: the nodes that split, and their features.
 
         Each node is counted at ``each``.  Where that is too little, or nothing is left to split on, it is a leaf.
         """
-        run.plant(1, max_nodes=self.max_nodes)
+        run.start_forest(1, max_nodes=self.max_nodes)
         for level, nodes in run.levels(self.max_depth + 1):
             features = nodes.unused & (run.sizes > 1)
             splits = enough(run, nodes, features, each) & np.any(features, axis=1) & (level <= self.max_depth)
@@ -140,14 +150,14 @@ class CountedID3Tree(PrivateID3Tree):
             sizes = run.count_children(inner, allowed, each / 2, classes=False)  # each / (2 |A|) a feature
             counts = run.count_children(inner, allowed, each / 2)
             chosen = noisy_gain(counts, sizes, run.sizes, allowed).argmax(axis=1)
-            self._settle(run, run.split(inner, chosen), each)  # those without room
+            self._settle(run, run.split_multiway(inner, chosen), each)  # those without room
         return run.release()
 
     @claim("thm-sulq-id3", "thm-pinq-id3")
     def as_proved(self, run: Run) -> Forest:
         """The repair: one count of classes for everything, and what a path does not spend goes to its leaf."""
         shares = Shares("aligned-uniform", run.epsilon, self.max_depth + 1)
-        run.plant(1, max_nodes=self.max_nodes)
+        run.start_forest(1, max_nodes=self.max_nodes)
         for level, nodes in run.levels(self.max_depth):
             features = nodes.unused & (run.sizes > 1)
             splits = np.any(features, axis=1)
@@ -158,7 +168,7 @@ class CountedID3Tree(PrivateID3Tree):
             widest = np.where(allowed, run.sizes, 1).max(axis=1)
             grows = n >= math.sqrt(2) / shares.branch(level) * run.schema.n_classes * widest
             gain = noisy_gain(counts, counts.sum(axis=2, keepdims=True), run.sizes, allowed)
-            full = run.split(inner[grows], gain[grows].argmax(axis=1))
+            full = run.split_multiway(inner[grows], gain[grows].argmax(axis=1))
             for leaves in (inner[~grows], full):  # which have paid for their counts: thm-stop-budget
                 self._settle(run, leaves, shares.leaf(level, selected=True))
         self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))

@@ -13,7 +13,7 @@ from dpforest.engines import Reader, Table, table_of
 from dpforest.learners import persons
 from dpforest.learners.persons import People
 from dpforest.messages import shown
-from dpforest.models.strays import warn_of_strays
+from dpforest.models.out_of_schema import warn_of_strays
 from dpforest.privacy import searches
 from dpforest.schema import Encoded, Schema, frames
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpforest.design import Design
 from dpforest.learners.base import PrivateEstimator
-from dpforest.learners.parameters import Auto, Choice, Either, Number
+from dpforest.learners.parameters import Auto, Either, Number, OneOf
 from dpforest.learners.run import Run
 from dpforest.models.linear import REPAIRS, LinearModel, LinearRegressor, solve, solve_centred
 
@@ -29,24 +29,28 @@ class PrivateLinear(PrivateEstimator):
     LINK: ClassVar[str] = "identity"
 
     fit_intercept: Annotated[
-        Literal["auto", True, False], Auto(published=False, proved=True),
+        Literal["auto", True, False],
+        Auto(published=False, proved=True),
         """The paper's model has no intercept.  Without one the numeric features are scaled to [0, 1], so that the
         prediction at their lower bounds is the middle of the target's range.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     repair: Annotated[
-        str, Choice(OPTIONS), Auto(published="spectral", proved="shrink"),
+        str,
+        OneOf(OPTIONS),
+        Auto(published="spectral", proved="shrink"),
         "What becomes of the noisy matrix: :func:`dpforest.models.linear.solve`.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     ridge: Annotated[
-        float | str, Either("auto", rule=_DEVIATIONS),
+        float | str,
+        Either("auto", rule=_DEVIATIONS),
         """In standard deviations of the noise of a second-degree sum.  Auto is 4 as published, else twice the square
         root of the number of feature coordinates (:prf:ref:`thm-public-ridge`).""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     n_bins: Annotated[
         int | str,
         """Public grid of each numeric feature, at most 255 (254 beside a bin for missing values), which is what auto
         is.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
 
     @property
     def coding(self) -> str:
@@ -100,6 +104,7 @@ class PrivateLinearRegressor(PrivateLinear, LinearRegressor):
     """Base of the private linear regressions."""
 
     clip: Annotated[
-        Literal["auto", True, False], Auto(published=False, proved=True),
+        Literal["auto", True, False],
+        Auto(published=False, proved=True),
         "Whether predictions stay within the declared range of the target.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"

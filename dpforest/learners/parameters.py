@@ -24,16 +24,34 @@ from dpforest.messages import shown
 from dpforest.privacy import check_delta, check_epsilon
 
 __all__ = [
-    "CAP", "MARGIN", "MOST", "Auto", "Choice", "Delta", "Either", "Epsilon", "Letter", "Number", "Parameter", "Share",
-    "Whole", "check_choice", "check_count", "check_letter", "check_number", "check_share", "check_values", "declare",
+    "CAP",
+    "MARGIN",
+    "MOST",
+    "AsPublished",
+    "Auto",
+    "Delta",
+    "Either",
+    "Epsilon",
+    "Integer",
+    "Number",
+    "OneOf",
+    "Parameter",
+    "Share",
+    "check_choice",
+    "check_count",
+    "check_letter",
+    "check_number",
+    "check_share",
+    "check_values",
+    "declare",
     "parameters_of",
-]  # fmt: skip
+]
 
 MOST = (1 << 31) - 1  # of anything that is counted
 _WIDTH = 116  # of a line of a docstring's table
 
 
-class Rule(Protocol):
+class Constraint(Protocol):
     """What a value must be: ``words`` says it, ``check`` raises ValueError or TypeError that names the parameter."""
 
     @property
@@ -47,7 +65,7 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True)
-class Whole:
+class Integer:
     """A whole number from ``least`` to ``most``."""
 
     least: int = 1
@@ -97,7 +115,7 @@ class Share:
         return check_share(value, name)
 
 
-class Choice:
+class OneOf:
     """One of several names, given one by one or as what holds them."""
 
     def __init__(self, *names: str | bool | Iterable[str]) -> None:
@@ -115,7 +133,7 @@ class Choice:
 class Either:
     """One of several names or None, or what another rule allows."""
 
-    def __init__(self, *names: str | None, rule: Rule) -> None:
+    def __init__(self, *names: str | None, rule: Constraint) -> None:
         self.names, self.rule = names, rule
 
     @property
@@ -166,7 +184,7 @@ class Auto:
     published: Any = None
 
 
-class Letter:
+class AsPublished:
     """The published variant is the paper to the letter: it takes the default, or one of ``readings``, and no more."""
 
     def __init__(self, *readings: Any) -> None:
@@ -187,16 +205,16 @@ class Parameter:
         What it means.
     rule : Rule or None
     auto : Auto or None
-    letter : Letter or None
+    letter : AsPublished or None
     """
 
     name: str
     kind: Any
     default: Any
     text: str
-    rule: Rule | None
+    rule: Constraint | None
     auto: Auto | None
-    letter: Letter | None
+    letter: AsPublished | None
 
     @property
     def table(self) -> str:
@@ -228,12 +246,16 @@ def parameters_of(cls: type) -> dict[str, Parameter]:
         if text := [note for note in notes if isinstance(note, str)]:
             rules = [note for note in notes if hasattr(note, "check")]
             if not rules and get_origin(kind) is Literal:
-                rules = [Choice(*get_args(kind))]
+                rules = [OneOf(*get_args(kind))]
             found[name] = Parameter(
-                name, kind, getattr(cls, name), inspect.cleandoc(text[0]), next(iter(rules), None),
+                name,
+                kind,
+                getattr(cls, name),
+                inspect.cleandoc(text[0]),
+                next(iter(rules), None),
                 next((note for note in notes if isinstance(note, Auto)), None),
-                next((note for note in notes if isinstance(note, Letter)), None),
-            )  # fmt: skip
+                next((note for note in notes if isinstance(note, AsPublished)), None),
+            )
     return found
 
 
@@ -278,9 +300,7 @@ def check_values(
         check_letter(dict(_beyond_the_letter(parameters, value_of)), source)
 
 
-def _beyond_the_letter(
-    parameters: dict[str, Parameter], value_of: Callable[[str], Any]
-) -> Iterator[tuple[str, Any]]:  # fmt: skip
+def _beyond_the_letter(parameters: dict[str, Parameter], value_of: Callable[[str], Any]) -> Iterator[tuple[str, Any]]:
     for name, parameter in parameters.items():
         if parameter.letter is not None:
             value = value_of(name)

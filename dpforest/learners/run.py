@@ -86,9 +86,14 @@ class Run:
     _in_rounds = False
 
     def __init__(
-        self, curator: Curator, chance: Chance, schema: Schema, ledger: Ledger, epsilon: float,
+        self,
+        curator: Curator,
+        chance: Chance,
+        schema: Schema,
+        ledger: Ledger,
+        epsilon: float,
         alone: float | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.curator, self.chance, self.schema, self.ledger, self.epsilon = curator, chance, schema, ledger, epsilon
         self._alone = epsilon if alone is None else alone  # what there is to spend without a delta
         self.relation = ledger.relation
@@ -107,7 +112,7 @@ class Run:
 
     # -- the trees -------------------------------------------------------------------------------------------
 
-    def plant(
+    def start_forest(
         self, n_trees: int, sampling: str = "all", max_nodes: int = MAX_NODES, n_values: int | None = None
     ) -> float:
         """Begin the trees, and give them their records; returns each tree's budget.
@@ -147,45 +152,45 @@ class Run:
                 return
             yield level, self.frontier
 
-    def split(self, nodes: Frontier, features: np.ndarray) -> Frontier:
+    def split_multiway(self, nodes: Frontier, features: np.ndarray) -> Frontier:
         """Split each node by its feature, one child per code, if there is room; returns those that stay leaves.
 
         ``features`` is ``STOP`` where a selection chose to stop.  A feature is not used again below.
         """
         arities = self.sizes[features]
-        grows = self.room(features, arities)
-        self.growth.branch(nodes[grows], features[grows], arities[grows])
+        grows = self.has_room(features, arities)
+        self.growth.add_children(nodes[grows], features[grows], arities[grows])
         return nodes[~grows]
 
-    def divide(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, reuse: bool = True) -> None:
+    def split_binary(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, reuse: bool = True) -> None:
         """Split each node in two, which may split on the same feature again if ``reuse``.
 
         ``masks`` (uint64, n_nodes by 4) say which codes of the ``features`` go to the second child.
         """
-        self.growth.branch(nodes, features, np.full(len(nodes), 2), masks=masks, reuse=reuse)
+        self.growth.add_children(nodes, features, np.full(len(nodes), 2), masks=masks, reuse=reuse)
 
-    def cut(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, choice: np.ndarray) -> Frontier:
+    def split_chosen(self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, choice: np.ndarray) -> Frontier:
         """Cut each node in two by its chosen candidate, if there is room; returns those that stay leaves.
 
         ``choice`` is a place among the candidates, or ``STOP``.  A feature may be used again below.
         """
-        grows = self.room(choice)
+        grows = self.has_room(choice)
         at = np.flatnonzero(grows), choice[grows]
-        self.divide(nodes[grows], features[at], masks[at])
+        self.split_binary(nodes[grows], features[at], masks[at])
         return nodes[~grows]
 
-    def room(self, choice: np.ndarray, arities: np.ndarray | int = 2) -> np.ndarray:
+    def has_room(self, choice: np.ndarray, arities: np.ndarray | int = 2) -> np.ndarray:
         """Which nodes grow: those that did not choose to stop, in their order, while ``max_nodes`` allows."""
-        return (choice != STOP) & self.growth.room(np.where(choice == STOP, 0, arities))
+        return (choice != STOP) & self.growth.has_room(np.where(choice == STOP, 0, arities))
 
-    def fits(self, n_nodes: int) -> np.ndarray:
+    def within_max_nodes(self, n_nodes: int) -> np.ndarray:
         """Which of so many nodes, in their order, may have two children, while ``max_nodes`` allows."""
-        return self.room(np.zeros(n_nodes, dtype=int))
+        return self.has_room(np.zeros(n_nodes, dtype=int))
 
-    def say(self, leaves: Frontier, values: np.ndarray) -> None:
+    def set_leaf_values(self, leaves: Frontier, values: np.ndarray) -> None:
         """Say what these leaves hold: int64, shape (n_leaves, n_values)."""
         if len(leaves):
-            self.growth.settle(leaves, values)
+            self.growth.set_leaf_values(leaves, values)
 
     def tree(self, number: int) -> Forest:
         """One of the trees, as far as it has grown."""
@@ -201,7 +206,7 @@ class Run:
 
     # -- the records that are asked -----------------------------------------------------------------------------
 
-    def weigh(
+    def weigh_records(
         self, tree: Forest | None, said: np.ndarray | None, rule: str, class_weights: np.ndarray | None = None
     ) -> None:
         """Let each record count for what its own class makes of what the released trees say of it: for 1 at most.
@@ -215,27 +220,27 @@ class Run:
         class_weights : ndarray of float or None
             Public weights of the classes, from 0 to 1.
         """
-        self.curator.weigh(tree, said, class_weights=class_weights, rule=rule)
+        self.curator.weigh_records(tree, said, class_weights=class_weights, rule=rule)
 
     def hold_out(self, share: float) -> None:
         """Put a random share of the records aside."""
         self.curator.hold_out(share)
 
-    def deal(self, n_parts: int) -> None:
+    def partition_records(self, n_parts: int) -> None:
         """Give each record to one of the parts, by a coin of its own, for scores that are means over parts."""
-        self.curator.divide(n_parts)
+        self.curator.partition_records(n_parts)
 
     # -- questions that are paid for -------------------------------------------------------------------------
 
     def choose_feature(
         self, nodes: Frontier, epsilon: float | np.ndarray, how: Selection, allowed: np.ndarray | None = None
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """The feature that each node splits on, one of its unused or of the ``allowed`` ones, or ``STOP``."""
         return self._choose("choose_feature", nodes, (nodes.unused if allowed is None else allowed,), epsilon, how)
 
     def choose_cut(
         self, nodes: Frontier, columns: np.ndarray, epsilon: float | np.ndarray, how: Selection
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """The cut of each node among its ``columns``, see ``dpforest.learners.cart.Cuts``, or ``STOP``."""
         return self._choose("choose_cut", nodes, (columns,), epsilon, how)
 
@@ -246,29 +251,53 @@ class Run:
         return self._choose("choose_candidate", nodes, (features, masks), epsilon, how)
 
     def _choose(
-        self, query: str, nodes: Frontier, candidates: tuple[np.ndarray, ...], epsilon: float | np.ndarray,
+        self,
+        query: str,
+        nodes: Frontier,
+        candidates: tuple[np.ndarray, ...],
+        epsilon: float | np.ndarray,
         how: Selection,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         if not len(nodes):
             return np.zeros(0, dtype=np.int32)
         return getattr(self.curator, query)(
-            *self._asked(nodes), *candidates, epsilon, score=how.score, mechanism=how.mechanism,
-            calibration=how.calibration, stop_margin=how.stop_margin, n_max=how.n_max,
-        )  # fmt: skip
+            *self._asked(nodes),
+            *candidates,
+            epsilon,
+            score=how.score,
+            mechanism=how.mechanism,
+            calibration=how.calibration,
+            stop_margin=how.stop_margin,
+            n_max=how.n_max,
+        )
 
     def choose_division(
-        self, nodes: Frontier, features: np.ndarray, children: np.ndarray, epsilon: float, how: Selection,
-        scopes: np.ndarray, tree: Forest | None = None,
-    ) -> int:  # fmt: skip
+        self,
+        nodes: Frontier,
+        features: np.ndarray,
+        children: np.ndarray,
+        epsilon: float,
+        how: Selection,
+        scopes: np.ndarray,
+        tree: Forest | None = None,
+    ) -> int:
         """The place of the one division, of the codes of its feature, that all these nodes of a tree choose together.
 
         ``children`` (K, 256) say where each code goes, -1 where its records do not count; ``scopes`` is the one scope
         that holds all their records, and ``tree`` another tree than the one that grows.
         """
         return self.curator.choose_division(
-            self.growth if tree is None else tree, nodes.nodes, scopes, features, children, epsilon, score=how.score,
-            mechanism=how.mechanism, calibration=how.calibration, n_max=how.n_max,
-        )  # fmt: skip
+            self.growth if tree is None else tree,
+            nodes.nodes,
+            scopes,
+            features,
+            children,
+            epsilon,
+            score=how.score,
+            mechanism=how.mechanism,
+            calibration=how.calibration,
+            n_max=how.n_max,
+        )
 
     def choose_label(self, leaves: Frontier, epsilon: float | np.ndarray, how: Selection) -> np.ndarray:
         """The label of each leaf, a class code."""
@@ -276,11 +305,9 @@ class Run:
             return np.zeros(0, dtype=np.int64)
         return self.curator.choose_label(
             *self._asked(leaves), epsilon, mechanism=how.mechanism, calibration=how.calibration
-        )  # fmt: skip
+        )
 
-    def count_classes(
-        self, leaves: Frontier, epsilon: float | np.ndarray, tree: Forest | None = None
-    ) -> np.ndarray:  # fmt: skip
+    def count_classes(self, leaves: Frontier, epsilon: float | np.ndarray, tree: Forest | None = None) -> np.ndarray:
         """Noisy class counts of each leaf, of the trees that grow or of another ``tree``: int64, (n_leaves, n_classes).
 
         Where records have weights these are counted, in steps of ``1 / unit``.
@@ -294,20 +321,20 @@ class Run:
         """Steps of a weight of 1."""
         return self.curator.unit
 
-    def hear(self, tree: Forest) -> None:
+    def add_scores(self, tree: Forest) -> None:
         """Let each record hear the votes of a released tree, for the next questions about crossed tables."""
-        self.curator.hear(tree, tree.values / SCALE)
+        self.curator.add_scores(tree, tree.values / SCALE)
 
     def choose_crossing(
         self, crossings: Crossings, sides: np.ndarray, epsilon: float, *, threshold: int, mechanism: str
-    ) -> tuple[int, int]:  # fmt: skip
+    ) -> tuple[int, int]:
         """The places of the one table and of the one side that the frontier, a root, chooses.
 
         ``sides`` are target classes, or of a regression the one scale at which residuals are clipped.
         """
         return self.curator.choose_crossing(
             crossings, sides, self.frontier.scopes, epsilon, threshold=threshold, mechanism=mechanism
-        )  # fmt: skip
+        )
 
     def count_crossing(self, crossing: Crossings, side: float, leaves: Frontier, epsilon: float) -> np.ndarray:
         """Noisy weights of both sides in each cell, a leaf of the tree that grows, in steps of ``1 / FINE``.
@@ -328,7 +355,7 @@ class Run:
 
     def count_children(
         self, nodes: Frontier, allowed: np.ndarray, epsilon: float | np.ndarray, classes: bool = True
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """Noisy class counts of each child that a node would have, by each of the ``allowed`` features.
 
         int64, shape (n_nodes, sum of the sizes, n_classes); (..., 1), their numbers of records, without ``classes``.
@@ -351,7 +378,7 @@ class Run:
 
     def sum_products(
         self, design: Design, weights: Weights, until: Callable[[np.ndarray], bool] | None = None
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """Noisy sums over all records of products of two coordinates: int64, shape (n_coordinates, n_coordinates).
 
         ``weights`` say what each kind of sum may lose; with ``until`` the noise is drawn again until that says True.
@@ -394,9 +421,7 @@ class Run:
             return np.zeros((0, int(self.sizes.sum())), dtype=bool)
         return self.curator.peek_codes(self.growth, nodes.nodes, what=leak[0], where=leak[1])
 
-    def peek_histograms(
-        self, nodes: Frontier, features: np.ndarray, leak: Leak, parts: bool = False
-    ) -> np.ndarray:  # fmt: skip
+    def peek_histograms(self, nodes: Frontier, features: np.ndarray, leak: Leak, parts: bool = False) -> np.ndarray:
         """The *exact* class counts at each code of each node's ``features`` (bool, n_nodes by n_features); a leak.
 
         Returns
@@ -408,7 +433,7 @@ class Run:
             return np.zeros((0, int(self.sizes.sum()), *each, self.curator.n_classes))
         return self.curator.peek_histograms(
             self.growth, nodes.nodes, features, what=leak[0], where=leak[1], parts=parts
-        )  # fmt: skip
+        )
 
     def peek_largest(self, nodes: Frontier, qualities: np.ndarray, leak: Leak) -> np.ndarray:
         """The place of each node's largest quality, the first of several; a leak, for nothing is drawn."""

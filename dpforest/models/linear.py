@@ -17,9 +17,18 @@ from dpforest.models.predictor import Classifying, Predictor, Regressing, anywhe
 from dpforest.privacy import claim
 
 __all__ = [
-    "LINKS", "REPAIRS", "LinearClassifier", "LinearModel", "LinearPredictor", "LinearRegressor", "default_ridge",
-    "noise_sd", "objective_terms", "solve", "solve_centred",
-]  # fmt: skip
+    "LINKS",
+    "REPAIRS",
+    "LinearClassifier",
+    "LinearModel",
+    "LinearPredictor",
+    "LinearRegressor",
+    "default_ridge",
+    "noise_sd",
+    "objective_terms",
+    "solve",
+    "solve_centred",
+]
 
 #: What the score is: the target itself on the scale of [-1, 1], or the logarithm of the odds.
 LINKS = ("identity", "logit")
@@ -72,9 +81,12 @@ class LinearModel:
     def to_dict(self) -> dict:
         """A JSON-ready description; :meth:`from_dict` reads it back."""
         return {
-            "coding": self.coding, "link": self.link, "clip": self.clip,
-            "intercept": self.intercept.tolist(), "coefficients": self.coefficients.tolist(),
-        }  # fmt: skip
+            "coding": self.coding,
+            "link": self.link,
+            "clip": self.clip,
+            "intercept": self.intercept.tolist(),
+            "coefficients": self.coefficients.tolist(),
+        }
 
     @classmethod
     def from_dict(cls, description: Mapping) -> LinearModel:
@@ -235,9 +247,14 @@ def objective_terms(d: int, intercept: bool, first: float, second: float) -> Wei
     """
     linear, quadratic = first / math.sqrt(d), second / d
     return Weights(
-        count=quadratic * intercept, mean=linear * intercept, first=quadratic * intercept, cross=linear,
-        square=quadratic, product=quadratic, within=quadratic,
-    )  # fmt: skip
+        count=quadratic * intercept,
+        mean=linear * intercept,
+        first=quadratic * intercept,
+        cross=linear,
+        square=quadratic,
+        product=quadratic,
+        within=quadratic,
+    )
 
 
 @claim("thm-public-ridge")

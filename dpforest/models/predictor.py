@@ -16,8 +16,8 @@ import numpy as np
 
 from dpforest import hooks, storage
 from dpforest.messages import shown
-from dpforest.models.elsewhere import is_elsewhere
-from dpforest.models.strays import warn_of_strays
+from dpforest.models.out_of_core import is_out_of_core
+from dpforest.models.out_of_schema import warn_of_strays
 from dpforest.privacy import SECURE, UNKNOWN, Guarantee, account, display
 from dpforest.schema import Schema, frames
 
@@ -54,7 +54,7 @@ def anywhere(method: Callable[[Any, Any], np.ndarray]) -> Callable[[Any, Any], A
     @wraps(method)
     def answer(self: Any, X: Any) -> Any:
         self = copy.copy(self)  # one fit, whatever is learned meanwhile
-        if not is_elsewhere(X):
+        if not is_out_of_core(X):
             return method(self, X)
         from dpforest.models.release import released
 
@@ -101,10 +101,14 @@ class Predictor:
         self = copy.copy(self)  # one fit, whatever is learned meanwhile
         self._released()
         if self.guarantee_.source != SECURE and not seeded:
-            origin = "it is not known where its noise came from" if self.guarantee_.source == UNKNOWN else (
-                "its noise came from a seed (source='seeded'), or its rows were put aside by one, and whoever "
-                "has or finds the seed can subtract the noise, or knows who was put aside"
-            )  # fmt: skip
+            origin = (
+                "it is not known where its noise came from"
+                if self.guarantee_.source == UNKNOWN
+                else (
+                    "its noise came from a seed (source='seeded'), or its rows were put aside by one, and whoever "
+                    "has or finds the seed can subtract the noise, or knows who was put aside"
+                )
+            )
             raise ValueError(
                 f"this {self._name()} is not for release: {origin}. Fit and put aside with source='secure', or "
                 "ask with seeded=True for what says of itself that it is for research"
@@ -258,7 +262,7 @@ def _truth(X: Any, y: Any) -> Any:
     """The answers to the rows of X, of which ``y`` may be a column."""
     if not isinstance(y, str):
         return y
-    if is_elsewhere(X):
+    if is_out_of_core(X):
         raise TypeError(
             f"where an engine reads X, pass the answers themselves and not the name of their column, {shown(y)}"
         )

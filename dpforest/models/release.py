@@ -57,13 +57,21 @@ from dpforest.privacy import (
     check_delta,
     check_rests_on,
     unit_of,
-)  # fmt: skip
+)
 from dpforest.schema import Schema
 
 __all__ = [
-    "MAX_DEPTH", "Released", "ReleasedBoosted", "ReleasedBoostedRegressor", "ReleasedForest", "ReleasedForestRegressor",
-    "ReleasedLinearClassifier", "ReleasedLinearRegressor", "load", "released",
-]  # fmt: skip
+    "MAX_DEPTH",
+    "Released",
+    "ReleasedBoosted",
+    "ReleasedBoostedRegressor",
+    "ReleasedForest",
+    "ReleasedForestRegressor",
+    "ReleasedLinearClassifier",
+    "ReleasedLinearRegressor",
+    "load",
+    "released",
+]
 
 MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for, and that a file may hold
 _LONGEST = 200  # characters of a name in a file
@@ -289,9 +297,17 @@ def _guarantee(description: Any, number: int) -> Guarantee:
     if variant == "published" and claimed is None:
         claimed = math.inf
     return Guarantee(
-        math.inf if epsilon is None else float(epsilon), relation, None if claimed is None else float(claimed), leaks,
-        variant, source, version, tuple(rests_on), delta, max_rows,
-    )  # fmt: skip
+        math.inf if epsilon is None else float(epsilon),
+        relation,
+        None if claimed is None else float(claimed),
+        leaks,
+        variant,
+        source,
+        version,
+        tuple(rests_on),
+        delta,
+        max_rows,
+    )
 
 
 def _max_rows(unit: str) -> int | None:

@@ -16,9 +16,9 @@ import numpy as np
 
 from dpforest.arithmetic import cbrt
 from dpforest.design import Design, Weights
-from dpforest.learners.audited import Audited
+from dpforest.learners.audited import AuditSpec
 from dpforest.learners.linear_fit import PrivateLinearRegressor
-from dpforest.learners.parameters import Auto, Letter, check_choice
+from dpforest.learners.parameters import AsPublished, Auto, check_choice
 from dpforest.learners.run import Run
 from dpforest.models.linear import LinearModel, noise_sd, objective_terms
 from dpforest.privacy import REPLACE_ONE, claim
@@ -79,10 +79,11 @@ class DiffLRRegressor(PrivateLinearRegressor):
     """
 
     split: Annotated[
-        Literal["auto", "proportional", "optimal"], Auto(published="proportional", proved="optimal"),
-        Letter("proportional"),
+        Literal["auto", "proportional", "optimal"],
+        Auto(published="proportional", proved="optimal"),
+        AsPublished("proportional"),
         "How the budget is divided over the degrees, see :func:`~dpforest.papers.diff_lr.shares`.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
 
     @claim("pub-diff-lr")
     def as_published(self, run: Run) -> LinearModel:
@@ -117,7 +118,7 @@ class DiffLRRegressor(PrivateLinearRegressor):
 
     def _ask(
         self, run: Run, design: Design, parts: list[Weights], sensitivities: Sequence[float]
-    ) -> tuple[np.ndarray, float]:  # fmt: skip
+    ) -> tuple[np.ndarray, float]:
         """Ask for each part at its share of the budget: the noisy sums, and the noise of a product of two features."""
         counts = [np.count_nonzero(design.matrix(part)) for part in parts]
         each = shares(sensitivities, counts, self.option("split"))
@@ -128,8 +129,8 @@ class DiffLRRegressor(PrivateLinearRegressor):
         noisy = design.scaled(np.sum([run.sum_products(design, rate) for rate in rates], axis=0))
         return noisy, noise_sd(rates[-1].product)
 
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "diff-lr",
         (({}, 2, None), ({"split": "proportional"}, 2, None), ({"variant": "published"}, 2, None)),
-        usual={},
+        defaults={},
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from dpforest.learners.audited import Audited
+from dpforest.learners.audited import AuditSpec
 from dpforest.learners.generalisation import Generalisation, PrivateTable, choose_by_table, specialise_values
 from dpforest.learners.run import Run
 from dpforest.models.forest import Forest
@@ -68,18 +68,18 @@ class DiffGenClassifier(PrivateTable):
     @claim("alg-diffgen", "pub-diffgen")
     def as_published(self, run: Run) -> Forest:
         """Algorithm 1."""
-        run.plant(1, max_nodes=self.max_nodes)
+        run.start_forest(1, max_nodes=self.max_nodes)
         table, rounds = Generalisation(run, self.taxonomies), self._rounds(run.schema)  # lines 1 and 2
         numbers = int(run.ordered.sum())
         share = run.epsilon / (2 * max(1, numbers + 2 * rounds))  # line 3; nothing to divide asks nothing
         specialise_values(run, table, range(len(table.cuts)), rounds, share, self._selection())  # lines 4 to 9
-        run.say(table.groups, run.count_classes(table.groups, run.epsilon / 2))  # line 12
+        run.set_leaf_values(table.groups, run.count_classes(table.groups, run.epsilon / 2))  # line 12
         return run.release()
 
     @claim("thm-diffgen", "lem-common-choice")
     def as_proved(self, run: Run) -> Forest:
         """The repair: every cut of a number is a candidate, and the score is that of the table that a step leaves."""
-        run.plant(1, max_nodes=self.max_nodes)
+        run.start_forest(1, max_nodes=self.max_nodes)
         root = run.frontier.scopes
         table, rounds = Generalisation(run, self.taxonomies), self._rounds(run.schema)
         counts = run.epsilon / 2 if rounds else run.epsilon
@@ -88,12 +88,12 @@ class DiffGenClassifier(PrivateTable):
                 break
             share = run.epsilon / (2 * rounds)
             table.specialise(choose_by_table(run, table, candidates, share, self._selection(), root))
-        run.say(table.groups, run.count_classes(table.groups, counts))
+        run.set_leaf_values(table.groups, run.count_classes(table.groups, counts))
         return run.release()
 
     # -- the audit -------------------------------------------------------------------------------------------
 
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "diffgen",
         (
             ({"specialisations": 1}, 2, None),
@@ -104,5 +104,5 @@ class DiffGenClassifier(PrivateTable):
             ({"variant": "published"}, 2, None),
             ({"variant": "published", "specialisations": 1}, 2, None),
         ),
-        usual={},
+        defaults={},
     )

@@ -14,11 +14,11 @@ import numpy as np
 
 from dpforest import scores
 from dpforest.budgets import Shares
-from dpforest.learners.audited import EXACT, HALF_STOP, Audited
+from dpforest.learners.audited import EXACT, HALF_STOP, AuditSpec
 from dpforest.learners.base import PrivateEstimator, check_covered
-from dpforest.learners.cart import Splits
+from dpforest.learners.cart import SchemaSplits
 from dpforest.learners.growth import MAX_NODES, Frontier, one_vote
-from dpforest.learners.parameters import MARGIN, Auto, Choice, Letter, Share, Whole
+from dpforest.learners.parameters import MARGIN, AsPublished, Auto, Integer, OneOf, Share
 from dpforest.learners.pruning import consistent, too_many_errors
 from dpforest.learners.run import Run, Selection
 from dpforest.models.forest import Forest, ForestClassifier
@@ -67,7 +67,7 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
     ['no', 'yes']
     """
 
-    max_depth: Annotated[int, Whole(0, MAX_DEPTH), "Splits on the longest path; 0 makes the tree a single leaf."] = 5
+    max_depth: Annotated[int, Integer(0, MAX_DEPTH), "Splits on the longest path; 0 makes the tree a single leaf."] = 5
     variant: Annotated[
         Literal["proved", "published"],
         """``"published"`` is the paper to the letter: ``epsilon / ((2 + m) max_depth + 2)`` for each query, m being the
@@ -75,27 +75,29 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
         feature, with exponents ``epsilon / (2 sensitivity)``; a leaf says one class.""",
     ] = "proved"
     criterion: Annotated[
-        str, Choice(CRITERIA), Letter("gini", "majority"), "Split utility; ``majority`` is its *Max*."
+        str, OneOf(CRITERIA), AsPublished("gini", "majority"), "Split utility; ``majority`` is its *Max*."
     ] = "gini"
     selection: Annotated[
         Literal["auto", "exponential", "permute-and-flip"],
-        Auto(published="exponential", proved="permute-and-flip"), Letter(), "Mechanism of splits.",
-    ] = "auto"  # fmt: skip
+        Auto(published="exponential", proved="permute-and-flip"),
+        AsPublished(),
+        "Mechanism of splits.",
+    ] = "auto"
     stop_margin: Annotated[
-        float, MARGIN, Letter(), "Head start of *stop* among the candidates, in units of the selection's noise."
-    ] = 6.0  # fmt: skip
-    prune: Annotated[bool, Choice(True, False), "Whether the grown tree is pruned, which costs nothing."] = True
+        float, MARGIN, AsPublished(), "Head start of *stop* among the candidates, in units of the selection's noise."
+    ] = 6.0
+    prune: Annotated[bool, OneOf(True, False), "Whether the grown tree is pruned, which costs nothing."] = True
     confidence: Annotated[float, Share(), "C4.5's confidence factor: the smaller, the more is pruned."] = 0.25
-    max_nodes: Annotated[
-        int, Whole(), "The tree does not grow beyond this; branches that would are leaves."
-    ] = MAX_NODES  # fmt: skip
+    max_nodes: Annotated[int, Integer(), "The tree does not grow beyond this; branches that would are leaves."] = (
+        MAX_NODES
+    )
 
     @claim("alg-diffp-c45", "pub-diffp-c45")
     def as_published(self, run: Run) -> Forest:
         """Steps 1 to 3."""
         epsilon = run.epsilon / ((2 + run.ordered.sum()) * self.max_depth + 2)  # step 1
-        run.plant(1, max_nodes=self.max_nodes)
-        grid, sizes = Splits(run.sizes, run.ordered), []
+        run.start_forest(1, max_nodes=self.max_nodes)
+        grid, sizes = SchemaSplits(run.sizes, run.ordered), []
         arity = np.where(run.ordered, 2, run.sizes)
         for level, nodes in run.levels(self.max_depth + 1):  # step 2
             columns = grid.within(nodes.unused)
@@ -113,8 +115,8 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
     @claim("thm-diffp-c45")
     def as_proved(self, run: Run) -> Forest:
         """The repair: one selection among all cuts of all features and *stop*, no count, and the rest for the leaf."""
-        run.plant(1, max_nodes=self.max_nodes)
-        shares, grid = Shares("aligned-uniform", run.epsilon, self.max_depth + 1), Splits(run.sizes, run.ordered)
+        run.start_forest(1, max_nodes=self.max_nodes)
+        shares, grid = Shares("aligned-uniform", run.epsilon, self.max_depth + 1), SchemaSplits(run.sizes, run.ordered)
         for level, nodes in run.levels(self.max_depth):
             columns = grid.within(nodes.unused)
             splits: np.ndarray = np.any(columns, axis=1)
@@ -127,7 +129,7 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         counts = run.count_classes(leaves, epsilon)
-        run.say(leaves, one_vote(counts) if self.variant == "published" and not self.prune else counts)
+        run.set_leaf_values(leaves, one_vote(counts) if self.variant == "published" and not self.prune else counts)
 
     @claim("lem-noisy-pruning")
     def _pruned(self, tree: Forest, sizes: list[np.ndarray] | None = None) -> Forest:
@@ -150,7 +152,7 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
         margin = self.stop_margin if proved else None
         return Selection(score, self.option("selection"), "range" if proved else "sensitivity", margin)
 
-    def says_labels(self) -> bool:
+    def leaf_is_label(self) -> bool:
         return self.variant == "published"
 
     def check_parameters(self) -> None:
@@ -162,7 +164,7 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
             return {EXACT: "noisy counts are looked at again, to prune, which no lemma covers: prune=False"}
         return super().lacking()
 
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "diffp-c45",
         (
             (HALF_STOP | {"prune": False, "n_bins": 3}, 1, 1),
@@ -172,5 +174,6 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
             ({"variant": "published"}, 1, 1),
         ),
         sizes=(60,),  # enough for the noisy count to let a node split
-        numeric=True, usual={"n_bins": 2},
-    )  # fmt: skip
+        numeric=True,
+        defaults={"n_bins": 2},
+    )

@@ -14,10 +14,10 @@ import numpy as np
 from dpforest import scores
 from dpforest.arithmetic import log, log2
 from dpforest.budgets import Shares
-from dpforest.learners.audited import HALF_STOP, Audited
+from dpforest.learners.audited import HALF_STOP, AuditSpec
 from dpforest.learners.base import check_covered
 from dpforest.learners.id3 import PrivateID3Tree
-from dpforest.learners.parameters import CAP, MARGIN, Auto, Choice, Letter
+from dpforest.learners.parameters import CAP, MARGIN, AsPublished, Auto, OneOf
 from dpforest.learners.run import Run, Selection
 from dpforest.models.forest import Forest
 from dpforest.privacy import claim
@@ -71,15 +71,18 @@ class DiffPID3Classifier(PrivateID3Tree):
         and leaf, and the exponent of a selection by twice the sensitivity.""",
     ] = "proved"
     criterion: Annotated[
-        str, Choice(CHOICES), Auto(published="majority", proved="gini"),
-        "Split utility; ``\"majority\"`` is the paper's *Max*.  Information gain needs ``n_max``.",
-    ] = "auto"  # fmt: skip
+        str,
+        OneOf(CHOICES),
+        Auto(published="majority", proved="gini"),
+        'Split utility; ``"majority"`` is the paper\'s *Max*.  Information gain needs ``n_max``.',
+    ] = "auto"
     n_max: Annotated[float, CAP, "Public cap on the number of records, for information gain."] = math.inf
     selection: Annotated[
         Literal["auto", "exponential", "permute-and-flip"],
-        Auto(published="exponential", proved="permute-and-flip"), Letter(),
+        Auto(published="exponential", proved="permute-and-flip"),
+        AsPublished(),
         "Mechanism of splits.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     stop_margin: Annotated[
         float, MARGIN, "Head start of the *stop* candidate, in units of the selection's noise; proved only."
     ] = 18.0  # fmt: skip  # chosen in notebooks/diffp_id3.ipynb
@@ -90,7 +93,7 @@ class DiffPID3Classifier(PrivateID3Tree):
         each = run.epsilon / (2 * (self.max_depth + 1))
         for nodes, features in self.splitting(run, each):
             chosen = run.choose_feature(nodes, *self._exponent(run, each), features)
-            self._settle(run, run.split(nodes, chosen), each)  # those without room
+            self._settle(run, run.split_multiway(nodes, chosen), each)  # those without room
         return run.release()
 
     @claim("thm-diffp-id3", "cex-gain-ratio")
@@ -98,14 +101,14 @@ class DiffPID3Classifier(PrivateID3Tree):
         """The repair: *stop* among the candidates in place of a count, sharp rates, and the rest to the leaf."""
         shares = Shares("aligned-uniform", run.epsilon, self.max_depth + 1)
         how = Selection(self._score(), self.option("selection"), "range", self.stop_margin, self.n_max)
-        run.plant(1, max_nodes=self.max_nodes)
+        run.start_forest(1, max_nodes=self.max_nodes)
         for level, nodes in run.levels(self.max_depth):
             features = nodes.unused & (run.sizes > 1)
             splits = np.any(features, axis=1)
             self._settle(run, nodes[~splits], shares.leaf(level, selected=False))
             chosen = run.choose_feature(nodes[splits], shares.branch(level), how, features[splits])
             # a node that stops has paid for its selection: thm-stop-budget
-            self._settle(run, run.split(nodes[splits], chosen), shares.leaf(level, selected=True))
+            self._settle(run, run.split_multiway(nodes[splits], chosen), shares.leaf(level, selected=True))
         self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
@@ -126,7 +129,7 @@ class DiffPID3Classifier(PrivateID3Tree):
         super().check_parameters()
         check_covered(self._score(), self.relation, stop="candidate", n_max=self.n_max)
 
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "diffp-id3",
         (
             (HALF_STOP, 2, 2),
@@ -137,5 +140,5 @@ class DiffPID3Classifier(PrivateID3Tree):
             ({"variant": "published", "criterion": "gini"}, 2, 1),
         ),
         sizes=(60,),  # enough for the noisy count to let a node split
-        usual={},
+        defaults={},
     )

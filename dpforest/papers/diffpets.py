@@ -14,7 +14,7 @@ import numpy as np
 
 from dpforest import scores
 from dpforest.budgets import Shares, uniform
-from dpforest.learners.audited import CUT_ONCE, HALF_STOP, Audited, refuted
+from dpforest.learners.audited import CUT_ONCE, HALF_STOP, AuditSpec, refuted
 from dpforest.learners.base import (
     PrivateForest,
     PrivateForestClassifier,
@@ -25,7 +25,7 @@ from dpforest.learners.base import (
 from dpforest.learners.cuts import cuts_at_values, grow_extra_trees
 from dpforest.learners.facts import Facts
 from dpforest.learners.growth import Frontier, accurate, masses, one_vote, pure, votes
-from dpforest.learners.parameters import MARGIN, Auto, Choice, Either, Number, Share, Whole
+from dpforest.learners.parameters import MARGIN, Auto, Either, Integer, Number, OneOf, Share
 from dpforest.learners.run import Run, Selection
 from dpforest.learners.sharing import Subset, n_candidates
 from dpforest.mechanisms import SELECTIONS
@@ -49,35 +49,41 @@ class _DiffPETs(WithDelta, PrivateForest):
     """What the classifier and the regressor share."""
 
     max_depth: Annotated[
-        int | None, Either(None, rule=Whole(0, MAX_DEPTH)),
+        int | None,
+        Either(None, rule=Integer(0, MAX_DEPTH)),
         """Splits on the longest path, the paper's height h; 0 makes every tree a single leaf.  None takes half the
         number of features, as in the paper, and if proved at most 10.""",
-    ] = None  # fmt: skip
+    ] = None
     max_features: Annotated[
-        int | str, Subset(auto=True), Auto(published="sqrt", proved="sqrt"),
+        int | str,
+        Subset(auto=True),
+        Auto(published="sqrt", proved="sqrt"),
         "The paper's K: different random features among which a node chooses.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     cuts_per_feature: Annotated[
-        int | str, Either("auto", rule=Whole()), Auto(published=1, proved=1), "Random cuts of each of them."
-    ] = "auto"  # fmt: skip
+        int | str, Either("auto", rule=Integer()), Auto(published=1, proved=1), "Random cuts of each of them."
+    ] = "auto"
     sampling: Annotated[
-        str, Choice("all", "assignment", "poisson"),
+        str,
+        OneOf("all", "assignment", "poisson"),
         """Which records a tree sees if proved.  ``"all"``: every tree all of them, at ``epsilon / n_estimators``.
         ``"assignment"``: each record goes to one tree by a coin, and each tree has all of ``epsilon``.  ``"poisson"``:
         a bootstrap that is paid for in full (:prf:ref:`thm-bootstrap`).""",
-    ] = "all"  # fmt: skip
-    selection: Annotated[str, Choice(SELECTIONS), "Mechanism of the cuts, and of label leaves, if proved."] = (
+    ] = "all"
+    selection: Annotated[str, OneOf(SELECTIONS), "Mechanism of the cuts, and of label leaves, if proved."] = (
         "permute-and-flip"
     )
     leaf_share: Annotated[
-        float, Share(),
+        float,
+        Share(),
         """Share of a tree's budget that is kept for its leaves; the levels above divide the rest, and a leaf that ends
         a branch early also gets what the levels below it do not need.""",
-    ] = 0.5  # fmt: skip
+    ] = 0.5
     level_ratio: Annotated[
-        float, Number(0, 1, above=True),
+        float,
+        Number(0, 1, above=True),
         "What a level gets, relative to the level above it; 1 makes all levels equal.",
-    ] = 0.6  # fmt: skip
+    ] = 0.6
     stop: Annotated[
         Literal["candidate", "never"], "Whether *stop* stands among the candidates of a node's selection, if proved."
     ] = "candidate"
@@ -140,33 +146,37 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         uses, the purity test, leaves that say their commonest class.  It warns, for its proof fails.""",
     ] = "proved"
     max_features: Annotated[
-        int | str, Subset(auto=True), Auto(published="sqrt", proved="all"),
+        int | str,
+        Subset(auto=True),
+        Auto(published="sqrt", proved="all"),
         """The paper's K: different random features among which a node chooses.  A selection costs the same however many
         candidates it has.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     cuts_per_feature: Annotated[
-        int | str, Either("auto", rule=Whole()), Auto(published=1, proved=8), "Random cuts of each of them."
-    ] = "auto"  # fmt: skip
+        int | str, Either("auto", rule=Integer()), Auto(published=1, proved=8), "Random cuts of each of them."
+    ] = "auto"
     criterion: Annotated[
-        str, Choice(CRITERIA),
+        str,
+        OneOf(CRITERIA),
         "Split utility if proved; the published one is Gini.",
-    ] = "gini"  # fmt: skip
+    ] = "gini"
     leaf: Annotated[
         Literal["counts", "label"],
         "If proved a leaf says noisy class counts, which the forest adds up, or one label.",
     ] = "counts"
     leaf_share = 0.2
     shrinkage: Annotated[
-        float, Number(0, 1e6),
+        float,
+        Number(0, 1e6),
         """How far class shares are drawn to those of the nodes above (:meth:`~dpforest.models.forest.Forest.shares`):
         the size, in units of the noise of a leaf, at which a leaf counts as much as the node above it.  0: sums.""",
-    ] = 0.5  # fmt: skip
+    ] = 0.5
 
     @claim("alg-diffpets", "pub-diffpets", "pub-diffpets-cut", "pub-diffpets-leaf", "pub-diffpets-budget")
     def as_published(self, run: Run) -> Forest:
         """Algorithms 1 and 2."""
         gini, height = Selection(scores.gini, "exponential", "sensitivity"), self.height(run.schema)
-        eps_1 = run.plant(self.n_estimators, "bootstrap", self.max_nodes)  # steps 1, 2: epsilon / T; |D| draws
+        eps_1 = run.start_forest(self.n_estimators, "bootstrap", self.max_nodes)  # steps 1, 2: epsilon / T; |D| draws
         eps_2 = uniform(eps_1 / 2, height + 1)[0]  # step 1: half of a level's part, eps_1 / (2 (h + 1))
         for level, nodes in run.levels(height + 1):  # step 3, all trees at once
             run.count_records(nodes, eps_2)  # step 3.1: a leaf's N_D; nothing else uses it
@@ -175,34 +185,38 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
             inner = nodes[~ends]
             cuts = cuts_at_values(run, inner, *self._tries(run), VALUES)  # step 3.3: K features, a cut of each
             choice = run.choose_candidate(inner, *cuts, eps_2, gini)  # step 3.3: exponent eps_2 / (2 Delta)
-            self._settle_published(run, run.cut(inner, *cuts, choice))  # step 3.4; what comes back found no room
+            self._settle_published(
+                run, run.split_chosen(inner, *cuts, choice)
+            )  # step 3.4; what comes back found no room
         return run.release()  # step 4: its votes are added up
 
     def _settle_published(self, run: Run, leaves: Frontier) -> None:
-        run.say(leaves, one_vote(run.peek(leaves, LABEL)))  # our reading: the exact commonest class
+        run.set_leaf_values(leaves, one_vote(run.peek(leaves, LABEL)))  # our reading: the exact commonest class
 
     @claim("thm-diffpets", "thm-forest-delta")
     def as_proved(self, run: Run) -> Forest:
         """The repair: cuts of the public range, *stop* is chosen, and noise on the counts of all classes."""
-        each = run.plant(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
-        shares = Shares("aligned-uniform", each, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
+        tree_budget = run.start_forest(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
+        shares = Shares("aligned-uniform", tree_budget, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
         grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
         step = 1 if self.leaf == "counts" else 0  # what a record adds to a leaf's noisy count; one vote has no noise
         return run.release(self.half_weight(shares.leaf(shares.depth, selected=False), step))
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         if self.leaf == "counts":
-            run.say(leaves, run.count_classes(leaves, epsilon))
+            run.set_leaf_values(leaves, run.count_classes(leaves, epsilon))
         else:
-            run.say(leaves, votes(run.choose_label(leaves, epsilon, self._selection()), run.schema.n_classes))
+            run.set_leaf_values(
+                leaves, votes(run.choose_label(leaves, epsilon, self._selection()), run.schema.n_classes)
+            )
 
     # -- the audit -------------------------------------------------------------------------------------------
 
-    def says_labels(self) -> bool:
+    def leaf_is_label(self) -> bool:
         return self.leaf == "label" or self.variant == "published"
 
     FACTS = Facts(leaks="records", in_memory=True)
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "diffpets",
         (
             (HALF_STOP, 2, 1),
@@ -220,8 +234,9 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
             "the published code reads, unpaid, whether a node is pure, which values occur in it and the commonest "
             "class of a leaf (pub-diffpets)"
         ),
-        usual=CUT_ONCE, masks=True,
-    )  # fmt: skip
+        defaults=CUT_ONCE,
+        masks=True,
+    )
 
 
 class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
@@ -267,25 +282,30 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
         fails.""",
     ] = "proved"
     criterion: Annotated[
-        str, Choice(scores.REGRESSION),
+        str,
+        OneOf(scores.REGRESSION),
         "Split utility if proved, see :mod:`dpforest.scores`; the published one is the variance.",
-    ] = "between"  # fmt: skip
+    ] = "between"
     shrinkage: Annotated[
-        float, Number(0, 1e6),
+        float,
+        Number(0, 1e6),
         """How far leaf means are drawn to those of the nodes above (:meth:`~dpforest.models.forest.Forest.shares`): the
         number of records, in units of the noise of a leaf, at which a leaf counts as much as the node above it.""",
-    ] = 2.0  # fmt: skip
+    ] = 2.0
     error_threshold: Annotated[
-        float, Number(0, 1),
+        float,
+        Number(0, 1),
         """A node whose mean squared error, in units of the squared target range, lies below it is a leaf; published
         only.""",
-    ] = 1e-3  # fmt: skip
+    ] = 1e-3
 
     @claim("pub-diffpets-regression", "pub-mean-noise")
     def as_published(self, run: Run) -> Forest:
         """Algorithms 1 and 2 with another end of a branch, another score, and the leaves of section 2.3.2."""
         variance, height = Selection(scores.variance, "exponential", "sensitivity"), self.height(run.schema)
-        eps_1 = run.plant(self.n_estimators, "bootstrap", self.max_nodes)  # epsilon / T, and |D| draws with replacement
+        eps_1 = run.start_forest(
+            self.n_estimators, "bootstrap", self.max_nodes
+        )  # epsilon / T, and |D| draws with replacement
         eps_2 = uniform(eps_1 / 2, height + 1)[0]  # half of a level's part, eps_1 / (2 (h + 1))
         for level, nodes in run.levels(height + 1):
             sizes = run.count_records(nodes, eps_2)  # at every node, before the stop is judged
@@ -294,29 +314,29 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
             inner = nodes[~ends]
             cuts = cuts_at_values(run, inner, *self._tries(run), VALUES)
             choice = run.choose_candidate(inner, *cuts, eps_2, variance)  # formula (7)
-            full = run.cut(inner, *cuts, choice)  # no room within max_nodes
+            full = run.split_chosen(inner, *cuts, choice)  # no room within max_nodes
             self._settle_published(run, full, sizes[np.isin(nodes.nodes, full.nodes)], eps_2)
         return run.release()
 
     def _settle_published(self, run: Run, leaves: Frontier, sizes: np.ndarray, epsilon: float) -> None:
         # the noisy sum, for the half of the level that a leaf's selection does not need, over the noisy count
-        run.say(leaves, masses(run.sum_targets(leaves, epsilon), sizes))
+        run.set_leaf_values(leaves, masses(run.sum_targets(leaves, epsilon), sizes))
 
     @claim("thm-diffpets-regression", "thm-forest-delta")
     def as_proved(self, run: Run) -> Forest:
         """The repair: cuts of the public range, *stop* is chosen, and noise on two masses."""
-        each = run.plant(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
-        shares = Shares("aligned-uniform", each, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
+        tree_budget = run.start_forest(self.n_estimators, self.sampling, self.max_nodes)  # the budget b of a tree
+        shares = Shares("aligned-uniform", tree_budget, self.height(run.schema) + 1, self.leaf_share, self.level_ratio)
         grow_extra_trees(run, shares, self._selection(), partial(self._settle, run), *self._tries(run))
         return run.release(self.half_weight(shares.leaf(shares.depth, selected=False), TARGET_LEVELS))
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
-        run.say(leaves, run.sum_masses(leaves, epsilon))
+        run.set_leaf_values(leaves, run.sum_masses(leaves, epsilon))
 
     # -- the audit -------------------------------------------------------------------------------------------
 
     FACTS = Facts(leaks="records", in_memory=True)
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "diffpets-regressor",
         (
             (HALF_STOP, 2, 1),
@@ -331,5 +351,6 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
             "the published code reads, unpaid, the error of a node and which values occur in it "
             "(pub-diffpets-regression)"
         ),
-        usual=CUT_ONCE, masks=True,
-    )  # fmt: skip
+        defaults=CUT_ONCE,
+        masks=True,
+    )

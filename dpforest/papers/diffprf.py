@@ -16,10 +16,10 @@ import numpy as np
 from dpforest import scores
 from dpforest.arithmetic import log, log2
 from dpforest.budgets import Shares
-from dpforest.learners.audited import GREY_BOX, HALF_STOP, Audited, Broken
+from dpforest.learners.audited import GREY_BOX, HALF_STOP, AuditSpec, Broken
 from dpforest.learners.facts import Facts
 from dpforest.learners.id3 import PrivateID3Forest, enough
-from dpforest.learners.parameters import CAP, Auto, Choice, Letter
+from dpforest.learners.parameters import CAP, AsPublished, Auto, OneOf
 from dpforest.learners.run import Run, Selection
 from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, bootstrap, claim
@@ -70,23 +70,27 @@ class DiffPRFClassifier(PrivateID3Forest):
         ``epsilon / (2 sensitivity)``, majority vote.  It warns, for a bootstrap costs more than the paper charges.""",
     ] = "proved"
     criterion: Annotated[
-        str, Choice(CRITERIA), Auto(published="information-gain", proved="gini"),
-        Letter("information-gain", "gini", "majority"),  # the three that the paper compares
+        str,
+        OneOf(CRITERIA),
+        Auto(published="information-gain", proved="gini"),
+        AsPublished("information-gain", "gini", "majority"),  # the three that the paper compares
         """Split utility.  Information gain needs ``n_max`` if proved; the published variant puts the number of records
         in its place.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     stop: Annotated[
-        Literal["auto", "candidate", "count", "never"], Auto(published="count", proved="candidate"), Letter(),
+        Literal["auto", "candidate", "count", "never"],
+        Auto(published="count", proved="candidate"),
+        AsPublished(),
         """What may end a branch early.  ``"candidate"``: *stop* stands among the candidates of the node's selection.
         ``"count"``: half of a node's share pays for a noisy count of its records, and the node is a leaf if the count
         is below sqrt(2) / epsilon for each class and value of its widest feature.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     n_max: Annotated[float, CAP, "Public cap on the number of records, for information gain."] = math.inf
 
     @claim("alg-diffprf", "pub-diffprf")
     def as_published(self, run: Run) -> Forest:
         """Steps 1 and 2; the vote of step 3 is in what a leaf says."""
-        budget = run.plant(self.n_estimators, "bootstrap", self.max_nodes)  # step 1
+        budget = run.start_forest(self.n_estimators, "bootstrap", self.max_nodes)  # step 1
         shares = Shares("uniform", budget, self.max_depth + 1)
         for level, nodes in run.levels(shares.depth):  # step 2
             half = shares.branch(level) / 2
@@ -97,14 +101,14 @@ class DiffPRFClassifier(PrivateID3Forest):
                 break
             epsilon, how = self._exponent(run, half)  # 2.2
             chosen = run.choose_feature(nodes[splits], epsilon, how, self._subset(run, features[splits]))
-            without_room = run.split(nodes[splits], chosen)  # within max_nodes
+            without_room = run.split_multiway(nodes[splits], chosen)  # within max_nodes
             self._settle(run, without_room, shares.leaf(level, selected=True))
         return run.release()
 
     @claim("thm-diffprf")
     def as_proved(self, run: Run) -> Forest:
         """The repair: trees on all records, public constants, and *stop* among the candidates in place of a count."""
-        budget = run.plant(self.n_estimators, self.option("sampling"), self.max_nodes)
+        budget = run.start_forest(self.n_estimators, self.option("sampling"), self.max_nodes)
         shares = Shares(self.option("budget"), budget, self.max_depth + 1)
         for level, nodes in run.levels(self.max_depth):
             features = nodes.unused & (run.sizes > 1)
@@ -117,7 +121,7 @@ class DiffPRFClassifier(PrivateID3Forest):
             epsilon, allowed = shares.branch(level) - paid[splits], self._subset(run, features[splits])
             chosen = run.choose_feature(nodes[splits], epsilon, self._selection(), allowed)
             # a node that stops has paid for its selection: thm-stop-budget
-            self._settle(run, run.split(nodes[splits], chosen), shares.leaf(level, selected=True))
+            self._settle(run, run.split_multiway(nodes[splits], chosen), shares.leaf(level, selected=True))
         self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
@@ -145,13 +149,16 @@ class DiffPRFClassifier(PrivateID3Forest):
     def by_paths(self) -> bool:
         # a node's law is a matter of its own records, and no coin that is not released touches it
         return (
-            self.variant == "proved" and self._sampling() == "assignment" and self.max_features in ("all", "sqrt")
-            and self.option("vote") == "counts" and self.option("stop") != "count"
+            self.variant == "proved"
+            and self._sampling() == "assignment"
+            and self.max_features in ("all", "sqrt")
+            and self.option("vote") == "counts"
+            and self.option("stop") != "count"
             and self.declared_schema().n_features <= (2 if self.max_features == "sqrt" else 99)
-        )  # fmt: skip
+        )
 
     FACTS = Facts(leaks="size", in_memory=True)
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "diffprf",
         (
             (HALF_STOP | {"sampling": "assignment"}, 2, 2),

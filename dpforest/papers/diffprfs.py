@@ -13,12 +13,12 @@ import numpy as np
 
 from dpforest import scores
 from dpforest.budgets import Shares
-from dpforest.learners.audited import HALF_STOP, Audited, refuted
-from dpforest.learners.cart import Splits
+from dpforest.learners.audited import HALF_STOP, AuditSpec, refuted
+from dpforest.learners.cart import SchemaSplits
 from dpforest.learners.facts import Facts
 from dpforest.learners.growth import pure
 from dpforest.learners.id3 import PrivateID3Forest
-from dpforest.learners.parameters import Auto, Choice, Letter
+from dpforest.learners.parameters import AsPublished, Auto, OneOf
 from dpforest.learners.run import Run
 from dpforest.models.forest import Forest
 from dpforest.privacy import claim
@@ -69,23 +69,27 @@ class DiffPRFsClassifier(PrivateID3Forest):
         fails.""",
     ] = "proved"
     two_stage: Annotated[
-        Literal["auto", True, False], Auto(published=True, proved=False), Letter(),
+        Literal["auto", True, False],
+        Auto(published=True, proved=False),
+        AsPublished(),
         """True: a cut for each numeric feature first, then a feature, each selection with an equal part of the node's
         share.  False: one selection among all cuts of all features, with the whole share.""",
-    ] = "auto"  # fmt: skip
-    criterion: Annotated[str, Choice(CRITERIA), Letter(), "Split utility."] = "gini"
+    ] = "auto"
+    criterion: Annotated[str, OneOf(CRITERIA), AsPublished(), "Split utility."] = "gini"
     stop: Annotated[
-        Literal["auto", "candidate", "never", "purity"], Auto(published="purity", proved="candidate"), Letter(),
+        Literal["auto", "candidate", "never", "purity"],
+        Auto(published="purity", proved="candidate"),
+        AsPublished(),
         """What may end a branch early.  ``"candidate"``: *stop* stands among the candidates of the last selection.
         ``"purity"`` (published only): the node's records share one class, read without paying.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
 
     @claim("alg-diffprfs", "pub-diffprfs")
     def as_published(self, run: Run) -> Forest:
         """Steps 1 and 2; the vote of step 3 is in what a leaf says."""
-        budget = run.plant(self.n_estimators, "bootstrap", self.max_nodes)  # step 1
+        budget = run.start_forest(self.n_estimators, "bootstrap", self.max_nodes)  # step 1
         shares = Shares("uniform", budget, self.max_depth + 1)
-        grid = Splits(run.sizes, run.ordered, self.n_estimators)
+        grid = SchemaSplits(run.sizes, run.ordered, self.n_estimators)
         for level, nodes in run.levels(shares.depth):  # step 2
             half = shares.branch(level) / 2
             run.count_records(nodes, half)  # 2.1, which nothing uses
@@ -106,9 +110,9 @@ class DiffPRFsClassifier(PrivateID3Forest):
     @claim("thm-diffprfs")
     def as_proved(self, run: Run) -> Forest:
         """The repair: trees on all records, no count, and *stop* among the candidates in place of the purity test."""
-        budget = run.plant(self.n_estimators, self.option("sampling"), self.max_nodes)
+        budget = run.start_forest(self.n_estimators, self.option("sampling"), self.max_nodes)
         shares = Shares(self.option("budget"), budget, self.max_depth + 1)
-        grid = Splits(run.sizes, run.ordered, self.n_estimators)
+        grid = SchemaSplits(run.sizes, run.ordered, self.n_estimators)
         for level, nodes in run.levels(self.max_depth):
             columns = grid.within(nodes.unused)
             features = grid.owners(columns)
@@ -126,7 +130,7 @@ class DiffPRFsClassifier(PrivateID3Forest):
         return run.release()
 
     FACTS = Facts(leaks="records", in_memory=True)
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "diffprfs",
         (
             (HALF_STOP | {"n_bins": 3}, 1, 1),
@@ -136,5 +140,6 @@ class DiffPRFsClassifier(PrivateID3Forest):
             ({"variant": "published", "n_bins": 3}, 1, 1),
         ),
         refuted("the published code reads, unpaid, whether the records of a node share one class (pub-diffprfs)"),
-        numeric=True, usual={"n_estimators": 1, "n_bins": 2},
-    )  # fmt: skip
+        numeric=True,
+        defaults={"n_estimators": 1, "n_bins": 2},
+    )

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpforest import scores
 from dpforest.budgets import Shares
-from dpforest.learners.audited import Audited, refuted
+from dpforest.learners.audited import AuditSpec, refuted
 from dpforest.learners.boosting import CLASSES, OTHER, AdaBoost, PrivateBoostedClassifier, boosted
 from dpforest.learners.facts import Facts
 from dpforest.learners.growth import one_vote
@@ -84,16 +84,16 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
     @claim("alg-dp-adaboost", "pub-dp-adaboost")
     def as_published(self, run: Run) -> BoostedForest:
         """Stumps of largest information gain, noisy labels, and AdaBoost's votes."""
-        budget = run.plant(self.n_estimators, "all", self.max_nodes) * HISTOGRAM_SENSITIVITY[run.relation]
+        budget = run.start_forest(self.n_estimators, "all", self.max_nodes) * HISTOGRAM_SENSITIVITY[run.relation]
         boost = AdaBoost(run, ERROR, UPDATE)
         for number, _ in boost.rounds(self.n_estimators):
             root = run.frontier
             run.count_by_share(SCALE)  # counts of weights over the largest, so that noise has its scale
             [histograms] = run.peek_histograms(root, root.unused, GAIN)
             gains = [scores.information_gain(counts) for counts in np.split(histograms, np.cumsum(run.sizes)[:-1])]
-            crowded = run.split(root, np.array([np.argmax(gains)]))  # no room within max_nodes
+            crowded = run.split_multiway(root, np.array([np.argmax(gains)]))  # no room within max_nodes
             for leaves in (crowded, run.frontier):
-                run.say(leaves, one_vote(run.count_classes(leaves, budget)))
+                run.set_leaf_values(leaves, one_vote(run.count_classes(leaves, budget)))
             boost.add(run.tree(number))
         return boost.release()
 
@@ -103,13 +103,13 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
         for this in self.rounds(run):
             root = run.frontier
             shares = Shares("aligned-uniform", this.epsilon, 2, self.leaf_share)
-            crowded = run.split(root, run.choose_feature(root, shares.branch(1), self._selection()))
+            crowded = run.split_multiway(root, run.choose_feature(root, shares.branch(1), self._selection()))
             this.settle(crowded, shares.leaf(1, selected=True))
             this.settle(run.frontier, shares.leaf(2, selected=False))
         return boosted(run, self.weights)
 
     FACTS = Facts(leaks="records", two_classes=True, in_memory=True)
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "dp-adaboost",
         (
             ({}, 2, None),

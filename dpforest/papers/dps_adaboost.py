@@ -15,14 +15,14 @@ import numpy as np
 from dpforest import scores
 from dpforest.arithmetic import log
 from dpforest.budgets import Shares
-from dpforest.learners.audited import CUT_ONCE, EXACT, HALF_STOP, Audited, refuted
+from dpforest.learners.audited import CUT_ONCE, EXACT, HALF_STOP, AuditSpec, refuted
 from dpforest.learners.base import check_covered
 from dpforest.learners.boosting import CLASSES, OTHER, AdaBoost, PrivateBoostedClassifier, Round, boosted
 from dpforest.learners.cart import Cuts, best_splits, select_cuts, weakest_links
 from dpforest.learners.cuts import grow_extra_trees
 from dpforest.learners.facts import Facts
 from dpforest.learners.growth import MAX_NODES, Frontier, one_vote, pure
-from dpforest.learners.parameters import MARGIN, Auto, Letter, Whole
+from dpforest.learners.parameters import MARGIN, AsPublished, Auto, Integer
 from dpforest.learners.run import Run
 from dpforest.learners.sharing import Subset, n_candidates, random_features
 from dpforest.models.boosted import BoostedForest
@@ -115,14 +115,16 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     """
 
     max_depth: Annotated[
-        int, Whole(0, MAX_DEPTH), "Splits on the longest path; 0 makes every tree a single leaf."
-    ] = 3  # fmt: skip
+        int, Integer(0, MAX_DEPTH), "Splits on the longest path; 0 makes every tree a single leaf."
+    ] = 3
     max_features: Annotated[
-        int | str, Subset(auto=True), Auto(published=5, proved=10),
+        int | str,
+        Subset(auto=True),
+        Auto(published=5, proved=10),
         "Different random features among which a node chooses; 5 is the paper's k.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     cuts_per_feature: Annotated[
-        int, Whole(), "Random splits of each of them; as published they are not random, and it has no effect."
+        int, Integer(), "Random splits of each of them; as published they are not random, and it has no effect."
     ] = 4
     variant: Annotated[
         Literal["proved", "published"],
@@ -131,22 +133,23 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     criterion = "majority"
     leaf_share = 0.6
     stop: Annotated[
-        Literal["candidate", "never"], Letter(),
+        Literal["candidate", "never"],
+        AsPublished(),
         "Whether *stop* stands among the candidates of a node's selection.",
-    ] = "never"  # fmt: skip
-    stop_margin: Annotated[float, MARGIN, Letter(), "Its head start, in units of the selection's noise."] = 1.0
+    ] = "never"
+    stop_margin: Annotated[float, MARGIN, AsPublished(), "Its head start, in units of the selection's noise."] = 1.0
     max_nodes: Annotated[
-        int, Whole(), "The trees together do not grow beyond this; branches that would are leaves."
-    ] = MAX_NODES  # fmt: skip
+        int, Integer(), "The trees together do not grow beyond this; branches that would are leaves."
+    ] = MAX_NODES
 
     @claim("alg-dps-adaboost", "pub-dps-adaboost")
     def as_published(self, run: Run) -> BoostedForest:
         """Algorithms 3 and 4; a tree is algorithm 1.  Algorithm 2 is AdaBoost without privacy."""
-        each = run.plant(self.n_estimators, "all", self.max_nodes)
+        tree_budget = run.start_forest(self.n_estimators, "all", self.max_nodes)
         boost = AdaBoost(run, ERROR, UPDATE)
         run.hold_out(HELD_OUT)  # step 1
         for number, alpha in boost.rounds(self.n_estimators):  # step 2
-            this = Round(run, round_budget(each, alpha))  # step 2.1
+            this = Round(run, round_budget(tree_budget, alpha))  # step 2.1
             per_level = this.epsilon / (self.max_depth + 1)  # the paper's eps'
             run.draw_by_weight(DRAW)  # step 2.2
             # At a budget b the paper's noise has the scale max w / b, the curator's L / b, with L = 1 under add-remove
@@ -168,7 +171,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             columns = cuts.columns(np.arange(len(nodes)))  # which public cuts lie inside each node's ranges
             usable = cuts.owners(columns) | (~run.ordered & (run.sizes > 1))  # features that could divide a node
             splits = usable.any(axis=1) & (level <= self.max_depth) & ~pure(run.peek(nodes, PURITY))
-            splits[splits] = run.fits(splits.sum())
+            splits[splits] = run.within_max_nodes(splits.sum())
             this.settle(nodes[~splits], at_curator / 2)  # step 2.4
             if not splits.any():
                 break
@@ -181,8 +184,8 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             histograms = run.peek_histograms(parents, features, GINI)
             chosen, last_codes, masks = best_splits(histograms, found, features, run.sizes)
             cuts.divide(np.flatnonzero(splits), chosen, last_codes)  # the ranges of the children
-            run.divide(parents, chosen, masks)
-        run.say(this.leaves, one_vote(this.counts))  # step 2.4: the class with the larger noisy count
+            run.split_binary(parents, chosen, masks)
+        run.set_leaf_values(this.leaves, one_vote(this.counts))  # step 2.4: the class with the larger noisy count
         return Frontier.join(levels)
 
     @claim("cex-refund")
@@ -218,7 +221,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
         return super().lacking()
 
     FACTS = Facts(leaks="records", two_classes=True, in_memory=True)
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "dps-adaboost",
         # as published there is one round: the budget of a second may be negative, and then nothing is released
         (
@@ -235,8 +238,10 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             "(pub-dps-adaboost)"
         ),
         # under replace-one it was caught with 400 draws in 24 of 24 seeds, with 320 in 21
-        usual=CUT_ONCE, masks=True, refutes=400,
-    )  # fmt: skip
+        defaults=CUT_ONCE,
+        masks=True,
+        refutes=400,
+    )
 
 
 @claim("pub-log-alpha-budget")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, ClassVar, Literal
 
-from dpforest.learners.audited import Audited
+from dpforest.learners.audited import AuditSpec
 from dpforest.learners.generalisation import (
     Generalisation,
     PrivateTable,
@@ -17,7 +17,7 @@ from dpforest.learners.generalisation import (
     choose_by_table,
     specialise_values,
 )
-from dpforest.learners.parameters import Either, Whole
+from dpforest.learners.parameters import Either, Integer
 from dpforest.learners.run import Run
 from dpforest.models.forest import Forest
 from dpforest.privacy import claim
@@ -69,9 +69,10 @@ class DTDiffClassifier(PrivateTable):
     """
 
     model_size: Annotated[
-        int | str, Either("auto", rule=Whole(1)),
+        int | str,
+        Either("auto", rule=Integer(1)),
         "Features of the model; auto is half of them, rounded up, and two at least.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     variant: Annotated[
         Literal["proved", "published"],
         """``"published"`` is our reading of the paper: cuts of numbers chosen in advance, scores of a value whatever
@@ -81,7 +82,7 @@ class DTDiffClassifier(PrivateTable):
     @claim("alg-dt-diff", "pub-dt-diff")
     def as_published(self, run: Run) -> Forest:
         """Our reading: the feature model, DiffGen along it, and noisy groups."""
-        run.plant(1, max_nodes=self.max_nodes)
+        run.start_forest(1, max_nodes=self.max_nodes)
         table, rounds, size = Generalisation(run, self.taxonomies), self._rounds(run.schema), self._size(run.schema)
         share = run.epsilon / (
             4 * max(1, size + rounds)
@@ -91,13 +92,13 @@ class DTDiffClassifier(PrivateTable):
             candidates = whole_features(run, model)
             model.append(choose_by_table(run, table, candidates, share, self._selection(), run.frontier.scopes).feature)
         specialise_values(run, table, model, rounds, share, self._selection())
-        run.say(table.groups, run.count_classes(table.groups, run.epsilon / 2))
+        run.set_leaf_values(table.groups, run.count_classes(table.groups, run.epsilon / 2))
         return run.release()
 
     @claim("thm-dt-diff")
     def as_proved(self, run: Run) -> Forest:
         """The repair: every cut is a candidate, a single candidate is not paid for, and the counts get what is left."""
-        run.plant(1, max_nodes=self.max_nodes)
+        run.start_forest(1, max_nodes=self.max_nodes)
         root, left = run.frontier.scopes, run.epsilon
         table, rounds, size = Generalisation(run, self.taxonomies), self._rounds(run.schema), self._size(run.schema)
         every = [one.feature for one in whole_features(run, [])]
@@ -118,7 +119,7 @@ class DTDiffClassifier(PrivateTable):
             if not (candidates := list(able)):
                 break
             table.specialise(choose(candidates))
-        run.say(table.groups, run.count_classes(table.groups, left))
+        run.set_leaf_values(table.groups, run.count_classes(table.groups, left))
         return run.release()
 
     def _size(self, schema: Schema) -> int:
@@ -132,7 +133,7 @@ class DTDiffClassifier(PrivateTable):
         super().check_parameters()
         self._size(self.declared_schema())
 
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "dt-diff",
         (
             ({"specialisations": 1, "model_size": 1}, 2, None),
@@ -141,7 +142,7 @@ class DTDiffClassifier(PrivateTable):
             ({"variant": "published"}, 2, None),
             ({"variant": "published", "specialisations": 1, "model_size": 1}, 2, None),
         ),
-        usual={},
+        defaults={},
     )
 
 

@@ -13,11 +13,11 @@ from typing import Annotated, ClassVar, Literal
 
 from dpforest import scores
 from dpforest.budgets import PLANS, Shares
-from dpforest.learners.audited import HALF_STOP, Audited, refuted
+from dpforest.learners.audited import HALF_STOP, AuditSpec, refuted
 from dpforest.learners.base import PrivateForestClassifier, WithDelta, check_covered
 from dpforest.learners.facts import Facts
 from dpforest.learners.growth import Frontier, pure, votes
-from dpforest.learners.parameters import CAP, MARGIN, Auto, Choice, Letter, Whole
+from dpforest.learners.parameters import CAP, MARGIN, AsPublished, Auto, Integer, OneOf
 from dpforest.learners.run import Run, Selection
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.forest import Forest
@@ -68,7 +68,9 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
     """
 
     max_depth: Annotated[
-        int, Whole(1, MAX_DEPTH), "Splits on the longest path, as in scikit-learn; the paper's *treeDepth* is one more."
+        int,
+        Integer(1, MAX_DEPTH),
+        "Splits on the longest path, as in scikit-learn; the paper's *treeDepth* is one more.",
     ] = 5
     n_bins = 10
     variant: Annotated[
@@ -76,34 +78,44 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
         """``"published"`` is the paper as its chapter reads it: equal-size subsets, the purity test, exponents
         ``epsilon / (2 sensitivity)``, formulas (9) and (10), label leaves.  It warns, for its claim fails.""",
     ] = "proved"
-    selection: Annotated[str, Choice(SELECTIONS), Letter(), "Mechanism of splits and labels."] = "permute-and-flip"
+    selection: Annotated[str, OneOf(SELECTIONS), AsPublished(), "Mechanism of splits and labels."] = "permute-and-flip"
     criterion: Annotated[
-        str, Choice(scores.CLASSIFICATION), Letter("normalised-gini"),  # the two readings of the paper's score
+        str,
+        OneOf(scores.CLASSIFICATION),
+        AsPublished("normalised-gini"),  # the two readings of the paper's score
         "Split utility; information gain needs ``n_max``.",
-    ] = "gini"  # fmt: skip
+    ] = "gini"
     budget: Annotated[
-        str, Choice(PLANS), Letter(),
+        str,
+        OneOf(PLANS),
+        AsPublished(),
         """``"uniform"``: equal shares per level.  ``"harmonic"``: formula (9).  ``"aligned"``: (9), and a leaf also
         gets what the levels below it leave unspent, formula (10).  ``"aligned-uniform"``: equal shares, aligned.""",
-    ] = "aligned"  # fmt: skip
+    ] = "aligned"
     calibration: Annotated[
-        Literal["auto", "range", "sensitivity"], Auto(published="sensitivity", proved="range"), Letter(),
+        Literal["auto", "range", "sensitivity"],
+        Auto(published="sensitivity", proved="range"),
+        AsPublished(),
         """``"range"``: rate ``epsilon / R``, under replace-one ``epsilon / max(R', 2R)``.  ``"sensitivity"``: the
         paper's ``epsilon / (2 sensitivity)``.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     leaf: Annotated[
-        Literal["auto", "label", "counts"], Auto(published="label", proved="counts"), Letter("label"),
+        Literal["auto", "label", "counts"],
+        Auto(published="label", proved="counts"),
+        AsPublished("label"),
         "A leaf says one label, chosen privately as in the paper, or noisy class counts, which give probabilities.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     stop: Annotated[
-        Literal["auto", "candidate", "never", "purity"], Auto(published="purity", proved="candidate"), Letter(),
+        Literal["auto", "candidate", "never", "purity"],
+        Auto(published="purity", proved="candidate"),
+        AsPublished(),
         """What may end a branch early.  ``"candidate"``: *stop* stands among the candidates of the node's selection, at
         no further cost.  ``"purity"`` (published only): the node's records share one class, read without paying.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     stop_margin: Annotated[
         float,
         MARGIN,
-        Letter(),
+        AsPublished(),
         "Head start of *stop*, in units of the selection's noise: large values stop large nodes.",
     ] = 6.0  # chosen in notebooks/tuning.ipynb
     n_max: Annotated[float, CAP, "Public cap on the number of records, for information gain."] = math.inf
@@ -111,14 +123,14 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
     @claim("alg-edprf", "pub-edprf", "cex-purity-stop")
     def as_published(self, run: Run) -> Forest:
         """Algorithms 1, 2, 3 and 5."""
-        run.plant(self.n_estimators, "equal-split", self.max_nodes)  # step 1
+        run.start_forest(self.n_estimators, "equal-split", self.max_nodes)  # step 1
         shares = Shares("aligned", run.epsilon, self.max_depth + 1)  # formulas (9) and (10)
         for level, nodes in run.levels(self.max_depth):
             splits = nodes.splittable & ~pure(run.peek(nodes, PURITY))
             self._settle(run, nodes[~splits], shares.leaf(level, selected=False))  # step 2.1
             inner = nodes[splits]
             feature = run.choose_feature(inner, shares.branch(level), self._selection())  # step 2.2
-            crowded = run.split(inner, feature)  # the feature is gone below; no room within max_nodes: a leaf
+            crowded = run.split_multiway(inner, feature)  # the feature is gone below; no room within max_nodes: a leaf
             self._settle(run, crowded, shares.leaf(level, selected=True))
         self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))  # step 2.1, l = d
         return run.release()
@@ -126,22 +138,24 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
     @claim("thm-edprf", "thm-forest-delta")
     def as_proved(self, run: Run) -> Forest:
         """The repair: each record goes to a tree by its own coin, and *stop* is chosen, not read."""
-        run.plant(self.n_estimators, "assignment", self.max_nodes)
+        run.start_forest(self.n_estimators, "assignment", self.max_nodes)
         shares = Shares(self.budget, run.budget, self.max_depth + 1)
         for level, nodes in run.levels(self.max_depth):
             self._settle(run, nodes[~nodes.splittable], shares.leaf(level, selected=False))
             inner = nodes[nodes.splittable]
             feature = run.choose_feature(inner, shares.branch(level), self._selection())
             # what stops, or finds no room, has paid for its selection: thm-stop-budget
-            self._settle(run, run.split(inner, feature), shares.leaf(level, selected=True))
+            self._settle(run, run.split_multiway(inner, feature), shares.leaf(level, selected=True))
         self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         if self.option("leaf") == "counts":
-            run.say(leaves, run.count_classes(leaves, epsilon))
+            run.set_leaf_values(leaves, run.count_classes(leaves, epsilon))
         else:
-            run.say(leaves, votes(run.choose_label(leaves, epsilon, self._selection()), run.schema.n_classes))
+            run.set_leaf_values(
+                leaves, votes(run.choose_label(leaves, epsilon, self._selection()), run.schema.n_classes)
+            )
 
     def _selection(self) -> Selection:
         margin = self.stop_margin if self.option("stop") == "candidate" else None
@@ -164,11 +178,11 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
     def by_paths(self) -> bool:
         return True
 
-    def says_labels(self) -> bool:
+    def leaf_is_label(self) -> bool:
         return self.option("leaf") == "label"
 
     FACTS = Facts(leaks="records", in_memory=True)
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "edprf",
         (  # parameters, features of the universe, depth of the trees
             ({}, 2, 2),
@@ -191,5 +205,5 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
             ({"variant": "published", "n_estimators": 2}, 1, 1),
         ),
         refuted("the published code reads, unpaid, whether the records of a node share one class (cex-purity-stop)"),
-        sparing=False,
+        reduced=False,
     )

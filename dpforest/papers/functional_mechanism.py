@@ -14,9 +14,9 @@ import numpy as np
 
 from dpforest.arithmetic.spectral import is_positive_definite
 from dpforest.design import Design, Weights
-from dpforest.learners.audited import EXACT, GREY_BOX, Audited
+from dpforest.learners.audited import EXACT, GREY_BOX, AuditSpec
 from dpforest.learners.linear_fit import OPTIONS, PrivateLinear, PrivateLinearRegressor, Solved
-from dpforest.learners.parameters import Auto, Choice, Share
+from dpforest.learners.parameters import Auto, OneOf, Share
 from dpforest.learners.run import Run
 from dpforest.models.linear import LinearClassifier, LinearModel, default_ridge, noise_sd, objective_terms
 from dpforest.privacy import REPLACE_ONE, claim
@@ -37,16 +37,19 @@ class _FunctionalMechanism(PrivateLinear):
     """Both estimators: the noisy sums, and what is made of them."""
 
     repair: Annotated[
-        str, Choice(REPAIRS), Auto(published="spectral", proved="shrink"),
+        str,
+        OneOf(REPAIRS),
+        Auto(published="spectral", proved="shrink"),
         """What becomes of the noisy matrix: :func:`dpforest.models.linear.solve`.  As published also ``"redraw"``: new
         noise until the objective is bounded, which is charged twice (:prf:ref:`pub-functional-redraw`) and on wide
         tables gives up with ``RuntimeError``.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     mean_share: Annotated[
-        float, Share(),
+        float,
+        Share(),
         """Part of the budget that is kept for the mean of the target; only the proved variant with an intercept uses
         it.""",
-    ] = 0.25  # fmt: skip
+    ] = 0.25
 
     @claim("alg-functional-mechanism", "pub-functional-mechanism")
     def as_published(self, run: Run) -> LinearModel:
@@ -162,10 +165,10 @@ class FunctionalMechanismRegressor(_FunctionalMechanism, PrivateLinearRegressor)
         epsilon``, a ridge of four deviations, directions with non-positive eigenvalues left out.""",
     ] = "proved"
 
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "functional-mechanism",
         (({}, 2, None), ({"fit_intercept": False}, 2, None), ({"variant": "published"}, 2, None)),
-        usual={},
+        defaults={},
     )
 
 
@@ -195,12 +198,12 @@ class FunctionalMechanismClassifier(_FunctionalMechanism, LinearClassifier):
         each class and for one matrix of their products, which cost no more than with two classes.""",
     ] = "proved"
 
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "functional-mechanism-classifier",
         (
             ({}, 2, None),
             ({"variant": "published"}, 2, None),
             ({"variant": "published", "fit_intercept": True}, 1, None),
         ),
-        usual={},
+        defaults={},
     )

@@ -13,13 +13,13 @@ import numpy as np
 
 from dpforest import scores
 from dpforest.budgets import PLANS, Shares
-from dpforest.learners.audited import HALF_STOP, Audited, refuted
+from dpforest.learners.audited import HALF_STOP, AuditSpec, refuted
+from dpforest.learners.averaged_cuts import CODES, best_cuts, check_parts, most_parts
 from dpforest.learners.base import PrivateEstimator, check_covered
 from dpforest.learners.cart import Cuts
 from dpforest.learners.facts import Facts
 from dpforest.learners.growth import MAX_NODES, Frontier, pure
-from dpforest.learners.parameters import MARGIN, Auto, Choice, Either, Letter, Share, Whole
-from dpforest.learners.parts import CODES, best_cuts, check_parts, most_parts
+from dpforest.learners.parameters import MARGIN, AsPublished, Auto, Either, Integer, OneOf, Share
 from dpforest.learners.run import Run, Selection
 from dpforest.models.forest import Forest, ForestClassifier, cut_masks
 from dpforest.models.release import MAX_DEPTH
@@ -31,12 +31,13 @@ __all__ = ["PearsonTreeClassifier"]
 PUBLISHED_PARTS = 4  # where ``n_parts`` is "auto"; the patent gives no number
 #: Utilities of a cut, by name: those of one table of class counts for each part.
 CRITERIA = {
-    "pearson": scores.absolute_pearson, "signed-pearson": scores.pearson,
+    "pearson": scores.absolute_pearson,
+    "signed-pearson": scores.pearson,
     **{name: score for name, score in scores.CLASSIFICATION.items() if not score.needs_cap},
-}  # fmt: skip
+}
 CORRELATIONS = ("pearson", "signed-pearson")
 BUDGETS = ("auto", *PLANS)
-READINGS = Letter(*CORRELATIONS)
+READINGS = AsPublished(*CORRELATIONS)
 PURITY = "which nodes hold a single class", "Pearson tree patent, step 6"
 CUT = "the best cut of each part, and their mean", "Pearson tree patent, steps 3 and 4"
 ARGMAX = "the feature with the largest mean correlation", "Pearson tree patent, step 5"
@@ -89,53 +90,66 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
 
     SOURCE = "patent"
 
-    max_depth: Annotated[int, Whole(0, MAX_DEPTH), "Splits on the longest path; 0 makes the tree a single leaf."] = 5
+    max_depth: Annotated[int, Integer(0, MAX_DEPTH), "Splits on the longest path; 0 makes the tree a single leaf."] = 5
     n_parts: Annotated[
-        int | str, Either("auto", rule=Whole(1, CODES)),
+        int | str,
+        Either("auto", rule=Integer(1, CODES)),
         """Parts of the records, at most ``256 // n_classes``.  Auto is 4 as published; if proved, that many for
         correlations, and 1 for scores of counts, which lose by parts.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     n_bins = 16
     criterion: Annotated[
-        str, Choice(CRITERIA), READINGS,
+        str,
+        OneOf(CRITERIA),
+        READINGS,
         """Score of a cut in a part: ``"pearson"`` is the absolute value of the correlation.  As published one of the
         correlations.""",
-    ] = "pearson"  # fmt: skip
+    ] = "pearson"
     variant: Annotated[
         Literal["proved", "published"],
         """``"published"`` is the patent as read in Notes.  It warns, for it is not private.""",
     ] = "proved"
     selection: Annotated[
         Literal["auto", "argmax", "exponential", "permute-and-flip"],
-        Auto(published="exponential", proved="permute-and-flip"), Letter("argmax", "exponential"),
+        Auto(published="exponential", proved="permute-and-flip"),
+        AsPublished("argmax", "exponential"),
         """Mechanism of the splits.  As published ``"exponential"`` draws the feature, and ``"argmax"``, published only,
         takes that of the largest probability, by the letter of one phrase.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     budget: Annotated[
-        str, Choice(BUDGETS), Auto(proved="aligned-uniform"), Letter(),
+        str,
+        OneOf(BUDGETS),
+        Auto(proved="aligned-uniform"),
+        AsPublished(),
         """How the share of the splits is divided over the levels, and whether a leaf also gets what is left below it.
         As published each level has all of it.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     leaf_share: Annotated[
         float, Share(), "Share of the budget that is kept for the leaves; as published, epsilon_2 over epsilon."
     ] = 0.4
     calibration: Annotated[
-        Literal["auto", "range", "sensitivity"], Auto(published="sensitivity", proved="range"), Letter(),
+        Literal["auto", "range", "sensitivity"],
+        Auto(published="sensitivity", proved="range"),
+        AsPublished(),
         "Whether a selection's rate comes from the score's range or from twice its sensitivity.",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     stop: Annotated[
-        Literal["auto", "candidate", "never", "purity"], Auto(published="purity", proved="never"), Letter(),
+        Literal["auto", "candidate", "never", "purity"],
+        Auto(published="purity", proved="never"),
+        AsPublished(),
         """What may end a branch early: nothing, or ``"candidate"``: *stop* is one of the candidates.  ``"purity"``
         (published only): the node's records share one class, read without paying.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     stop_margin: Annotated[float, MARGIN, "Head start of *stop*, in units of the selection's noise."] = 1.0
     reuse: Annotated[
-        Literal["auto", True, False], Auto(published=False, proved=True), Letter(),
+        Literal["auto", True, False],
+        Auto(published=False, proved=True),
+        AsPublished(),
         "Whether a feature may be cut again below.",
-    ] = "auto"  # fmt: skip
-    max_nodes: Annotated[
-        int, Whole(), "The tree does not grow beyond this; branches that would are leaves."
-    ] = MAX_NODES  # fmt: skip
+    ] = "auto"
+    max_nodes: Annotated[int, Integer(), "The tree does not grow beyond this; branches that would are leaves."] = (
+        MAX_NODES
+    )
 
     @claim("alg-pearson-tree", "pub-pearson-tree", "cex-pearson-argmax", "cex-level-budget")
     def as_published(self, run: Run) -> Forest:
@@ -148,7 +162,7 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
             usable = nodes.unused & (run.sizes > 1)
             inner = np.any(usable, axis=1)
             inner[inner] = ~pure(run.peek(nodes[inner], PURITY))  # step 6
-            inner[inner] = run.fits(inner.sum())
+            inner[inner] = run.within_max_nodes(inner.sum())
             self._settle(run, nodes[~inner], eps_2)
             parents = nodes[inner]
             qualities, ends = best_cuts(run, parents, usable[inner], CRITERIA[self.criterion], CUT)  # steps 3 to 5
@@ -157,7 +171,7 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
             else:
                 feature = run.draw(parents, qualities, rate, score, "choose a feature by its best cuts")
             end = ends[np.arange(len(parents)), feature]
-            run.divide(parents, feature, cut_masks(end, run.sizes[feature]), reuse=False)
+            run.split_binary(parents, feature, cut_masks(end, run.sizes[feature]), reuse=False)
         self._settle(run, run.frontier, eps_2)
         return run.release()
 
@@ -173,12 +187,12 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
             inner = columns.any(axis=1)
             self._settle(run, nodes[~inner], shares.leaf(level, selected=False))
             choice = run.choose_cut(nodes[inner], columns[inner], shares.branch(level), how)
-            grows = run.room(choice)
+            grows = run.has_room(choice)
             # a node that stops has paid for its selection: thm-stop-budget
             self._settle(run, nodes[inner][~grows], shares.leaf(level, selected=True))
             feature, end = cuts.owner[choice[grows]], cuts.code[choice[grows]]
             cuts.divide(np.flatnonzero(inner)[grows], feature, end)
-            run.divide(nodes[inner][grows], feature, cut_masks(end, run.sizes[feature]), self.option("reuse"))
+            run.split_binary(nodes[inner][grows], feature, cut_masks(end, run.sizes[feature]), self.option("reuse"))
         self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
@@ -186,14 +200,14 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
         """One tree, whose records are dealt out to the parts; returns the mean score over these."""
         n_parts, score = self._n_parts(run.schema), CRITERIA[self.criterion]
         if self.max_depth:
-            run.deal(n_parts)
-        run.plant(1, max_nodes=self.max_nodes)
+            run.partition_records(n_parts)
+        run.start_forest(1, max_nodes=self.max_nodes)
         if self.variant == "proved":
             score = scores.for_classes(score, run.schema.n_classes)
         return scores.averaged(score, n_parts)
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
-        run.say(leaves, run.count_classes(leaves, epsilon))
+        run.set_leaf_values(leaves, run.count_classes(leaves, epsilon))
 
     def _n_parts(self, schema: Schema) -> int:
         if self.n_parts != "auto":
@@ -219,7 +233,7 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
         return bool(self.max_depth) and self._n_parts(self.declared_schema()) > 1
 
     FACTS = Facts(leaks="records")
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "pearson-tree",
         (
             (HALF_STOP | {"stop": "candidate", "n_parts": 2}, 2, 1),
@@ -236,5 +250,6 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
             "the published code reads, unpaid, whether a node is pure, the best cuts and the largest correlation "
             "(pub-pearson-tree)"
         ),
-        numeric=True, usual={"n_parts": 1, "n_bins": 2},
-    )  # fmt: skip
+        numeric=True,
+        defaults={"n_parts": 1, "n_bins": 2},
+    )

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
-from dpforest.learners.audited import Audited
+from dpforest.learners.audited import AuditSpec
 from dpforest.learners.facts import Facts
 from dpforest.learners.id3 import CountedID3Tree
-from dpforest.learners.parameters import Letter
+from dpforest.learners.parameters import AsPublished
 from dpforest.learners.run import Run
 from dpforest.models.forest import Forest
 from dpforest.privacy import claim
@@ -57,11 +57,12 @@ class PinqID3Classifier(CountedID3Tree):
     """
 
     composition: Annotated[
-        Literal["parallel", "sequential"], Letter("parallel", "sequential"),
+        Literal["parallel", "sequential"],
+        AsPublished("parallel", "sequential"),
         """How the account adds up.  ``"parallel"``: as PINQ does, counts of parts cost the largest of them.
         ``"sequential"`` (published only): as an interface without *Partition* must, every count by itself, so that
         ``epsilon`` is divided by :func:`overcharge`.""",
-    ] = "parallel"  # fmt: skip
+    ] = "parallel"
 
     @claim("alg-pinq-id3", "pub-pinq-id3")
     def as_published(self, run: Run) -> Forest:
@@ -85,14 +86,18 @@ class PinqID3Classifier(CountedID3Tree):
             )
 
     FACTS = Facts(splits_from_counts=True)
-    AUDIT: ClassVar = Audited(
-        "pinq-id3", (
-            ({}, 2, 1), ({"max_depth": 0}, 2, None),
-            ({"variant": "published"}, 2, 1), ({"variant": "published", "max_depth": 0}, 2, None),
+    AUDIT: ClassVar = AuditSpec(
+        "pinq-id3",
+        (
+            ({}, 2, 1),
+            ({"max_depth": 0}, 2, None),
+            ({"variant": "published"}, 2, 1),
+            ({"variant": "published", "max_depth": 0}, 2, None),
             ({"variant": "published", "max_depth": 0, "composition": "sequential"}, 2, None),
         ),
-        sizes=(60,), usual={},
-    )  # fmt: skip
+        sizes=(60,),
+        defaults={},
+    )
 
 
 @claim("thm-pinq-id3")

@@ -10,12 +10,12 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from dpforest.learners.audited import Audited, Broken
+from dpforest.learners.audited import AuditSpec, Broken
 from dpforest.learners.base import PrivateForest, PrivateForestClassifier, PrivateForestRegressor, WithDelta
 from dpforest.learners.cuts import grow_multiway, grow_random
 from dpforest.learners.facts import Facts
 from dpforest.learners.growth import MAX_NODES, Frontier
-from dpforest.learners.parameters import Auto, Either, Letter, Number, Whole
+from dpforest.learners.parameters import AsPublished, Auto, Either, Integer, Number
 from dpforest.learners.run import Run
 from dpforest.models.forest import Forest
 from dpforest.models.release import MAX_DEPTH
@@ -46,35 +46,40 @@ class _RandomTrees(WithDelta, PrivateForest):
     FACTS = Facts(leaks="size")
 
     max_depth: Annotated[
-        int | None, Either(None, rule=Whole(0, MAX_DEPTH)), Letter(),
+        int | None,
+        Either(None, rule=Integer(0, MAX_DEPTH)),
+        AsPublished(),
         """Splits on a path; None takes half the number of features, the public part of the paper's rule, at most 10.
         With one tree, 0 gives the private majority, or the private mean.""",
-    ] = None  # fmt: skip
+    ] = None
     split: Annotated[
-        Literal["auto", "binary", "multiway"], Auto(published="multiway", proved="binary"), Letter("multiway"),
+        Literal["auto", "binary", "multiway"],
+        Auto(published="multiway", proved="binary"),
+        AsPublished("multiway"),
         """``"binary"``: a random cut of a random feature, which may come again below.  ``"multiway"``: as in the paper,
         one child per category of an unused feature, and a random cut for a numeric one.""",
-    ] = "auto"  # fmt: skip
+    ] = "auto"
     variant: Annotated[
         Literal["proved", "published"],
         """``"published"`` takes the paper's height ``min(k / 2, log_b n - 1)``, which reads the number of records n, of
         k features with b values in the mean.""",
     ] = "proved"
     shrinkage: Annotated[
-        float, Number(0, 1e6),
+        float,
+        Number(0, 1e6),
         """If proved, how far a leaf's shares are drawn to those of the nodes above
         (:meth:`~dpforest.models.forest.Forest.shares`): the size, in units of the noise of a leaf, at which a leaf
         counts as much as the node above it.  0: class counts are summed over the trees, as in the paper.""",
-    ] = 1.0  # fmt: skip
-    max_nodes: Annotated[int, Whole(1), "A forest that could not fit raises."] = MAX_NODES
+    ] = 1.0
+    max_nodes: Annotated[int, Integer(1), "A forest that could not fit raises."] = MAX_NODES
 
     @claim("alg-random-trees", "pub-random-trees")
     def as_published(self, run: Run) -> Forest:
         """Steps 1 and 2, on trees of the paper's height."""
         height = published_height(run.size(SIZE), run.sizes)
-        share = run.plant(self.n_estimators, "all", self.max_nodes)
+        share = run.start_forest(self.n_estimators, "all", self.max_nodes)
         for leaves in grow_multiway(run, height):  # step 1
-            run.say(leaves, self._count(run, leaves, share))  # step 2
+            run.set_leaf_values(leaves, self._count(run, leaves, share))  # step 2
         return run.release()
 
     @claim("thm-random-trees", "thm-forest-delta")
@@ -82,14 +87,14 @@ class _RandomTrees(WithDelta, PrivateForest):
         """The repair: a height that is public."""
         half = max(1, run.schema.n_features // 2)
         height = min(half, TALL) if self.max_depth is None else self.max_depth
-        share = run.plant(self.n_estimators, "all", self.max_nodes)
+        share = run.start_forest(self.n_estimators, "all", self.max_nodes)
         if self.option("split") == "multiway":
             parts = grow_multiway(run, height)
         else:
-            run.growth.insist(self.n_estimators * (2 ** (height + 1) - 1), height)
+            run.growth.require_room(self.n_estimators * (2 ** (height + 1) - 1), height)
             parts = [grow_random(run.growth, run.chance, run.sizes, run.ordered, height)]
         for leaves in parts:
-            run.say(leaves, self._count(run, leaves, share))
+            run.set_leaf_values(leaves, self._count(run, leaves, share))
         return run.release(self.half_weight(share, self._step()))
 
     def _count(self, run: Run, leaves: Frontier, epsilon: float) -> np.ndarray:
@@ -127,14 +132,19 @@ class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
     def _step(self) -> int:
         return 1
 
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "random-trees",
         (
-            ({}, 2, 1), ({"split": "multiway"}, 2, 1), ({"n_estimators": 2}, 2, 1),
-            ({"n_estimators": 2, "delta": 1e-6}, 2, 1), ({"variant": "published"}, 4, None),
+            ({}, 2, 1),
+            ({"split": "multiway"}, 2, 1),
+            ({"n_estimators": 2}, 2, 1),
+            ({"n_estimators": 2, "delta": 1e-6}, 2, 1),
+            ({"variant": "published"}, 4, None),
         ),
-        HEIGHT, sizes=(8,), sparing=False,
-    )  # fmt: skip
+        HEIGHT,
+        sizes=(8,),
+        reduced=False,
+    )
 
 
 @claim("thm-random-trees", "thm-masses")
@@ -163,8 +173,9 @@ class RandomTreesRegressor(_RandomTrees, PrivateForestRegressor):
     def _step(self) -> int:
         return TARGET_LEVELS
 
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "random-trees-regressor",
         (({}, 2, 1), ({"split": "multiway", "n_estimators": 2}, 2, 1), ({"variant": "published"}, 4, None)),
-        HEIGHT, sizes=(8,),
-    )  # fmt: skip
+        HEIGHT,
+        sizes=(8,),
+    )

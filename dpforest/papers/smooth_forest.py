@@ -12,12 +12,12 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dpforest import arithmetic, scores
-from dpforest.learners.audited import GREY_BOX, Audited, Broken
+from dpforest.learners.audited import GREY_BOX, AuditSpec, Broken
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.cuts import grow_multiway
 from dpforest.learners.facts import Facts
 from dpforest.learners.growth import MAX_NODES, Frontier, votes
-from dpforest.learners.parameters import Choice, Either, Letter, Whole
+from dpforest.learners.parameters import AsPublished, Either, Integer, OneOf
 from dpforest.learners.run import Run, Selection
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.forest import Forest
@@ -116,31 +116,34 @@ class SmoothForestClassifier(PrivateForestClassifier):
     """
 
     max_depth: Annotated[
-        int | None, Either(None, rule=Whole(0, MAX_DEPTH)),
+        int | None,
+        Either(None, rule=Integer(0, MAX_DEPTH)),
         """Splits on a path; None takes the height at which half of the features are tested in expectation
         (:func:`balls_in_bins`), at most 10, and if proved no more than makes about a thousand leaves.""",
-    ] = None  # fmt: skip
-    max_nodes: Annotated[int, Whole(1), "A forest that could not fit raises."] = MAX_NODES
-    selection: Annotated[str, Choice(SELECTIONS), Letter(), "Mechanism of the labels, if proved."] = "permute-and-flip"
+    ] = None
+    max_nodes: Annotated[int, Integer(1), "A forest that could not fit raises."] = MAX_NODES
+    selection: Annotated[str, OneOf(SELECTIONS), AsPublished(), "Mechanism of the labels, if proved."] = (
+        "permute-and-flip"
+    )
 
     @claim("alg-smooth-forest", "pub-smooth-forest")
     def as_published(self, run: Run) -> Forest:
         """Disjoint subsets of equal size, random trees, labels at the rate ``epsilon / 2 S``."""
-        run.plant(self.n_estimators, "equal-split", self.max_nodes)  # step 1
+        run.start_forest(self.n_estimators, "equal-split", self.max_nodes)  # step 1
         for leaves in self._grow(run):  # steps 2 and 3
             qualities = smooth_qualities(run.peek(leaves, GAP), run.epsilon)  # u / S
             # were S a constant, u would have the range of a count
             label = run.draw(leaves, qualities, run.epsilon / 2, scores.majority, "choose the label of a leaf")
-            run.say(leaves, votes(label, run.schema.n_classes))  # step 4
+            run.set_leaf_values(leaves, votes(label, run.schema.n_classes))  # step 4
         return run.release()
 
     @claim("thm-smooth-forest")
     def as_proved(self, run: Run) -> Forest:
         """The repair: each record goes to a tree by its own coin, and a label's score is its count."""
-        run.plant(self.n_estimators, "assignment", self.max_nodes)
+        run.start_forest(self.n_estimators, "assignment", self.max_nodes)
         for leaves in self._grow(run):
             label = run.choose_label(leaves, run.epsilon, Selection(scores.majority, self.selection))
-            run.say(leaves, votes(label, run.schema.n_classes))
+            run.set_leaf_values(leaves, votes(label, run.schema.n_classes))
         return run.release()
 
     def _grow(self, run: Run) -> list[Frontier]:
@@ -158,11 +161,11 @@ class SmoothForestClassifier(PrivateForestClassifier):
     def _sampling(self) -> str:
         return "equal-split" if self.variant == "published" else "assignment"
 
-    def says_labels(self) -> bool:
+    def leaf_is_label(self) -> bool:
         return True
 
     FACTS = Facts(leaks="records", in_memory=True)
-    AUDIT: ClassVar = Audited(
+    AUDIT: ClassVar = AuditSpec(
         "smooth-forest",
         (
             ({}, 2, 1),
@@ -172,4 +175,4 @@ class SmoothForestClassifier(PrivateForestClassifier):
             ({"variant": "published", "n_estimators": 2}, 1, 1),
         ),
         BROKEN,
-    )  # fmt: skip
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dpforest.learners.audited import Audited
+from dpforest.learners.audited import AuditSpec
 from dpforest.learners.facts import Facts
 from dpforest.learners.id3 import CountedID3Tree
 from dpforest.privacy import claim
@@ -52,10 +52,14 @@ class SulqID3Classifier(CountedID3Tree):
     """
 
     FACTS = Facts(splits_from_counts=True)
-    AUDIT: ClassVar = Audited(
-        "sulq-id3", (
-            ({}, 2, 1), ({"max_depth": 0}, 2, None),
-            ({"variant": "published"}, 2, 1), ({"variant": "published", "max_depth": 0}, 2, None),
+    AUDIT: ClassVar = AuditSpec(
+        "sulq-id3",
+        (
+            ({}, 2, 1),
+            ({"max_depth": 0}, 2, None),
+            ({"variant": "published"}, 2, 1),
+            ({"variant": "published", "max_depth": 0}, 2, None),
         ),
-        sizes=(60,), usual={},
-    )  # fmt: skip
+        sizes=(60,),
+        defaults={},
+    )

@@ -29,9 +29,20 @@ from dpforest.privacy.vocabulary import (
 )
 
 __all__ = [
-    "PERSON", "ROW", "Budget", "BudgetError", "BudgetWarning", "active", "charged", "check_process", "inherit",
-    "marked", "note_readers", "note_release", "note_search",
-]  # fmt: skip
+    "PERSON",
+    "ROW",
+    "Budget",
+    "BudgetError",
+    "BudgetWarning",
+    "active",
+    "charged",
+    "check_process",
+    "inherit",
+    "marked",
+    "note_readers",
+    "note_release",
+    "note_search",
+]
 
 UNITS = ROW, PERSON = "row", "person"
 _FORMAT = 1
@@ -50,7 +61,7 @@ class BudgetWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class _Charge:
+class _AccountCharge:
     """One charge, as it was asked for."""
 
     what: str
@@ -120,7 +131,7 @@ class Budget:
         if unit not in UNITS:
             raise ValueError(f"unit must be one of {UNITS}, not {shown(unit)}")
         self._unit = unit
-        self._charges: list[_Charge] = []
+        self._charges: list[_AccountCharge] = []
         self._summed = 0, Fraction(0), Fraction(0)
         self._process = _process()
 
@@ -174,9 +185,7 @@ class Budget:
         """The delta that is left."""
         return _at_most(_exactly(self._delta) - self._spent[1])
 
-    def charge(
-        self, epsilon: float, what: str = "by hand", *, delta: float = 0.0, relation: str | None = None
-    ) -> None:  # fmt: skip
+    def charge(self, epsilon: float, what: str = "by hand", *, delta: float = 0.0, relation: str | None = None) -> None:
         """Charge by hand what was computed from the table without this library, before it is computed.
 
         Parameters
@@ -196,7 +205,7 @@ class Budget:
         if not isinstance(what, str):
             raise TypeError(f"what must be text, not {shown(what)}")
         asked = self._relation if relation is None else check_relation(relation)
-        _charge_all([self], _Charge(_line(what), check_epsilon(epsilon), check_delta(delta), asked), self._unit)
+        _charge_all([self], _AccountCharge(_line(what), check_epsilon(epsilon), check_delta(delta), asked), self._unit)
 
     def __enter__(self) -> Self:
         with _LOCK:
@@ -213,7 +222,7 @@ class Budget:
         if _process() != self._process:
             raise BudgetError("this account belongs to another process, where nobody would see the charge")
 
-    def check(self, charge: _Charge, unit: str) -> None:
+    def check(self, charge: _AccountCharge, unit: str) -> None:
         """Raise BudgetError unless this charge can be added."""
         self.check_process()
         if unit != self._unit:
@@ -240,7 +249,7 @@ class Budget:
         if len(self._charges) >= _MOST:
             raise BudgetError(f"an account has at most {_MOST} charges")
 
-    def add(self, charge: _Charge) -> None:
+    def add(self, charge: _AccountCharge) -> None:
         """Note a charge that was checked."""
         self._charges.append(charge)
 
@@ -248,9 +257,13 @@ class Budget:
         """The account as JSON, also written to a file if a path is given; :meth:`from_json` reads it back."""
         with _LOCK:
             description = {
-                "format": _FORMAT, "epsilon": self._epsilon, "delta": self._delta, "relation": self._relation,
-                "unit": self._unit, "charges": [vars(charge) for charge in self._charges],
-            }  # fmt: skip
+                "format": _FORMAT,
+                "epsilon": self._epsilon,
+                "delta": self._delta,
+                "relation": self._relation,
+                "unit": self._unit,
+                "charges": [vars(charge) for charge in self._charges],
+            }
         return storage.dump(description, path)
 
     @classmethod
@@ -291,7 +304,7 @@ class Budget:
             asked = each["what"], check_epsilon(each["epsilon"]), check_delta(each["delta"])
             if asked[0] != _line(asked[0]):
                 raise ValueError("what a charge is for is one short line")
-            charge = _Charge(*asked, check_relation(each["relation"]))
+            charge = _AccountCharge(*asked, check_relation(each["relation"]))
             account.check(charge, account.unit)
             account.add(charge)
         return account
@@ -341,7 +354,7 @@ def charged(what: str, epsilon: float, delta: float, relation: str, unit: str) -
     """Charge all open accounts, or none of them and raise BudgetError; an error inside says what stays charged."""
     with _LOCK:
         accounts = list({id(each): each for each in _OPEN}.values())  # an account that is open twice is charged once
-        _charge_all(accounts, _Charge(what, epsilon, delta, relation), unit)
+        _charge_all(accounts, _AccountCharge(what, epsilon, delta, relation), unit)
     try:
         yield
     except Exception as error:
@@ -359,7 +372,7 @@ def _add_words(error: Exception, words: str) -> None:
         error.add_note(words)
 
 
-def _charge_all(accounts: list[Budget], charge: _Charge, unit: str) -> None:
+def _charge_all(accounts: list[Budget], charge: _AccountCharge, unit: str) -> None:
     with _LOCK:
         for account in accounts:
             account.check(charge, unit)

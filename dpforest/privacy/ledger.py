@@ -156,15 +156,23 @@ class Ledger:
         """
         charges = [(entry, entry.costs[self.relation]) for entry in self._charges if entry.scopes.size]
         return {
-            "relation": self.relation, "epsilon": finite(self.epsilon), "delta": self.delta, "unit": UNIT,
+            "relation": self.relation,
+            "epsilon": finite(self.epsilon),
+            "delta": self.delta,
+            "unit": UNIT,
             "charged": "rhos" if self.delta else "losses",
             "queries": [
-                {"query": entry.query, "mechanism": entry.mechanism, "scopes": len(costs),
-                 "least": finite(costs.min()), "most": finite(costs.max())}
+                {
+                    "query": entry.query,
+                    "mechanism": entry.mechanism,
+                    "scopes": len(costs),
+                    "least": finite(costs.min()),
+                    "most": finite(costs.max()),
+                }
                 for entry, costs in charges
             ],
             "leaks": [{"what": leak.what, "where": leak.where} for leak in self.leaks],
-        }  # fmt: skip
+        }
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """:meth:`to_dict` as JSON, also written to a file if a path is given."""

@@ -7,5 +7,14 @@ from dpforest.schema.groups import Prefix
 from dpforest.schema.taxonomy import MISSING, Value, taxonomies
 
 __all__ = [
-    "MAX_CODES", "MISSING", "TARGET_LEVELS", "Check", "Draft", "Encoded", "Prefix", "Schema", "Value", "taxonomies",
-]  # fmt: skip
+    "MAX_CODES",
+    "MISSING",
+    "TARGET_LEVELS",
+    "Check",
+    "Draft",
+    "Encoded",
+    "Prefix",
+    "Schema",
+    "Value",
+    "taxonomies",
+]

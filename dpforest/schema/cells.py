@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from dpforest.messages import shown
-from dpforest.schema.groups import Known
+from dpforest.schema.groups import CodeLookup
 
 __all__ = ["array_of", "number_of_text", "numbers", "places", "remedy", "said"]
 
@@ -170,14 +170,14 @@ def places(column: Any, known: Mapping[str | float, int], where: str, *, numeral
     With ``numerals``, a text that is not known is the number that it writes; where texts are known by their beginnings
     it is not.
     """
-    numerals = numerals and not isinstance(known, Known)
+    numerals = numerals and not isinstance(known, CodeLookup)
     found = _by_parts(column, lambda part: _places(part, known, where, numerals), -2)
     return _places(column, known, where, numerals) if found is None else found
 
 
 def _places(column: Any, known: Mapping[str | float, int], where: str, numerals: bool) -> np.ndarray:
     array = array_of(column, where)
-    if array.dtype.kind != "O" and not isinstance(known, Known):
+    if array.dtype.kind != "O" and not isinstance(known, CodeLookup):
         return _places_of_numbers(array.astype(float), known)
     cells = array.tolist()
     if not {*map(type, cells)} <= _PLAIN:

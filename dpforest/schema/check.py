@@ -18,7 +18,7 @@ from dpforest.schema import cells, frames
 if TYPE_CHECKING:
     from dpforest.schema.declaration import Schema
 
-__all__ = ["Check", "Finding", "check"]
+__all__ = ["Check", "SchemaProblem", "check"]
 
 _MOST = 8  # different cells of a column that are shown
 _MISSING = "a missing value"
@@ -27,7 +27,7 @@ _NEITHER = "no number and no text; turn it into one by itself"
 
 
 @dataclass(frozen=True)
-class Finding:
+class SchemaProblem:
     """One thing that a fit would stumble over.
 
     Attributes
@@ -67,7 +67,7 @@ class Check:
     """
 
     n_rows: int
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[SchemaProblem, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -112,18 +112,20 @@ class _Look:
         named = [name for name in (y, person) if isinstance(name, str)]
         self.wanted = list(dict.fromkeys([*schema.columns, *named]))
         self._found: Counter[tuple[str, str, str, bool]] = Counter()
-        self._whole: dict[Finding, None] = {}
+        self._whole: dict[SchemaProblem, None] = {}
 
     def note(self, where: str, what: str, remedy: str) -> None:
         """Something that is no matter of single rows."""
-        self._whole[Finding(where, what, remedy)] = None
+        self._whole[SchemaProblem(where, what, remedy)] = None
 
     def result(self) -> Check:
         if not self.n_rows and not self._whole:
             self.note("the table", "it has no rows", "there is nothing to learn from")
-        every = [Finding(where, what, remedy, rows, bad) for (where, what, remedy, bad), rows in self._found.items()]
+        every = [
+            SchemaProblem(where, what, remedy, rows, bad) for (where, what, remedy, bad), rows in self._found.items()
+        ]
         by_column: Counter[tuple[str, str, bool]] = Counter()
-        kept: list[Finding] = []
+        kept: list[SchemaProblem] = []
         left: Counter[tuple[str, str, bool]] = Counter()
         for each in sorted(every, key=lambda each: -each.rows):
             group = each.where, each.remedy, each.refused
@@ -132,7 +134,9 @@ class _Look:
                 kept.append(each)
             else:
                 left[group] += each.rows
-        kept += [Finding(where, "other such cells", remedy, rows, bad) for (where, remedy, bad), rows in left.items()]
+        kept += [
+            SchemaProblem(where, "other such cells", remedy, rows, bad) for (where, remedy, bad), rows in left.items()
+        ]
         order = {f"column {shown(name)}": place for place, name in enumerate(self.schema.columns)}
         kept.sort(key=lambda each: (not each.refused, order.get(each.where, len(order)), each.where))
         return Check(self.n_rows, (*self._whole, *kept))
@@ -197,10 +201,14 @@ class _Look:
             self._numbers(where, column, self.schema.numeric[name], gap)
             return
         other = self.schema.other.get(name)
-        remedy = f"not declared; it is taken for other={shown(other)}" if name in self.schema.other else (
-            f"not declared; if documentation has it, add it to categorical[{shown(name)}], else declare "
-            f"other={{{shown(name)}: <a declared category>}}"
-        )  # fmt: skip
+        remedy = (
+            f"not declared; it is taken for other={shown(other)}"
+            if name in self.schema.other
+            else (
+                f"not declared; if documentation has it, add it to categorical[{shown(name)}], else declare "
+                f"other={{{shown(name)}: <a declared category>}}"
+            )
+        )
         known = self.schema.known(name)
         self._places(where, column, known, True, gap, remedy, name not in self.schema.other)
 
@@ -229,9 +237,11 @@ class _Look:
     def _numbers(self, where: str, column: Any, bounds: tuple[float, float], gap: str | None) -> None:
         low, high = bounds
         values = self._read(
-            where, column, lambda part: cells.numbers(part, where).astype(float),
+            where,
+            column,
+            lambda part: cells.numbers(part, where).astype(float),
             "no number; make it one, or missing (None) where there is none",
-        )  # fmt: skip
+        )
         missing, outside = int(np.isnan(values).sum()), int(((values < low) | (values > high)).sum())
         if missing and gap:
             self._found[where, _MISSING, gap, True] += missing
@@ -241,7 +251,7 @@ class _Look:
 
     def _places(
         self, where: str, column: Any, known: Any, numerals: bool, gap: str | None, remedy: str, refused: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         def look_up(part: Any) -> np.ndarray:
             return cells.places(part, known, where, numerals=numerals)
 

@@ -41,9 +41,14 @@ _BLOCK = 1 << 13  # rows encoded at a time: a block of a row-major table stays i
 _ENTRY = {"numeric": "'age': (0, 120)", "categorical": "'sex': ['Female', 'Male']", "other": "'sex': 'Female'"}
 #: The parts of a schema in a file, and their types.
 _MEMBERS: dict[str, tuple[type, ...]] = {
-    "numeric": (dict,), "categorical": (dict,), "classes": (list, type(None)), "target": (list, type(None)),
-    "columns": (list,), "other": (dict,), "missing": (str,),
-}  # fmt: skip
+    "numeric": (dict,),
+    "categorical": (dict,),
+    "classes": (list, type(None)),
+    "target": (list, type(None)),
+    "columns": (list,),
+    "other": (dict,),
+    "missing": (str,),
+}
 #: Those that stand there only where they say something, and their types.
 _MORE: dict[str, type] = {"grid": str, "groups": dict, "whole": list}
 
@@ -308,7 +313,7 @@ class Schema:
         if len(exact) == len(members):
             return known
         beginnings = {value.text: code for value, code in members if isinstance(value, Prefix)}
-        return groups.Known(known, beginnings, f"column {name!r}")
+        return groups.CodeLookup(known, beginnings, f"column {name!r}")
 
     def values_of(self, name: str, code: int) -> list:
         """Values of a table that have this code of a categorical column: the category, or some that its group lists.
@@ -694,9 +699,7 @@ def _check_bins(n_bins: object, extra: bool) -> int:
     return int(n_bins)
 
 
-def _known(
-    declared: Sequence, codes: Sequence[int] | None = None, *, numerals: bool = False
-) -> dict[str | float, int]:  # fmt: skip
+def _known(declared: Sequence, codes: Sequence[int] | None = None, *, numerals: bool = False) -> dict[str | float, int]:
     """The code of each declared text and number, its place if no other is given.
 
     With ``numerals``, also of what else stands for declared values of that code and of no other one.

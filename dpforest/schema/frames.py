@@ -34,7 +34,7 @@ class Columns:
     names : sequence or None
         As the library has them; None for an array.
     table : object
-        A frame of pandas or of narwhals, an array of two dimensions, or :class:`_Parts`.
+        A frame of pandas or of narwhals, an array of two dimensions, or :class:`_ColumnMapping`.
     """
 
     def __init__(self, names: Sequence | None, table: Any):
@@ -46,13 +46,13 @@ class Columns:
         """A column, as an array, or as a pandas Series where pandas has it so."""
         if self.names is None:
             return self._table[:, place]
-        if isinstance(self._table, _Parts):
+        if isinstance(self._table, _ColumnMapping):
             return self._table.column(place)
         return self._table.iloc[:, place] if _is_pandas(self._table) else _array(self._table[:, place])
 
     def kinds(self) -> list[str]:
         """``"numeric"``, ``"categorical"`` or nothing for each column of a frame, by its type alone."""
-        if isinstance(self._table, _Parts):
+        if isinstance(self._table, _ColumnMapping):
             raise TypeError("columns and records without a frame have no types: draft a schema from a frame")
         if _is_pandas(self._table):
             return [_kind_of_pandas(dtype) for dtype in self._table.dtypes]
@@ -163,9 +163,9 @@ def _with_names(X: Any, name: str, rows: Sequence, kinds: set[type], alone: bool
         What has names that are not understood here: by their order its columns might be mistaken for each other.
     """
     if isinstance(X, Mapping):
-        return Columns([*X], _Parts([*X], [*X.values()], name))
+        return Columns([*X], _ColumnMapping([*X], [*X.values()], name))
     if (names := getattr(getattr(X, "dtype", None), "names", None)) and hasattr(X, "__array__"):  # of structures
-        return Columns(names, _Parts([*names], [np.asarray(X)[each] for each in names], name))
+        return Columns(names, _ColumnMapping([*names], [np.asarray(X)[each] for each in names], name))
     if type(X) in (np.ndarray, list, tuple) or isinstance(X, (np.ndarray, Sequence)):
         found = None
     else:
@@ -211,10 +211,10 @@ def _of_records(rows: Sequence, name: str, alone: bool) -> Any:
             record[str(key)] = _TWICE if str(key) in record else cell
         records.append(record)
     names = [*dict.fromkeys(chain.from_iterable(records))]
-    return Columns(names, _Records(names, records, name))
+    return Columns(names, _RecordList(names, records, name))
 
 
-class _Parts:
+class _ColumnMapping:
     """A table as its columns, each as it was given; a column is looked at when it is asked for."""
 
     def __init__(self, names: list, columns: list, where: str):
@@ -233,7 +233,7 @@ class _Parts:
         return one_column(self._columns[place], f"column {str(self._names[place])!r} of {self._where}")
 
 
-class _Records(_Parts):
+class _RecordList(_ColumnMapping):
     """A table as its records, each of which has the columns that are asked for."""
 
     def __init__(self, names: list[str], records: list[dict[str, Any]], where: str):

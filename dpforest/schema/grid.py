@@ -31,8 +31,8 @@ def bin_column(values: np.ndarray, edges: np.ndarray, high: float, absent: int, 
     ``edges`` are doubles and end in infinity, for the last bin has no inner edge above it; a value in single
     precision is compared as the double that it is, so that the type of a column changes no code.
     """
-    if (compiled := _compiled()) is not None:
-        return compiled.bin_column(values, edges, high, absent, out)
+    if (binning_kernels := _compiled()) is not None:
+        return binning_kernels.bin_column(values, edges, high, absent, out)
     values, low = np.asarray(values, dtype=float), edges[0]
     missing = np.isnan(values)
     clipped = (values < low) | (values > high)
@@ -116,8 +116,8 @@ def _table(known: tuple[tuple[float, int], ...]) -> tuple[int, np.ndarray] | Non
 def _look_up(
     values: np.ndarray, low: np.number, high: np.number, table: np.ndarray, absent: int, other: int, out: np.ndarray
 ) -> tuple[int, int]:
-    if (compiled := _compiled()) is not None:
-        return compiled.look_up(values, low, high, table, absent, other, out)
+    if (binning_kernels := _compiled()) is not None:
+        return binning_kernels.look_up(values, low, high, table, absent, other, out)
     inside = (values >= low) & (values <= high)
     place = np.where(inside, values, low).astype(np.int32)
     there = inside & (place.astype(values.dtype) == values)
@@ -132,7 +132,7 @@ def _look_up(
 def _compiled() -> ModuleType | None:
     """The same two functions, compiled; None where Numba cannot be imported."""
     try:
-        from dpforest.schema import compiled
+        from dpforest.schema import binning_kernels
     except ImportError:
         return None
-    return compiled
+    return binning_kernels

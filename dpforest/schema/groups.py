@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Known", "Prefix", "check", "described", "read"]
+__all__ = ["CodeLookup", "Prefix", "check", "described", "read"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Prefix:
             raise TypeError("a Prefix is the first characters of a text, at least one, such as Prefix('I2')")
 
 
-class Known(dict[str | float, int]):
+class CodeLookup(dict[str | float, int]):
     """The code of each declared value, and of all texts with a declared beginning, of which the longest one counts.
 
     Parameters
@@ -123,6 +123,7 @@ def read(description: Any, names: Any, where: str) -> dict[str, list]:
     for name, group in zip(names, description, strict=True):
         if type(group) is not list:
             raise ValueError(f"{where} must be lists, not {reprlib.repr(group)}")
-        found[name] = [Prefix(each["prefix"]) if type(each) is dict and each.keys() == {"prefix"} else each
-                       for each in group]  # fmt: skip
+        found[name] = [
+            Prefix(each["prefix"]) if type(each) is dict and each.keys() == {"prefix"} else each for each in group
+        ]
     return found

@@ -21,9 +21,24 @@ from dpforest.privacy import NON_PRIVATE
 from dpforest.study.experiments import auc, parts, quiet
 
 __all__ = [
-    "ADULT", "CENSUS", "NOISELESS", "PAPER", "STEPS", "STUMPS", "Protocol", "at", "calls_a_split", "cells",
-    "commonest", "fit", "fitted", "implied", "measures", "rare", "share_that_fits",
-]  # fmt: skip
+    "ADULT",
+    "CENSUS",
+    "NOISELESS",
+    "PAPER",
+    "STEPS",
+    "STUMPS",
+    "Protocol",
+    "at",
+    "calls_a_split",
+    "cells",
+    "commonest",
+    "fit",
+    "fitted",
+    "implied",
+    "measures",
+    "rare",
+    "share_that_fits",
+]
 
 NOISELESS = NON_PRIVATE
 ADULT, CENSUS = "adult", "census-income-kdd"
@@ -32,22 +47,32 @@ ADULT, CENSUS = "adult", "census-income-kdd"
 #: table 3; the area of table 4.
 PAPER: dict[str, dict[str, Any]] = {
     ADULT: {
-        "table 2": "32,561 + 16,281, 14", "depth": 4, "accuracy": 0.8081813156441,
+        "table 2": "32,561 + 16,281, 14",
+        "depth": 4,
+        "accuracy": 0.8081813156441,
         "table 3": {
-            0.1: (0.84468, 0.72529, 0.78045), 0.25: (0.85507, 0.83650, 0.84568), 0.5: (0.86235, 0.86885, 0.86559),
-            0.75: (0.86325, 0.85866, 0.86095), 1.0: (0.86813, 0.85467, 0.86135),
+            0.1: (0.84468, 0.72529, 0.78045),
+            0.25: (0.85507, 0.83650, 0.84568),
+            0.5: (0.86235, 0.86885, 0.86559),
+            0.75: (0.86325, 0.85866, 0.86095),
+            1.0: (0.86813, 0.85467, 0.86135),
         },
         "table 4": {0.05: 0.64267, 0.1: 0.73323, 0.25: 0.74343, 0.5: 0.82035, 0.75: 0.87207, 1.0: 0.87240},
     },
     CENSUS: {
-        "table 2": "199,523 + 99,763, 41", "depth": 5, "accuracy": 0.7993123634249,
+        "table 2": "199,523 + 99,763, 41",
+        "depth": 5,
+        "accuracy": 0.7993123634249,
         "table 3": {
-            0.1: (0.99106, 0.71032, 0.82752), 0.25: (0.99468, 0.73238, 0.84361), 0.5: (0.99711, 0.73736, 0.84779),
-            0.75: (0.99618, 0.74270, 0.85096), 1.0: (0.99714, 0.74590, 0.85342),
+            0.1: (0.99106, 0.71032, 0.82752),
+            0.25: (0.99468, 0.73238, 0.84361),
+            0.5: (0.99711, 0.73736, 0.84779),
+            0.75: (0.99618, 0.74270, 0.85096),
+            1.0: (0.99714, 0.74590, 0.85342),
         },
         "table 4": {0.05: 0.68524, 0.1: 0.89724, 0.25: 0.90804, 0.5: 0.91011, 0.75: 0.91414, 1.0: 0.91441},
     },
-}  # fmt: skip
+}
 
 PUBLISHED = {"variant": "published"}
 #: Figure 5 (c): boosted stumps, of either paper and in either variant.
@@ -111,10 +136,13 @@ def measures(y: np.ndarray, scores: np.ndarray, classes: Sequence, positive: Any
     hit, n = (yes & truly).sum(), truly.sum()
     precision, recall = hit / yes.sum() if yes.any() else np.nan, hit / n
     return {
-        "accuracy": float(right.mean()), "balanced accuracy": float((recall + right[~truly].mean()) / 2),
+        "accuracy": float(right.mean()),
+        "balanced accuracy": float((recall + right[~truly].mean()) / 2),
         "AUC": auc(y, np.stack([-scores, scores], axis=1), np.asarray(classes)),
-        "precision": float(precision), "recall": float(recall), "F1": float(2 * hit / (yes.sum() + n)),
-    }  # fmt: skip
+        "precision": float(precision),
+        "recall": float(recall),
+        "F1": float(2 * hit / (yes.sum() + n)),
+    }
 
 
 def implied(precision: float, recall: float, share: float) -> float:
@@ -238,12 +266,17 @@ class Protocol:
             Further columns.
         """
         rows = [
-            {"data": name, "seed": seed, **setting, **columns,
-             **fit(build, self.part(name, seed), seed, n_estimators=self.rounds, **setting)}
+            {
+                "data": name,
+                "seed": seed,
+                **setting,
+                **columns,
+                **fit(build, self.part(name, seed), seed, n_estimators=self.rounds, **setting),
+            }
             for name in self.sets
             for setting in (settings(name) if callable(settings) else settings)
             for seed in range(seeds)
-        ]  # fmt: skip
+        ]
         return pd.DataFrame(rows)
 
     def grid(self, seeds: int, **fixed: Any) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from dpforest.study import plots
 from dpforest.study.boosting_experiments import NOISELESS, PAPER, STUMPS, at
 from dpforest.study.boosting_words import TABLE_3, Page
 from dpforest.study.experiments import summary
-from dpforest.study.tables import short
+from dpforest.study.sweep_tables import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -211,16 +211,13 @@ def _shade(page: Page, k: int) -> dict[str, Any]:
 
     shades = np.linspace(0.9, 0.05, len(page.protocol.epsilons))
     return {
-        "color": plt.get_cmap("viridis")(shades[k]), "marker": plots.MARKERS[k % len(plots.MARKERS)],
+        "color": plt.get_cmap("viridis")(shades[k]),
+        "marker": plots.MARKERS[k % len(plots.MARKERS)],
         "linestyle": plots.DASHES[k % len(plots.DASHES)],
-    }  # fmt: skip
+    }
 
 
 def _legend(figure: Figure, axes: Sequence[Axes], columns: int = 2) -> None:
     """One entry for each label of any panel."""
-    found = {
-        label: handle
-        for panel in axes
-        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
-    }  # fmt: skip
+    found = {label: handle for panel in axes for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     figure.legend(list(found.values()), list(found), loc="outside upper left", ncols=columns)

@@ -28,7 +28,7 @@ from dpforest.study.statements.rules import (
     small,
     within,
 )
-from dpforest.study.tables import short
+from dpforest.study.sweep_tables import short
 
 __all__ = ["Case", "Runs", "findings", "judge"]
 
@@ -143,7 +143,7 @@ def findings(runs: Runs) -> dict[str, Callable[[], Finding]]:
     here = [name for name in (ADULT, CENSUS) if name in runs.head]
     found: dict[str, Callable[[], Finding]] = {
         word: partial(_on_sets, runs, here, *rule) for word, rule in _RULES.items()
-    }  # fmt: skip
+    }
     for word, across in _ACROSS.items():
         found[word] = partial(across, runs) if len(here) == 2 else partial(cannot_run, "it takes both data sets")
     for word, stump in _STUMP_RULES.items():
@@ -404,7 +404,7 @@ def _stumps(runs: Runs, found: Callable[[pd.DataFrame, pd.DataFrame], Finding]) 
     return of("published").beside("as proved", of("proved"))
 
 
-def _behind(one: pd.DataFrame, other: pd.DataFrame) -> Finding:
+def _score_gap(one: pd.DataFrame, other: pd.DataFrame) -> Finding:
     ahead = (other - one).drop(columns=NOISELESS, errors="ignore")
     return more(ahead.mean(axis=1), than="DP-AdaBoost ahead")
 
@@ -417,7 +417,7 @@ def _by_noise(one: pd.DataFrame, other: pd.DataFrame) -> Finding:
 
 
 _STUMP_RULES: dict[str, Callable[[Runs], Finding]] = {
-    "stumps": lambda runs: _stumps(runs, _behind),
+    "stumps": lambda runs: _stumps(runs, _score_gap),
     "stumps-noise": lambda runs: _stumps(runs, _by_noise),
 }
 

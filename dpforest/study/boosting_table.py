@@ -15,15 +15,15 @@ from dpforest.privacy import Ledger
 from dpforest.registry import PAPERS
 from dpforest.study.boosting_experiments import NOISELESS, calls_a_split, fitted
 from dpforest.study.experiments import parts, quiet
-from dpforest.study.tables import listed, short
+from dpforest.study.sweep_tables import listed, short
 
-__all__ = ["OWN", "TABLE_1", "System", "access", "nine", "spending", "table_1"]
+__all__ = ["OWN", "TABLE_1", "TableLine", "access", "nine", "spending", "table_1"]
 
 LEAF, BY_FEATURE = "count the classes of a leaf", "of each child by each feature"
 
 
 @dataclass(frozen=True)
-class System:
+class TableLine:
     """A line of the paper's table 1, in English.
 
     Attributes
@@ -45,23 +45,25 @@ class System:
 
 
 _L, _LE, _BOTH = "Laplace", "Laplace, exponential", "discrete, continuous"
-TABLE_1: dict[str, System] = {
-    "SuLQ-ID3": System("sulq_id3", _L, "high", "interface", "discrete", "much noise, less usable data"),
-    "PINQ-ID3": System("pinq_id3", _L, "high", "interface", "discrete", "uses the budget better, no less noise"),
-    "DiffP-ID3": System("diffp_id3", _LE, "low", "interface", "discrete", "a split is charged once, less noise"),
-    "DiffP-C4.5": System("diffp_c45", _LE, "low", "interface", _BOTH, "two exponential mechanisms, too much budget"),
-    "DiffGen": System(
+TABLE_1: dict[str, TableLine] = {
+    "SuLQ-ID3": TableLine("sulq_id3", _L, "high", "interface", "discrete", "much noise, less usable data"),
+    "PINQ-ID3": TableLine("pinq_id3", _L, "high", "interface", "discrete", "uses the budget better, no less noise"),
+    "DiffP-ID3": TableLine("diffp_id3", _LE, "low", "interface", "discrete", "a split is charged once, less noise"),
+    "DiffP-C4.5": TableLine("diffp_c45", _LE, "low", "interface", _BOTH, "two exponential mechanisms, too much budget"),
+    "DiffGen": TableLine(
         "diffgen", _LE, "low", "full access", _BOTH, "protects privacy well where there are few kinds of attributes"
     ),
-    "DT-Diff": System("dt_diff", _LE, "low", "full access", _BOTH, "uses the whole budget, more accurate"),
-    "DiffPRF": System(
+    "DT-Diff": TableLine("dt_diff", _LE, "low", "full access", _BOTH, "uses the whole budget, more accurate"),
+    "DiffPRF": TableLine(
         "diffprf", _LE, "low", "interface", "discrete", "many features; numbers are made discrete before"
     ),
-    "DiffPRFs": System("diffprfs", _LE, "low", "interface", _BOTH, "no need to make numbers discrete before"),
-    "DP-AdaBoost": System("dp_adaboost", _L, "low", "full access", "discrete", "simple, no noise at splits, accurate"),
+    "DiffPRFs": TableLine("diffprfs", _LE, "low", "interface", _BOTH, "no need to make numbers discrete before"),
+    "DP-AdaBoost": TableLine(
+        "dp_adaboost", _L, "low", "full access", "discrete", "simple, no noise at splits, accurate"
+    ),
 }
 #: The paper's own, which the table leaves out.
-OWN = {"CART-DPsAdaBoost": System("dps_adaboost", _LE, "", "full access", _BOTH, "")}
+OWN = {"CART-DPsAdaBoost": TableLine("dps_adaboost", _LE, "", "full access", _BOTH, "")}
 
 
 def spending(ledger: Ledger) -> dict[str, float]:
@@ -113,9 +115,7 @@ def nine(data: Dataset, seeds: int, depth: int, rounds: int, epsilon: float, nam
     return pd.DataFrame(rows)
 
 
-def _measured(
-    build: Callable, data: Dataset, seed: int, depth: int, rounds: int, epsilon: float
-) -> dict[str, Any]:  # fmt: skip
+def _measured(build: Callable, data: Dataset, seed: int, depth: int, rounds: int, epsilon: float) -> dict[str, Any]:
     has = build().get_params()
     sizes = {name: size for name, size in (("max_depth", depth), ("n_estimators", rounds)) if name in has}
     found: dict[Any, Any] = {}
@@ -139,11 +139,16 @@ def table_1(rows: pd.DataFrame) -> list[dict[str, str]]:
     ]
 
 
-def _line(data: str, name: str, system: System, found: pd.DataFrame) -> dict[str, str]:
+def _line(data: str, name: str, system: TableLine, found: pd.DataFrame) -> dict[str, str]:
     words = {
-        "system": name, "mechanism": system.mechanism, "noise": system.noise, "framework": system.framework,
-        "data types": system.data, "remark": system.remark, "measured on": short(data),
-    }  # fmt: skip
+        "system": name,
+        "mechanism": system.mechanism,
+        "noise": system.noise,
+        "framework": system.framework,
+        "data types": system.data,
+        "remark": system.remark,
+        "measured on": short(data),
+    }
     if (found["error"] != "").any():
         return words | {"accuracy": "no budget"}
     mean = found[["accuracy", "cost", "splits", "calls", "leaf", "leaks"]].astype(float).mean()

@@ -23,7 +23,7 @@ from dpforest.study.boosting_experiments import (
 )
 from dpforest.study.boosting_experiments import share_that_fits as fitting_share
 from dpforest.study.experiments import summary
-from dpforest.study.tables import listed, short
+from dpforest.study.sweep_tables import listed, short
 
 __all__ = ["Page"]
 
@@ -81,14 +81,22 @@ class Page:
         for name in self.protocol.sets:
             data, best = self.protocol.part(name, 0), self.plain[name, self.head[name]]
             known = PAPER.get(name, {})
-            rows.append({
-                "data": short(name), "train": f"{len(data.y):,}", "test": f"{len(np.asarray(data.y_test)):,}",
-                "features": f"{data.schema.n_features}", "table 2 of the paper": known.get("table 2", ""),
-                "commonest class": str(commonest(data)), "depth": f"{self.head[name]}",
-                "floor": f"{self.floors[name]['accuracy']:.4f}", "AdaBoost, no privacy": f"{best['accuracy']:.4f}",
-                "its balanced accuracy": f"{best['balanced accuracy']:.3f}", "its AUC": f"{best['AUC']:.3f}",
-                "the paper's best": f"{known['accuracy']:.4f}" if known else "",
-            })  # fmt: skip
+            rows.append(
+                {
+                    "data": short(name),
+                    "train": f"{len(data.y):,}",
+                    "test": f"{len(np.asarray(data.y_test)):,}",
+                    "features": f"{data.schema.n_features}",
+                    "table 2 of the paper": known.get("table 2", ""),
+                    "commonest class": str(commonest(data)),
+                    "depth": f"{self.head[name]}",
+                    "floor": f"{self.floors[name]['accuracy']:.4f}",
+                    "AdaBoost, no privacy": f"{best['accuracy']:.4f}",
+                    "its balanced accuracy": f"{best['balanced accuracy']:.3f}",
+                    "its AUC": f"{best['AUC']:.3f}",
+                    "the paper's best": f"{known['accuracy']:.4f}" if known else "",
+                }
+            )
         return rows
 
     def below(self, name: str) -> str:
@@ -115,10 +123,14 @@ class Page:
         share = float((data.y_test == yes).mean())
         first, second = ([implied(p, r, s) for p, r, _ in printed.values()] for s in (share, 1 - share))
         rows = [
-            {"data": short(name), "ε": f"{epsilon:g}", "if the commonest is positive": f"{one:.3f}",
-             "if the other is": f"{two:.3f}"}
+            {
+                "data": short(name),
+                "ε": f"{epsilon:g}",
+                "if the commonest is positive": f"{one:.3f}",
+                "if the other is": f"{two:.3f}",
+            }
             for epsilon, one, two in zip(printed, first, second, strict=True)
-        ]  # fmt: skip
+        ]
         positive = yes if abs(max(first) - best) < abs(max(second) - best) else other
         p, r, _ = printed[max(printed)]
         lines = [
@@ -269,14 +281,18 @@ class Page:
             letter = self.here(name, "published", "AUC", epsilon=epsilon, error="")
             printed = PAPER.get(name, {}).get("table 4", {}).get(epsilon)
             stumps = at(self.stumps, name, learner="DP-AdaBoost, proved", epsilon=epsilon)["AUC"].mean()
-            rows.append({
-                "data": short(name), "ε": f"{epsilon:g}", "proved": number(summary(ours, ["epsilon"], "AUC").iloc[0]),
-                "paper": f"{printed:.3f}" if printed else "",
-                "published": NO_BUDGET if np.isnan(letter) else f"{letter:.3f}",
-                "balanced accuracy, proved": f"{ours['balanced accuracy'].mean():.3f}",
-                "DP-AdaBoost, proved": f"{stumps:.3f}",
-                "proved − paper": f"{ours['AUC'].mean() - printed:+.3f}" if printed else "",
-            })  # fmt: skip
+            rows.append(
+                {
+                    "data": short(name),
+                    "ε": f"{epsilon:g}",
+                    "proved": number(summary(ours, ["epsilon"], "AUC").iloc[0]),
+                    "paper": f"{printed:.3f}" if printed else "",
+                    "published": NO_BUDGET if np.isnan(letter) else f"{letter:.3f}",
+                    "balanced accuracy, proved": f"{ours['balanced accuracy'].mean():.3f}",
+                    "DP-AdaBoost, proved": f"{stumps:.3f}",
+                    "proved − paper": f"{ours['AUC'].mean() - printed:+.3f}" if printed else "",
+                }
+            )
         return rows
 
     def areas(self, name: str) -> str:
@@ -320,10 +336,13 @@ class Page:
         wide, cart = (mean.loc[(f"{who}, proved", self.top)] for who in ("DP-AdaBoost", "DPsAdaBoost"))
         deep = [self.here(name, epsilon=self.top, measure=measure) for measure in ("accuracy", "AUC")]
         lead = [
-            100 * (mean.loc[(f"DP-AdaBoost, {v}", NOISELESS), "accuracy"]
-                   - mean.loc[(f"DPsAdaBoost, {v}", NOISELESS), "accuracy"])
+            100
+            * (
+                mean.loc[(f"DP-AdaBoost, {v}", NOISELESS), "accuracy"]
+                - mean.loc[(f"DPsAdaBoost, {v}", NOISELESS), "accuracy"]
+            )
             for v in ("proved", "published")
-        ]  # fmt: skip
+        ]
         made = (
             "so it is not noise alone, as the paper has it, but the shape of the stump that makes the order."
             if min(lead) > 0.5

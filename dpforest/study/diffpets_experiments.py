@@ -1,7 +1,7 @@
 """The experiments of the DiffPETs paper: its methods, and a judgement of each sentence that says what they showed.
 
-A function here takes the rows of a run and returns a :class:`~dpforest.study.statements.rules.Finding`.  Sentences are
-about methods as published; where a run has the repaired ones too, the finding says in words what they do.
+A function here takes the rows of a run and returns a :class:`~dpforest.study.statements.rules.Finding`.  Sentences
+are about methods as published; where a run has the repaired ones too, the finding says in words what they do.
 """
 
 from __future__ import annotations
@@ -28,13 +28,31 @@ from dpforest.papers.sulq_id3 import SulqID3Classifier
 from dpforest.study.methods import NON_PRIVATE, PROVED, PUBLISHED, Method, gaps, measured
 from dpforest.study.statements.rules import NOT, REPRODUCED, Finding, cannot_read, cannot_run, everywhere, more, rises
 from dpforest.study.statements.rules import throughout as judged_throughout
-from dpforest.study.tables import listed, short
+from dpforest.study.sweep_tables import listed, short
 
 __all__ = [
-    "CLASSIFIERS", "DRAWN", "READINGS", "REGRESSORS", "STARVED", "TABLES", "approaches", "below", "best_shape",
-    "diff_lr_sensitivity", "grows_with_features", "half", "less_noise", "lower", "of_the_paper", "rises_with_budget",
-    "same_at_every", "starved", "table_1", "throughout", "worse_than",
-]  # fmt: skip
+    "CLASSIFIERS",
+    "DRAWN",
+    "READINGS",
+    "REGRESSORS",
+    "STARVED",
+    "TABLES",
+    "approaches",
+    "below",
+    "best_shape",
+    "diff_lr_sensitivity",
+    "grows_with_features",
+    "half",
+    "less_noise",
+    "lower",
+    "of_the_paper",
+    "rises_with_budget",
+    "same_at_every",
+    "starved",
+    "table_1",
+    "throughout",
+    "worse_than",
+]
 
 TREES = ("n_estimators",)
 ADDED = ("wine-quality-white",)
@@ -61,10 +79,14 @@ DRAWN = tuple(method for method in CLASSIFIERS if method.name in ("DiffPETs", "R
 READINGS = (
     Method("DiffPETs, K = 1", PUBLISHED, DiffPETsClassifier, options={"max_features": 1}),
     Method("DiffPETs, K = all", PUBLISHED, DiffPETsClassifier, options={"max_features": "all"}),
-    Method("DiffPETs, K = all, 8 cuts", PUBLISHED, DiffPETsClassifier,
-           options={"max_features": "all", "cuts_per_feature": 8}),
+    Method(
+        "DiffPETs, K = all, 8 cuts",
+        PUBLISHED,
+        DiffPETsClassifier,
+        options={"max_features": "all", "cuts_per_feature": 8},
+    ),
     Method("DiffPRF, Gini", PUBLISHED, DiffPRFClassifier, options={"criterion": "gini"}),
-)  # fmt: skip
+)
 #: With a thousandth of the budget, see :func:`starved`.
 STARVED = Method("DiffPETs at ε/1000", PUBLISHED, DiffPETsClassifier)
 #: Figures 5 and 6.
@@ -112,9 +134,14 @@ def half(sets: Mapping[str, Dataset]) -> dict[str, int]:
 
 
 def throughout(
-    rows: pd.DataFrame, ours: str, rivals: Sequence[str], measure: str, better: int, unit: str = "points",
+    rows: pd.DataFrame,
+    ours: str,
+    rivals: Sequence[str],
+    measure: str,
+    better: int,
+    unit: str = "points",
     factor: float = 100.0,
-) -> Finding:  # fmt: skip
+) -> Finding:
     """One method is better than each rival on every data set at every budget: all by their full names.
 
     The finding also says in how many comparisons the means alone are on that side.

@@ -17,7 +17,7 @@ import pandas as pd
 from dpforest.budgets import PLANS, Shares
 from dpforest.datasets import Dataset
 from dpforest.learners.growth import Frontier, one_vote, pure, votes
-from dpforest.learners.parameters import Choice
+from dpforest.learners.parameters import OneOf
 from dpforest.learners.run import Run, Selection
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.forest import Forest
@@ -25,13 +25,26 @@ from dpforest.papers.edprf import PURITY, EDPRFClassifier
 from dpforest.registry import PAPERS
 from dpforest.study.experiments import quiet
 from dpforest.study.statements.rules import Finding, cannot_run, everywhere, more, within
-from dpforest.study.tables import listed, paired, short, stacked
+from dpforest.study.sweep_tables import listed, paired, short, stacked
 
 __all__ = [
-    "FIGURE_5", "READINGS", "STEPS", "TABLE_2", "TRADITION_2", "ExchangedForest", "by_set", "curve_within",
-    "exchanged", "grown",
-    "leaf_budgets", "missing_rivals", "node_budgets", "rivals", "same_on_all_paths", "steps_pay",
-]  # fmt: skip
+    "FIGURE_5",
+    "READINGS",
+    "STEPS",
+    "TABLE_2",
+    "TRADITION_2",
+    "ExchangedForest",
+    "by_set",
+    "curve_within",
+    "exchanged",
+    "grown",
+    "leaf_budgets",
+    "missing_rivals",
+    "node_budgets",
+    "rivals",
+    "same_on_all_paths",
+    "steps_pay",
+]
 
 #: Laplace noise on the class counts of a leaf: of scale 1/ε, a count's sensitivity being 1, or of scale 2/ε.
 LAPLACE = {"laplace": 1.0, "laplace-2": 0.5}
@@ -62,47 +75,48 @@ class ExchangedForest(EDPRFClassifier):
     """
 
     variant: Annotated[Literal["published"], "The paper's algorithm; there is no other."] = "published"
-    splits: Annotated[str, Choice(SELECTIONS), "Mechanism of the splits."] = "permute-and-flip"
+    splits: Annotated[str, OneOf(SELECTIONS), "Mechanism of the splits."] = "permute-and-flip"
     labels: Annotated[
-        str, Choice(LABELS),
+        str,
+        OneOf(LABELS),
         "How a leaf finds its label; ``laplace``: by the largest of its noisy class counts.",
-    ] = "permute-and-flip"  # fmt: skip
-    plan: Annotated[str, Choice(PLANS), "How the budget is divided over the levels."] = "aligned"
+    ] = "permute-and-flip"
+    plan: Annotated[str, OneOf(PLANS), "How the budget is divided over the levels."] = "aligned"
 
     def as_published(self, run: Run) -> Forest:
         """The steps of the published forest, with the plan of the budget as a parameter."""
-        run.plant(self.n_estimators, "equal-split", self.max_nodes)
+        run.start_forest(self.n_estimators, "equal-split", self.max_nodes)
         shares = Shares(self.plan, run.epsilon, self.max_depth + 1)
         for level, nodes in run.levels(self.max_depth):
             splits = nodes.splittable & ~pure(run.peek(nodes, PURITY))
             self._settle(run, nodes[~splits], shares.leaf(level, selected=False))
             inner = nodes[splits]
             chosen = run.choose_feature(inner, shares.branch(level), self._with(self.splits))
-            self._settle(run, run.split(inner, chosen), shares.leaf(level, selected=True))
+            self._settle(run, run.split_multiway(inner, chosen), shares.leaf(level, selected=True))
         self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         if self.labels in LAPLACE:
-            run.say(leaves, one_vote(run.count_classes(leaves, epsilon * LAPLACE[self.labels])))
+            run.set_leaf_values(leaves, one_vote(run.count_classes(leaves, epsilon * LAPLACE[self.labels])))
         else:
-            run.say(leaves, votes(run.choose_label(leaves, epsilon, self._with(self.labels)), run.schema.n_classes))
+            run.set_leaf_values(
+                leaves, votes(run.choose_label(leaves, epsilon, self._with(self.labels)), run.schema.n_classes)
+            )
 
     def _with(self, mechanism: str) -> Selection:
         how = self._selection()
         return Selection(how.score, mechanism, how.calibration, how.stop_margin, how.n_max)
 
 
-def exchanged(
-    sets: Mapping[str, Dataset], depths: Iterable[int], seeds: Iterable[int], epsilon: float
-) -> pd.DataFrame:  # fmt: skip
+def exchanged(sets: Mapping[str, Dataset], depths: Iterable[int], seeds: Iterable[int], epsilon: float) -> pd.DataFrame:
     """The forests of figures 5 and 6 over treeDepth, formula (8) in both readings.
 
     Returns
     -------
     DataFrame
-        As of :func:`dpforest.study.tables.stacked`, with columns ``levels`` and ``reading``; the traditional forest
-        with noise of scale 2/ε, in the first reading, has the name ``tradition, 2/ε``.
+        As of :func:`dpforest.study.sweep_tables.stacked`, with columns ``levels`` and ``reading``; the traditional
+        forest with noise of scale 2/ε, in the first reading, has the name ``tradition, 2/ε``.
     """
     seeds, parts = list(seeds), []
     for (reading, criterion), levels in product(READINGS.items(), depths):
@@ -122,7 +136,7 @@ def by_set(rows: pd.DataFrame, one: str, other: str, measure: str = "accuracy") 
     Parameters
     ----------
     rows : DataFrame
-        Of :func:`dpforest.study.tables.stacked`: columns ``data``, ``name``, ``seed`` and the measure.
+        Of :func:`dpforest.study.sweep_tables.stacked`: columns ``data``, ``name``, ``seed`` and the measure.
     one, other : str
         Names of settings.
     """
@@ -156,9 +170,12 @@ def steps_pay(
 
 
 def curve_within(
-    rows: pd.DataFrame, low: float, high: float, names: Sequence[str] = ("tradition", "tradition_spl_imp"),
+    rows: pd.DataFrame,
+    low: float,
+    high: float,
+    names: Sequence[str] = ("tradition", "tradition_spl_imp"),
     data: str = "wall-following-robot",
-) -> Finding:  # fmt: skip
+) -> Finding:
     """The curves of a figure run between the ends of its axis: the lowest and the highest place of each do.
 
     Parameters
@@ -264,10 +281,17 @@ def grown(
                 forest = model.fit(data.X, data.y).forest_
             gain = node_shares(forest, "aligned", depth) - node_shares(forest, "harmonic", depth)
             totals = path_totals(forest, "aligned", depth)
-            rows.append({
-                "data": name, "seed": seed, "node": gain.mean(), "leaf": gain[forest.feature < 0].mean(),
-                "gaining": (gain > 1e-12).mean(), "least": min(totals), "most": max(totals),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "data": name,
+                    "seed": seed,
+                    "node": gain.mean(),
+                    "leaf": gain[forest.feature < 0].mean(),
+                    "gaining": (gain > 1e-12).mean(),
+                    "least": min(totals),
+                    "most": max(totals),
+                }
+            )
     return pd.DataFrame(rows)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from dpforest.study.experiments import differences, summary
-from dpforest.study.tables import against, listed, points, short, sign, where
+from dpforest.study.sweep_tables import against, listed, points, short, sign, where
 
 __all__ = ["advice", "by_budget", "by_depth", "changes", "sides"]
 
@@ -95,9 +95,13 @@ def changes(effects: pd.DataFrame, names: Iterable[str]) -> list[str]:
 
 
 def advice(
-    by_epsilon: pd.DataFrame, by_levels: pd.DataFrame, trees: pd.DataFrame, effects: pd.DataFrame, names: Sequence[str],
+    by_epsilon: pd.DataFrame,
+    by_levels: pd.DataFrame,
+    trees: pd.DataFrame,
+    effects: pd.DataFrame,
+    names: Sequence[str],
     floors: Mapping[str, Mapping[str, float]],
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """What a user should take from the page.
 
     Parameters
@@ -113,9 +117,13 @@ def advice(
     floors : mapping of data sets to measures
     """
     return [
-        _lost(by_epsilon, floors), _structure(by_epsilon), _blind(by_epsilon, floors), _depth(by_levels), _trees(trees),
+        _lost(by_epsilon, floors),
+        _structure(by_epsilon),
+        _blind(by_epsilon, floors),
+        _depth(by_levels),
+        _trees(trees),
         _options(effects, names),
-    ]  # fmt: skip
+    ]
 
 
 def _signs(table: pd.DataFrame, axis: str) -> dict:

@@ -18,8 +18,18 @@ from dpforest.datasets import Dataset
 from dpforest.privacy import OutOfSchemaWarning, UnprovenPrivacyWarning
 
 __all__ = [
-    "auc", "ceiling", "differences", "evaluate", "floor", "grid", "log_loss", "parts", "quiet", "summary", "sweep",
-]  # fmt: skip
+    "auc",
+    "ceiling",
+    "differences",
+    "evaluate",
+    "floor",
+    "grid",
+    "log_loss",
+    "parts",
+    "quiet",
+    "summary",
+    "sweep",
+]
 
 
 def grid(**axes: Sequence) -> list[dict]:
@@ -73,9 +83,14 @@ def log_loss(model: Any, X: Any, y: Any) -> float:
 
 
 def sweep(
-    build: Callable, data: Dataset, settings: Iterable[Mapping] | Mapping[str, Mapping], seeds: Iterable[int], *,
-    test_size: float = 0.3, progress: bool = False,
-) -> pd.DataFrame:  # fmt: skip
+    build: Callable,
+    data: Dataset,
+    settings: Iterable[Mapping] | Mapping[str, Mapping],
+    seeds: Iterable[int],
+    *,
+    test_size: float = 0.3,
+    progress: bool = False,
+) -> pd.DataFrame:
     """Fit every setting with every seed, and measure it on held-out records.
 
     Parameters

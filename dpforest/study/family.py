@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpforest.study import plots
 from dpforest.study.published import PUBLISHED
-from dpforest.study.tables import listed
+from dpforest.study.sweep_tables import listed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -187,9 +187,12 @@ def figure() -> Figure:
     for key, system in SYSTEMS.items():
         said = word(key)
         box = {
-            "boxstyle": "round,pad=0.3", "facecolor": colours.get(said, plots.PALETTE[5]), "edgecolor": _VEIL,
-            "linewidth": 0.5, "hatch": "///" if verdict(key)[2] == "second hand" else None,
-        }  # fmt: skip
+            "boxstyle": "round,pad=0.3",
+            "facecolor": colours.get(said, plots.PALETTE[5]),
+            "edgecolor": _VEIL,
+            "linewidth": 0.5,
+            "hatch": "///" if verdict(key)[2] == "second hand" else None,
+        }
         name = system.name.replace(" ", "\n").replace("-DPs", "-\nDPs")
         text = f"{name}\n{system.year} {_SIGNS.get(said, '')}".rstrip()
         axes.text(system.column, system.row, text, ha="center", va="center", fontsize=7, color="white", bbox=box)

@@ -12,15 +12,25 @@ import pandas as pd
 from dpforest.datasets import Dataset
 from dpforest.study import plots
 from dpforest.study.experiments import ceiling, differences, summary, sweep
-from dpforest.study.tables import listed, short
+from dpforest.study.sweep_tables import listed, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "NON_PRIVATE", "PROVED", "PUBLISHED", "Method", "at", "curves_of_methods", "gaps", "measured", "non_private",
-    "orderings", "proved_epsilon", "rows_of_methods",
-]  # fmt: skip
+    "NON_PRIVATE",
+    "PROVED",
+    "PUBLISHED",
+    "Method",
+    "at",
+    "curves_of_methods",
+    "gaps",
+    "measured",
+    "non_private",
+    "orderings",
+    "proved_epsilon",
+    "rows_of_methods",
+]
 
 PUBLISHED, PROVED = "published", "proved"
 NON_PRIVATE = "non-private"
@@ -77,9 +87,12 @@ class Method:
 
 
 def measured(
-    methods: Iterable[Method], sets: Mapping[str, Dataset], budgets: Iterable[tuple[float, int]], seeds: Iterable[int],
+    methods: Iterable[Method],
+    sets: Mapping[str, Dataset],
+    budgets: Iterable[tuple[float, int]],
+    seeds: Iterable[int],
     heights: Mapping[str, int],
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """Fit every method on every set at every budget, with every seed.
 
     Parameters
@@ -111,9 +124,13 @@ def measured(
 
 
 def non_private(
-    model: Callable[[int, int], Any], sets: Mapping[str, Dataset], budgets: Iterable[tuple[float, int]],
-    seeds: Iterable[int], heights: Mapping[str, int], n_bins: int,
-) -> pd.DataFrame:  # fmt: skip
+    model: Callable[[int, int], Any],
+    sets: Mapping[str, Dataset],
+    budgets: Iterable[tuple[float, int]],
+    seeds: Iterable[int],
+    heights: Mapping[str, int],
+    n_bins: int,
+) -> pd.DataFrame:
     """The same rows of a scikit-learn learner on the same codes; ``model(n_trees, height)`` makes it."""
     rows, known = [], {}
     for data in sets:
@@ -123,8 +140,11 @@ def non_private(
                 if place not in known:
                     known[place] = ceiling(model(n_trees, heights[data]), sets[data], [seed], n_bins)
                 where = {"data": data, "epsilon": epsilon, "trees": n_trees, "height": heights[data], "alone": True}
-                rows.append({"name": NON_PRIVATE, "method": NON_PRIVATE, "variant": "", "seed": seed, **where}
-                            | known[place] | {"loss": np.inf})  # fmt: skip
+                rows.append(
+                    {"name": NON_PRIVATE, "method": NON_PRIVATE, "variant": "", "seed": seed, **where}
+                    | known[place]
+                    | {"loss": np.inf}
+                )
     return pd.DataFrame(rows)
 
 
@@ -191,11 +211,16 @@ def orderings(rows: pd.DataFrame, ours: str, rivals: Sequence[str], measure: str
             for data, part in found.groupby("data", sort=False):
                 low, high = (part["low"], part["high"]) if better > 0 else (-part["high"], -part["low"])
                 here = part["epsilon"]
-                table.append({
-                    "data": short(str(data)), "rival": rival, "variant": variant,
-                    "as in the paper at": at(here[better * part["mean"] > 0], here),
-                    "clearly": at(here[low > 0], here), "clearly the other way": at(here[high < 0], here),
-                })  # fmt: skip
+                table.append(
+                    {
+                        "data": short(str(data)),
+                        "rival": rival,
+                        "variant": variant,
+                        "as in the paper at": at(here[better * part["mean"] > 0], here),
+                        "clearly": at(here[low > 0], here),
+                        "clearly the other way": at(here[high < 0], here),
+                    }
+                )
     return table
 
 
@@ -212,9 +237,15 @@ def rows_of_methods(rows: pd.DataFrame, measure: str, unit: float = 100, digits:
 
 
 def curves_of_methods(
-    rows: pd.DataFrame, measure: str, unit: float = 100, x: str = "epsilon", log: bool = False,
-    titles: Callable[[str], str] = short, label: str = "privacy budget ε", y: str = "",
-) -> tuple[Figure, np.ndarray]:  # fmt: skip
+    rows: pd.DataFrame,
+    measure: str,
+    unit: float = 100,
+    x: str = "epsilon",
+    log: bool = False,
+    titles: Callable[[str], str] = short,
+    label: str = "privacy budget ε",
+    y: str = "",
+) -> tuple[Figure, np.ndarray]:
     """A panel per data set, a curve per method and variant with error bars over the repeats, and one legend above.
 
     A method has its colour; published is dotted and hollow, proved is solid, what has one variant only is grey, and
@@ -230,8 +261,11 @@ def curves_of_methods(
     for panel, data in zip(axes, names, strict=True):
         for (method, variant), every in said:
             here = every[every["data"] == data]
-            words = f"{method}, {proved_epsilon(every)}" if every["alone"].all() else (
-                f"{method} {variant}, {proved_epsilon(every)}")  # fmt: skip
+            words = (
+                f"{method}, {proved_epsilon(every)}"
+                if every["alone"].all()
+                else (f"{method} {variant}, {proved_epsilon(every)}")
+            )
             table = summary(here, [x], measure)
             reach = None if log else unit * (table["high"] - table["mean"])
             look = _look(method, variant, methods)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpforest.study import plots
 from dpforest.study.experiments import summary
-from dpforest.study.tables import short
+from dpforest.study.sweep_tables import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,9 +19,15 @@ __all__ = ["curves", "dots"]
 
 
 def curves(
-    rows: pd.DataFrame, x: str, measure: str, *, levels: Mapping[str, Mapping[str, Any]],
-    styles: Mapping[str, Mapping], label: str, height: float = 2.2,
-) -> Figure:  # fmt: skip
+    rows: pd.DataFrame,
+    x: str,
+    measure: str,
+    *,
+    levels: Mapping[str, Mapping[str, Any]],
+    styles: Mapping[str, Mapping],
+    label: str,
+    height: float = 2.2,
+) -> Figure:
     """A panel per data set: a curve per learner with 95 % intervals, and lines of learners that have none.
 
     Parameters

@@ -10,7 +10,7 @@ import pandas as pd
 from dpforest import scores
 from dpforest.chance import Seeded
 from dpforest.datasets import Dataset
-from dpforest.learners.parts import best_of_parts
+from dpforest.learners.averaged_cuts import best_of_parts
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.schema import Schema
 from dpforest.study.experiments import quiet
@@ -26,9 +26,11 @@ sunny cool normal no yes / rain mild normal no yes / sunny mild normal yes yes /
 overcast hot normal no yes / rain mild high yes no
 """
 _VALUES = {
-    "outlook": ["sunny", "overcast", "rain"], "temperature": ["hot", "mild", "cool"],
-    "humidity": ["high", "normal"], "windy": ["no", "yes"],
-}  # fmt: skip
+    "outlook": ["sunny", "overcast", "rain"],
+    "temperature": ["hot", "mild", "cool"],
+    "humidity": ["high", "normal"],
+    "windy": ["no", "yes"],
+}
 
 
 def weather(outlook: Sequence[str] = ("sunny", "overcast", "rain")) -> Dataset:
@@ -90,13 +92,16 @@ def roots(data: Dataset, n_parts: int = 1, seed: int = 0) -> pd.DataFrame:
     for start, column in zip(starts, codes, strict=True):
         np.add.at(counts[0], (start + column, part, label), 1)
     found, ends = best_of_parts(counts, np.ones((1, len(sizes)), dtype=bool), sizes, scores.absolute_pearson)
-    return pd.DataFrame({
-        "attribute": list(data.X.columns), "correlation": found[0],
-        "first child": [
-            ", ".join(data.schema.categorical[name][: end + 1])
-            for name, end in zip(data.X.columns, ends[0], strict=True)
-        ],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "attribute": list(data.X.columns),
+            "correlation": found[0],
+            "first child": [
+                ", ".join(data.schema.categorical[name][: end + 1])
+                for name, end in zip(data.X.columns, ends[0], strict=True)
+            ],
+        }
+    )
 
 
 def drawn_roots(data: Dataset, epsilon: float = 1.0, runs: int = 200) -> dict[str, int]:
@@ -125,6 +130,11 @@ def split_budget(epsilon: float = 1.0) -> float:
 
 def _published(schema: Schema, epsilon: float, seed: int) -> PearsonTreeClassifier:
     return PearsonTreeClassifier(
-        epsilon=epsilon, schema=schema, n_parts=1, max_depth=1, variant="published", selection="exponential",
+        epsilon=epsilon,
+        schema=schema,
+        n_parts=1,
+        max_depth=1,
+        variant="published",
+        selection="exponential",
         random_state=seed,
-    )  # fmt: skip
+    )

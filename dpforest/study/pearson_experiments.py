@@ -19,12 +19,30 @@ from dpforest.study.experiments import parts as divided
 from dpforest.study.experiments import quiet, sweep
 from dpforest.study.statements import Statements
 from dpforest.study.statements.rules import Finding, cannot_run, everywhere, more, small
-from dpforest.study.tables import short
+from dpforest.study.sweep_tables import short
 
 __all__ = [
-    "ARGMAX", "CODES", "COUNTS", "DRAWN", "PROVED", "STYLES", "TREES", "against_noise", "best_parts", "cart", "judge",
-    "levels", "noisy", "ratios", "run", "same_from_blocks", "settings", "steps", "table", "work",
-]  # fmt: skip
+    "ARGMAX",
+    "CODES",
+    "COUNTS",
+    "DRAWN",
+    "PROVED",
+    "STYLES",
+    "TREES",
+    "against_noise",
+    "best_parts",
+    "cart",
+    "judge",
+    "levels",
+    "noisy",
+    "ratios",
+    "run",
+    "same_from_blocks",
+    "settings",
+    "steps",
+    "table",
+    "work",
+]
 
 CODES = 256  # a part and a class share so many
 NOISELESS = NON_PRIVATE
@@ -295,9 +313,13 @@ def same_from_blocks(build: Any, data: Dataset, seeds: Iterable[int], folder: An
 
 
 def judge(
-    said: Statements, rows: pd.DataFrame, trees: Mapping[str, pd.DataFrame], worked: Mapping[str, pd.DataFrame],
-    blocks: Mapping[str, np.ndarray] | None, example: Finding,
-) -> Statements:  # fmt: skip
+    said: Statements,
+    rows: pd.DataFrame,
+    trees: Mapping[str, pd.DataFrame],
+    worked: Mapping[str, pd.DataFrame],
+    blocks: Mapping[str, np.ndarray] | None,
+    example: Finding,
+) -> Statements:
     """Judge every sentence of the patent about what its method achieves; the tree that draws decides.
 
     Parameters

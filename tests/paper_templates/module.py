@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from dpforest.learners.audited import Audited
+from dpforest.learners.audited import AuditSpec
 from dpforest.learners.base import PrivateForestClassifier
-from dpforest.learners.parameters import Whole
+from dpforest.learners.parameters import Integer
 from dpforest.learners.run import Run
 from dpforest.models.forest import Forest
 from dpforest.models.release import MAX_DEPTH
@@ -42,7 +42,7 @@ class NewPaperClassifier(PrivateForestClassifier):
     """
 
     # TODO: each parameter of the paper with its type, its rule, what it means, and its default
-    max_depth: Annotated[int, Whole(1, MAX_DEPTH), "Splits on the longest path."] = 5
+    max_depth: Annotated[int, Integer(1, MAX_DEPTH), "Splits on the longest path."] = 5
 
     @claim("alg-new-paper", "pub-new-paper")
     def as_published(self, run: Run) -> Forest:
@@ -57,4 +57,4 @@ class NewPaperClassifier(PrivateForestClassifier):
     # -- the audit -------------------------------------------------------------------------------------------
 
     # TODO: the settings to look at, as (options, features, depth), and refuted("why") if the paper's claim is false
-    AUDIT: ClassVar = Audited("new-paper", (({}, 2, 2), ({"variant": "published"}, 2, 2)))
+    AUDIT: ClassVar = AuditSpec("new-paper", (({}, 2, 2), ({"variant": "published"}, 2, 2)))

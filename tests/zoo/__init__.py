@@ -17,8 +17,8 @@ from collections.abc import Iterable
 import numpy as np
 from tqdm import tqdm
 
+from dpforest.audit.exact.enumeration import ExactAudit, exact_audit
 from dpforest.audit.exact.paths import path_audit
-from dpforest.audit.exact.replay import ExactAudit, exact_audit
 from dpforest.audit.grey.greybox import greybox
 from dpforest.audit.sampling.empirical import empirical
 from zoo.animal import EXACT, FLAWS, GREY_BOX, LAYERS, STATISTICAL, Animal

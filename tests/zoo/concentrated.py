@@ -73,7 +73,7 @@ class Counted(Rooted):
         return curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon)
 
     def _settle(self, growth, curator, leaves, label):
-        growth.settle(leaves, np.asarray(label))
+        growth.set_leaf_values(leaves, np.asarray(label))
 
 
 # -- forests: the lines of thm-forest that stay, with a rho in the place of a loss ------------------------------------

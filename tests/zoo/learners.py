@@ -10,7 +10,7 @@ import numpy as np
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms, scores
 from dpforest.arithmetic.fixed import STEPS, below_best, fixed
-from dpforest.audit.exact.replay import law_of
+from dpforest.audit.exact.enumeration import law_of
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import MAX_NODES, Growth
 from dpforest.models.forest import Forest
@@ -70,7 +70,7 @@ class Sapling(PrivateForestClassifier):
             if not len(inner):
                 return growth.release()
             feature = self._choose(growth, run.curator, inner, self._branch(run.epsilon, depth), run.chance)
-            growth.branch(inner, feature, run.curator.cardinalities[feature])
+            growth.add_children(inner, feature, run.curator.cardinalities[feature])
         leaves = growth.frontier
         self._settle(
             growth, run.curator, leaves, self._label(growth, run.curator, leaves, self._leaf(run.epsilon, depth))
@@ -102,7 +102,7 @@ class Sapling(PrivateForestClassifier):
         return curator.choose_label(growth, leaves.nodes, leaves.scopes, epsilon, mechanism="permute-and-flip")
 
     def _settle(self, growth, curator, leaves, label):
-        growth.settle(leaves, np.eye(curator.n_classes, dtype=np.int64)[label])
+        growth.set_leaf_values(leaves, np.eye(curator.n_classes, dtype=np.int64)[label])
 
 
 class StopsWhenPure(Sapling):

@@ -8,12 +8,23 @@ from dpforest.audit.attacks.adversaries import (
     informed_guess,
     membership_advantage,
     membership_attack,
-)  # fmt: skip
+)
 from dpforest.audit.attacks.onerun import OneRunAudit, one_run, one_run_bound
 from dpforest.audit.attacks.reconstruction import marginal_draws, medoid, reconstruct, reconstruction_error
 
 __all__ = [
-    "OneRunAudit", "best_advantage", "best_guess", "evidence", "informed_adversary", "informed_guess",
-    "marginal_draws", "medoid", "membership_advantage", "membership_attack", "one_run", "one_run_bound",
-    "reconstruct", "reconstruction_error",
-]  # fmt: skip
+    "OneRunAudit",
+    "best_advantage",
+    "best_guess",
+    "evidence",
+    "informed_adversary",
+    "informed_guess",
+    "marginal_draws",
+    "medoid",
+    "membership_advantage",
+    "membership_attack",
+    "one_run",
+    "one_run_bound",
+    "reconstruct",
+    "reconstruction_error",
+]

@@ -23,9 +23,15 @@ from dpforest.messages import shown
 from dpforest.privacy import REPLACE_ONE, check_epsilon, check_relation, claim
 
 __all__ = [
-    "MembershipAttack", "best_advantage", "best_guess", "evidence", "informed_adversary", "informed_guess",
-    "membership_advantage", "membership_attack",
-]  # fmt: skip
+    "MembershipAttack",
+    "best_advantage",
+    "best_guess",
+    "evidence",
+    "informed_adversary",
+    "informed_guess",
+    "membership_advantage",
+    "membership_attack",
+]
 
 Law = Mapping[Hashable, Any]  # output -> probability
 TIE = 1e-9  # log-probabilities that differ by less are equal

@@ -199,7 +199,7 @@ def one_run(
     bound = one_run_bound(correct, guesses, confidence)
     return OneRunAudit(
         bound, epsilon, bound > epsilon, correct, guesses, n_canaries, int(isolated.sum()), confidence, relation
-    )  # fmt: skip
+    )
 
 
 def _least_chance(correct, guesses, confidence: float):

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from dpforest.audit.attacks.integer_program import IntegerProgram
 from dpforest.audit.attacks.observer import MAX_RECORDS, LeafNoise, Observer, check_prior, check_records
-from dpforest.audit.attacks.program import Program
 from dpforest.learners.parameters import check_count
 from dpforest.messages import shown
 
@@ -52,9 +52,16 @@ class Reconstruction:
 
 
 def reconstruct(
-    model, *, n_records: int | None = None, prior=None, noise: LeafNoise | None = None, time_limit: float = 30.0,
-    node_limit: int | None = None, max_records: int = MAX_RECORDS, random_state=None,
-) -> Reconstruction:  # fmt: skip
+    model,
+    *,
+    n_records: int | None = None,
+    prior=None,
+    noise: LeafNoise | None = None,
+    time_limit: float = 30.0,
+    node_limit: int | None = None,
+    max_records: int = MAX_RECORDS,
+    random_state=None,
+) -> Reconstruction:
     """The training set that makes the leaves of a released forest most probable.
 
     Parameters
@@ -109,7 +116,7 @@ def reconstruct(
             raise ValueError(f"label leaves can be inverted for two classes, not for {seen.cardinalities[-1]}")
         if n_records is None:
             raise ValueError("leaves that say labels do not bound the number of records: pass n_records")
-    program = Program(seen, check_prior(prior, len(seen.records)), n_records)
+    program = IntegerProgram(seen, check_prior(prior, len(seen.records)), n_records)
     limits = {"time_limit": float(time_limit)} | ({} if node_limit is None else {"node_limit": int(node_limit)})
     found = program.solve(**limits)
     if found.x is None:

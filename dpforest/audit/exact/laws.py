@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpforest import arithmetic
-from dpforest.audit.exact.noisy import Noisy, Silent, counts_and_rates
+from dpforest.audit.exact.noisy import NoiselessChance, Noisy, counts_and_rates
 from dpforest.chance import NotEnumerableError, Replay, outcomes
 from dpforest.curator import Curator
 from dpforest.learners.base import PrivateEstimator
@@ -27,9 +27,20 @@ from dpforest.privacy import check_epsilon
 from dpforest.schema import TARGET_LEVELS, Schema
 
 __all__ = [
-    "TARGETS", "Dataset", "Law", "Record", "Shape", "answers", "check_counts_unused", "describe", "encode", "law_of",
-    "law_of_labels", "law_of_shapes", "released",
-]  # fmt: skip
+    "TARGETS",
+    "Dataset",
+    "Law",
+    "Record",
+    "Shape",
+    "answers",
+    "check_counts_unused",
+    "describe",
+    "encode",
+    "law_of",
+    "law_of_labels",
+    "law_of_shapes",
+    "released",
+]
 
 Record = tuple[int, ...]  # feature codes, then the code of the class or of the target
 Dataset = tuple[Record, ...]  # sorted
@@ -100,13 +111,16 @@ def _trees(model):
 
 
 def law_of(
-    estimator: PrivateEstimator, schema: Schema, dataset: Dataset,
-    view: Callable[[Forest], Hashable] = released, base=None,
-) -> Law:  # fmt: skip
+    estimator: PrivateEstimator,
+    schema: Schema,
+    dataset: Dataset,
+    view: Callable[[Forest], Hashable] = released,
+    base=None,
+) -> Law:
     """The exact law of what an observer sees of the estimator's fit on ``dataset``: output -> probability.
 
     ``view`` says what is seen of the forest: all of it, or, say, its predictions alone.  With ``base``, the
-    probabilities are fractions, see :func:`~dpforest.audit.exact.replay.exact_audit`.
+    probabilities are fractions, see :func:`~dpforest.audit.exact.enumeration.exact_audit`.
     """
     law: Law = defaultdict(float if base is None else Fraction)
     program, replay = _fit(estimator, schema, dataset), None if base is None else _Rational(base)
@@ -130,7 +144,7 @@ def _fit(estimator, schema: Schema, dataset: Dataset, door=None) -> Callable[[An
 
 def describe(estimator, schema: Schema, dataset: Dataset, output: Hashable) -> str:
     """The released model ``output`` in words."""
-    for model, _ in _branches(_fit(estimator, schema, dataset, _Quiet), dataset, _Silent()):
+    for model, _ in _branches(_fit(estimator, schema, dataset, _Quiet), dataset, _NoiselessReplay()):
         if released(model) == output:
             model = _trees(model)
             if not isinstance(model, Forest):
@@ -147,7 +161,7 @@ def _branches(program, dataset: Dataset, replay: Replay | None) -> Iterator[tupl
                 f"a data set of {len(dataset)} records has more than {_BRANCHES:,} branches of coins and answers: ask "
                 "for fewer records, trees or features, or leave the exact layer out"
             )
-        if isinstance(replay, Silent):
+        if isinstance(replay, NoiselessChance):
             replay.settled()
         yield found
 
@@ -206,7 +220,7 @@ def _permute_and_flip(weights: list[Fraction]) -> list[Fraction]:
 # -- noisy answers -------------------------------------------------------------------------------------------------
 
 
-class _Silent(Silent, Replay):
+class _NoiselessReplay(NoiselessChance, Replay):
     """Replay without noise."""
 
 
@@ -251,9 +265,12 @@ class _Quiet(Curator):
 
 
 def law_of_shapes(
-    estimator: PrivateEstimator, schema: Schema, dataset: Dataset, view: Callable[[Any], Hashable] = released,
+    estimator: PrivateEstimator,
+    schema: Schema,
+    dataset: Dataset,
+    view: Callable[[Any], Hashable] = released,
     unsaid: Law | None = None,
-) -> dict[Hashable, Shape]:  # fmt: skip
+) -> dict[Hashable, Shape]:
     """The exact law of the shape of a model that holds noisy numbers, and what lies beneath the noise.
 
     ``unsaid`` is filled with what ``check_counts_unused`` compares, so that it need not be replayed again.
@@ -271,7 +288,7 @@ def law_of_shapes(
         doors.append(_Quiet(*table, **options))
         return doors[-1]
 
-    replay = _Silent()
+    replay = _NoiselessReplay()
     for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, replay):
         seen = view(model)
         kept = doors.pop().kept or [(np.empty(0, dtype=np.int64), np.empty(0))]
@@ -302,7 +319,7 @@ class _Largest(_Quiet):
 
 def law_of_labels(
     estimator: PrivateEstimator, schema: Schema, dataset: Dataset, view: Callable[[Any], Hashable]
-) -> Law:  # fmt: skip
+) -> Law:
     """The exact law of a view that sees of the noisy class counts of a leaf only which is the largest.
 
     Of a forest the counts are taken to be released as they are, so that this is post-processing of the model; boosted
@@ -321,7 +338,7 @@ def law_of_labels(
         doors.append(kind(*table, **options))
         return doors[-1]
 
-    for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, _Silent()):
+    for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, _NoiselessReplay()):
         if doors.pop().kept:
             raise NotEnumerableError(
                 "a noisy number is used for more than its largest entry, so that what is seen has no law by replay: "
@@ -354,7 +371,7 @@ def check_counts_unused(estimator, schema: Schema, dataset: Dataset, first: Law 
             doors[-1].said = said
             return doors[-1]
 
-        for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, _Silent()):
+        for model, probability in _branches(_fit(estimator, schema, dataset, door), dataset, _NoiselessReplay()):
             law[_asked(model, doors.pop().kept or [(np.empty(0, dtype=np.int64), np.empty(0))])] += probability
         laws.append(law)
     first, *others = laws

@@ -21,19 +21,28 @@ from dpforest.mechanisms import discrete_gaussian_law, two_sided_geometric_law
 from dpforest.privacy import claim
 
 __all__ = [
-    "FAR", "Noisy", "Silent", "counts_and_rates", "geometric_log_ratio", "largest_law", "mixture_log_ratio",
-]  # fmt: skip
+    "FAR",
+    "NoiselessChance",
+    "Noisy",
+    "counts_and_rates",
+    "geometric_log_ratio",
+    "largest_law",
+    "mixture_log_ratio",
+]
 
 _COMPARISONS = {
-    np.greater_equal: (0, True), np.greater: (1, True), np.less: (0, False), np.less_equal: (1, False),
-}  # fmt: skip
+    np.greater_equal: (0, True),
+    np.greater: (1, True),
+    np.less: (0, False),
+    np.less_equal: (1, False),
+}
 _TURNED = {np.greater_equal: np.less_equal, np.greater: np.less, np.less: np.greater, np.less_equal: np.greater_equal}
 
 _CELLS = 1 << 22  # outputs times mixtures that are compared
 FAR = 45.0  # e^-45 is below the rounding of a double
 
 
-class Silent:
+class NoiselessChance:
     """A source of chance that leaves noise out, and keeps its rates: what it adds to the loss is known.
 
     ``gaussian`` says whether it was discrete Gaussian noise; None before any was drawn.
@@ -65,7 +74,7 @@ class Silent:
             raise NotEnumerableError("a query adds noise whose law no lemma covers: sample it, or use the grey box")
 
 
-def counts_and_rates(chance: Silent, ask: Callable[[], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def counts_and_rates(chance: NoiselessChance, ask: Callable[[], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The exact counts beneath the noisy ones that ``ask()`` returns, and the rate that the noise of each is drawn at.
 
     It is the rate that reaches ``chance``, whatever was asked for and charged; counts that get no noise have an
@@ -210,10 +219,12 @@ def largest_law(counts: np.ndarray, rates: np.ndarray, gaussian: bool = False) -
         # noise below k: all of it, less what is k or more
         tail = arithmetic.exp(-rate * np.abs(np.where(k > 0, k, 1 - k))) / (1 + arithmetic.exp(-rate))
         below[at] = np.where(k > 0, 1 - tail, tail)
-    law = np.array([
-        (own[at] * below[:at].prod(axis=0) * (below[at + 1 :] + own[at + 1 :]).prod(axis=0)).sum()
-        for at in range(len(counts))
-    ])  # fmt: skip
+    law = np.array(
+        [
+            (own[at] * below[:at].prod(axis=0) * (below[at + 1 :] + own[at + 1 :]).prod(axis=0)).sum()
+            for at in range(len(counts))
+        ]
+    )
     return law / law.sum()
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from tqdm import tqdm
 
 from dpforest import arithmetic
+from dpforest.audit.exact.enumeration import ExactAudit
 from dpforest.audit.exact.multisets import check_size
-from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.exact.states import Node, explore, log_ratio
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.parameters import check_count
@@ -63,7 +63,7 @@ def path_audit(
     The loss is exact up to rounding: :prf:ref:`thm-worst-path`.
     """
     check_count(n_max, "n_max")
-    universe = _Universe(estimator, n_max, max_states)
+    universe = _StateSpace(estimator, n_max, max_states)
     with tqdm(total=universe.size, disable=not progress, unit="state", unit_scale=True) as bar:
         universe.explore(bar.update)
     universe.settle()
@@ -71,12 +71,19 @@ def path_audit(
     event, probabilities = universe.witness(at, one, other)
     pair = universe.dataset(at, one), universe.dataset(at, other)
     return ExactAudit(
-        loss, check_epsilon(estimator.epsilon), estimator.relation, pair, event, probabilities,
-        universe.nodes[()].states.size, universe.n_pairs(), universe.n_outputs(()),
-    )  # fmt: skip
+        loss,
+        check_epsilon(estimator.epsilon),
+        estimator.relation,
+        pair,
+        event,
+        probabilities,
+        universe.nodes[()].states.size,
+        universe.n_pairs(),
+        universe.n_outputs(()),
+    )
 
 
-class _Universe:
+class _StateSpace:
     """All states of all nodes, their laws, and the losses that follow from them."""
 
     def __init__(self, estimator: PrivateEstimator, n_max: int, max_states: int):

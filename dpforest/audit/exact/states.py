@@ -18,9 +18,9 @@ from sklearn.base import clone
 from dpforest import arithmetic
 from dpforest.audit.exact.laws import encode
 from dpforest.audit.exact.multisets import Multisets
-from dpforest.audit.exact.noisy import Silent, counts_and_rates, geometric_log_ratio
+from dpforest.audit.exact.noisy import NoiselessChance, counts_and_rates, geometric_log_ratio
 from dpforest.curator import Curator
-from dpforest.curator.memory import Memory
+from dpforest.curator.memory import InMemoryRecords
 from dpforest.learners.base import PrivateEstimator
 from dpforest.messages import shown
 from dpforest.schema import Schema
@@ -167,7 +167,7 @@ class _Enough(Exception):
     """The node that was asked about has been decided."""
 
 
-class _Steer(Silent):
+class _Steer(NoiselessChance):
     """A source of chance that keeps the law of each draw, and takes the branch that it is told."""
 
     def __init__(self):
@@ -191,7 +191,7 @@ class _Spy(Curator):
     def __init__(self, steer: _Steer, node: Node, batch: slice, owner: np.ndarray, *table, **doors):
         super().__init__(*table, **doors)
         self._steer, self._node, self._batch, self._owner, self._level = steer, node, batch, owner, 0
-        records = Memory(*table)
+        records = InMemoryRecords(*table)
         records.n_records = node.states.n_max  # of the largest data set, not of all together
         self._records = records
 

@@ -17,7 +17,7 @@ from dpforest.audit.grey import coins
 from dpforest.chance import Chance, Law
 from dpforest.privacy import Ledger
 
-__all__ = ["GAUSSIAN", "LEARNER", "RESAMPLING", "Draw", "Found", "Step", "Watch"]
+__all__ = ["GAUSSIAN", "LEARNER", "RESAMPLING", "Draw", "PlaybackStopped", "Step", "Watch"]
 
 #: The name of a step in which no method of the curator is at work: the learner acts by itself.
 LEARNER = "the learner itself"
@@ -26,10 +26,10 @@ GAUSSIAN = "discrete Gaussian"
 #: Methods of the curator after which a record may stand in a tree several times.
 RESAMPLING = ("bootstrap", "poisson_bootstrap")
 #: Methods that look at records or at their number, and answer nothing; all but the last draw.
-SILENT = ("assign", "divide", "split_equally", *RESAMPLING, "hold_out", "weigh", "hear")
+SILENT = ("assign", "partition_records", "split_equally", *RESAMPLING, "hold_out", "weigh_records", "add_scores")
 
 
-class Found(Exception):
+class PlaybackStopped(Exception):
     """A run that cannot be played on: what was found, and where."""
 
     def __init__(self, kind: str, where: str, text: str):
@@ -166,7 +166,7 @@ class Watch:
             self._close()
             if len(self.steps) < len(self._frozen.steps):
                 missing = self._frozen.steps[len(self.steps)].query
-                raise Found("control-flow", missing, "is asked on one data set and not on the other")
+                raise PlaybackStopped("control-flow", missing, "is asked on one data set and not on the other")
         charges = [charge for step in self.steps for charge in step.charges]
         self.tampered = [id(c) for c in charges] != [id(c) for c in self.ledger._charges]
         return replace(self.ledger, _charges=charges)
@@ -209,10 +209,12 @@ class Watch:
                 again = coins.resample if step.query in RESAMPLING else coins.share_out
                 frozen = again(self._source, (verb, *args), expected, self.match, self._frozen.n_records)
                 if frozen is None:
-                    raise Found("control-flow", step.query, f"draws {verb}{args}, not {expected[0]}{expected[1]}")
+                    raise PlaybackStopped(
+                        "control-flow", step.query, f"draws {verb}{args}, not {expected[0]}{expected[1]}"
+                    )
                 value = frozen
             elif expected[:2] != (verb, args):
-                raise Found("control-flow", step.query, f"draws {verb}{args}, not {expected[0]}{expected[1]}")
+                raise PlaybackStopped("control-flow", step.query, f"draws {verb}{args}, not {expected[0]}{expected[1]}")
             else:
                 value = expected[2].copy()
         step.coins.append((verb, args, value.copy()))
@@ -250,7 +252,7 @@ class Watch:
         expected = self._expected(step, "draws", f"draws by {draw.mechanism}")
         if (draw.mechanism, draw.shape) != (expected.mechanism, expected.shape):
             text = f"draws {draw.shape} by {draw.mechanism}, not {expected.shape} by {expected.mechanism}"
-            raise Found("control-flow", step.query, text)
+            raise PlaybackStopped("control-flow", step.query, text)
         return expected
 
     # -- steps ---------------------------------------------------------------------------------------------------
@@ -264,13 +266,15 @@ class Watch:
         if self._frozen is not None:
             self._close()
             if len(self.steps) == len(self._frozen.steps):
-                raise Found("control-flow", query, "is asked on one data set and not on the other")
+                raise PlaybackStopped("control-flow", query, "is asked on one data set and not on the other")
             expected = self._frozen.steps[len(self.steps)]
             if query != expected.query:
-                raise Found("control-flow", query, f"is asked where on the other data set it is {expected.query}")
+                raise PlaybackStopped(
+                    "control-flow", query, f"is asked where on the other data set it is {expected.query}"
+                )
             every = {**expected.asked, **asked}
             if differ := [name for name in every if asked.get(name) != expected.asked.get(name)]:
-                raise Found("control-flow", query, f"is asked with another {', '.join(differ)}")
+                raise PlaybackStopped("control-flow", query, f"is asked with another {', '.join(differ)}")
         self.steps.append(Step(query, asked))
 
     def _close(self) -> None:
@@ -278,7 +282,7 @@ class Watch:
         if self.steps:
             step, twin = self.steps[-1], self._twin(self.steps[-1])
             if len(step.draws) < len(twin.draws) or len(step.coins) < len(twin.coins):
-                raise Found("control-flow", step.query, "draws less often on one data set than on the other")
+                raise PlaybackStopped("control-flow", step.query, "draws less often on one data set than on the other")
 
     def _twin(self, step: Step) -> Step:
         return self._frozen.steps[len(self.steps) - 1]  # type: ignore[union-attr]
@@ -286,7 +290,7 @@ class Watch:
     def _expected(self, step: Step, what: str, text: str) -> Any:
         before = getattr(self._twin(step), what)
         if (index := len(getattr(step, what))) == len(before):
-            raise Found("control-flow", step.query, f"{text} on one data set and not on the other")
+            raise PlaybackStopped("control-flow", step.query, f"{text} on one data set and not on the other")
         return before[index]
 
 
@@ -299,7 +303,7 @@ class _Noise:
     def __add__(self, counts):
         draw = self._draw
         if draw.exact is not None:
-            raise Found("noise", self._where, "adds one and the same noise to two answers")
+            raise PlaybackStopped("noise", self._where, "adds one and the same noise to two answers")
         draw.exact = np.array(np.broadcast_to(np.asarray(counts), draw.shape))
         if draw.answer is None:
             draw.answer = draw.exact + draw.noise
@@ -317,8 +321,10 @@ class _Noise:
         out[0][...] = total
         return out[0]
 
-    def _misuse(self) -> Found:
-        return Found("noise", self._where, "does not add its noise to a count, so its answer cannot be frozen")
+    def _misuse(self) -> PlaybackStopped:
+        return PlaybackStopped(
+            "noise", self._where, "does not add its noise to a count, so its answer cannot be frozen"
+        )
 
     def _refuse(self, *_):
         raise self._misuse()

@@ -21,9 +21,9 @@ from dpforest.audit.exact.laws import answers, released
 from dpforest.audit.fingerprint import fingerprint
 from dpforest.audit.grey.compare import Comparison, exceeds
 from dpforest.audit.grey.doors import Roaming, watching
-from dpforest.audit.grey.frozen import LEARNER, RESAMPLING, Found, Watch
+from dpforest.audit.grey.frozen import LEARNER, RESAMPLING, PlaybackStopped, Watch
 from dpforest.audit.plain import plain
-from dpforest.audit.search.pairs import Pair, Table, prepare
+from dpforest.audit.search.pairs import EncodedTable, Pair, prepare
 from dpforest.audit.search.traps import some_pairs, table_traps, traps
 from dpforest.chance import Chance, NotEnumerableError, Replay, Seeded
 from dpforest.curator import Curator
@@ -32,7 +32,7 @@ from dpforest.learners.parameters import check_count
 from dpforest.messages import shown
 from dpforest.privacy import NON_PRIVATE, REPLACE_ONE, Ledger, check_epsilon, check_relation, claim, in_charges
 
-__all__ = ["KINDS", "Finding", "GreyBoxAudit", "greybox"]
+__all__ = ["KINDS", "GreyBoxAudit", "GreyBoxFinding", "greybox"]
 
 #: What may be found, and what it means.
 KINDS = {
@@ -56,7 +56,7 @@ _TRANSCRIPTS = 20_000  # of one data set that runs="all" visits
 
 
 @dataclass(frozen=True)
-class Finding:
+class GreyBoxFinding:
     """One way in which a learner breaks its own accounts.
 
     Attributes
@@ -105,7 +105,7 @@ class GreyBoxAudit:
     delta : float
         And what besides; 0 for none.  Above, what is charged and measured are rhos, see ``budget``.
     relation : str
-    findings : list of Finding
+    findings : list of GreyBoxFinding
         Each kind at each place once, with its worst numbers; empty if the learner kept its accounts in all runs.
     paid : float
         Largest path-wise sum of charges over all runs and both data sets, leaks left aside.
@@ -127,7 +127,7 @@ class GreyBoxAudit:
 
     claim: float
     relation: str
-    findings: list[Finding]
+    findings: list[GreyBoxFinding]
     paid: float
     measured: float
     loss: float
@@ -179,9 +179,16 @@ class GreyBoxAudit:
 
 @claim("thm-frozen-replay", "cex-budget-twice")
 def greybox(
-    estimator: PrivateEstimator, pairs=None, *, n_max: int = 6, runs: int | str = 20, max_pairs: int = 100,
-    door: type[Curator] = Curator, random_state=None, progress: bool = False,
-) -> GreyBoxAudit:  # fmt: skip
+    estimator: PrivateEstimator,
+    pairs=None,
+    *,
+    n_max: int = 6,
+    runs: int | str = 20,
+    max_pairs: int = 100,
+    door: type[Curator] = Curator,
+    random_state=None,
+    progress: bool = False,
+) -> GreyBoxAudit:
     """Run a learner on neighbours with the answers of one frozen on the other, and check its accounts.
 
     Parameters
@@ -298,7 +305,7 @@ class _Audit:
         self._door, self._rng = watching(door), rng
         self._delta = estimator.promised_delta()
         self._budget = in_charges(promise, self._delta)
-        self._findings: dict[tuple[str, str, str], Finding] = {}
+        self._findings: dict[tuple[str, str, str], GreyBoxFinding] = {}
         self._seen: set[tuple[str, str, str]] = set()
         self._leaks: dict = {}
         self._paid = self._measured = self._loss = 0.0
@@ -307,7 +314,7 @@ class _Audit:
         self._passed = False
         self._parameters = fingerprint(vars(estimator))
 
-    def turns(self, one: Table, other: Table, runs) -> Iterator[tuple]:
+    def turns(self, one: EncodedTable, other: EncodedTable, runs) -> Iterator[tuple]:
         """Data sets, and the source of the run on the first, as often as asked."""
         if runs != "all":
             for turn in range(runs):
@@ -327,14 +334,14 @@ class _Audit:
                     )
                 yield (first, replay), second
 
-    def compare(self, pair: Pair, first: tuple[Table, Chance], second: Table) -> None:
+    def compare(self, pair: Pair, first: tuple[EncodedTable, Chance], second: EncodedTable) -> None:
         """One run, and its replay on the other data set."""
         self._seen = set()
         self._runs += 1
         table, source = first
         try:
             run, forest, ledger, state = self._run(table, Watch(source, differs=_differing(table, second)))
-        except Found as found:
+        except PlaybackStopped as found:
             return self.find(pair, found.kind, found.where, found.text)
         except NotEnumerableError:
             raise
@@ -349,7 +356,7 @@ class _Audit:
         self._look_at(pair, run, ledger)
         try:
             again, another, its_ledger, its_state = self._replay(run, table, second)
-        except Found as found:
+        except PlaybackStopped as found:
             return self.find(pair, found.kind, found.where, found.text)
         self._look_at(pair, again, its_ledger)
         if released(forest) != released(another):
@@ -367,7 +374,7 @@ class _Audit:
         self._loss = max(self._loss, comparison.loss)
         self._queries += comparison.answers
 
-    def _run(self, table: Table, watch: Watch):
+    def _run(self, table: EncodedTable, watch: Watch):
         learner = object.__new__(type(self._estimator))  # what one run leaves behind, the next does not see
         vars(learner).update(vars(self._estimator))
         forest, _ = learner.replay(table.codes, table.labels, table.schema, self._promise, watch, door=self._door)
@@ -375,14 +382,14 @@ class _Audit:
         kept = {name: value for name, value in vars(learner).items() if value is not before.get(name, _NOTHING)}
         return watch, forest, watch.finish(), fingerprint(kept)
 
-    def _replay(self, run: Watch, table: Table, second: Table):
+    def _replay(self, run: Watch, table: EncodedTable, second: EncodedTable):
         match, replaced = second.match(table), _differing(second, table)
         try:
             return self._run(second, Watch(Seeded(self._rng), run, match, replaced))
-        except Found:
+        except PlaybackStopped:
             raise
         except (Exception, SystemExit) as error:
-            raise Found("control-flow", LEARNER, "fails on one data set and not on the other") from error
+            raise PlaybackStopped("control-flow", LEARNER, "fails on one data set and not on the other") from error
 
     # -- one run -------------------------------------------------------------------------------------------------
 
@@ -414,7 +421,7 @@ class _Audit:
     def find(self, pair: Pair, kind: str, where: str, text: str, measured=None, allowed=None) -> None:
         """Keep a finding; of those of one kind at one place the worst, and how many runs show it."""
         key = kind, where, re.sub(r"\d+", "#", text)  # one level or one size is as good as another
-        new = Finding(kind, where, text, _number(measured), _number(allowed), pair, 1)
+        new = GreyBoxFinding(kind, where, text, _number(measured), _number(allowed), pair, 1)
         old = self._findings.get(key)
         if old is not None:
             worse = new.measured is not None and new.measured > (old.measured or 0)
@@ -434,12 +441,22 @@ class _Audit:
         order = list(KINDS)
         findings = sorted(self._findings.values(), key=lambda found: order.index(found.kind))
         return GreyBoxAudit(
-            self._promise, self._relation, findings, self._paid, self._measured, self._loss, list(self._leaks), n_pairs,
-            self._runs, self._queries, complete, self._delta,
-        )  # fmt: skip
+            self._promise,
+            self._relation,
+            findings,
+            self._paid,
+            self._measured,
+            self._loss,
+            list(self._leaks),
+            n_pairs,
+            self._runs,
+            self._queries,
+            complete,
+            self._delta,
+        )
 
 
-def _differing(table: Table, other: Table) -> int | None:
+def _differing(table: EncodedTable, other: EncodedTable) -> int | None:
     """Which record of ``table`` is new to ``other``, or stands for another one there; None if none is."""
     match = table.match(other)
     new = (here for here, there in enumerate(match) if there < 0 or table.records[here] != other.records[there])

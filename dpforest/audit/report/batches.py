@@ -19,14 +19,14 @@ from dpforest import mechanisms
 from dpforest.audit.exact.laws import Dataset, Law, encode, law_of, law_of_shapes
 from dpforest.chance import Chance, Seeded
 from dpforest.curator import Curator
-from dpforest.curator.memory import Coins, Memory
+from dpforest.curator.memory import InMemoryRecords, RecordCoins
 from dpforest.learners.base import PrivateEstimator
 from dpforest.messages import shown
 from dpforest.models.forest import Forest
 from dpforest.privacy import check_epsilon, epsilon_of, rho_of
 from dpforest.schema import Schema
 
-__all__ = ["Fits", "Sums", "Written", "signatures"]
+__all__ = ["Fits", "SumsSampler", "Written", "signatures"]
 
 #: How the trees of one forest may stand for forests of their own.  "parallel": each tree learns from its own records,
 #: with the whole budget.  "sequential": each reads every record, with an equal share of the budget.
@@ -71,9 +71,14 @@ class Fits:
     """
 
     def __init__(
-        self, estimator: PrivateEstimator, depth: int, sharing: str | None = None, labels: bool = False,
-        masks: bool = False, delta: float = 0.0,
-    ):  # fmt: skip
+        self,
+        estimator: PrivateEstimator,
+        depth: int,
+        sharing: str | None = None,
+        labels: bool = False,
+        masks: bool = False,
+        delta: float = 0.0,
+    ):
         if sharing is not None and sharing not in SHARING:
             raise ValueError(f"sharing must be one of {SHARING} or None, not {shown(sharing)}")
         self.estimator, self.sharing, self.labels = estimator, sharing, labels
@@ -151,14 +156,14 @@ class Fits:
         return estimator.replay(codes, labels, self.schema, epsilon, chance, door)[0]
 
 
-class _Tiled(Memory):
+class _Tiled(InMemoryRecords):
     """Records of many fits at once: as soon as they are given to trees, each fit gets a copy of its own."""
 
     def __init__(self, copies: int, *table: Any, **how: Any) -> None:
         super().__init__(*table, **how)
         self._copies = copies
 
-    def assign(self, n_trees: int, chance: Coins) -> None:
+    def assign(self, n_trees: int, chance: RecordCoins) -> None:
         self._copy()
         if n_trees > self._copies:
             super().assign(n_trees // self._copies, chance)  # every record of every copy draws its own coin
@@ -192,7 +197,7 @@ class _Copies(Curator):
         self._records = _Tiled(copies, *table)
 
 
-class Sums:
+class SumsSampler:
     """Samples the noisy sums that a linear learner's model is computed from, on one data set.
 
     Call it with ``(dataset, size, rng)``; it returns rows of integers.  The rates are those that reach the noise in a

@@ -8,11 +8,11 @@ from dataclasses import replace
 from itertools import cycle
 
 from dpforest import scores
-from dpforest.audit.report.learners import learner
-from dpforest.audit.report.primitives import Counts, Selection, TextbookLaplace
+from dpforest.audit.report.primitives import Counts, SelectionMechanism, TextbookLaplace
 from dpforest.audit.report.procedures import PROCEDURES, procedure
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, STATISTICAL, Subject
+from dpforest.audit.report.universes import learner
 from dpforest.learners.audited import Broken
 from dpforest.mechanisms import SELECTIONS
 from dpforest.messages import shown
@@ -40,31 +40,51 @@ def _selection(name: str, relation: str, epsilon: float, score: str = "gini") ->
         made = {"averaged", "for_classes"}
     covers = {f"mechanisms.{word}", f"mechanisms.{word}_law", "mechanisms.select"} | {f"scores.{by}" for by in made}
     return Subject(
-        name=name, options=f"score={score}", kind="selection", relation=relation, claim=epsilon, promise=epsilon,
-        covers=frozenset(covers), target=Selection(name, SCORES[score], relation, epsilon),
-    )  # fmt: skip
+        name=name,
+        options=f"score={score}",
+        kind="selection",
+        relation=relation,
+        claim=epsilon,
+        promise=epsilon,
+        covers=frozenset(covers),
+        target=SelectionMechanism(name, SCORES[score], relation, epsilon),
+    )
 
 
 def _geometric(name: str, relation: str, epsilon: float) -> Subject:
     covers = frozenset({"mechanisms.two_sided_geometric", "mechanisms.two_sided_geometric_law"})
     return Subject(
-        name=name, kind="noise", relation=relation, claim=epsilon, promise=epsilon, covers=covers,
+        name=name,
+        kind="noise",
+        relation=relation,
+        claim=epsilon,
+        promise=epsilon,
+        covers=covers,
         target=Counts(relation, epsilon),
-    )  # fmt: skip
+    )
 
 
 def _textbook(name: str, relation: str, epsilon: float) -> Subject:
     return Subject(
-        name=name, kind="noise", variant="published", relation=relation, claim=epsilon, promise=math.inf,
-        covers=frozenset({"mechanisms.laplace_textbook"}), target=TextbookLaplace(relation, epsilon), broken=_ROUNDED,
-    )  # fmt: skip
+        name=name,
+        kind="noise",
+        variant="published",
+        relation=relation,
+        claim=epsilon,
+        promise=math.inf,
+        covers=frozenset({"mechanisms.laplace_textbook"}),
+        target=TextbookLaplace(relation, epsilon),
+        broken=_ROUNDED,
+    )
 
 
 #: The mechanisms and the procedures by the name that the command line takes, and what makes a subject of each.
 MECHANISMS: dict[str, Callable[..., Subject]] = {
-    **dict.fromkeys(SELECTIONS, _selection), "geometric": _geometric, "laplace-textbook": _textbook,
+    **dict.fromkeys(SELECTIONS, _selection),
+    "geometric": _geometric,
+    "laplace-textbook": _textbook,
     **dict.fromkeys(PROCEDURES, procedure),
-}  # fmt: skip
+}
 
 NAMES = (*LEARNERS, *MECHANISMS)
 
@@ -114,7 +134,7 @@ def subjects(epsilon: float = 1.0, turns: bool = False) -> list[Subject]:
                 learner(name, epsilon=epsilon, relation=relation, features=features, depth=depth, **options)
                 for relation in RELATIONS
             ]
-            both = [replace(made, spare=kind.AUDIT.sparing) for made in taking(both)]
+            both = [replace(made, spare=kind.AUDIT.reduced) for made in taking(both)]
             found += [_spared(made) if number and (made.spare or turns) else made for made in both]
     for name in MECHANISMS:
         each: list[dict] = [{"score": score} for score in SCORES] if name in SELECTIONS else [{}]

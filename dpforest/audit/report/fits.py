@@ -14,7 +14,7 @@ import numpy as np
 from dpforest.audit.attacks.observer import as_records
 from dpforest.audit.exact.laws import Dataset, Law, law_of, law_of_labels
 from dpforest.audit.report.batches import Fits, Written
-from dpforest.audit.report.learners import longest
+from dpforest.audit.report.universes import longest
 from dpforest.audit.sampling.ratios import LikelihoodRatios, likelihood_ratios
 from dpforest.audit.search.pairs import Pair, as_pair
 from dpforest.chance import NotEnumerableError
@@ -99,9 +99,16 @@ def fits_of(estimator: PrivateEstimator, seen: Callable[[str], str] = str) -> Fi
 
 
 def fit_ratios(
-    estimator: PrivateEstimator, pair: Any, *, n: int = 20_000, seen: Callable[[str], str] = str, exact: bool = True,
-    confidence: float = 0.95, random_state=None, progress: bool = False,
-) -> LikelihoodRatios:  # fmt: skip
+    estimator: PrivateEstimator,
+    pair: Any,
+    *,
+    n: int = 20_000,
+    seen: Callable[[str], str] = str,
+    exact: bool = True,
+    confidence: float = 0.95,
+    random_state=None,
+    progress: bool = False,
+) -> LikelihoodRatios:
     """The likelihood ratios of a learner's fits on two neighbours, held against its epsilon.
 
     Parameters
@@ -136,9 +143,16 @@ def fit_ratios(
     pair = as_pair(pair, 0)
     law = fits.law if exact and _enumerable(fits, pair) else None
     return likelihood_ratios(
-        fits, pair, check_epsilon(estimator.epsilon), n=n, confidence=confidence, random_state=random_state,
-        relation=estimator.relation, law=law, progress=progress,
-    )  # fmt: skip
+        fits,
+        pair,
+        check_epsilon(estimator.epsilon),
+        n=n,
+        confidence=confidence,
+        random_state=random_state,
+        relation=estimator.relation,
+        law=law,
+        progress=progress,
+    )
 
 
 def _enumerable(fits: Fitted, pair: Pair) -> bool:

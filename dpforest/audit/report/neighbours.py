@@ -46,10 +46,18 @@ def votes_of(estimator: Any) -> Callable[[Any, int, np.random.Generator], list[W
 
 
 def ratios_of(
-    build: Callable[..., Any], data: Dataset, draws: int, *, epsilon: float = 1.0, seed: int = 0, exact: bool = True,
-    options: Mapping[str, Mapping[str, Any]] | None = None, pairs: Mapping[str, Any] = SMALLEST,
-    seen: Callable[[str], str] = leaf_or_branch, votes: bool = False,
-) -> dict[str, LikelihoodRatios]:  # fmt: skip
+    build: Callable[..., Any],
+    data: Dataset,
+    draws: int,
+    *,
+    epsilon: float = 1.0,
+    seed: int = 0,
+    exact: bool = True,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    pairs: Mapping[str, Any] = SMALLEST,
+    seen: Callable[[str], str] = leaf_or_branch,
+    votes: bool = False,
+) -> dict[str, LikelihoodRatios]:
     """Likelihood ratios of a classifier's fits, on the smallest pair of neighbours and on one of a table's own size.
 
     Parameters

@@ -17,9 +17,9 @@ import numpy as np
 from dpforest import mechanisms, scores
 from dpforest.arithmetic import expm1, log
 from dpforest.arithmetic.fixed import STEPS, below_best
+from dpforest.audit.exact.enumeration import ExactAudit, datasets, neighbours
 from dpforest.audit.exact.laws import Dataset, Law, Record
 from dpforest.audit.exact.multisets import Multisets
-from dpforest.audit.exact.replay import ExactAudit, datasets, neighbours
 from dpforest.audit.report.subjects import Scale, Target
 from dpforest.audit.sampling.bounds import wilson
 from dpforest.audit.search.pairs import Pair
@@ -28,7 +28,7 @@ from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, check_relation
 from dpforest.schema import TARGET_LEVELS
 from dpforest.scores import Score
 
-__all__ = ["CAP", "Counts", "Selection", "TextbookLaplace", "best_bound", "universe"]
+__all__ = ["CAP", "Counts", "SelectionMechanism", "TextbookLaplace", "best_bound", "universe"]
 
 #: The public cap on the number of records, for scores whose range depends on one.
 CAP = 64
@@ -80,7 +80,7 @@ def _tables(places, rows: np.ndarray, children: int) -> np.ndarray:
     return add
 
 
-class Selection(Target):
+class SelectionMechanism(Target):
     """A selection mechanism by a score, calibrated by the score's range.  Data sets are tuples of records.
 
     Parameters
@@ -106,9 +106,9 @@ class Selection(Target):
     def utilities(self, dataset: Dataset) -> np.ndarray:
         """How many steps each candidate is behind the best."""
         times = Counter(dataset)
-        return self._behind(np.tensordot([times[kind] for kind in self.kinds], self.add, 1)[None])[0]
+        return self._score_gap(np.tensordot([times[kind] for kind in self.kinds], self.add, 1)[None])[0]
 
-    def _behind(self, tables: np.ndarray) -> np.ndarray:
+    def _score_gap(self, tables: np.ndarray) -> np.ndarray:
         """What a selection sees of these tables, (n, candidates): exact scores, as in a learner."""
         if self.score.n_moments:  # of targets in [0, 1]
             tables = tables * float(TARGET_LEVELS) ** np.arange(tables.shape[-1])
@@ -128,10 +128,16 @@ class Selection(Target):
         """The worst loss over all neighbours of few records, by themselves and beside crowds of equal ones."""
         (loss, one, other, candidate), _, (n_datasets, n_pairs) = self._best(scale)
         return ExactAudit(
-            epsilon=loss, claim=self.epsilon, relation=self.relation, pair=(one, other),
-            output=self.candidates[candidate], probabilities=(self.law(one)[candidate], self.law(other)[candidate]),
-            n_datasets=n_datasets, n_pairs=n_pairs, n_outputs=len(self.candidates),
-        )  # fmt: skip
+            epsilon=loss,
+            claim=self.epsilon,
+            relation=self.relation,
+            pair=(one, other),
+            output=self.candidates[candidate],
+            probabilities=(self.law(one)[candidate], self.law(other)[candidate]),
+            n_datasets=n_datasets,
+            n_pairs=n_pairs,
+            n_outputs=len(self.candidates),
+        )
 
     def pairs(self, scale: Scale) -> list[Pair]:
         """The pair of the largest loss, and the one whose loss is best seen in ``scale.n`` draws."""
@@ -148,7 +154,7 @@ class Selection(Target):
         crowds = [(kind, size) for kind, size in crowds if size + every.n_max <= self.cap]
         worst = telling = (-math.inf, (), ())
         for kind, size in crowds:
-            laws = self._law(self._behind(tables + size * self.add[kind]), self.rate)
+            laws = self._law(self._score_gap(tables + size * self.add[kind]), self.rate)
             logs = log(laws)
             gap = logs[one] - logs[other]
             losses = np.abs(gap).max(axis=1)
@@ -245,9 +251,16 @@ class Counts(_ClassCounts):
         (loss, *counts, output), pair = max((worst(*pair), pair) for pair in both)
         p, q = (float(np.prod(mechanisms.two_sided_geometric_law(np.subtract(output, of), self.rate))) for of in counts)
         return ExactAudit(
-            epsilon=loss, claim=self.epsilon, relation=self.relation, pair=pair, output=str(output),
-            probabilities=(p, q), n_datasets=len(every), n_pairs=len(pairs), n_outputs=math.inf,
-        )  # fmt: skip
+            epsilon=loss,
+            claim=self.epsilon,
+            relation=self.relation,
+            pair=pair,
+            output=str(output),
+            probabilities=(p, q),
+            n_datasets=len(every),
+            n_pairs=len(pairs),
+            n_outputs=math.inf,
+        )
 
 
 class TextbookLaplace(_ClassCounts):
@@ -271,10 +284,16 @@ class TextbookLaplace(_ClassCounts):
             here, there = (self.reached_by(output, int(_histogram(data)[1])) for data in (one, other))
             if here and not there:
                 return ExactAudit(
-                    epsilon=math.inf, claim=self.epsilon, relation=self.relation, pair=(one, other),
-                    output=output.hex(), probabilities=(here * 2.0**-53, 0.0), n_datasets=2, n_pairs=1,
+                    epsilon=math.inf,
+                    claim=self.epsilon,
+                    relation=self.relation,
+                    pair=(one, other),
+                    output=output.hex(),
+                    probabilities=(here * 2.0**-53, 0.0),
+                    n_datasets=2,
+                    n_pairs=1,
                     n_outputs=math.inf,
-                )  # fmt: skip
+                )
         raise AssertionError("no witness among 100 outputs: the textbook mechanism is not what it was")
 
     def reached_by(self, output: float, count: int, window: int = 300) -> int:

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from dpforest.arithmetic import log
+from dpforest.audit.exact.enumeration import ExactAudit, datasets, exact_audit, neighbours
 from dpforest.audit.exact.laws import Dataset, Law, Record, law_of
-from dpforest.audit.exact.replay import ExactAudit, datasets, exact_audit, neighbours
 from dpforest.audit.report.batches import Fits
-from dpforest.audit.report.learners import binary_schema, telling_pairs
 from dpforest.audit.report.subjects import EXACT, GREY_BOX, STATISTICAL, Scale, Subject, Target
+from dpforest.audit.report.universes import binary_schema, telling_pairs
 from dpforest.audit.search.pairs import Pair
 from dpforest.evaluation import choose, evaluate, hold_out
-from dpforest.evaluation.learners import Evaluator, ModelChooser, cells_schema, gain
+from dpforest.evaluation.one_node import Evaluator, ModelChooser, cells_schema, gain
 from dpforest.learners.audited import Broken
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.run import Run
@@ -43,9 +43,7 @@ _ROWS = 8  # of a person who has several
 def _says(place: int) -> Any:
     """A released model that says the value of one of two binary columns."""
     rows = [[a, b] for a in (0, 1) for b in (0, 1)]
-    model = EDPRFClassifier(
-        epsilon=NON_PRIVATE, schema=binary_schema(2), n_estimators=1, max_depth=2, random_state=0
-    )  # fmt: skip
+    model = EDPRFClassifier(epsilon=NON_PRIVATE, schema=binary_schema(2), n_estimators=1, max_depth=2, random_state=0)
     return model.fit(rows, [row[place] for row in rows])
 
 
@@ -53,7 +51,7 @@ def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**32))
 
 
-class Asked(Target):
+class OneNodeProcedure(Target):
     """A test or a choice: the learner of one node behind it, and the function that asks it."""
 
     engine = "replays"
@@ -91,9 +89,9 @@ class _CheapEvaluator(Evaluator):
     """The noise of twice the budget."""
 
     def as_proved(self, run: Run) -> Forest:
-        each = run.plant(1)
-        run.split(run.frontier, np.zeros(1, dtype=np.int64))
-        run.say(run.frontier, run.count_classes(run.frontier, 2 * each))
+        tree_budget = run.start_forest(1)
+        run.split_multiway(run.frontier, np.zeros(1, dtype=np.int64))
+        run.set_leaf_values(run.frontier, run.count_classes(run.frontier, 2 * tree_budget))
         return run.release()
 
 
@@ -117,7 +115,7 @@ def _test(epsilon: float, relation: str, slip: bool) -> Target:
         return found.counts.astype(np.int64).ravel().tolist()
 
     estimator = kind(epsilon=epsilon, schema=cells_schema({"cell": 2}, _CLASSES), relation=relation)
-    return Asked(estimator, None if slip else draw)
+    return OneNodeProcedure(estimator, None if slip else draw)
 
 
 def _choice(epsilon: float, relation: str, slip: bool) -> Target:
@@ -131,13 +129,13 @@ def _choice(epsilon: float, relation: str, slip: bool) -> Target:
         return found.name
 
     estimator = kind(epsilon=epsilon, schema=cells_schema({"a": 2, "b": 2}, _CLASSES), relation=relation)
-    return Asked(estimator, None if slip else draw)
+    return OneNodeProcedure(estimator, None if slip else draw)
 
 
 # -- sides -------------------------------------------------------------------------------------------------------------
 
 
-class Sides(Target):
+class HoldOutProcedure(Target):
     """Records put aside by coins: a tree is grown on the others, and a model is chosen on these, with epsilon each.
 
     With a slip each record is on both sides.
@@ -156,9 +154,7 @@ class Sides(Target):
         self._fits = Fits(tree, 1, tree.sharing(), labels=True), Fits(chooser, 1)
         self.record_kinds = 8
         self._law = cache(self._computed)
-        self._part = cache(
-            lambda place, dataset: law_of(learners[place], learners[place].declared_schema(), dataset)
-        )  # fmt: skip
+        self._part = cache(lambda place, dataset: law_of(learners[place], learners[place].declared_schema(), dataset))
         self._found = cache(self._worst)
 
     def exact(self, scale: Scale, progress: bool = False) -> ExactAudit:
@@ -215,9 +211,16 @@ class Sides(Target):
             if loss > best[0]:
                 best = (loss, (one, other), (p[at], q.get(at, 0.0)))
         return ExactAudit(
-            epsilon=best[0], claim=self.epsilon, relation=self.relation, pair=best[1], output="a tree and a choice",
-            probabilities=best[2], n_datasets=len(every), n_pairs=len(pairs), n_outputs=len(self._law(best[1][0])),
-        )  # fmt: skip
+            epsilon=best[0],
+            claim=self.epsilon,
+            relation=self.relation,
+            pair=best[1],
+            output="a tree and a choice",
+            probabilities=best[2],
+            n_datasets=len(every),
+            n_pairs=len(pairs),
+            n_outputs=len(self._law(best[1][0])),
+        )
 
 
 # -- persons -----------------------------------------------------------------------------------------------------------
@@ -283,18 +286,22 @@ PROCEDURES = {
     "evaluate": _Procedure(
         _test, frozenset({"evaluation.evaluate"}), "the noise of twice the budget", (EXACT, GREY_BOX)
     ),
-    "choose": _Procedure(
-        _choice, frozenset({"evaluation.choose"}), "half the range of a gain", (EXACT, GREY_BOX)
-    ),
+    "choose": _Procedure(_choice, frozenset({"evaluation.choose"}), "half the range of a gain", (EXACT, GREY_BOX)),
     "hold-out": _Procedure(
-        Sides, frozenset({"evaluation.hold_out"}), "each record on both sides", (EXACT,),
+        HoldOutProcedure,
+        frozenset({"evaluation.hold_out"}),
+        "each record on both sides",
+        (EXACT,),
         {GREY_BOX: _NO_ACCOUNTS},
     ),
     "persons": _Procedure(
-        Persons, frozenset(), "rows of a person taken for persons", (STATISTICAL,),
+        Persons,
+        frozenset(),
+        "rows of a person taken for persons",
+        (STATISTICAL,),
         {EXACT: _BY_ROWS, GREY_BOX: _ROWS_ALONE},
     ),
-}  # fmt: skip
+}
 
 
 def procedure(name: str, relation: str, epsilon: float, slip: bool = False) -> Subject:
@@ -307,8 +314,15 @@ def procedure(name: str, relation: str, epsilon: float, slip: bool = False) -> S
     if slip and STATISTICAL not in told.layers:
         lacking = {**lacking, STATISTICAL: "a loss of 2 where 1 is claimed takes more draws than a fit for each allows"}
     return Subject(
-        name=name, options="slip=True" if slip else "", kind="procedure", relation=relation, claim=epsilon,
-        promise=math.inf if slip else epsilon, covers=told.covers, target=target,
-        estimator=getattr(target, "estimator", None), broken=Broken(f"a slip made on purpose: {told.slip}", told.layers)
-        if slip else None, lacking=lacking,
-    )  # fmt: skip
+        name=name,
+        options="slip=True" if slip else "",
+        kind="procedure",
+        relation=relation,
+        claim=epsilon,
+        promise=math.inf if slip else epsilon,
+        covers=told.covers,
+        target=target,
+        estimator=getattr(target, "estimator", None),
+        broken=Broken(f"a slip made on purpose: {told.slip}", told.layers) if slip else None,
+        lacking=lacking,
+    )

@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 import dpforest
 from dpforest import messages, storage
-from dpforest.audit.exact.replay import ExactAudit
+from dpforest.audit.exact.enumeration import ExactAudit
 from dpforest.audit.grey.greybox import GreyBoxAudit, greybox
 from dpforest.audit.plain import plain
 from dpforest.audit.report.subjects import EXACT, GREY_BOX, LAYERS, SCALES, STATISTICAL, Scale, Subject
@@ -50,14 +50,29 @@ Audit = ExactAudit | GreyBoxAudit | EmpiricalAudit
 #: The columns of the table, and their types; what a layer did not look at is missing.
 _STATED = {
     **dict.fromkeys(("key", "name", "options", "kind", "variant", "relation"), "object"),
-    "claim": "float", "promise": "float", "why": "object", "expected": "object",
-}  # fmt: skip
+    "claim": "float",
+    "promise": "float",
+    "why": "object",
+    "expected": "object",
+}
 _MEASURED = {
-    "exact": "float", "unspent": "float", "exact_violated": "boolean", "exact_pair": "object",
-    "exact_output": "object", "n_pairs": "Int64", "greybox": "object", "findings": "object", "paid": "float",
-    "runs": "Int64", "empirical": "float", "p_value": "float", "event": "object", "pair": "object", "n": "Int64",
+    "exact": "float",
+    "unspent": "float",
+    "exact_violated": "boolean",
+    "exact_pair": "object",
+    "exact_output": "object",
+    "n_pairs": "Int64",
+    "greybox": "object",
+    "findings": "object",
+    "paid": "float",
+    "runs": "Int64",
+    "empirical": "float",
+    "p_value": "float",
+    "event": "object",
+    "pair": "object",
+    "n": "Int64",
     "hits": "object",
-}  # fmt: skip
+}
 _JUDGED = {"p_holm": "float", "alarms": "object", "verdict": "object"}
 
 
@@ -124,9 +139,15 @@ class Report:
 
 
 def run(
-    subjects: Iterable[Subject], *, scale: str | Scale = "small", layers: Sequence[str] = LAYERS,
-    confidence: float = 0.95, random_state: int = 0, progress: bool = False, path=None,
-) -> Report:  # fmt: skip
+    subjects: Iterable[Subject],
+    *,
+    scale: str | Scale = "small",
+    layers: Sequence[str] = LAYERS,
+    confidence: float = 0.95,
+    random_state: int = 0,
+    progress: bool = False,
+    path=None,
+) -> Report:
     """Audit every subject by every layer.
 
     Parameters
@@ -205,12 +226,21 @@ def look(
         assert subject.estimator is not None  # else it was refused
         return greybox(
             subject.estimator, pairs + target.traps(scale), runs=scale.runs, random_state=rng, progress=progress
-        )  # fmt: skip
+        )
     return empirical(
-        target.sample, pairs[: scale.most_pairs()], subject.claim, n=scale.n, confidence=confidence, random_state=rng,
-        relation=subject.relation, law=target.law, features=target.features, events=scale.events, delta=subject.delta,
+        target.sample,
+        pairs[: scale.most_pairs()],
+        subject.claim,
+        n=scale.n,
+        confidence=confidence,
+        random_state=rng,
+        relation=subject.relation,
+        law=target.law,
+        features=target.features,
+        events=scale.events,
+        delta=subject.delta,
         progress=progress,
-    )  # fmt: skip
+    )
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -253,19 +283,28 @@ def _found(audit: Audit) -> dict[str, Any]:
     """The columns that one layer fills."""
     if isinstance(audit, ExactAudit):
         return {
-            "exact": audit.epsilon, "unspent": audit.unspent, "exact_violated": audit.violated,
-            "exact_pair": " | ".join(map(spell, audit.pair)), "exact_output": audit.shown or str(audit.output),
+            "exact": audit.epsilon,
+            "unspent": audit.unspent,
+            "exact_violated": audit.violated,
+            "exact_pair": " | ".join(map(spell, audit.pair)),
+            "exact_output": audit.shown or str(audit.output),
             "n_pairs": audit.n_pairs,
-        }  # fmt: skip
+        }
     if isinstance(audit, GreyBoxAudit):
         return {
-            "greybox": ", ".join(audit.kinds) or "no finding", "findings": [str(found) for found in audit.findings],
-            "paid": epsilon_of(audit.paid, audit.delta) if audit.delta else audit.paid, "runs": audit.n_runs,
-        }  # fmt: skip
+            "greybox": ", ".join(audit.kinds) or "no finding",
+            "findings": [str(found) for found in audit.findings],
+            "paid": epsilon_of(audit.paid, audit.delta) if audit.delta else audit.paid,
+            "runs": audit.n_runs,
+        }
     return {
-        "empirical": audit.epsilon_lower, "p_value": audit.p_value, "event": audit.event, "pair": str(audit.pair),
-        "n": audit.n, "hits": list(audit.hits),
-    }  # fmt: skip
+        "empirical": audit.epsilon_lower,
+        "p_value": audit.p_value,
+        "event": audit.event,
+        "pair": str(audit.pair),
+        "n": audit.n,
+        "hits": list(audit.hits),
+    }
 
 
 def _judged(rows: pd.DataFrame, alpha: float) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpforest.flagship import PrivateBoostingClassifier, PrivateBoostingRegressor
 from dpforest.learners.base import PrivateEstimator
 from dpforest.papers.diff_lr import DiffLRRegressor
 from dpforest.papers.diffgen import DiffGenClassifier
@@ -17,7 +18,6 @@ from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.papers.pinq_id3 import PinqID3Classifier
-from dpforest.papers.private_boosting import PrivateBoostingClassifier, PrivateBoostingRegressor
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.papers.smooth_forest import SmoothForestClassifier
 from dpforest.papers.sulq_id3 import SulqID3Classifier

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dpforest.audit.exact.enumeration import ExactAudit
 from dpforest.audit.exact.laws import Dataset, Law
 from dpforest.audit.exact.multisets import largest
-from dpforest.audit.exact.replay import ExactAudit
 from dpforest.audit.sampling.empirical import FEWEST
 from dpforest.audit.sampling.events import KINDS
 from dpforest.audit.search.pairs import Pair
@@ -71,9 +71,17 @@ class Scale:
 SMALL = Scale()
 #: For the book and ``make audit``.
 FULL = Scale(
-    n=20_000, slow=480, records=6, tables=1300, states=5000, replays=50, crowds=(0, 20, 60), runs=4, traps=24,
+    n=20_000,
+    slow=480,
+    records=6,
+    tables=1300,
+    states=5000,
+    replays=50,
+    crowds=(0, 20, 60),
+    runs=4,
+    traps=24,
     events=KINDS,
-)  # fmt: skip
+)
 SCALES = {"small": SMALL, "full": FULL}
 
 

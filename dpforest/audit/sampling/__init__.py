@@ -5,6 +5,13 @@ from dpforest.audit.sampling.empirical import EmpiricalAudit, empirical
 from dpforest.audit.sampling.ratios import LikelihoodRatios, likelihood_ratios, plot_ratios
 
 __all__ = [
-    "Betting", "EmpiricalAudit", "LikelihoodRatios", "clopper_pearson", "empirical", "epsilon_lower",
-    "likelihood_ratios", "p_value", "plot_ratios",
-]  # fmt: skip
+    "Betting",
+    "EmpiricalAudit",
+    "LikelihoodRatios",
+    "clopper_pearson",
+    "empirical",
+    "epsilon_lower",
+    "likelihood_ratios",
+    "p_value",
+    "plot_ratios",
+]

@@ -18,9 +18,19 @@ from dpforest.messages import shown
 from dpforest.privacy import claim as seal
 
 __all__ = [
-    "Betting", "best_weight", "check_claim", "check_confidence", "check_delta", "clopper_pearson", "epsilon_lower",
-    "lower_end", "p_value", "rho_of_event", "upper_end", "wilson",
-]  # fmt: skip
+    "Betting",
+    "best_weight",
+    "check_claim",
+    "check_confidence",
+    "check_delta",
+    "clopper_pearson",
+    "epsilon_lower",
+    "lower_end",
+    "p_value",
+    "rho_of_event",
+    "upper_end",
+    "wilson",
+]
 
 _BOX = 0.01  # share of the error that the joint bound spends on keeping both probabilities out of the absurd
 _ORDERS = 1 + np.geomspace(1e-3, 1e3, 601)

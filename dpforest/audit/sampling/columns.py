@@ -15,12 +15,12 @@ import numpy as np
 
 from dpforest.audit.sampling.outputs import Batch
 
-__all__ = ["WIDE", "Columns"]
+__all__ = ["WIDE", "OutputLayout"]
 
 WIDE = 64  # components of a tuple, or bytes of a string of bytes, that become columns
 
 
-class Columns:
+class OutputLayout:
     """The layout of outputs like those of two batches.
 
     Attributes

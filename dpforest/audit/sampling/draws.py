@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpforest.audit.sampling.outputs import Batch, Reader, canonical, shortened
+from dpforest.audit.sampling.outputs import Batch, OutputReader, canonical, shortened
 from dpforest.privacy import ADD_REMOVE, check_relation
 
 __all__ = ["SIDES", "NamedPair", "Sampler", "check_law", "check_pairs", "check_random"]
@@ -38,7 +38,7 @@ class Sampler:
     def __init__(self, sample: Callable, rng: np.random.Generator, bar: Any):
         if not callable(sample):
             raise TypeError(f"sample must be a function sample(dataset, size, rng), not {type(sample).__name__}")
-        self.reader, self.rng = Reader(), rng
+        self.reader, self.rng = OutputReader(), rng
         self._sample, self._bar = sample, bar
 
     def __call__(self, pair: NamedPair, size: int) -> tuple[Batch, Batch]:

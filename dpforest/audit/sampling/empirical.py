@@ -202,11 +202,22 @@ class EmpiricalAudit:
 
 @seal("thm-audit-bound", "thm-audit-delta", "cex-same-draws")
 def empirical(
-    sample: Callable, pairs: Any, claim: float, *, n: int = 100_000, confidence: float = 0.95, random_state=None,
-    relation: str | None = None, method: str = "fixed", law: Callable | None = None,
-    features: Callable | None = None, events: Iterable[str] = KINDS, delta: float = 0.0,
-    grain: bool | float | None = None, progress: bool = False,
-) -> EmpiricalAudit:  # fmt: skip
+    sample: Callable,
+    pairs: Any,
+    claim: float,
+    *,
+    n: int = 100_000,
+    confidence: float = 0.95,
+    random_state=None,
+    relation: str | None = None,
+    method: str = "fixed",
+    law: Callable | None = None,
+    features: Callable | None = None,
+    events: Iterable[str] = KINDS,
+    delta: float = 0.0,
+    grain: bool | float | None = None,
+    progress: bool = False,
+) -> EmpiricalAudit:
     """A lower bound on the loss of a mechanism, from samples of its outputs on neighbouring data sets.
 
     Parameters
@@ -292,7 +303,7 @@ def empirical(
     named = check_pairs(pairs, relation)
     rounds = _rounds(len(named), n)
     rng = np.random.default_rng(random_state)
-    asked = _Asked(claim, n, confidence, kinds, method, delta, law, features)
+    asked = _Request(claim, n, confidence, kinds, method, delta, law, features)
     try:
         found, grid = _audited(sample, named, rounds, asked, grain, rng, progress)
         if grid is not None:  # the lowest bits tell the data sets apart: once more, without them
@@ -305,7 +316,7 @@ def empirical(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     """What is asked of an audit, checked."""
 
     claim: float
@@ -319,8 +330,8 @@ class _Asked:
 
 
 def _audited(
-    sample: Callable, pairs: list[NamedPair], rounds, asked: _Asked, grain: bool | float | None, rng, progress: bool
-) -> tuple[EmpiricalAudit, float | None]:  # fmt: skip
+    sample: Callable, pairs: list[NamedPair], rounds, asked: _Request, grain: bool | float | None, rng, progress: bool
+) -> tuple[EmpiricalAudit, float | None]:
     """The audit, and the grid on which it is to be repeated, or None."""
     n, betting = asked.n, asked.method == "betting"
     with tqdm(total=2 * (sum(k * size for k, size in rounds) + n), disable=not progress, unit="draw") as bar:
@@ -354,11 +365,21 @@ def _audited(
             bound = epsilon_lower(likely, n, other, n, asked.confidence, weight, asked.delta)
             violated, p = bound > asked.claim, p_value(likely, n, other, n, asked.claim, weight, asked.delta)
         return EmpiricalAudit(
-            epsilon_lower=bound, confidence=asked.confidence, claim=asked.claim, violated=violated, p_value=p,
-            event=event.event.description, pair=pair.name if pair.given else (pair.one, pair.other),
-            direction=SIDES[not event.first], n=done, hits=hits, tried=tried, method=asked.method, delta=asked.delta,
+            epsilon_lower=bound,
+            confidence=asked.confidence,
+            claim=asked.claim,
+            violated=violated,
+            p_value=p,
+            event=event.event.description,
+            pair=pair.name if pair.given else (pair.one, pair.other),
+            direction=SIDES[not event.first],
+            n=done,
+            hits=hits,
+            tried=tried,
+            method=asked.method,
+            delta=asked.delta,
             grid=grid,
-        )  # fmt: skip
+        )
 
     found = outcome(0)
     if bits is None or not (found.violated or chosen.event.bits) or not (alone := outcome(1)).epsilon_lower:
@@ -366,7 +387,7 @@ def _audited(
     return replace(found, lowest_bits=alone), suited_grid(both)
 
 
-def _lowest_bits(both: tuple[Batch, Batch], asked: _Asked) -> Proposal | None:
+def _lowest_bits(both: tuple[Batch, Batch], asked: _Request) -> Proposal | None:
     """The event of the lowest bits alone that promises most; None if there are none, or it promises nothing."""
     if not {"thresholds", "classifier"} & set(asked.kinds):
         return None
@@ -406,8 +427,8 @@ def _rounds(pairs: int, n: int) -> list[tuple[int, int]]:
 
 
 def _select(
-    draw: Sampler, pairs: list[NamedPair], rounds, asked: _Asked, laws: list[tuple[Mapping, Mapping]], bits: bool
-) -> tuple[NamedPair, tuple[Batch, Batch], Proposal, int]:  # fmt: skip
+    draw: Sampler, pairs: list[NamedPair], rounds, asked: _Request, laws: list[tuple[Mapping, Mapping]], bits: bool
+) -> tuple[NamedPair, tuple[Batch, Batch], Proposal, int]:
     """The pair and the event that promise most, the pair's draws, and how many events were looked at."""
     n, confidence, delta = asked.n, asked.confidence, asked.delta
     active, tried = list(range(len(pairs))), 0
@@ -439,7 +460,7 @@ def _joined(drawn: list[tuple[Batch, Batch]]) -> tuple[Batch, Batch]:
     return one, other
 
 
-def _test(draw: Sampler, pair: NamedPair, tested: list[Proposal], asked: _Asked, betting: bool):
+def _test(draw: Sampler, pair: NamedPair, tested: list[Proposal], asked: _Request, betting: bool):
     """Fresh draws: how many per side, how often each event happened on either, and its running test if there is one.
 
     The first event says when to stop betting.

@@ -22,9 +22,19 @@ from dpforest.audit.sampling.features import Feature, repeatable
 from dpforest.audit.sampling.outputs import Batch, canonical, shortened
 
 __all__ = [
-    "ANYTHING", "KINDS", "Event", "Proposal", "choose", "judge", "likelihood_ratio", "listed_outputs", "promise",
-    "propose", "thirds", "top_events",
-]  # fmt: skip
+    "ANYTHING",
+    "KINDS",
+    "Event",
+    "Proposal",
+    "choose",
+    "judge",
+    "likelihood_ratio",
+    "listed_outputs",
+    "promise",
+    "propose",
+    "thirds",
+    "top_events",
+]
 
 KINDS = ("atoms", "thresholds", "sets", "classifier")
 Law = Mapping[Hashable, float]
@@ -100,9 +110,7 @@ class Proposal:
 ANYTHING = Proposal(Event("any output", lambda batch: np.zeros(batch.size), 0.0, True), True, -np.inf)
 
 
-def promise(
-    hits, other_hits, m: int, n: int, confidence: float, delta: float = 0.0, exact: bool = False
-) -> np.ndarray:  # fmt: skip
+def promise(hits, other_hits, m: int, n: int, confidence: float, delta: float = 0.0, exact: bool = False) -> np.ndarray:
     """The bound that ``n`` fresh draws are expected to give for an event seen so often in ``m`` draws on either side.
 
     Both probabilities are taken one standard error to the worse, and the bound is that of the hits to be expected then:
@@ -162,8 +170,8 @@ def propose(
         Of the claim.
     """
     test = n, confidence, delta
-    met: list[Feature | _Whole] = [_Whole(), *(feature for feature in features if feature.atoms)]
-    tables = [_Table(values, fit) for values in met] if {"atoms", "sets"} & set(kinds) else []
+    met: list[Feature | _WholeOutput] = [_WholeOutput(), *(feature for feature in features if feature.atoms)]
+    tables = [_ValueCounts(values, fit) for values in met] if {"atoms", "sets"} & set(kinds) else []
     found = []
     if "atoms" in kinds:
         found.append([table.atoms(cut, test) for table in tables])
@@ -181,9 +189,7 @@ def propose(
     return kept, sum(looked for kind in found for _, looked in kind)
 
 
-def choose(
-    proposals: list[Proposal], cut: Two, pick: Two, n: int, confidence: float, delta: float = 0.0
-) -> Proposal:  # fmt: skip
+def choose(proposals: list[Proposal], cut: Two, pick: Two, n: int, confidence: float, delta: float = 0.0) -> Proposal:
     """The proposal that promises most on draws that it was not made on; the plain one of two that are as good.
 
     What was only read off the first part of the draws is judged on both of the others, ``cut`` and ``pick``; what was
@@ -197,7 +203,7 @@ def choose(
 
 def judge(
     proposals: list[Proposal], cut: Two, pick: Two, n: int, confidence: float, delta: float = 0.0
-) -> list[Proposal]:  # fmt: skip
+) -> list[Proposal]:
     """What each proposal promises on draws that it was not made on, see :func:`choose`."""
     judged = []
     for proposal in proposals:
@@ -268,7 +274,7 @@ def listed_outputs(both: Two, most: int, n: int, confidence: float) -> list[Even
 
     Nothing if the most frequent of them are less than half of the draws: outputs like these are hardly met again.
     """
-    table = _Table(_Whole(), both)
+    table = _ValueCounts(_WholeOutput(), both)
     a, b = table.counts
     if np.sort(a + b)[-most:].sum() < both[0].size:
         return []
@@ -294,7 +300,7 @@ def top_events(both: Two, features: list[Feature], most: int, n: int, confidence
 # -- values that are met again ---------------------------------------------------------------------------------------
 
 
-class _Whole:
+class _WholeOutput:
     """An output as a whole, which may be met again like the values of a feature."""
 
     name = "output"
@@ -310,10 +316,10 @@ class _Whole:
         return shortened(repr(batch.item(index)), 60)
 
 
-class _Table:
+class _ValueCounts:
     """The values that were met, and how often on either side."""
 
-    def __init__(self, values: Feature | _Whole, batches: Two):
+    def __init__(self, values: Feature | _WholeOutput, batches: Two):
         self.values, self.batches, self.name = values, batches, values.name.removeprefix("label ")
         codes = [values.keys(batch) for batch in batches]
         self.keys, self.place, inverse = np.unique(np.concatenate(codes), return_index=True, return_inverse=True)
@@ -384,9 +390,7 @@ class _Table:
 # -- known laws --------------------------------------------------------------------------------------------------------
 
 
-def likelihood_ratio(
-    one: Law, other: Law, n: int, confidence: float, delta: float = 0.0
-) -> tuple[list[Proposal], int]:  # fmt: skip
+def likelihood_ratio(one: Law, other: Law, n: int, confidence: float, delta: float = 0.0) -> tuple[list[Proposal], int]:
     """The best sets by the ratio of two known laws, one for each direction, and how many there were.
 
     They are found without a draw: the bound to expect of ``n`` draws is known for every threshold.

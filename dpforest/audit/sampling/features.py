@@ -14,7 +14,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from dpforest.audit.sampling.columns import WIDE, Columns
+from dpforest.audit.sampling.columns import WIDE, OutputLayout
 from dpforest.audit.sampling.outputs import Batch, bits, shortened
 
 __all__ = ["Feature", "features_of", "grain", "repeatable"]
@@ -76,7 +76,7 @@ def features_of(batches: tuple[Batch, Batch], extra: Callable | None = None, bit
     bits : bool
         Whether the lowest bits of doubles are among them.
     """
-    table = Columns(batches)
+    table = OutputLayout(batches)
     seen = [table.numbers(batch) for batch in batches]
     real = seen[0].dtype.kind == "f"
     blank, gaps = (np.array([which(np.isnan(numbers), axis=0) for numbers in seen]) for which in (np.all, np.any))
@@ -109,7 +109,7 @@ def _on(table: Callable[[Batch], np.ndarray], compute: Callable[..., np.ndarray]
     return lambda batch: compute(table(batch), *at)
 
 
-def _of_vectors(table: Columns, columns: list[int]) -> Iterator[Feature]:
+def _of_vectors(table: OutputLayout, columns: list[int]) -> Iterator[Feature]:
     """What the numbers of one output say together."""
     if len(columns) < 2:
         return

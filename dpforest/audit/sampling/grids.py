@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpforest.audit.sampling.columns import Columns
+from dpforest.audit.sampling.columns import OutputLayout
 from dpforest.audit.sampling.outputs import Batch, canonical
 from dpforest.messages import shown
 
@@ -48,7 +48,7 @@ def suited_grid(batches: tuple[Batch, Batch]) -> float:
 
 
 def _numbers(batches: tuple[Batch, Batch]) -> np.ndarray:
-    table = Columns(batches)
+    table = OutputLayout(batches)
     return np.concatenate([np.asarray(table.numbers(batch), dtype=float) for batch in batches])
 
 

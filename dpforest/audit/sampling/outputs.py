@@ -17,7 +17,7 @@ import numpy as np
 
 from dpforest.audit.fingerprint import fingerprint
 
-__all__ = ["Batch", "Reader", "bits", "canonical", "join", "shortened"]
+__all__ = ["Batch", "OutputReader", "bits", "canonical", "join", "shortened"]
 
 
 _PLAIN = {str, bytes, int, bool, type(None)}
@@ -97,7 +97,7 @@ class Batch:
         return self.known[name]
 
 
-class Reader:
+class OutputReader:
     """Reads every answer of one sampler in the same way, and refuses what it cannot read.
 
     ``learning`` is turned off when the event is chosen: labels met later than that need no codes of their own, and all

@@ -138,9 +138,14 @@ class LikelihoodRatios:
         """One row for each event: shares, ratio, interval, what the claim allows, and the exact ratio if known."""
         low, high = self.intervals.T
         columns: dict[str, Any] = {
-            "event": self.events, "share on D": self.shares[:, 0], "share on D′": self.shares[:, 1],
-            "ratio": self.ratios, "at least": low, "at most": high, "exp(claim)": math.exp(self.claim),
-        }  # fmt: skip
+            "event": self.events,
+            "share on D": self.shares[:, 0],
+            "share on D′": self.shares[:, 1],
+            "ratio": self.ratios,
+            "at least": low,
+            "at most": high,
+            "exp(claim)": math.exp(self.claim),
+        }
         return pd.DataFrame(columns if self.exact is None else columns | {"exact": self.exact})
 
     @property
@@ -155,7 +160,7 @@ class LikelihoodRatios:
                 "ratio": _spelled(row["ratio"]),
                 "interval": f"{_spelled(row['at least'])} to {_spelled(row['at most'])}",
                 "allowed": f"{_spelled(math.exp(-self.claim))} to {_spelled(row['exp(claim)'])}",
-            }  # fmt: skip
+            }
             found.append(words if self.exact is None else words | {"exact": _spelled(row["exact"])})
         return found
 
@@ -187,10 +192,20 @@ class LikelihoodRatios:
 
 @seal("lem-ratio-intervals")
 def likelihood_ratios(
-    sample: Callable, pair: Any, claim: float, *, n: int = 20_000, confidence: float = 0.95, random_state=None,
-    relation: str | None = None, law: Callable | None = None, features: Callable | None = None,
-    events: Mapping[str, Callable] | None = None, most: int = 10, progress: bool = False,
-) -> LikelihoodRatios:  # fmt: skip
+    sample: Callable,
+    pair: Any,
+    claim: float,
+    *,
+    n: int = 20_000,
+    confidence: float = 0.95,
+    random_state=None,
+    relation: str | None = None,
+    law: Callable | None = None,
+    features: Callable | None = None,
+    events: Mapping[str, Callable] | None = None,
+    most: int = 10,
+    progress: bool = False,
+) -> LikelihoodRatios:
     """Estimates of the likelihood ratios of a mechanism's outputs on two neighbouring data sets.
 
     Parameters
@@ -289,10 +304,13 @@ def likelihood_ratios(
     return LikelihoodRatios(
         events=tuple(chosen[at].description for at in seen),
         hits=tuple((int(hits[at, 0]), int(hits[at, 1])) for at in seen),
-        n=n, claim=claim, confidence=confidence, tested=len(chosen),
+        n=n,
+        claim=claim,
+        confidence=confidence,
+        tested=len(chosen),
         pair=named.name if named.given else (named.one, named.other),
         chances=tuple(chances[at] for at in seen) if chances else None,
-    )  # fmt: skip
+    )
 
 
 def plot_ratios(found: Mapping[str, LikelihoodRatios]) -> Figure:
@@ -373,7 +391,7 @@ def _counted(draw: Sampler, pair: NamedPair, chosen: list[Event], n: int) -> np.
 
 def _exact(
     chosen: list[Event], laws: tuple[Mapping, Mapping], both: tuple[Batch, Batch], pair: NamedPair, draw: Sampler
-) -> list[tuple[float, float]]:  # fmt: skip
+) -> list[tuple[float, float]]:
     """The probability of each event on either data set, by the laws."""
     columns = []
     for side, (known, drawn) in enumerate(zip(laws, both, strict=True)):

@@ -1,7 +1,7 @@
 """The search for a worst pair of neighbours: hill climbing on count tables, with any objective.
 
 The traps that everyone should try first are in :mod:`~dpforest.audit.search.traps`; small universes are enumerated by
-:func:`~dpforest.audit.exact.replay.datasets` and :func:`~dpforest.audit.exact.replay.neighbours`.
+:func:`~dpforest.audit.exact.enumeration.datasets` and :func:`~dpforest.audit.exact.enumeration.neighbours`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from dpforest.arithmetic import log
-from dpforest.audit.exact.replay import law_of, released, worst_output
+from dpforest.audit.exact.enumeration import law_of, released, worst_output
 from dpforest.audit.sampling.bounds import check_confidence, clopper_pearson
 from dpforest.audit.search.pairs import are_neighbours
 from dpforest.audit.search.traps import check_universe, kinds_of, some_pairs
@@ -32,9 +32,17 @@ _SIDEWAYS = 30  # moves of a climb that gain nothing: objectives have ledges
 
 
 def climb(
-    objective: Objective, cardinalities: Iterable[int], n_classes: int | Sequence[int], relation: str, *, n_max: int,
-    restarts: int = 10, random_state=None, start: Iterable = (), progress: bool = False,
-) -> tuple[float, tuple[Dataset, Dataset]]:  # fmt: skip
+    objective: Objective,
+    cardinalities: Iterable[int],
+    n_classes: int | Sequence[int],
+    relation: str,
+    *,
+    n_max: int,
+    restarts: int = 10,
+    random_state=None,
+    start: Iterable = (),
+    progress: bool = False,
+) -> tuple[float, tuple[Dataset, Dataset]]:
     """The neighbours on which an objective is largest, as far as hill climbing finds them.
 
     A pair is a count table, a record that differs, and a direction.  A move adds a record to the common part, takes

@@ -16,7 +16,7 @@ from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, OutOfSchemaWarning, check_relation
 from dpforest.schema import TARGET_LEVELS, Schema
 
-__all__ = ["Pair", "Table", "are_neighbours", "as_pair", "match_records", "prepare", "rows_of"]
+__all__ = ["EncodedTable", "Pair", "are_neighbours", "as_pair", "match_records", "prepare", "rows_of"]
 
 
 class Pair(NamedTuple):
@@ -31,7 +31,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class EncodedTable:
     """An encoded data set, as the learner's seam takes it."""
 
     records: tuple[tuple[int, ...], ...]
@@ -40,11 +40,11 @@ class Table:
     schema: Schema
 
     @classmethod
-    def of(cls, records, schema: Schema) -> Table:
+    def of(cls, records, schema: Schema) -> EncodedTable:
         """From records of codes, in file order."""
         return cls(tuple(records), *encode(records, schema.n_features), schema)
 
-    def match(self, other: Table) -> list[int]:
+    def match(self, other: EncodedTable) -> list[int]:
         """For each record its place in ``other``, see :func:`match_records`."""
         return match_records(other.records, self.records)
 
@@ -88,7 +88,9 @@ def as_pair(given, index: int) -> Pair:
     raise ValueError(f"pair {index} must be (one, other) or (name, one, other), two data sets, not {shown(given)}")
 
 
-def prepare(estimator, pairs: Iterable, *, found: Callable[..., None] | None = None) -> list[tuple[Pair, Table, Table]]:
+def prepare(
+    estimator, pairs: Iterable, *, found: Callable[..., None] | None = None
+) -> list[tuple[Pair, EncodedTable, EncodedTable]]:
     """Encode pairs as the estimator's ``fit`` would, and check that they are neighbours.
 
     Parameters
@@ -137,7 +139,7 @@ def rows_of(X, y) -> list[tuple]:
     return list(zip(*columns, np.asarray(y).ravel().tolist(), strict=True))
 
 
-def _encode(estimator, name: str, data) -> tuple[Table, list[tuple]]:
+def _encode(estimator, name: str, data) -> tuple[EncodedTable, list[tuple]]:
     if not isinstance(data, tuple) or any(hasattr(part, "shape") for part in data):
         return _encode_table(estimator, name, data)
     schema = estimator.audited_schema(estimator.promised_delta())
@@ -157,10 +159,10 @@ def _encode(estimator, name: str, data) -> tuple[Table, list[tuple]]:
                 f"each below {limits}; a table is a pair (X, y) of arrays or frames"
             )
         records.append(whole)
-    return Table.of(records, schema), records
+    return EncodedTable.of(records, schema), records
 
 
-def _encode_table(estimator, name: str, data) -> tuple[Table, list[tuple]]:
+def _encode_table(estimator, name: str, data) -> tuple[EncodedTable, list[tuple]]:
     try:
         X, y = data
     except (TypeError, ValueError):
@@ -171,7 +173,7 @@ def _encode_table(estimator, name: str, data) -> tuple[Table, list[tuple]]:
         warnings.simplefilter("ignore", OutOfSchemaWarning)  # values outside the schema are among the traps
         schema, encoded, labels = estimator.read(X, y)
     records = [tuple(map(int, record)) for record in zip(*encoded.codes, labels, strict=True)]
-    return Table(tuple(records), encoded.codes, labels, schema), rows_of(X, y)
+    return EncodedTable(tuple(records), encoded.codes, labels, schema), rows_of(X, y)
 
 
 def _plain_column(column: pd.Series) -> list:

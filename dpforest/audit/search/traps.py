@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from dpforest.audit.exact.replay import datasets, neighbours
+from dpforest.audit.exact.enumeration import datasets, neighbours
 from dpforest.audit.search.pairs import Pair
 from dpforest.learners.parameters import check_count
 from dpforest.messages import shown
@@ -217,9 +217,14 @@ def _table(schema: Schema, rows) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def some_pairs(
-    cardinalities: Iterable[int], n_classes: int | Sequence[int], relation: str, *, n_max: int, max_pairs: int,
+    cardinalities: Iterable[int],
+    n_classes: int | Sequence[int],
+    relation: str,
+    *,
+    n_max: int,
+    max_pairs: int,
     rng: np.random.Generator,
-) -> list[Pair]:  # fmt: skip
+) -> list[Pair]:
     """All pairs of at most ``n_max`` records if there are at most ``max_pairs`` of them, else so many random ones.
 
     Random data sets hold few kinds of records, so that ties and pure nodes are common, in a random order.

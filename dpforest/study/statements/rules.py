@@ -19,9 +19,18 @@ from scipy import stats
 from dpforest.messages import shown
 
 __all__ = [
-    "VERDICTS", "Finding", "best", "cannot_read", "cannot_run", "everywhere", "more", "rises", "small", "throughout",
+    "VERDICTS",
+    "Finding",
+    "best",
+    "cannot_read",
+    "cannot_run",
+    "everywhere",
+    "more",
+    "rises",
+    "small",
+    "throughout",
     "within",
-]  # fmt: skip
+]
 
 VERDICTS = ("reproduced", "not reproduced", "the other way round", "cannot be read", "cannot be run here")
 REPRODUCED, NOT, OPPOSITE, UNREAD, UNRUN = VERDICTS

@@ -13,9 +13,13 @@ _BLOCK = 4096  # records that stay in the cache from table to table
 
 
 def cross_sums(
-    codes: np.ndarray, labels: np.ndarray, weights: np.ndarray, targets: np.ndarray, crossings: Crossings,
+    codes: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray,
+    targets: np.ndarray,
+    crossings: Crossings,
     n_jobs: int = 1,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Weights of the records in each cell of each table: of those whose label is a target, and of the others.
 
     Parameters

@@ -12,10 +12,10 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Elsewhere", "is_elsewhere", "library"]
+__all__ = ["OutOfCoreTable", "is_out_of_core", "library"]
 
 
-class Elsewhere(ABC):
+class OutOfCoreTable(ABC):
     """A table that takes an answer to its rows, wherever they lie."""
 
     @abstractmethod
@@ -32,9 +32,9 @@ class Elsewhere(ABC):
         """
 
 
-def is_elsewhere(X: Any) -> bool:
+def is_out_of_core(X: Any) -> bool:
     """Whether ``X`` is a table that an engine reads: a path, several, a Dask or a Spark DataFrame, or a ``Table``."""
-    if isinstance(X, (Elsewhere, str, PathLike)):
+    if isinstance(X, (OutOfCoreTable, str, PathLike)):
         return True
     if isinstance(X, (list, tuple)) and X and all(isinstance(path, (str, PathLike)) for path in X):
         return True

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpforest.arithmetic.fixed import fixed
+from dpforest.evaluation.design_effect import SHARE
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.run import Run, Selection
 from dpforest.models.forest import Forest
@@ -28,21 +29,23 @@ def _mean_gain(counts: np.ndarray) -> np.ndarray:
 
 
 gain = Score(
-    "gain", _mean_gain,
+    "gain",
+    _mean_gain,
     lambda n: (1.0, 1.0),
     lambda n: (1.0, 2.0),
-    True, ("thm-private-choice",),
+    True,
+    ("thm-private-choice",),
     """The sum of the records' gains, each from 0 to 1: child ``c`` of ``L + 1`` holds those of gain ``c / L``, and L is
     a power of two.  Monotone; Δ = 1, R = 1 under add-remove and 2 under replace-one (:prf:ref:`thm-private-choice`).
     """,
     homogeneous=True,
     _exact=lambda counts: fixed(_mean_gain(counts)),
-)  # fmt: skip
+)
 
 
 @claim("thm-private-test")
 class Evaluator(PrivateForestClassifier):
-    """Noisy counts of the cells of a table of one column, beside each class.
+    """Noisy counts of the cells of a table of one column, or of two, for each class.
 
     Attributes
     ----------
@@ -56,15 +59,22 @@ class Evaluator(PrivateForestClassifier):
     n_estimators = 1
 
     def as_proved(self, run: Run) -> Forest:
-        """The root is divided by the only column, unseen, and all is spent on its children."""
-        each = run.plant(1)
-        run.split(run.frontier, np.zeros(1, dtype=np.int64))
-        run.say(run.frontier, run.count_classes(run.frontier, each))
+        """A tree for each column, which divides its root unseen; all is spent on the children."""
+        run.start_forest(len(run.sizes))
+        run.split_multiway(run.frontier, np.arange(len(run.sizes)))
+        budgets = run.budget * np.array(self.shares(len(run.sizes)))
+        run.set_leaf_values(run.frontier, run.count_classes(run.frontier, np.repeat(budgets, run.sizes)))
         return run.release()
 
-    def counts(self) -> np.ndarray:
-        """The noisy counts: float64, shape (n_cells, n_classes)."""
-        return self.forest_.values[1:].astype(float)
+    @staticmethod
+    def shares(n_columns: int) -> tuple[float, ...]:
+        """The share of each column in the budget."""
+        return (1.0,) if n_columns == 1 else (1 - SHARE, SHARE)
+
+    def counts(self) -> list[np.ndarray]:
+        """The noisy counts of each column: float64, shape (n_cells, n_classes)."""
+        roots, sizes = len(self.forest_.roots), self.schema_.cardinalities(self.n_bins_)
+        return np.split(self.forest_.values[roots:].astype(float), np.cumsum(sizes)[:-1])
 
 
 @claim("thm-private-choice")
@@ -85,10 +95,10 @@ class ModelChooser(PrivateForestClassifier):
 
     def as_proved(self, run: Run) -> Forest:
         """All is spent on the choice; the leaves below say nothing."""
-        each = run.plant(1)
-        feature = run.choose_feature(run.frontier, each, Selection(self.SCORE))
-        run.split(run.frontier, feature)
-        run.say(run.frontier, np.zeros((len(run.frontier), run.schema.n_classes), dtype=np.int64))
+        tree_budget = run.start_forest(1)
+        feature = run.choose_feature(run.frontier, tree_budget, Selection(self.SCORE))
+        run.split_multiway(run.frontier, feature)
+        run.set_leaf_values(run.frontier, np.zeros((len(run.frontier), run.schema.n_classes), dtype=np.int64))
         return run.release()
 
     def chosen(self) -> int:

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from sklearn.base import is_regressor
 
+from dpforest.audit.exact.enumeration import ExactAudit, audit_pairs, exact_audit
 from dpforest.audit.exact.laws import Dataset, Record, answers
 from dpforest.audit.exact.paths import path_audit
-from dpforest.audit.exact.replay import ExactAudit, audit_pairs, exact_audit
-from dpforest.audit.report.batches import Fits, Sums
+from dpforest.audit.report.batches import Fits, SumsSampler
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import Scale, Subject, Target
 from dpforest.audit.search.pairs import Pair
@@ -50,9 +50,14 @@ def default_universe(name: str, variant: str) -> tuple[int, int | None]:
 
 
 def learner(
-    name: str, *, epsilon: float = 1.0, relation: str = ADD_REMOVE, features: int = 2, depth: int | None = 2,
+    name: str,
+    *,
+    epsilon: float = 1.0,
+    relation: str = ADD_REMOVE,
+    features: int = 2,
+    depth: int | None = 2,
     **options,
-) -> Subject:  # fmt: skip
+) -> Subject:
     """The estimator of that name as a subject, one tree on binary features unless ``options`` say otherwise.
 
     Parameters
@@ -76,7 +81,7 @@ def learner(
     kind = LEARNERS[name]
     told = kind.AUDIT
     known = set(kind().get_params()) - _OURS
-    given = {**told.usual, **options}
+    given = {**told.defaults, **options}
     epsilon = check_epsilon(epsilon)
     check_relation(relation)
     if depth is not None:
@@ -88,12 +93,20 @@ def learner(
     estimator.check_parameters()
     broken = told.broken.get(relation) if estimator.variant == "published" else None
     return Subject(
-        name=name, options=", ".join(f"{key}={value}" for key, value in options.items() if key != "variant"),
-        kind="learner", variant=estimator.variant, relation=relation, claim=epsilon,
+        name=name,
+        options=", ".join(f"{key}={value}" for key, value in options.items() if key != "variant"),
+        kind="learner",
+        variant=estimator.variant,
+        relation=relation,
+        claim=epsilon,
         promise=epsilon if broken is None else _refuted_promise(estimator, epsilon),
-        covers=frozenset({f"papers.{kind.__name__}"}), target=Universe(estimator), estimator=estimator, broken=broken,
-        lacking=estimator.lacking(), delta=estimator.promised_delta(),
-    )  # fmt: skip
+        covers=frozenset({f"papers.{kind.__name__}"}),
+        target=Universe(estimator),
+        estimator=estimator,
+        broken=broken,
+        lacking=estimator.lacking(),
+        delta=estimator.promised_delta(),
+    )
 
 
 def _refuted_promise(estimator: PrivateEstimator, epsilon: float) -> float:
@@ -117,10 +130,12 @@ class Universe(Target):
         self.cap = getattr(estimator, "n_max", math.inf)  # more records than the schema's owner promises are refused
         self.known = _at_most(self.cap, known)
         if estimator._RELEASED == "linear":
-            self.sample = Sums(estimator)
+            self.sample = SumsSampler(estimator)
         else:
             depth, sharing = longest(estimator, schema.n_features), estimator.sharing()
-            self.sample = fits = Fits(estimator, depth, sharing, estimator.says_labels(), estimator.AUDIT.masks, delta)
+            self.sample = fits = Fits(
+                estimator, depth, sharing, estimator.leaf_is_label(), estimator.AUDIT.masks, delta
+            )
             self.features, self.slow, self.refutes = fits.features, sharing is None, estimator.AUDIT.refutes
         self._found: dict[Scale, ExactAudit] = {}
 

@@ -21,7 +21,7 @@ _MOST, _ENOUGH = 0.9, 20  # share of the rows, and rows, from which on it is ask
 
 def warn_of_strays(
     schema: Schema, strays: Mapping[str, int], n_rows: int, target: str = "", *, fit: bool, named: bool = True
-) -> None:  # fmt: skip
+) -> None:
     """Warn of the values outside the schema, where the table was given to the library; in a search, once for all fits.
 
     Parameters
@@ -39,9 +39,12 @@ def warn_of_strays(
     """
     new = {name: n for name, n in strays.items() if first_time(f"strays of {name}, {'fitted' if fit else 'predicted'}")}
     after = _SECRET if fit else "the model does not tell them apart"
-    asked = "" if n_rows < _ENOUGH else "; of nearly all rows: " + (
-        "is its unit the declared one?" if named else f"are the columns in this order, {listed(schema.columns)}?"
-    )  # fmt: skip
+    asked = (
+        ""
+        if n_rows < _ENOUGH
+        else "; of nearly all rows: "
+        + ("is its unit the declared one?" if named else f"are the columns in this order, {listed(schema.columns)}?")
+    )
     if len(new) > _APART:
         worst = sorted(new, key=lambda name: -new[name])
         said = ", ".join(f"{name}: {new[name]}" for name in worst[:_SHOWN])
@@ -50,8 +53,9 @@ def warn_of_strays(
             f"{len(new)} columns have values outside the schema, which were clipped or sent to other=. By how many of "
             f"{n_rows} rows, the worst first: {said}{more}; if documentation has them, declare them in the schema"
             f"{asked if new[worst[0]] > _MOST * n_rows else ''}; {after}",
-            OutOfSchemaWarning, stacklevel=_outside(),
-        )  # fmt: skip
+            OutOfSchemaWarning,
+            stacklevel=_outside(),
+        )
         return
     for name, count in new.items():
         if name in schema.other:
@@ -66,8 +70,9 @@ def warn_of_strays(
         question = asked if count > _MOST * n_rows else ""
         warnings.warn(
             f"{plain(name)}: {count} of {n_rows} rows {text}; {remedy}{question}; {after}",
-            OutOfSchemaWarning, stacklevel=_outside(),
-        )  # fmt: skip
+            OutOfSchemaWarning,
+            stacklevel=_outside(),
+        )
 
 
 def _outside() -> int:

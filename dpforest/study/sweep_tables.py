@@ -12,14 +12,29 @@ from dpforest.datasets import Dataset
 from dpforest.study.experiments import differences, summary, sweep
 
 __all__ = [
-    "against", "heading", "listed", "marked", "paired", "points", "say", "short", "sign", "spread", "stacked",
-    "where", "wide",
-]  # fmt: skip
+    "against",
+    "heading",
+    "listed",
+    "marked",
+    "paired",
+    "points",
+    "say",
+    "short",
+    "sign",
+    "spread",
+    "stacked",
+    "where",
+    "wide",
+]
 
 _SHORT = {
-    "wall-following-robot": "robot", "breast-cancer": "cancer", "congressional-voting": "voting",
-    "census-income-kdd": "census", "wine-quality-red": "red wine", "wine-quality-white": "white wine",
-}  # fmt: skip
+    "wall-following-robot": "robot",
+    "breast-cancer": "cancer",
+    "congressional-voting": "voting",
+    "census-income-kdd": "census",
+    "wine-quality-red": "red wine",
+    "wine-quality-white": "white wine",
+}
 
 
 def short(name: str) -> str:

@@ -35,7 +35,7 @@ from dpforest.audit.exact.laws import (
     law_of,
     law_of_shapes,
     released,
-)  # fmt: skip
+)
 from dpforest.audit.exact.multisets import check_size
 from dpforest.audit.exact.noisy import geometric_log_ratio, mixture_log_ratio
 from dpforest.audit.plain import plain
@@ -124,9 +124,16 @@ class ExactAudit:
 
     def to_dict(self) -> dict:
         """What is in it, ready for JSON; an infinite loss is the string ``"inf"``."""
-        rho = {} if self.rho is None else {
-            "delta": self.delta, "rho": plain(self.rho), "claimed_rho": self.claimed_rho, "order": self.order,
-        }  # fmt: skip
+        rho = (
+            {}
+            if self.rho is None
+            else {
+                "delta": self.delta,
+                "rho": plain(self.rho),
+                "claimed_rho": self.claimed_rho,
+                "order": self.order,
+            }
+        )
         return rho | {
             "epsilon": plain(self.epsilon),
             "claim": plain(self.claim),
@@ -171,10 +178,16 @@ def neighbours(every: Iterable[Dataset], relation: str) -> Iterator[tuple[Datase
 
 @claim("thm-replay")
 def exact_audit(
-    estimator: PrivateEstimator, *, n_max: int, targets: Iterable[int] | None = None,
-    law: Callable[..., Law] = law_of, max_datasets: int = 20_000, view: Callable[[Any], Hashable] = released,
-    base=None, progress: bool = False,
-) -> ExactAudit:  # fmt: skip
+    estimator: PrivateEstimator,
+    *,
+    n_max: int,
+    targets: Iterable[int] | None = None,
+    law: Callable[..., Law] = law_of,
+    max_datasets: int = 20_000,
+    view: Callable[[Any], Hashable] = released,
+    base=None,
+    progress: bool = False,
+) -> ExactAudit:
     """The true loss of ``estimator`` over all neighbouring data sets with at most ``n_max`` records.
 
     Parameters
@@ -230,9 +243,15 @@ def exact_audit(
 
 
 def audit_pairs(
-    estimator: PrivateEstimator, every: Iterable[Dataset], pairs: Iterable[tuple[Dataset, Dataset]], *,
-    law: Callable[..., Law] = law_of, view: Callable[[Any], Hashable] = released, base=None, progress: bool = False,
-) -> ExactAudit:  # fmt: skip
+    estimator: PrivateEstimator,
+    every: Iterable[Dataset],
+    pairs: Iterable[tuple[Dataset, Dataset]],
+    *,
+    law: Callable[..., Law] = law_of,
+    view: Callable[[Any], Hashable] = released,
+    base=None,
+    progress: bool = False,
+) -> ExactAudit:
     """The true loss of ``estimator`` over the given pairs alone; the other parameters as in :func:`exact_audit`.
 
     Parameters
@@ -280,10 +299,19 @@ def audit_pairs(
     claimed = check_epsilon(estimator.epsilon)
     rho = (delta, loss, rho_of(claimed, delta), *order) if delta else ()
     return ExactAudit(
-        epsilon_of(loss, delta) if delta else loss, claimed, estimator.relation, pair, output, probabilities,
-        len(every), len(pairs), len(set().union(*laws.values())),
-        Fraction(probabilities[0], probabilities[1]) if exact else None, shown, *rho,
-    )  # fmt: skip
+        epsilon_of(loss, delta) if delta else loss,
+        claimed,
+        estimator.relation,
+        pair,
+        output,
+        probabilities,
+        len(every),
+        len(pairs),
+        len(set().union(*laws.values())),
+        Fraction(probabilities[0], probabilities[1]) if exact else None,
+        shown,
+        *rho,
+    )
 
 
 def _every(schema: Schema, n_bins: int, n_max: int, most: int, targets) -> list[Dataset]:

@@ -77,7 +77,7 @@ def _rows(table: Any, which: np.ndarray) -> Any:
 @claim("thm-hold-out")
 def hold_out(
     X: Any, share: float = 0.3, *, person: Any = None, source: str = SECURE, random_state: Any = None
-) -> Sides:  # fmt: skip
+) -> Sides:
     """Hold-out: which rows are put aside for tests, each by a coin of its own.
 
     Parameters

@@ -11,7 +11,7 @@ from dpforest.learners.growth import Frontier
 from dpforest.learners.run import Run
 from dpforest.models.crossings import MOST_FEATURES, Crossings
 
-__all__ = ["Known", "grow_table", "random_tables", "single_tables", "whole_table"]
+__all__ = ["ReleasedTotals", "grow_table", "random_tables", "single_tables", "whole_table"]
 
 #: Groups of each feature in a table of two or three features.
 GROUPS = {2: 6, 3: 4}
@@ -21,7 +21,7 @@ _FINE = 1 << 20
 
 
 @dataclass
-class Known:
+class ReleasedTotals:
     """What released tables have told about the codes of each feature.
 
     Attributes
@@ -36,7 +36,7 @@ class Known:
     masses: list[np.ndarray | None]
 
     @classmethod
-    def nothing(cls, n_features: int) -> Known:
+    def nothing(cls, n_features: int) -> ReleasedTotals:
         return cls([None] * n_features, [None] * n_features)
 
     def learn(self, feature: int, votes: np.ndarray, masses: np.ndarray) -> None:
@@ -70,8 +70,8 @@ def whole_table(sizes: np.ndarray) -> list[tuple[int, np.ndarray]]:
 
 
 def random_tables(
-    n_tables: int, sizes: np.ndarray, ordered: np.ndarray, known: Known, chance: Chance
-) -> list[list[tuple[int, np.ndarray]]]:  # fmt: skip
+    n_tables: int, sizes: np.ndarray, ordered: np.ndarray, known: ReleasedTotals, chance: Chance
+) -> list[list[tuple[int, np.ndarray]]]:
     """Tables of two or three features: which, and where their codes are cut into groups, is drawn without a record.
 
     Parameters
@@ -80,7 +80,7 @@ def random_tables(
     sizes : ndarray of int, shape (n_features,)
         Codes of each feature.
     ordered : ndarray of bool, shape (n_features,)
-    known : Known
+    known : ReleasedTotals
     chance : Chance
     """
     usable, tables = np.flatnonzero(sizes > 1), []
@@ -108,7 +108,7 @@ def grow_table(run: Run, crossing: Crossings) -> Frontier:
     """
     [features], [groups], [sizes] = crossing.features, crossing.groups, crossing.sizes.tolist()
     if features[1] < 0 and sizes[0] > 1:
-        run.split(run.frontier, features[:1])
+        run.split_multiway(run.frontier, features[:1])
         return run.frontier
     nodes, cells = run.frontier, np.zeros(1, dtype=np.int64)
     for feature, group, size in zip(features, groups, sizes, strict=True):
@@ -125,7 +125,7 @@ def grow_table(run: Run, crossing: Crossings) -> Frontier:
             every = np.arange(len(group))
             second = (group >= middle[:, None]) & (every < run.sizes[feature])
             masks = np.packbits(second, axis=1, bitorder="little").view(np.uint64)
-            run.divide(nodes, np.full(len(nodes), feature), masks)
+            run.split_binary(nodes, np.full(len(nodes), feature), masks)
             nodes, cells = run.frontier, np.repeat(cells, 2)
             low, high = _interleaved(low, middle), _interleaved(middle, high)
         nodes, cells = Frontier.join([part for part, _ in done]), np.concatenate([where for _, where in done])

@@ -31,7 +31,7 @@ def check_parts(n_parts: int, schema: Schema) -> None:
 
 def best_cuts(
     run: Run, nodes: Frontier, features: np.ndarray, score: Score, leak: Leak
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray]:
     """:func:`best_of_parts` of these nodes, from exact counts that nobody pays for; a leak.
 
     ``features`` (bool, n_nodes by n_features) says which ones each node considers.
@@ -49,7 +49,7 @@ def best_cuts(
 
 def best_of_parts(
     histograms: np.ndarray, features: np.ndarray, sizes: np.ndarray, score: Score
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray]:
     """The best cut of each feature in each part, as a mapper finds it, and the means that a reducer makes of them.
 
     Parameters

@@ -29,7 +29,7 @@ class Sharing(Base):
             self._records.assign(n_trees, self._chance)
 
     @claim("lem-parts")
-    def divide(self, n_parts: int) -> None:
+    def partition_records(self, n_parts: int) -> None:
         """Give each record to one of ``n_parts`` parts, by a coin of its own, for scores that are means over parts.
 
         Raises
@@ -43,7 +43,7 @@ class Sharing(Base):
                 f"{256 // self.n_classes} parts"
             )
         if n_parts > 1:
-            self._records.divide(n_parts, self._chance)
+            self._records.partition_records(n_parts, self._chance)
             self.n_parts = n_parts
 
     @claim("cex-equal-size", "pub-parallel-trees")
@@ -85,10 +85,14 @@ class Sharing(Base):
         self._records.whole().hold_out(share, self._chance)
 
     @claim("thm-own-weights", "lem-weighted-sse")
-    def weigh(
-        self, forest: Forest | None = None, values: np.ndarray | None = None, *, class_weights: Any = None,
+    def weigh_records(
+        self,
+        forest: Forest | None = None,
+        values: np.ndarray | None = None,
+        *,
+        class_weights: Any = None,
         rule: str = "capped",
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Give each record a weight, by its own label and by what released trees say of it, and by nothing else.
 
         Parameters
@@ -113,12 +117,12 @@ class Sharing(Base):
         A weight below half a step is 0: the record no longer counts.
         """
         if forest is not None:
-            self._records.hear(forest, np.asarray(values))
-        self._records.weigh(class_weights, rule)
+            self._records.add_scores(forest, np.asarray(values))
+        self._records.weigh_records(class_weights, rule)
         self._count_in_steps()
 
     @claim("lem-calibrated-weights")
-    def hear(self, forest: Forest, values: np.ndarray) -> None:
+    def add_scores(self, forest: Forest, values: np.ndarray) -> None:
         """Let each record hear what released trees say of it: for ``choose_crossing`` and ``count_crossing``.
 
         Parameters
@@ -133,4 +137,4 @@ class Sharing(Base):
         Answers nothing, and costs nothing: a weight is a function of the record's own class and of what is public, and
         at most 1 (:prf:ref:`thm-own-weights`).
         """
-        self._records.hear(forest, np.asarray(values))
+        self._records.add_scores(forest, np.asarray(values))

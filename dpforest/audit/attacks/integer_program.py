@@ -16,7 +16,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from dpforest.arithmetic import exp, log1p, logaddexp
 from dpforest.audit.attacks.observer import Observer
 
-__all__ = ["Program", "label_log_likelihood"]
+__all__ = ["IntegerProgram", "label_log_likelihood"]
 
 FLAT = 1e-9  # slopes of a log-likelihood that differ by less make one chord
 
@@ -38,7 +38,7 @@ class Extra(NamedTuple):
     high: np.ndarray
 
 
-class Program:
+class IntegerProgram:
     """Which numbers of records make the leaves most probable.
 
     Parameters

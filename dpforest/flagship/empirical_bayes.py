@@ -114,9 +114,14 @@ def residual_shift(sums: np.ndarray, noise: tuple[float, float], prior: float) -
 
 @claim("lem-empirical-bayes")
 def posterior_mean(
-    gap: np.ndarray, curvature: np.ndarray, variance: np.ndarray, shape: Sequence[int], ordered: bool, chain: int = 0,
+    gap: np.ndarray,
+    curvature: np.ndarray,
+    variance: np.ndarray,
+    shape: Sequence[int],
+    ordered: bool,
+    chain: int = 0,
     penalty: float = 0.0,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Posterior mean of what the score is off by, averaged over the priors by their evidence.
 
     Parameters
@@ -158,7 +163,7 @@ def correlations(n: int, ordered: bool, chain: int = 0) -> np.ndarray:
 
 def chain_posterior(
     gap: np.ndarray, curvature: np.ndarray, variance: np.ndarray, correlation: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray]:
     """Posterior means under chains, in which a cell is like the next one: a Kalman filter and its smoother.
 
     Parameters
@@ -198,7 +203,7 @@ def chain_posterior(
 
 def table_posterior(
     gap: np.ndarray, curvature: np.ndarray, variance: np.ndarray, shape: Sequence[int]
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray]:
     """Posterior means under products of chains, one for each feature, and under cells that are unlike each other.
 
     The returned arrays are those of :func:`chain_posterior`: first the prior of unlike cells, then the products of each
@@ -220,7 +225,7 @@ def table_posterior(
 
 def _dense_posterior(
     gap: np.ndarray, curvature: np.ndarray, variance: np.ndarray, prior: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray]:
     """The same under prior covariances (n_priors, n_cells, n_cells), by elimination without pivots."""
     n = len(gap)
     # the covariance of the gaps, and beside it the gaps: both are reduced together

@@ -1,0 +1,101 @@
+"""Noise of the released sums, and what is believed before any table is measured: of scores, of a mean, of a scale."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpforest.arithmetic import log, sinh
+from dpforest.curator import FINE, GAP_SHARE
+from dpforest.privacy import HISTOGRAM_SENSITIVITY, Ledger
+from dpforest.schema import TARGET_LEVELS
+
+__all__ = [
+    "MEAN_PRIOR_VARIANCE", "RESIDUAL_SIZES", "at_least", "count_noise", "noise_variance", "noise_variances",
+    "prior_mean", "prior_scores", "quantile", "shrunk",
+]  # fmt: skip
+
+#: Sizes of residuals, as shares of the target's range: each is two thirds of the next.
+RESIDUAL_SIZES = np.array([(2 / 3) ** k for k in range(13, -1, -1)])
+#: Variance of the prior of the mean of a target, of which nothing is known: it is anywhere in the range.
+MEAN_PRIOR_VARIANCE = 0.05
+#: Share of the records that the scale at which residuals are clipped leaves as they are.
+UNCLIPPED = 0.8
+
+
+def noise_variance(epsilon: float, relation: str) -> float:
+    """Variance of the noise of each sum of a table that is measured at ``epsilon``, a record counting for 1."""
+    if math.isinf(epsilon):
+        return 0.0
+    half = sinh(epsilon / (2 * HISTOGRAM_SENSITIVITY[relation] * FINE))
+    return 1 / (2 * half * half) / FINE**2
+
+
+def noise_variances(budget: float, ledger: Ledger) -> tuple[float, float]:
+    """Variances of the noise of the gap and of the size of a cell of a table that is measured at this budget."""
+    if not ledger.delta:
+        noise = noise_variance(budget, ledger.relation)
+        return 2 * noise, 2 * noise
+    rate, gap = budget / HISTOGRAM_SENSITIVITY[ledger.relation], GAP_SHARE[ledger.relation]
+    return 1 / (2 * gap * rate), 1 / (2 * (1 - gap) * rate)
+
+
+def count_noise(budget: float, ledger: Ledger, cost: float | None = None) -> float:
+    """Standard deviation of the noise of a count at this budget, about.
+
+    ``cost`` is that of a count at rate 1: None for that of a histogram.
+    """
+    if math.isinf(budget):
+        return 0.0
+    cost = HISTOGRAM_SENSITIVITY[ledger.relation] if cost is None else cost
+    return math.sqrt(cost / (2 * budget)) if ledger.delta else math.sqrt(2) * cost / budget
+
+
+def at_least(parts: np.ndarray, noise: float) -> float:
+    """A first look's number of records, from its noisy parts (standard deviation ``noise``): less one of their sum.
+
+    Where the noise drowns the number, the rule had better take the records for few.
+    """
+    return float(parts.sum()) - math.sqrt(parts.size) * noise
+
+
+def prior_scores(totals: np.ndarray, noise: float) -> np.ndarray:
+    """The scores of a model without tables, from the noisy class totals (1, n_classes): logarithms of their shares.
+
+    A standard deviation of their noise is added to each, at least half a record.
+    """
+    counts = np.maximum(totals, 0) + max(noise, 0.5)
+    return log(counts / np.add.reduce(counts, axis=1)[:, None])
+
+
+def prior_mean(masses: np.ndarray, noise: float) -> tuple[float, float]:
+    """The mean of the target as a share of its range, from its noisy masses (1, 2), and the variance of its error.
+
+    ``noise`` is the standard deviation of that of a mass, in records.
+    """
+    above, below = (np.maximum(masses[0], 0) / TARGET_LEVELS).tolist()
+    size = max(above + below, noise, 0.5)
+    at = (above + (size - above - below) / 2) / size
+    return shrunk(at, (noise / size) ** 2 * (at * at + (1 - at) * (1 - at)))
+
+
+def shrunk(at: float, variance: float) -> tuple[float, float]:
+    """Posterior mean and variance of a mean that could be anywhere in the range, where it was found at ``at``.
+
+    The prior has the moments of the uniform law.
+    """
+    weight = MEAN_PRIOR_VARIANCE / (MEAN_PRIOR_VARIANCE + variance)
+    return min(max(0.5 + weight * (at - 0.5), 0.0), 1.0), weight * variance
+
+
+def quantile(counts: np.ndarray, noise: float = 0.0) -> float:
+    """The scale at which residuals are clipped: the first of ``RESIDUAL_SIZES`` to which ``UNCLIPPED`` records keep.
+
+    ``counts`` are noisy numbers of records between the sizes.  A standard deviation of their noise is taken off each,
+    for what is left of large residuals that nobody has would set the scale.  Without a positive number it is 1.
+    """
+    below = np.cumsum(np.maximum(counts - noise, 0.0))
+    if below[-1] <= 0:
+        return 1.0
+    return float(RESIDUAL_SIZES[min(int(np.argmax(below >= UNCLIPPED * below[-1])), len(RESIDUAL_SIZES) - 1)])

@@ -1,0 +1,181 @@
+"""Boosting of wide tables: the base of the flagship's classifier and regressor, and one round of it.
+
+A round selects one table, of a feature or of a few crossed ones, measures it, and moves the scores of its cells by the
+empirical-Bayes estimate that the noisy sums allow.  The chapter *The flagship* has the design and the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from dpforest.curator import FINE
+from dpforest.flagship.candidates import ReleasedTotals, grow_table, random_tables, single_tables, whole_table
+from dpforest.flagship.monotone import Directions, directions_of, monotone
+from dpforest.flagship.priors import at_least, count_noise, noise_variances
+from dpforest.flagship.schedules import BoostingSchedule, RegressionSchedule
+from dpforest.learners.audited import EXACT
+from dpforest.learners.base import WithDelta
+from dpforest.learners.boosting import whole_votes
+from dpforest.learners.growth import Frontier
+from dpforest.learners.parameters import Either, Integer, Number, OneOf
+from dpforest.learners.run import Run
+from dpforest.mechanisms import SELECTIONS
+from dpforest.models.crossings import Crossings
+from dpforest.privacy import REPLACE_ONE
+from dpforest.schema import Schema
+from dpforest.schema.grid import GRIDS
+
+__all__ = ["CELLS", "SECOND_SIZE_SHARE", "SIZE_LEAK", "SIZE_SHARE", "WideTables"]
+
+CHOOSERS = ("auto", *SELECTIONS)
+#: Share of the budget for a noisy number of records, where none is declared.
+SIZE_SHARE = 0.01
+#: Share for a second one, where the noise of the first may have drowned the number and the target is numeric.
+SECOND_SIZE_SHARE = 0.06
+#: Log prior of a prior variance t of a table of one feature, for each cell: minus so many t.
+PENALTY = 0.1
+#: What a round measures, in the ledger's words, without a delta and with one.
+CELLS = "sum the weights in a cell", "sum the gap and the size of a cell"
+SIZE_LEAK = "the number of records, for the rule of the parameters", "public under replace-one"
+
+
+class WideTables(WithDelta):
+    """What the classifier and the regressor share: the parameters, and a round."""
+
+    SOURCE: ClassVar[str] = "library's own learner"
+    n_rows: Annotated[
+        float | None,
+        Either(None, rule=Number(1, 1e15)),
+        """Declared order of magnitude of the number of records; public.  None: see Notes.""",
+    ] = None
+    n_estimators: Annotated[int | str, Either("auto", rule=Integer(1, 10_000)), "Rounds; auto by the rule."] = "auto"
+    interactions: Annotated[
+        int, Integer(0, 10_000), "Random tables of two or three features among the candidates of a round."
+    ] = 20
+    selection: Annotated[
+        str, OneOf(CHOOSERS), "Mechanism of the tables; auto: permute-and-flip, exponential under a delta."
+    ] = "auto"
+    grid: Annotated[
+        str,
+        OneOf(GRIDS),
+        """How the public bins of a numeric feature lie between its bounds: ``"even"``, all equally wide;
+        ``"doubling"``, where 0 lies between the bounds, half as many and every half, quarter, ... of each bound.""",
+    ] = "doubling"
+    monotonic_cst: Annotated[
+        Mapping[str, int] | None,
+        Directions(),
+        """Numeric features with which the prediction must not fall (1) or must not rise (-1), by name; of two classes
+        it is the probability of the second one.""",
+    ] = None
+    variant: Annotated[Literal["proved"], "There is no other."] = "proved"
+
+    def measure(
+        self, run: Run, known: ReleasedTotals, sides: np.ndarray, choosing: float, measuring: float
+    ) -> tuple[Crossings, int, Frontier, np.ndarray]:
+        """Select a table and one of the sides, and measure it: the table, the side's place, leaves, sums in records."""
+        tables = Crossings.of(
+            single_tables(run.sizes) + random_tables(self.interactions, run.sizes, run.ordered, known, run.chance)
+        )
+        # half a standard deviation of the noise that the gap of a cell will have
+        threshold = round(math.sqrt(noise_variances(measuring, run.ledger)[0]) / 2 * FINE)
+        place, at = run.choose_crossing(tables, sides, choosing, threshold=threshold, mechanism=self._mechanism())
+        leaves = grow_table(run, tables[place])
+        sums = run.count_crossing(tables[place], sides[at].item(), leaves, measuring)
+        return tables[place], at, leaves, sums / FINE
+
+    def measure_all(self, run: Run, side: float, measuring: float) -> tuple[Crossings, Frontier, np.ndarray]:
+        """Measure the table of a single cell, which needs no selection: the table, its leaf, its sums in records."""
+        table = Crossings.of([whole_table(run.sizes)])
+        leaves = grow_table(run, table)
+        return table, leaves, run.count_crossing(table, side, leaves, measuring) / FINE
+
+    def vote(
+        self,
+        run: Run,
+        known: ReleasedTotals,
+        table: Crossings,
+        leaves: Frontier,
+        steps: np.ndarray,
+        sums: np.ndarray,
+        values: np.ndarray,
+    ) -> None:
+        """Let the leaves vote: ``values`` (n_values,) says for what, each times the step; and take note of it."""
+        votes = self._directed(run, table, whole_votes(steps))
+        if table.features[0, 1] < 0 and len(votes) > 1:
+            known.learn(int(table.features[0, 0]), votes, np.rint(sums.sum(axis=1) * FINE).astype(np.int64))
+        run.set_leaf_values(leaves, votes[:, None] * values)
+
+    def gap_variances(self) -> list[float]:
+        """Variance of the noise of the gap of a cell in each round of this fit, in records squared, by its ledger.
+
+        What the ledger says is public: this costs nothing.
+        """
+        costs = self.ledger_.charges(CELLS[bool(self.ledger_.delta)])
+        return [noise_variances(cost, self.ledger_)[0] for cost in costs]
+
+    def estimate_size(self, run: Run, ask: Callable[[float], np.ndarray]) -> tuple[float, np.ndarray | None]:
+        """The number of records that the rule goes by, and what a first look released for it, if there was one.
+
+        ``ask`` releases numbers of records of parts that are all records together, at a share of the budget.
+        """
+        if self.n_rows is not None:
+            return float(self.n_rows), None
+        if run.relation == REPLACE_ONE:
+            return float(run.size(SIZE_LEAK)), None
+        first = ask(SIZE_SHARE)
+        return max(at_least(first, count_noise(SIZE_SHARE * run.budget, run.ledger)), 1.0), first
+
+    def rounds_of(self, auto: BoostingSchedule | RegressionSchedule) -> int:
+        """How many rounds there are."""
+        return auto.rounds if isinstance(self.n_estimators, str) else int(self.n_estimators)
+
+    def budgets(self, left: float, auto: BoostingSchedule | RegressionSchedule) -> list[tuple[float, float]]:
+        """What each round has of the budget that is left, to choose a table and to measure it."""
+        growth, part, parts = auto.growth if isinstance(self.n_estimators, str) else 1.0, 1.0, []
+        for _ in range(self.rounds_of(auto)):
+            parts.append(part)
+            part *= growth
+        total, choose = sum(parts), auto.select_share
+        return [(choose * left * part / total, (1 - choose) * left * part / total) for part in parts]
+
+    def _mechanism(self) -> str:
+        return ("exponential" if self.delta else "permute-and-flip") if self.selection == "auto" else self.selection
+
+    def _prior(self, run: Run, table: Crossings) -> dict[str, Any]:
+        """What the empirical-Bayes step asks of the cells of one table."""
+        [features], [sizes] = table.features, table.sizes.tolist()
+        if features[1] >= 0:
+            return {"shape": [size for size in sizes if size > 1] or [1], "ordered": True}
+        missing = run.schema.missing == "bin"
+        return {
+            "shape": sizes[:1],
+            "ordered": bool(run.ordered[features[0]]),
+            "chain": sizes[0] - missing,
+            "penalty": PENALTY,
+        }
+
+    def _directed(self, run: Run, table: Crossings, votes: np.ndarray) -> np.ndarray:
+        """The votes of the cells, none of which breaks a declared direction; that of missing values is free."""
+        signs = directions_of(self.monotonic_cst, run.schema)
+        [features], [sizes] = table.features, table.sizes.tolist()
+        here = [int(signs[feature]) for feature in features[features >= 0]]
+        if not any(here) or len(votes) == 1:
+            return votes
+        if len(here) > 1:
+            return monotone(votes, sizes[: len(here)], here)
+        ordered = sizes[0] - (run.schema.missing == "bin")
+        return np.concatenate([monotone(votes[:ordered], [ordered], here), votes[ordered:]])
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        directions_of(self.monotonic_cst, self.declared_schema())
+
+    def declared_schema(self) -> Schema:
+        return super().declared_schema().with_grid(self.grid)
+
+    def lacking(self) -> dict[str, str]:
+        return {EXACT: "noisy sums decide the weights of the next round, so that replay cannot visit them"}

@@ -1,0 +1,64 @@
+"""One name, one thing: no class and no module of the library bears the name of another one."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+import dpforest
+from dpforest import audit
+
+LIBRARY = Path(dpforest.__file__).parent
+#: Modules that are found by their room, and why.
+SHARED = {
+    "__init__": "of every room",
+    "base": "what the classes of one room share, as in scikit-learn",
+}
+
+
+def sources() -> dict[str, str]:
+    return {str(path.relative_to(LIBRARY)): path.read_text() for path in sorted(LIBRARY.rglob("*.py"))}
+
+
+def defined_twice(files: dict[str, str], shared: Iterable[str] = ()) -> list[str]:
+    """Names of classes and of modules that more than one file defines; a leading underscore makes no difference."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for path, source in files.items():
+        found["module", Path(path).stem.lstrip("_") if Path(path).stem not in shared else path].add(path)
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ClassDef):
+                found["class", node.name.lstrip("_")].add(path)
+    return [f"{kind} {name}: {', '.join(sorted(where))}" for (kind, name), where in found.items() if len(where) > 1]
+
+
+def test_a_name_is_defined_once():
+    assert defined_twice(sources(), SHARED) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("models/growth.py", ""),  # a module of learners
+        ("budgets/_scores.py", ""),
+        ("schema/x.py", "class Ledger: pass"),
+        ("schema/x.py", "def f():\n    class _Run: pass"),
+    ],
+)
+def test_a_second_definition_is_found(path, source):
+    assert len(defined_twice(sources() | {path: source}, SHARED)) == 1
+
+
+def test_exceptions_are_needed():
+    for name in SHARED:
+        assert sum(Path(path).stem == name for path in sources()) > 1, f"{name} is defined once: take it off the list"
+
+
+def test_an_old_public_name_warns_and_works():
+    with pytest.warns(DeprecationWarning, match="GreyBoxFinding"):
+        assert audit.Finding is audit.GreyBoxFinding
+    with pytest.raises(AttributeError, match="has no attribute"):
+        audit.Found  # noqa: B018

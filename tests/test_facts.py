@@ -152,6 +152,19 @@ def test_a_false_fact_is_found(kind, fact, false):
 
 
 @pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (lambda: Facts(leaks="much"), "FACTS: leaks must be one of nothing, size, records, not 'much'"),  # type: ignore[arg-type]
+        (lambda: Facts(in_memory="no"), "FACTS: in_memory must be true or false, not 'no'"),  # type: ignore[arg-type]
+        (lambda: {"leaks": "size"}, r"Told\.FACTS must be Facts\(\.\.\.\), not"),
+    ],
+)
+def test_what_is_no_fact_is_refused_as_soon_as_the_class_is_made(facts, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        type("Told", (EDPRFClassifier,), {"FACTS": facts()})
+
+
+@pytest.mark.parametrize(
     "kind",
     [DiffLRRegressor, DiffPETsClassifier, EDPRFClassifier, PearsonTreeClassifier, SmoothForestClassifier],
     ids=lambda kind: kind.__name__,

@@ -121,6 +121,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         declare(cls)
+        if not isinstance(cls.FACTS, Facts):
+            raise TypeError(f"{cls.__name__}.FACTS must be Facts(...), not {shown(cls.FACTS)}")
 
     def fit(self, X: Any, y: Any, *, key: str | None = None, person: Any = None, max_rows: int | None = None) -> Self:
         """Learn from the records.

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from dpforest.messages import shown
 
 __all__ = ["Facts"]
+
+LEAKS = Literal["nothing", "size", "records"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,14 @@ class Facts:
         Whether splits are computed from noisy counts; else each is itself a draw, which pruning may take back.
     """
 
-    leaks: Literal["nothing", "size", "records"] = "nothing"
+    leaks: LEAKS = "nothing"
     two_classes: bool = False
     in_memory: bool = False
     splits_from_counts: bool = False
+
+    def __post_init__(self) -> None:
+        if self.leaks not in get_args(LEAKS):
+            raise ValueError(f"FACTS: leaks must be one of {', '.join(get_args(LEAKS))}, not {shown(self.leaks)}")
+        for name in ("two_classes", "in_memory", "splits_from_counts"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"FACTS: {name} must be true or false, not {shown(getattr(self, name))}")

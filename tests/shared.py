@@ -108,9 +108,8 @@ def assert_an_estimator(estimator, X, y, folder: Path):
         assert json.dumps(twin.to_dict(seeded=True)) == released
         assert str(twin.ledger_) == str(estimator.ledger_)
     assert pickle.loads(pickle.dumps(twin)).random_state is None  # of a generator, too
-    others = (quietly(clone(estimator).set_params(random_state=seed + more), X, y) for more in range(1, 5))
-    # the noise of a published variant may be so faint that several seeds give one model
-    other = next(other for other in others if other.to_dict(seeded=True) != estimator.to_dict(seeded=True))
+    other = quietly(clone(estimator).set_params(random_state=seed + 1), X, y)
+    assert other.to_dict(seeded=True) != estimator.to_dict(seeded=True)
     assert json.dumps(quietly(other.set_params(random_state=seed), X, y).to_dict(seeded=True)) == released  # as if new
     copy = pickle.loads(pickle.dumps(estimator))
     assert copy.random_state is None

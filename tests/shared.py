@@ -81,6 +81,16 @@ def variants_of(kind: type) -> tuple[str, ...]:
     return kind.PARAMETERS["variant"].rule.names
 
 
+def leaks_under(kind: type, relation: str) -> bool:
+    """Whether the published variant has a leak in its ledger: its size is public where a record is replaced."""
+    return kind.FACTS.leaks == "records" or (kind.FACTS.leaks == "size" and relation == ADD_REMOVE)
+
+
+def lettered(kind: type) -> set[str]:
+    """The parameters of which the published variant takes what the paper says."""
+    return {name for name, parameter in kind.PARAMETERS.items() if parameter.letter is not None}
+
+
 def assert_an_estimator(estimator, X, y, folder: Path):
     """A fit changes no parameter, a seed decides every byte, and what is kept comes back without the seed.
 

@@ -172,7 +172,7 @@ def test_an_unknown_name_lists_the_names(capsys):
         (["edprf", "--option", "halt=never"], "edprf has no option 'halt'; it has: budget"),
         (["edprf", "--option", "variant=published"], "variant is no --option: use --variant"),
         (["edprf", "--option", "max-depth=3"], "max_depth is no --option: use --depth"),
-        (["random-trees", "--variant", "published", "--depth", "2"], "takes its height from the data"),
+        (["random-trees", "--variant", "published", "--depth", "2"], "to the letter, so not with max_depth=2"),
         (["edprf", "--json", "no/such/folder/x.json"], "there is no such folder"),
         (["edprf", "--json", "/"], "--json /: that is a folder; name a file in it"),
         (["edprf", "--option", f"stop_margin={'-' * 100_000}1"], "stop_margin must be a finite number"),

@@ -16,7 +16,7 @@ import weakref
 import numpy as np
 import pandas as pd
 import pytest
-from shared import variants_of
+from shared import leaks_under, lettered, variants_of
 from sklearn.utils import get_tags
 
 import dpforest
@@ -36,22 +36,6 @@ SCHEMAS = {
     "classifier": Schema(**COLUMNS, classes=[0, 1, 2]), "regressor": Schema(**COLUMNS, target=(0, 2)),
     "of two": Schema(**COLUMNS, classes=[0, 1]),
 }  # fmt: skip
-#: Whose published form tells two classes apart.
-OF_TWO = {"DPAdaBoostClassifier", "DPsAdaBoostClassifier"}
-#: Whose published form reads nothing unpaid.
-WITHOUT_LEAKS = {
-    "DiffLRRegressor",
-    "FunctionalMechanismClassifier",
-    "FunctionalMechanismRegressor",
-    "DiffGenClassifier",
-    "DTDiffClassifier",
-    "DiffPID3Classifier",
-    "DiffPC45Classifier",
-    "SulqID3Classifier",
-    "PinqID3Classifier",
-}
-#: Learners whose splits are computed from noisy counts; those of the others are draws.
-BY_COUNTS = {"SulqID3Classifier", "PinqID3Classifier"}
 COUNTING = [
     "node_class_counts", "node_sums", "feature_histograms", "candidate_counts", "candidate_sums", "cross_sums",
     "count_sizes", "products",
@@ -64,15 +48,13 @@ def learners() -> list[type]:
 
 
 def schema_of(kind) -> Schema:
-    return SCHEMAS["of two" if kind.__name__ in OF_TWO else get_tags(kind()).estimator_type]
+    return SCHEMAS["of two" if kind.FACTS.two_classes else get_tags(kind()).estimator_type]
 
 
 def configured(kind, **parameters):
     base = {"epsilon": 5.0, "schema": schema_of(kind), "n_estimators": 2, "max_depth": 2, "random_state": 0}
-    if kind.__name__.startswith("RandomTrees") and parameters.get("variant") == "published":
-        base["max_depth"] = None
-    known = inspect.signature(kind).parameters
-    return kind(**{name: value for name, value in base.items() if name in known} | parameters)
+    free = kind.PARAMETERS.keys() - (lettered(kind) if parameters.get("variant") == "published" else set())
+    return kind(**{name: value for name, value in base.items() if name in free} | parameters)
 
 
 def settings(kind) -> list[dict]:
@@ -81,12 +63,14 @@ def settings(kind) -> list[dict]:
     every: list[dict] = [{}, {"relation": "replace-one"}]
     if "published" in variants_of(kind):
         every.append({"variant": "published", "random_state": 9})
-    more = {"leaf": "counts", "stop": "never", "selection": "exponential", "sampling": "poisson"}
-    if kind.__name__ in OF_TWO:
-        more["sampling"] = "assignment"
-    if kind.__name__.startswith("RandomTrees"):
-        more["split"] = "multiway"
-    return every + [{name: value} for name, value in more.items() if name in inspect.signature(kind).parameters]
+    more = {
+        "leaf": ["counts"], "stop": ["never"], "selection": ["exponential"], "sampling": ["poisson", "assignment"],
+        "split": ["multiway"],
+    }  # fmt: skip
+    for name, values in more.items():
+        taken = kind.PARAMETERS[name].rule.names if name in kind.PARAMETERS else ()
+        every += [{name: value} for value in values if value in taken][:1]
+    return every
 
 
 CASES = [(kind, options) for kind in learners() for options in settings(kind)]
@@ -98,7 +82,7 @@ def table(kind, seed: int, n: int = 900):
     X = pd.DataFrame({"a": rng.random(n), "b": rng.choice(list("xyz"), n), "c": rng.choice(list("uv"), n)})
     y = (X.a > 0.5).astype(int) + (X.b == "x")
     y = 2 - y if seed % 2 else y
-    return X, np.minimum(y, 1) if kind.__name__ in OF_TWO else y
+    return X, np.minimum(y, 1) if kind.FACTS.two_classes else y
 
 
 def fit(kind, options, seed: int = 0) -> str:
@@ -266,7 +250,7 @@ def test_leaks_are_in_the_ledger_of_the_published_variant_and_of_no_proved_one(k
             model.fit(X, y)
         leaks, epsilon = model.ledger_.leaks, model.guarantee_.epsilon
         published = options.get("variant") == "published"
-        assert bool(leaks) == (published and kind.__name__ not in WITHOUT_LEAKS)
+        assert bool(leaks) == (published and leaks_under(kind, model.relation))
         if not published:
             assert epsilon == pytest.approx(5.0, rel=1e-9)
         assert (epsilon == math.inf) == bool(leaks)
@@ -376,7 +360,7 @@ def test_the_draws_decide_the_model(kind, options):
     assert again.to_dict() == released.to_dict()
     assert tape.left == []
     # the splits are drawn answers: played to other records of the same number, they give the same splits
-    drawn = options.get("variant") != "published" and kind.__name__ not in BY_COUNTS  # published forests look
+    drawn = options.get("variant") != "published" and not kind.FACTS.splits_from_counts  # published forests look
     if drawn and hasattr(released, "feature"):
         elsewhere, _ = model.replay(encoded(model, schema, 1)[0], labels, schema, 5.0, Tape(recorder.drawn))
         assert elsewhere.feature.tolist() == released.feature.tolist()

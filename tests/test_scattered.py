@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
-from shared import variants_of
+from shared import lettered, variants_of
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
@@ -49,8 +49,6 @@ SCHEMAS = {
     "classifier": Schema(**COLUMNS, classes=["no", "maybe", "yes"]), "regressor": Schema(**COLUMNS, target=(0, 2)),
     "of two": Schema(**COLUMNS, classes=["no", "yes"]),
 }  # fmt: skip
-#: Which learn two classes at most as published.
-OF_TWO = {"DPAdaBoostClassifier", "DPsAdaBoostClassifier"}
 FEATURES = ["a", "n", "b", "c"]
 N = 240
 
@@ -131,7 +129,7 @@ THREE = [0, 31]
 
 
 def kind_of(learner) -> str:
-    return "of two" if learner.__name__ in OF_TWO else get_tags(learner()).estimator_type
+    return "of two" if learner.FACTS.two_classes else get_tags(learner()).estimator_type
 
 
 @cache
@@ -158,10 +156,8 @@ def configured(learner, **options):
         "epsilon": 4.0, "schema": SCHEMAS[kind_of(learner)], "n_estimators": 3, "max_depth": 2, "n_bins": 8,
         "specialisations": 3, "random_state": 5,
     }  # fmt: skip
-    known = inspect.signature(learner).parameters
-    if learner.__name__.startswith("RandomTrees") and options.get("variant") == "published":
-        base["max_depth"] = None
-    return learner(**{name: value for name, value in base.items() if name in known} | options)
+    free = learner.PARAMETERS.keys() - (lettered(learner) if options.get("variant") == "published" else set())
+    return learner(**{name: value for name, value in base.items() if name in free} | options)
 
 
 def fitted(model, X, y="y", **asked):
@@ -249,7 +245,6 @@ every_learner = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner:
 #: Published algorithms that look at all records at once.
 WHOLE = "draws from the whole table at once, or gives all records weights that add up to 1"
 asked_of_blocks: set[str] = set()
-needs_memory: set[str] = set()
 
 
 def test_every_public_learner_is_here():
@@ -299,9 +294,9 @@ def test_blocks_give_the_model_of_the_table_in_memory(learner, options):
         assert model.n_features_in_ == 4
     if refused is not None:
         assert options.get("variant") == "published"
+        assert learner.FACTS.in_memory
         assert WHOLE in str(refused)
         assert not hasattr(model, "ledger_")
-        needs_memory.add(learner.__name__)
     # the label as a column of the frame, the others of which are not read
     assert released(fitted(configured(learner, **options), frame)) == released(memory)
 
@@ -312,10 +307,6 @@ def test_every_step_and_answer_was_asked_of_blocks():
         pytest.skip(not_run.needs("the cases above it", "run the whole file"))
     steps = {"assign", "partition_records", "poisson_bootstrap", "add_scores", "weigh_records"}
     assert asked_of_blocks == steps | answers() - {"code_counts"}  # asked by published bootstraps alone
-    assert needs_memory == {
-        "DPAdaBoostClassifier", "DPsAdaBoostClassifier", "DiffPETsClassifier", "DiffPETsRegressor", "DiffPRFClassifier",
-        "DiffPRFsClassifier", "EDPRFClassifier", "SmoothForestClassifier",
-    }  # fmt: skip
 
 
 def answers() -> set[str]:
@@ -466,9 +457,7 @@ def test_with_a_key_the_order_of_the_rows_does_not_matter(learner, options):
 
 def shares(learner, options) -> bool:
     """Whether the model depends on who is who: the trees share the records, or the parts of one tree do."""
-    return options.get("sampling", "all") != "all" or learner.__name__ in {
-        "EDPRFClassifier", "PearsonTreeClassifier", "SmoothForestClassifier",
-    }  # fmt: skip
+    return configured(learner, **options).draws_record_coins()
 
 
 @pytest.mark.claim("thm-keyed-assignment")

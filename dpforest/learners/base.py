@@ -19,6 +19,7 @@ from dpforest.curator import Curator, Door
 from dpforest.engines import Reader, is_out_of_core
 from dpforest.learners import intake, persons
 from dpforest.learners.audited import EXACT, AuditSpec
+from dpforest.learners.facts import Facts
 from dpforest.learners.growth import MAX_NODES
 from dpforest.learners.parameters import (
     AsPublished,
@@ -78,7 +79,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
     ``fit`` checks the parameters, encodes the table on the schema's public grid, hands it to a
     :class:`~dpforest.curator.Curator`, and keeps the released model, the ledger and the guarantee.  A subclass declares
     its parameters (:mod:`~dpforest.learners.parameters`), and has ``as_published(run)`` and ``as_proved(run)``, which
-    ask the :class:`~dpforest.learners.run.Run` and return the released model, and ``AUDIT``.
+    ask the :class:`~dpforest.learners.run.Run` and return the released model, ``FACTS`` and ``AUDIT``.
 
     Notes
     -----
@@ -92,6 +93,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
     #: What the learner is called where the published variant is held to its letter.
     SOURCE: ClassVar[str] = "paper"
     PARAMETERS: ClassVar[dict[str, Parameter]]
+    FACTS: ClassVar[Facts] = Facts()
     AUDIT: ClassVar[AuditSpec]
 
     epsilon: Annotated[
@@ -119,6 +121,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         declare(cls)
+        if not isinstance(cls.FACTS, Facts):
+            raise TypeError(f"{cls.__name__}.FACTS must be Facts(...), not {shown(cls.FACTS)}")
 
     def fit(self, X: Any, y: Any, *, key: str | None = None, person: Any = None, max_rows: int | None = None) -> Self:
         """Learn from the records.
@@ -367,6 +371,13 @@ class PrivateEstimator(Predictor, BaseEstimator):
         """
         return None
 
+    def draws_record_coins(self) -> bool:
+        """Whether coins of its own say of each record which trees or parts it counts in, and how often.
+
+        Then the model depends on which record is which.
+        """
+        return False
+
     def leaf_is_label(self) -> bool:
         """Whether a leaf says one label; else it says noisy numbers."""
         return False
@@ -538,7 +549,11 @@ class PrivateForest(PrivateEstimator):
         return float(self.shrinkage * (step * cost) / budget)
 
     def sharing(self) -> str | None:
-        return "parallel" if self._sampling() == "assignment" else "sequential"
+        return "parallel" if self._sampling() in ("assignment", "equal-split") else "sequential"
+
+    def draws_record_coins(self) -> bool:
+        sampling = self._sampling()
+        return sampling == "poisson" or (sampling == "assignment" and self.n_estimators > 1)
 
     def most_replayed(self) -> float:
         return 2 if self._sampling() == "bootstrap" else math.inf  # a bootstrap of n has n^n branches

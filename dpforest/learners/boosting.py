@@ -289,6 +289,9 @@ class PrivateBoostedClassifier(WithDelta, BoostedClassifier):
             score = scores.CLASSIFICATION[self.criterion]
             check_covered(score, self.relation, sampling=self.sampling, weighted=True)
 
+    def draws_record_coins(self) -> bool:
+        return self.sampling == "assignment" and self.n_estimators > 1
+
     def lacking(self) -> dict[str, str]:
         if self.variant == "proved" and self.n_estimators > 1:
             return {EXACT: "noisy counts decide the weights of the next round, so that replay cannot visit them"}

@@ -23,6 +23,7 @@ from dpforest.learners.base import (
     check_covered,
 )
 from dpforest.learners.cuts import cuts_at_values, grow_extra_trees
+from dpforest.learners.facts import Facts
 from dpforest.learners.growth import Frontier, accurate, masses, one_vote, pure, votes
 from dpforest.learners.parameters import MARGIN, Auto, Either, Integer, Number, OneOf, Share
 from dpforest.learners.run import Run, Selection
@@ -214,6 +215,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     def leaf_is_label(self) -> bool:
         return self.leaf == "label" or self.variant == "published"
 
+    FACTS = Facts(leaks="records", in_memory=True)
     AUDIT: ClassVar = AuditSpec(
         "diffpets",
         (
@@ -333,6 +335,7 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
 
     # -- the audit -------------------------------------------------------------------------------------------
 
+    FACTS = Facts(leaks="records", in_memory=True)
     AUDIT: ClassVar = AuditSpec(
         "diffpets-regressor",
         (

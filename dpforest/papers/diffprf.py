@@ -17,6 +17,7 @@ from dpforest import scores
 from dpforest.arithmetic import log, log2
 from dpforest.budgets import Shares
 from dpforest.learners.audited import GREY_BOX, HALF_STOP, AuditSpec, Broken
+from dpforest.learners.facts import Facts
 from dpforest.learners.id3 import PrivateID3Forest, enough
 from dpforest.learners.parameters import CAP, AsPublished, Auto, OneOf
 from dpforest.learners.run import Run, Selection
@@ -156,6 +157,7 @@ class DiffPRFClassifier(PrivateID3Forest):
             and self.declared_schema().n_features <= (2 if self.max_features == "sqrt" else 99)
         )
 
+    FACTS = Facts(leaks="size", in_memory=True)
     AUDIT: ClassVar = AuditSpec(
         "diffprf",
         (

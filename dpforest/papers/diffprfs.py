@@ -15,6 +15,7 @@ from dpforest import scores
 from dpforest.budgets import Shares
 from dpforest.learners.audited import HALF_STOP, AuditSpec, refuted
 from dpforest.learners.cart import SchemaSplits
+from dpforest.learners.facts import Facts
 from dpforest.learners.growth import pure
 from dpforest.learners.id3 import PrivateID3Forest
 from dpforest.learners.parameters import AsPublished, Auto, OneOf
@@ -128,6 +129,7 @@ class DiffPRFsClassifier(PrivateID3Forest):
         self._settle(run, run.frontier, shares.leaf(shares.depth, selected=False))
         return run.release()
 
+    FACTS = Facts(leaks="records", in_memory=True)
     AUDIT: ClassVar = AuditSpec(
         "diffprfs",
         (

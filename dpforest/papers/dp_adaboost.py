@@ -14,6 +14,7 @@ from dpforest import scores
 from dpforest.budgets import Shares
 from dpforest.learners.audited import AuditSpec, refuted
 from dpforest.learners.boosting import CLASSES, OTHER, AdaBoost, PrivateBoostedClassifier, boosted
+from dpforest.learners.facts import Facts
 from dpforest.learners.growth import one_vote
 from dpforest.learners.run import Run
 from dpforest.models.boosted import BoostedForest
@@ -107,6 +108,7 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
             this.settle(run.frontier, shares.leaf(2, selected=False))
         return boosted(run, self.weights)
 
+    FACTS = Facts(leaks="records", two_classes=True, in_memory=True)
     AUDIT: ClassVar = AuditSpec(
         "dp-adaboost",
         (

@@ -20,6 +20,7 @@ from dpforest.learners.base import check_covered
 from dpforest.learners.boosting import CLASSES, OTHER, AdaBoost, PrivateBoostedClassifier, Round, boosted
 from dpforest.learners.cart import Cuts, best_splits, select_cuts, weakest_links
 from dpforest.learners.cuts import grow_extra_trees
+from dpforest.learners.facts import Facts
 from dpforest.learners.growth import MAX_NODES, Frontier, one_vote, pure
 from dpforest.learners.parameters import MARGIN, AsPublished, Auto, Integer
 from dpforest.learners.run import Run
@@ -219,6 +220,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             return {EXACT: "noisy counts are looked at twice, for the votes and for the pruning, which no lemma covers"}
         return super().lacking()
 
+    FACTS = Facts(leaks="records", two_classes=True, in_memory=True)
     AUDIT: ClassVar = AuditSpec(
         "dps-adaboost",
         # as published there is one round: the budget of a second may be negative, and then nothing is released

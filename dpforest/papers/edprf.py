@@ -15,6 +15,7 @@ from dpforest import scores
 from dpforest.budgets import PLANS, Shares
 from dpforest.learners.audited import HALF_STOP, AuditSpec, refuted
 from dpforest.learners.base import PrivateForestClassifier, WithDelta, check_covered
+from dpforest.learners.facts import Facts
 from dpforest.learners.growth import Frontier, pure, votes
 from dpforest.learners.parameters import CAP, MARGIN, AsPublished, Auto, Integer, OneOf
 from dpforest.learners.run import Run, Selection
@@ -171,8 +172,8 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
 
     # -- the audit -------------------------------------------------------------------------------------------
 
-    def sharing(self) -> str:
-        return "parallel"
+    def _sampling(self) -> str:
+        return "equal-split" if self.variant == "published" else "assignment"
 
     def by_paths(self) -> bool:
         return True
@@ -180,6 +181,7 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
     def leaf_is_label(self) -> bool:
         return self.option("leaf") == "label"
 
+    FACTS = Facts(leaks="records", in_memory=True)
     AUDIT: ClassVar = AuditSpec(
         "edprf",
         (  # parameters, features of the universe, depth of the trees

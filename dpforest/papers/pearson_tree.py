@@ -17,6 +17,7 @@ from dpforest.learners.audited import HALF_STOP, AuditSpec, refuted
 from dpforest.learners.averaged_cuts import CODES, best_cuts, check_parts, most_parts
 from dpforest.learners.base import PrivateEstimator, check_covered
 from dpforest.learners.cart import Cuts
+from dpforest.learners.facts import Facts
 from dpforest.learners.growth import MAX_NODES, Frontier, pure
 from dpforest.learners.parameters import MARGIN, AsPublished, Auto, Either, Integer, OneOf, Share
 from dpforest.learners.run import Run, Selection
@@ -228,6 +229,10 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
                 raise ValueError("selection='argmax' reads the data unpaid: use variant='published'")
             check_covered(CRITERIA[self.criterion], self.relation, stop=self.option("stop"))
 
+    def draws_record_coins(self) -> bool:
+        return bool(self.max_depth) and self._n_parts(self.declared_schema()) > 1
+
+    FACTS = Facts(leaks="records")
     AUDIT: ClassVar = AuditSpec(
         "pearson-tree",
         (

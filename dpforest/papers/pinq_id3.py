@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
 from dpforest.learners.audited import AuditSpec
+from dpforest.learners.facts import Facts
 from dpforest.learners.id3 import CountedID3Tree
 from dpforest.learners.parameters import AsPublished
 from dpforest.learners.run import Run
@@ -84,6 +85,7 @@ class PinqID3Classifier(CountedID3Tree):
                 "variant='published'"
             )
 
+    FACTS = Facts(splits_from_counts=True)
     AUDIT: ClassVar = AuditSpec(
         "pinq-id3",
         (

@@ -13,6 +13,7 @@ import numpy as np
 from dpforest.learners.audited import AuditSpec, Broken
 from dpforest.learners.base import PrivateForest, PrivateForestClassifier, PrivateForestRegressor, WithDelta
 from dpforest.learners.cuts import grow_multiway, grow_random
+from dpforest.learners.facts import Facts
 from dpforest.learners.growth import MAX_NODES, Frontier
 from dpforest.learners.parameters import AsPublished, Auto, Either, Integer, Number
 from dpforest.learners.run import Run
@@ -42,9 +43,12 @@ def published_height(n: int, sizes: np.ndarray) -> int:
 class _RandomTrees(WithDelta, PrivateForest):
     """The random trees of both kinds: a subclass says what is counted in a leaf."""
 
+    FACTS = Facts(leaks="size")
+
     max_depth: Annotated[
         int | None,
         Either(None, rule=Integer(0, MAX_DEPTH)),
+        AsPublished(),
         """Splits on a path; None takes half the number of features, the public part of the paper's rule, at most 10.
         With one tree, 0 gives the private majority, or the private mean.""",
     ] = None
@@ -99,11 +103,6 @@ class _RandomTrees(WithDelta, PrivateForest):
     def _step(self) -> int:
         """What one record adds to the values of a leaf."""
         raise NotImplementedError
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        if self.variant == "published" and self.max_depth is not None:
-            raise ValueError("variant='published' takes its height from the data: leave max_depth=None")
 
 
 @claim("alg-random-trees", "thm-random-trees", "pub-random-trees")

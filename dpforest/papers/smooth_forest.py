@@ -15,6 +15,7 @@ from dpforest import arithmetic, scores
 from dpforest.learners.audited import GREY_BOX, AuditSpec, Broken
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.cuts import grow_multiway
+from dpforest.learners.facts import Facts
 from dpforest.learners.growth import MAX_NODES, Frontier, votes
 from dpforest.learners.parameters import AsPublished, Either, Integer, OneOf
 from dpforest.learners.run import Run, Selection
@@ -157,12 +158,13 @@ class SmoothForestClassifier(PrivateForestClassifier):
 
     # -- the audit -------------------------------------------------------------------------------------------
 
-    def sharing(self) -> str:
-        return "parallel"
+    def _sampling(self) -> str:
+        return "equal-split" if self.variant == "published" else "assignment"
 
     def leaf_is_label(self) -> bool:
         return True
 
+    FACTS = Facts(leaks="records", in_memory=True)
     AUDIT: ClassVar = AuditSpec(
         "smooth-forest",
         (

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from dpforest.learners.audited import AuditSpec
+from dpforest.learners.facts import Facts
 from dpforest.learners.id3 import CountedID3Tree
 from dpforest.privacy import claim
 
@@ -50,6 +51,7 @@ class SulqID3Classifier(CountedID3Tree):
     ['no', 'yes']
     """
 
+    FACTS = Facts(splits_from_counts=True)
     AUDIT: ClassVar = AuditSpec(
         "sulq-id3",
         (

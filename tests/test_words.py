@@ -1,9 +1,13 @@
-"""Plain words: prose has the field's noun in place of an everyday word; quotations, code, formulas and ids are free."""
+"""Plain words: prose has the field's noun in place of an everyday word; quotations, code, formulas and ids are free.
+
+The second half is about the glossary, and the links that lead there.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -135,7 +139,9 @@ def test_what_is_quoted_or_code_is_free(text):
 
 
 def test_the_line_and_the_words_of_links_are_right():
-    text = '# T\n\n```{raw} html\n<b>\n```\n\nA {doc}`page of nobody <x>` and "a\nquotation" and\n[what it hangs on](x).\n'
+    text = (
+        '# T\n\n```{raw} html\n<b>\n```\n\nA {doc}`page of nobody <x>` and "a\nquotation" and\n[what it hangs on](x).\n'
+    )
     assert [fault.partition(": write")[0] for fault in faults(text)] == ["7: 'nobody'", "9: 'hangs on'"]
 
 
@@ -143,3 +149,60 @@ def test_all_rooms_are_read():
     read = {str(path.relative_to(ROOT)) for path in FILES}
     assert {"README.md", "CONTRIBUTING.md", "book/intro.md", "book/rooms/curator.md", "notebooks/edprf.ipynb"} <= read
     assert not any(path.startswith(("notebooks/record", "notebooks/rendered")) for path in read)
+
+
+# -- the glossary ----------------------------------------------------------------------------------------------------
+
+GLOSSARY = (ROOT / "book/glossary.md").read_text(encoding="utf-8").partition("{glossary}\n")[2]
+LINKS = runpy.run_path(str(ROOT / "book/_extensions/glossary_links.py"))
+#: What the path through the core cannot be read without.
+CORE = [
+    "account", "add-remove", "budget", "charge", "code", "coin", "curator", "decision tree", "delta",
+    "differential privacy", "exponential mechanism", "geometric mechanism", "Gini impurity", "leaf", "leak",
+    "ledger", "loss", "neighbours", "parallel composition", "path", "permute-and-flip", "person",
+    "post-processing", "query", "range", "rate", "record", "relation", "release", "replace-one", "replay",
+    "rho", "schema", "scope", "score", "selection", "sensitivity", "sequential composition", "split", "stop",
+    "two-sided geometric noise", "zero-concentrated privacy",
+]  # fmt: skip
+
+
+def entries(text: str) -> dict[str, str]:
+    """The definition of each term."""
+    found = re.findall(r"^((?:[^\s:].*\n)+)  (.+)$", text, flags=re.M)
+    return {term: definition for terms, definition in found for term in terms.splitlines()}
+
+
+def faults_of_definition(definition: str) -> list[str]:
+    english = re.findall(r"[A-Za-z]+", re.sub(r"\{[\w:]+\}`[^`]*`|\$[^$]*\$", "", definition))
+    chinese = re.findall(r"[\u4e00-\u9fff]+", definition)
+    return ["no definition"] * (len(english) < 4) + ["no Chinese"] * (not chinese)
+
+
+@pytest.mark.parametrize(("term", "definition"), entries(GLOSSARY).items(), ids=entries(GLOSSARY))
+def test_a_term_has_a_definition_and_its_chinese(term, definition):
+    assert faults_of_definition(definition) == []
+
+
+def test_the_glossary_has_the_terms_of_the_core():
+    assert set(CORE) - entries(GLOSSARY).keys() == set()
+    assert list(entries("a\nb\n  Both.\n\nc\n  One.\n:::\n").items()) == [("a", "Both."), ("b", "Both."), ("c", "One.")]
+    assert faults_of_definition("噪声, 噪音. {prf:ref}`thm-of-some-more-words`.") == ["no definition"]
+    assert faults_of_definition("A random number that is added.") == ["no Chinese"]
+
+
+def test_the_first_use_of_a_term_is_linked():
+    done: set[str] = set()
+    text = "Losses of two neighbours; a Loss, the log loss. Decision\ntrees, and one neighbour, lossy."
+    found = list(LINKS["linked"](text, done))
+    assert "".join(piece for piece, _ in found) == text
+    assert [(piece, term) for piece, term in found if term] == [
+        ("Losses", "loss"), ("neighbours", "neighbours"), ("Decision\ntrees", "decision tree"),
+    ]  # fmt: skip
+    assert done == {"loss", "neighbours", "decision tree"}
+    assert list(LINKS["linked"]("Another loss.", done)) == [("Another loss.", None)]
+    assert list(LINKS["linked"]("A log loss.", set())) == [("A log loss.", None)]
+
+
+def test_what_is_not_linked_is_a_term():
+    assert LINKS["EVERYDAY"] <= entries(GLOSSARY).keys()
+    assert {*LINKS["terms"]().values()} == entries(GLOSSARY).keys() - LINKS["EVERYDAY"]

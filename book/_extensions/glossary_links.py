@@ -15,8 +15,8 @@ GLOSSARY = Path(__file__).resolve().parent.parent / "glossary.md"
 #: Terms that pages also use as everyday words: a link would often be wrong.
 EVERYDAY = frozenset(
     {
-        "account", "attribute", "block", "charge", "code", "event", "guarantee", "margin", "masses", "part",
-        "pass", "path", "person", "power", "relation", "release", "scope", "state", "stop",
+        "account", "attribute", "block", "branch", "charge", "code", "event", "guarantee", "margin", "masses",
+        "part", "pass", "path", "person", "power", "relation", "release", "scope", "state", "stop", "weight",
     }
 )  # fmt: skip
 #: Pages that are lists, or made by a program.
@@ -40,25 +40,21 @@ _APART += (nodes.math_block, nodes.literal_block, nodes.raw, nodes.comment)
 def terms() -> dict[str, str]:
     """The terms of the glossary that are linked, by how a text has them: in small letters, without a plural's s."""
     lines = re.findall(r"^(\w.*)$", GLOSSARY.read_text(encoding="utf-8").partition("{glossary}\n")[2], flags=re.M)
-    return {_stem(term): term for term in lines if term not in EVERYDAY}
-
-
-def _stem(word: str) -> str:
-    return re.sub(r"(?<=ss)es$|(?<!s)s$", "", " ".join(word.lower().split()))
+    return {re.sub("(?<!s)s$", "", term.lower()): term for term in lines if term not in EVERYDAY}
 
 
 @cache
 def _pattern() -> re.Pattern[str]:
     longest = sorted(terms(), key=len, reverse=True)
     words = "|".join(re.escape(stem).replace(r"\ ", r"\s+") for stem in longest)
-    return re.compile(rf"(?<![\w-])(?<!log )(?:{words})(?:s|es)?(?![\w-])", re.IGNORECASE)
+    return re.compile(rf"(?<![\w-])(?<!log )({words})(?:s|es)?(?![\w-])", re.IGNORECASE)
 
 
 def linked(text: str, done: set[str]) -> Iterator[tuple[str, str | None]]:
     """The pieces of a text, each with the term that it is the first use of; ``done`` has those that were used."""
     end = 0
     for match in _pattern().finditer(text):
-        term = terms()[_stem(match[0])]
+        term = terms()[" ".join(match[1].lower().split())]
         if term not in done:
             done.add(term)
             yield text[end : match.start()], None

@@ -354,7 +354,7 @@ Every claim of the book, with its verdict.  This page is written by a scan of th
 the notebooks; a claim that lacks its proof, its code, its test or its exhibit fails the test suite.
 
 A statement of this book is **proved**, and the number given is sharp; of an example that is marked **refuted** the
-test asserts that what somebody might promise is broken. A claim that a paper published is true, or not, under each of
+test asserts that a promise is broken. A claim that a paper published is true, or not, under each of
 the two relations: **yes**, as published; **after a repair**, once a constant is changed or a premise added; **no**,
 neither mends it, and there is a counterexample; **open**, the passage that would settle it could not be read. It is
 *sharp*, *loose by* a factor, or *empty*. {doc}`reading` says more on both, and on how its paper was read.
@@ -362,8 +362,8 @@ neither mends it, and there is a counterexample; **open**, the passage that woul
 What the evidence means: *symbolic*: a computer-algebra identity or a satisfiability certificate, for all sizes;
 *exhaustive*: every case of a finite universe, in exact arithmetic, the prose proof carrying the rest; *numerical*:
 quadrature or floating point against an independent computation; *statistical*: a seeded sample with a stated test;
-*formal*: besides, Coq checks a proof of the part that {doc}`machine_checked` names.  Behind each verdict stand its
-test and its code, each a link to the lines themselves.
+*formal*: Coq also checks a proof of the part that {doc}`machine_checked` names.  Each verdict links the lines of its
+test and its code.
 """
 
 

@@ -114,8 +114,8 @@ def _square(verdict: str) -> str:
 
 _HEAD = """# Experimental claims
 
-What the papers say that their experiments show, sentence by sentence, beside a run of the same protocol.  The numbers
-and the verdicts are those of the run; one rule judges all papers, and it does not know which paper it judges.
+What the papers report of their experiments, sentence by sentence, compared with a run of the same protocol.  The
+numbers and the verdicts are those of the run; one rule judges all papers, and it does not know which paper it judges.
 
 **reproduced**: the effect is there, clearly: a 95 % interval over repeats, paired by seed, lies on the paper's side.
 **the other way round**: the opposite is there, clearly, and of several comparisons more often than by chance.

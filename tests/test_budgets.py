@@ -52,7 +52,7 @@ def test_harmonic_shares_are_formula_9_and_sum_to_the_budget():
     "pub-harmonic-budget",
     true="yes",
     tight="sharp",
-    read="in part (page 2934, where it stands)",
+    read="in part (page 2934, where it is stated)",
     constant="$2/11$, $3/11$, $6/11$ at depth 3",
     evidence="symbolic",
 )
@@ -94,7 +94,7 @@ def budgets_left(epsilon, spent):
     "pub-aligned-leaf",
     true="yes",
     tight="sharp",
-    read="in part (page 2934, where it stands)",
+    read="in part (page 2934, where it is stated)",
     constant=(
         r"$9/11$ at level 2 of 3; $\eps$ on each path if leaves are public, else $14/11$ (stop) or "
         r"$\infty$ (purity test)"
@@ -235,7 +235,7 @@ def test_a_purity_test_costs_everything(relation):
     "pub-parallel-trees",
     true={"add-remove": "after a repair", "replace-one": "yes"},
     tight="sharp",
-    read="in part (pages 2932, 2934 and 2938, where it stands and is used)",
+    read="in part (pages 2932, 2934 and 2938, where it is stated and is used)",
     constant=(
         r"$\eps$ with a coin per record; $\ln\bigl(e^{\eps}/T + (1-1/T)\,e^{3\eps}\bigr)$ for equal sizes, "
         r"$T\eps$ if the rest is dropped"

@@ -290,7 +290,7 @@ def test_permute_and_flip_is_not():
 @pytest.mark.claim("def-concentrated")
 @pytest.mark.claim(
     "thm-concentrated-path", verdict="proved", evidence="exhaustive",
-    constant=r"the dearest path's sum of $\rho$, attained by Gaussian answers",
+    constant=r"the sum of $\rho$ along the most expensive path, attained by Gaussian answers",
 )  # fmt: skip
 @relations
 def test_a_ledger_of_rhos_adds_up_along_paths(relation):
@@ -341,7 +341,7 @@ def power(p: list[Fraction], q: list[Fraction], order: int) -> Fraction:
 
 @pytest.mark.claim(
     "lem-concentrated-coins", verdict="proved", evidence="exhaustive",
-    constant=r"the dearest tree's $\rho$, approached by two noisy counts as the order grows",
+    constant=r"the $\rho$ of the most expensive tree, approached by two noisy counts as the order grows",
 )  # fmt: skip
 @pytest.mark.parametrize("seed", range(30))
 def test_what_the_same_coins_mix_costs_no_more_than_the_dearest(seed):

@@ -487,7 +487,7 @@ def test_a_cut_at_a_value_of_the_node_gives_it_away():
     tight="sharp",
     read="whole",
     constant=r"noisy counts of all classes at scale $1/\eps_2$: $\eps_2$ under add-remove, $2\eps_2$ under "
-    r"replace-one; a noisy size beside an exact label: $\infty$",
+    r"replace-one; a noisy size next to an exact label: $\infty$",
     evidence="exhaustive",
 )
 def test_noisy_counts_of_all_classes_pay_for_a_leaf():

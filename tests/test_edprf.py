@@ -560,7 +560,7 @@ def test_predictions_alone_give_the_published_forest_away():
 @pytest.mark.claim(
     "pub-edprf-binning",
     true={"add-remove": "after a repair", "replace-one": "after a repair"},
-    read="in part (page 2939, where it stands)",
+    read="in part (page 2939, where it is stated)",
     constant=r"$0$ with public edges; $\eps = \infty$ with edges from the data",
     evidence="exhaustive",
 )

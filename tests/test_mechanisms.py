@@ -353,7 +353,7 @@ def test_permute_and_flip_has_no_bounded_range():
     "pub-permute-and-flip",
     true={"add-remove": "yes", "replace-one": "yes"},
     tight="loose by 2 for monotone scores under add-remove, sharp under replace-one",
-    read="in part (page 2932, where it stands)",
+    read="in part (page 2932, where it is stated)",
     constant=r"$\eps$, attained where $R = 2\Delta$",
     evidence="exhaustive",
 )
@@ -446,7 +446,7 @@ def test_exponential_errs_at_most_twice_as_much():
     "pub-permute-and-flip-better",
     true="yes",
     tight="sharp",
-    read="in part (pages 2932 and 2936, where it stands)",
+    read="in part (pages 2932 and 2936, where it is stated)",
     constant=r"error ratio in $(1, 2)$ per query at equal $\eps$",
     evidence="exhaustive",
 )

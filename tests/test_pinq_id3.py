@@ -89,7 +89,7 @@ def trees(left: tuple[int, ...], levels: int, n_classes: int):
 
 @pytest.mark.claim(
     "thm-pinq-id3", verdict="proved", evidence="exhaustive",
-    constant=r"$m$, the dearest of all trees; $\eps$ by parts, attained by a single leaf under both relations",
+    constant=r"$m$, the most expensive of all trees; $\eps$ by parts, attained by a single leaf under both relations",
 )  # fmt: skip
 @pytest.mark.parametrize("sizes", [(2,), (2, 2, 2), (2, 3, 5), (7, 2, 2), (3, 3, 4, 2), (9, 8, 2)], ids=str)
 def test_the_factor_is_that_of_the_dearest_tree(sizes):

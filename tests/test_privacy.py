@@ -348,7 +348,7 @@ def test_equal_split_has_to_use_every_record(parts, expected):
 @pytest.mark.claim(
     "thm-path",
     verdict="proved",
-    constant="dearest path, attained: $8/3$ and $64/9$ on a two-level tree",
+    constant="most expensive path, attained: $8/3$ and $64/9$ on a two-level tree",
     evidence="exhaustive",
 )
 def test_a_tree_costs_its_dearest_path():

@@ -256,7 +256,8 @@ def test_no_node_is_no_question():
     world = World(0)
     none = np.zeros(0, dtype=np.int64)
     c, g = world.curator, world.growth
-    assert c.count_classes(g, none, none, 1.0).shape == (0, 3)
+    with pytest.raises(ValueError, match="nothing is answered"):
+        c.count_classes(g, none, none, 1.0)
     assert c.peek(g, none, what="w", where="p").shape == (0, 3)
     assert c.choose_label(g, none, none, 1.0, mechanism="exponential").shape == (0,)
     chosen = c.choose_feature(

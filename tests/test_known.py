@@ -21,6 +21,7 @@ from dpforest.curator import STOP, Curator
 from dpforest.curator import known as known_module
 from dpforest.curator.known import CachedCounts, Split
 from dpforest.curator.memory import InMemoryRecords
+from dpforest.curator.queries import ClassCounts
 from dpforest.learners.growth import Frontier, Growth
 from dpforest.privacy import ADD_REMOVE, Ledger
 
@@ -330,7 +331,7 @@ def test_it_forgets_when_the_records_count_otherwise(change, seed):
     CHANGES[change](case.curator)
     assert all(case.recall([node]) is None for node in range(case.world.growth.n_nodes))
     after = case.curator._class_counts(case.world.growth, case.world.nodes)
-    assert after.tolist() == case.curator._records.class_counts(case.world.growth, case.world.nodes).tolist()
+    assert after.tolist() == case.curator._records.answer(ClassCounts(case.world.growth, case.world.nodes)).tolist()
     if change != "poisson_bootstrap":
         assert after.tolist() != before.tolist()  # it would have been wrong
 
@@ -383,13 +384,9 @@ def test_leaves_of_a_level_cost_no_count():
     read = []
 
     class Counting(InMemoryRecords):
-        def class_counts(self, splits, nodes):
-            read.append("nodes")
-            return super().class_counts(splits, nodes)
-
-        def histograms(self, *asked):
-            read.append("histograms")
-            return super().histograms(*asked)
+        def answer(self, query):
+            read.append(query.name)
+            return super().answer(query)
 
     curator = Curator(codes, labels, 2, np.full(4, 3), chance=Seeded(0), ledger=ledger)
     curator._records = Counting(codes, labels, 2, np.full(4, 3))
@@ -408,7 +405,7 @@ def test_leaves_of_a_level_cost_no_count():
         assert read == ["histograms"] * (level + 1)
     exact = curator.peek(growth, growth.frontier.nodes, what="w", where="p")
     assert read == ["histograms"] * 3
-    assert exact.tolist() == curator._records.class_counts(growth, growth.frontier.nodes).tolist()
+    assert exact.tolist() == curator._records.answer(ClassCounts(growth, growth.frontier.nodes)).tolist()
 
 
 def test_candidates_of_the_next_level_are_counted_without_the_nodes(monkeypatch):
@@ -429,7 +426,7 @@ def test_candidates_of_the_next_level_are_counted_without_the_nodes(monkeypatch)
         nodes, scopes = growth.frontier.nodes, growth.frontier.scopes
         features, masks = rng.integers(4, size=(len(nodes), 2)).astype(np.int32), np.full((len(nodes), 2, 4), 2)
         masks = masks.astype(np.uint64)
-        exact = curator._records.class_counts(growth, nodes)
+        exact = curator._records.answer(ClassCounts(growth, nodes))
         choice = curator.choose_candidate(
             growth, nodes, scopes, features, masks, 1.0, score=scores.gini, mechanism="exponential"
         )

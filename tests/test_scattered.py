@@ -27,7 +27,7 @@ from test_doors import learners
 
 import dpforest
 from dpforest import OutOfSchemaWarning, Schema, UnprovenPrivacyWarning, chance, scores
-from dpforest.curator import Curator
+from dpforest.curator import Curator, queries
 from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.protocol import MaterializedRecords, Records
 from dpforest.curator.scattered import BlockedRecords
@@ -286,7 +286,7 @@ def test_blocks_give_the_model_of_the_table_in_memory(learner, options):
         assert [job for packed in table.jobs if (job := pickle.loads(packed).task) is None] == [None]  # one look
         for packed in table.jobs[1:]:
             task = pickle.loads(packed).task
-            asked_of_blocks.update([task.method, *(name for name, _ in task.steps)])
+            asked_of_blocks.update([type(task.query).__name__, *(step.__name__ for step, _ in task.steps)])
         assert len(table.jobs) == len(table.log)
         for name in ("predict", "predict_proba", "decision_function"):
             if hasattr(model, name):
@@ -311,7 +311,7 @@ def test_every_step_and_answer_was_asked_of_blocks():
     if not asked_of_blocks:
         pytest.skip(not_run.needs("the cases above it", "run the whole file"))
     steps = {"assign", "partition_records", "poisson_bootstrap", "add_scores", "weigh_records"}
-    assert asked_of_blocks == steps | answers() - {"code_counts"}  # asked by published bootstraps alone
+    assert asked_of_blocks == steps | answers() - {"CodeCounts"}  # asked by published bootstraps alone
     assert needs_memory == {
         "DPAdaBoostClassifier", "DPsAdaBoostClassifier", "DiffPETsClassifier", "DiffPETsRegressor", "DiffPRFClassifier",
         "DiffPRFsClassifier", "EDPRFClassifier", "SmoothForestClassifier",
@@ -319,9 +319,8 @@ def test_every_step_and_answer_was_asked_of_blocks():
 
 
 def answers() -> set[str]:
-    """The exact answers that Scattered asks blocks for."""
-    methods = {name: value for name, value in vars(BlockedRecords).items() if inspect.isfunction(value)}
-    return {name for name, method in methods.items() if {"_of", "total"} & {*method.__code__.co_names}} - {"_of"}
+    """The queries that blocks may be asked."""
+    return set(queries.__all__) - {"Query", "NodeQuery", "Measured"}
 
 
 @pytest.mark.claim("lem-blocks")

@@ -15,6 +15,7 @@ from scipy import stats
 from dpforest import scores
 from dpforest.chance import Replay, Secure, Seeded, outcomes
 from dpforest.curator import WEIGHTS, Curator
+from dpforest.curator.queries import CandidateCounts, Histograms
 from dpforest.curator.weights import thresholds, weight_levels, weight_steps, weight_table
 from dpforest.learners.growth import Growth
 from dpforest.models.boosted import SCALE
@@ -102,9 +103,9 @@ def test_a_weight_is_a_function_of_the_own_record_and_of_released_trees(rule):
         masks = np.array([[[0b10, 0, 0, 0]]], dtype=np.uint64)
         root = np.array([0])
         growth = Growth(1, 1, n_classes, Ledger(), "sequential")
-        children = whole._records.candidate_counts(growth, root, np.zeros((1, 1), np.int32), masks, 0)
+        children = whole._records.answer(CandidateCounts(growth, root, np.zeros((1, 1), np.int32), masks, 0))
         assert children[0, 0].tolist() == counts.tolist()
-        histogram = whole._records.histograms(growth, root, np.ones((1, 1), dtype=bool))
+        histogram = whole._records.answer(Histograms(growth, root, np.ones((1, 1), dtype=bool)))
         assert histogram[0].tolist() == counts.tolist()
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from dpforest.curator.base import Base
 from dpforest.curator.protocol import MaterializedRecords
+from dpforest.curator.queries import CodeCounts, Histograms, Moments
 from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, claim
 
@@ -37,7 +38,7 @@ class Peeks(Base):
         ndarray of int64, shape (n_nodes, 3)
         """
         self._ledger.leak(what, where)
-        return self._moments(splits, nodes, 3)
+        return self._exact(Moments(splits, nodes, 3))
 
     def peek_codes(self, splits: Any, nodes: np.ndarray, *, what: str, where: str) -> np.ndarray:
         """Which codes of each feature *occur* among each node's records; a leak.
@@ -50,7 +51,7 @@ class Peeks(Base):
         self._ledger.leak(what, where)
         occur = np.zeros((len(nodes), int(self._offsets[-1])), dtype=bool)
         for part in self._parts(*occur.shape):
-            occur[part] = self._records.code_counts(splits, nodes[part]) > 0
+            occur[part] = self._exact(CodeCounts(splits, nodes[part])) > 0
         return occur
 
     def size(self, *, what: str, where: str) -> int:
@@ -78,7 +79,7 @@ class Peeks(Base):
             before it; what was not asked for is 0.
         """
         self._ledger.leak(what, where)
-        counts = self._records.histograms(splits, nodes, features, parts)
+        counts = self._exact(Histograms(splits, nodes, features, parts))
         counts = counts if self.unit == 1 else counts / self.unit
         return counts.reshape(*counts.shape[:2], self.n_parts, self.n_classes) if parts else counts
 

@@ -317,8 +317,8 @@ CHANGES = {
     "bootstrap": lambda curator: curator.bootstrap(2),
     "poisson_bootstrap": lambda curator: curator.poisson_bootstrap(2),
     "hold_out": lambda curator: curator.hold_out(0.5),
-    "draw_by_weight": lambda curator: curator.draw_by_weight(what="w", where="p"),
-    "count_by_share": lambda curator: curator.count_by_share(what="w", where="p"),
+    "draw_by_weight": lambda curator: curator.draw_by_weight(("w", "p")),
+    "count_by_share": lambda curator: curator.count_by_share(("w", "p")),
 }
 
 
@@ -327,7 +327,7 @@ CHANGES = {
 def test_it_forgets_when_the_records_count_otherwise(change, seed):
     case = choose("candidate", seed)
     assert case.recall(case.world.nodes) is not None
-    before = case.curator.peek(case.world.growth, case.world.nodes, what="w", where="p")
+    before = case.curator.peek(ClassCounts(case.world.growth, case.world.nodes), ("w", "p"))
     CHANGES[change](case.curator)
     assert all(case.recall([node]) is None for node in range(case.world.growth.n_nodes))
     after = case.curator._class_counts(case.world.growth, case.world.nodes)
@@ -368,7 +368,7 @@ def test_a_selection_for_no_node_leaves_nothing_known(query):
     getattr(case.curator, query)(case.world.growth, none, none, *asked, 1.0, **how)
     assert case.recall(case.world.nodes) is None
     sums = recount(case)
-    found = case.curator.peek(case.world.growth, case.world.nodes, what="w", where="p")
+    found = case.curator.peek(ClassCounts(case.world.growth, case.world.nodes), ("w", "p"))
     assert found.tolist() == [sums[node] for node in case.world.nodes.tolist()]
 
 
@@ -403,7 +403,7 @@ def test_leaves_of_a_level_cost_no_count():
         going = choice != STOP
         growth.add_children(frontier[going], choice[going], np.full(int(going.sum()), 3))
         assert read == ["histograms"] * (level + 1)
-    exact = curator.peek(growth, growth.frontier.nodes, what="w", where="p")
+    exact = curator.peek(ClassCounts(growth, growth.frontier.nodes), ("w", "p"))
     assert read == ["histograms"] * 3
     assert exact.tolist() == curator._records.answer(ClassCounts(growth, growth.frontier.nodes)).tolist()
 

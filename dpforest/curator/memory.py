@@ -10,7 +10,7 @@ from dpforest import counting
 from dpforest.arithmetic import exp
 from dpforest.chance import Chance
 from dpforest.curator.known import CachedCounts
-from dpforest.curator.queries import NodeQuery, Query
+from dpforest.curator.queries import Query
 from dpforest.curator.weights import calibrated_steps, residual_steps, weight_levels, weight_steps
 from dpforest.models.boosted import SCALE
 from dpforest.models.forest import Forest
@@ -68,7 +68,7 @@ class InMemoryRecords:
         self._scores: np.ndarray | None = None  # of the released trees, of each record: (n_rows, n_classes)
         self._calibrated: tuple[bytes, np.ndarray] | None = None  # of which targets, and the weights beside them
         self.weighted: np.ndarray | None = None  # class and weight of each record in one code
-        self._held = np.empty((len(codes), 0), np.uint8), np.empty(0, np.uint8)  # codes and labels put aside
+        self.held_out = np.empty((len(codes), 0), np.uint8), np.empty(0, np.uint8)  # codes and labels put aside
         self._shares: np.ndarray | None = None  # AdaBoost's weights of the records, which add up to 1
         self._pool: tuple[np.ndarray, np.ndarray] | None = None  # codes and labels that rounds draw from
 
@@ -107,7 +107,7 @@ class InMemoryRecords:
         order = chance.permutation(self.n_records)
         self.n_records -= min(round(share * self.n_records), max(self.n_records - 1, 0))
         kept, held = order[: self.n_records], order[self.n_records :]
-        self._held = np.ascontiguousarray(self.codes[:, held]), self.labels[held]
+        self.held_out = np.ascontiguousarray(self.codes[:, held]), self.labels[held]
         self.codes, self.labels = np.ascontiguousarray(self.codes[:, kept]), self.labels[kept]
         self.ids = None if self.ids is None else self.ids[kept]
         self.known.forget()
@@ -174,11 +174,6 @@ class InMemoryRecords:
         shares = self.labels / TARGET_LEVELS
         return shares if self._scores is None else shares - (self._scores[:, 1] - self._scores[:, 0])
 
-    def held_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
-        codes, labels = self._held
-        where = NodeQuery(splits, nodes).where
-        return counting.node_class_counts(codes, labels, self.n_classes, *where, n_jobs=self.n_jobs)
-
     # -- AdaBoost as published: weights that are shares of all records ---------------------------------------
 
     def draw_by_weight(self, chance: Chance) -> None:
@@ -192,14 +187,8 @@ class InMemoryRecords:
         steps = np.rint(shares / shares.max(initial=0.0) * weight_levels(self.n_classes))
         self.count_by(steps.astype(np.int64))
 
-    def largest_weight(self) -> float:
-        return float(self.shares().max()) if self.n_records else 1.0
-
-    def error(self, tree: Forest) -> float:
-        return float(self.shares()[~self._hits(tree)].sum())
-
     def boost(self, tree: Forest, alpha: float) -> None:
-        weights = self.shares() * np.where(self._hits(tree), exp(-alpha), exp(alpha))
+        weights = self.shares() * np.where(self.hits(tree), exp(-alpha), exp(alpha))
         self._shares = weights / weights.sum()
 
     def pool(self) -> tuple[np.ndarray, np.ndarray]:
@@ -213,7 +202,7 @@ class InMemoryRecords:
             self._shares = np.full(self.n_records, 1 / max(self.n_records, 1))
         return self._shares
 
-    def _hits(self, tree: Forest) -> np.ndarray:
+    def hits(self, tree: Forest) -> np.ndarray:
         """For which records of the pool the votes of a tree's leaf are for their own class, bool."""
         codes, labels = self.pool()
         votes = counting.sum_values(codes, tree, tree.values.astype(float), n_jobs=self.n_jobs)

@@ -98,10 +98,6 @@ class MaterializedRecords(Records, Protocol):
     def hold_out(self, share: float, chance: Chance) -> None:
         """Put a random share of the records aside, but never all of them."""
 
-    def held_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
-        """Class counts of the records that were put aside."""
-        ...
-
     # AdaBoost's weights: they add up to 1 over all records, and each round changes them all
 
     def draw_by_weight(self, chance: Chance) -> None:
@@ -109,14 +105,6 @@ class MaterializedRecords(Records, Protocol):
 
     def count_by_weight(self) -> None:
         """Let each record count for its weight over the largest one."""
-
-    def largest_weight(self) -> float:
-        """The largest weight; 1 where there is no record."""
-        ...
-
-    def error(self, tree: Forest) -> float:
-        """The sum of the weights of the records for which the votes of a tree's leaf are for another class."""
-        ...
 
     def boost(self, tree: Forest, alpha: float) -> None:
         """Multiply a weight by ``exp(alpha)`` where the tree is wrong, else by ``exp(-alpha)``; then normalise."""

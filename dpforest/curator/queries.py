@@ -19,6 +19,7 @@ from dpforest.curator.known import CachedCounts
 from dpforest.curator.weights import weight_table
 from dpforest.design import Design
 from dpforest.models.crossings import Crossings
+from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, REPLACE_ONE, claim
 from dpforest.schema import TARGET_LEVELS
 
@@ -30,7 +31,9 @@ __all__ = [
     "ClassCounts",
     "CodeCounts",
     "CrossSums",
+    "HeldOutCounts",
     "Histograms",
+    "LargestWeight",
     "Masses",
     "Measured",
     "Moments",
@@ -40,6 +43,8 @@ __all__ = [
     "RecordCounts",
     "ResidualCounts",
     "TargetSums",
+    "WeightedError",
+    "WholeQuery",
 ]
 
 _POWERS = np.arange(256)[:, None] ** np.arange(3)  # of the target's codes
@@ -64,6 +69,11 @@ class Query:
     @property
     def is_empty(self) -> bool:
         """Whether it asks about no node, so that no record need be read."""
+        return False
+
+    @property
+    def needs_whole(self) -> bool:
+        """Whether it looks at all records at once, so that the answers of blocks do not add up to it."""
         return False
 
     @property
@@ -355,3 +365,44 @@ class Products(Query):
     def exact(self, records: InMemoryRecords) -> np.ndarray:
         design = self.design
         return counting.products(records.codes, records.labels, design.columns, design.answer, design.intercept)
+
+
+# -- of all records at once, as published algorithms ask -------------------------------------------------------------
+
+
+class WholeQuery(Query):
+    """A query that only a table in memory can answer, not always by whole numbers."""
+
+    @property
+    def needs_whole(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+@claim("cex-holdout-pruning")
+class HeldOutCounts(WholeQuery, NodeQuery):
+    """Class counts of each node among the records that were put aside, (n_nodes, n_classes)."""
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        codes, labels = records.held_out
+        return counting.node_class_counts(codes, labels, records.n_classes, *self.where, n_jobs=records.n_jobs)
+
+
+@dataclass(frozen=True, eq=False)
+@claim("cex-max-weight")
+class LargestWeight(WholeQuery):
+    """The largest of AdaBoost's weights, which add up to 1; and 1 where there is no record."""
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        return np.array(records.shares().max() if records.n_records else 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+@claim("cex-raw-alpha")
+class WeightedError(WholeQuery):
+    """The share of AdaBoost's weights on records for which the votes of a tree's leaf are for another class."""
+
+    tree: Forest
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        return np.array(records.shares()[~records.hits(self.tree)].sum())

@@ -152,6 +152,8 @@ class BlockedRecords:
 
     def answer(self, query: Query) -> np.ndarray:
         """One pass; none where the query asks about no node."""
+        if query.needs_whole:
+            self.whole()
         steps = (*self._sharing, *self._weighing)
         question = Question(self._n_classes, self._cardinalities, steps, query.packed())
         return question(self._nobody())[0] if query.is_empty else self._table.total(question)[0]

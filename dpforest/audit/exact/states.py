@@ -201,7 +201,7 @@ class _Spy(Curator):
 
     split_equally = assign
 
-    def size(self, **reason):
+    def size(self, leak):
         raise ValueError(f"this learner asks for the number of records: {_ELSEWHERE}")
 
     def _another(self, *args, **kwargs):

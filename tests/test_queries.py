@@ -14,7 +14,7 @@ from dpforest import Schema
 from dpforest.audit.exact.enumeration import exact_audit
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
-from dpforest.curator.queries import ClassCounts, CodeCounts, Measured, Moments, NodeQuery, Products, Query
+from dpforest.curator.queries import BY_WEIGHT, ClassCounts, CodeCounts, Measured, Moments, NodeQuery, Products, Query
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import Growth
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, REPLACE_ONE, Ledger
@@ -27,10 +27,8 @@ ONE = Schema(categorical={"a": [0, 1]}, classes=[0, 1])
 class LaterClasses(NodeQuery, Measured):
     """Number of records of each node beyond the first class, (n_nodes,)."""
 
-    label, sensitivity, replaced = "count the later classes", HISTOGRAM_SENSITIVITY, 1.0
-
-    def step(self, unit):
-        return unit
+    label, step = "count the later classes", BY_WEIGHT
+    sensitivity, replaced = HISTOGRAM_SENSITIVITY, 1.0
 
     def exact(self, records):
         return ClassCounts(self.splits, self.nodes).exact(records)[:, 1:].sum(axis=1)
@@ -40,7 +38,7 @@ class LaterClasses(NodeQuery, Measured):
 class Twice(LaterClasses):
     """The same, and each record counted twice; it declares what the other one does, which is wrong."""
 
-    label, sensitivity, replaced, step = "count twice", HISTOGRAM_SENSITIVITY, 1.0, LaterClasses.step
+    label, step, sensitivity, replaced = "count twice", BY_WEIGHT, HISTOGRAM_SENSITIVITY, 1.0
 
     def exact(self, records):
         return 2 * super().exact(records)
@@ -128,7 +126,7 @@ class Stranger:
     def exact(self, records):
         return records.labels
 
-    recall = step = exact
+    recall, step = exact, 1
 
 
 @pytest.mark.parametrize(
@@ -154,7 +152,7 @@ def test_a_query_that_does_not_declare_what_a_record_changes_is_refused(query):
 
 @pytest.mark.parametrize("missing", ["label", "sensitivity", "replaced", "step"])
 def test_nothing_of_a_declaration_is_inherited(missing):
-    said = {"label": "squares", "sensitivity": HISTOGRAM_SENSITIVITY, "replaced": 2.0, "step": lambda self, unit: 1}
+    said = {"label": "squares", "sensitivity": HISTOGRAM_SENSITIVITY, "replaced": 2.0, "step": 1}
     for base in (Squares, ClassCounts):
         bases = (base,) if issubclass(base, Measured) else (base, Measured)
         with pytest.raises(TypeError, match=f"must declare {missing} itself"):
@@ -163,7 +161,7 @@ def test_nothing_of_a_declaration_is_inherited(missing):
 
 @pytest.mark.parametrize("most", [{}, {"add-remove": 1.0}, {"add-remove": 1.0, "replace-one": 0.0}])
 def test_a_sensitivity_speaks_of_both_relations(most):
-    said = {"label": "squares", "sensitivity": most, "replaced": 2.0, "step": lambda self, unit: 1}
+    said = {"label": "squares", "sensitivity": most, "replaced": 2.0, "step": 1}
     with pytest.raises(TypeError, match="a positive sensitivity under each of"):
         type("Lopsided", (Squares, Measured), said)
 

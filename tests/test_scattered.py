@@ -321,10 +321,13 @@ def test_every_step_and_answer_was_asked_of_blocks():
 
 def answers() -> set[str]:
     """The queries that blocks may be asked."""
-    return {name for name in queries.__all__ if not issubclass(getattr(queries, name), queries.WholeQuery)} - {
-        "Query",
-        "NodeQuery",
-        "Measured",
+    classes = {name: each for name, each in vars(queries).items() if inspect.isclass(each) and name in queries.__all__}
+    return {
+        name
+        for name, each in classes.items()
+        if hasattr(each, "__dataclass_fields__")
+        and not each.__subclasses__()
+        and not issubclass(each, queries.WholeQuery)
     }
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dpforest.curator.memory import InMemoryRecords
 
 __all__ = [
+    "BY_WEIGHT",
     "CandidateCounts",
     "ClassCounts",
     "CodeCounts",
@@ -38,6 +39,7 @@ __all__ = [
     "Measured",
     "Moments",
     "NodeQuery",
+    "OfMoments",
     "Products",
     "Query",
     "RecordCounts",
@@ -46,6 +48,9 @@ __all__ = [
     "WeightedError",
     "WholeQuery",
 ]
+
+#: The step of a query whose records count by their weight.
+BY_WEIGHT = None
 
 _POWERS = np.arange(256)[:, None] ** np.arange(3)  # of the target's codes
 
@@ -89,11 +94,13 @@ class Measured(Query):
     ----------
     label : str
         What the ledger calls it.
+    step : float or None
+        What one record adds to one row of the answer, and to no other, at most: nonnegative numbers of this sum.  None
+        (``BY_WEIGHT``) for the steps of a weight of 1.
     sensitivity : mapping of str to float
-        By relation, the L1 sensitivity in units of :meth:`step` that the budget is divided by.  Whatever it is, a
-        record that comes or goes changes one row of the answer, by nonnegative numbers that add up to at most one step.
+        By relation, the L1 sensitivity in such steps, by which the budget is divided.
     replaced : float
-        L1 sensitivity, in the same units, where a record is replaced and stays in its row.
+        L1 sensitivity, in such steps, where a record is replaced and stays in its row.
 
     Notes
     -----
@@ -101,12 +108,13 @@ class Measured(Query):
     """
 
     label: ClassVar[str]
+    step: ClassVar[float | None]
     sensitivity: ClassVar[Mapping[str, float]]
     replaced: ClassVar[float]
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        missing = [name for name in ("label", "sensitivity", "replaced", "step") if name not in vars(cls)]
+        missing = [name for name in ("label", "step", "sensitivity", "replaced") if name not in vars(cls)]
         if missing:
             raise TypeError(
                 f"{cls.__name__} may be answered with noise, so it must declare {', '.join(missing)} itself: how much "
@@ -114,10 +122,6 @@ class Measured(Query):
             )
         if {*cls.sensitivity} != {*RELATIONS} or not all(0 < most < np.inf for most in cls.sensitivity.values()):
             raise TypeError(f"{cls.__name__} must declare a positive sensitivity under each of {RELATIONS}")
-
-    def step(self, unit: int) -> float:
-        """What one record adds at most, where a record of full weight counts for ``unit``."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +146,37 @@ class NodeQuery(Query):
         return self.splits, slots
 
 
+@dataclass(frozen=True, eq=False)
+class Moments(NodeQuery):
+    """Number of records, sum and sum of squares of the target's codes, of each node: (n_nodes, n_moments)."""
+
+    n_moments: int
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        table = _POWERS[:, : self.n_moments]
+        return counting.node_sums(records.codes, records.labels, table, *self.where, **records.how)
+
+    def recall(self, known: CachedCounts, n_classes: int) -> np.ndarray | None:
+        return None if n_classes else known.recall(self.splits, self.nodes, self.n_moments)
+
+
+class OfMoments(NodeQuery):
+    """A query that moments of the target's codes in each node answer."""
+
+    n_moments: ClassVar[int]
+
+    def of(self, moments: np.ndarray) -> np.ndarray:
+        """The answer."""
+        raise NotImplementedError
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        return self.of(Moments(self.splits, self.nodes, self.n_moments).exact(records))
+
+    def recall(self, known: CachedCounts, n_classes: int) -> np.ndarray | None:
+        moments = Moments(self.splits, self.nodes, self.n_moments).recall(known, n_classes)
+        return None if moments is None else self.of(moments)
+
+
 # -- measured with noise ---------------------------------------------------------------------------------------
 
 
@@ -152,10 +187,8 @@ class ClassCounts(NodeQuery, Measured):
     A record counts for its weight, in steps of ``1 / unit``.
     """
 
-    label, sensitivity, replaced = "count the classes of a leaf", HISTOGRAM_SENSITIVITY, 2.0
-
-    def step(self, unit: int) -> float:
-        return unit
+    label, step = "count the classes of a leaf", BY_WEIGHT
+    sensitivity, replaced = HISTOGRAM_SENSITIVITY, 2.0
 
     def exact(self, records: InMemoryRecords) -> np.ndarray:
         n_classes, how = records.n_classes, records.how
@@ -168,25 +201,24 @@ class ClassCounts(NodeQuery, Measured):
 
 
 @dataclass(frozen=True, eq=False)
-class RecordCounts(NodeQuery, Measured):
+class RecordCounts(OfMoments, Measured):
     """Number of records of each node, (n_nodes,).
 
     Under replace-one a record that stays in its node changes nothing, and two nodes that it is moved between pay half
     each (:prf:ref:`thm-geometric`, :prf:ref:`thm-parallel`).
     """
 
-    label, sensitivity, replaced = "count the records of a node", HISTOGRAM_SENSITIVITY, 0.0
+    label, step = "count the records of a node", 1
+    sensitivity, replaced = HISTOGRAM_SENSITIVITY, 0.0
+    n_moments = 1
 
-    def step(self, unit: int) -> float:
-        return 1
-
-    def exact(self, records: InMemoryRecords) -> np.ndarray:
-        return Moments(self.splits, self.nodes, 1).exact(records)[:, 0]
+    def of(self, moments: np.ndarray) -> np.ndarray:
+        return moments[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
 @claim("thm-masses")
-class Masses(NodeQuery, Measured):
+class Masses(OfMoments, Measured):
     """Masses of the target in each node, (n_nodes, 2): how far it lies above the lower bound, and below the upper.
 
     Sums over the node's records of ``t`` and of ``TARGET_LEVELS - t``, t being the target's code.  Together they are
@@ -198,39 +230,25 @@ class Masses(NodeQuery, Measured):
     and twice that under replace-one (:prf:ref:`thm-masses`).
     """
 
-    label, sensitivity, replaced = "sum the masses of a leaf", HISTOGRAM_SENSITIVITY, 2.0
+    label, step = "sum the masses of a leaf", TARGET_LEVELS
+    sensitivity, replaced = HISTOGRAM_SENSITIVITY, 2.0
+    n_moments = 2
 
-    def step(self, unit: int) -> float:
-        return TARGET_LEVELS
-
-    def exact(self, records: InMemoryRecords) -> np.ndarray:
-        return self._of(Moments(self.splits, self.nodes, 2).exact(records))
-
-    def recall(self, known: CachedCounts, n_classes: int) -> np.ndarray | None:
-        moments = known.recall(self.splits, self.nodes, 2)
-        return None if moments is None else self._of(moments)
-
-    @staticmethod
-    def _of(moments: np.ndarray) -> np.ndarray:
+    def of(self, moments: np.ndarray) -> np.ndarray:
         count, total = moments.T
         return np.stack([total, TARGET_LEVELS * count - total], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
-class TargetSums(NodeQuery, Measured):
+class TargetSums(OfMoments, Measured):
     """Sum of the target's codes in each node, (n_nodes,): from 0 to ``TARGET_LEVELS`` (:prf:ref:`thm-geometric`)."""
 
-    label, sensitivity, replaced = "sum the targets of a leaf", {ADD_REMOVE: 1.0, REPLACE_ONE: 1.0}, 1.0
+    label, step = "sum the targets of a leaf", TARGET_LEVELS
+    sensitivity, replaced = {ADD_REMOVE: 1.0, REPLACE_ONE: 1.0}, 1.0
+    n_moments = 2
 
-    def step(self, unit: int) -> float:
-        return TARGET_LEVELS
-
-    def exact(self, records: InMemoryRecords) -> np.ndarray:
-        return Moments(self.splits, self.nodes, 2).exact(records)[:, 1]
-
-    def recall(self, known: CachedCounts, n_classes: int) -> np.ndarray | None:
-        moments = known.recall(self.splits, self.nodes, 2)
-        return None if moments is None else moments[:, 1]
+    def of(self, moments: np.ndarray) -> np.ndarray:
+        return moments[:, 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,30 +260,14 @@ class ResidualCounts(Measured):
     """
 
     edges: np.ndarray
-    label, sensitivity, replaced = "count the sizes of the residuals", HISTOGRAM_SENSITIVITY, 2.0
-
-    def step(self, unit: int) -> float:
-        return 1
+    label, step = "count the sizes of the residuals", 1
+    sensitivity, replaced = HISTOGRAM_SENSITIVITY, 2.0
 
     def exact(self, records: InMemoryRecords) -> np.ndarray:
         return counting.count_sizes(np.abs(records.residuals()), self.edges)[None]
 
 
 # -- scored, peeked at, or measured by a method of its own ----------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Moments(NodeQuery):
-    """Number of records, sum and sum of squares of the target's codes, of each node: (n_nodes, n_moments)."""
-
-    n_moments: int
-
-    def exact(self, records: InMemoryRecords) -> np.ndarray:
-        table = _POWERS[:, : self.n_moments]
-        return counting.node_sums(records.codes, records.labels, table, *self.where, **records.how)
-
-    def recall(self, known: CachedCounts, n_classes: int) -> np.ndarray | None:
-        return known.recall(self.splits, self.nodes, self.n_moments)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import numpy as np
 from dpforest import mechanisms
 from dpforest.curator.base import Base
 from dpforest.curator.queries import (
+    BY_WEIGHT,
     ClassCounts,
     CrossSums,
     Histograms,
@@ -78,7 +79,8 @@ class Sums(Base):
         exact = self._exact(query)
         if len(exact) != n_rows:
             raise ValueError(f"to {query.label} gives {len(exact)} rows, not one for each of {n_rows} scopes")
-        return self._add_noise(exact, rate, query.step(self.unit), scopes, query.label, query.replaced)
+        step = self.unit if query.step is BY_WEIGHT else query.step
+        return self._add_noise(exact, rate, step, scopes, query.label, query.replaced)
 
     def count_classes(
         self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray

@@ -27,6 +27,7 @@ from dpforest.audit.search.pairs import are_neighbours, match_records, rows_of
 from dpforest.audit.search.traps import traps
 from dpforest.chance import NotEnumerableError, Seeded
 from dpforest.curator import Curator
+from dpforest.curator.queries import ClassCounts
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import Growth
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger, OutOfSchemaWarning, equal_split
@@ -123,7 +124,9 @@ class PurityStop(Plain):
     """Stops at pure nodes, and says that it looks."""
 
     def inner(self, growth, curator):
-        return settle_pure(growth, curator.peek(growth, growth.frontier.nodes, what="purity", where="line 1"), curator)
+        return settle_pure(
+            growth, curator.peek(ClassCounts(growth, growth.frontier.nodes), ("purity", "line 1")), curator
+        )
 
 
 class SecretPurityStop(Plain):
@@ -145,7 +148,7 @@ class SizeRule(Plain):
     """Does not split a table of fewer than 10 records."""
 
     def inner(self, growth, curator):
-        few = curator.size(what="the number of records", where="a rule") < 10
+        few = curator.size(("the number of records", "a rule")) < 10
         return growth.frontier[:0] if few else growth.frontier
 
 
@@ -169,7 +172,7 @@ class ExactLeaves(Plain):
 
     def say(self, growth, leaves, curator, chance, ledger, epsilon):
         super().say(growth, leaves, curator, chance, ledger, epsilon)
-        return curator.peek(growth, leaves.nodes, what="leaves", where="the release")
+        return curator.peek(ClassCounts(growth, leaves.nodes), ("leaves", "the release"))
 
 
 class OwnDraw(Plain):
@@ -257,7 +260,7 @@ class FailsOnClassOne(Plain):
 
     def deal(self, curator):
         super().deal(curator)
-        if curator.size(what="the number of records", where="line 1") and curator._records.labels.any():
+        if curator.size(("the number of records", "line 1")) and curator._records.labels.any():
             self.fail()
 
     def fail(self):
@@ -702,7 +705,7 @@ def test_a_learner_may_pay_for_what_its_door_gives_away():
 
 #: What a curator must not say, and how it would say it.
 SLIPS = {
-    "held-out records": lambda records: records._held[1].sum(),
+    "held-out records": lambda records: records.held_out[1].sum(),
     "a pool of records": lambda records: records.pool()[1].sum(),
     "weights that add up to one": lambda records: records.shares().max(initial=0.0),
     "the number of records": lambda records: records.n_records,
@@ -1282,7 +1285,7 @@ def test_a_last_question_that_only_one_data_set_meets_is_found_from_either_side(
         def say(self, growth, leaves, curator, chance, ledger, epsilon):
             said = super().say(growth, leaves, curator, chance, ledger, epsilon)
             if curator._records.n_records:
-                curator.peek(growth, leaves.nodes, what="w", where="at the end")
+                curator.peek(ClassCounts(growth, leaves.nodes), ("w", "at the end"))
             return said
 
     for pair in (EMPTY_AND_ONE, EMPTY_AND_ONE[::-1]):
@@ -1307,7 +1310,7 @@ def test_other_questions_are_told_apart():
             {
                 "coin": lambda: chance.integers(2, 1),
                 "subset": lambda: chance.subsets(3, 2, 1),
-                "question": lambda: curator.peek(growth, growth.frontier.nodes, what="w", where="here"),
+                "question": lambda: curator.peek(ClassCounts(growth, growth.frontier.nodes), ("w", "here")),
                 "draw": lambda: mechanisms.permute_and_flip(np.zeros((1, 2)), 1.0, chance),
             }[self.how]()
 

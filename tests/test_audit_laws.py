@@ -173,12 +173,12 @@ def test_count_leaves_add_their_share(relation):
 def careless(monkeypatch, noisy):
     """Plant a curator whose counts are made noisy by ``noisy(counts, epsilon, chance)``; its charges are as ever."""
 
-    def count_classes(self, splits, nodes, scopes, epsilon):
-        counts = noisy(self._class_counts(splits, nodes), epsilon, self._chance)
-        self._ledger.charge(scopes, epsilon, epsilon, "count the classes of a leaf", "two-sided geometric")
+    def careless_noisy(self, query, scopes, epsilon):
+        counts = noisy(self._exact(query), epsilon, self._chance)
+        self._ledger.charge(scopes, epsilon, epsilon, query.label, "two-sided geometric")
         return counts
 
-    monkeypatch.setattr(Curator, "count_classes", count_classes)
+    monkeypatch.setattr(Curator, "noisy", careless_noisy)
 
 
 @pytest.mark.slow

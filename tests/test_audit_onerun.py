@@ -13,6 +13,7 @@ import pytest
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
 from dpforest.audit.attacks.onerun import OneRunAudit, one_run, one_run_bound
+from dpforest.curator.queries import ClassCounts
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import Growth
 from dpforest.privacy import RELATIONS
@@ -212,7 +213,7 @@ class Open(PrivateForestClassifier):
     def _learn(self, run):
         growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
         leaves = growth.add_children(growth.frontier, [0], run.curator.cardinalities[:1])
-        growth.set_leaf_values(leaves, run.curator.peek(growth, leaves.nodes, what="counts", where="this test"))
+        growth.set_leaf_values(leaves, run.curator.peek(ClassCounts(growth, leaves.nodes), ("counts", "this test")))
         return growth.release()
 
 

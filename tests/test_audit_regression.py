@@ -57,14 +57,12 @@ def test_random_trees_for_regression_lose_what_they_claim(relation, targets, dep
 def careless(monkeypatch, factor=1.0, noisy=mechanisms.two_sided_geometric):
     """Plant a curator whose masses get noise at ``factor`` times the rate that is due; it charges what is asked for."""
 
-    def sum_masses(self, splits, nodes, scopes, epsilon):
-        count, total = self._moments(splits, nodes, 2).T
-        masses = np.stack([total, TARGET_LEVELS * count - total], axis=1)
-        rate = np.broadcast_to(epsilon, len(nodes)) / UNIT[self._ledger.relation]
-        self._ledger.charge(scopes, rate, 2 * rate, "sum the masses of a leaf", "two-sided geometric")
-        return noisy(masses, factor * rate[:, None] / TARGET_LEVELS, self._chance)
+    def careless_noisy(self, query, scopes, epsilon):
+        rate = np.broadcast_to(epsilon, len(scopes)) / UNIT[self._ledger.relation]
+        self._ledger.charge(scopes, rate, 2 * rate, query.label, "two-sided geometric")
+        return noisy(self._exact(query), factor * rate[:, None] / TARGET_LEVELS, self._chance)
 
-    monkeypatch.setattr(Curator, "sum_masses", sum_masses)
+    monkeypatch.setattr(Curator, "noisy", careless_noisy)
 
 
 @pytest.mark.slow

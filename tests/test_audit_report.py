@@ -481,28 +481,28 @@ def the_largest_weight(monkeypatch):
     monkeypatch.setattr(
         InMemoryRecords,
         "count_by",
-        lambda self, steps: count_by(self, steps * weight_levels(self._n_classes) // max(steps.max(initial=0), 1)),
+        lambda self, steps: count_by(self, steps * weight_levels(self.n_classes) // max(steps.max(initial=0), 1)),
     )
 
 
 def noise_for_a_light_record(monkeypatch):
     """The noise of the leaves is set, and charged, for records of weight 1/2."""
-    count_classes = Sums.count_classes
+    noisy = Sums.noisy
 
-    def louder(self, splits, nodes, scopes, epsilon):
+    def louder(self, query, scopes, epsilon):
         ledger = self._ledger
         self._ledger = type(
             "Nobody", (), {"relation": ledger.relation, "delta": 0.0, "charge": lambda *charged: None}
         )()
         try:
-            counts = count_classes(self, splits, nodes, scopes, 2 * np.asarray(epsilon))
+            counts = noisy(self, query, scopes, 2 * np.asarray(epsilon))
         finally:
             self._ledger = ledger
-        rate = np.broadcast_to(epsilon, len(nodes)) / (1 if ledger.relation == ADD_REMOVE else 2)
-        ledger.charge(scopes, rate, 2 * rate, "count the classes of a leaf", "two-sided geometric")
+        rate = np.broadcast_to(epsilon, len(scopes)) / (1 if ledger.relation == ADD_REMOVE else 2)
+        ledger.charge(scopes, rate, 2 * rate, query.label, "two-sided geometric")
         return counts
 
-    monkeypatch.setattr(Sums, "count_classes", louder)
+    monkeypatch.setattr(Sums, "noisy", louder)
 
 
 CHEATS = [(the_largest_weight, LEAVES_DEAR | HEAVY), (noise_for_a_light_record, LEAVES_DEAR)]

@@ -17,6 +17,7 @@ import pytest
 from dpforest import Schema, UnprovenPrivacyWarning, scores
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import WEIGHTS, Curator
+from dpforest.curator.queries import HeldOutCounts
 from dpforest.learners.growth import Growth
 from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
@@ -471,7 +472,7 @@ def test_normalised_weights_move_with_every_record():
     for data, expected in ((((0, 0), (0, 0)), 1 / 2), (((0, 0), (0, 0), (1, 1)), 2 / 3 * 1 / 2)):
         curator, ledger = curator_of(data, ONE)
         tree = stump(ONE, [[1, 0], [1, 0]])  # right about class 0
-        curator.peek_boost(tree, math.log(2) / 2, what="w", where="here")
+        curator.boost(tree, math.log(2) / 2, ("w", "here"))
         shares = curator._records.shares()
         assert shares[0] == pytest.approx(1 / 4 if len(data) == 3 else expected, rel=1e-12)
         assert shares.sum() == pytest.approx(1, rel=1e-12)
@@ -570,7 +571,7 @@ def test_one_held_out_record_prunes_a_tree():
             curator, ledger = curator_of(records, ONE, chance=chance)
             curator.hold_out(0.3)
             growth = Growth(1, 1, 2, ledger, "sequential")
-            [counts] = curator.peek_held_out(growth, growth.frontier.nodes, what="held-out", where="here")
+            [counts] = curator.peek(HeldOutCounts(growth, growth.frontier.nodes), ("held-out", "here"))
             assert ledger.leaks
             return tuple(counts.tolist())
 

@@ -18,6 +18,7 @@ from dpforest.arithmetic.fixed import STEPS
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import CALIBRATIONS, STOP, Curator
 from dpforest.curator.memory import InMemoryRecords
+from dpforest.curator.queries import ClassCounts
 from dpforest.learners.cuts import CutPool
 from dpforest.learners.growth import Growth
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
@@ -199,8 +200,8 @@ def test_counts_labels_and_peeks_by_a_recount(seed, assigned):
     noise, (_, utility, _) = world.chance.asked
     assert noise[0] == "noise"
     np.testing.assert_array_equal(utility, (exact - exact.max(axis=1, keepdims=True)) * STEPS)
-    np.testing.assert_array_equal(world.curator.peek(world.growth, world.nodes, what="w", where="p"), exact)
-    assert world.curator.size(what="w", where="p") == 40
+    np.testing.assert_array_equal(world.curator.peek(ClassCounts(world.growth, world.nodes), ("w", "p")), exact)
+    assert world.curator.size(("w", "p")) == 40
     once = exact.sum() == 40 * (1 if assigned else 2)  # each record in one leaf of each tree that sees it
     assert once
 
@@ -256,8 +257,9 @@ def test_no_node_is_no_question():
     world = World(0)
     none = np.zeros(0, dtype=np.int64)
     c, g = world.curator, world.growth
-    assert c.count_classes(g, none, none, 1.0).shape == (0, 3)
-    assert c.peek(g, none, what="w", where="p").shape == (0, 3)
+    with pytest.raises(ValueError, match="nothing is answered"):
+        c.count_classes(g, none, none, 1.0)
+    assert c.peek(ClassCounts(g, none), ("w", "p")).shape == (0, 3)
     assert c.choose_label(g, none, none, 1.0, mechanism="exponential").shape == (0,)
     chosen = c.choose_feature(
         g, none, none, np.zeros((0, 3), dtype=bool), 1.0, score=scores.gini, mechanism="exponential", stop_margin=1.0
@@ -268,9 +270,9 @@ def test_no_node_is_no_question():
 def test_answers_are_copies():
     world = World(1)
     before = world.codes.copy(), world.labels.copy()
-    answer = world.curator.peek(world.growth, world.nodes, what="w", where="p")
+    answer = world.curator.peek(ClassCounts(world.growth, world.nodes), ("w", "p"))
     answer[:] = -1
-    assert (world.curator.peek(world.growth, world.nodes, what="w", where="p") >= 0).all()
+    assert (world.curator.peek(ClassCounts(world.growth, world.nodes), ("w", "p")) >= 0).all()
     np.testing.assert_array_equal(world.codes, before[0])
     np.testing.assert_array_equal(world.labels, before[1])
 
@@ -409,7 +411,7 @@ def test_a_peek_is_a_leak():
     world = World(7)
     assert world.ledger.leaks == []
     for _ in range(3):
-        world.curator.peek(world.growth, world.nodes, what="which nodes are pure", where="line 1")
+        world.curator.peek(ClassCounts(world.growth, world.nodes), ("which nodes are pure", "line 1"))
     [leak] = world.ledger.leaks
     assert (leak.what, leak.where) == ("which nodes are pure", "line 1")
     assert world.ledger.epsilon == math.inf
@@ -419,7 +421,7 @@ def test_a_peek_is_a_leak():
 @relations
 def test_the_number_of_records_is_public_under_replace_one_alone(relation):
     world = World(8, relation=relation)
-    assert world.curator.size(what="n", where="line 2") == 40
+    assert world.curator.size(("n", "line 2")) == 40
     assert len(world.ledger.leaks) == (relation == ADD_REMOVE)
 
 
@@ -458,7 +460,7 @@ def test_one_tree_sees_everything_and_draws_nothing(verb):
     world = World(9, trees=1)
     getattr(world.curator, verb)(1)
     assert world.chance.asked == []
-    assert world.curator.peek(world.growth, world.nodes, what="w", where="p").sum() == 40
+    assert world.curator.peek(ClassCounts(world.growth, world.nodes), ("w", "p")).sum() == 40
 
 
 def forest(verb: str, trees: int, tree):
@@ -497,7 +499,7 @@ def test_every_record_has_copies_of_its_own():
     curator = Curator(alike[None], labels, 7, [1], chance=chance, ledger=ledger)
     curator.poisson_bootstrap(3)
     growth = Growth(3, 1, 7, ledger, "poisson-bootstrap")
-    counts = curator.peek(growth, growth.frontier.nodes, what="copies", where="here")
+    counts = curator.peek(ClassCounts(growth, growth.frontier.nodes), ("copies", "here"))
     assert counts.tolist() == [[(record + tree) % 3 for record in range(7)] for tree in range(3)]
 
 

@@ -14,6 +14,7 @@ from dpforest import scores
 from dpforest.arithmetic.fixed import STEPS
 from dpforest.chance import Seeded
 from dpforest.curator import STOP, Curator
+from dpforest.curator.queries import ClassCounts, CodeCounts, Moments
 from dpforest.learners.cuts import CutPool, random_cuts
 from dpforest.learners.growth import Growth
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
@@ -47,10 +48,10 @@ def test_sums_and_moments_by_a_recount(seed, assigned):
     assert masses.tolist() == [[sum(t), sum(TARGET_LEVELS - y for y in t)] for t in every]
     assert world.curator.sum_targets(*ask, 1.0).tolist() == list(map(sum, every))
     assert world.curator.count_records(*ask, 1.0).tolist() == list(map(len, every))
-    moments = world.curator.peek_moments(*ask[:2], what="the error", where="line 1")
+    moments = world.curator.peek(Moments(*ask[:2], 3), ("the error", "line 1"))
     assert moments.tolist() == [[len(t), sum(t), sum(y * y for y in t)] for t in every]
     assert moments.dtype == masses.dtype == np.int64
-    occur = world.curator.peek_codes(*ask[:2], what="the values", where="line 5")
+    occur = world.curator.peek(CodeCounts(*ask[:2]), ("the values", "line 5")) > 0
     at = world.records_at()
     for node, row in zip(world.nodes, occur, strict=True):
         expected = [c in world.codes[f, at[int(node)]] for f, n in enumerate(world.cardinalities) for c in range(n)]
@@ -133,7 +134,7 @@ def test_a_bootstrap_draws_n_of_n_for_each_tree():
     assert curator._chance.asked == [("integers", 3, 6)]
     found = curator.count_classes(growth, growth.roots, growth.frontier.scopes, 1.0)
     assert found.tolist() == [[1, 0, 2], [2, 1, 0]]
-    assert curator.size(what="n", where="here") == 3  # the table's, not that of the draws
+    assert curator.size(("n", "here")) == 3  # the table's, not that of the draws
 
 
 def test_a_poisson_bootstrap_copies_each_record_by_a_number_of_its_own():
@@ -155,7 +156,7 @@ def test_a_resampled_tree_sees_each_record_about_once(verb):
     n, trees = 4, 2000
     curator, growth = small(n, trees, Seeded(1))
     getattr(curator, verb)(trees)
-    found = curator.peek(growth, growth.roots, what="all", where="here")
+    found = curator.peek(ClassCounts(growth, growth.roots), ("all", "here"))
     copies = Counter(found.ravel().tolist())
     law = (
         [0.3679, 0.3679, 0.1839]

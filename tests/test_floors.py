@@ -635,7 +635,7 @@ class Curator:
     def handed_out(self): return self._records
     def told(self): return self._records.known.recall()
     def _histograms(self): return self._deeper()
-    def _deeper(self): return self._records.histograms()
+    def _deeper(self): return self._records.answer()
     def _pay(self): self._ledger.charge()
     def _fee(self): self._ledger.charge()
 """
@@ -645,7 +645,7 @@ class Another(Curator):
     def another(self): return self._histograms()
     def ready(self): return self.n_parts
     def _histograms(self): return self._total()
-    def _total(self): return self._records.class_counts()
+    def _total(self): return self._records.answer()
     def _fee(self): pass
 class InMemoryRecords:
     def class_counts(self): return self._records

@@ -21,6 +21,7 @@ from dpforest.curator import STOP, Curator
 from dpforest.curator import known as known_module
 from dpforest.curator.known import CachedCounts, Split
 from dpforest.curator.memory import InMemoryRecords
+from dpforest.curator.queries import ClassCounts
 from dpforest.learners.growth import Frontier, Growth
 from dpforest.privacy import ADD_REMOVE, Ledger
 
@@ -316,8 +317,8 @@ CHANGES = {
     "bootstrap": lambda curator: curator.bootstrap(2),
     "poisson_bootstrap": lambda curator: curator.poisson_bootstrap(2),
     "hold_out": lambda curator: curator.hold_out(0.5),
-    "draw_by_weight": lambda curator: curator.draw_by_weight(what="w", where="p"),
-    "count_by_share": lambda curator: curator.count_by_share(what="w", where="p"),
+    "draw_by_weight": lambda curator: curator.draw_by_weight(("w", "p")),
+    "count_by_share": lambda curator: curator.count_by_share(("w", "p")),
 }
 
 
@@ -326,11 +327,11 @@ CHANGES = {
 def test_it_forgets_when_the_records_count_otherwise(change, seed):
     case = choose("candidate", seed)
     assert case.recall(case.world.nodes) is not None
-    before = case.curator.peek(case.world.growth, case.world.nodes, what="w", where="p")
+    before = case.curator.peek(ClassCounts(case.world.growth, case.world.nodes), ("w", "p"))
     CHANGES[change](case.curator)
     assert all(case.recall([node]) is None for node in range(case.world.growth.n_nodes))
     after = case.curator._class_counts(case.world.growth, case.world.nodes)
-    assert after.tolist() == case.curator._records.class_counts(case.world.growth, case.world.nodes).tolist()
+    assert after.tolist() == case.curator._records.answer(ClassCounts(case.world.growth, case.world.nodes)).tolist()
     if change != "poisson_bootstrap":
         assert after.tolist() != before.tolist()  # it would have been wrong
 
@@ -367,7 +368,7 @@ def test_a_selection_for_no_node_leaves_nothing_known(query):
     getattr(case.curator, query)(case.world.growth, none, none, *asked, 1.0, **how)
     assert case.recall(case.world.nodes) is None
     sums = recount(case)
-    found = case.curator.peek(case.world.growth, case.world.nodes, what="w", where="p")
+    found = case.curator.peek(ClassCounts(case.world.growth, case.world.nodes), ("w", "p"))
     assert found.tolist() == [sums[node] for node in case.world.nodes.tolist()]
 
 
@@ -383,13 +384,9 @@ def test_leaves_of_a_level_cost_no_count():
     read = []
 
     class Counting(InMemoryRecords):
-        def class_counts(self, splits, nodes):
-            read.append("nodes")
-            return super().class_counts(splits, nodes)
-
-        def histograms(self, *asked):
-            read.append("histograms")
-            return super().histograms(*asked)
+        def answer(self, query):
+            read.append(query.name)
+            return super().answer(query)
 
     curator = Curator(codes, labels, 2, np.full(4, 3), chance=Seeded(0), ledger=ledger)
     curator._records = Counting(codes, labels, 2, np.full(4, 3))
@@ -406,9 +403,9 @@ def test_leaves_of_a_level_cost_no_count():
         going = choice != STOP
         growth.add_children(frontier[going], choice[going], np.full(int(going.sum()), 3))
         assert read == ["histograms"] * (level + 1)
-    exact = curator.peek(growth, growth.frontier.nodes, what="w", where="p")
+    exact = curator.peek(ClassCounts(growth, growth.frontier.nodes), ("w", "p"))
     assert read == ["histograms"] * 3
-    assert exact.tolist() == curator._records.class_counts(growth, growth.frontier.nodes).tolist()
+    assert exact.tolist() == curator._records.answer(ClassCounts(growth, growth.frontier.nodes)).tolist()
 
 
 def test_candidates_of_the_next_level_are_counted_without_the_nodes(monkeypatch):
@@ -429,7 +426,7 @@ def test_candidates_of_the_next_level_are_counted_without_the_nodes(monkeypatch)
         nodes, scopes = growth.frontier.nodes, growth.frontier.scopes
         features, masks = rng.integers(4, size=(len(nodes), 2)).astype(np.int32), np.full((len(nodes), 2, 4), 2)
         masks = masks.astype(np.uint64)
-        exact = curator._records.class_counts(growth, nodes)
+        exact = curator._records.answer(ClassCounts(growth, nodes))
         choice = curator.choose_candidate(
             growth, nodes, scopes, features, masks, 1.0, score=scores.gini, mechanism="exponential"
         )

@@ -25,6 +25,7 @@ from dpforest import (
 )
 from dpforest.chance import Replay, Seeded, keyed, outcomes
 from dpforest.curator import Curator
+from dpforest.curator.queries import CandidateCounts, ClassCounts, CodeCounts, Histograms, Moments, Products
 from dpforest.design import Design
 from dpforest.engines import Reader, Table
 from dpforest.learners.growth import Growth
@@ -98,17 +99,17 @@ def exact_answers(curator, n_trees, regression=False):
     moments = 3 if regression else 0
     candidates = np.tile([1, 0], (n, 1)).astype(np.int32), np.tile(masks, (n, 1, 1))
     allowed = np.repeat(every, n, axis=0)
-    yield curator._records.candidate_counts(growth, nodes, *candidates, moments)
-    yield curator._records.code_counts(growth, nodes)
+    yield curator._records.answer(CandidateCounts(growth, nodes, *candidates, moments))
+    yield curator._records.answer(CodeCounts(growth, nodes))
     if regression:
-        yield curator._records.moments(growth, nodes, 3)
+        yield curator._records.answer(Moments(growth, nodes, 3))
         answer = np.arange(241)[:, None]
     else:
-        yield curator._records.class_counts(growth, nodes)
-        yield curator._records.histograms(growth, nodes, allowed)
+        yield curator._records.answer(ClassCounts(growth, nodes))
+        yield curator._records.answer(Histograms(growth, nodes, allowed))
         answer = np.eye(2, dtype=int)
     design = Design([np.arange(4)[:, None], np.eye(3, dtype=int)], answer, True, ["a", "p", "q", "r"])
-    yield curator._records.products(design)
+    yield curator._records.answer(Products(design))
 
 
 @pytest.mark.slow

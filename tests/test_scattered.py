@@ -27,9 +27,10 @@ from test_doors import learners
 
 import dpforest
 from dpforest import OutOfSchemaWarning, Schema, UnprovenPrivacyWarning, chance, scores
-from dpforest.curator import Curator
+from dpforest.curator import Curator, queries
 from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.protocol import MaterializedRecords, Records
+from dpforest.curator.queries import ClassCounts, CodeCounts, HeldOutCounts, Histograms, LargestWeight, WeightedError
 from dpforest.curator.scattered import BlockedRecords
 from dpforest.engines import EngineError, Reader, Table, TableError
 from dpforest.engines.table import Block, merge, missing_columns
@@ -281,7 +282,7 @@ def test_blocks_give_the_model_of_the_table_in_memory(learner, options):
         assert [job for packed in table.jobs if (job := pickle.loads(packed).task) is None] == [None]  # one look
         for packed in table.jobs[1:]:
             task = pickle.loads(packed).task
-            asked_of_blocks.update([task.method, *(name for name, _ in task.steps)])
+            asked_of_blocks.update([type(task.query).__name__, *(step.__name__ for step, _ in task.steps)])
         assert len(table.jobs) == len(table.log)
         for name in ("predict", "predict_proba", "decision_function"):
             if hasattr(model, name):
@@ -306,13 +307,19 @@ def test_every_step_and_answer_was_asked_of_blocks():
     if not asked_of_blocks:
         pytest.skip(not_run.needs("the cases above it", "run the whole file"))
     steps = {"assign", "partition_records", "poisson_bootstrap", "add_scores", "weigh_records"}
-    assert asked_of_blocks == steps | answers() - {"code_counts"}  # asked by published bootstraps alone
+    assert asked_of_blocks == steps | answers() - {"CodeCounts"}  # asked by published bootstraps alone
 
 
 def answers() -> set[str]:
-    """The exact answers that Scattered asks blocks for."""
-    methods = {name: value for name, value in vars(BlockedRecords).items() if inspect.isfunction(value)}
-    return {name for name, method in methods.items() if {"_of", "total"} & {*method.__code__.co_names}} - {"_of"}
+    """The queries that blocks may be asked."""
+    classes = {name: each for name, each in vars(queries).items() if inspect.isclass(each) and name in queries.__all__}
+    return {
+        name
+        for name, each in classes.items()
+        if hasattr(each, "__dataclass_fields__")
+        and not each.__subclasses__()
+        and not issubclass(each, queries.WholeQuery)
+    }
 
 
 @pytest.mark.claim("lem-blocks")
@@ -367,13 +374,13 @@ QUERIES: dict[str, Any] = {
     "count_records": lambda c, g, n, s: c.count_records(g, n, s, 1.0),
     "count_children": lambda c, g, n, s: c.count_children(g, n, s, np.ones((len(n), 4), bool), 1.0),
     "choose_label": lambda c, g, n, s: c.choose_label(g, n, s, 1.0, mechanism="exponential"),
-    "peek": lambda c, g, n, s: c.peek(g, n, what="w", where="p"),
-    "peek_codes": lambda c, g, n, s: c.peek_codes(g, n, what="w", where="p"),
-    "peek_histograms": lambda c, g, n, s: c.peek_histograms(g, n, np.ones((len(n), 4), bool), what="w", where="p"),
-    "peek_histograms, by part": lambda c, g, n, s: c.peek_histograms(
-        g, n, np.ones((len(n), 4), bool), what="w", where="p", parts=True
+    "peek": lambda c, g, n, s: c.peek(ClassCounts(g, n), ("w", "p")),
+    "peek_codes": lambda c, g, n, s: c.peek(CodeCounts(g, n), ("w", "p")) > 0,
+    "peek_histograms": lambda c, g, n, s: c.peek(Histograms(g, n, np.ones((len(n), 4), bool)), ("w", "p")),
+    "peek_histograms, by part": lambda c, g, n, s: c.peek(
+        Histograms(g, n, np.ones((len(n), 4), bool), by_part=True), ("w", "p")
     ),
-    "size": lambda c, g, n, s: np.array(c.size(what="w", where="p")),
+    "size": lambda c, g, n, s: np.array(c.size(("w", "p"))),
     "choose_feature": lambda c, g, n, s: c.choose_feature(
         g, n, s, np.ones((len(n), 4), bool), 1.0, score=scores.gini, mechanism="exponential", stop_margin=0.1
     ),
@@ -556,18 +563,18 @@ def test_the_guarantee_says_where_it_rests_on_the_hash(relation):
 
 # -- what needs the table in memory ------------------------------------------------------------------------------------
 
-UNPAID = {"what": "w", "where": "p"}
+UNPAID = "w", "p"
 #: With few trees too, a split into equal parts is one of the whole table.
 ONLY: dict[str, Any] = {
     "split_equally": lambda curator: curator.split_equally(1),
     "bootstrap": lambda curator: curator.bootstrap(2),
     "hold_out": lambda curator: curator.hold_out(0.5),
-    "draw_by_weight": lambda curator: curator.draw_by_weight(**UNPAID),
-    "count_by_share": lambda curator: curator.count_by_share(**UNPAID),
-    "peek_largest_weight": lambda curator: curator.peek_largest_weight(**UNPAID),
-    "peek_error": lambda curator: curator.peek_error(None, **UNPAID),
-    "peek_boost": lambda curator: curator.peek_boost(None, 1.0, **UNPAID),
-    "peek_held_out": lambda curator: curator.peek_held_out(None, np.arange(1), **UNPAID),
+    "draw_by_weight": lambda curator: curator.draw_by_weight(UNPAID),
+    "count_by_share": lambda curator: curator.count_by_share(UNPAID),
+    "peek_largest_weight": lambda curator: curator.peek(LargestWeight(), UNPAID),
+    "peek_error": lambda curator: curator.peek(WeightedError(None), UNPAID),
+    "boost": lambda curator: curator.boost(None, 1.0, UNPAID),
+    "peek_held_out": lambda curator: curator.peek(HeldOutCounts(None, np.arange(1)), UNPAID),
 }
 
 
@@ -619,12 +626,14 @@ def test_both_kinds_of_records_keep_the_protocol():
 
 
 def test_what_is_refused_is_all_that_the_whole_table_is_asked_for():
-    """Each of them by one method of the curator."""
+    """Each of them by one method of the curator, or by a query that needs all records."""
     methods = {
         name: each for owner in Curator.__mro__ for name, each in vars(owner).items() if inspect.isfunction(each)
     }
     users = {name for name, each in methods.items() if {"whole", "_unpaid"} & {*each.__code__.co_names}} - {"_unpaid"}
-    assert users == ONLY.keys()
+    whole = {name for name in queries.__all__ if issubclass(getattr(queries, name), queries.WholeQuery)}
+    assert whole == {"HeldOutCounts", "LargestWeight", "WeightedError", "WholeQuery"}
+    assert users | {"peek_held_out", "peek_largest_weight", "peek_error"} == ONLY.keys()
     used = set().union(*({*methods[name].__code__.co_names} for name in users))
     assert asked(MaterializedRecords) - asked(Records) - {"assignment"} <= used
 

@@ -15,6 +15,7 @@ from scipy import stats
 from dpforest import scores
 from dpforest.chance import Replay, Secure, Seeded, outcomes
 from dpforest.curator import WEIGHTS, Curator
+from dpforest.curator.queries import CandidateCounts, HeldOutCounts, Histograms, LargestWeight, WeightedError
 from dpforest.curator.weights import thresholds, weight_levels, weight_steps, weight_table
 from dpforest.learners.growth import Growth
 from dpforest.models.boosted import SCALE
@@ -102,9 +103,9 @@ def test_a_weight_is_a_function_of_the_own_record_and_of_released_trees(rule):
         masks = np.array([[[0b10, 0, 0, 0]]], dtype=np.uint64)
         root = np.array([0])
         growth = Growth(1, 1, n_classes, Ledger(), "sequential")
-        children = whole._records.candidate_counts(growth, root, np.zeros((1, 1), np.int32), masks, 0)
+        children = whole._records.answer(CandidateCounts(growth, root, np.zeros((1, 1), np.int32), masks, 0))
         assert children[0, 0].tolist() == counts.tolist()
-        histogram = whole._records.histograms(growth, root, np.ones((1, 1), dtype=bool))
+        histogram = whole._records.answer(Histograms(growth, root, np.ones((1, 1), dtype=bool)))
         assert histogram[0].tolist() == counts.tolist()
 
 
@@ -314,19 +315,19 @@ def test_the_published_weights_are_shares(relation):
     tree = stump([[1, 0], [0, 1]])
     values = np.array([[0, 0], [1, 0], [0, 1]])
     tree.values[:] = values
-    leak = {"what": "all of it", "where": "here"}
-    assert curator.peek_error(tree, **leak) == 0.25
-    assert curator.peek_largest_weight(**leak) == 0.25
-    curator.peek_boost(tree, math.log(3) / 2, **leak)
-    assert curator.peek_error(tree, **leak) == pytest.approx(0.5)
-    assert curator.peek_largest_weight(**leak) == pytest.approx(0.5)
-    curator.count_by_share(**leak)
+    leak = "all of it", "here"
+    assert curator.peek(WeightedError(tree), leak) == 0.25
+    assert curator.peek(LargestWeight(), leak) == 0.25
+    curator.boost(tree, math.log(3) / 2, leak)
+    assert curator.peek(WeightedError(tree), leak) == pytest.approx(0.5)
+    assert curator.peek(LargestWeight(), leak) == pytest.approx(0.5)
+    curator.count_by_share(leak)
     growth = Growth(1, 1, 2, curator._ledger, "sequential")
     [counts] = curator._class_counts(growth, growth.roots)
     assert counts.tolist() == [2 * 42 + 127, 42]  # a third of the largest, in steps of 1 / 127
-    curator.draw_by_weight(**leak)
+    curator.draw_by_weight(leak)
     assert curator._records.n_records == 4
-    assert curator.peek_error(tree, **leak) == pytest.approx(0.5)  # of the records, not of those drawn
+    assert curator.peek(WeightedError(tree), leak) == pytest.approx(0.5)  # of the records, not of those drawn
     assert len(curator._ledger.leaks) == 1
     assert curator._ledger.epsilon == math.inf
 
@@ -338,7 +339,10 @@ def test_records_put_aside(n, held):
     curator = curator_of(records)
     curator.hold_out(0.3)
     growth = Growth(1, 1, 2, curator._ledger, "sequential")
-    left, aside = curator._class_counts(growth, growth.roots), curator._records.held_counts(growth, growth.roots)
+    left, aside = (
+        curator._class_counts(growth, growth.roots),
+        curator._records.answer(HeldOutCounts(growth, growth.roots)),
+    )
     assert (left.sum(), aside.sum()) == (n - held, held)
     np.testing.assert_array_equal((left + aside)[0], np.bincount(records[:, 1], minlength=2))
     assert curator._records.n_records == n - held

@@ -81,7 +81,7 @@ class Sharing(Base):
         self._records.poisson_bootstrap(n_trees, self._chance)
 
     def hold_out(self, share: float) -> None:
-        """Put a random share of the records aside, but never all of them: for ``peek_held_out`` alone."""
+        """Put a random share of the records aside, but never all of them: for ``HeldOutCounts`` alone."""
         self._records.whole().hold_out(share, self._chance)
 
     @claim("thm-own-weights", "lem-weighted-sse")

@@ -9,6 +9,7 @@ import numpy as np
 from dpforest import mechanisms
 from dpforest.chance import Chance
 from dpforest.curator.protocol import Records
+from dpforest.curator.queries import ClassCounts, Query
 from dpforest.curator.weights import weight_levels
 from dpforest.privacy import Ledger
 
@@ -39,15 +40,14 @@ class Base:
         """From here on records count by their weight."""
         self.unit, self._has_weights = weight_levels(self.n_classes), True
 
-    def _class_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
-        """Exact class counts, in steps of ``1 / unit``; the table is not read again where they are known."""
-        known = self._records.known.recall(splits, nodes, self.n_classes)
-        return self._records.class_counts(splits, nodes) if known is None else known
+    def _exact(self, query: Query) -> np.ndarray:
+        """The exact answer, which must leave the curator with noise or as a leak; what is known is not read again."""
+        known = query.recall(self._records.known, self.n_classes)
+        return self._records.answer(query) if known is None else known
 
-    def _moments(self, splits: Any, nodes: np.ndarray, n_moments: int) -> np.ndarray:
-        """Exact moments of the target's codes; the table is not read again where they are known."""
-        known = self._records.known.recall(splits, nodes, n_moments)
-        return self._records.moments(splits, nodes, n_moments) if known is None else known
+    def _class_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
+        """Exact class counts, in steps of ``1 / unit``."""
+        return self._exact(ClassCounts(splits, nodes))
 
     def _add_noise(
         self, exact: np.ndarray, rate: np.ndarray, step: float, scopes: Any, query: str, replaced: float = 2.0

@@ -14,6 +14,7 @@ from dpforest.arithmetic.fixed import STEPS, below_best, fixed
 from dpforest.counting.threads import check_threads, in_threads
 from dpforest.curator.base import Base
 from dpforest.curator.known import Split
+from dpforest.curator.queries import CandidateCounts, ClassCounts, CrossSums, Histograms
 from dpforest.curator.weights import FINE
 from dpforest.messages import shown
 from dpforest.models.crossings import Crossings
@@ -84,7 +85,7 @@ class Choices(Base):
         rest, size, histograms = np.ones(len(nodes), dtype=bool), self._widest(), None
         for few in parts:
             del histograms  # before there are others: two parts would take twice the memory
-            histograms, mine = self._records.histograms(splits, nodes[few], allowed[few]), allowed[few]
+            histograms, mine = self._exact(Histograms(splits, nodes[few], allowed[few])), allowed[few]
             counts[few], rest[few] = self._of_nodes(histograms, mine), False
             exact = partial(self._feature_scores, histograms, mine, score)
             behind[few] = self._score_gap(exact, size, mine, counts[few], score, stop_margin, rate[few])
@@ -147,7 +148,7 @@ class Choices(Base):
         self._charge(scopes, rate, score, n_max, f"choose a cut by {score.name}", mechanism)
         found = []
         for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes * score.parts):
-            histograms = self._records.histograms(splits, nodes[part], features[part], score.parts > 1)
+            histograms = self._exact(Histograms(splits, nodes[part], features[part], score.parts > 1))
             own = self._of_nodes(histograms, features[part])
             counts[part] = self._of_all_parts(own)
             able = np.take_along_axis(allowed[part], columns[part], axis=1)
@@ -195,7 +196,7 @@ class Choices(Base):
         n_max = _cap(score, n_max, stop_margin)
         rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
         known = self._records.known.recall(splits, nodes, score.n_moments or self.n_classes)
-        counts = self._records.candidate_counts(splits, nodes, features, masks, score.n_moments, known)
+        counts = self._exact(CandidateCounts(splits, nodes, features, masks, score.n_moments, known))
         own = counts[:, 0].sum(axis=1)
         able, size = np.ones(features.shape, dtype=bool), counts[:1].size
         behind = self._score_gap(lambda rows: score.exact(counts[rows]), size, able, own, score, stop_margin, rate)
@@ -269,7 +270,7 @@ class Choices(Base):
         asked = np.isin(np.arange(len(self.cardinalities)), features)
         for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes):
             wanted = np.tile(asked, (len(nodes[part]), 1))
-            histograms = self._records.histograms(splits, nodes[part], wanted)
+            histograms = self._exact(Histograms(splits, nodes[part], wanted))
             for place, (feature, child) in enumerate(zip(features, children, strict=True)):
                 own = histograms[:, self._offsets[feature] : self._offsets[feature + 1]]
                 goes = np.arange(child.max() + 1)[:, None] == child[: own.shape[1]]
@@ -325,7 +326,7 @@ class Choices(Base):
         for part in self._parts(n_tables, 2 * len(sides) * int(crossings.n_cells.max(initial=1))):
             asked = crossings[part]
             starts = asked.starts
-            sums = self._records.cross_sums(asked, sides)
+            sums = self._exact(CrossSums(asked, sides))
             for place, (first, last) in enumerate(pairwise(starts.tolist()), part.start):
                 gaps[:, place] = score.exact(sums[:, first:last])[0]
         behind = (gaps - gaps.max()).astype(float).reshape(1, -1)
@@ -360,11 +361,12 @@ class Choices(Base):
     def _occupied(self, splits: Any, nodes: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         """Class counts of the nodes, 0 where they are not known yet, and which nodes to look at, some at a time."""
         cells = int(self._offsets[-1]) * self.n_classes
-        counts = self._records.known.recall(splits, nodes, self.n_classes)
+        asked = ClassCounts(splits, nodes)
+        counts = asked.recall(self._records.known, self.n_classes)
         if counts is None and len(nodes) * cells <= self._records.cells:  # then one look will tell
             return np.zeros((len(nodes), self.n_classes), dtype=np.int64), [np.arange(len(nodes))]
         if counts is None:
-            counts = self._records.class_counts(splits, nodes)
+            counts = self._records.answer(asked)
         few = np.flatnonzero(counts.any(axis=1))
         return counts, [few[part] for part in self._parts(len(few), cells)]
 

@@ -10,10 +10,9 @@ from dpforest import counting
 from dpforest.arithmetic import exp
 from dpforest.chance import Chance
 from dpforest.curator.known import CachedCounts
-from dpforest.curator.weights import calibrated_steps, residual_steps, weight_levels, weight_steps, weight_table
-from dpforest.design import Design
+from dpforest.curator.queries import Query
+from dpforest.curator.weights import calibrated_steps, residual_steps, weight_levels, weight_steps
 from dpforest.models.boosted import SCALE
-from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.schema import TARGET_LEVELS
 
@@ -24,7 +23,6 @@ KEYS_REPEAT = (
     "copied together, which nobody pays for: leave key out; where an engine keeps no order of the rows, use "
     "sampling='assignment' or 'all'"
 )
-_POWERS = np.arange(256)[:, None] ** np.arange(3)  # of the target's codes
 
 
 class RecordCoins(Protocol):
@@ -63,14 +61,14 @@ class InMemoryRecords:
         self.ids = ids
         self.assignment: np.ndarray | None = None
         self.known = CachedCounts()
-        self._n_classes, self._cardinalities = int(n_classes), np.asarray(cardinalities, dtype=np.int64)
-        self._n_jobs = n_jobs
-        self._part_of: np.ndarray | None = None
-        self._n_parts = 1
+        self.n_classes, self.cardinalities = int(n_classes), np.asarray(cardinalities, dtype=np.int64)
+        self.n_jobs = n_jobs
+        self.part_of: np.ndarray | None = None
+        self.n_parts = 1
         self._scores: np.ndarray | None = None  # of the released trees, of each record: (n_rows, n_classes)
         self._calibrated: tuple[bytes, np.ndarray] | None = None  # of which targets, and the weights beside them
-        self._weighted: np.ndarray | None = None  # class and weight of each record in one code
-        self._held = np.empty((len(codes), 0), np.uint8), np.empty(0, np.uint8)  # codes and labels put aside
+        self.weighted: np.ndarray | None = None  # class and weight of each record in one code
+        self.held_out = np.empty((len(codes), 0), np.uint8), np.empty(0, np.uint8)  # codes and labels put aside
         self._shares: np.ndarray | None = None  # AdaBoost's weights of the records, which add up to 1
         self._pool: tuple[np.ndarray, np.ndarray] | None = None  # codes and labels that rounds draw from
 
@@ -87,7 +85,7 @@ class InMemoryRecords:
         self._assign_by(chance.coins(n_trees, self.numbers()))
 
     def partition_records(self, n_parts: int, chance: RecordCoins) -> None:
-        self._part_of, self._n_parts = chance.coins(n_parts, self.numbers()).astype(np.uint8), n_parts
+        self.part_of, self.n_parts = chance.coins(n_parts, self.numbers()).astype(np.uint8), n_parts
 
     def split_equally(self, n_trees: int, chance: Chance) -> None:
         assignment = np.empty(self.labels.size, dtype=np.int32)
@@ -109,7 +107,7 @@ class InMemoryRecords:
         order = chance.permutation(self.n_records)
         self.n_records -= min(round(share * self.n_records), max(self.n_records - 1, 0))
         kept, held = order[: self.n_records], order[self.n_records :]
-        self._held = np.ascontiguousarray(self.codes[:, held]), self.labels[held]
+        self.held_out = np.ascontiguousarray(self.codes[:, held]), self.labels[held]
         self.codes, self.labels = np.ascontiguousarray(self.codes[:, kept]), self.labels[kept]
         self.ids = None if self.ids is None else self.ids[kept]
         self.known.forget()
@@ -128,15 +126,15 @@ class InMemoryRecords:
     # -- what a record counts for ----------------------------------------------------------------------------
 
     def add_scores(self, forest: Forest, values: np.ndarray) -> None:
-        said = counting.sum_values(self.codes, forest, values, n_jobs=self._n_jobs)
+        said = counting.sum_values(self.codes, forest, values, n_jobs=self.n_jobs)
         self._scores = said if self._scores is None else self._scores + said
         self._calibrated = None
 
     def weigh_records(self, class_weights: Any, rule: str) -> None:
-        levels = weight_levels(self._n_classes)
+        levels = weight_levels(self.n_classes)
         steps = np.full(len(self.labels), levels)
-        heard = np.zeros((len(steps), self._n_classes)) if self._scores is None else self._scores
-        shares = np.ones(self._n_classes) if class_weights is None else np.asarray(class_weights)
+        heard = np.zeros((len(steps), self.n_classes)) if self._scores is None else self._scores
+        shares = np.ones(self.n_classes) if class_weights is None else np.asarray(class_weights)
         for label, share in enumerate(shares.tolist()):
             mine = self.labels == label
             others = np.delete(heard[mine], label, axis=1).max(axis=1, initial=-np.inf)
@@ -146,102 +144,35 @@ class InMemoryRecords:
 
     def count_by(self, steps: np.ndarray) -> None:
         """Let each record count for so many steps of ``1 / unit``."""
-        self._weighted = (self.labels * np.int64(weight_levels(self._n_classes) + 1) + steps).astype(np.uint8)
+        self.weighted = (self.labels * np.int64(weight_levels(self.n_classes) + 1) + steps).astype(np.uint8)
         self.known.forget()
 
     # -- exact answers ---------------------------------------------------------------------------------------
 
+    def answer(self, query: Query) -> np.ndarray:
+        return query.exact(self)
+
     @property
-    def _how(self) -> dict[str, Any]:
-        return {"assignment": self.assignment, "n_jobs": self._n_jobs}
+    def how(self) -> dict[str, Any]:
+        """What every kernel is told: which tree sees which record, and how many threads count."""
+        return {"assignment": self.assignment, "n_jobs": self.n_jobs}
 
-    def class_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
-        where = splits, _slots(splits, nodes)
-        if self._weighted is not None:
-            return counting.node_sums(self.codes, self._weighted, weight_table(self._n_classes), *where, **self._how)
-        return counting.node_class_counts(self.codes, self.labels, self._n_classes, *where, **self._how)
-
-    def moments(self, splits: Any, nodes: np.ndarray, n_moments: int) -> np.ndarray:
-        table = _POWERS[:, :n_moments]
-        return counting.node_sums(self.codes, self.labels, table, splits, _slots(splits, nodes), **self._how)
-
-    def candidate_counts(
-        self,
-        splits: Any,
-        nodes: np.ndarray,
-        features: np.ndarray,
-        masks: np.ndarray,
-        n_moments: int,
-        known: np.ndarray | None = None,
-    ) -> np.ndarray:
-        where, how = (splits, _slots(splits, nodes), features, masks), {**self._how, "known": known}
-        if self._weighted is not None:
-            return counting.candidate_sums(self.codes, self._weighted, weight_table(self._n_classes), *where, **how)
-        if not n_moments:
-            return counting.candidate_counts(self.codes, self.labels, self._n_classes, *where, **how)
-        return counting.candidate_sums(self.codes, self.labels, _POWERS[:, :n_moments], *where, **how)
-
-    def histograms(self, splits: Any, nodes: np.ndarray, features: np.ndarray, by_part: bool = False) -> np.ndarray:
-        if by_part and self._part_of is not None:
-            labels = self.labels + self._part_of * np.uint8(self._n_classes)
-            return self._count(splits, nodes, labels, self._n_parts * self._n_classes, features)
-        if self._weighted is None:
-            return self._count(splits, nodes, self.labels, self._n_classes, features)
-        table = weight_table(self._n_classes)
-        return self._count(splits, nodes, self._weighted, len(table), features) @ table
-
-    def code_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
-        return self._count(splits, nodes, np.zeros_like(self.labels), 1)[..., 0]
-
-    def _count(
-        self, splits: Any, nodes: np.ndarray, labels: np.ndarray, n_labels: int, features: np.ndarray | None = None
-    ) -> np.ndarray:
-        return counting.feature_histograms(
-            self.codes,
-            labels,
-            n_labels,
-            self._cardinalities,
-            splits,
-            _slots(splits, nodes),
-            features=features,
-            **self._how,
-        )
-
-    def cross_sums(self, crossings: Crossings, sides: np.ndarray) -> np.ndarray:
-        if self.assignment is not None or self._weighted is not None:
-            raise ValueError("crossed tables are counted where every round sees every record, by calibrated weights")
+    def calibrated(self, sides: np.ndarray) -> np.ndarray:
+        """What each record weighs on either side, see :class:`~dpforest.curator.queries.CrossSums`."""
         asked = sides.tobytes()
         if self._calibrated is None or self._calibrated[0] != asked:
-            if self._n_classes:
-                heard = np.zeros((len(self.labels), self._n_classes)) if self._scores is None else self._scores
+            if self.n_classes:
+                heard = np.zeros((len(self.labels), self.n_classes)) if self._scores is None else self._scores
                 weights = calibrated_steps(heard, self.labels, sides)
             else:
-                weights = residual_steps(self._residuals(), float(sides[0]))
+                weights = residual_steps(self.residuals(), float(sides[0]))
             self._calibrated = asked, weights
-        weights = self._calibrated[1]
-        if self._n_classes:
-            return counting.cross_sums(self.codes, self.labels, weights, sides, crossings, n_jobs=self._n_jobs)
-        # every record has label 0: beside "target" 1 it counts among the others, and beside 0 as the target
-        one = np.zeros(len(self.labels), dtype=np.uint8)
-        found = counting.cross_sums(self.codes, one, weights, np.array([1, 0]), crossings, n_jobs=self._n_jobs)
-        return np.stack([found[0, :, 0], found[1, :, 1]], axis=1)[None]
+        return self._calibrated[1]
 
-    def residual_counts(self, edges: np.ndarray) -> np.ndarray:
-        return counting.count_sizes(np.abs(self._residuals()), edges)
-
-    def _residuals(self) -> np.ndarray:
+    def residuals(self) -> np.ndarray:
         """How far each target lies above what was heard of it, as a share of the target's range."""
         shares = self.labels / TARGET_LEVELS
         return shares if self._scores is None else shares - (self._scores[:, 1] - self._scores[:, 0])
-
-    def products(self, design: Design) -> np.ndarray:
-        return counting.products(self.codes, self.labels, design.columns, design.answer, design.intercept)
-
-    def held_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
-        codes, labels = self._held
-        return counting.node_class_counts(
-            codes, labels, self._n_classes, splits, _slots(splits, nodes), n_jobs=self._n_jobs
-        )
 
     # -- AdaBoost as published: weights that are shares of all records ---------------------------------------
 
@@ -253,17 +184,11 @@ class InMemoryRecords:
 
     def count_by_weight(self) -> None:
         shares = self.shares()
-        steps = np.rint(shares / shares.max(initial=0.0) * weight_levels(self._n_classes))
+        steps = np.rint(shares / shares.max(initial=0.0) * weight_levels(self.n_classes))
         self.count_by(steps.astype(np.int64))
 
-    def largest_weight(self) -> float:
-        return float(self.shares().max()) if self.n_records else 1.0
-
-    def error(self, tree: Forest) -> float:
-        return float(self.shares()[~self._hits(tree)].sum())
-
     def boost(self, tree: Forest, alpha: float) -> None:
-        weights = self.shares() * np.where(self._hits(tree), exp(-alpha), exp(alpha))
+        weights = self.shares() * np.where(self.hits(tree), exp(-alpha), exp(alpha))
         self._shares = weights / weights.sum()
 
     def pool(self) -> tuple[np.ndarray, np.ndarray]:
@@ -277,14 +202,8 @@ class InMemoryRecords:
             self._shares = np.full(self.n_records, 1 / max(self.n_records, 1))
         return self._shares
 
-    def _hits(self, tree: Forest) -> np.ndarray:
+    def hits(self, tree: Forest) -> np.ndarray:
         """For which records of the pool the votes of a tree's leaf are for their own class, bool."""
         codes, labels = self.pool()
-        votes = counting.sum_values(codes, tree, tree.values.astype(float), n_jobs=self._n_jobs)
+        votes = counting.sum_values(codes, tree, tree.values.astype(float), n_jobs=self.n_jobs)
         return votes.argmax(axis=1) == labels
-
-
-def _slots(splits: Any, nodes: np.ndarray) -> np.ndarray:
-    slots = np.full(len(splits.feature), -1, dtype=np.int32)
-    slots[nodes] = np.arange(len(nodes), dtype=np.int32)
-    return slots

@@ -14,8 +14,7 @@ import numpy as np
 
 from dpforest.chance import Chance
 from dpforest.curator.known import CachedCounts
-from dpforest.design import Design
-from dpforest.models.crossings import Crossings
+from dpforest.curator.queries import Query
 from dpforest.models.forest import Forest
 from dpforest.privacy import Ledger
 
@@ -28,8 +27,7 @@ __all__ = ["Door", "MaterializedRecords", "Records"]
 class Records(Protocol):
     """Exact answers about records, and the ways in which records are shared among trees or weighed.
 
-    Answers are whole numbers, so that those for the parts of a table add up to the answer for all of it.  ``splits`` is
-    the public forest so far, ``nodes`` are node ids, ndarray of int, shape (n_nodes,).
+    Answers are whole numbers, so that those for the parts of a table add up to the answer for all of it.
 
     Attributes
     ----------
@@ -48,61 +46,8 @@ class Records(Protocol):
     @property
     def n_records(self) -> int: ...
 
-    # -- exact answers ---------------------------------------------------------------------------------------
-
-    def class_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
-        """Class counts of each node, (n_nodes, n_classes); a record counts for its weight in steps of ``1 / unit``."""
-        ...
-
-    def moments(self, splits: Any, nodes: np.ndarray, n_moments: int) -> np.ndarray:
-        """Number of records, sum and sum of squares of the target's codes, of each node: (n_nodes, n_moments)."""
-        ...
-
-    def candidate_counts(
-        self,
-        splits: Any,
-        nodes: np.ndarray,
-        features: np.ndarray,
-        masks: np.ndarray,
-        n_moments: int,
-        known: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Class counts, or so many moments, of both children of each binary candidate: (n_nodes, K, 2, n_sums).
-
-        ``known`` are the counts of the nodes themselves, where the curator has them already; they may save work.
-        """
-        ...
-
-    def histograms(self, splits: Any, nodes: np.ndarray, features: np.ndarray, by_part: bool = False) -> np.ndarray:
-        """Class counts of each code of the ``features`` (n_nodes, n_features), (n_nodes, n_codes, n_classes).
-
-        ``by_part``, part by part: (n_nodes, n_codes, n_parts * n_classes).  The codes of a feature follow those of the
-        features before it.
-        """
-        ...
-
-    def code_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
-        """Number of records with each code of each feature, (n_nodes, n_codes)."""
-        ...
-
-    def cross_sums(self, crossings: Crossings, sides: np.ndarray) -> np.ndarray:
-        """Weights of two sides in each cell of each table: int64, shape (n_sides, n_cells, 2).
-
-        ``sides`` are target classes, and a record weighs what :func:`~dpforest.curator.weights.calibrated_steps` makes
-        of its own class and of what was heard of it; the other classes come first.  Or, of a regression, the one scale
-        at which :func:`~dpforest.curator.weights.residual_steps` divides each record between both sides.
-        """
-        ...
-
-    def residual_counts(self, edges: np.ndarray) -> np.ndarray:
-        """Number of records by the size of the residual of the target, as a share of its range: int64, (n_edges + 1,).
-
-        A residual is the target less what was heard of it; one that is an edge counts below it.
-        """
-        ...
-
-    def products(self, design: Design) -> np.ndarray:
-        """Sums over all records of the products of two coordinates of the design."""
+    def answer(self, query: Query) -> np.ndarray:
+        """The exact answer to a query."""
         ...
 
     # -- who sees which record, and what it counts for -------------------------------------------------------
@@ -153,10 +98,6 @@ class MaterializedRecords(Records, Protocol):
     def hold_out(self, share: float, chance: Chance) -> None:
         """Put a random share of the records aside, but never all of them."""
 
-    def held_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
-        """Class counts of the records that were put aside."""
-        ...
-
     # AdaBoost's weights: they add up to 1 over all records, and each round changes them all
 
     def draw_by_weight(self, chance: Chance) -> None:
@@ -164,14 +105,6 @@ class MaterializedRecords(Records, Protocol):
 
     def count_by_weight(self) -> None:
         """Let each record count for its weight over the largest one."""
-
-    def largest_weight(self) -> float:
-        """The largest weight; 1 where there is no record."""
-        ...
-
-    def error(self, tree: Forest) -> float:
-        """The sum of the weights of the records for which the votes of a tree's leaf are for another class."""
-        ...
 
     def boost(self, tree: Forest, alpha: float) -> None:
         """Multiply a weight by ``exp(alpha)`` where the tree is wrong, else by ``exp(-alpha)``; then normalise."""

@@ -8,6 +8,7 @@ charged and released is none of the workers' business: it happens once, where th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -17,13 +18,16 @@ from dpforest import counting
 from dpforest.chance import Chance, keyed
 from dpforest.curator.known import CachedCounts
 from dpforest.curator.memory import KEYS_REPEAT, InMemoryRecords
-from dpforest.design import Design
+from dpforest.curator.queries import Query
 from dpforest.engines import Block, Table, TableError
-from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import claim
 
 __all__ = ["BlockedRecords", "Keys", "Question"]
+
+
+#: What a block does before it answers: a method of its records, and the arguments.
+Step = tuple[Callable[..., None], tuple]
 
 
 @dataclass(frozen=True)
@@ -54,30 +58,26 @@ class Question:
     ----------
     n_classes : int
     cardinalities : ndarray of int
-    steps : tuple of (str, tuple)
+    steps : tuple of (callable, tuple)
         Methods of :class:`~dpforest.curator.memory.InMemoryRecords` to call first, with their arguments.
-    method : str
-        The one that answers.
-    asked : tuple
-        Its arguments.
+    query : Query
     """
 
     n_classes: int
     cardinalities: np.ndarray
-    steps: tuple[tuple[str, tuple], ...]
-    method: str
-    asked: tuple
+    steps: tuple[Step, ...]
+    query: Query
 
     @property
     def name(self) -> str:
         """What the pass does, for progress bars."""
-        return self.method.replace("_", " ")
+        return self.query.name
 
     def __call__(self, block: Block) -> tuple[np.ndarray]:
         records = _BlockRecords(block, self.n_classes, self.cardinalities)
-        for name, arguments in self.steps:
-            getattr(records, name)(*arguments)
-        return (getattr(records, self.method)(*self.asked),)
+        for step, arguments in self.steps:
+            step(records, *arguments)
+        return (records.answer(self.query),)
 
 
 class _BlockRecords(InMemoryRecords):
@@ -113,35 +113,35 @@ class BlockedRecords:
     def __init__(self, table: Table, n_classes: int, cardinalities: Any) -> None:
         self._table, self.n_records = table, table.n_rows
         self._n_classes, self._cardinalities = int(n_classes), np.asarray(cardinalities, dtype=np.int64)
-        self._sharing: list[tuple[str, tuple]] = []  # who sees which record
-        self._weighing: list[tuple[str, tuple]] = []  # what released trees say, and what that makes of the weights
+        self._sharing: list[Step] = []  # who sees which record
+        self._weighing: list[Step] = []  # what released trees say, and what that makes of the weights
         self.known = CachedCounts()
 
     # -- who sees which record, and what it counts for: steps that every block repeats -----------------------
 
     def assign(self, n_trees: int, chance: Chance) -> None:
-        self._share("assign", n_trees, Keys((chance.key(),)))
+        self._share(InMemoryRecords.assign, n_trees, Keys((chance.key(),)))
 
     def partition_records(self, n_parts: int, chance: Chance) -> None:
-        self._share("partition_records", n_parts, Keys((chance.key(),)))
+        self._share(InMemoryRecords.partition_records, n_parts, Keys((chance.key(),)))
 
     def poisson_bootstrap(self, n_trees: int, chance: Chance) -> None:
         if self._table.reader.key is not None:
             raise TableError(KEYS_REPEAT)
-        self._share("poisson_bootstrap", n_trees, Keys(tuple(chance.key() for _ in range(n_trees))))
+        self._share(InMemoryRecords.poisson_bootstrap, n_trees, Keys(tuple(chance.key() for _ in range(n_trees))))
 
     def add_scores(self, forest: Forest, values: np.ndarray) -> None:
-        self._weighing = [*self._scores(), ("add_scores", (counting.Splits.of(forest), values))]
+        self._weighing = [*self._scores(), (InMemoryRecords.add_scores, (counting.Splits.of(forest), values))]
 
     def weigh_records(self, class_weights: Any, rule: str) -> None:
-        self._weighing = [*self._scores(), ("weigh_records", (class_weights, rule))]
+        self._weighing = [*self._scores(), (InMemoryRecords.weigh_records, (class_weights, rule))]
         self.known.forget()
 
-    def _scores(self) -> list[tuple[str, tuple]]:
-        return [step for step in self._weighing if step[0] == "add_scores"]
+    def _scores(self) -> list[Step]:
+        return [step for step in self._weighing if step[0] is InMemoryRecords.add_scores]
 
-    def _share(self, name: str, *arguments: Any) -> None:
-        self._sharing.append((name, arguments))
+    def _share(self, step: Callable[..., None], *arguments: Any) -> None:
+        self._sharing.append((step, arguments))
         self.known.forget()
 
     def whole(self) -> NoReturn:
@@ -150,48 +150,13 @@ class BlockedRecords:
             "published: that needs the table in memory.  Pass a DataFrame, or use variant='proved'"
         )
 
-    # -- exact answers: one pass each ------------------------------------------------------------------------
-
-    def class_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
-        return self._of(nodes, "class_counts", splits)
-
-    def moments(self, splits: Any, nodes: np.ndarray, n_moments: int) -> np.ndarray:
-        return self._of(nodes, "moments", splits, n_moments)
-
-    def candidate_counts(
-        self,
-        splits: Any,
-        nodes: np.ndarray,
-        features: np.ndarray,
-        masks: np.ndarray,
-        n_moments: int,
-        known: np.ndarray | None = None,
-    ) -> np.ndarray:
-        return self._of(nodes, "candidate_counts", splits, features, masks, n_moments)
-
-    def histograms(self, splits: Any, nodes: np.ndarray, features: np.ndarray, by_part: bool = False) -> np.ndarray:
-        return self._of(nodes, "histograms", splits, features, by_part)
-
-    def code_counts(self, splits: Any, nodes: np.ndarray) -> np.ndarray:
-        return self._of(nodes, "code_counts", splits)
-
-    def cross_sums(self, crossings: Crossings, sides: np.ndarray) -> np.ndarray:
-        return self._table.total(self._asked("cross_sums", crossings, sides))[0]
-
-    def residual_counts(self, edges: np.ndarray) -> np.ndarray:
-        return self._table.total(self._asked("residual_counts", edges))[0]
-
-    def products(self, design: Design) -> np.ndarray:
-        return self._table.total(self._asked("products", design))[0]
-
-    def _of(self, nodes: np.ndarray, method: str, splits: Any, *more: Any) -> np.ndarray:
-        question = self._asked(method, counting.Splits.of(splits), nodes, *more)
-        if len(nodes):
-            return self._table.total(question)[0]
-        return question(self._nobody())[0]  # nothing to read the table for
-
-    def _asked(self, method: str, *asked: Any) -> Question:
-        return Question(self._n_classes, self._cardinalities, (*self._sharing, *self._weighing), method, asked)
+    def answer(self, query: Query) -> np.ndarray:
+        """One pass; none where the query asks about no node."""
+        if query.needs_whole:
+            self.whole()
+        steps = (*self._sharing, *self._weighing)
+        question = Question(self._n_classes, self._cardinalities, steps, query.packed())
+        return question(self._nobody())[0] if query.is_empty else self._table.total(question)[0]
 
     def _nobody(self) -> Block:
         codes = np.empty((len(self._cardinalities), 0), dtype=np.uint8)

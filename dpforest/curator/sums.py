@@ -9,11 +9,23 @@ import numpy as np
 
 from dpforest import mechanisms
 from dpforest.curator.base import Base
+from dpforest.curator.queries import (
+    BY_WEIGHT,
+    ClassCounts,
+    CrossSums,
+    Histograms,
+    Masses,
+    Measured,
+    Products,
+    RecordCounts,
+    ResidualCounts,
+    TargetSums,
+)
 from dpforest.curator.weights import FINE
 from dpforest.design import Design, Weights
+from dpforest.messages import shown
 from dpforest.models.crossings import Crossings
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
-from dpforest.schema import TARGET_LEVELS
 
 __all__ = ["GAP_SHARE", "Sums"]
 
@@ -23,41 +35,64 @@ GAP_SHARE = {ADD_REMOVE: 0.75, REPLACE_ONE: 0.5}
 
 
 class Sums(Base):
-    """The queries that count and add."""
+    """Answers with noise: any :class:`~dpforest.curator.queries.Measured` query, and those with noise of their own."""
 
     def _of_histograms(self, epsilon: float | np.ndarray, size: int) -> np.ndarray:
         """The rate of each of so many histograms, for the budget that one costs under the ledger's relation."""
         epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), (size,))
         return epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
 
-    def count_classes(
-        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray
-    ) -> np.ndarray:
-        """Noisy class counts of each leaf, int64, shape (n_nodes, n_classes); they may be negative.
+    def noisy(self, query: Measured, scopes: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
+        """The answer to a query with noise, which may make it negative: int64, a row for each scope.
+
+        Parameters
+        ----------
+        query : Measured
+            Says by how much one record changes its answer.
+        scopes : ndarray of int, shape (n_rows,)
+            Ledger scope of each row of the answer.
+        epsilon : float or ndarray
+            Budget of each row.
 
         Guarantee
         ---------
-        ``epsilon`` per leaf under the ledger's relation: a histogram has L1 sensitivity 1 under add-remove and 2 under
-        replace-one (:prf:ref:`thm-geometric`).
+        ``epsilon`` per row under the ledger's relation, by the sensitivity that the query declares; of
+        :class:`~dpforest.curator.queries.RecordCounts` under replace-one half of it, and nothing where a record stays
+        (:prf:ref:`thm-geometric`, :prf:ref:`thm-parallel`).
+
+        Raises
+        ------
+        TypeError
+            On a query that does not say how one record changes its answer; nothing is charged.
+        ValueError
+            Where there are not as many scopes as rows, one at least; nothing is charged.
         """
-        rate = self._of_histograms(epsilon, len(nodes))
-        exact = self._class_counts(splits, nodes)
-        return self._add_noise(exact, rate, self.unit, scopes, "count the classes of a leaf")
+        if not isinstance(query, Measured):
+            raise TypeError(
+                f"{shown(query)} does not say how much one record changes its answer, so no noise hides it: ask a "
+                "query of dpforest.curator.queries that is Measured, or make one"
+            )
+        n_rows = np.size(scopes)
+        if not n_rows or not np.size(epsilon):
+            raise ValueError(f"to {query.label} needs a scope to charge and a budget for each row: nothing is answered")
+        rate = np.broadcast_to(np.asarray(epsilon, dtype=float), n_rows) / query.sensitivity[self._ledger.relation]
+        exact = self._exact(query)
+        if len(exact) != n_rows:
+            raise ValueError(f"to {query.label} gives {len(exact)} rows, not one for each of {n_rows} scopes")
+        step = self.unit if query.step is BY_WEIGHT else query.step
+        return self._add_noise(exact, rate, step, scopes, query.label, query.replaced)
+
+    def count_classes(
+        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray
+    ) -> np.ndarray:
+        """Noisy class counts of each leaf: :class:`~dpforest.curator.queries.ClassCounts`."""
+        return self.noisy(ClassCounts(splits, nodes), scopes, epsilon)
 
     def count_records(
         self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray
     ) -> np.ndarray:
-        """Noisy number of records of each node, int64, shape (n_nodes,); it may be negative.
-
-        Guarantee
-        ---------
-        Under add-remove ``epsilon`` per node.  Under replace-one ``epsilon / 2`` where a record comes or goes, and
-        nothing where it stays, so that the two nodes that a replaced record may touch cost ``epsilon`` together
-        (:prf:ref:`thm-geometric`, :prf:ref:`thm-parallel`).
-        """
-        rate = self._of_histograms(epsilon, len(nodes))
-        exact = self._records.moments(splits, nodes, 1)[:, 0]
-        return self._add_noise(exact, rate, 1, scopes, "count the records of a node", replaced=0.0)
+        """Noisy number of records of each node: :class:`~dpforest.curator.queries.RecordCounts`."""
+        return self.noisy(RecordCounts(splits, nodes), scopes, epsilon)
 
     @claim("lem-children")
     def count_children(
@@ -95,7 +130,7 @@ class Sums(Base):
         rate = self._of_histograms(epsilon, len(nodes))
         counts = np.zeros((len(nodes), int(self._offsets[-1]), self.n_classes if classes else 1), dtype=np.int64)
         for part in self._parts(len(nodes), counts[:1].size * (1 if classes else self.n_classes)):
-            exact = self._records.histograms(splits, nodes[part], allowed[part])
+            exact = self._exact(Histograms(splits, nodes[part], allowed[part]))
             counts[part] = exact if classes else exact.sum(axis=-1, keepdims=True)
         asked = np.repeat(allowed, self.cardinalities, axis=1)  # whose child each column is
         each = np.broadcast_to((rate / np.maximum(allowed.sum(axis=1), 1))[:, None], asked.shape)[asked]
@@ -136,7 +171,7 @@ class Sums(Base):
         """
         rate = self._of_histograms(epsilon, len(scopes))
         kind = np.int64 if self.n_classes else np.float64
-        [exact] = self._records.cross_sums(crossing, np.array([side], dtype=kind))
+        [exact] = self._exact(CrossSums(crossing, np.array([side], dtype=kind)))
         if self._ledger.delta:
             return self._gaps_and_sizes(exact, rate, scopes)
         return self._add_noise(exact, rate, FINE, scopes, "sum the weights in a cell")
@@ -156,58 +191,21 @@ class Sums(Base):
         return np.stack([noisy[:, 1] - noisy[:, 0], noisy[:, 1] + noisy[:, 0]], axis=1) / 2
 
     def count_residuals(self, edges: np.ndarray, scopes: np.ndarray, epsilon: float) -> np.ndarray:
-        """Noisy numbers of records by the size of the residual of their target: int64, shape (n_edges + 1,).
+        """Noisy numbers of records by the size of their residual: :class:`~dpforest.curator.queries.ResidualCounts`.
 
-        Parameters
-        ----------
-        edges : ndarray of float64, ascending
-            As shares of the target's range; a residual that is an edge counts below it.
-        scopes : ndarray of int, shape (1,)
-        epsilon : float
-
-        Guarantee
-        ---------
-        ``epsilon`` under the ledger's relation, as any histogram (:prf:ref:`thm-geometric`).
+        ``edges`` are ascending shares of the target's range; ``scopes`` is the one scope of what holds all records.
         """
-        rate = self._of_histograms(epsilon, 1)
-        exact = self._records.residual_counts(edges)[None]
-        return self._add_noise(exact, rate, 1, scopes, "count the sizes of the residuals")[0]
+        return self.noisy(ResidualCounts(edges), scopes, epsilon)[0]
 
-    @claim("thm-masses")
     def sum_masses(self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
-        """Noisy masses of the target in each leaf: how far it lies above the lower bound, and below the upper.
-
-        Returns
-        -------
-        ndarray of int64, shape (n_nodes, 2)
-            Sums over the leaf's records of ``t`` and of ``TARGET_LEVELS - t``, t being the target's code; they may be
-            negative.  Together they are ``TARGET_LEVELS`` times a noisy number of records; the share of the first is
-            the noisy mean.
-
-        Guarantee
-        ---------
-        ``epsilon`` per leaf under the ledger's relation: a record adds ``TARGET_LEVELS`` to one leaf, however it is
-        divided, so the L1 sensitivity is that under add-remove and twice that under replace-one
-        (:prf:ref:`thm-masses`).
-        """
-        rate = self._of_histograms(epsilon, len(nodes))
-        count, total = self._moments(splits, nodes, 2).T
-        masses = np.stack([total, TARGET_LEVELS * count - total], axis=1)
-        return self._add_noise(masses, rate, TARGET_LEVELS, scopes, "sum the masses of a leaf")
+        """Noisy masses of the target in each leaf: :class:`~dpforest.curator.queries.Masses`."""
+        return self.noisy(Masses(splits, nodes), scopes, epsilon)
 
     def sum_targets(
         self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray
     ) -> np.ndarray:
-        """Noisy sum of the target's codes in each leaf, int64, shape (n_nodes,).
-
-        Guarantee
-        ---------
-        ``epsilon`` per leaf under both relations: a record adds at most ``TARGET_LEVELS`` to one leaf
-        (:prf:ref:`thm-geometric`).
-        """
-        rate = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
-        exact = self._moments(splits, nodes, 2)[:, 1]
-        return self._add_noise(exact, rate, TARGET_LEVELS, scopes, "sum the targets of a leaf", replaced=1.0)
+        """Noisy sum of the target's codes in each leaf: :class:`~dpforest.curator.queries.TargetSums`."""
+        return self.noisy(TargetSums(splits, nodes), scopes, epsilon)
 
     @claim("pub-functional-redraw")
     def sum_products(
@@ -248,7 +246,7 @@ class Sums(Base):
         cells = design.matrix(weights)
         i, j = np.nonzero(cells)
         rate = cells[i, j] / (design.units[i] * design.units[j])
-        exact = self._records.products(design)[i, j]
+        exact = self._exact(Products(design))[i, j]
         times = 1 if until is None else 2
         add_remove, replace_one = (times * design.loss(weights, relation) for relation in (ADD_REMOVE, REPLACE_ONE))
         query = "sum the products of the columns"

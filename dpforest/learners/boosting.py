@@ -351,7 +351,7 @@ class AdaBoost:
         self._trees.append(replace(tree, values=whole_votes(alpha * (tree.values - against))))
         self._alphas.append(alpha)
         if tau:  # no round follows a tree without errors
-            self._run.peek_boost(tree, alpha, self._update)
+            self._run.boost(tree, alpha, self._update)
 
     def release(self) -> BoostedForest:
         """The trees that were added, each with its alpha as its votes."""

@@ -15,6 +15,16 @@ import numpy as np
 from dpforest import mechanisms
 from dpforest.chance import Chance
 from dpforest.curator import STOP, Curator
+from dpforest.curator.peeks import Leak
+from dpforest.curator.queries import (
+    ClassCounts,
+    CodeCounts,
+    HeldOutCounts,
+    Histograms,
+    LargestWeight,
+    Moments,
+    WeightedError,
+)
 from dpforest.design import Design, Weights
 from dpforest.learners.growth import MAX_NODES, Frontier, Growth
 from dpforest.learners.progress import shown
@@ -22,14 +32,11 @@ from dpforest.learners.sharing import share_out
 from dpforest.models.boosted import SCALE
 from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
-from dpforest.privacy import RELATIONS, Ledger, in_charges
+from dpforest.privacy import RELATIONS, Ledger, claim, in_charges
 from dpforest.schema import Schema
 from dpforest.scores import Score
 
 __all__ = ["Leak", "Run", "Selection"]
-
-#: What is read unpaid, and the line of the paper that reads it.
-Leak = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -236,23 +243,25 @@ class Run:
         self, nodes: Frontier, epsilon: float | np.ndarray, how: Selection, allowed: np.ndarray | None = None
     ) -> np.ndarray:
         """The feature that each node splits on, one of its unused or of the ``allowed`` ones, or ``STOP``."""
-        return self._choose("choose_feature", nodes, (nodes.unused if allowed is None else allowed,), epsilon, how)
+        return self._choose(
+            self.curator.choose_feature, nodes, (nodes.unused if allowed is None else allowed,), epsilon, how
+        )
 
     def choose_cut(
         self, nodes: Frontier, columns: np.ndarray, epsilon: float | np.ndarray, how: Selection
     ) -> np.ndarray:
         """The cut of each node among its ``columns``, see ``dpforest.learners.cart.Cuts``, or ``STOP``."""
-        return self._choose("choose_cut", nodes, (columns,), epsilon, how)
+        return self._choose(self.curator.choose_cut, nodes, (columns,), epsilon, how)
 
     def choose_candidate(
         self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, epsilon: float | np.ndarray, how: Selection
     ) -> np.ndarray:
         """The place of each node's choice among its binary candidates, or ``STOP``."""
-        return self._choose("choose_candidate", nodes, (features, masks), epsilon, how)
+        return self._choose(self.curator.choose_candidate, nodes, (features, masks), epsilon, how)
 
     def _choose(
         self,
-        query: str,
+        query: Callable[..., np.ndarray],
         nodes: Frontier,
         candidates: tuple[np.ndarray, ...],
         epsilon: float | np.ndarray,
@@ -260,7 +269,7 @@ class Run:
     ) -> np.ndarray:
         if not len(nodes):
             return np.zeros(0, dtype=np.int32)
-        return getattr(self.curator, query)(
+        return query(
             *self._asked(nodes),
             *candidates,
             epsilon,
@@ -407,33 +416,35 @@ class Run:
         """The *exact* class counts of each node: int64, shape (n_nodes, n_classes); a leak."""
         if not len(nodes):
             return np.zeros((0, self.curator.n_classes), dtype=np.int64)
-        return self.curator.peek(self.growth, nodes.nodes, what=leak[0], where=leak[1])
+        return self.curator.peek(ClassCounts(self.growth, nodes.nodes), leak)
 
     def peek_moments(self, nodes: Frontier, leak: Leak) -> np.ndarray:
         """The *exact* count, sum and sum of squares of each node's targets: int64, (n_nodes, 3); a leak."""
         if not len(nodes):
             return np.zeros((0, 3), dtype=np.int64)
-        return self.curator.peek_moments(self.growth, nodes.nodes, what=leak[0], where=leak[1])
+        return self.curator.peek(Moments(self.growth, nodes.nodes, 3), leak)
 
     def peek_codes(self, nodes: Frontier, leak: Leak) -> np.ndarray:
         """Which codes of each feature occur in each node: bool, shape (n_nodes, sum of the sizes); a leak."""
         if not len(nodes):
             return np.zeros((0, int(self.sizes.sum())), dtype=bool)
-        return self.curator.peek_codes(self.growth, nodes.nodes, what=leak[0], where=leak[1])
+        return self.curator.peek(CodeCounts(self.growth, nodes.nodes), leak) > 0
 
+    @claim("cex-exact-gini")
     def peek_histograms(self, nodes: Frontier, features: np.ndarray, leak: Leak, parts: bool = False) -> np.ndarray:
         """The *exact* class counts at each code of each node's ``features`` (bool, n_nodes by n_features); a leak.
 
         Returns
         -------
         ndarray, shape (n_nodes, sum of the sizes, n_classes), or (..., n_parts, n_classes) of each part by itself
+            Records count by their weight, from 0 to 1.
         """
+        each = (self.curator.n_parts,) * parts
+        shape = len(nodes), int(self.sizes.sum()), *each, self.curator.n_classes
         if not len(nodes):
-            each = (self.curator.n_parts,) * parts
-            return np.zeros((0, int(self.sizes.sum()), *each, self.curator.n_classes))
-        return self.curator.peek_histograms(
-            self.growth, nodes.nodes, features, what=leak[0], where=leak[1], parts=parts
-        )
+            return np.zeros(shape)
+        counts = self.curator.peek(Histograms(self.growth, nodes.nodes, features, parts), leak).reshape(shape)
+        return counts if self.unit == 1 else counts / self.unit
 
     def peek_largest(self, nodes: Frontier, qualities: np.ndarray, leak: Leak) -> np.ndarray:
         """The place of each node's largest quality, the first of several; a leak, for nothing is drawn."""
@@ -445,31 +456,31 @@ class Run:
         """The *exact* class counts of a tree's nodes among the records put aside: (n_nodes, n_classes); a leak."""
         if not len(nodes):
             return np.zeros((0, self.curator.n_classes), dtype=np.int64)
-        return self.curator.peek_held_out(tree, nodes, what=leak[0], where=leak[1])
+        return self.curator.peek(HeldOutCounts(tree, nodes), leak)
 
     def draw_by_weight(self, leak: Leak) -> None:
         """Draw as many records as there are, with replacement, by AdaBoost's weights; a leak."""
-        self.curator.draw_by_weight(what=leak[0], where=leak[1])
+        self.curator.draw_by_weight(leak)
 
     def count_by_share(self, leak: Leak) -> None:
         """Let each record count for its AdaBoost weight over the largest one; a leak."""
-        self.curator.count_by_share(what=leak[0], where=leak[1])
+        self.curator.count_by_share(leak)
 
     def peek_largest_weight(self, leak: Leak) -> float:
         """The largest of AdaBoost's weights, which add up to 1; a leak."""
-        return self.curator.peek_largest_weight(what=leak[0], where=leak[1])
+        return float(self.curator.peek(LargestWeight(), leak))
 
     def peek_error(self, tree: Forest, leak: Leak) -> float:
         """The *exact* share of AdaBoost's weights that a tree gets wrong; a leak."""
-        return self.curator.peek_error(tree, what=leak[0], where=leak[1])
+        return float(self.curator.peek(WeightedError(tree), leak))
 
-    def peek_boost(self, tree: Forest, alpha: float, leak: Leak) -> None:
+    def boost(self, tree: Forest, alpha: float, leak: Leak) -> None:
         """Multiply AdaBoost's weights by ``exp(alpha)`` or ``exp(-alpha)``, and divide them by their sum; a leak."""
-        self.curator.peek_boost(tree, alpha, what=leak[0], where=leak[1])
+        self.curator.boost(tree, alpha, leak)
 
     def size(self, leak: Leak) -> int:
         """The number of records: public under replace-one, else a leak."""
-        return self.curator.size(what=leak[0], where=leak[1])
+        return self.curator.size(leak)
 
     def _asked(self, nodes: Frontier) -> tuple[Growth, np.ndarray, np.ndarray]:
         return self.growth, nodes.nodes, nodes.scopes

@@ -11,6 +11,7 @@ import numpy as np
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms, scores
 from dpforest.arithmetic.fixed import STEPS, below_best, fixed
 from dpforest.audit.exact.enumeration import law_of
+from dpforest.curator.queries import Histograms
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import MAX_NODES, Growth
 from dpforest.models.forest import Forest
@@ -116,7 +117,7 @@ class TakesTheBest(Sapling):
     """Splits on the best feature, and charges as if it had been drawn."""
 
     def _choose(self, growth, curator, nodes, epsilon, chance):
-        histograms = curator._records.histograms(growth, nodes.nodes, nodes.unused)
+        histograms = curator._records.answer(Histograms(growth, nodes.nodes, nodes.unused))
         curator._ledger.charge(nodes.scopes, epsilon, epsilon, "choose a feature by majority", "permute-and-flip")
         utility = curator._feature_scores(histograms, nodes.unused, scores.majority)
         return below_best(utility, nodes.unused).argmax(axis=1)
@@ -220,7 +221,7 @@ class ForgetsToCharge(Sapling):
     """Draws its splits with all of epsilon behind the ledger's back, then its labels with all of epsilon."""
 
     def _choose(self, growth, curator, nodes, epsilon, chance):
-        histograms = curator._records.histograms(growth, nodes.nodes, nodes.unused)
+        histograms = curator._records.answer(Histograms(growth, nodes.nodes, nodes.unused))
         utility = curator._feature_scores(histograms, nodes.unused, scores.majority)
         return mechanisms.permute_and_flip(below_best(utility, nodes.unused), epsilon / STEPS, chance)
 

@@ -22,11 +22,12 @@ from dpforest.audit.attacks.observer import LeafNoise, leaf_of
 from dpforest.audit.sampling.bounds import check_confidence
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
+from dpforest.curator.queries import ClassCounts
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.parameters import check_count
 from dpforest.messages import shown
 from dpforest.models.forest import Forest
-from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, check_epsilon, check_relation, claim
+from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation, claim
 
 __all__ = ["OneRunAudit", "one_run", "one_run_bound"]
 
@@ -245,11 +246,12 @@ def _noting() -> tuple[type[Curator], _Notes]:
             notes.trees = n_trees
             super().split_equally(n_trees)
 
-        def count_classes(self, splits, nodes, scopes, epsilon):
-            unit = HISTOGRAM_SENSITIVITY[self._ledger.relation]
-            rate = np.broadcast_to(np.asarray(epsilon, dtype=float) / unit, len(nodes))
-            notes.leaves.append((nodes, LeafNoise("counts", rate)))
-            return super().count_classes(splits, nodes, scopes, epsilon)
+        def noisy(self, query, scopes, epsilon):
+            if isinstance(query, ClassCounts):
+                unit = query.sensitivity[self._ledger.relation]
+                rate = np.broadcast_to(np.asarray(epsilon, dtype=float) / unit, len(query.nodes))
+                notes.leaves.append((query.nodes, LeafNoise("counts", rate)))
+            return super().noisy(query, scopes, epsilon)
 
         def choose_label(self, splits, nodes, scopes, epsilon, *, mechanism, calibration="range"):
             rate = self._rate(scores.majority, epsilon, calibration, np.inf, len(nodes))

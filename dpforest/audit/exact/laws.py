@@ -236,21 +236,9 @@ class _Quiet(Curator):
     def _keep(self, counts, rates) -> None:
         self.kept.append((np.ravel(counts), np.ravel(rates)))
 
-    def _noisy(self, ask: Callable[[], np.ndarray]) -> Any:
-        counts, rates = counts_and_rates(self._chance, ask)  # type: ignore[arg-type]
+    def noisy(self, *asked, **options) -> Any:
+        counts, rates = counts_and_rates(self._chance, partial(super().noisy, *asked, **options))  # type: ignore[arg-type]
         return Noisy(counts, rates, self._chance, self._keep, self.said)  # type: ignore[arg-type]
-
-    def count_classes(self, *asked, **options):
-        return self._noisy(partial(super().count_classes, *asked, **options))
-
-    def count_records(self, *asked, **options):
-        return self._noisy(partial(super().count_records, *asked, **options))
-
-    def sum_masses(self, *asked, **options):
-        return self._noisy(partial(super().sum_masses, *asked, **options))
-
-    def sum_targets(self, *asked, **options):
-        return self._noisy(partial(super().sum_targets, *asked, **options))
 
     def sum_products(self, design, weights, scope=0, *, until=None, **options):
         if until is not None:

@@ -21,6 +21,7 @@ from dpforest.audit.exact.multisets import Multisets
 from dpforest.audit.exact.noisy import NoiselessChance, counts_and_rates, geometric_log_ratio
 from dpforest.curator import Curator
 from dpforest.curator.memory import InMemoryRecords
+from dpforest.curator.queries import ClassCounts
 from dpforest.learners.base import PrivateEstimator
 from dpforest.messages import shown
 from dpforest.schema import Schema
@@ -200,13 +201,13 @@ class _Spy(Curator):
 
     split_equally = assign
 
-    def size(self, **reason):
+    def size(self, leak):
         raise ValueError(f"this learner asks for the number of records: {_ELSEWHERE}")
 
     def _another(self, *args, **kwargs):
         raise ValueError(f"this learner asks for more than features, labels and class counts: {_ELSEWHERE}")
 
-    choose_candidate = choose_cut = count_records = bootstrap = poisson_bootstrap = _another
+    choose_candidate = choose_cut = bootstrap = poisson_bootstrap = _another
 
     def choose_feature(self, splits, nodes, scopes, allowed, epsilon, **options):
         level, path = self._level, self._node.path
@@ -234,10 +235,11 @@ class _Spy(Curator):
         self._node.says("label")[self._batch][trees] = self._steer.law[rows]
         return labels
 
-    def count_classes(self, splits, nodes, scopes, epsilon):
-        ask = partial(super().count_classes, splits, nodes, scopes, epsilon)
-        counts, rates = counts_and_rates(self._steer, ask)
-        trees, rows = self._mine(splits, nodes)
+    def noisy(self, query, scopes, epsilon):
+        if not isinstance(query, ClassCounts):
+            self._another()
+        counts, rates = counts_and_rates(self._steer, partial(super().noisy, query, scopes, epsilon))
+        trees, rows = self._mine(query.splits, query.nodes)
         self._node.says("counts")[self._batch][trees] = rates[rows]
         return counts
 

@@ -1,0 +1,410 @@
+"""Queries: exact whole-number answers about records, each a value that says how one record may change it.
+
+Answers for the parts of a table add up to the answer for all of it.  So a query is asked of a table in memory, or
+travels to the blocks of a larger one: it is public, and small.  Only a :class:`Measured` query may be answered with
+noise, by :meth:`~dpforest.curator.Curator.noisy`; a new one is a class of ten lines in this file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from dpforest import counting
+from dpforest.curator.known import CachedCounts
+from dpforest.curator.weights import weight_table
+from dpforest.design import Design
+from dpforest.models.crossings import Crossings
+from dpforest.models.forest import Forest
+from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, REPLACE_ONE, claim
+from dpforest.schema import TARGET_LEVELS
+
+if TYPE_CHECKING:
+    from dpforest.curator.memory import InMemoryRecords
+
+__all__ = [
+    "BY_WEIGHT",
+    "CandidateCounts",
+    "ClassCounts",
+    "CodeCounts",
+    "CrossSums",
+    "HeldOutCounts",
+    "Histograms",
+    "LargestWeight",
+    "Masses",
+    "Measured",
+    "Moments",
+    "NodeQuery",
+    "OfMoments",
+    "Products",
+    "Query",
+    "RecordCounts",
+    "ResidualCounts",
+    "TargetSums",
+    "WeightedError",
+    "WholeQuery",
+]
+
+#: The step of a query whose records count by their weight.
+BY_WEIGHT = None
+
+_POWERS = np.arange(256)[:, None] ** np.arange(3)  # of the target's codes
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A question to the records of which the exact answer is whole numbers."""
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        """The answer of a table in memory, or of one block."""
+        raise NotImplementedError
+
+    def recall(self, known: CachedCounts, n_classes: int) -> np.ndarray | None:
+        """The answer, where an earlier selection has counted it."""
+        return None
+
+    def packed(self) -> Self:
+        """The query as it travels."""
+        return self
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it asks about no node, so that no record need be read."""
+        return False
+
+    @property
+    def needs_whole(self) -> bool:
+        """Whether it looks at all records at once, so that the answers of blocks do not add up to it."""
+        return False
+
+    @property
+    def name(self) -> str:
+        """What is counted, for progress bars."""
+        return re.sub("(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).lower()
+
+
+class Measured(Query):
+    """A query that may be answered with noise: its class itself declares by how much one record changes the answer.
+
+    Attributes
+    ----------
+    label : str
+        What the ledger calls it.
+    step : float or None
+        What one record adds to one row of the answer, and to no other, at most: nonnegative numbers of this sum.  None
+        (``BY_WEIGHT``) for the steps of a weight of 1.
+    sensitivity : mapping of str to float
+        By relation, the L1 sensitivity in such steps, by which the budget is divided.
+    replaced : float
+        L1 sensitivity, in such steps, where a record is replaced and stays in its row.
+
+    Notes
+    -----
+    Nothing of this has a default or is inherited: a query that counts something else changes by something else.
+    """
+
+    label: ClassVar[str]
+    step: ClassVar[float | None]
+    sensitivity: ClassVar[Mapping[str, float]]
+    replaced: ClassVar[float]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        missing = [name for name in ("label", "step", "sensitivity", "replaced") if name not in vars(cls)]
+        if missing:
+            raise TypeError(
+                f"{cls.__name__} may be answered with noise, so it must declare {', '.join(missing)} itself: how much "
+                "one record changes its answer has no default"
+            )
+        if {*cls.sensitivity} != {*RELATIONS} or not all(0 < most < np.inf for most in cls.sensitivity.values()):
+            raise TypeError(f"{cls.__name__} must declare a positive sensitivity under each of {RELATIONS}")
+
+
+@dataclass(frozen=True, eq=False)
+class NodeQuery(Query):
+    """A query about each of some nodes of the public forest: a row of the answer for each."""
+
+    splits: Any
+    nodes: np.ndarray
+
+    def packed(self) -> Self:
+        return replace(self, splits=counting.Splits.of(self.splits))
+
+    @property
+    def is_empty(self) -> bool:
+        return not len(self.nodes)
+
+    @property
+    def where(self) -> tuple[Any, np.ndarray]:
+        """The forest, and for each of its nodes the row of the answer: int32, -1 for none."""
+        slots = np.full(len(self.splits.feature), -1, dtype=np.int32)
+        slots[self.nodes] = np.arange(len(self.nodes), dtype=np.int32)
+        return self.splits, slots
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(NodeQuery):
+    """Number of records, sum and sum of squares of the target's codes, of each node: (n_nodes, n_moments)."""
+
+    n_moments: int
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        table = _POWERS[:, : self.n_moments]
+        return counting.node_sums(records.codes, records.labels, table, *self.where, **records.how)
+
+    def recall(self, known: CachedCounts, n_classes: int) -> np.ndarray | None:
+        return None if n_classes else known.recall(self.splits, self.nodes, self.n_moments)
+
+
+class OfMoments(NodeQuery):
+    """A query that moments of the target's codes in each node answer."""
+
+    n_moments: ClassVar[int]
+
+    def of(self, moments: np.ndarray) -> np.ndarray:
+        """The answer."""
+        raise NotImplementedError
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        return self.of(Moments(self.splits, self.nodes, self.n_moments).exact(records))
+
+    def recall(self, known: CachedCounts, n_classes: int) -> np.ndarray | None:
+        moments = Moments(self.splits, self.nodes, self.n_moments).recall(known, n_classes)
+        return None if moments is None else self.of(moments)
+
+
+# -- measured with noise ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCounts(NodeQuery, Measured):
+    """Class counts of each node, (n_nodes, n_classes): a histogram (:prf:ref:`thm-geometric`).
+
+    A record counts for its weight, in steps of ``1 / unit``.
+    """
+
+    label, step = "count the classes of a leaf", BY_WEIGHT
+    sensitivity, replaced = HISTOGRAM_SENSITIVITY, 2.0
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        n_classes, how = records.n_classes, records.how
+        if records.weighted is not None:
+            return counting.node_sums(records.codes, records.weighted, weight_table(n_classes), *self.where, **how)
+        return counting.node_class_counts(records.codes, records.labels, n_classes, *self.where, **how)
+
+    def recall(self, known: CachedCounts, n_classes: int) -> np.ndarray | None:
+        return known.recall(self.splits, self.nodes, n_classes)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordCounts(OfMoments, Measured):
+    """Number of records of each node, (n_nodes,).
+
+    Under replace-one a record that stays in its node changes nothing, and two nodes that it is moved between pay half
+    each (:prf:ref:`thm-geometric`, :prf:ref:`thm-parallel`).
+    """
+
+    label, step = "count the records of a node", 1
+    sensitivity, replaced = HISTOGRAM_SENSITIVITY, 0.0
+    n_moments = 1
+
+    def of(self, moments: np.ndarray) -> np.ndarray:
+        return moments[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
+@claim("thm-masses")
+class Masses(OfMoments, Measured):
+    """Masses of the target in each node, (n_nodes, 2): how far it lies above the lower bound, and below the upper.
+
+    Sums over the node's records of ``t`` and of ``TARGET_LEVELS - t``, t being the target's code.  Together they are
+    ``TARGET_LEVELS`` times a number of records; the share of the first is the mean.
+
+    Guarantee
+    ---------
+    A record adds ``TARGET_LEVELS`` to one node, however it is divided, so the L1 sensitivity is that under add-remove
+    and twice that under replace-one (:prf:ref:`thm-masses`).
+    """
+
+    label, step = "sum the masses of a leaf", TARGET_LEVELS
+    sensitivity, replaced = HISTOGRAM_SENSITIVITY, 2.0
+    n_moments = 2
+
+    def of(self, moments: np.ndarray) -> np.ndarray:
+        count, total = moments.T
+        return np.stack([total, TARGET_LEVELS * count - total], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetSums(OfMoments, Measured):
+    """Sum of the target's codes in each node, (n_nodes,): from 0 to ``TARGET_LEVELS`` (:prf:ref:`thm-geometric`)."""
+
+    label, step = "sum the targets of a leaf", TARGET_LEVELS
+    sensitivity, replaced = {ADD_REMOVE: 1.0, REPLACE_ONE: 1.0}, 1.0
+    n_moments = 2
+
+    def of(self, moments: np.ndarray) -> np.ndarray:
+        return moments[:, 1]
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualCounts(Measured):
+    """Number of records by the size of the residual of the target, as a share of its range: (1, n_edges + 1).
+
+    A residual is the target less what was heard of it; one that is an edge counts below it.  A histogram
+    (:prf:ref:`thm-geometric`).
+    """
+
+    edges: np.ndarray
+    label, step = "count the sizes of the residuals", 1
+    sensitivity, replaced = HISTOGRAM_SENSITIVITY, 2.0
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        return counting.count_sizes(np.abs(records.residuals()), self.edges)[None]
+
+
+# -- scored, peeked at, or measured by a method of its own ----------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateCounts(NodeQuery):
+    """Class counts, or so many moments, of both children of each binary candidate: (n_nodes, K, 2, n_sums).
+
+    ``known`` are the counts of the nodes themselves, where the curator has them already: they may save work in memory,
+    and do not travel.
+    """
+
+    features: np.ndarray
+    masks: np.ndarray
+    n_moments: int
+    known: np.ndarray | None = None
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        where, how = (*self.where, self.features, self.masks), {**records.how, "known": self.known}
+        if records.weighted is not None:
+            table = weight_table(records.n_classes)
+            return counting.candidate_sums(records.codes, records.weighted, table, *where, **how)
+        if not self.n_moments:
+            return counting.candidate_counts(records.codes, records.labels, records.n_classes, *where, **how)
+        return counting.candidate_sums(records.codes, records.labels, _POWERS[:, : self.n_moments], *where, **how)
+
+    def packed(self) -> Self:
+        return replace(super().packed(), known=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Histograms(NodeQuery):
+    """Class counts of each code of the ``features`` (bool, n_nodes by n_features): (n_nodes, n_codes, n_classes).
+
+    ``by_part``, part by part: (n_nodes, n_codes, n_parts * n_classes).  The codes of a feature follow those of the
+    features before it; what was not asked for is 0.
+    """
+
+    features: np.ndarray
+    by_part: bool = False
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        n_classes, part_of = records.n_classes, records.part_of
+        if self.by_part and part_of is not None:
+            labels = records.labels + part_of * np.uint8(n_classes)
+            return _by_code(self, records, labels, records.n_parts * n_classes, self.features)
+        if records.weighted is None:
+            return _by_code(self, records, records.labels, n_classes, self.features)
+        table = weight_table(n_classes)
+        return _by_code(self, records, records.weighted, len(table), self.features) @ table
+
+
+@dataclass(frozen=True, eq=False)
+class CodeCounts(NodeQuery):
+    """Number of records with each code of each feature, (n_nodes, n_codes)."""
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        return _by_code(self, records, np.zeros_like(records.labels), 1)[..., 0]
+
+
+def _by_code(
+    query: NodeQuery, records: InMemoryRecords, labels: np.ndarray, n_labels: int, features: np.ndarray | None = None
+) -> np.ndarray:
+    return counting.feature_histograms(
+        records.codes, labels, n_labels, records.cardinalities, *query.where, features=features, **records.how
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CrossSums(Query):
+    """Weights of two sides in each cell of each table: (n_sides, n_cells, 2).
+
+    ``sides`` are target classes, and a record weighs what :func:`~dpforest.curator.weights.calibrated_steps` makes
+    of its own class and of what was heard of it; the other classes come first.  Or, of a regression, the one scale
+    at which :func:`~dpforest.curator.weights.residual_steps` divides each record between both sides.
+    """
+
+    crossings: Crossings
+    sides: np.ndarray
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        if records.assignment is not None or records.weighted is not None:
+            raise ValueError("crossed tables are counted where every round sees every record, by calibrated weights")
+        codes, how, weights = records.codes, {"n_jobs": records.n_jobs}, records.calibrated(self.sides)
+        if records.n_classes:
+            return counting.cross_sums(codes, records.labels, weights, self.sides, self.crossings, **how)
+        # every record has label 0: beside "target" 1 it counts among the others, and beside 0 as the target
+        one = np.zeros(len(records.labels), dtype=np.uint8)
+        found = counting.cross_sums(codes, one, weights, np.array([1, 0]), self.crossings, **how)
+        return np.stack([found[0, :, 0], found[1, :, 1]], axis=1)[None]
+
+
+@dataclass(frozen=True, eq=False)
+class Products(Query):
+    """Sums over all records of the products of two coordinates of the design."""
+
+    design: Design
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        design = self.design
+        return counting.products(records.codes, records.labels, design.columns, design.answer, design.intercept)
+
+
+# -- of all records at once, as published algorithms ask -------------------------------------------------------------
+
+
+class WholeQuery(Query):
+    """A query that only a table in memory can answer, not always by whole numbers."""
+
+    @property
+    def needs_whole(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+@claim("cex-holdout-pruning")
+class HeldOutCounts(WholeQuery, NodeQuery):
+    """Class counts of each node among the records that were put aside, (n_nodes, n_classes)."""
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        codes, labels = records.held_out
+        return counting.node_class_counts(codes, labels, records.n_classes, *self.where, n_jobs=records.n_jobs)
+
+
+@dataclass(frozen=True, eq=False)
+@claim("cex-max-weight")
+class LargestWeight(WholeQuery):
+    """The largest of AdaBoost's weights, which add up to 1; and 1 where there is no record."""
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        return np.array(records.shares().max() if records.n_records else 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+@claim("cex-raw-alpha")
+class WeightedError(WholeQuery):
+    """The share of AdaBoost's weights on records for which the votes of a tree's leaf are for another class."""
+
+    tree: Forest
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        return np.array(records.shares()[~records.hits(self.tree)].sum())

@@ -735,7 +735,7 @@ def test_a_door_that_lets_out_any_record_unpaid_is_found(slip):
 
 def test_the_number_of_records_is_public_under_replace_one_alone():
     class QuietSize(Curator):
-        def size(self, *, what, where):
+        def size(self, leak):
             return self._records.n_records
 
     nine = ((0, 0, 0),) * 9

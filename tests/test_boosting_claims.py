@@ -76,7 +76,7 @@ class Kept(Coarse):
     def hold_out(self, share):
         pass
 
-    def draw_by_weight(self, *, what, where):
+    def draw_by_weight(self, leak):
         pass
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpforest import counting
-from dpforest.counting import bits, checks, masks, program, queries, rows, tables
+from dpforest.counting import bits, checks, masks, node_counts, program, rows, tables
 from dpforest.counting.threads import pieces_of
 from dpforest.counting.visit import visit
 from dpforest.models import walk
@@ -467,7 +467,7 @@ def test_a_planted_error_is_found(monkeypatch, kernel):
         amount[case.labels[0], 1] ^= 1
         return planes._replace(member=member), cells._replace(amount=amount)
 
-    monkeypatch.setattr(queries, "of_table", wrong)
+    monkeypatch.setattr(node_counts, "of_table", wrong)
     for answer, right in zip(sums(case, target_powers(2), kernel=kernel), expected, strict=True):
         assert (answer != right).any()
 
@@ -504,7 +504,7 @@ def test_pieces_are_all_the_rows_in_order(n_rows, threads):
 def test_threads_share_a_large_histogram(monkeypatch):
     case = Case(1, n_rows=60_000, n_trees=3, depth=3)
     expected = case.ask()
-    monkeypatch.setattr(queries, "_PARTIAL_BYTES", 0)
+    monkeypatch.setattr(node_counts, "_PARTIAL_BYTES", 0)
     for n_jobs in (1, 2, 50):
         assert_same(case.ask(n_jobs=n_jobs), expected)
 
@@ -661,11 +661,11 @@ def test_costs_grow_with_the_rows_and_the_engine_follows_them(monkeypatch):
     assert sums["bits"] > small["bits"]
     assert large["bits"] == pytest.approx(2 * small["bits"], rel=0.01)
     used = []
-    for module, name in ((queries.rows, "rows"), (queries.bits, "bits")):
+    for module, name in ((node_counts.rows, "rows"), (node_counts.bits, "bits")):
         monkeypatch.setattr(module, "count", lambda *_, name=name: used.append(name))
-    monkeypatch.setattr(queries.rows, "cost", lambda *_: 1e9)
+    monkeypatch.setattr(node_counts.rows, "cost", lambda *_: 1e9)
     for cost in (2e9, 5e8):
-        monkeypatch.setattr(queries.program, "cost", lambda *_, cost=cost: cost)
+        monkeypatch.setattr(node_counts.program, "cost", lambda *_, cost=cost: cost)
         counting.node_class_counts(case.codes, case.labels, case.n_classes, case.splits, case.slots)
     assert used == ["rows", "bits"]
 

@@ -21,8 +21,7 @@ nowhere); None lets every tree see every record.  Arrays may be read-only; none 
 """
 
 from dpforest.counting.cell_weights import count_sizes, cross_sums
-from dpforest.counting.products import products
-from dpforest.counting.queries import (
+from dpforest.counting.node_counts import (
     apply,
     candidate_counts,
     candidate_sums,
@@ -33,6 +32,7 @@ from dpforest.counting.queries import (
     node_sums,
     sum_values,
 )
+from dpforest.counting.products import products
 from dpforest.models.structure import Splits
 
 __all__ = [

@@ -199,7 +199,7 @@ class SelectionMechanism(Target):
         return tuple(sorted(one)), tuple(sorted(other))
 
 
-class _ClassCounts(Target):
+class _CountTarget(Target):
     """How many records there are of either class, with noise: one change is as telling as another."""
 
     record_kinds = 2
@@ -218,7 +218,7 @@ class _ClassCounts(Target):
         return [Pair("another class", one, other)]
 
 
-class Counts(_ClassCounts):
+class Counts(_CountTarget):
     """A histogram of two classes with two-sided geometric noise, calibrated by its L1 sensitivity."""
 
     common, gone, come = ((0,), (1,)), (0,), (1,)
@@ -263,7 +263,7 @@ class Counts(_ClassCounts):
         )
 
 
-class TextbookLaplace(_ClassCounts):
+class TextbookLaplace(_CountTarget):
     """The number of records of class 1 with Laplace noise, as textbooks write it and computers round it."""
 
     common, gone, come = ((0,),), (1,), (0,)

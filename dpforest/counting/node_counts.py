@@ -1,4 +1,4 @@
-"""The queries: check the input, choose the kernel, give each thread its rows, add up."""
+"""Counts in nodes: check the input, choose the kernel, give each thread its rows, add up."""
 
 from __future__ import annotations
 

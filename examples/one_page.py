@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -19,7 +20,8 @@ Node = tuple[tuple[int, int], ...]  # the path to it from the root: (feature, co
 Tree = tuple[tuple[Node, tuple[int, ...]], ...]  # what is released: the leaves, with their noisy class counts
 
 
-def permute_and_flip(scores: Sequence[float], rate: float) -> np.ndarray:
+@cache  # the audit asks for the same laws again and again
+def permute_and_flip(scores: tuple[float, ...], rate: float) -> np.ndarray:
     """Law of a selection: try candidates in random order, accept the i-th with p_i = exp(rate (score_i - best)).
 
     If candidate i comes at the uniform time t, each other one comes later or was refused: probability 1 - p_j t.
@@ -34,6 +36,7 @@ def permute_and_flip(scores: Sequence[float], rate: float) -> np.ndarray:
     return law
 
 
+@cache
 def noisy_count(count: int, epsilon: float, most: int) -> np.ndarray:
     """Law of a count with two-sided geometric noise, P(k) ~ exp(-epsilon |k|), clipped to 0, ..., most."""
     a = np.exp(-epsilon)
@@ -82,7 +85,8 @@ class Curator:
         chosen = []
         for node in nodes:
             free = [at for at in range(len(self.sizes) - 1) if at not in dict(node)]
-            chosen.append(free[self.draw(permute_and_flip([gini(self._counts(node, at)) for at in free], epsilon / 2))])
+            scores = tuple(gini(self._counts(node, at)) for at in free)
+            chosen.append(free[self.draw(permute_and_flip(scores, epsilon / 2))])
         return chosen
 
     def count_classes(self, nodes: Sequence[Node], epsilon: float, most: int) -> list[tuple[int, ...]]:
@@ -126,10 +130,7 @@ def law_of(fit: Callable[[Callable[[np.ndarray], int]], Tree]) -> dict[Tree, flo
 
 
 def worst_loss(sizes: Sequence[int], epsilon: float, depth: int, n: int = 2, most: int = 2) -> float:
-    """The audit: the largest log ratio of probabilities over all outputs, of n records or fewer beside one more.
-
-    Claimed is that it is at most epsilon.
-    """
+    """The audit: the largest log ratio over all outputs, of up to n records beside one more; epsilon is claimed."""
     kinds = list(product(*map(range, sizes)))
     every = [data for size in range(n + 2) for data in combinations_with_replacement(kinds, size)]
     found = {d: law_of(lambda draw, d=d: grow(Curator(d, sizes, epsilon, draw), depth, most)) for d in every}  # type: ignore

@@ -6,6 +6,7 @@ What a picture says in numbers is computed here, by the library or in fractions.
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
@@ -16,7 +17,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
-from dpforest import EDPRFClassifier, Schema, mechanisms, scores
+from dpforest import EDPRFClassifier, Schema, UnprovenPrivacyWarning, mechanisms, scores
+from dpforest.audit import exact
+from dpforest.audit.exact import laws
 from dpforest.audit.sampling import bounds
 from dpforest.curator.weights import weight_steps
 from dpforest.models.boosted import SCALE
@@ -205,6 +208,56 @@ def growing_tree() -> Picture:
         picture.text(226, top + 20, words[0], "strong")
         picture.text(226, top + 37, words[1])
         picture.text(226, top + 54, f"a path: {spent:.3f}")
+    return picture
+
+
+# --- the first page: one record more, and another tree ---------------------------------------------------------------
+STOP_RECORDS = {"one record": ((0, 0),), "one record more": ((0, 0), (1, 1))}
+
+
+def chance_of_a_split(variant: str) -> dict[str, float]:
+    """With what probability the shipped eDPRF, one tree of one level, splits its root, on each of two tables."""
+    schema = Schema(categorical={"x": ["0", "1"]}, classes=["well", "ill"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnprovenPrivacyWarning)
+        learner = EDPRFClassifier(
+            epsilon=1.0, schema=schema, n_estimators=1, max_depth=1, leaf="label", variant=variant
+        )
+        found = {}
+        for name, records in STOP_RECORDS.items():
+            law = exact.law_of(learner, schema, records)
+            split = (p for forest, p in law.items() if "splits" in laws.describe(learner, schema, records, forest))
+            found[name] = float(sum(split))
+    return found
+
+
+def purity_stop() -> Picture:
+    published, proved = chance_of_a_split("published"), chance_of_a_split("proved")
+    words = (
+        "Two tables that differ in one record, the tree that a published algorithm grows of each, and how likely it is "
+    )
+    picture = Picture(236, words + "that a tree splits: as published never and always, repaired nearly as likely.")
+    for x, (name, records) in zip((88, 272), STOP_RECORDS.items(), strict=True):
+        picture.text(x, 14, name, "middle strong")
+        picture.rect(x - 50, 24, 100, 36, "box", rx=5)
+        for place, (_, label) in enumerate(records):
+            at = x + 44 * (place - (len(records) - 1) / 2)
+            picture.circle(at - 14, 42, 6, "orange" if label else "blue")
+            picture.text(at - 4, 46, "ill" if label else "well", "small")
+        picture.arrow(x, 64, x, 84)
+    picture.rect(56, 92, 64, 30, "box blue", rx=5)
+    picture.text(88, 112, "well", "middle")
+    picture.rect(240, 92, 64, 26, "box orange", rx=13)
+    picture.text(272, 110, "x?", "middle")
+    for x, label in ((238, "well"), (306, "ill")):
+        picture.line(272, 118, x, 136, "orange")
+        picture.rect(x - 26, 136, 52, 26, "box", rx=5)
+        picture.text(x, 154, label, "middle small")
+    picture.text(180, 190, "Probability that the tree splits", "middle strong")
+    for y, name, chances, form in ((208, "as published", published, ".0f"), (226, "repaired", proved, ".4f")):
+        picture.text(180, y, name, "middle")
+        for x, chance in zip((88, 272), chances.values(), strict=True):
+            picture.text(x, y, format(chance, form), "middle strong" if form == ".0f" else "middle")
     return picture
 
 
@@ -494,6 +547,7 @@ PICTURES: dict[str, Callable[[], Picture]] = {
     "joint_plane": joint_plane,
     "rising_threshold": rising_threshold,
     "four_counts": four_counts,
+    "purity_stop": purity_stop,
 }
 
 

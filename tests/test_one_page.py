@@ -34,7 +34,7 @@ def test_it_is_one_page_and_needs_numpy_alone():
 
 @pytest.mark.parametrize("utilities", [[0.0], [0.0, -1.0], [-3.0, 2.0, 2.0, -1.0, 0.5]])
 def test_its_selection_has_the_librarys_law(utilities):
-    law = one_page.permute_and_flip(utilities, 0.7)
+    law = one_page.permute_and_flip(tuple(utilities), 0.7)
     np.testing.assert_allclose(law, mechanisms.permute_and_flip_law(utilities, 0.7), atol=1e-12)
 
 

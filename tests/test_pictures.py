@@ -110,6 +110,13 @@ def test_the_growing_tree_spends_its_budget_on_a_path():
     assert sum(counts for cell in pictures.TREE_TABLE.values() for counts in cell) > 300
 
 
+@pytest.mark.claim("cex-purity-stop")
+def test_the_first_pages_tree_splits_never_and_always_and_the_repaired_one_nearly_as_often():
+    assert list(pictures.chance_of_a_split("published").values()) == pytest.approx([0, 1])
+    one, more = pictures.chance_of_a_split("proved").values()
+    assert 0 < one < more <= math.e * one
+
+
 # --- the look --------------------------------------------------------------------------------------------------------
 @pytest.mark.slow
 @pytest.mark.parametrize("name", pictures.PICTURES)

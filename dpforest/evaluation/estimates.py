@@ -111,6 +111,7 @@ def estimate(
     variance: float,
     quantile: float,
     bounds: tuple[float, float] = (0.0, 1.0),
+    design_effect: float = 1.0,
 ) -> Estimate:
     """A measure of the noisy counts, with its interval by the delta method.
 
@@ -127,6 +128,8 @@ def estimate(
         Of the normal law, two-sided.
     bounds : tuple of float
         What the measure cannot leave.
+    design_effect : float
+        By how much the rows' own variance is larger than that of independent rows.
 
     Notes
     -----
@@ -141,7 +144,7 @@ def estimate(
         return Estimate(min(max(value, low), high), low, high, math.inf)
     noise = variance * float((slopes**2).sum())
     # unbiased, for the noise of a count is 0 on average; and at least as if one row were spread over all cells
-    rows = max(float((slopes**2 * counts).sum()), float((slopes**2).mean()))
+    rows = design_effect * max(float((slopes**2 * counts).sum()), float((slopes**2).mean()))
     width = quantile * math.sqrt(noise + rows)
     return Estimate(
         min(max(value, low), high), max(value - width, low), min(value + width, high), quantile * math.sqrt(noise)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpforest.arithmetic.fixed import fixed
+from dpforest.evaluation.design_effect import SHARE
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.run import Run, Selection
 from dpforest.models.forest import Forest
@@ -44,7 +45,7 @@ gain = Score(
 
 @claim("thm-private-test")
 class Evaluator(PrivateForestClassifier):
-    """Noisy counts of the cells of a table of one column, beside each class.
+    """Noisy counts of the cells of a table of one column, or of two, for each class.
 
     Attributes
     ----------
@@ -58,15 +59,22 @@ class Evaluator(PrivateForestClassifier):
     n_estimators = 1
 
     def as_proved(self, run: Run) -> Forest:
-        """The root is divided by the only column, unseen, and all is spent on its children."""
-        tree_budget = run.start_forest(1)
-        run.split_multiway(run.frontier, np.zeros(1, dtype=np.int64))
-        run.set_leaf_values(run.frontier, run.count_classes(run.frontier, tree_budget))
+        """A tree for each column, which divides its root unseen; all is spent on the children."""
+        run.start_forest(len(run.sizes))
+        run.split_multiway(run.frontier, np.arange(len(run.sizes)))
+        budgets = run.budget * np.array(self.shares(len(run.sizes)))
+        run.set_leaf_values(run.frontier, run.count_classes(run.frontier, np.repeat(budgets, run.sizes)))
         return run.release()
 
-    def counts(self) -> np.ndarray:
-        """The noisy counts: float64, shape (n_cells, n_classes)."""
-        return self.forest_.values[1:].astype(float)
+    @staticmethod
+    def shares(n_columns: int) -> tuple[float, ...]:
+        """The share of each column in the budget."""
+        return (1.0,) if n_columns == 1 else (1 - SHARE, SHARE)
+
+    def counts(self) -> list[np.ndarray]:
+        """The noisy counts of each column: float64, shape (n_cells, n_classes)."""
+        roots, sizes = len(self.forest_.roots), self.schema_.cardinalities(self.n_bins_)
+        return np.split(self.forest_.values[roots:].astype(float), np.cumsum(sizes)[:-1])
 
 
 @claim("thm-private-choice")

@@ -13,10 +13,12 @@ import numpy as np
 
 from dpforest.arithmetic import log
 from dpforest.evaluation.answers import MOST_CELLS, as_given, check_model, error_cells, open_rows, said_cells
+from dpforest.evaluation.design_effect import alike_cells, design_effect, n_alike_cells
 from dpforest.evaluation.estimates import Estimate, Ratio, estimate, noise_variance
 from dpforest.evaluation.one_node import Evaluator, cells_schema
 from dpforest.inspect.code_names import plain
 from dpforest.inspect.drawing import MORE, WIDTH, on_white
+from dpforest.learners import persons
 from dpforest.learners.parameters import check_count, check_number
 from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, SEEDED, Guarantee, Ledger, claim
@@ -54,6 +56,9 @@ class Evaluation:
     ledger : Ledger
     groups : dict
         The same for the records of each group, where the test was asked for one ``by`` them; the table is their sum.
+    design_effect : float
+        By how much the variance by which these rows were put aside is larger than that of independent ones, for rows of
+        one person are alike; 1 for a test of rows, or of one row of each person.
     """
 
     counts: np.ndarray
@@ -65,6 +70,7 @@ class Evaluation:
     guarantee: Guarantee
     ledger: Ledger
     groups: dict[Any, Evaluation] = field(default_factory=dict)
+    design_effect: float = 1.0
 
     def measures(self) -> dict[str, Estimate]:
         """Every measure by its name.
@@ -150,7 +156,7 @@ class Evaluation:
         beyond = self.counts[::-1, 0].cumsum()[::-1][1:]  # each edge but 0 and the last
         bins, total = np.arange(1, self.bins), max(float(self.counts.sum()), 1.0)
         noise = self.variance * ((self.bins - bins) * share**2 + bins * (1 - share) ** 2)
-        margin = NormalDist().inv_cdf(self.level) * np.sqrt(noise + total * share * (1 - share))
+        margin = NormalDist().inv_cdf(self.level) * np.sqrt(noise + self.design_effect * total * share * (1 - share))
         good = np.flatnonzero(beyond + margin <= (1 - share) * total)
         edge = (good[0] + 1) / self.bins if good.size else 1.0
         return float(edge**2 * self.width)
@@ -271,7 +277,8 @@ class Evaluation:
         return np.tile(least + (1 - least) * self.middles, len(self.classes))
 
     def _estimate(self, measure: Measure, bounds: tuple[float, float]) -> Estimate:
-        return estimate(measure, self.counts, self.variance, NormalDist().inv_cdf((1 + self.level) / 2), bounds)
+        quantile = NormalDist().inv_cdf((1 + self.level) / 2)
+        return estimate(measure, self.counts, self.variance, quantile, bounds, self.design_effect)
 
     def _edge(self, threshold: float) -> int:
         if self.kind != "two classes":
@@ -336,9 +343,8 @@ def evaluate(
         price of one, for a record is in one group.  There are at most 240 cells, so many groups have fewer bins.
     relation, person, max_rows, source, random_state
         As for a learner and its ``fit``.  What is estimated is then the measure in which a person counts with at most
-        ``max_rows`` rows.  The intervals take rows for independent, also those of a person: where a person's rows are
-        alike, they are too narrow for ``max_rows`` above 1 (up to its square root, where the noise is small), and right
-        for ``max_rows=1``, which costs no more noise.
+        ``max_rows`` rows.  Rows of one person may be alike, and then tell less: above ``max_rows=1`` a tenth of the
+        budget goes into a second table, of how alike they are, and the intervals are as wide as that says.
 
     Returns
     -------
@@ -388,20 +394,38 @@ def evaluate(
             raise ValueError(f"bins must be even, so that one edge is the middle, not {bins}")
         bins = max(1, min(bins, most if several else most - most % 2))
         cells, size = said_cells(model, rows.columns, bins), bins * (len(classes) if len(classes) > 2 else 1)
-    cells = cells + size * places
+    columns, sizes = [cells + size * places], {"said": size * len(groups)}
+    kinds, most_rows = _kinds(size, len(classes), bins), persons.check_asked(person, max_rows, relation) or 1
+    if rows.persons is not None and most_rows > 1:
+        codes = model.schema_.encode_labels(rows.answers) if classes else labels
+        columns.append(alike_cells(kinds[cells, codes], rows.persons, most_rows))
+        sizes["alike"] = n_alike_cells(most_rows)
     tester = Evaluator(
         epsilon=epsilon,
-        schema=cells_schema({"said": size * len(groups)}, list(classes) or [0, 1]),
+        schema=cells_schema(sizes, list(classes) or [0, 1]),
         relation=relation,
         source=source,
         random_state=random_state,
     )
-    tester.fit(as_given(cells[:, None], X), labels, person=rows.persons, max_rows=max_rows)
-    counts = tester.counts() if classes else tester.counts()[:, :1]
-    variance = noise_variance(tester.ledger_.epsilon / HISTOGRAM_SENSITIVITY[relation])
+    tester.fit(as_given(np.stack(columns, axis=1), X), labels, person=rows.persons, max_rows=max_rows)
+    counts, *alike = (table[:, : len(classes) or 1] for table in tester.counts())
+    rate = tester.ledger_.epsilon * Evaluator.shares(len(sizes))[0]
+    variance = noise_variance(rate / HISTOGRAM_SENSITIVITY[relation])
     tables = counts.reshape(len(groups), size, -1)
+    table, effect = tables.sum(axis=0), 1.0
+    for how_alike in alike:
+        shares = np.bincount(kinds.ravel(), weights=table.ravel())
+        effect = design_effect(how_alike.sum(axis=1), shares, table.sum(), most_rows)
     whole = Evaluation(
-        tables.sum(axis=0), classes, bins, width, len(groups) * variance, level, tester.guarantee_, tester.ledger_
+        table,
+        classes,
+        bins,
+        width,
+        len(groups) * variance,
+        level,
+        tester.guarantee_,
+        tester.ledger_,
+        design_effect=effect,
     )
     if by is None:
         return whole
@@ -409,6 +433,14 @@ def evaluate(
         group: replace(whole, counts=table, variance=variance) for group, table in zip(groups, tables, strict=True)
     }
     return replace(whole, groups=parts)
+
+
+def _kinds(size: int, n_classes: int, bins: int) -> np.ndarray:
+    """Of which kind a cell and a class are: right or wrong, or the order of an error's size; (size, n_classes or 1)."""
+    if not n_classes:
+        return (np.arange(size)[:, None] >= bins * np.array([1 / 8, 1 / 4, 1 / 2])).sum(axis=1, keepdims=True)
+    said = np.arange(size) // (bins // 2 if n_classes == 2 else bins)
+    return (said[:, None] == np.arange(n_classes)).astype(np.int64)
 
 
 def _groups(by: str | Mapping | None, schema: Schema, table: frames.Columns) -> tuple[list, np.ndarray]:

@@ -1,0 +1,193 @@
+"""What a published book needs: a footer that says what to cite, descriptions, an address, buttons, a way back from 404.
+
+Two variables of the environment say where it stands; without them no page points anywhere but into the book.
+
+``DPFOREST_SITE``
+    The address of the book: canonical addresses, the site map and the social card.
+``DPFOREST_REPOSITORY``
+    The address of the repository: in the footer, and where the theme knows its kind, buttons for the source, an issue
+    and an edit of each page.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.errors import ConfigError
+from sphinx.util.osutil import relative_uri
+
+ROOT = Path(__file__).resolve().parents[2]
+BRANCH = "main"
+_PROVIDERS = "github", "gitlab", "bitbucket"  # for which the theme knows the addresses of an issue and of an edit
+_LONGEST = 200  # characters of a description
+_EPOCH = 1980, 1, 1, 0, 0, 0  # of all files of an archive, so that one source gives the same bytes
+_MARK = "book/_static/mark.svg"
+_ICONS = re.compile(r'[ \t]*<script src="[^"]*/fontawesome/[^"]*\.js[^"]*"></script>\n?')
+_NOT_FOUND = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>No such page</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 1.1rem/1.5 system-ui, sans-serif; max-width: 34rem; margin: 15vh auto; padding: 0 1rem; }}
+</style>
+</head>
+<body>
+<h1>There is no such page</h1>
+<p>It may have another name now.</p>
+<p><a href="{home}">The first page</a> · <a href="{search}">Search the book</a></p>
+</body>
+</html>
+"""
+
+
+def address(name: str) -> str:
+    """The address that a variable of the environment holds, without a slash at its end; '' where it is not set.
+
+    Raises
+    ------
+    ConfigError
+        It is no address of the web.
+    """
+    said = os.environ.get(name, "").strip().rstrip("/")
+    try:
+        parts = urlsplit(said)
+    except ValueError:
+        parts = urlsplit("")
+    plain = parts.scheme in ("https", "http") and parts.netloc and not parts.query and not parts.fragment
+    if said and (not plain or any(letter in said for letter in "\"'<> \\")):
+        raise ConfigError(f"{name} must be the address of a page, such as https://example.org/book, not {said[:80]!r}")
+    return said
+
+
+def citation(site: str = "", repository: str = "") -> str:
+    """The entry of BibTeX for this version, from CITATION.cff."""
+    said = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    fields = {
+        "title": "{" + said["title"] + "}",
+        "author": " and ".join("{" + each["name"] + "}" for each in said["authors"]),
+        "version": str(said["version"]),
+        "year": str(said["date-released"])[:4] if "date-released" in said else "",
+        "url": site or repository,
+    }
+    lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
+    return "\n".join(["@software{dpforest,", *lines, "}"])
+
+
+def footer(archive: str, site: str, repository: str) -> str:
+    """What stands at the end of each page: version, date, licence, how to cite it, and the notebooks as one archive."""
+    said = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    date = f", {said['date-released']}" if "date-released" in said else ""
+    source = f' · <a href="{repository}">Source</a>' if repository else ""
+    version = html.escape(f"dpforest {said['version']}{date} · {said['license']} licence")
+    return (
+        f'<div class="of-this-book"><p>{version} · '
+        f'<a href="{archive}" download>All notebooks (zip)</a>{source}</p>'
+        '<details><summary>How to cite</summary><div class="highlight"><pre>'
+        f"{html.escape(citation(site, repository))}</pre></div></details></div>"
+    )
+
+
+def configure(app: Sphinx, config: Config) -> None:
+    """Give the theme its mark, and the buttons and addresses where they are known."""
+    site, repository = address("DPFOREST_SITE"), address("DPFOREST_REPOSITORY")
+    options: dict[str, Any] = config.html_theme_options  # type: ignore[attr-defined]
+    config.html_favicon = _MARK  # type: ignore[attr-defined]
+    if site:
+        config.html_baseurl = f"{site}/"  # type: ignore[attr-defined]
+    host = urlsplit(repository).netloc
+    if known := next((name for name in _PROVIDERS if name in host), ""):
+        options |= {f"use_{name}_button": True for name in ("repository", "issues", "edit_page")}
+        options |= {"repository_url": repository, "repository_branch": BRANCH, "path_to_docs": ""}
+        options["repository_provider"] = known
+
+
+def description(doctree: nodes.document | None) -> str:
+    """The first sentences of a page, as many as a list of results shows; '' where it begins with none."""
+    if doctree is None:
+        return ""
+    for paragraph in doctree.findall(nodes.paragraph):
+        if isinstance(paragraph.parent, nodes.section | nodes.document | addnodes.desc_content):
+            words = " ".join(paragraph.astext().split())
+            if len(words) > _LONGEST:
+                words = words[:_LONGEST].rsplit(" ", 1)[0] + " …"
+            return words
+    return ""
+
+
+def describe(app: Sphinx, pagename: str, _: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """Give a page its footer, its description, and what is shown where its address is shared."""
+    uri = app.builder.get_target_uri(pagename)
+    archive = relative_uri(uri, "_downloads/notebooks.zip")
+    context["theme_extra_footer"] = footer(archive, address("DPFOREST_SITE"), address("DPFOREST_REPOSITORY"))
+    site, words = address("DPFOREST_SITE"), description(doctree)
+    title = app.env.titles.get(pagename)
+    found = {"og:title": title.astext() if title is not None else str(context.get("title", ""))}
+    found["og:site_name"] = str(app.config.html_title or app.config.project)
+    if words:
+        found |= {"description": words, "og:description": words}
+    if site:
+        found["og:url"] = f"{site}/{uri}"
+    tags = "".join(
+        f'\n<meta {"property" if name.startswith("og:") else "name"}="{name}" content="{html.escape(value)}">'
+        for name, value in {**found, "og:type": "article"}.items()
+    )
+    context["metatags"] = context.get("metatags", "") + tags
+
+
+def notebooks(target: Path) -> None:
+    """Write all notebooks, at their own small sizes, as one archive."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+            entry = zipfile.ZipInfo(f"notebooks/{path.name}", _EPOCH)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            archive.writestr(entry, path.read_bytes())
+
+
+def lighten(out: Path) -> None:
+    """Leave out the program of 1.5 MB by which the theme draws its icons: the fonts that it also loads have them."""
+    for path in out.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        if len(light := _ICONS.sub("", text)) < len(text):
+            path.write_text(light, encoding="utf-8")
+
+
+def finish(app: Sphinx, error: Exception | None) -> None:
+    """Write what belongs to no page."""
+    if error is not None or app.builder.format != "html":
+        return
+    site, out = address("DPFOREST_SITE"), Path(app.outdir)
+    lighten(out)
+    notebooks(out / "_downloads" / "notebooks.zip")
+    home = f"{site}/" if site else ""  # without an address right for pages of the first folder alone
+    page = _NOT_FOUND.format(home=f"{home}index.html", search=f"{home}search.html")
+    (out / "404.html").write_text(page, encoding="utf-8")
+    (out / "sitemap.xml").unlink(missing_ok=True)
+    if site:
+        pages = sorted(app.env.found_docs)
+        lines = [f"<url><loc>{html.escape(f'{site}/{app.builder.get_target_uri(page)}')}</loc></url>" for page in pages]
+        start = '<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+        (out / "sitemap.xml").write_text("\n".join([start, *lines, "</urlset>", ""]), encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.connect("config-inited", configure)
+    app.connect("html-page-context", describe)
+    app.connect("build-finished", finish)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

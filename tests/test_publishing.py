@@ -1,0 +1,140 @@
+"""The book as it is published: what stands in every page, and what two variables of the environment switch on."""
+
+from __future__ import annotations
+
+import html
+import re
+import runpy
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from docutils import nodes
+from sphinx.errors import ConfigError
+
+from tests import not_run
+
+ROOT = Path(__file__).resolve().parent.parent
+HTML = ROOT / "_build" / "html"
+PAGES = sorted(path for folder in ("book", "notebooks") for path in (HTML / folder).rglob("*.html"))
+BUILT = runpy.run_path(str(ROOT / "book" / "_extensions" / "publishing.py"))
+SITE, REPOSITORY = "https://example.org/forests", "https://github.com/example/dpforest"
+needs_book = pytest.mark.skipif(not PAGES, reason=not_run.BOOK)
+
+
+@pytest.fixture
+def app(tmp_path):
+    """As much of Sphinx as the extension asks."""
+    uri = lambda page: f"{page}.html"  # noqa: E731
+    config = SimpleNamespace(html_theme_options={}, html_title="The book", project="p", html_baseurl="")
+    titles = {"book/a": nodes.title("", "A & B")}
+    builder = SimpleNamespace(format="html", get_target_uri=uri)
+    return SimpleNamespace(
+        config=config, builder=builder, outdir=tmp_path, env=SimpleNamespace(found_docs={"book/a"}, titles=titles)
+    )
+
+
+def page_of(app, *paragraphs: str) -> dict:
+    """What the template of a page with these paragraphs is given."""
+    document = nodes.document(None, None)
+    document += nodes.section("", *(nodes.paragraph("", text) for text in paragraphs))
+    context: dict = {}
+    BUILT["describe"](app, "book/a", "", context, document)
+    return context
+
+
+def test_without_the_variables_no_page_points_anywhere(app, monkeypatch):
+    for name in ("DPFOREST_SITE", "DPFOREST_REPOSITORY"):
+        monkeypatch.delenv(name, raising=False)
+    BUILT["configure"](app, app.config)
+    BUILT["finish"](app, None)
+    said = page_of(app, "What a forest is.")
+    assert app.config.html_theme_options == {}
+    assert app.config.html_baseurl == ""
+    assert sorted(path.name for path in app.outdir.iterdir()) == ["404.html", "_downloads"]
+    assert "//" not in said["metatags"] + said["theme_extra_footer"] + (app.outdir / "404.html").read_text()
+
+
+def test_with_them_there_are_buttons_addresses_and_a_site_map(app, monkeypatch):
+    monkeypatch.setenv("DPFOREST_SITE", f"{SITE}/")
+    monkeypatch.setenv("DPFOREST_REPOSITORY", REPOSITORY)
+    BUILT["configure"](app, app.config)
+    BUILT["finish"](app, None)
+    said, options = page_of(app, "What a forest is."), app.config.html_theme_options
+    assert options["repository_url"] == REPOSITORY
+    assert options["use_issues_button"]
+    assert options["repository_provider"] == "github"
+    assert app.config.html_baseurl == f"{SITE}/"
+    assert f'<meta property="og:url" content="{SITE}/book/a.html">' in said["metatags"]
+    assert 'content="A &amp; B"' in said["metatags"]
+    assert f'<a href="{REPOSITORY}">' in said["theme_extra_footer"]
+    assert f'href="{SITE}/index.html"' in (app.outdir / "404.html").read_text()
+    [place] = ElementTree.parse(app.outdir / "sitemap.xml").findall(".//{*}loc")
+    assert place.text == f"{SITE}/book/a.html"
+
+    # the theme refuses buttons for a host that it does not know: a link in the footer is left
+    monkeypatch.setenv("DPFOREST_REPOSITORY", "https://code.example.org/dpforest")
+    options.clear()
+    BUILT["configure"](app, app.config)
+    assert options == {}
+    # and a site map that is no longer true goes
+    monkeypatch.delenv("DPFOREST_SITE")
+    BUILT["finish"](app, None)
+    assert not (app.outdir / "sitemap.xml").exists()
+
+
+@pytest.mark.parametrize(
+    "wrong", ["example.org", "ftp://example.org", "https://", "https://a/?q=1", "https://[a", 'https://a/"b']
+)
+def test_what_is_no_address_is_refused(monkeypatch, wrong):
+    monkeypatch.setenv("DPFOREST_SITE", wrong)
+    with pytest.raises(ConfigError, match="DPFOREST_SITE must be the address of a page"):
+        BUILT["address"]("DPFOREST_SITE")
+
+
+def test_a_description_is_how_a_page_begins(app):
+    assert (
+        'name="description" content="What &quot;a&quot;\nis."'.replace("\n", " ")
+        in page_of(app, 'What "a"\nis.', "More.")["metatags"]
+    )
+    long = page_of(app, "word " * 100)["metatags"]
+    assert max(map(len, re.findall('content="([^"]*)"', long))) <= 202
+    assert "description" not in page_of(app)["metatags"]
+
+
+def test_what_is_cited_is_this_version():
+    said = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    entry = BUILT["citation"](SITE, REPOSITORY)
+    assert entry.startswith("@software{dpforest,\n")
+    assert f"  version = {{{said['version']}}},\n" in entry
+    assert f"  url = {{{SITE}}},\n" in entry
+    assert entry.count("{") == entry.count("}")
+    assert "url" not in BUILT["citation"]()
+
+
+def test_the_archive_has_every_notebook_and_is_the_same_bytes(tmp_path):
+    one, other = tmp_path / "a.zip", tmp_path / "b.zip"
+    for path in (one, other):
+        BUILT["notebooks"](path)
+    assert one.read_bytes() == other.read_bytes()
+    with zipfile.ZipFile(one) as archive:
+        assert archive.testzip() is None
+        sources = {f"notebooks/{path.name}": path.read_bytes() for path in (ROOT / "notebooks").glob("*.ipynb")}
+        assert {name: archive.read(name) for name in archive.namelist()} == sources
+
+
+@pytest.mark.slow
+@needs_book
+def test_every_page_has_a_footer_a_description_and_a_mark():
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        assert text.count('<div class="of-this-book">') == 1, path
+        assert html.unescape(text).count("@software{dpforest,") == 1, path
+        assert '<link rel="icon" href="' in text, path
+        assert not re.search('<script src="[^"]*fontawesome', text), path  # the fonts have the icons
+        assert re.search('<link href="[^"]*fontawesome[^"]*css', text), path
+        if path.name != "bibliography.html":  # which has no sentence
+            assert len(re.findall('<meta name="description" content="[^"]{10,}"', text)) == 1, path

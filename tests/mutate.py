@@ -31,6 +31,7 @@ MODULES = {
     "curator.choices": ["tests/test_curator.py", "tests/test_curator_targets.py"],
     "curator.sums": ["tests/test_curator.py", "tests/test_curator_targets.py"],
     "curator.memory": ["tests/test_curator.py", "tests/test_curator_targets.py"],
+    "curator.queries": ["tests/test_queries.py", "tests/test_curator.py", "tests/test_curator_targets.py"],
     "curator.peeks": ["tests/test_curator.py", "tests/test_curator_targets.py"],
 }
 # Left out: operators that no slip of the pen produces (a shift for a product), those that a type annotation alone

@@ -77,7 +77,7 @@ FINE = {
     "chance.exact": "believed only where no rounding of theirs can turn a draw round (thm-exact-draws)",
     "arithmetic.elementary": "a first guess, whose last bits do not matter",
     "counting.products": "whole numbers below 2^53, which add up exactly in any order",
-    "curator.memory": "whole numbers of 64 bits, which no BLAS adds up",
+    "curator.queries": "whole numbers of 64 bits, which no BLAS adds up",
     "audit.attacks.adversaries": "numbers that are shown",
     "audit.attacks.integer_program": "sparse products within an optimisation, and constants",
     "audit.report.primitives": "whole numbers below 2^53, which add up exactly in any order",

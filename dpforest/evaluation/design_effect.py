@@ -77,7 +77,7 @@ def design_effect(alike: np.ndarray, shares: np.ndarray, n_rows: float, max_rows
     by_chance = float((shares**2).sum())
     table = alike[1:].reshape(-1, _LEVELS + 1)
     others = np.minimum(2.0 ** np.arange(len(table)), max_rows - 1)
-    above = others @ table @ (np.arange(_LEVELS + 1) / _LEVELS - by_chance)
+    above = float((others[:, None] * table * (np.arange(_LEVELS + 1) / _LEVELS - by_chance)).sum())
     spread = (1 - by_chance) * n_rows
     return float(np.clip(1 + above / spread, 1, max_rows)) if spread > 0 else float(max_rows)
 

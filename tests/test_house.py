@@ -133,7 +133,9 @@ def test_a_workflow_is_pinned_bounded_and_asks_for_no_more_than_it_needs(path):
     text = path.read_text()
     said = yaml.safe_load(text)
     assert said["permissions"] == {"contents": "read"}
-    assert {"group", "cancel-in-progress"} == said["concurrency"].keys()
+    assert said["concurrency"].keys() == {"group", "cancel-in-progress"}
+    # a called workflow has its caller's name, and would wait for itself in the caller's group
+    assert said["concurrency"]["group"] == f"{path.stem}-${{{{ github.ref }}}}"
     for uses in re.findall(r"uses: (.*)", text):
         assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+|\./\.github/workflows/\w+\.yml", uses), uses
         assert not uses.startswith("./") or (ROOT / uses).exists()

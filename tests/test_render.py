@@ -675,6 +675,11 @@ class TestRecord:
     def test_check(self, recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert render.main(["--check"], source=recorded) == 0
         assert "a: the same as its rendering of record" in capsys.readouterr().out
+        nb = nbformat.read(recorded / "a.ipynb", as_version=4)
+        nb.cells.append(nbformat.v4.new_markdown_cell("Plainer words."))
+        nbformat.write(nb, recorded / "a.ipynb")
+        assert render.main(["--check"], source=recorded) == 0, "a text that has changed is no other run"
+        assert "a: the same as its rendering of record" in capsys.readouterr().out
         path = recorded / "record" / "a.ipynb"
         path.write_text(path.read_text().replace("1.1\\n", "1.2\\n"))
         assert render.main(["--check"], source=recorded) == 1

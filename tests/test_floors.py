@@ -17,6 +17,7 @@ import pytest
 
 import dpforest
 from dpforest import registry
+from tests import lists
 
 ROOT = Path(dpforest.__file__).parent
 
@@ -138,8 +139,7 @@ def modules() -> list[Module]:
 MODULES = modules()
 #: Where the attributes of the package are defined.
 HOMES = {name: f"{home}.{name}" for name, home in registry.NAMES.items()}
-PLACES = {paper: registry.ROOM_OF.get(paper, f"papers.{paper}") for paper in registry.PAPERS}
-HOMES |= {name: f"{PLACES[paper]}.{name}" for paper, names in registry.PAPERS.items() for name in names}
+HOMES |= {name: f"{home}.{name}" for paper, home in lists.homes().items() for name in registry.PAPERS[paper]}
 HOMES |= {room: room for room in registry.MODULES + registry.ROOMS}
 every_module = pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name or "__init__")
 

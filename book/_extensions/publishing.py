@@ -15,6 +15,7 @@ import html
 import os
 import re
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -74,9 +75,15 @@ def address(name: str) -> str:
     return said
 
 
+@cache
+def cited() -> dict[str, Any]:
+    """What CITATION.cff says: read once, and not twice for each page."""
+    return yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+
+
 def citation(site: str = "", repository: str = "") -> str:
     """The entry of BibTeX for this version, from CITATION.cff."""
-    said = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    said = cited()
     fields = {
         "title": "{" + said["title"] + "}",
         "author": " and ".join("{" + each["name"] + "}" for each in said["authors"]),
@@ -90,7 +97,7 @@ def citation(site: str = "", repository: str = "") -> str:
 
 def footer(archive: str, site: str, repository: str) -> str:
     """What stands at the end of each page: version, date, licence, how to cite it, and the notebooks as one archive."""
-    said = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    said = cited()
     date = f", {said['date-released']}" if "date-released" in said else ""
     source = f' · <a href="{repository}">Source</a>' if repository else ""
     version = html.escape(f"dpforest {said['version']}{date} · {said['license']} licence")
@@ -131,10 +138,9 @@ def description(doctree: nodes.document | None) -> str:
 
 def describe(app: Sphinx, pagename: str, _: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
     """Give a page its footer, its description, and what is shown where its address is shared."""
-    uri = app.builder.get_target_uri(pagename)
-    archive = relative_uri(uri, "_downloads/notebooks.zip")
-    context["theme_extra_footer"] = footer(archive, address("DPFOREST_SITE"), address("DPFOREST_REPOSITORY"))
-    site, words = address("DPFOREST_SITE"), description(doctree)
+    uri, words = app.builder.get_target_uri(pagename), description(doctree)
+    site, repository = address("DPFOREST_SITE"), address("DPFOREST_REPOSITORY")
+    context["theme_extra_footer"] = footer(relative_uri(uri, "_downloads/notebooks.zip"), site, repository)
     title = app.env.titles.get(pagename)
     found = {"og:title": title.astext() if title is not None else str(context.get("title", ""))}
     found["og:site_name"] = str(app.config.html_title or app.config.project)

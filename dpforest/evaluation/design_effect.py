@@ -42,8 +42,8 @@ def alike_cells(groups: np.ndarray, people: People, max_rows: int) -> np.ndarray
     """
     n_own = np.bincount(people.places)[people.places]
     place = people.places * (int(groups.max(initial=0)) + 1) + groups
-    n_same = np.unique(place, return_inverse=True, return_counts=True)
-    same, others = n_same[2][n_same[1]] - 1, np.maximum(n_own - 1, 1)
+    _, alike, n_alike = np.unique(place, return_inverse=True, return_counts=True)
+    same, others = n_alike[alike] - 1, np.maximum(n_own - 1, 1)
     level = (2 * _LEVELS * same + others) // (2 * others)
     cells = 1 + _bucket(np.minimum(n_own, max_rows)) * (_LEVELS + 1) + level
     return np.where(n_own == 1, 0, cells)
@@ -73,8 +73,8 @@ def design_effect(alike: np.ndarray, shares: np.ndarray, n_rows: float, max_rows
     Of two independent rows the chance to be of one group is the sum of the squares of the shares; what is above it, on
     the scale up to 1, is the correlation.  Sums of noisy counts alone, so the noise makes no bias before the limits do.
     """
-    shares = np.clip(shares, 0, None) / max(float(np.clip(shares, 0, None).sum()), 1e-9)
-    by_chance = float((shares**2).sum())
+    positive = np.clip(shares, 0, None)
+    by_chance = float((positive**2).sum()) / max(float(positive.sum()), 1e-9) ** 2
     table = alike[1:].reshape(-1, _LEVELS + 1)
     others = np.minimum(2.0 ** np.arange(len(table)), max_rows - 1)
     above = float((others[:, None] * table * (np.arange(_LEVELS + 1) / _LEVELS - by_chance)).sum())

@@ -261,12 +261,12 @@ class Evaluation:
     @property
     def _said(self) -> np.ndarray:
         """The place of the class that is predicted in each cell."""
-        return np.arange(len(self.counts)) // (self.bins // 2 if self.kind == "two classes" else self.bins)
+        return _predicted(len(self.counts), len(self.classes), self.bins)
 
     @property
     def _right(self) -> np.ndarray:
         """Which cells and classes are right predictions: (n_cells, n_classes)."""
-        return (self._said[:, None] == np.arange(len(self.classes))).astype(float)
+        return _kinds(len(self.counts), len(self.classes), self.bins).astype(float)
 
     @property
     def _sure(self) -> np.ndarray:
@@ -435,12 +435,16 @@ def evaluate(
     return replace(whole, groups=parts)
 
 
+def _predicted(size: int, n_classes: int, bins: int) -> np.ndarray:
+    """The place of the class that is predicted in each of so many cells."""
+    return np.arange(size) // (bins // 2 if n_classes == 2 else bins)
+
+
 def _kinds(size: int, n_classes: int, bins: int) -> np.ndarray:
     """Of which kind a cell and a class are: right or wrong, or the order of an error's size; (size, n_classes or 1)."""
     if not n_classes:
         return (np.arange(size)[:, None] >= bins * np.array([1 / 8, 1 / 4, 1 / 2])).sum(axis=1, keepdims=True)
-    said = np.arange(size) // (bins // 2 if n_classes == 2 else bins)
-    return (said[:, None] == np.arange(n_classes)).astype(np.int64)
+    return (_predicted(size, n_classes, bins)[:, None] == np.arange(n_classes)).astype(np.int64)
 
 
 def _groups(by: str | Mapping | None, schema: Schema, table: frames.Columns) -> tuple[list, np.ndarray]:

@@ -167,6 +167,16 @@ def test_a_sensitivity_speaks_of_both_relations(most):
 
 
 @pytest.mark.parametrize(
+    "wrong", [{"step": 0}, {"step": -1}, {"step": math.inf}, {"step": math.nan}, {"replaced": -1.0}]
+)
+def test_a_declaration_that_would_hide_nothing_is_refused(wrong):
+    """Of a step of 0 the rate of the noise would be infinite, and the answer exact."""
+    said = {"label": "squares", "sensitivity": HISTOGRAM_SENSITIVITY, "replaced": 2.0, "step": 1} | wrong
+    with pytest.raises(TypeError, match="must declare a positive step"):
+        type("Silent", (Squares, Measured), said)
+
+
+@pytest.mark.parametrize(
     ("scopes", "epsilon", "why"),
     [
         ([], 1.0, "nothing is answered"),

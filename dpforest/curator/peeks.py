@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dpforest.curator.base import Base
 from dpforest.curator.protocol import MaterializedRecords
-from dpforest.curator.queries import Query
+from dpforest.curator.queries import CodeCounts, Query
 from dpforest.messages import shown
 from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, claim
@@ -37,6 +39,13 @@ class Peeks(Base):
         exact = self._exact(query)
         self._ledger.leak(what, where)
         return exact
+
+    def peek_codes(self, splits: Any, nodes: np.ndarray, leak: Leak) -> np.ndarray:
+        """Which codes of each feature *occur* in each node, asked in parts that fit: bool, (n_nodes, n_codes); a leak."""
+        occur = np.zeros((len(nodes), int(self._offsets[-1])), dtype=bool)
+        for part in self._parts(*occur.shape):
+            occur[part] = self.peek(CodeCounts(splits, nodes[part]), leak) > 0
+        return occur
 
     def size(self, leak: Leak) -> int:
         """The number of records: public under replace-one; under add-remove the ledger records a leak."""

@@ -122,6 +122,8 @@ class Measured(Query):
             )
         if {*cls.sensitivity} != {*RELATIONS} or not all(0 < most < np.inf for most in cls.sensitivity.values()):
             raise TypeError(f"{cls.__name__} must declare a positive sensitivity under each of {RELATIONS}")
+        if not (cls.step is BY_WEIGHT or 0 < cls.step < np.inf) or not 0 <= cls.replaced < np.inf:
+            raise TypeError(f"{cls.__name__} must declare a positive step, and no negative number of them in replaced")
 
 
 @dataclass(frozen=True, eq=False)

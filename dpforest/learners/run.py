@@ -18,7 +18,6 @@ from dpforest.curator import STOP, Curator
 from dpforest.curator.peeks import Leak
 from dpforest.curator.queries import (
     ClassCounts,
-    CodeCounts,
     HeldOutCounts,
     Histograms,
     LargestWeight,
@@ -428,7 +427,7 @@ class Run:
         """Which codes of each feature occur in each node: bool, shape (n_nodes, sum of the sizes); a leak."""
         if not len(nodes):
             return np.zeros((0, int(self.sizes.sum())), dtype=bool)
-        return self.curator.peek(CodeCounts(self.growth, nodes.nodes), leak) > 0
+        return self.curator.peek_codes(self.growth, nodes.nodes, leak)
 
     @claim("cex-exact-gini")
     def peek_histograms(self, nodes: Frontier, features: np.ndarray, leak: Leak, parts: bool = False) -> np.ndarray:

@@ -41,7 +41,7 @@ class Peeks(Base):
         return exact
 
     def peek_codes(self, splits: Any, nodes: np.ndarray, leak: Leak) -> np.ndarray:
-        """Which codes of each feature *occur* in each node, asked in parts that fit: bool, (n_nodes, n_codes); a leak."""
+        """Which codes of each feature *occur* in each node, bool, (n_nodes, n_codes), in parts that fit; a leak."""
         occur = np.zeros((len(nodes), int(self._offsets[-1])), dtype=bool)
         for part in self._parts(*occur.shape):
             occur[part] = self.peek(CodeCounts(splits, nodes[part]), leak) > 0

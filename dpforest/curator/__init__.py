@@ -21,7 +21,7 @@ from dpforest.curator.peeks import Peeks
 from dpforest.curator.protocol import Door
 from dpforest.curator.scattered import BlockedRecords
 from dpforest.curator.sums import GAP_SHARE, Sums
-from dpforest.curator.weights import FINE, WEIGHTS
+from dpforest.curator.weights import FINE, FINEST, WEIGHTS
 from dpforest.engines import Table
 from dpforest.privacy import Ledger, claim
 

@@ -15,7 +15,7 @@ from dpforest.counting.threads import check_threads, in_threads
 from dpforest.curator.base import Base
 from dpforest.curator.known import Split
 from dpforest.curator.queries import CandidateCounts, ClassCounts, CrossSums, Histograms
-from dpforest.curator.weights import FINE
+from dpforest.curator.weights import FINE, FINEST
 from dpforest.messages import shown
 from dpforest.models.crossings import Crossings
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
@@ -292,6 +292,7 @@ class Choices(Base):
         *,
         threshold: int,
         mechanism: str,
+        together: bool = False,
     ) -> tuple[int, int]:
         """Choose one table and one target class, by how far the weights of the two sides are apart.
 
@@ -307,8 +308,10 @@ class Choices(Base):
         epsilon : float
             Budget of the one selection.
         threshold : int
-            Gaps of a cell up to so many steps of ``1 / FINE`` do not count.
+            Gaps of a cell up to so many steps of ``1 / FINE``, or of ``1 / FINEST`` if ``together``, do not count.
         mechanism : {"permute-and-flip", "exponential"}
+        together : bool
+            Score a table by all sides, which are all classes, together; the side chosen is then the first.
 
         Returns
         -------
@@ -318,19 +321,20 @@ class Choices(Base):
         Guarantee
         ---------
         ``epsilon`` under the ledger's relation: in each table a record is in one cell, with weights of at most 1
-        together, so the scores have the range of :func:`dpforest.scores.soft_gap` (:prf:ref:`lem-soft-gap`).
+        together, so the scores have the range of :func:`dpforest.scores.soft_gap` (:prf:ref:`lem-soft-gap`).  Of all
+        sides together it weighs 2 at most, which counts for one record (:prf:ref:`lem-all-classes`).
         """
         score, n_tables = scores.soft_gap(threshold), len(crossings)
         rate = self._rate(score, epsilon, "range", np.inf, 1)
-        gaps = np.empty((len(sides), n_tables), dtype=np.int64)
+        gaps = np.empty((1 if together else len(sides), n_tables), dtype=np.int64)
         for part in self._parts(n_tables, 2 * len(sides) * int(crossings.n_cells.max(initial=1))):
             asked = crossings[part]
             starts = asked.starts
-            sums = self._exact(CrossSums(asked, sides))
+            sums = self._exact(CrossSums(asked, sides, together))
             for place, (first, last) in enumerate(pairwise(starts.tolist()), part.start):
-                gaps[:, place] = score.exact(sums[:, first:last])[0]
+                gaps[:, place] = score.exact(sums[:, first:last].reshape(len(gaps), -1, 2))[0]
         behind = (gaps - gaps.max()).astype(float).reshape(1, -1)
-        choice = int(self._drawn(behind, rate, mechanism, FINE)[0])
+        choice = int(self._drawn(behind, rate, mechanism, 2 * FINEST if together else FINE)[0])
         self._charge(scopes, rate, score, np.inf, f"choose a table by {score.name}", mechanism)
         return choice % n_tables, choice // n_tables
 

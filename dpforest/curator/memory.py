@@ -11,7 +11,7 @@ from dpforest.arithmetic import exp
 from dpforest.chance import Chance
 from dpforest.curator.known import CachedCounts
 from dpforest.curator.queries import Query
-from dpforest.curator.weights import calibrated_steps, residual_steps, weight_levels, weight_steps
+from dpforest.curator.weights import calibrated_steps, gradient_steps, residual_steps, weight_levels, weight_steps
 from dpforest.models.boosted import SCALE
 from dpforest.models.forest import Forest
 from dpforest.schema import TARGET_LEVELS
@@ -157,13 +157,13 @@ class InMemoryRecords:
         """What every kernel is told: which tree sees which record, and how many threads count."""
         return {"assignment": self.assignment, "n_jobs": self.n_jobs}
 
-    def calibrated(self, sides: np.ndarray) -> np.ndarray:
+    def side_weights(self, sides: np.ndarray, together: bool) -> np.ndarray:
         """What each record weighs on either side, see :class:`~dpforest.curator.queries.CrossSums`."""
-        asked = sides.tobytes()
+        asked = sides.tobytes(), together
         if self._calibrated is None or self._calibrated[0] != asked:
             if self.n_classes:
                 heard = np.zeros((len(self.labels), self.n_classes)) if self._scores is None else self._scores
-                weights = calibrated_steps(heard, self.labels, sides)
+                weights = (gradient_steps if together else calibrated_steps)(heard, self.labels, sides)
             else:
                 weights = residual_steps(self.residuals(), float(sides[0]))
             self._calibrated = asked, weights

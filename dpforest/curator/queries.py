@@ -322,10 +322,15 @@ class Histograms(NodeQuery):
 
 @dataclass(frozen=True, eq=False)
 class CodeCounts(NodeQuery):
-    """Number of records with each code of each feature, (n_nodes, n_codes)."""
+    """Number of records with each code of each feature, (n_nodes, n_codes); 0 for a feature that is not asked for.
+
+    ``features`` (bool, n_nodes by n_features) are asked for, all of them if None.
+    """
+
+    features: np.ndarray | None = None
 
     def exact(self, records: InMemoryRecords) -> np.ndarray:
-        return _by_code(self, records, np.zeros_like(records.labels), 1)[..., 0]
+        return _by_code(self, records, np.zeros_like(records.labels), 1, self.features)[..., 0]
 
 
 def _by_code(
@@ -341,17 +346,19 @@ class CrossSums(Query):
     """Weights of two sides in each cell of each table: (n_sides, n_cells, 2).
 
     ``sides`` are target classes, and a record weighs what :func:`~dpforest.curator.weights.calibrated_steps` makes
-    of its own class and of what was heard of it; the other classes come first.  Or, of a regression, the one scale
-    at which :func:`~dpforest.curator.weights.residual_steps` divides each record between both sides.
+    of its own class and of what was heard of it, or with ``together`` what
+    :func:`~dpforest.curator.weights.gradient_steps` does; the other classes come first.  Or, of a regression, the one
+    scale at which :func:`~dpforest.curator.weights.residual_steps` divides each record between both sides.
     """
 
     crossings: Crossings
     sides: np.ndarray
+    together: bool = False
 
     def exact(self, records: InMemoryRecords) -> np.ndarray:
         if records.assignment is not None or records.weighted is not None:
             raise ValueError("crossed tables are counted where every round sees every record, by calibrated weights")
-        codes, how, weights = records.codes, {"n_jobs": records.n_jobs}, records.calibrated(self.sides)
+        codes, how, weights = records.codes, {"n_jobs": records.n_jobs}, records.side_weights(self.sides, self.together)
         if records.n_classes:
             return counting.cross_sums(codes, records.labels, weights, self.sides, self.crossings, **how)
         # every record has label 0: beside "target" 1 it counts among the others, and beside 0 as the target

@@ -12,6 +12,7 @@ from dpforest.curator.base import Base
 from dpforest.curator.queries import (
     BY_WEIGHT,
     ClassCounts,
+    CodeCounts,
     CrossSums,
     Histograms,
     Masses,
@@ -21,7 +22,7 @@ from dpforest.curator.queries import (
     ResidualCounts,
     TargetSums,
 )
-from dpforest.curator.weights import FINE
+from dpforest.curator.weights import FINE, FINEST
 from dpforest.design import Design, Weights
 from dpforest.messages import shown
 from dpforest.models.crossings import Crossings
@@ -124,20 +125,29 @@ class Sums(Base):
         Guarantee
         ---------
         ``epsilon`` per node under the ledger's relation: by each feature a record is in one child, so the counts of a
-        feature are a histogram, and the features read the same records (:prf:ref:`lem-children`).
+        feature are a histogram, and the features read the same records (:prf:ref:`lem-children`).  Under a delta
+        ``epsilon`` is a rho.
         """
-        self._without_delta("count the children of a node")
         rate = self._of_histograms(epsilon, len(nodes))
         counts = np.zeros((len(nodes), int(self._offsets[-1]), self.n_classes if classes else 1), dtype=np.int64)
         for part in self._parts(len(nodes), counts[:1].size * (1 if classes else self.n_classes)):
-            exact = self._exact(Histograms(splits, nodes[part], allowed[part]))
-            counts[part] = exact if classes else exact.sum(axis=-1, keepdims=True)
+            query = (Histograms if classes else CodeCounts)(splits, nodes[part], features=allowed[part])
+            counts[part] = self._exact(query).reshape(counts[part].shape)
         asked = np.repeat(allowed, self.cardinalities, axis=1)  # whose child each column is
         each = np.broadcast_to((rate / np.maximum(allowed.sum(axis=1), 1))[:, None], asked.shape)[asked]
         counts[~asked] = 0
-        counts[asked] = mechanisms.two_sided_geometric(counts[asked], each[:, None] / self.unit, self._chance)
-        query = f"count the {'classes' if classes else 'records'} of each child by each feature"
-        self._ledger.charge(scopes, rate, 2 * rate, query, "two-sided geometric")
+        label = f"count the {'classes' if classes else 'records'} of each child by each feature"
+        unit = self.unit if classes else 1
+        if self._ledger.delta:
+            name, noisy = "discrete Gaussian", mechanisms.discrete_gaussian(
+                counts[asked], each[:, None] / unit**2, self._chance
+            )
+        else:
+            name, noisy = "two-sided geometric", mechanisms.two_sided_geometric(
+                counts[asked], each[:, None] / unit, self._chance
+            )
+        counts[asked] = noisy
+        self._ledger.charge(scopes, rate, 2 * rate, label, name)
         return counts
 
     @claim("lem-calibrated-weights", "lem-twin-weights")
@@ -173,22 +183,55 @@ class Sums(Base):
         kind = np.int64 if self.n_classes else np.float64
         [exact] = self._exact(CrossSums(crossing, np.array([side], dtype=kind)))
         if self._ledger.delta:
-            return self._gaps_and_sizes(exact, rate, scopes)
+            return self._gaps_and_sizes(exact, rate, scopes, FINE, 1)
         return self._add_noise(exact, rate, FINE, scopes, "sum the weights in a cell")
 
-    @claim("lem-gap-and-size")
-    def _gaps_and_sizes(self, exact: np.ndarray, rate: np.ndarray, scopes: np.ndarray) -> np.ndarray:
+    @claim("lem-all-classes")
+    def count_gradients(self, crossing: Crossings, scopes: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
+        """Noisy weights against and for each class in each cell of one table: the gradient of the log loss, in parts.
+
+        Parameters
+        ----------
+        crossing : Crossings
+            One table.
+        scopes : ndarray of int, shape (n_cells,)
+            Of each cell, in the order of the cells.
+        epsilon : float or ndarray
+            Budget of each cell.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_cells, n_classes, 2)
+            In steps of ``1 / FINEST``; they may be negative.  Under a delta of float64, for they may be halves.
+
+        Guarantee
+        ---------
+        ``epsilon`` per cell under the ledger's relation: a record adds at most 1 for its class and at most 1 against
+        all others together, so the L1 sensitivity of the cells together is 2 under add-remove and 4 under replace-one.
+        Under a delta ``epsilon`` is a rho (:prf:ref:`lem-all-classes`).
+        """
+        rate = self._of_histograms(epsilon, len(scopes))
+        exact = self._exact(CrossSums(crossing, np.arange(self.n_classes), together=True)).transpose(1, 0, 2)
+        if self._ledger.delta:
+            return self._gaps_and_sizes(exact, rate, scopes, FINEST, 2)
+        return self._add_noise(exact, rate, 2 * FINEST, scopes, "sum the weights in a cell")
+
+    @claim("lem-gap-and-size", "lem-all-classes")
+    def _gaps_and_sizes(
+        self, exact: np.ndarray, rate: np.ndarray, scopes: np.ndarray, step: int, squared: int
+    ) -> np.ndarray:
         """The sums of both sides, of which the gap and the size have their own noise; each cell costs the rho ``rate``.
 
-        A record adds w, at most 1, to the size of its cell and at most that to its gap, or takes it away.
+        What a record adds to the sizes of its cell, or to its gaps, has a Euclidean norm whose square is at most
+        ``squared``, in steps.
         """
         gap = GAP_SHARE[self._ledger.relation]
-        turned = np.stack([exact[:, 1] - exact[:, 0], exact[:, 1] + exact[:, 0]], axis=1)
-        each = rate[:, None] * np.array([gap, 1 - gap])
-        noisy = mechanisms.discrete_gaussian(turned, each / FINE**2, self._chance)
+        turned = np.stack([exact[..., 1] - exact[..., 0], exact[..., 1] + exact[..., 0]], axis=-1)
+        each = rate.reshape(-1, *[1] * (exact.ndim - 1)) * np.array([gap, 1 - gap]) / squared
+        noisy = mechanisms.discrete_gaussian(turned, each / step**2, self._chance)
         query = "sum the gap and the size of a cell"
         self._ledger.charge(scopes, rate, max(2.0, 4 * gap) * rate, query, "discrete Gaussian")
-        return np.stack([noisy[:, 1] - noisy[:, 0], noisy[:, 1] + noisy[:, 0]], axis=1) / 2
+        return np.stack([noisy[..., 1] - noisy[..., 0], noisy[..., 1] + noisy[..., 0]], axis=-1) / 2
 
     def count_residuals(self, edges: np.ndarray, scopes: np.ndarray, epsilon: float) -> np.ndarray:
         """Noisy numbers of records by the size of their residual: :class:`~dpforest.curator.queries.ResidualCounts`.

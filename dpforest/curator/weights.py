@@ -13,8 +13,10 @@ from dpforest.privacy import claim
 
 __all__ = [
     "FINE",
+    "FINEST",
     "WEIGHTS",
     "calibrated_steps",
+    "gradient_steps",
     "residual_steps",
     "thresholds",
     "weight_levels",
@@ -105,6 +107,18 @@ def calibrated_steps(scores: np.ndarray, labels: np.ndarray, targets: np.ndarray
     Beside target k a record of class k weighs ``min(1, (1 - p) / p)`` and any other ``min(1, p / (1 - p))``, with
     ``p = p_k``, rounded to the nearest step.  At scores that are calibrated both sides then weigh alike.
     """
+    parts, rest = _odds(scores)
+    steps = np.empty((len(targets), len(labels)), dtype=np.int32)
+    with np.errstate(divide="ignore"):
+        for place, target in enumerate(targets):
+            own, mine = parts[target], labels == target
+            odds = np.where(mine, rest[target], own) / np.where(mine, own, rest[target])
+            steps[place] = np.rint(np.minimum(odds, 1.0) * FINE)
+    return steps
+
+
+def _odds(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The probability of each class and that of all others, up to a common factor: each (n_classes, n_rows)."""
     parts = exp(scores - scores.max(axis=1, keepdims=True)).T  # the largest is 1
     n_classes, n_rows = parts.shape
     rest = np.zeros_like(parts)  # one term after the other: no order is left to the sum
@@ -114,13 +128,36 @@ def calibrated_steps(scores: np.ndarray, labels: np.ndarray, targets: np.ndarray
         below = below + parts[k]
         rest[-1 - k] += above
         above = above + parts[-1 - k]
-    steps = np.empty((len(targets), n_rows), dtype=np.int32)
-    with np.errstate(divide="ignore"):
-        for place, target in enumerate(targets):
-            own, mine = parts[target], labels == target
-            odds = np.where(mine, rest[target], own) / np.where(mine, own, rest[target])
-            steps[place] = np.rint(np.minimum(odds, 1.0) * FINE)
-    return steps
+    return parts, rest
+
+
+#: Steps of a gradient of 1: a class that is rarer than one in so many has none on the records of the others.
+FINEST = 1 << 16
+
+
+@claim("lem-all-classes")
+def gradient_steps(scores: np.ndarray, labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """How many steps of ``1 / FINEST`` each record adds for each of the classes: int32, (n_classes, n_rows).
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_rows, n_classes)
+        What released trees say of each record, of which the softmax is a probability p of each class.
+    labels : ndarray of uint8, shape (n_rows,)
+    classes : ndarray of int, shape (n_classes,)
+        All class codes.
+
+    Notes
+    -----
+    A record of class y weighs ``p_k`` against every other class k, rounded down to a step, and for its own class what
+    these weigh together, which is ``1 - p_y``: so all of it is at most 2 (:prf:ref:`lem-all-classes`).
+    """
+    parts, rest = _odds(scores)
+    steps = np.floor(parts / (parts + rest) * FINEST).astype(np.int32)
+    own = np.arange(len(labels))
+    steps[labels, own] = 0
+    steps[labels, own] = steps.sum(axis=0)
+    return steps[classes]
 
 
 @claim("lem-twin-weights")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpforest.chance import Chance
+from dpforest.flagship.binning import Binning
 from dpforest.learners.growth import Frontier
 from dpforest.learners.run import Run
 from dpforest.models.crossings import MOST_FEATURES, Crossings
@@ -22,22 +23,23 @@ _FINE = 1 << 20
 
 @dataclass
 class ReleasedTotals:
-    """What released tables have told about the codes of each feature.
+    """What released tables have told about the bins of each feature.
 
     Attributes
     ----------
     votes : list of (ndarray of int64 or None)
-        Sum of what the tables of this feature alone said of each code; None where there was none.
+        Sum of what the tables of this feature alone said of each bin; None where there was none.
     masses : list of (ndarray of int64 or None)
-        Noisy weight of each code in the last of them, not negative.
+        Noisy weight of each bin in the last of them, or in a histogram, not negative.
     """
 
     votes: list[np.ndarray | None]
     masses: list[np.ndarray | None]
 
     @classmethod
-    def nothing(cls, n_features: int) -> ReleasedTotals:
-        return cls([None] * n_features, [None] * n_features)
+    def of(cls, binning: Binning) -> ReleasedTotals:
+        """Before any table: what the histograms of the bins say, where there are any."""
+        return cls([None] * len(binning.bins), list(binning.masses))
 
     def learn(self, feature: int, votes: np.ndarray, masses: np.ndarray) -> None:
         """Take note of a released table of one feature."""
@@ -45,23 +47,23 @@ class ReleasedTotals:
         self.votes[feature] = votes if before is None else before + votes
         self.masses[feature] = np.maximum(masses, 0)
 
-    def groups(self, feature: int, n_codes: int, ordered: bool, cuts: np.ndarray) -> np.ndarray:
-        """The group of each code: codes side by side, cut at these shares of the released weight, ascending.
+    def groups(self, feature: int, n_bins: int, ordered: bool, cuts: np.ndarray) -> np.ndarray:
+        """The group of each bin: bins side by side, cut at these shares of the released weight, ascending.
 
-        Numeric codes keep their order, categories are ordered by their votes.  Groups without a code are left out.
+        Bins of numbers keep their order, categories are ordered by their votes.  Groups without a bin are left out.
         """
         votes, masses = self.votes[feature], self.masses[feature]
-        order = np.arange(n_codes) if ordered or votes is None else np.argsort(votes, kind="stable")
-        weight = np.ones(n_codes, dtype=np.int64) if masses is None or not masses.any() else masses[order]
+        order = np.arange(n_bins) if ordered or votes is None else np.argsort(votes, kind="stable")
+        weight = np.ones(n_bins, dtype=np.int64) if masses is None or not masses.any() else masses[order]
         middle = (2 * np.cumsum(weight) - weight) / (2 * weight.sum())
-        found = np.empty(n_codes, dtype=np.int64)
+        found = np.empty(n_bins, dtype=np.int64)
         found[order] = np.searchsorted(cuts, middle)
         return np.unique(found, return_inverse=True)[1]
 
 
-def single_tables(sizes: np.ndarray) -> list[list[tuple[int, np.ndarray]]]:
-    """One table of each feature, every code a group of its own."""
-    return [[(feature, np.arange(size))] for feature, size in enumerate(sizes.tolist())]
+def single_tables(binning: Binning) -> list[list[tuple[int, np.ndarray]]]:
+    """One table of each feature, every bin a group of its own."""
+    return [[(feature, bins)] for feature, bins in enumerate(binning.bins)]
 
 
 def whole_table(sizes: np.ndarray) -> list[tuple[int, np.ndarray]]:
@@ -70,32 +72,33 @@ def whole_table(sizes: np.ndarray) -> list[tuple[int, np.ndarray]]:
 
 
 def random_tables(
-    n_tables: int, sizes: np.ndarray, ordered: np.ndarray, known: ReleasedTotals, chance: Chance
+    n_tables: int, binning: Binning, ordered: np.ndarray, known: ReleasedTotals, chance: Chance
 ) -> list[list[tuple[int, np.ndarray]]]:
-    """Tables of two or three features: which, and where their codes are cut into groups, is drawn without a record.
+    """Tables of two or three features: which, and where their bins are cut into groups, is drawn without a record.
 
     Parameters
     ----------
     n_tables : int
-    sizes : ndarray of int, shape (n_features,)
-        Codes of each feature.
+    binning : Binning
     ordered : ndarray of bool, shape (n_features,)
     known : ReleasedTotals
     chance : Chance
     """
-    usable, tables = np.flatnonzero(sizes > 1), []
+    sizes, tables = binning.sizes, []
+    usable = np.flatnonzero(sizes > 1)
     for _ in range(n_tables if len(usable) > 1 else 0):
         of_three, among = TRIPLES
         size = min(MOST_FEATURES if int(chance.integers(among, 1)[0]) < of_three else 2, len(usable))
         features = usable[chance.subsets(len(usable), size, 1)[0]]
         table = []
         for feature in features.tolist():
-            n_codes = int(sizes[feature])
-            n_groups = min(GROUPS[size], n_codes)
+            n_bins = int(sizes[feature])
+            n_groups = min(GROUPS[size], n_bins)
             part, whole = _WIDTH
             moved = (chance.integers(_FINE, n_groups - 1) / _FINE - 0.5) * part / whole
             cuts = (np.arange(1, n_groups) + moved) / n_groups
-            table.append((feature, known.groups(feature, n_codes, bool(ordered[feature]), cuts)))
+            groups = known.groups(feature, n_bins, bool(ordered[feature]), cuts)
+            table.append((feature, groups[binning.bins[feature]]))
         tables.append(table)
     return tables
 
@@ -103,11 +106,11 @@ def random_tables(
 def grow_table(run: Run, crossing: Crossings) -> Frontier:
     """Grow the frontier, a root, into a tree whose leaves are the cells of one table; they come in the cells' order.
 
-    A table of one feature is one split with a child for each code, one of several features is a tree of binary splits:
-    the groups of the first feature are halved until each is alone, then those of the next.
+    A table of one feature with a group for each code is one split with a child for each, any other is a tree of binary
+    splits: the groups of the first feature are halved until each is alone, then those of the next.
     """
     [features], [groups], [sizes] = crossing.features, crossing.groups, crossing.sizes.tolist()
-    if features[1] < 0 and sizes[0] > 1:
+    if features[1] < 0 and sizes[0] == run.sizes[features[0]] > 1:
         run.split_multiway(run.frontier, features[:1])
         return run.frontier
     nodes, cells = run.frontier, np.zeros(1, dtype=np.int64)

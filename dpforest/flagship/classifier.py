@@ -8,24 +8,37 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dpforest.arithmetic import log
+from dpforest.arithmetic import exp, log
+from dpforest.curator import FINE, FINEST
 from dpforest.flagship.candidates import ReleasedTotals
-from dpforest.flagship.empirical_bayes import newton_step, whole_step
-from dpforest.flagship.priors import count_noise, noise_variances, prior_scores
+from dpforest.flagship.empirical_bayes import gradient_steps, newton_step, whole_step
+from dpforest.flagship.priors import (
+    at_least,
+    count_noise,
+    effective_records,
+    noise_variances,
+    prior_scores,
+    weighted_mean,
+)
 from dpforest.flagship.schedules import BoostingSchedule, schedule
 from dpforest.flagship.wide_tables import SIZE_SHARE, WideTables
 from dpforest.learners.audited import AuditSpec
 from dpforest.learners.boosting import ClassWeights, class_shares, whole_votes
+from dpforest.learners.growth import Frontier
+from dpforest.learners.parameters import OneOf
 from dpforest.learners.run import Run
 from dpforest.models.boosted import BoostedClassifier, BoostedForest
+from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import claim
 from dpforest.schema import Schema
 
-__all__ = ["OVERSHOOT", "PrivateBoostingClassifier"]
+__all__ = ["ALL_CLASSES_FROM", "OVERSHOOT", "PrivateBoostingClassifier"]
 
 #: Of more than two classes a round moves the scores of one, and the others have to wait: it goes so much further.
 OVERSHOOT = 1.3
+#: From so many classes on a table that moves all of them costs less than one that moves a single class.
+ALL_CLASSES_FROM = 5
 
 
 class PrivateBoostingClassifier(WideTables, BoostedClassifier):
@@ -76,31 +89,71 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         released class totals equal.  The probabilities are then those of the weighted classes: no budget is spent, for
         the scores are moved when all is released.""",
     ] = None
+    multi_class: Annotated[
+        str,
+        OneOf("auto", "ovr", "multinomial"),
+        """Of more than two classes, what a round moves: ``"ovr"``, the score of one class against all others;
+        ``"multinomial"``, the scores of all classes.  auto: multinomial from five classes on.""",
+    ] = "auto"
 
     @claim("thm-private-boosting", "thm-private-boosting-delta", "alg-private-boosting")
     def as_proved(self, run: Run) -> BoostedForest:
-        """Class totals, and then round by round a table, its sums, a step."""
+        """Class totals, perhaps histograms of the numbers, and then round by round a table, its sums, a step."""
         n_classes = run.schema.n_classes
+        together = self.moves_together(n_classes)
         run.start_forest(1)
-        auto, totals, share, paid = self._totals(run)
-        prior = prior_scores(totals, count_noise(share * run.budget, run.ledger))
+        auto, totals, noise, n_records, left = self._totals(run)
+        binning, paid = self.bin_numbers(run, n_records) if self.rounds_of(auto) else (None, 0.0)
+        prior = prior_scores(totals, noise)
         run.set_leaf_values(run.frontier, whole_votes(prior))
         trees = [run.tree(0)]
-        budgets = self.budgets((1 - paid) * run.budget, auto)
-        if budgets:
+        budgets = self.budgets((left - paid) * run.budget, auto)
+        if binning:
             run.start_forest(len(budgets))
+            known = ReleasedTotals.of(binning)
         targets = np.arange(n_classes if n_classes > 2 else 1) + (n_classes == 2)
-        known = ReleasedTotals.nothing(run.schema.n_features)
         for number in run.rounds(len(budgets)):
             run.add_scores(trees[-1])
-            table, at, leaves, sums = self.measure(run, known, targets, *budgets[number])
-            steps = self.step(sums, noise_variances(budgets[number][1], run.ledger), **self._prior(run, table))
-            if n_classes > 2:
-                steps = OVERSHOOT * whole_step(steps)
-            self.vote(run, known, table, leaves, steps, sums, np.eye(n_classes, dtype=np.int64)[targets[at]])
+            choosing, measuring = budgets[number]
+            table, at, leaves = self.measure(run, known, binning, targets, choosing, measuring, together)
+            cells = self._prior(run, table)
+            if not together:
+                sums = run.count_crossing(table, targets[at].item(), leaves, measuring) / FINE
+                steps = self.step(sums, noise_variances(measuring, run.ledger), **cells)[:, None]
+                if n_classes > 2:
+                    steps = OVERSHOOT * whole_step(steps)
+                sizes, values = sums.sum(axis=1), np.eye(n_classes, dtype=np.int64)[targets[at : at + 1]]
+            else:
+                sums, variances = self._gradients(run, table, leaves, measuring, prior if number == 0 else None)
+                steps = gradient_steps(sums, variances, **cells)
+                sizes, values = sums.sum(axis=(1, 2)), np.eye(n_classes, dtype=np.int64)
+            self.vote(run, known, table, leaves, steps, sizes, values)
             trees.append(run.tree(number))
         moved = trees[0].values + whole_votes(self._weighted(run, prior))
         return BoostedForest(Forest.join([replace(trees[0], values=moved), *trees[1:]]), "softmax")
+
+    def moves_together(self, n_classes: int) -> bool:
+        """Whether a round moves the scores of all classes."""
+        if self.multi_class == "auto":
+            return n_classes >= ALL_CLASSES_FROM
+        return n_classes > 2 and self.multi_class == "multinomial"
+
+    @claim("lem-all-classes")
+    def _gradients(
+        self, run: Run, table: Crossings, leaves: Frontier, measuring: float, prior: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Weights against and for each class in each cell (n_cells, n_classes, 2), and the noise of each class (2,).
+
+        Where all records have the same scores, ``prior``, class counts say both, with half the noise.
+        """
+        if prior is None:
+            gap, size = noise_variances(measuring / 2, run.ledger)
+            noise = np.broadcast_to([gap, size], (run.schema.n_classes, 2))
+            return run.count_gradients(table, leaves, measuring) / FINEST, noise
+        counts, [shares] = run.count_classes(leaves, measuring).astype(float), exp(prior)
+        others = counts.sum(axis=1, keepdims=True) - counts
+        each = count_noise(measuring, run.ledger) ** 2 * (1 - 2 * shares + len(shares) * shares * shares)
+        return np.stack([shares * others, (1 - shares) * counts], axis=2), np.stack([each, each], axis=1)
 
     @claim("lem-class-weights")
     def _weighted(self, run: Run, prior: np.ndarray) -> np.ndarray:
@@ -121,24 +174,41 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         return newton_step(sums, noise, **prior)
 
     def _schedule(self, run: Run, n_rows: float, known: bool) -> BoostingSchedule:
-        return schedule(n_rows, run.epsilon, run.schema.n_classes, run.relation, run.ledger.delta, known)
+        n_classes = 2 if self.moves_together(run.schema.n_classes) else run.schema.n_classes
+        return schedule(n_rows, run.epsilon, n_classes, run.relation, run.ledger.delta, known)
 
-    def _totals(self, run: Run) -> tuple[BoostingSchedule, np.ndarray, float, float]:
-        """The rule, noisy class totals (1, n_classes), the share of the budget that they had, and all that is paid."""
+    def _totals(self, run: Run) -> tuple[BoostingSchedule, np.ndarray, float, float, float]:
+        """The rule, noisy class totals (1, n_classes) and their noise, the number of records, the share that is left.
 
-        def ask(share: float) -> np.ndarray:
-            return run.count_classes(run.frontier, share * run.budget)
+        What the rule goes by is no more than twice the records that a model without tables gets wrong, twice over.
+        """
 
-        n_rows, first = self.estimate_size(run, ask)
-        auto = self._schedule(run, n_rows, first is None)
+        def ask(share: float) -> tuple[np.ndarray, float]:
+            budget = share * run.budget
+            return run.count_classes(run.frontier, budget), count_noise(budget, run.ledger)
+
+        n_rows, first = self.estimate_size(run, lambda share: ask(share)[0])
+        auto, left = self._schedule(run, n_rows, first is None), 1.0
         if run.ledger.delta and first is None and not self.rounds_of(auto):
             run.without_delta()  # a single answer has less noise if it is private by itself
             auto = self._schedule(run, n_rows, True)
-        paid = 0.0 if first is None else SIZE_SHARE
-        share = auto.totals_share if self.rounds_of(auto) else 1 - paid
+        if first is not None:
+            left -= SIZE_SHARE
+        share = auto.totals_share if self.rounds_of(auto) else left
         if first is not None and share <= SIZE_SHARE:
-            return auto, first, SIZE_SHARE, SIZE_SHARE
-        return auto, ask(share), share, paid + share
+            totals, noise = first, count_noise(SIZE_SHARE * run.budget, run.ledger)
+        else:
+            totals, noise = ask(share)
+            left -= share
+        if not self.rounds_of(auto):
+            return auto, totals, noise, n_rows, 0.0
+        if first is not None:
+            n_rows = max(at_least(totals, noise), 1.0)
+        auto = self._schedule(run, effective_records(n_rows, totals), True)
+        if not self.rounds_of(auto):
+            totals, noise = weighted_mean(totals, noise, *ask(left))
+            left = 0.0
+        return auto, totals, noise, n_rows, left
 
     AUDIT: ClassVar = AuditSpec(
         "private-boosting",

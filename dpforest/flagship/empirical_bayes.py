@@ -25,6 +25,7 @@ __all__ = [
     "chain_posterior",
     "correlations",
     "evidence_mean",
+    "gradient_steps",
     "newton_step",
     "posterior_mean",
     "residual_shift",
@@ -67,6 +68,42 @@ def newton_step(sums: np.ndarray, noise: tuple[float, float], **prior: Any) -> n
     size = np.where(size < 0.5 * sqrt(noise[1]), 0.0, np.maximum(size, 0.0))
     variance = noise[0] + size
     return posterior_mean(gap, size / 2, np.where(variance > 0, variance, 1.0), **prior)
+
+
+#: No step of a class's score is longer.
+LONGEST = 3.0
+
+
+def gradient_steps(sums: np.ndarray, noise: np.ndarray, **prior: Any) -> np.ndarray:
+    """The steps of the scores of all classes in each cell, from noisy gradients of the log loss.
+
+    Parameters
+    ----------
+    sums : ndarray of float64, shape (n_cells, n_classes, 2)
+        Released weights against each class, and for it.
+    noise : ndarray of float64, shape (n_classes, 2)
+        Variances of the noise of the gap of a cell, and of its size.
+    **prior
+        As of :func:`newton_step`.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_cells, n_classes)
+
+    Notes
+    -----
+    Where the scores are calibrated both weights of class k are the sum of ``p_k (1 - p_k)`` over the records: that is
+    the curvature of the log loss, and the variance of the gap.  All classes move at once, and what one loses another
+    gains: of n classes each goes ``(n - 1) / n`` of its own Newton step.
+    """
+    n_classes = sums.shape[1]
+    steps = np.empty(sums.shape[:2])
+    for k in range(n_classes):
+        gap, size = sums[:, k, 1] - sums[:, k, 0], sums[:, k, 1] + sums[:, k, 0]
+        size = np.where(size < 0.5 * sqrt(noise[k, 1]), 0.0, np.maximum(size, 0.0)) / 2
+        variance = noise[k, 0] + size
+        steps[:, k] = posterior_mean(gap, size, np.where(variance > 0, variance, 1.0), **prior)
+    return np.clip((n_classes - 1) / n_classes * steps, -LONGEST, LONGEST)
 
 
 #: Of the largest gap that a cell may have; what is nearer to it is noise and would have no bound.

@@ -12,8 +12,8 @@ from dpforest.privacy import HISTOGRAM_SENSITIVITY, Ledger
 from dpforest.schema import TARGET_LEVELS
 
 __all__ = [
-    "MEAN_PRIOR_VARIANCE", "RESIDUAL_SIZES", "at_least", "count_noise", "noise_variance", "noise_variances",
-    "prior_mean", "prior_scores", "quantile", "shrunk",
+    "MEAN_PRIOR_VARIANCE", "PER_MINORITY", "RESIDUAL_SIZES", "at_least", "count_noise", "effective_records",
+    "noise_variance", "noise_variances", "prior_mean", "prior_scores", "quantile", "shrunk", "weighted_mean",
 ]  # fmt: skip
 
 #: Sizes of residuals, as shares of the target's range: each is two thirds of the next.
@@ -58,6 +58,29 @@ def at_least(parts: np.ndarray, noise: float) -> float:
     Where the noise drowns the number, the rule had better take the records for few.
     """
     return float(parts.sum()) - math.sqrt(parts.size) * noise
+
+
+#: Records of the largest class count for no more than so many of the others.
+PER_MINORITY = 4.0
+
+
+def effective_records(n_rows: float, totals: np.ndarray) -> float:
+    """How many records weigh in calibrated sums: where one class has nearly all, few of its records do.
+
+    ``totals`` are noisy class totals (1, n_classes).
+    """
+    return max(min(n_rows, PER_MINORITY * float(totals.sum() - totals.max())), 1.0)
+
+
+def weighted_mean(one: np.ndarray, noise: float, other: np.ndarray, less: float) -> tuple[np.ndarray, float]:
+    """The mean of two noisy answers to one query, each weighted by what its noise allows, and its own noise.
+
+    ``noise`` and ``less`` are standard deviations.
+    """
+    if not noise + less:
+        return other, 0.0
+    share = noise * noise / (noise * noise + less * less)
+    return one + share * (other - one), less * math.sqrt(share)
 
 
 def prior_scores(totals: np.ndarray, noise: float) -> np.ndarray:

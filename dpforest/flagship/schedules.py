@@ -14,8 +14,8 @@ from dpforest.arithmetic import exp, log
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, rho_of
 
 __all__ = [
-    "GAUSSIAN", "PURE", "BoostingSchedule", "Constants", "RegressionSchedule", "constants", "regression_schedule",
-    "schedule", "signal_to_noise",
+    "GAUSSIAN", "PURE", "BoostingSchedule", "Constants", "RegressionSchedule", "bins_share", "constants",
+    "regression_schedule", "schedule", "signal_to_noise",
 ]  # fmt: skip
 
 
@@ -38,6 +38,8 @@ class Constants:
     totals_scale: float = _number("class totals: their share is this over x, with a delta its square")
     totals_share_min: float = _number("class totals: share of the budget at least")
     totals_share_max: float = _number("class totals: share of the budget at most")
+    bins_share: float = _number("histograms of numbers, for quantile bins: share of the budget")
+    bins_ratio: float = _number("least ratio of all records to the noise of a count of such a histogram")
     large_ratio: float = _number("x above which a table is large")
     select_share: float = _number("share of a round for the selection of its table")
     select_share_large: float = _number("the same of a large table")
@@ -71,6 +73,8 @@ PURE = Constants(
     totals_scale=30,
     totals_share_min=0.01,
     totals_share_max=0.25,
+    bins_share=0.04,
+    bins_ratio=25,
     large_ratio=math.inf,
     select_share=0.2,
     select_share_large=0.2,
@@ -103,6 +107,8 @@ GAUSSIAN = Constants(
     totals_scale=21,
     totals_share_min=0.01,
     totals_share_max=0.25,
+    bins_share=0.02,
+    bins_ratio=12,
     large_ratio=1500,
     select_share=0.35,
     select_share_large=0.2,
@@ -223,6 +229,19 @@ def schedule(
         c.select_share_large if large else c.select_share,
         c.growth_large if large else 1.0,
     )
+
+
+def bins_share(
+    n_rows: float, epsilon: float, relation: str, delta: float, n_numbers: int, always: bool = False
+) -> float:
+    """Share of the budget for histograms of so many numeric features, a public rule; 0 where they do not pay.
+
+    ``always``: wherever there are such features.  Other parameters as of :func:`schedule`.
+    """
+    c, x = GAUSSIAN if delta else PURE, n_rows * signal_to_noise(epsilon, relation, delta)
+    each = c.bins_share / max(n_numbers, 1)
+    ratio = x * (math.sqrt(each) if delta else each)
+    return c.bins_share if n_numbers and (always or ratio >= c.bins_ratio) else 0.0
 
 
 def regression_schedule(

@@ -12,11 +12,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from dpforest.curator import FINE
+from dpforest.curator import FINE, FINEST
+from dpforest.flagship.binning import Binning, public_bins, quantile_bins
 from dpforest.flagship.candidates import ReleasedTotals, grow_table, random_tables, single_tables, whole_table
 from dpforest.flagship.monotone import Directions, directions_of, monotone
 from dpforest.flagship.priors import at_least, count_noise, noise_variances
-from dpforest.flagship.schedules import BoostingSchedule, RegressionSchedule
+from dpforest.flagship.schedules import BoostingSchedule, RegressionSchedule, bins_share
 from dpforest.learners.audited import EXACT
 from dpforest.learners.base import WithDelta
 from dpforest.learners.boosting import whole_votes
@@ -25,9 +26,8 @@ from dpforest.learners.parameters import Either, Integer, Number, OneOf
 from dpforest.learners.run import Run
 from dpforest.mechanisms import SELECTIONS
 from dpforest.models.crossings import Crossings
-from dpforest.privacy import REPLACE_ONE
+from dpforest.privacy import REPLACE_ONE, claim
 from dpforest.schema import Schema
-from dpforest.schema.grid import GRIDS
 
 __all__ = ["CELLS", "SECOND_SIZE_SHARE", "SIZE_LEAK", "SIZE_SHARE", "WideTables"]
 
@@ -61,10 +61,12 @@ class WideTables(WithDelta):
     ] = "auto"
     grid: Annotated[
         str,
-        OneOf(GRIDS),
-        """How the public bins of a numeric feature lie between its bounds: ``"even"``, all equally wide;
-        ``"doubling"``, where 0 lies between the bounds, half as many and every half, quarter, ... of each bound.""",
-    ] = "doubling"
+        OneOf("auto", "quantile", "doubling", "even"),
+        """The bins of a numeric feature.  Public ones, between its bounds: ``"even"``, all equally wide;
+        ``"doubling"``, where 0 lies between the bounds, half as many and every half, quarter, ... of each bound.
+        ``"quantile"``: ``n_bins`` of about equal weight, by a released histogram.  auto: quantile where the rule says
+        that the histograms pay for themselves, else doubling.""",
+    ] = "auto"
     monotonic_cst: Annotated[
         Mapping[str, int] | None,
         Directions(),
@@ -73,19 +75,42 @@ class WideTables(WithDelta):
     ] = None
     variant: Annotated[Literal["proved"], "There is no other."] = "proved"
 
-    def measure(
-        self, run: Run, known: ReleasedTotals, sides: np.ndarray, choosing: float, measuring: float
-    ) -> tuple[Crossings, int, Frontier, np.ndarray]:
-        """Select a table and one of the sides, and measure it: the table, the side's place, leaves, sums in records."""
-        tables = Crossings.of(
-            single_tables(run.sizes) + random_tables(self.interactions, run.sizes, run.ordered, known, run.chance)
+    @claim("lem-quantile-bins")
+    def bin_numbers(self, run: Run, n_records: float) -> tuple[Binning, float]:
+        """The bins of the features, and the share of the budget that histograms of the numbers had, if any."""
+        public = public_bins(run.schema, self.bins(run.schema))
+        finer = run.ordered & (public.sizes < run.sizes)
+        share = bins_share(
+            n_records, run.epsilon, run.relation, run.ledger.delta, int(finer.sum()), always=self.grid == "quantile"
         )
+        if not share:
+            return public, 0.0
+        each = count_noise(share * run.budget / finer.sum(), run.ledger)
+        counts = run.count_children(run.frontier, finer[None], share * run.budget, classes=False)[0, :, 0]
+        parts = np.split(counts, np.cumsum(run.sizes)[:-1])
+        asked = [part if wanted else None for part, wanted in zip(parts, finer.tolist(), strict=True)]
+        return quantile_bins(public, run.schema, asked, n_records, each, self.bins(run.schema)), share
+
+    def measure(
+        self,
+        run: Run,
+        known: ReleasedTotals,
+        binning: Binning,
+        sides: np.ndarray,
+        choosing: float,
+        measuring: float,
+        together: bool = False,
+    ) -> tuple[Crossings, int, Frontier]:
+        """Select a table and one of the sides, or a table for all ``together``: the table, the side's place, leaves."""
+        singles = single_tables(binning)
+        tables = Crossings.of(singles + random_tables(self.interactions, binning, run.ordered, known, run.chance))
         # half a standard deviation of the noise that the gap of a cell will have
-        threshold = round(math.sqrt(noise_variances(measuring, run.ledger)[0]) / 2 * FINE)
-        place, at = run.choose_crossing(tables, sides, choosing, threshold=threshold, mechanism=self._mechanism())
-        leaves = grow_table(run, tables[place])
-        sums = run.count_crossing(tables[place], sides[at].item(), leaves, measuring)
-        return tables[place], at, leaves, sums / FINE
+        variance, steps = noise_variances(measuring / (1 + together), run.ledger)[0], FINEST if together else FINE
+        place, at = run.choose_crossing(
+            tables, sides, choosing, threshold=round(math.sqrt(variance) / 2 * steps), mechanism=self._mechanism(),
+            together=together,
+        )  # fmt: skip
+        return tables[place], at, grow_table(run, tables[place])
 
     def measure_all(self, run: Run, side: float, measuring: float) -> tuple[Crossings, Frontier, np.ndarray]:
         """Measure the table of a single cell, which needs no selection: the table, its leaf, its sums in records."""
@@ -100,14 +125,24 @@ class WideTables(WithDelta):
         table: Crossings,
         leaves: Frontier,
         steps: np.ndarray,
-        sums: np.ndarray,
+        sizes: np.ndarray,
         values: np.ndarray,
     ) -> None:
-        """Let the leaves vote: ``values`` (n_values,) says for what, each times the step; and take note of it."""
-        votes = self._directed(run, table, whole_votes(steps))
+        """Let the leaves vote, and take note of it.
+
+        Parameters
+        ----------
+        steps : ndarray of float64, shape (n_cells, n_steps)
+        sizes : ndarray of float64, shape (n_cells,)
+            Released weight of each cell.
+        values : ndarray of int64, shape (n_steps, n_values)
+            For what each step votes.
+        """
+        votes = np.stack([self._directed(run, table, each) for each in whole_votes(steps).T], axis=1)
         if table.features[0, 1] < 0 and len(votes) > 1:
-            known.learn(int(table.features[0, 0]), votes, np.rint(sums.sum(axis=1) * FINE).astype(np.int64))
-        run.set_leaf_values(leaves, votes[:, None] * values)
+            loudest = votes[:, int(np.abs(votes).sum(axis=0).argmax())]
+            known.learn(int(table.features[0, 0]), loudest, np.rint(sizes * FINE).astype(np.int64))
+        run.set_leaf_values(leaves, votes @ values)
 
     def gap_variances(self) -> list[float]:
         """Variance of the noise of the gap of a cell in each round of this fit, in records squared, by its ledger.
@@ -175,7 +210,7 @@ class WideTables(WithDelta):
         directions_of(self.monotonic_cst, self.declared_schema())
 
     def declared_schema(self) -> Schema:
-        return super().declared_schema().with_grid(self.grid)
+        return super().declared_schema().with_grid("fine" if self.grid in ("auto", "quantile") else self.grid)
 
     def lacking(self) -> dict[str, str]:
         return {EXACT: "noisy sums decide the weights of the next round, so that replay cannot visit them"}

@@ -334,14 +334,22 @@ class Run:
         self.curator.add_scores(tree, tree.values / SCALE)
 
     def choose_crossing(
-        self, crossings: Crossings, sides: np.ndarray, epsilon: float, *, threshold: int, mechanism: str
+        self,
+        crossings: Crossings,
+        sides: np.ndarray,
+        epsilon: float,
+        *,
+        threshold: int,
+        mechanism: str,
+        together: bool = False,
     ) -> tuple[int, int]:
-        """The places of the one table and of the one side that the frontier, a root, chooses.
+        """The places of the one table and of the one side, or of all ``together``, that the frontier, a root, chooses.
 
         ``sides`` are target classes, or of a regression the one scale at which residuals are clipped.
         """
+        scopes = self.frontier.scopes
         return self.curator.choose_crossing(
-            crossings, sides, self.frontier.scopes, epsilon, threshold=threshold, mechanism=mechanism
+            crossings, sides, scopes, epsilon, threshold=threshold, mechanism=mechanism, together=together
         )
 
     def count_crossing(self, crossing: Crossings, side: float, leaves: Frontier, epsilon: float) -> np.ndarray:
@@ -350,6 +358,13 @@ class Run:
         int64, shape (n_cells, 2): of the other classes, and of the target; or of a regression below, and above.
         """
         return self.curator.count_crossing(crossing, side, leaves.scopes, epsilon)
+
+    def count_gradients(self, crossing: Crossings, leaves: Frontier, epsilon: float) -> np.ndarray:
+        """Noisy weights against and for each class in each cell, a leaf of the tree that grows.
+
+        int64, shape (n_cells, n_classes, 2), in steps of ``1 / FINEST``.
+        """
+        return self.curator.count_gradients(crossing, leaves.scopes, epsilon)
 
     def count_residuals(self, edges: np.ndarray, epsilon: float) -> np.ndarray:
         """Noisy numbers of records by the size of their residuals, shares of the target's range: (n_edges + 1,)."""

@@ -228,9 +228,10 @@ class Schema:
 
         Parameters
         ----------
-        kind : {"even", "doubling"}
+        kind : {"even", "doubling", "fine"}
             ``"even"``: ``n_bins`` equally wide bins.  ``"doubling"``: where 0 lies between the bounds, the edges of
-            half as many, and every half, quarter, ... of each bound, down to a share of 2^-14 of it.
+            half as many, and every half, quarter, ... of each bound, down to a share of 2^-14 of it.  ``"fine"``: the
+            same edges and, between the equally spaced ones, as many more as there are codes for.
         """
         if kind not in grid.GRIDS:
             raise ValueError(f"grid must be one of {grid.GRIDS}, not {shown(kind)}")

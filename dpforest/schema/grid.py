@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DOUBLINGS", "GRIDS", "bin_column", "edges", "look_up", "open_edges"]
+__all__ = ["DOUBLINGS", "FINEST", "GRIDS", "bin_column", "edges", "look_up", "open_edges"]
 
 #: How the public bins of a column lie between its bounds: all equally wide; or half as many, and besides, where 0 lies
-#: between the bounds, every half, quarter, ... of each bound, which tells small numbers apart beside a large bound.
-GRIDS = ("even", "doubling")
+#: between the bounds, every half, quarter, ... of each bound, which tells small numbers apart beside a large bound; or
+#: these, of which the equally wide ones are divided into as many parts as there are codes for.
+GRIDS = ("even", "doubling", "fine")
 DOUBLINGS = 14  # the finest of them is a share of 2^-14 of the bound
+FINEST = 254  # bins of a fine grid at most: one code is left for missing values
 
 _WHOLE = 1 << 24  # up to here, single precision holds every whole number
 _SPAN = 1 << 12  # entries of a table of positions
@@ -46,13 +48,16 @@ def edges(low: float, high: float, n_bins: int, kind: str = "even") -> np.ndarra
     """The doubles nearest to the edges of the bins, the bounds being the decimals they were written as.
 
     Of kind ``"doubling"`` there are more or fewer than ``n_bins`` bins; where 0 does not lie between the bounds, as
-    many, equally wide.
+    many, equally wide.  Every edge of that kind is an edge of kind ``"fine"``.
     """
     start, width = Fraction(str(low)), Fraction(str(high)) - Fraction(str(low))
-    if kind == "even" or not low <= 0 < high:
-        return np.array([float(start + width * k / n_bins) for k in range(n_bins + 1)])
-    half = n_bins // 2
-    found = {start + width * k / half for k in range(half + 1)} | {Fraction(0)}
+    straddles = kind != "even" and low <= 0 < high
+    equal = n_bins // 2 if straddles else n_bins
+    if kind == "fine":
+        equal *= max((FINEST - straddles * (2 * DOUBLINGS + 1)) // equal, 1)
+    if not straddles:
+        return np.array([float(start + width * k / equal) for k in range(equal + 1)])
+    found = {start + width * k / equal for k in range(equal + 1)} | {Fraction(0)}
     found |= {bound / 2**k for bound in (start, start + width) for k in range(1, DOUBLINGS + 1)}
     return np.unique([float(edge) for edge in found])
 

@@ -36,6 +36,7 @@ from dpforest.flagship import (
     schedule,
     schedules,
 )
+from dpforest.flagship.binning import Binning, equal_weight_bins, public_bins, quantile_bins
 from dpforest.flagship.candidates import ReleasedTotals, grow_table, random_tables, single_tables
 from dpforest.flagship.classifier import OVERSHOOT
 from dpforest.flagship.empirical_bayes import WIDEST
@@ -684,12 +685,12 @@ def test_the_grey_box_finds_nothing(relation, options):
 
 
 def random_crossings(rng, sizes, n=6) -> Crossings:
-    ordered, known = rng.random(len(sizes)) < 0.5, ReleasedTotals.nothing(len(sizes))
+    ordered, known = rng.random(len(sizes)) < 0.5, nothing_known(sizes)
     for feature, size in enumerate(sizes):
         if rng.random() < 0.5:
             known.learn(feature, rng.integers(-9, 9, size), rng.integers(-5, 50, size))
     chance = Seeded(int(rng.integers(1000)))
-    return Crossings.of(single_tables(sizes) + random_tables(n, sizes, ordered, known, chance))
+    return Crossings.of(single_tables(known.binning) + random_tables(n, ordered, known, chance))
 
 
 def cells_of(codes, crossings, at) -> np.ndarray:
@@ -744,8 +745,13 @@ def test_the_leaves_of_a_table_are_its_cells(seed):
         np.testing.assert_array_equal(place[counting.apply(codes, forest)[:, 0]], cells_of(codes, crossings, at))
 
 
+def nothing_known(sizes) -> ReleasedTotals:
+    """Each code a bin of its own, and no table measured."""
+    return ReleasedTotals.of(Binning([np.arange(size) for size in sizes], [None] * len(sizes)))
+
+
 def test_groups_follow_released_votes_and_weights():
-    known = ReleasedTotals.nothing(2)
+    known = nothing_known([4, 2])
     cuts = np.array([0.5])
     assert known.groups(0, 4, True, cuts).tolist() == [0, 0, 1, 1]
     known.learn(0, np.array([3, -1, 2, 0]), np.array([100, 1, 1, -7]))
@@ -757,7 +763,7 @@ def test_groups_follow_released_votes_and_weights():
 
 
 def test_tables_that_are_none_are_refused():
-    good = Crossings.of(single_tables(np.array([2, 3])))
+    good = Crossings.of(single_tables(nothing_known([2, 3]).binning))
     for part in (
         {"features": good.features.astype(np.int64)}, {"groups": good.groups[:1]},
         {"sizes": np.zeros_like(good.sizes)}, {"groups": good.groups + np.uint8(9)},
@@ -776,7 +782,7 @@ def test_tables_that_are_none_are_refused():
 
 def test_tables_are_not_asked_about_records_that_are_shared_or_weighed_otherwise():
     codes, labels = np.zeros((1, 9), np.uint8), np.zeros(9, np.uint8)
-    tables = Crossings.of(single_tables(np.array([2])))
+    tables = Crossings.of(single_tables(nothing_known([2]).binning))
     for prepare in (lambda c: c.assign(3), lambda c: c.weigh_records()):
         curator = Curator(codes, labels, 2, [2], chance=Seeded(0), ledger=Ledger(ADD_REMOVE))
         prepare(curator)
@@ -851,7 +857,7 @@ def test_bins_that_double_tell_small_numbers_apart():
     assert missing.encode([[math.nan]], 32).codes.tolist() == [[len(missing.edges("gain", 32)) - 1]]
     assert doubling.cardinalities(255).max() < 256
     with pytest.raises(ValueError, match="grid must be one of"):
-        schema.with_grid("fine")
+        schema.with_grid("finest")
 
 
 # -- the estimator ---------------------------------------------------------------------------------------------------
@@ -1230,6 +1236,7 @@ def test_every_number_of_the_schedule_is_used_and_explained(monkeypatch):
             for n_classes in (2, 3)
             for known in (True, False)
         ]
+        found += [bins_share(n, e, ADD_REMOVE, delta, k) for n, e in tables if e < 9 for k in (1, 30)]
         return found + [regression_schedule(n, e, ADD_REMOVE, delta) for n, e in tables if e < 9]
 
     for name, meaning, pure, gaussian in constants():

@@ -25,7 +25,7 @@ from dpforest.curator.weights import FINE, FINEST, WEIGHTS
 from dpforest.engines import Table
 from dpforest.privacy import Ledger, claim
 
-__all__ = ["CALIBRATIONS", "FINE", "GAP_SHARE", "STOP", "WEIGHTS", "Curator", "Door"]
+__all__ = ["CALIBRATIONS", "FINE", "FINEST", "GAP_SHARE", "STOP", "WEIGHTS", "Curator", "Door"]
 
 
 @claim("def-two-doors")

@@ -139,12 +139,14 @@ class Sums(Base):
         label = f"count the {'classes' if classes else 'records'} of each child by each feature"
         unit = self.unit if classes else 1
         if self._ledger.delta:
-            name, noisy = "discrete Gaussian", mechanisms.discrete_gaussian(
-                counts[asked], each[:, None] / unit**2, self._chance
+            name, noisy = (
+                "discrete Gaussian",
+                mechanisms.discrete_gaussian(counts[asked], each[:, None] / unit**2, self._chance),
             )
         else:
-            name, noisy = "two-sided geometric", mechanisms.two_sided_geometric(
-                counts[asked], each[:, None] / unit, self._chance
+            name, noisy = (
+                "two-sided geometric",
+                mechanisms.two_sided_geometric(counts[asked], each[:, None] / unit, self._chance),
             )
         counts[asked] = noisy
         self._ledger.charge(scopes, rate, 2 * rate, label, name)

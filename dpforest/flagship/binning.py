@@ -24,10 +24,13 @@ class Binning:
         Of each feature the bin of each code: 0, 1, ... ; of a number they rise with the codes.
     masses : list of (ndarray of int64 or None)
         Released weight of each bin; None where no histogram was released.
+    public : list of ndarray of int
+        The bins that need no record.
     """
 
     bins: list[np.ndarray]
     masses: list[np.ndarray | None]
+    public: list[np.ndarray]
 
     @property
     def sizes(self) -> np.ndarray:
@@ -45,12 +48,17 @@ def public_bins(schema: Schema, n_bins: int) -> Binning:
             # every coarse edge is a fine one; the code after the last, if there is one, is that of missing values
             codes = np.append(np.searchsorted(coarse[1:-1], fine[:-1], side="right"), len(coarse) - 1)[:size]
         found.append(codes)
-    return Binning(found, [None] * len(found))
+    return Binning(found, [None] * len(found), found)
 
 
-@claim("lem-quantile-bins")
+@claim("lem-children")
 def quantile_bins(
-    public: Binning, schema: Schema, histograms: Sequence[np.ndarray | None], n_records: float, noise: float, n_bins: int
+    public: Binning,
+    schema: Schema,
+    histograms: Sequence[np.ndarray | None],
+    n_records: float,
+    noise: float,
+    n_bins: int,
 ) -> Binning:
     """The bins of numbers by their released histograms; those of other features stay as they are.
 
@@ -81,7 +89,7 @@ def quantile_bins(
         heavy = np.zeros(size, dtype=np.int64)
         np.add.at(heavy, bins[feature], np.maximum(np.where(counts > noise, counts, 0), 0))
         masses[feature] = heavy
-    return Binning(bins, masses)
+    return Binning(bins, masses, public.bins)
 
 
 def equal_weight_bins(weights: Sequence[int], n_bins: int) -> np.ndarray:

@@ -23,23 +23,25 @@ _FINE = 1 << 20
 
 @dataclass
 class ReleasedTotals:
-    """What released tables have told about the bins of each feature.
+    """The bins of each feature, and what released tables have told about them.
 
     Attributes
     ----------
+    binning : Binning
     votes : list of (ndarray of int64 or None)
         Sum of what the tables of this feature alone said of each bin; None where there was none.
     masses : list of (ndarray of int64 or None)
         Noisy weight of each bin in the last of them, or in a histogram, not negative.
     """
 
+    binning: Binning
     votes: list[np.ndarray | None]
     masses: list[np.ndarray | None]
 
     @classmethod
     def of(cls, binning: Binning) -> ReleasedTotals:
         """Before any table: what the histograms of the bins say, where there are any."""
-        return cls([None] * len(binning.bins), list(binning.masses))
+        return cls(binning, [None] * len(binning.bins), list(binning.masses))
 
     def learn(self, feature: int, votes: np.ndarray, masses: np.ndarray) -> None:
         """Take note of a released table of one feature."""
@@ -62,8 +64,11 @@ class ReleasedTotals:
 
 
 def single_tables(binning: Binning) -> list[list[tuple[int, np.ndarray]]]:
-    """One table of each feature, every bin a group of its own."""
-    return [[(feature, bins)] for feature, bins in enumerate(binning.bins)]
+    """One table of each feature, every bin a group of its own; where bins were released, one of the public bins, too."""
+    also = [feature for feature, masses in enumerate(binning.masses) if masses is not None]
+    return [[(feature, bins)] for feature, bins in enumerate(binning.bins)] + [
+        [(feature, binning.public[feature])] for feature in also
+    ]
 
 
 def whole_table(sizes: np.ndarray) -> list[tuple[int, np.ndarray]]:
@@ -72,19 +77,19 @@ def whole_table(sizes: np.ndarray) -> list[tuple[int, np.ndarray]]:
 
 
 def random_tables(
-    n_tables: int, binning: Binning, ordered: np.ndarray, known: ReleasedTotals, chance: Chance
+    n_tables: int, ordered: np.ndarray, known: ReleasedTotals, chance: Chance
 ) -> list[list[tuple[int, np.ndarray]]]:
     """Tables of two or three features: which, and where their bins are cut into groups, is drawn without a record.
 
     Parameters
     ----------
     n_tables : int
-    binning : Binning
     ordered : ndarray of bool, shape (n_features,)
     known : ReleasedTotals
     chance : Chance
     """
-    sizes, tables = binning.sizes, []
+    binning, tables = known.binning, []
+    sizes = binning.sizes
     usable = np.flatnonzero(sizes > 1)
     for _ in range(n_tables if len(usable) > 1 else 0):
         of_three, among = TRIPLES

@@ -10,7 +10,6 @@ import numpy as np
 
 from dpforest.arithmetic import exp, log
 from dpforest.curator import FINE, FINEST
-from dpforest.flagship.candidates import ReleasedTotals
 from dpforest.flagship.empirical_bayes import gradient_steps, newton_step, whole_step
 from dpforest.flagship.priors import (
     at_least,
@@ -103,19 +102,18 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         together = self.moves_together(n_classes)
         run.start_forest(1)
         auto, totals, noise, n_records, left = self._totals(run)
-        binning, paid = self.bin_numbers(run, n_records) if self.rounds_of(auto) else (None, 0.0)
+        known, paid = self.bin_numbers(run, n_records, self.rounds_of(auto))
         prior = prior_scores(totals, noise)
         run.set_leaf_values(run.frontier, whole_votes(prior))
         trees = [run.tree(0)]
         budgets = self.budgets((left - paid) * run.budget, auto)
-        if binning:
+        if budgets:
             run.start_forest(len(budgets))
-            known = ReleasedTotals.of(binning)
         targets = np.arange(n_classes if n_classes > 2 else 1) + (n_classes == 2)
         for number in run.rounds(len(budgets)):
             run.add_scores(trees[-1])
             choosing, measuring = budgets[number]
-            table, at, leaves = self.measure(run, known, binning, targets, choosing, measuring, together)
+            table, at, leaves = self.measure(run, known, targets, choosing, measuring, together)
             cells = self._prior(run, table)
             if not together:
                 sums = run.count_crossing(table, targets[at].item(), leaves, measuring) / FINE

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from dpforest.curator import FINE
-from dpforest.flagship.candidates import ReleasedTotals
 from dpforest.flagship.empirical_bayes import residual_shift, residual_step
 from dpforest.flagship.priors import (
     RESIDUAL_SIZES,
@@ -94,16 +93,13 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
         # rounds that look at the sizes of the residuals
         looks = [0, 1, 1 + rounds // 2] if rounds >= 6 else [0, 1] if rounds else [0]
         budgets: list[tuple[float, float]] = []
-        binning = None
+        known, paid = self.bin_numbers(run, n_rows, rounds)
         if shift:
-            if rounds:
-                binning, paid = self.bin_numbers(run, n_rows)
-                left -= paid
-            left -= len(looks) * auto.size_share
+            left -= paid + len(looks) * auto.size_share
             shift = shift if rounds else left
             budgets = [(0.0, shift * run.budget), *self.budgets((left - shift) * run.budget, auto)]
             run.start_forest(len(budgets))
-        known, scale = ReleasedTotals.of(binning) if binning else None, 1.0
+        scale = 1.0
         for number in run.rounds(len(budgets)):
             run.add_scores(trees[-1])
             choosing, measuring = budgets[number]
@@ -112,7 +108,7 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
                 scale = quantile(run.count_residuals(RESIDUAL_SIZES, looking), count_noise(looking, run.ledger))
             noise = noise_variances(measuring, run.ledger)
             if number:
-                table, _, leaves = self.measure(run, known, binning, np.array([scale]), choosing, measuring)
+                table, _, leaves = self.measure(run, known, np.array([scale]), choosing, measuring)
                 sums = run.count_crossing(table, scale, leaves, measuring) / FINE
                 steps = scale * residual_step(sums, noise, **self._prior(run, table))
             else:

@@ -38,8 +38,10 @@ class Constants:
     totals_scale: float = _number("class totals: their share is this over x, with a delta its square")
     totals_share_min: float = _number("class totals: share of the budget at least")
     totals_share_max: float = _number("class totals: share of the budget at most")
-    bins_share: float = _number("histograms of numbers, for quantile bins: share of the budget")
-    bins_ratio: float = _number("least ratio of all records to the noise of a count of such a histogram")
+    bins_ratio: float = _number("histograms of numbers: ratio of all records to the noise of a count, at least")
+    bins_ratio_enough: float = _number("the same ratio, above which more budget is not given")
+    bins_share_min: float = _number("histograms of numbers: share of the budget at least")
+    bins_share_max: float = _number("histograms of numbers: share of the budget at most")
     large_ratio: float = _number("x above which a table is large")
     select_share: float = _number("share of a round for the selection of its table")
     select_share_large: float = _number("the same of a large table")
@@ -73,8 +75,10 @@ PURE = Constants(
     totals_scale=30,
     totals_share_min=0.01,
     totals_share_max=0.25,
-    bins_share=0.04,
     bins_ratio=25,
+    bins_ratio_enough=50,
+    bins_share_min=0.005,
+    bins_share_max=0.04,
     large_ratio=math.inf,
     select_share=0.2,
     select_share_large=0.2,
@@ -107,8 +111,10 @@ GAUSSIAN = Constants(
     totals_scale=21,
     totals_share_min=0.01,
     totals_share_max=0.25,
-    bins_share=0.02,
     bins_ratio=12,
+    bins_ratio_enough=25,
+    bins_share_min=0.005,
+    bins_share_max=0.02,
     large_ratio=1500,
     select_share=0.35,
     select_share_large=0.2,
@@ -239,9 +245,13 @@ def bins_share(
     ``always``: wherever there are such features.  Other parameters as of :func:`schedule`.
     """
     c, x = GAUSSIAN if delta else PURE, n_rows * signal_to_noise(epsilon, relation, delta)
-    each = c.bins_share / max(n_numbers, 1)
-    ratio = x * (math.sqrt(each) if delta else each)
-    return c.bins_share if n_numbers and (always or ratio >= c.bins_ratio) else 0.0
+    # the ratio grows with the share of each histogram, with a delta with its root
+    least, enough = c.bins_ratio / x, c.bins_ratio_enough / x
+    if delta:
+        least, enough = least * least, enough * enough
+    if not n_numbers or not (always or n_numbers * least <= c.bins_share_max):
+        return 0.0
+    return min(max(n_numbers * enough, c.bins_share_min), c.bins_share_max)
 
 
 def regression_schedule(

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from dpforest.curator import FINE, FINEST
-from dpforest.flagship.binning import Binning, public_bins, quantile_bins
+from dpforest.flagship.binning import public_bins, quantile_bins
 from dpforest.flagship.candidates import ReleasedTotals, grow_table, random_tables, single_tables, whole_table
 from dpforest.flagship.monotone import Directions, directions_of, monotone
 from dpforest.flagship.priors import at_least, count_noise, noise_variances
@@ -75,35 +75,35 @@ class WideTables(WithDelta):
     ] = None
     variant: Annotated[Literal["proved"], "There is no other."] = "proved"
 
-    @claim("lem-quantile-bins")
-    def bin_numbers(self, run: Run, n_records: float) -> tuple[Binning, float]:
+    @claim("lem-children")
+    def bin_numbers(self, run: Run, n_records: float, rounds: int) -> tuple[ReleasedTotals, float]:
         """The bins of the features, and the share of the budget that histograms of the numbers had, if any."""
         public = public_bins(run.schema, self.bins(run.schema))
-        finer = run.ordered & (public.sizes < run.sizes)
+        finer = run.ordered & (public.sizes < run.sizes) & (rounds > 0)
         share = bins_share(
             n_records, run.epsilon, run.relation, run.ledger.delta, int(finer.sum()), always=self.grid == "quantile"
         )
         if not share:
-            return public, 0.0
+            return ReleasedTotals.of(public), 0.0
         each = count_noise(share * run.budget / finer.sum(), run.ledger)
         counts = run.count_children(run.frontier, finer[None], share * run.budget, classes=False)[0, :, 0]
         parts = np.split(counts, np.cumsum(run.sizes)[:-1])
         asked = [part if wanted else None for part, wanted in zip(parts, finer.tolist(), strict=True)]
-        return quantile_bins(public, run.schema, asked, n_records, each, self.bins(run.schema)), share
+        found = quantile_bins(public, run.schema, asked, n_records, each, self.bins(run.schema))
+        return ReleasedTotals.of(found), share
 
     def measure(
         self,
         run: Run,
         known: ReleasedTotals,
-        binning: Binning,
         sides: np.ndarray,
         choosing: float,
         measuring: float,
         together: bool = False,
     ) -> tuple[Crossings, int, Frontier]:
         """Select a table and one of the sides, or a table for all ``together``: the table, the side's place, leaves."""
-        singles = single_tables(binning)
-        tables = Crossings.of(singles + random_tables(self.interactions, binning, run.ordered, known, run.chance))
+        singles = single_tables(known.binning)
+        tables = Crossings.of(singles + random_tables(self.interactions, run.ordered, known, run.chance))
         # half a standard deviation of the noise that the gap of a cell will have
         variance, steps = noise_variances(measuring / (1 + together), run.ledger)[0], FINEST if together else FINE
         place, at = run.choose_crossing(
@@ -139,9 +139,10 @@ class WideTables(WithDelta):
             For what each step votes.
         """
         votes = np.stack([self._directed(run, table, each) for each in whole_votes(steps).T], axis=1)
-        if table.features[0, 1] < 0 and len(votes) > 1:
+        feature = int(table.features[0, 0])
+        if table.features[0, 1] < 0 and len(votes) > 1 and known.binning.masses[feature] is None:
             loudest = votes[:, int(np.abs(votes).sum(axis=0).argmax())]
-            known.learn(int(table.features[0, 0]), loudest, np.rint(sizes * FINE).astype(np.int64))
+            known.learn(feature, loudest, np.rint(sizes * FINE).astype(np.int64))
         run.set_leaf_values(leaves, votes @ values)
 
     def gap_variances(self) -> list[float]:

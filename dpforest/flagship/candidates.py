@@ -64,7 +64,7 @@ class ReleasedTotals:
 
 
 def single_tables(binning: Binning) -> list[list[tuple[int, np.ndarray]]]:
-    """One table of each feature, every bin a group of its own; where bins were released, one of the public bins, too."""
+    """One table of each feature, every bin a group of its own; where bins were released, one of public bins, too."""
     also = [feature for feature, masses in enumerate(binning.masses) if masses is not None]
     return [[(feature, bins)] for feature, bins in enumerate(binning.bins)] + [
         [(feature, binning.public[feature])] for feature in also

@@ -32,6 +32,7 @@ from dpforest.chance import NotEnumerableError, Replay, Secure, Seeded
 from dpforest.curator import FINE, Curator
 from dpforest.learners.growth import Growth
 from dpforest.mechanisms import discrete_gaussian, discrete_gaussian_law, exponential_law, permute_and_flip_law
+from dpforest.models.boosted import SCALE
 from dpforest.models.crossings import Crossings
 from dpforest.models.release import released
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Guarantee, Ledger, check_delta, epsilon_of, rho_of
@@ -614,7 +615,9 @@ def test_a_selection_is_drawn_at_the_range_that_its_rho_pays_for(relation, sprea
 
 @pytest.mark.claim("thm-private-boosting-delta")
 @relations
-@pytest.mark.parametrize("query", ["classes", "three classes", "masses", "sizes", "sides", "three sides", "halves"])
+@pytest.mark.parametrize(
+    "query", ["classes", "three classes", "masses", "sizes", "sides", "three sides", "halves", "codes", "gradients"]
+)
 def test_every_query_of_the_flagship_costs_what_is_charged(query, relation, monkeypatch):
     """The rates that the noise has, times the largest squared change that one record makes, by trying all of them."""
     asked = []
@@ -624,7 +627,7 @@ def test_every_query_of_the_flagship_costs_what_is_charged(query, relation, monk
         return np.array(counts)
 
     monkeypatch.setattr(mechanisms, "discrete_gaussian", note)
-    classes = {"classes": 2, "sides": 2, "three classes": 3, "three sides": 3}.get(query, 0)
+    classes = {"classes": 2, "sides": 2, "three classes": 3, "three sides": 3, "codes": 2, "gradients": 3}.get(query, 0)
     labels = range(classes) if classes else (0, TARGET_LEVELS // 3, TARGET_LEVELS)
     kinds = [(code, label) for code in (0, 1) for label in labels]
     splits = Growth(1, 1, max(classes, 2), Ledger(relation, delta=1e-6), "sequential", 9)
@@ -636,6 +639,12 @@ def test_every_query_of_the_flagship_costs_what_is_charged(query, relation, monk
         target = np.array([label for _, label in records], dtype=np.uint8)
         ledger = Ledger(relation, delta=1e-6)
         curator = Curator(codes, target, classes, np.array([2]), chance=Seeded(0), ledger=ledger)
+        if query == "gradients":  # scores by which each record is of a class that it is not
+            sure = Growth(1, 1, 3, Ledger(relation), "sequential", 9)
+            sure.begin(0)
+            sure.set_leaf_values(sure.frontier, np.array([[0, 0, 60 * SCALE]]))
+            tree = sure.release().tree(0)
+            curator.add_scores(tree, tree.values / SCALE)
         table, root = Crossings.of([[(0, np.arange(2))]]), np.array([0])
         cells = ledger.open("cell", ledger.open("tree", [0], "partition").repeat(2))
         {
@@ -646,6 +655,8 @@ def test_every_query_of_the_flagship_costs_what_is_charged(query, relation, monk
             "sides": lambda: curator.count_crossing(table, 1, cells, 0.3),
             "three sides": lambda: curator.count_crossing(table, 2, cells, 0.3),
             "halves": lambda: curator.count_crossing(table, 0.5, cells, 0.3),
+            "codes": lambda: curator.count_children(splits, root, root, np.ones((1, 1), bool), 0.3, classes=False),
+            "gradients": lambda: curator.count_gradients(table, cells, 0.3),
         }[query]()
         [(exact, rate)] = asked
         return exact, rate, ledger.paid(relation)
@@ -674,7 +685,7 @@ def model(**parameters) -> PrivateBoostingClassifier:
 @relations
 @pytest.mark.parametrize("kind", [PrivateBoostingClassifier, PrivateBoostingRegressor])
 def test_a_fit_spends_its_budget_and_says_so(kind, relation, tmp_path):
-    X, y = table(600)
+    X, y = table(6000)
     schema, given = MIXED, y
     if kind is PrivateBoostingRegressor:
         schema = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, target=(0, 1))
@@ -710,7 +721,7 @@ def test_what_a_delta_means_is_explained():
 
 
 def test_a_file_cannot_hide_its_delta():
-    honest = model().fit(*table(200)).to_dict(seeded=True)
+    honest = model(n_estimators=3).fit(*table(200)).to_dict(seeded=True)
     assert honest["format"] == 3
     released(honest)
     pure = model(delta=0.0).fit(*table(200)).to_dict(seeded=True)
@@ -750,7 +761,7 @@ def test_queries_of_which_no_theorem_speaks_are_refused():
 
     asked = curator(Ledger(ADD_REMOVE, delta=1e-6))
     with pytest.raises(ValueError, match="under a delta"):
-        asked.count_children(None, np.array([0]), np.array([0]), np.ones((1, 2), dtype=bool), 0.1)
+        asked.sum_products(None, None)
     with pytest.raises(ValueError, match="no bounded range"):
         asked.choose_crossing(TABLES, np.array([1]), np.array([0]), 0.1, threshold=1, mechanism="permute-and-flip")
     with pytest.raises(ValueError, match="no bounded range"):

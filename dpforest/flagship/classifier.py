@@ -16,11 +16,12 @@ from dpforest.flagship.priors import (
     count_noise,
     effective_records,
     noise_variances,
+    perplexity,
     prior_scores,
     weighted_mean,
 )
 from dpforest.flagship.schedules import BoostingSchedule, schedule
-from dpforest.flagship.wide_tables import SIZE_SHARE, WideTables
+from dpforest.flagship.wide_tables import WideTables
 from dpforest.learners.audited import AuditSpec
 from dpforest.learners.boosting import ClassWeights, class_shares, whole_votes
 from dpforest.learners.growth import Frontier
@@ -32,12 +33,14 @@ from dpforest.models.forest import Forest
 from dpforest.privacy import claim
 from dpforest.schema import Schema
 
-__all__ = ["ALL_CLASSES_FROM", "OVERSHOOT", "PrivateBoostingClassifier"]
+__all__ = ["MANY_CLASSES", "OVERSHOOT", "PrivateBoostingClassifier"]
 
 #: Of more than two classes a round moves the scores of one, and the others have to wait: it goes so much further.
 OVERSHOOT = 1.3
-#: From so many classes on a table that moves all of them costs less than one that moves a single class.
-ALL_CLASSES_FROM = 5
+#: Class totals are asked for again where the rule would give them so many times what they had.
+AGAIN = 1.5
+#: Above so many classes, by their perplexity, a table moves all of them: it has twice the noise of one that moves one.
+MANY_CLASSES = 4.2
 
 
 class PrivateBoostingClassifier(WideTables, BoostedClassifier):
@@ -92,18 +95,19 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         str,
         OneOf("auto", "ovr", "multinomial"),
         """Of more than two classes, what a round moves: ``"ovr"``, the score of one class against all others;
-        ``"multinomial"``, the scores of all classes.  auto: multinomial from five classes on.""",
+        ``"multinomial"``, the scores of all classes.  auto: multinomial where the released class totals have a
+        perplexity above 4.2.""",
     ] = "auto"
 
     @claim("thm-private-boosting", "thm-private-boosting-delta", "alg-private-boosting")
     def as_proved(self, run: Run) -> BoostedForest:
         """Class totals, perhaps histograms of the numbers, and then round by round a table, its sums, a step."""
         n_classes = run.schema.n_classes
-        together = self.moves_together(n_classes)
         run.start_forest(1)
         auto, totals, noise, n_records, left = self._totals(run)
         known, paid = self.bin_numbers(run, n_records, self.rounds_of(auto))
         prior = prior_scores(totals, noise)
+        together = self.moves_together(prior)
         run.set_leaf_values(run.frontier, whole_votes(prior))
         trees = [run.tree(0)]
         budgets = self.budgets((left - paid) * run.budget, auto)
@@ -130,10 +134,11 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         moved = trees[0].values + whole_votes(self._weighted(run, prior))
         return BoostedForest(Forest.join([replace(trees[0], values=moved), *trees[1:]]), "softmax")
 
-    def moves_together(self, n_classes: int) -> bool:
-        """Whether a round moves the scores of all classes."""
+    def moves_together(self, prior: np.ndarray) -> bool:
+        """Whether a round moves the scores of all classes, where the model without tables has scores ``prior``."""
+        n_classes = prior.shape[1]
         if self.multi_class == "auto":
-            return n_classes >= ALL_CLASSES_FROM
+            return n_classes > MANY_CLASSES and perplexity(prior) > MANY_CLASSES
         return n_classes > 2 and self.multi_class == "multinomial"
 
     @claim("lem-all-classes")
@@ -171,9 +176,11 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         """The step of each cell: :func:`~dpforest.flagship.empirical_bayes.newton_step`; any other is as private."""
         return newton_step(sums, noise, **prior)
 
-    def _schedule(self, run: Run, n_rows: float, known: bool) -> BoostingSchedule:
-        n_classes = 2 if self.moves_together(run.schema.n_classes) else run.schema.n_classes
-        return schedule(n_rows, run.epsilon, n_classes, run.relation, run.ledger.delta, known)
+    def _schedule(
+        self, run: Run, n_rows: float, known: bool, together: bool = False, delta: float | None = None
+    ) -> BoostingSchedule:
+        delta = run.ledger.delta if delta is None else delta
+        return schedule(n_rows, run.epsilon, run.schema.n_classes, run.relation, delta, known, together)
 
     def _totals(self, run: Run) -> tuple[BoostingSchedule, np.ndarray, float, float, float]:
         """The rule, noisy class totals (1, n_classes) and their noise, the number of records, the share that is left.
@@ -185,24 +192,28 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
             budget = share * run.budget
             return run.count_classes(run.frontier, budget), count_noise(budget, run.ledger)
 
-        n_rows, first = self.estimate_size(run, lambda share: ask(share)[0])
-        auto, left = self._schedule(run, n_rows, first is None), 1.0
-        if run.ledger.delta and first is None and not self.rounds_of(auto):
-            run.without_delta()  # a single answer has less noise if it is private by itself
-            auto = self._schedule(run, n_rows, True)
-        if first is not None:
-            left -= SIZE_SHARE
-        share = auto.totals_share if self.rounds_of(auto) else left
-        if first is not None and share <= SIZE_SHARE:
-            totals, noise = first, count_noise(SIZE_SHARE * run.budget, run.ledger)
-        else:
+        n_rows, first, noise = self.estimate_size(run, lambda share: ask(share)[0])
+        self.settle_delta(run, self._schedule(run, n_rows, first is None, delta=self.delta).rounds)
+        auto = self._schedule(run, n_rows, first is None)
+        left = 1 - run.spent_share()
+        totals, share = first, auto.totals_share if self.rounds_of(auto) else left
+        if totals is None or noise > count_noise(share * run.budget, run.ledger):
             totals, noise = ask(share)
             left -= share
+        else:
+            share = 1 - left
         if not self.rounds_of(auto):
             return auto, totals, noise, n_rows, 0.0
         if first is not None:
             n_rows = max(at_least(totals, noise), 1.0)
-        auto = self._schedule(run, effective_records(n_rows, totals), True)
+        while True:
+            together = self.moves_together(prior_scores(totals, noise))
+            auto = self._schedule(run, effective_records(n_rows, totals, noise), True, together)
+            if not self.rounds_of(auto) or auto.totals_share < AGAIN * share:
+                break
+            # fewer records weigh than there are: their totals are worth more
+            totals, noise = weighted_mean(totals, noise, *ask(auto.totals_share - share))
+            left, share = left - (auto.totals_share - share), auto.totals_share
         if not self.rounds_of(auto):
             totals, noise = weighted_mean(totals, noise, *ask(left))
             left = 0.0

@@ -6,14 +6,15 @@ import math
 
 import numpy as np
 
-from dpforest.arithmetic import log, sinh
+from dpforest.arithmetic import exp, log, sinh
 from dpforest.curator import FINE, GAP_SHARE
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, Ledger
 from dpforest.schema import TARGET_LEVELS
 
 __all__ = [
     "MEAN_PRIOR_VARIANCE", "PER_MINORITY", "RESIDUAL_SIZES", "at_least", "count_noise", "effective_records",
-    "noise_variance", "noise_variances", "prior_mean", "prior_scores", "quantile", "shrunk", "weighted_mean",
+    "noise_variance", "noise_variances", "perplexity", "prior_mean", "prior_scores", "quantile", "shrunk",
+    "weighted_mean",
 ]  # fmt: skip
 
 #: Sizes of residuals, as shares of the target's range: each is two thirds of the next.
@@ -64,12 +65,14 @@ def at_least(parts: np.ndarray, noise: float) -> float:
 PER_MINORITY = 4.0
 
 
-def effective_records(n_rows: float, totals: np.ndarray) -> float:
+def effective_records(n_rows: float, totals: np.ndarray, noise: float) -> float:
     """How many records weigh in calibrated sums: where one class has nearly all, few of its records do.
 
-    ``totals`` are noisy class totals (1, n_classes).
+    ``totals`` are noisy class totals (1, n_classes), ``noise`` the standard deviation of theirs: so many more may
+    there be of the others.
     """
-    return max(min(n_rows, PER_MINORITY * float(totals.sum() - totals.max())), 1.0)
+    others = max(float(totals.sum() - totals.max()), 0.0) + noise
+    return max(min(n_rows, PER_MINORITY * others), 1.0)
 
 
 def weighted_mean(one: np.ndarray, noise: float, other: np.ndarray, less: float) -> tuple[np.ndarray, float]:
@@ -90,6 +93,12 @@ def prior_scores(totals: np.ndarray, noise: float) -> np.ndarray:
     """
     counts = np.maximum(totals, 0) + max(noise, 0.5)
     return log(counts / np.add.reduce(counts, axis=1)[:, None])
+
+
+def perplexity(prior: np.ndarray) -> float:
+    """How many equally frequent classes are as hard to guess as those of the log shares ``prior`` (1, n_classes)."""
+    [shares] = exp(prior)
+    return float(exp(-np.add.reduce(shares * prior[0])))
 
 
 def prior_mean(masses: np.ndarray, noise: float) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from dpforest.flagship.priors import (
     shrunk,
 )
 from dpforest.flagship.schedules import RegressionSchedule, regression_schedule
-from dpforest.flagship.wide_tables import SECOND_SIZE_SHARE, SIZE_LEAK, SIZE_SHARE, WideTables
+from dpforest.flagship.wide_tables import SECOND_SIZE_SHARE, SIZE_LEAK, WideTables
 from dpforest.learners.audited import AuditSpec
 from dpforest.learners.boosting import whole_votes
 from dpforest.learners.run import Run
@@ -79,11 +79,9 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
     def as_proved(self, run: Run) -> BoostedForest:
         """The mean, and then round by round a table, its sums, a step; three times the size of the residuals."""
         run.start_forest(1)
-        n_rows, paid = self._size(run)
-        auto, left = self._schedule(run, n_rows), 1 - paid
-        if run.ledger.delta and not paid and not auto.rounds:
-            run.without_delta()  # a few answers have less noise if each is private by itself
-            auto = self._schedule(run, n_rows)
+        n_rows = self._size(run)
+        self.settle_delta(run, self._schedule(run, n_rows, self.delta).rounds)
+        auto, left = self._schedule(run, n_rows, run.ledger.delta), 1 - run.spent_share()
         rounds, shift = auto.rounds, auto.shift_share
         share = auto.mean_share if shift else left
         mean, off = self._mean(run, share * run.budget)
@@ -118,12 +116,12 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
             trees.append(run.tree(number))
         return BoostedForest(Forest.join(trees), NO_LINK)
 
-    def _schedule(self, run: Run, n_rows: float) -> RegressionSchedule:
+    def _schedule(self, run: Run, n_rows: float, delta: float) -> RegressionSchedule:
         asked = None if isinstance(self.n_estimators, str) else int(self.n_estimators)
-        return regression_schedule(n_rows, run.epsilon, run.relation, run.ledger.delta, asked)
+        return regression_schedule(n_rows, run.epsilon, run.relation, delta, asked)
 
-    def _size(self, run: Run) -> tuple[float, float]:
-        """The number of records that the rule goes by, and the share of the budget that was paid for it.
+    def _size(self, run: Run) -> float:
+        """The number of records that the rule goes by.
 
         Where the noise of a first look may have drowned the number, there is a second one that has more.
         """
@@ -131,14 +129,11 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
         def ask(share: float) -> np.ndarray:
             return run.sum_masses(run.frontier, share * run.budget) / TARGET_LEVELS
 
-        n_rows, first = self.estimate_size(run, ask)
-        if first is None:
-            return n_rows, 0.0
-        if n_rows >= 2 * math.sqrt(2) * count_noise(SIZE_SHARE * run.budget, run.ledger):
-            return n_rows, SIZE_SHARE
+        n_rows, first, noise = self.estimate_size(run, ask)
+        if first is None or n_rows >= 2 * math.sqrt(2) * noise:
+            return n_rows
         again = ask(SECOND_SIZE_SHARE)
-        n_rows = max(at_least(again, count_noise(SECOND_SIZE_SHARE * run.budget, run.ledger)), 1.0)
-        return n_rows, SIZE_SHARE + SECOND_SIZE_SHARE
+        return max(at_least(again, count_noise(SECOND_SIZE_SHARE * run.budget, run.ledger)), 1.0)
 
     def _mean(self, run: Run, budget: float) -> tuple[float, float]:
         """The mean of the target as a share of its range, and the variance of what it is off by.

@@ -38,10 +38,8 @@ class Constants:
     totals_scale: float = _number("class totals: their share is this over x, with a delta its square")
     totals_share_min: float = _number("class totals: share of the budget at least")
     totals_share_max: float = _number("class totals: share of the budget at most")
+    bins_share: float = _number("histograms of numbers, for quantile bins: share of the budget, if any")
     bins_ratio: float = _number("histograms of numbers: ratio of all records to the noise of a count, at least")
-    bins_ratio_enough: float = _number("the same ratio, above which more budget is not given")
-    bins_share_min: float = _number("histograms of numbers: share of the budget at least")
-    bins_share_max: float = _number("histograms of numbers: share of the budget at most")
     large_ratio: float = _number("x above which a table is large")
     select_share: float = _number("share of a round for the selection of its table")
     select_share_large: float = _number("the same of a large table")
@@ -70,15 +68,13 @@ PURE = Constants(
     reference_ratio=20_000,
     reference_rounds=0.25,
     rounds_power=0.35,
-    no_rounds_below=10,
-    no_rounds_below_multiclass=70,
+    no_rounds_below=100,
+    no_rounds_below_multiclass=120,
     totals_scale=30,
     totals_share_min=0.01,
     totals_share_max=0.25,
+    bins_share=0.04,
     bins_ratio=25,
-    bins_ratio_enough=50,
-    bins_share_min=0.005,
-    bins_share_max=0.04,
     large_ratio=math.inf,
     select_share=0.2,
     select_share_large=0.2,
@@ -106,15 +102,13 @@ GAUSSIAN = Constants(
     reference_ratio=3000,
     reference_rounds=0.37,
     rounds_power=0.6,
-    no_rounds_below=4,
-    no_rounds_below_multiclass=4,
+    no_rounds_below=18,
+    no_rounds_below_multiclass=27,
     totals_scale=21,
     totals_share_min=0.01,
     totals_share_max=0.25,
+    bins_share=0.02,
     bins_ratio=12,
-    bins_ratio_enough=25,
-    bins_share_min=0.005,
-    bins_share_max=0.02,
     large_ratio=1500,
     select_share=0.35,
     select_share_large=0.2,
@@ -200,7 +194,13 @@ def signal_to_noise(epsilon: float, relation: str, delta: float) -> float:
 
 
 def schedule(
-    n_rows: float, epsilon: float, n_classes: int, relation: str, delta: float = 0.0, known: bool = True
+    n_rows: float,
+    epsilon: float,
+    n_classes: int,
+    relation: str,
+    delta: float = 0.0,
+    known: bool = True,
+    together: bool = False,
 ) -> BoostingSchedule:
     """The schedule of a classifier, a public rule: by the number of records, the budget, the classes, the relation.
 
@@ -216,10 +216,12 @@ def schedule(
     known : bool
         Whether ``n_rows`` is declared or public.  A number that noise may have drowned is no reason not to try: then
         there are the fewest rounds at least.
+    together : bool
+        Whether a round moves all classes: then there are as many rounds as for two.
     """
     c, x = GAUSSIAN if delta else PURE, n_rows * signal_to_noise(epsilon, relation, delta)
     two = n_classes == 2
-    most = int(c.max_rounds if two else c.max_rounds_multiclass)
+    most = int(c.max_rounds if two or together else c.max_rounds_multiclass)
     # the power law of rounds passes through the reference table
     rounds = (
         most if math.isinf(x) else round(c.reference_rounds * most * exp(c.rounds_power * log(x / c.reference_ratio)))
@@ -245,13 +247,10 @@ def bins_share(
     ``always``: wherever there are such features.  Other parameters as of :func:`schedule`.
     """
     c, x = GAUSSIAN if delta else PURE, n_rows * signal_to_noise(epsilon, relation, delta)
-    # the ratio grows with the share of each histogram, with a delta with its root
-    least, enough = c.bins_ratio / x, c.bins_ratio_enough / x
-    if delta:
-        least, enough = least * least, enough * enough
-    if not n_numbers or not (always or n_numbers * least <= c.bins_share_max):
-        return 0.0
-    return min(max(n_numbers * enough, c.bins_share_min), c.bins_share_max)
+    each = c.bins_share / max(n_numbers, 1)
+    # noise of a count falls with the budget, with a delta with its root
+    pays = x * (math.sqrt(each) if delta else each) >= c.bins_ratio
+    return c.bins_share if n_numbers and (always or pays) else 0.0
 
 
 def regression_schedule(

@@ -34,6 +34,9 @@ __all__ = ["CELLS", "SECOND_SIZE_SHARE", "SIZE_LEAK", "SIZE_SHARE", "WideTables"
 CHOOSERS = ("auto", *SELECTIONS)
 #: Share of the budget for a noisy number of records, where none is declared.
 SIZE_SHARE = 0.01
+#: A delta pays above this share of the answers that have the same noise with it and without: what decides is
+#: the gap of a cell, which has the larger part of the budget under a delta.
+EVEN_SHARE = 0.4
 #: Share for a second one, where the noise of the first may have drowned the number and the target is numeric.
 SECOND_SIZE_SHARE = 0.06
 #: Log prior of a prior variance t of a table of one feature, for each cell: minus so many t.
@@ -153,17 +156,33 @@ class WideTables(WithDelta):
         costs = self.ledger_.charges(CELLS[bool(self.ledger_.delta)])
         return [noise_variances(cost, self.ledger_)[0] for cost in costs]
 
-    def estimate_size(self, run: Run, ask: Callable[[float], np.ndarray]) -> tuple[float, np.ndarray | None]:
-        """The number of records that the rule goes by, and what a first look released for it, if there was one.
+    def estimate_size(self, run: Run, ask: Callable[[float], np.ndarray]) -> tuple[float, np.ndarray | None, float]:
+        """The number of records that the rule goes by, and a first look with its noise, if there was one.
 
-        ``ask`` releases numbers of records of parts that are all records together, at a share of the budget.
+        ``ask`` releases numbers of records of parts that are all records together, at a share of the budget.  The look
+        has no delta, so that whether to make use of one is still open.
         """
         if self.n_rows is not None:
-            return float(self.n_rows), None
+            return float(self.n_rows), None, 0.0
         if run.relation == REPLACE_ONE:
-            return float(run.size(SIZE_LEAK)), None
-        first = ask(SIZE_SHARE)
-        return max(at_least(first, count_noise(SIZE_SHARE * run.budget, run.ledger)), 1.0), first
+            return float(run.size(SIZE_LEAK)), None, 0.0
+        if run.ledger.delta:
+            run.without_delta()
+        first, noise = ask(SIZE_SHARE), count_noise(SIZE_SHARE * run.budget, run.ledger)
+        return max(at_least(first, noise), 1.0), first, noise
+
+    def settle_delta(self, run: Run, rounds: int) -> None:
+        """Make use of the delta, if there is one, where the rounds that it allows are so many that it pays.
+
+        A few answers have less noise if each is private by itself, which is as private with any delta.
+        """
+        if not self.delta:
+            return
+        pays = not isinstance(self.n_estimators, str) or rounds > EVEN_SHARE * run.even_answers(self.delta)
+        if pays and not run.ledger.delta:
+            run.with_delta()
+        elif run.ledger.delta and not pays:
+            run.without_delta()
 
     def rounds_of(self, auto: BoostingSchedule | RegressionSchedule) -> int:
         """How many rounds there are."""

@@ -113,8 +113,25 @@ class Run:
 
     def without_delta(self) -> None:
         """Spend epsilon without a delta from now on, where nothing was spent: that is as private with any delta."""
+        self._with_delta = self.ledger.delta, self.epsilon
         self.ledger.drop_delta()
         self.epsilon = max(self.epsilon, self._alone)
+
+    def with_delta(self) -> None:
+        """Spend the rho of epsilon and delta from now on, of which half the square of a loss so far was spent."""
+        delta, self.epsilon = self._with_delta
+        self.ledger.take_delta(delta)
+
+    def spent_share(self) -> float:
+        """The share of the budget that was spent, of which all was charged to what holds all records."""
+        return self.ledger.paid(self.relation) / self.budget if self.budget < math.inf else 0.0
+
+    def even_answers(self, delta: float) -> float:
+        """How many answers with equal budgets have the same noise with the delta and without; more have less with it.
+
+        Without, each of k sums has noise of variance ``2 (k / epsilon)^2``; with it, ``k / (2 rho)``.
+        """
+        return max(self.epsilon, self._alone) ** 2 / (4 * in_charges(self.epsilon, delta))
 
     # -- the trees -------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -129,6 +129,22 @@ class Ledger:
         if self._charges:
             raise ValueError("rhos were charged: a delta can only be dropped before the first charge")
         self.delta = 0.0
+
+    @claim("lem-range-concentrated")
+    def take_delta(self, delta: float) -> None:
+        """Charge rhos and not losses from now on; a loss that was charged has cost half its square.
+
+        A loss c has a bounded range of 2 c at most, of which the rho is ``(2 c)^2 / 8``
+        (:prf:ref:`lem-range-concentrated`).
+        """
+        if self.delta or self.leaks or self.kinds - {*_CONCENTRATED}:
+            raise ValueError("a delta is taken up once, where nothing leaked and all scopes compose under one")
+        check_delta(delta)
+        self.delta = delta
+        self._charges = [
+            replace(entry, costs={relation: cost * cost / 2 for relation, cost in entry.costs.items()})
+            for entry in self._charges
+        ]
 
     def leak(self, what: str, where: str) -> None:
         """Record an unpaid read.  The same leak is kept once, however many nodes it happens in."""

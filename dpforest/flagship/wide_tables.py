@@ -110,7 +110,7 @@ class WideTables(WithDelta):
         # half a standard deviation of the noise that the gap of a cell will have
         variance, steps = noise_variances(measuring / (1 + together), run.ledger)[0], FINEST if together else FINE
         place, at = run.choose_crossing(
-            tables, sides, choosing, threshold=round(math.sqrt(variance) / 2 * steps), mechanism=self._mechanism(),
+            tables, sides, choosing, threshold=round(math.sqrt(variance) / 2 * steps), mechanism=self._mechanism(run),
             together=together,
         )  # fmt: skip
         return tables[place], at, grow_table(run, tables[place])
@@ -197,8 +197,10 @@ class WideTables(WithDelta):
         total, choose = sum(parts), auto.select_share
         return [(choose * left * part / total, (1 - choose) * left * part / total) for part in parts]
 
-    def _mechanism(self) -> str:
-        return ("exponential" if self.delta else "permute-and-flip") if self.selection == "auto" else self.selection
+    def _mechanism(self, run: Run) -> str:
+        return (
+            ("exponential" if run.ledger.delta else "permute-and-flip") if self.selection == "auto" else self.selection
+        )
 
     def _prior(self, run: Run, table: Crossings) -> dict[str, Any]:
         """What the empirical-Bayes step asks of the cells of one table."""

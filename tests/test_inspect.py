@@ -23,7 +23,7 @@ from test_contract import KINDS, fitted, released, table
 import dpforest
 from dpforest import PrivateBoostingClassifier, Schema, inspect
 from dpforest.flagship.priors import noise_variances
-from dpforest.flagship.wide_tables import CELLS
+from dpforest.flagship.wide_tables import CELLS, GRADIENTS
 from dpforest.inspect.text import lines
 from dpforest.inspect.view import LEAF, View
 from dpforest.models.release import released as read_back
@@ -324,14 +324,28 @@ def test_the_ledger_says_what_each_round_paid_to_measure(settings):
     paid = []
 
     class Watched(PrivateBoostingClassifier):
-        def measure(self, run, known, sides, choosing, measuring):
+        def measure(self, run, known, sides, choosing, measuring, together=False):
             paid.append(noise_variances(measuring, run.ledger)[0])
-            return super().measure(run, known, sides, choosing, measuring)
+            return super().measure(run, known, sides, choosing, measuring, together)
 
     schema, (X, y) = fitted("PrivateBoostingClassifier").schema_, table("PrivateBoostingClassifier")
     model = Watched(epsilon=2.0, schema=schema, random_state=0, n_estimators="auto", n_rows=3000, **settings).fit(X, y)
     assert len(paid) > 2
     assert model.gap_variances() == pytest.approx(paid, rel=1e-9)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_the_ledger_says_what_rounds_for_all_classes_paid(delta):
+    """The first table is one of class counts, the others have a weight of 2 in all."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(5, size=3000)
+    schema = Schema(numeric={"x": (0, 5)}, classes=list(range(5)))
+    kind = PrivateBoostingClassifier(epsilon=4.0, delta=delta, schema=schema, random_state=0, n_rows=3000)
+    model = kind.fit((y + rng.random(3000))[:, None], y)
+    variances, costs = model.gap_variances(), model.ledger_.charges(GRADIENTS[bool(delta)])
+    assert len(variances) == len(costs) + 1 == model.boosted_.n_trees - 1
+    assert variances[1:] == pytest.approx([noise_variances(cost / 2, model.ledger_)[0] for cost in costs])
+    assert inspect.plot_effect(model, "x") is not None
 
 
 def test_the_band_is_the_noise_of_the_rounds():

@@ -1117,11 +1117,11 @@ def test_no_histogram_where_it_cannot_be_paid():
 
 def test_effective_records_go_by_the_smaller_class():
     assert effective_records(1000.0, np.array([[500, 500]]), 0.0) == 1000
-    assert effective_records(1000.0, np.array([[990, 10]]), 0.0) == 40
-    assert effective_records(1000.0, np.array([[990, 10]]), 5.0) == 60
+    assert effective_records(1000.0, np.array([[990, 10]]), 0.0) == 80
+    assert effective_records(1000.0, np.array([[990, 10]]), 5.0) == 120
     assert effective_records(1000.0, np.array([[400, 300, 300]]), 0.0) == 1000
     assert effective_records(1000.0, np.array([[990, -20]]), 0.0) == 1
-    assert effective_records(1000.0, np.array([[990, -20]]), 5.0) == 20
+    assert effective_records(1000.0, np.array([[990, -20]]), 5.0) == 40
 
 
 def test_two_noisy_answers_are_weighted_by_their_noise():
@@ -1308,8 +1308,8 @@ def test_a_declared_number_far_off_changes_the_schedule_and_nothing_else():
         fitted = model(n_rows=n_rows).fit(X, y)
         assert fitted.ledger_.epsilon == pytest.approx(4.0)
         assert fitted.score(X, y) > 0.7 or n_rows == 1  # declared too few to learn from
-        # a number that is too large is mended by the class totals, of which the smaller one counts for four
-        effective = min(n_rows, 4 * (y == "yes").sum())
+        # a number that is too large is mended by the class totals, of which the smaller one counts for eight
+        effective = min(n_rows, 8 * (y == "yes").sum())
         rounds = schedule(effective, 4.0, 2, ADD_REMOVE).rounds
         assert abs(fitted.boosted_.n_trees - 1 - rounds) <= (n_rows > 2000)  # the totals have noise
 

@@ -216,6 +216,7 @@ WISHES: dict[str, list] = {
     "n_max": [500],
     "fit_intercept": [True],
     "shrinkage": [1.0],
+    "grid": ["quantile"],
 }
 
 
@@ -310,7 +311,7 @@ def test_every_step_and_answer_was_asked_of_blocks():
     """After the test above: the cases ask all that learners ask of blocks."""
     if not asked_of_blocks:
         pytest.skip(not_run.needs("the cases above it", "run the whole file"))
-    published = {"CodeCounts", "Moments"}  # by what looks at all records at once, which blocks refuse
+    published = {"Moments"}  # by what looks at all records at once, which blocks refuse
     assert asked_of_blocks == REPEATED | answers() - published
 
 
@@ -377,6 +378,12 @@ QUERIES: dict[str, Any] = {
     "count_classes": lambda c, g, n, s: c.count_classes(g, n, s, 1.0),
     "count_records": lambda c, g, n, s: c.count_records(g, n, s, 1.0),
     "count_children": lambda c, g, n, s: c.count_children(g, n, s, np.ones((len(n), 4), bool), 1.0),
+    "count_children, no classes": lambda c, g, n, s: c.count_children(
+        g, n, s, np.ones((len(n), 4), bool), 1.0, classes=False
+    ),
+    "count_gradients": lambda c, g, n, s: c.count_gradients(
+        Crossings.of([[(0, np.arange(256) % 3)]]), np.repeat(s[:1], 3), 1.0
+    ),
     "choose_label": lambda c, g, n, s: c.choose_label(g, n, s, 1.0, mechanism="exponential"),
     "peek": lambda c, g, n, s: c.peek(ClassCounts(g, n), ("w", "p")),
     "peek_codes": lambda c, g, n, s: c.peek_codes(g, n, ("w", "p")),

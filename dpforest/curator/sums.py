@@ -185,7 +185,7 @@ class Sums(Base):
         kind = np.int64 if self.n_classes else np.float64
         [exact] = self._exact(CrossSums(crossing, np.array([side], dtype=kind)))
         if self._ledger.delta:
-            return self._gaps_and_sizes(exact, rate, scopes, FINE, 1)
+            return self._gaps_and_sizes(exact, rate, scopes, FINE, 1, "sum the gap and the size of a cell")
         return self._add_noise(exact, rate, FINE, scopes, "sum the weights in a cell")
 
     @claim("lem-all-classes")
@@ -215,12 +215,12 @@ class Sums(Base):
         rate = self._of_histograms(epsilon, len(scopes))
         exact = self._exact(CrossSums(crossing, np.arange(self.n_classes), together=True)).transpose(1, 0, 2)
         if self._ledger.delta:
-            return self._gaps_and_sizes(exact, rate, scopes, FINEST, 2)
-        return self._add_noise(exact, rate, 2 * FINEST, scopes, "sum the weights in a cell")
+            return self._gaps_and_sizes(exact, rate, scopes, FINEST, 2, "sum the gradients and their sizes in a cell")
+        return self._add_noise(exact, rate, 2 * FINEST, scopes, "sum the gradients in a cell")
 
     @claim("lem-gap-and-size", "lem-all-classes")
     def _gaps_and_sizes(
-        self, exact: np.ndarray, rate: np.ndarray, scopes: np.ndarray, step: int, squared: int
+        self, exact: np.ndarray, rate: np.ndarray, scopes: np.ndarray, step: int, squared: int, query: str
     ) -> np.ndarray:
         """The sums of both sides, of which the gap and the size have their own noise; each cell costs the rho ``rate``.
 
@@ -231,7 +231,6 @@ class Sums(Base):
         turned = np.stack([exact[..., 1] - exact[..., 0], exact[..., 1] + exact[..., 0]], axis=-1)
         each = rate.reshape(-1, *[1] * (exact.ndim - 1)) * np.array([gap, 1 - gap]) / squared
         noisy = mechanisms.discrete_gaussian(turned, each / step**2, self._chance)
-        query = "sum the gap and the size of a cell"
         self._ledger.charge(scopes, rate, max(2.0, 4 * gap) * rate, query, "discrete Gaussian")
         return np.stack([noisy[..., 1] - noisy[..., 0], noisy[..., 1] + noisy[..., 0]], axis=-1) / 2
 

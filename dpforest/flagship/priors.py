@@ -62,7 +62,7 @@ def at_least(parts: np.ndarray, noise: float) -> float:
 
 
 #: Records of the largest class count for no more than so many of the others.
-PER_MINORITY = 4.0
+PER_MINORITY = 8.0
 
 
 def effective_records(n_rows: float, totals: np.ndarray, noise: float) -> float:

@@ -33,6 +33,7 @@ class Constants:
     reference_ratio: float = _number("x of the reference table")
     reference_rounds: float = _number("rounds of the reference table, as a share of the most")
     rounds_power: float = _number("power of x by which rounds grow")
+    rounds_power_multiclass: float = _number("the same of more than two classes, of which a round moves one")
     no_rounds_below: float = _number("x below which there are no rounds, of two classes")
     no_rounds_below_multiclass: float = _number("x below which there are no rounds, of more classes")
     totals_scale: float = _number("class totals: their share is this over x, with a delta its square")
@@ -68,6 +69,7 @@ PURE = Constants(
     reference_ratio=20_000,
     reference_rounds=0.25,
     rounds_power=0.35,
+    rounds_power_multiclass=0.45,
     no_rounds_below=100,
     no_rounds_below_multiclass=120,
     totals_scale=30,
@@ -102,6 +104,7 @@ GAUSSIAN = Constants(
     reference_ratio=3000,
     reference_rounds=0.37,
     rounds_power=0.6,
+    rounds_power_multiclass=0.6,
     no_rounds_below=18,
     no_rounds_below_multiclass=27,
     totals_scale=21,
@@ -221,11 +224,13 @@ def schedule(
     """
     c, x = GAUSSIAN if delta else PURE, n_rows * signal_to_noise(epsilon, relation, delta)
     two = n_classes == 2
-    most = int(c.max_rounds if two or together else c.max_rounds_multiclass)
+    most, power = c.max_rounds_multiclass, c.rounds_power_multiclass
+    if two or together:
+        most, power = c.max_rounds, c.rounds_power
     # the power law of rounds passes through the reference table
-    rounds = (
-        most if math.isinf(x) else round(c.reference_rounds * most * exp(c.rounds_power * log(x / c.reference_ratio)))
-    )
+    grown = math.inf if math.isinf(x) else c.reference_rounds * most * exp(power * log(x / c.reference_ratio))
+    most = int(most)
+    rounds = most if grown > most else round(grown)
     too_small = known and x < (c.no_rounds_below if two else c.no_rounds_below_multiclass)
     rounds = 0 if too_small else min(max(rounds, int(c.min_rounds)), most)
     # noise of a count falls with the budget, with a delta with its root

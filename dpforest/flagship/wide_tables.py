@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from dpforest.curator import FINE, FINEST
+from dpforest.curator.queries import ClassCounts
 from dpforest.flagship.binning import public_bins, quantile_bins
 from dpforest.flagship.candidates import ReleasedTotals, grow_table, random_tables, single_tables, whole_table
 from dpforest.flagship.monotone import Directions, directions_of, monotone
@@ -43,6 +44,7 @@ SECOND_SIZE_SHARE = 0.06
 PENALTY = 0.1
 #: What a round measures, in the ledger's words, without a delta and with one.
 CELLS = "sum the weights in a cell", "sum the gap and the size of a cell"
+GRADIENTS = "sum the gradients in a cell", "sum the gradients and their sizes in a cell"
 SIZE_LEAK = "the number of records, for the rule of the parameters", "public under replace-one"
 
 
@@ -153,8 +155,12 @@ class WideTables(WithDelta):
 
         What the ledger says is public: this costs nothing.
         """
-        costs = self.ledger_.charges(CELLS[bool(self.ledger_.delta)])
-        return [noise_variances(cost, self.ledger_)[0] for cost in costs]
+        ledger = self.ledger_
+        found = [noise_variances(cost, ledger)[0] for cost in ledger.charges(CELLS[bool(ledger.delta)])]
+        found += [noise_variances(cost / 2, ledger)[0] for cost in ledger.charges(GRADIENTS[bool(ledger.delta)])]
+        if len(found) < self.boosted_.n_trees - 1:  # the first table of all classes is one of class counts
+            found.insert(0, count_noise(ledger.charges(ClassCounts.label)[-1], ledger) ** 2)
+        return found
 
     def estimate_size(self, run: Run, ask: Callable[[float], np.ndarray]) -> tuple[float, np.ndarray | None, float]:
         """The number of records that the rule goes by, and a first look with its noise, if there was one.

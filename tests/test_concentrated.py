@@ -742,7 +742,9 @@ def test_a_file_cannot_hide_its_delta():
 def test_a_delta_asks_for_a_bounded_range():
     with pytest.raises(ValueError, match="no bounded range"):
         model(selection="permute-and-flip").fit(*table(50))
-    explicit, auto = (model(selection=name).fit(*table(300)).to_dict(seeded=True) for name in ("exponential", "auto"))
+    explicit, auto = (
+        model(selection=name, n_estimators=3).fit(*table(300)).to_dict(seeded=True) for name in ("exponential", "auto")
+    )
     assert explicit == auto
     pure = [
         model(delta=0.0, selection=name).fit(*table(300)).to_dict(seeded=True) for name in ("permute-and-flip", "auto")

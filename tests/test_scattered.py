@@ -217,6 +217,7 @@ WISHES: dict[str, list] = {
     "fit_intercept": [True],
     "shrinkage": [1.0],
     "grid": ["quantile"],
+    "multi_class": ["multinomial"],
 }
 
 
@@ -380,9 +381,6 @@ QUERIES: dict[str, Any] = {
     "count_children": lambda c, g, n, s: c.count_children(g, n, s, np.ones((len(n), 4), bool), 1.0),
     "count_children, no classes": lambda c, g, n, s: c.count_children(
         g, n, s, np.ones((len(n), 4), bool), 1.0, classes=False
-    ),
-    "count_gradients": lambda c, g, n, s: c.count_gradients(
-        Crossings.of([[(0, np.arange(256) % 3)]]), np.repeat(s[:1], 3), 1.0
     ),
     "choose_label": lambda c, g, n, s: c.choose_label(g, n, s, 1.0, mechanism="exponential"),
     "peek": lambda c, g, n, s: c.peek(ClassCounts(g, n), ("w", "p")),

@@ -68,10 +68,10 @@ PER_MINORITY = 8.0
 def effective_records(n_rows: float, totals: np.ndarray, noise: float) -> float:
     """How many records weigh in calibrated sums: where one class has nearly all, few of its records do.
 
-    ``totals`` are noisy class totals (1, n_classes), ``noise`` the standard deviation of theirs: so many more may
-    there be of the others.
+    ``totals`` are noisy class totals (1, n_classes), ``noise`` the standard deviation of theirs: half of it is added,
+    for too few rounds cost more than too many.
     """
-    others = max(float(totals.sum() - totals.max()), 0.0) + noise
+    others = max(float(totals.sum() - totals.max()), 0.0) + noise / 2
     return max(min(n_rows, PER_MINORITY * others), 1.0)
 
 

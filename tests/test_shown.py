@@ -66,7 +66,7 @@ def test_what_is_not_printed_is_a_fault():
 
 def rows(text: str) -> list[tuple[str, str]]:
     """The rows of the page of errors: the number of each, and the words by which it is found."""
-    return re.findall(r"^\| \[(\d+)\]\(#[\w-]+\) \| `([^`]+)` \|", text, flags=re.MULTILINE)
+    return re.findall(r"^\| \[(\d+)\]\(#[\w-]+\) `([^`]+)` \|", text, flags=re.MULTILINE)
 
 
 def test_each_error_of_the_table_is_provoked_below_it():

@@ -151,9 +151,7 @@ def describe(app: Sphinx, pagename: str, _: str, context: dict[str, Any], doctre
     uri, words = app.builder.get_target_uri(pagename), description(doctree)
     site, repository = address("DPFOREST_SITE"), address("DPFOREST_REPOSITORY")
     changes = relative_uri(uri, app.builder.get_target_uri(_CHANGES))
-    context["theme_extra_footer"] = footer(
-        relative_uri(uri, "_downloads/notebooks.zip"), changes, site, repository
-    )
+    context["theme_extra_footer"] = footer(relative_uri(uri, "_downloads/notebooks.zip"), changes, site, repository)
     title = app.env.titles.get(pagename)
     found = {"og:title": title.astext() if title is not None else str(context.get("title", ""))}
     found["og:site_name"] = str(app.config.html_title or app.config.project)

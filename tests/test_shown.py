@@ -80,3 +80,35 @@ def test_each_error_of_the_table_is_provoked_below_it():
         ((_, said),) = shown.parts(section)
         assert words in " ".join(said.split()), number
         assert re.match(r"\w*(Error|Warning): ", said), number
+
+
+def numbers(said: str) -> dict[str, list[float]]:
+    """The numbers behind the colon of each line that has one, by the words before it."""
+    lines = re.findall(r"^([^:\n]+): +(.+)$", said, flags=re.MULTILINE)
+    return {words.strip(): [float(number) for number in re.findall(r"\d+\.\d+", rest)] for words, rest in lines}
+
+
+def said_by(page: str, words: str) -> dict[str, list[float]]:
+    """The numbers of the part of a page that prints these words."""
+    (said,) = [said for _, said in shown.parts(shown.path_of(page).read_text(encoding="utf-8")) if words in said]
+    return numbers(said)
+
+
+def test_what_the_regression_says_of_its_numbers():
+    errors = said_by("first_regression", "always the mean")
+    mean, private, best = (errors[name][0] for name in ("always the mean", "private model", "best possible"))
+    assert best < private < mean / 2
+    tried = said_by("first_regression", "target up to")
+    (right,), (ten,), (hundred,) = (tried[f"target up to {highest:>7}"] for highest in ("4,000", "40,000", "400,000"))
+    assert abs(ten - right) < 0.1 * right < right < hundred / 2  # costs nothing to speak of, costs much
+    (many,), (some,), (few,), (hardly,) = (tried[f"{rows} rows"] for rows in (4000, 1000, 250, 60))
+    assert many < some < 0.95 * mean < min(few, hardly)  # no better than the mean
+
+
+def test_what_the_page_on_delta_says_of_its_numbers():
+    found = said_by("with_delta", "one random tree")
+    gains = {line: on - off for line, (off, on) in found.items()}
+    assert len(gains) == 9
+    assert max(gains[f"one random tree  {epsilon}"] for epsilon in (0.1, 0.3, 1.0)) <= 0
+    assert min(gains[f"50 random trees  {epsilon}"] for epsilon in (0.1, 0.3)) > 0.05
+    assert gains["private boosting 0.1"] < 0.01 < min(gains[f"private boosting {epsilon}"] for epsilon in (0.3, 1.0))

@@ -21,7 +21,7 @@ EVERYDAY = frozenset(
 )  # fmt: skip
 #: Pages that are lists, or made by a program.
 LISTS = re.compile(
-    r"book/(?:glossary|symbols|claims|experimental_claims|also_named|bibliography|api|rooms/|estimators/)"
+    r"book/(?:glossary|symbols|claims|experimental_claims|also_named|bibliography|changelog|api|rooms/|estimators/)"
 )
 _APART = (
     nodes.title,

@@ -34,6 +34,7 @@ _PROVIDERS = "github", "gitlab", "bitbucket"  # for which the theme knows the ad
 _LONGEST = 200  # characters of a description
 _EPOCH = 1980, 1, 1, 0, 0, 0  # of all files of an archive, so that one source gives the same bytes
 _MARK = "book/_static/mark.svg"
+_CHANGES = "book/changelog"
 _ICONS = re.compile(r'[ \t]*<script src="[^"]*/fontawesome/[^"]*\.js[^"]*"></script>\n?')
 _NOT_FOUND = """\
 <!DOCTYPE html>
@@ -95,14 +96,14 @@ def citation(site: str = "", repository: str = "") -> str:
     return "\n".join(["@software{dpforest,", *lines, "}"])
 
 
-def footer(archive: str, site: str, repository: str) -> str:
-    """What stands at the end of each page: version, date, licence, how to cite it, and the notebooks as one archive."""
+def footer(archive: str, changes: str, site: str, repository: str) -> str:
+    """What stands at the end of each page: version, its changes, licence, how to cite it, all notebooks."""
     said = cited()
     date = f", {said['date-released']}" if "date-released" in said else ""
     source = f' · <a href="{repository}">Source</a>' if repository else ""
-    version = html.escape(f"dpforest {said['version']}{date} · {said['license']} licence")
+    version, licence = html.escape(f"dpforest {said['version']}"), html.escape(f"{date} · {said['license']} licence")
     return (
-        f'<div class="of-this-book"><p>{version} · '
+        f'<div class="of-this-book"><p><a href="{changes}#v{said["version"]}">{version}</a>{licence} · '
         f'<a href="{archive}" download>All notebooks (zip)</a>{source}</p>'
         '<details><summary>How to cite</summary><div class="highlight"><pre>'
         f"{html.escape(citation(site, repository))}</pre></div></details></div>"
@@ -136,11 +137,21 @@ def description(doctree: nodes.document | None) -> str:
     return ""
 
 
+def anchors(app: Sphinx, doctree: nodes.document) -> None:
+    """Give each release on the page of changes an anchor that does not depend on its date, such as ``v1.0.0``."""
+    if app.env.docname != _CHANGES:
+        return
+    for section in doctree.findall(nodes.section):
+        if released := re.match(r"\[(\d+\.\d+\.\d+)\] - ", section[0].astext()):
+            section["ids"].append(f"v{released[1]}")
+
+
 def describe(app: Sphinx, pagename: str, _: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
     """Give a page its footer, its description, and what is shown where its address is shared."""
     uri, words = app.builder.get_target_uri(pagename), description(doctree)
     site, repository = address("DPFOREST_SITE"), address("DPFOREST_REPOSITORY")
-    context["theme_extra_footer"] = footer(relative_uri(uri, "_downloads/notebooks.zip"), site, repository)
+    changes = relative_uri(uri, app.builder.get_target_uri(_CHANGES))
+    context["theme_extra_footer"] = footer(relative_uri(uri, "_downloads/notebooks.zip"), changes, site, repository)
     title = app.env.titles.get(pagename)
     found = {"og:title": title.astext() if title is not None else str(context.get("title", ""))}
     found["og:site_name"] = str(app.config.html_title or app.config.project)
@@ -194,6 +205,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("config-inited", configure)
+    app.connect("doctree-read", anchors)
     app.connect("html-page-context", describe)
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

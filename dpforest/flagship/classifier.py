@@ -49,8 +49,8 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
     A round chooses one table by a private selection, out of every feature's own and of random ones that cross two or
     three features.  It measures the table: in each cell the weights of the records of a target class and of all others,
     a weight being a function of the record's own class and of what was released before.  An empirical-Bayes step moves
-    the score of the target class in each cell.  The softmax of the scores is the probability of a class, and no
-    calibration is needed.
+    the score of the target class in each cell; of many classes it moves the scores of all.  The softmax of the scores
+    is the probability of a class, and no calibration is needed.
 
     Attributes
     ----------
@@ -70,7 +70,9 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
     -----
     What is ``"auto"`` follows from a public rule, :func:`~dpforest.flagship.schedules.schedule`.  It looks at the
     number of records: ``n_rows`` if declared, else under replace-one the number itself, which is public there, and
-    under add-remove the sum of the class totals, at a first look that has 1 % of the budget, less a standard deviation.
+    under add-remove the sum of noisy class totals, of which a first look has 1 % of the budget.  Where one class has
+    nearly all records, the rule goes by eight times the number of the others.  A ``delta`` is made use of where there
+    are rounds enough that it pays, or where ``n_estimators`` is given: the guarantee says which.
 
     Examples
     --------

@@ -59,8 +59,8 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
     declared far too wide costs little.  A public rule sets the shares and the rounds:
     :func:`~dpforest.flagship.schedules.regression_schedule`.  The number of records is ``n_rows`` if declared, else
     under replace-one the number itself, and under add-remove a noisy one that has 1 % of the budget, less a standard
-    deviation, or 6 % more where noise may have drowned that.  Where there are no rounds and the number is declared or
-    public, a ``delta`` is not made use of: few answers have less noise if each is private by itself.
+    deviation, or 6 % more where noise may have drowned that.  A ``delta`` is made use of where there are rounds enough
+    that it pays, or where ``n_estimators`` is given: few answers have less noise if each is private by itself.
 
     Examples
     --------

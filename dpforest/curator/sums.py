@@ -185,7 +185,7 @@ class Sums(Base):
         kind = np.int64 if self.n_classes else np.float64
         [exact] = self._exact(CrossSums(crossing, np.array([side], dtype=kind)))
         if self._ledger.delta:
-            return self._gaps_and_sizes(exact, rate, scopes, FINE, 1, "sum the gap and the size of a cell")
+            return self._gaps_and_sizes(exact, rate, scopes)
         return self._add_noise(exact, rate, FINE, scopes, "sum the weights in a cell")
 
     @claim("lem-all-classes")
@@ -220,7 +220,13 @@ class Sums(Base):
 
     @claim("lem-gap-and-size", "lem-all-classes")
     def _gaps_and_sizes(
-        self, exact: np.ndarray, rate: np.ndarray, scopes: np.ndarray, step: int, squared: int, query: str
+        self,
+        exact: np.ndarray,
+        rate: np.ndarray,
+        scopes: np.ndarray,
+        step: int = FINE,
+        squared: int = 1,
+        query: str = "sum the gap and the size of a cell",
     ) -> np.ndarray:
         """The sums of both sides, of which the gap and the size have their own noise; each cell costs the rho ``rate``.
 

@@ -191,6 +191,16 @@ def test_an_audit_accuses_a_rho_that_holds_in_no_more_than_its_share(monkeypatch
     assert accused() > 3 * ERROR
 
 
+def test_known_laws_and_pairs_to_choose_from_serve_a_rho_as_well():
+    """The best likelihood-ratio set is that of the larger score; of two pairs the one that differs is taken."""
+    laws = {scores: flip_law(scores) for scores in SCORES}
+    pairs = [("alike", SCORES[0], SCORES[0]), ("unlike", *SCORES)]
+    found = empirical(flip, pairs, rho=0.5, n=4000, random_state=0, law=laws.__getitem__, events="classifier")
+    assert found.violated
+    assert found.pair == "unlike"
+    assert found.event.startswith("log-likelihood ratio")
+
+
 def test_words_numbers_and_figure_of_a_claimed_rho():
     import matplotlib.pyplot as plt
 

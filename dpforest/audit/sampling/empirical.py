@@ -324,7 +324,7 @@ def empirical(
     n = check_count(n, "n", FEWEST)
     check_choice(method, "method", METHODS)
     if rho is not None and method != "fixed":
-        raise ValueError(f"method={method!r} bounds an epsilon: with a rho use 'fixed'")
+        raise ValueError(f"method={shown(method)} bounds an epsilon: with a rho use 'fixed'")
     if delta and method == "betting":
         raise ValueError("method='betting' bets against a loss without exception: with a delta use 'fixed' or 'sharp'")
     kinds, grain = _check_kinds(events), check_grain(grain)

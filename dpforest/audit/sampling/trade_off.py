@@ -61,8 +61,12 @@ class TradeOff:
         Draws on either data set.
     confidence : float
         That the whole band holds.
-    claim, delta, rho : float
-        What the mechanism promises: an epsilon with a delta, or a rho, in whose place there is None.
+    claim : float
+        The epsilon that the mechanism promises; infinite if it promises a rho.
+    delta : float
+        And the delta.
+    rho : float or None
+        The rho that it promises, of zero-concentrated privacy; None if it promises an epsilon.
     pair : str or tuple of two data sets
     """
 

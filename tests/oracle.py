@@ -199,6 +199,15 @@ def beyond(p, q, factor):
     )  # fmt: skip
 
 
+def least_type_two(p, q, type_one):
+    """The least type II error of tests of ``p`` against ``q``, by Neyman and Pearson: the best outputs first."""
+    room, missed = type_one, sum(q.values())
+    for o in sorted({**p, **q}, key=lambda o: (p.get(o, 0) == 0, q.get(o, 0) / p[o] if p.get(o) else 0), reverse=True):
+        share = min(1, room / p[o]) if p.get(o) else 1
+        room, missed = room - share * p.get(o, 0), missed - share * q.get(o, 0)
+    return missed
+
+
 def gaussian(rate, reach: int, centre: int = 0) -> dict[int, Decimal]:
     """``P(k)`` in proportion to ``exp(-rate (k - centre)^2)``, for all k at most ``reach`` from the centre."""
     with localcontext() as context:

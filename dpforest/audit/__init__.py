@@ -44,12 +44,16 @@ from dpforest.audit.sampling import (
     Betting,
     EmpiricalAudit,
     LikelihoodRatios,
+    TradeOff,
     clopper_pearson,
     empirical,
     epsilon_lower,
     likelihood_ratios,
     p_value,
     plot_ratios,
+    rho_lower,
+    rho_p_value,
+    trade_off,
 )
 from dpforest.audit.search import Pair, climb, expected_bound, table_traps, traps
 from dpforest.messages import shown
@@ -63,6 +67,7 @@ __all__ = [
     "LikelihoodRatios",
     "OneRunAudit",
     "Pair",
+    "TradeOff",
     "best_advantage",
     "best_guess",
     "class_pair",
@@ -98,7 +103,10 @@ __all__ = [
     "reconstruct",
     "reconstruction_error",
     "released",
+    "rho_lower",
+    "rho_p_value",
     "table_traps",
+    "trade_off",
     "traps",
 ]
 

@@ -9,6 +9,7 @@ All the bounds here speak of *one* event that was fixed before the draws were ma
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import betainccinv, betaincinv, ndtr, ndtri
@@ -23,17 +24,24 @@ __all__ = [
     "check_claim",
     "check_confidence",
     "check_delta",
+    "check_promise",
+    "check_rho",
     "clopper_pearson",
     "epsilon_lower",
+    "least_type_two",
     "lower_end",
     "p_value",
+    "rho_lower",
     "rho_of_event",
+    "rho_of_events",
+    "rho_p_value",
     "upper_end",
     "wilson",
 ]
 
 _BOX = 0.01  # share of the error that the joint bound spends on keeping both probabilities out of the absurd
 _ORDERS = 1 + np.geomspace(1e-3, 1e3, 601)
+_HALVINGS = 60  # of the interval in which an error is searched for
 _STEPS = 1200  # of its search: the price of bounding each step from its corners is below 1 % of its width
 
 
@@ -55,6 +63,15 @@ def check_claim(claim) -> float:
     return float(claim)
 
 
+def check_rho(rho) -> float:
+    """A claimed rho as a float: finite, and zero or more."""
+    if isinstance(rho, bool) or not isinstance(rho, float | int | np.floating | np.integer):
+        raise TypeError(f"rho must be a number, of zero-concentrated privacy; got {type(rho).__name__}")
+    if not 0 <= rho < math.inf:  # also refuses NaN
+        raise ValueError(f"rho must be finite, zero or more; got {shown(rho)}")
+    return float(rho)
+
+
 def check_delta(delta) -> float:
     """A claimed delta as a float, in [0, 1)."""
     if isinstance(delta, bool) or not isinstance(delta, float | int | np.floating | np.integer):
@@ -62,6 +79,21 @@ def check_delta(delta) -> float:
     if not 0 <= delta < 1:  # also refuses NaN
         raise ValueError(f"delta must be at least 0 and below 1; got {shown(delta)}")
     return float(delta)
+
+
+def check_promise(claim, delta, rho) -> tuple[float, float, float | None]:
+    """What is claimed, an epsilon with a delta or a rho: epsilon, delta, rho.
+
+    With a rho the epsilon is infinite and the delta 0; without one the rho is None.
+    """
+    delta = check_delta(delta)
+    if rho is None:
+        return check_claim(claim), delta, None
+    if claim is not None:
+        raise TypeError("give what the mechanism promises, claim or rho, and not both")
+    if delta:
+        raise ValueError(f"a rho has no delta; got rho = {shown(rho)} with delta = {shown(delta)}")
+    return math.inf, 0.0, check_rho(rho)
 
 
 def clopper_pearson(hits, n, confidence) -> tuple[np.ndarray, np.ndarray]:
@@ -143,13 +175,86 @@ def rho_of_event(p: float, q: float) -> float:
     A mechanism of this probability of an event on neighbours is concentrated at no smaller rho: what is read off an
     output differs no more than the output (:prf:ref:`lem-event-rho`; Bun and Steinke 2016, lemma 1.5).
     """
-    if not p > q:
-        return 0.0
-    with np.errstate(divide="ignore", over="ignore"):
+    return float(rho_of_events(p, q))
+
+
+def rho_of_events(p, q, orders: np.ndarray = _ORDERS) -> np.ndarray:
+    """:func:`rho_of_event` for arrays; fewer orders give less, and faster."""
+    p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
+    one, other = p[..., None], q[..., None]
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # where p <= q it does not matter
         both = np.logaddexp(
-            _ORDERS * np.log(p) - (_ORDERS - 1) * np.log(q), _ORDERS * np.log1p(-p) - (_ORDERS - 1) * np.log1p(-q)
+            orders * np.log(one) - (orders - 1) * np.log(other),
+            orders * np.log1p(-one) - (orders - 1) * np.log1p(-other),
         )
-    return float((both / ((_ORDERS - 1) * _ORDERS)).max())
+        return np.where(p > q, (both / ((orders - 1) * orders)).max(axis=-1), 0.0)
+
+
+@seal("lem-event-rho")
+def rho_lower(hits, n, other_hits, other_n, confidence=0.95) -> float:
+    """A lower bound on the rho of zero-concentrated privacy, from the counts of one event on two neighbours.
+
+    Parameters
+    ----------
+    hits, n, other_hits, other_n, confidence
+        As for :func:`epsilon_lower`; the error is split equally between the two ends.
+
+    Returns
+    -------
+    float
+        Zero or more, and finite.
+
+    Guarantee
+    ---------
+    If event and direction were fixed before the draws, the bound exceeds the rho with probability at most
+    ``1 - confidence`` (:prf:ref:`lem-event-rho`).  There are no corrections for the many orders that are tried: draws
+    decide only whether both ends hold, and where they do, the bound of every order holds, for each grows with p and
+    falls with q.
+    """
+    error = 1 - check_confidence(confidence)
+    low, high = _ends(*_check_counts(hits, n), *_check_counts(other_hits, other_n), error)
+    return rho_of_event(float(low), float(high))
+
+
+@seal("lem-event-rho")
+def rho_p_value(hits, n, other_hits, other_n, rho) -> float:
+    """Probability, at most, of counts that speak so strongly against a claimed rho, if the claim holds.
+
+    It is the smallest error ``1 - confidence`` at which :func:`rho_lower` exceeds ``rho``; parameters as there.
+    """
+    rho = check_rho(rho)
+    counts = *_check_counts(hits, n), *_check_counts(other_hits, other_n)
+    return _least_error(lambda error: rho_of_event(*map(float, _ends(*counts, error))) > rho)
+
+
+def least_type_two(type_one, claim: float = math.inf, delta: float = 0.0, rho: float | None = None) -> np.ndarray:
+    """The trade-off function of a claim: the least type II error of any test of a data set against a neighbour.
+
+    Parameters
+    ----------
+    type_one : array-like of float
+        Type I errors, in [0, 1].
+    claim, delta : float
+        An epsilon, zero or more, and a delta.
+    rho : float, optional
+        Or the rho of zero-concentrated privacy, in their place.
+
+    Notes
+    -----
+    An epsilon and a delta allow exactly what this curve allows.  Of a rho it is what :prf:ref:`lem-event-rho` says of
+    an event and of its complement, which is more than any of the pairs of epsilon and delta that the rho assures.
+    """
+    a = np.asarray(type_one, dtype=float)
+    if rho is None:
+        with np.errstate(divide="ignore", invalid="ignore"):  # no finite epsilon: a test that never errs on one side
+            steep = np.where(a > 0, 1 - delta - a / np.exp(-claim), 1 - delta)
+        return np.maximum(np.maximum(steep, np.exp(-claim) * (1 - delta - a)), 0.0)
+    low, high = np.zeros_like(a), 1 - a
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        refuted = np.maximum(rho_of_events(1 - middle, a), rho_of_events(1 - a, middle)) > rho
+        low, high = np.where(refuted, middle, low), np.where(refuted, high, middle)
+    return low
 
 
 @seal("thm-audit-bound")
@@ -162,9 +267,11 @@ def p_value(hits, n, other_hits, other_n, claim, weight=None, delta=0.0) -> floa
     claim = check_claim(claim)
     _check_counts(hits, n), _check_counts(other_hits, other_n)
 
-    def exceeds(error: float) -> bool:
-        return _log_ratio(hits, n, other_hits, other_n, error, weight, delta) > claim
+    return _least_error(lambda error: _log_ratio(hits, n, other_hits, other_n, error, weight, delta) > claim)
 
+
+def _least_error(exceeds: Callable[[float], bool]) -> float:
+    """The smallest error at which a bound exceeds a claim."""
     low, high = math.log(1e-300), math.log1p(-1e-9)
     if not exceeds(math.exp(high)):
         return 1.0
@@ -197,7 +304,7 @@ def _log_ratio(hits, n, other_hits, other_n, error: float, weight, delta: float)
     if hits == 0:
         return -math.inf
     if weight is None:
-        low, high = lower_end(hits, n, error / 2), upper_end(other_hits, other_n, error / 2)
+        low, high = _ends(hits, n, other_hits, other_n, error)
     else:
         z, box = -ndtri(error * (1 - _BOX)), -ndtri(error * _BOX / 2)
         first, second = math.sqrt(weight), math.sqrt(1 - weight)
@@ -210,6 +317,11 @@ def _log_ratio(hits, n, other_hits, other_n, error: float, weight, delta: float)
         return -math.inf
     # an upper end that underflows to 0 leaves its step out, rightly: it is far away
     return float(np.min(log(low - delta) - log(high)))
+
+
+def _ends(hits, n, other_hits, other_n, error: float) -> tuple[np.ndarray, np.ndarray]:
+    """The least that one probability is, and the most that the other is, half of the error for either."""
+    return lower_end(hits, n, error / 2), upper_end(other_hits, other_n, error / 2)
 
 
 def lower_end(hits, n, miss):

@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm import tqdm
 
+from dpforest.audit.plain import plain
 from dpforest.audit.sampling.bounds import (
     Betting,
     best_weight,
-    check_claim,
     check_confidence,
-    check_delta,
+    check_promise,
     clopper_pearson,
     epsilon_lower,
+    least_type_two,
     p_value,
-    rho_of_event,
+    rho_lower,
+    rho_p_value,
 )
 from dpforest.audit.sampling.draws import SIDES, NamedPair, Sampler, check_law, check_pairs, check_random
 from dpforest.audit.sampling.events import ANYTHING, KINDS, Proposal, choose, likelihood_ratio, propose, thirds
@@ -59,9 +61,11 @@ class EmpiricalAudit:
         The loss is at least this, with ``confidence``.
     confidence : float
     claim : float
-        The epsilon that the mechanism promises.
+        The epsilon that the mechanism promises; infinite if it promises a rho.
     delta : float
         And the delta.
+    rho : float or None
+        The rho that it promises, of zero-concentrated privacy; None if it promises an epsilon.
     violated : bool
         Whether the claim is refuted.
     p_value : float
@@ -101,6 +105,7 @@ class EmpiricalAudit:
     tried: int
     method: str
     delta: float = 0.0
+    rho: float | None = None
     grid: float | None = None
     lowest_bits: EmpiricalAudit | None = None
     on_grid: EmpiricalAudit | None = None
@@ -120,8 +125,13 @@ class EmpiricalAudit:
         """
         if self.method == "betting":
             return 0.0
-        likely, other = self.intervals if self.direction == SIDES[0] else self.intervals[::-1]
-        return rho_of_event(likely[0], other[1])
+        likely, other = self.hits if self.direction == SIDES[0] else self.hits[::-1]
+        return rho_lower(likely, self.n, other, self.n, self.confidence)
+
+    @property
+    def _bound(self) -> tuple[float, float]:
+        """What is proved and what is claimed: of the epsilon, or of the rho if one is promised."""
+        return (self.epsilon_lower, self.claim) if self.rho is None else (self.rho_lower, self.rho)
 
     @property
     def _pair(self) -> str:
@@ -129,9 +139,10 @@ class EmpiricalAudit:
 
     def __str__(self) -> str:
         verdict = "VIOLATED" if self.violated else "not refuted"
+        bound, claim = self._bound
         return (
-            f"eps >= {self.epsilon_lower:.4g} with {100 * self.confidence:.6g} % confidence (claim {self.claim:.6g}"
-            f"{f' with delta = {self.delta:g}' if self.delta else ''}: "
+            f"{'eps' if self.rho is None else 'rho'} >= {bound:.4g} with {100 * self.confidence:.6g} % confidence "
+            f"(claim {claim:.6g}{f' with delta = {self.delta:g}' if self.delta else ''}: "
             f"{verdict}) by event {self.event} on pair {self._pair}, n = {self.n} per side"
             f"{self._grain}"
         )
@@ -142,20 +153,21 @@ class EmpiricalAudit:
         rest = self.on_grid
         if self.lowest_bits is None:
             return ""
-        alone = f"\nthe lowest bits alone give {self.lowest_bits.epsilon_lower:.4g}, by {self.lowest_bits.event}; "
+        alone = f"\nthe lowest bits alone give {self.lowest_bits._bound[0]:.4g}, by {self.lowest_bits.event}; "
         if rest is None or rest.grid is None:
             return f"{alone}on a grid there is nothing to audit"
         verdict = "VIOLATED" if rest.violated else "not refuted"
-        return f"{alone}on the grid {spelled_grid(rest.grid)}: {rest.epsilon_lower:.4g}, {verdict}, by {rest.event}"
+        return f"{alone}on the grid {spelled_grid(rest.grid)}: {rest._bound[0]:.4g}, {verdict}, by {rest.event}"
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers, words and lists only, ready for JSON."""
         shown = {column.name: getattr(self, column.name) for column in fields(self)}
-        for name in ("grid", "lowest_bits", "on_grid"):
+        for name in ("rho", "grid", "lowest_bits", "on_grid"):
             if (value := shown.pop(name)) is not None:
                 shown[name] = value.to_dict() if isinstance(value, EmpiricalAudit) else value
         lists = {"hits": list(self.hits), "intervals": [list(interval) for interval in self.intervals]}
-        return shown | lists | {"pair": self._pair}
+        proved = {} if self.rho is None else {"rho_lower": self.rho_lower}
+        return plain(shown | lists | {"pair": self._pair} | proved)
 
     def to_json(self) -> str:
         """:meth:`to_dict` as a string."""
@@ -165,8 +177,9 @@ class EmpiricalAudit:
     def alt(self) -> str:
         """What :meth:`plot` shows, in words."""
         (a, b), (c, d) = self.intervals
+        bound, claim = self._bound
         return (
-            f"Above, the bound {self.epsilon_lower:.3g} as a bar beside the claim {self.claim:.3g}. Below, the event's "
+            f"Above, the bound {bound:.3g} as a bar beside the claim {claim:.3g}. Below, the event's "
             f"probability: {a:.3g} to {b:.3g} on the first data set, {c:.3g} to {d:.3g} on the second."
         )
 
@@ -175,15 +188,21 @@ class EmpiricalAudit:
         from dpforest.study import plots
 
         made, (above, below) = plots.figure(2, 1.9)
-        above.barh([0], [self.epsilon_lower], height=0.5, color=plots.PALETTE[1 if self.violated else 0])
-        above.axvline(self.claim, color="black", linestyle="--", marker="", label="claim")
-        above.set(xlim=(0, 1.2 * max(self.epsilon_lower, self.claim, 0.1)), ylim=(-0.6, 0.9), yticks=[])
-        above.set_xlabel(f"privacy loss, with {100 * self.confidence:g} % confidence")
-        above.set_title(f"at least {self.epsilon_lower:.3g}: claim {'refuted' if self.violated else 'not refuted'}")
-        above.legend(loc="upper left" if self.claim > self.epsilon_lower / 2 else "upper right")
+        bound, claim = self._bound
+        above.barh([0], [bound], height=0.5, color=plots.PALETTE[1 if self.violated else 0])
+        above.axvline(claim, color="black", linestyle="--", marker="", label="claim")
+        above.set(xlim=(0, 1.2 * max(bound, claim, 0.1)), ylim=(-0.6, 0.9), yticks=[])
+        loss = "privacy loss" if self.rho is None else "rho"
+        above.set_xlabel(f"{loss}, with {100 * self.confidence:g} % confidence")
+        above.set_title(f"at least {bound:.3g}: claim {'refuted' if self.violated else 'not refuted'}")
+        above.legend(loc="upper left" if claim > bound / 2 else "upper right")
         likely = SIDES.index(self.direction)
         least = min(low if low > 0 else high for low, high in self.intervals) / 3
-        allowed = min(1.0, math.exp(self.claim) * self.intervals[1 - likely][1] + self.delta)
+        rare = self.intervals[1 - likely][1]
+        if self.rho is None:
+            allowed = min(1.0, math.exp(self.claim) * rare + self.delta)
+        else:
+            allowed = 1 - float(least_type_two(rare, rho=self.rho))
         below.barh([likely], [allowed], height=0.5, color="#d9d9d9", label="allowed by the claim")
         for row, (low, high) in enumerate(self.intervals):
             middle = max(self.hits[row] / self.n, least)
@@ -200,11 +219,11 @@ class EmpiricalAudit:
         return made
 
 
-@seal("thm-audit-bound", "thm-audit-delta", "cex-same-draws")
+@seal("thm-audit-bound", "thm-audit-delta", "lem-event-rho", "cex-same-draws")
 def empirical(
     sample: Callable,
     pairs: Any,
-    claim: float,
+    claim: float | None = None,
     *,
     n: int = 100_000,
     confidence: float = 0.95,
@@ -215,6 +234,7 @@ def empirical(
     features: Callable | None = None,
     events: Iterable[str] = KINDS,
     delta: float = 0.0,
+    rho: float | None = None,
     grain: bool | float | None = None,
     progress: bool = False,
 ) -> EmpiricalAudit:
@@ -228,8 +248,8 @@ def empirical(
         ``numpy.random.Generator``.
     pairs : list of (dataset, dataset) or of (name, dataset, dataset)
         Pairs of neighbours; data sets are whatever ``sample`` takes.  One bare tuple stands for itself.
-    claim : float
-        The epsilon that the mechanism promises, zero or more.
+    claim : float, optional
+        The epsilon that the mechanism promises, zero or more.  Leave it out if it promises a ``rho``.
     n : int
         Draws per side in the test.  As many go into choosing pair, direction and event, over all pairs together, with
         a few dozen more to see that ``rng`` is used; of more than four pairs every round drops three quarters.
@@ -257,6 +277,10 @@ def empirical(
         The delta that the mechanism promises, in [0, 1): the bound is on the epsilon that it has with this delta.  An
         event that is no more likely than delta says nothing, so that many draws are needed to see a small one: about
         ``10 / delta`` where an exception is all that gives a mechanism away.  Not with "betting".
+    rho : float, optional
+        The rho that the mechanism promises in the place of an epsilon, zero or more: that it is
+        rho-zero-concentrated.  Events are then chosen by the rho that they promise to show, and ``violated`` says
+        whether ``rho_lower`` exceeds it.  With "fixed" alone.
     grain : {None, True, False} or float
         What to do with the lowest bits of doubles, which give away the noise that is added to them.  None looks at
         them, and if they tell the data sets apart by themselves, audits the mechanism once more without them, which
@@ -283,7 +307,9 @@ def empirical(
     ---------
     The probability that ``epsilon_lower`` exceeds the loss, or that a claim that holds is called violated, is at most
     ``1 - confidence``: :prf:ref:`thm-audit-bound`, with a delta :prf:ref:`thm-audit-delta`, and for "betting"
-    :prf:ref:`thm-betting`.  It rests on the fresh draws: without them it fails, see :prf:ref:`cex-same-draws`.
+    :prf:ref:`thm-betting`.  The same holds of ``rho_lower`` and a claimed rho (:prf:ref:`lem-event-rho`); that many
+    orders are tried costs nothing, for the bounds of all of them hold wherever the two ends do.  All this rests on the
+    fresh draws: without them it fails, see :prf:ref:`cex-same-draws`.
     A bound on a grid is one of the mechanism itself, too, since rounding is post-processing.
 
     Notes
@@ -294,16 +320,18 @@ def empirical(
     drops before the outputs are handed over, such as NULs at the end of texts in an array.  Not refuted does not mean
     private.
     """
-    claim, confidence, delta = check_claim(claim), check_confidence(confidence), check_delta(delta)
+    (claim, delta, rho), confidence = check_promise(claim, delta, rho), check_confidence(confidence)
     n = check_count(n, "n", FEWEST)
     check_choice(method, "method", METHODS)
+    if rho is not None and method != "fixed":
+        raise ValueError(f"method={shown(method)} bounds an epsilon: with a rho use 'fixed'")
     if delta and method == "betting":
         raise ValueError("method='betting' bets against a loss without exception: with a delta use 'fixed' or 'sharp'")
     kinds, grain = _check_kinds(events), check_grain(grain)
     named = check_pairs(pairs, relation)
     rounds = _rounds(len(named), n)
     rng = np.random.default_rng(random_state)
-    asked = _Request(claim, n, confidence, kinds, method, delta, law, features)
+    asked = _Request(claim, n, confidence, kinds, method, delta, rho, law, features)
     try:
         found, grid = _audited(sample, named, rounds, asked, grain, rng, progress)
         if grid is not None:  # the lowest bits tell the data sets apart: once more, without them
@@ -325,8 +353,14 @@ class _Request:
     kinds: tuple[str, ...]
     method: str
     delta: float
+    rho: float | None
     law: Callable | None
     features: Callable | None
+
+    @property
+    def bounded(self) -> tuple[float, bool]:
+        """What the test bounds: the epsilon that there is with a delta, or the rho."""
+        return self.delta, self.rho is not None
 
 
 def _audited(
@@ -363,7 +397,11 @@ def _audited(
                 p_seen, q_seen = ((hit + 0.5) / (event.draws + 1) for hit in event.hits)
                 weight = best_weight(p_seen, q_seen, n, n, asked.confidence, asked.delta)
             bound = epsilon_lower(likely, n, other, n, asked.confidence, weight, asked.delta)
-            violated, p = bound > asked.claim, p_value(likely, n, other, n, asked.claim, weight, asked.delta)
+            if asked.rho is None:
+                violated, p = bound > asked.claim, p_value(likely, n, other, n, asked.claim, weight, asked.delta)
+            else:
+                violated = rho_lower(likely, n, other, n, asked.confidence) > asked.rho
+                p = rho_p_value(likely, n, other, n, asked.rho)
         return EmpiricalAudit(
             epsilon_lower=bound,
             confidence=asked.confidence,
@@ -378,6 +416,7 @@ def _audited(
             tried=tried,
             method=asked.method,
             delta=asked.delta,
+            rho=asked.rho,
             grid=grid,
         )
 
@@ -395,8 +434,8 @@ def _lowest_bits(both: tuple[Batch, Batch], asked: _Request) -> Proposal | None:
     if not features or stands_on(both, suited_grid(both)):
         return None  # such as whole numbers, whose factors of two are no rounding
     fit, cut, pick = thirds(both)
-    proposals, _ = propose(fit, cut, features, ("thresholds",), asked.n, asked.confidence, 0, asked.delta)
-    best = choose(proposals or [ANYTHING], cut, pick, asked.n, asked.confidence, asked.delta)
+    proposals, _ = propose(fit, cut, features, ("thresholds",), asked.n, asked.confidence, 0, *asked.bounded)
+    best = choose(proposals or [ANYTHING], cut, pick, asked.n, asked.confidence, *asked.bounded)
     return best if best.promise > 0 else None
 
 
@@ -430,7 +469,7 @@ def _select(
     draw: Sampler, pairs: list[NamedPair], rounds, asked: _Request, laws: list[tuple[Mapping, Mapping]], bits: bool
 ) -> tuple[NamedPair, tuple[Batch, Batch], Proposal, int]:
     """The pair and the event that promise most, the pair's draws, and how many events were looked at."""
-    n, confidence, delta = asked.n, asked.confidence, asked.delta
+    n, confidence = asked.n, asked.confidence
     active, tried = list(range(len(pairs))), 0
     drawn: list[list[tuple[Batch, Batch]]] = [[] for _ in pairs]
     for _, size in rounds:
@@ -440,12 +479,12 @@ def _select(
             fit, cut, pick = thirds(_joined(drawn[i]))
             seed = int(draw.rng.integers(2**32))
             features = features_of(fit, asked.features, bits)
-            proposals, looked = propose(fit, cut, features, asked.kinds, n, confidence, seed, delta)
+            proposals, looked = propose(fit, cut, features, asked.kinds, n, confidence, seed, *asked.bounded)
             if laws:
-                more, others = likelihood_ratio(*laws[i], n, confidence, delta)
+                more, others = likelihood_ratio(*laws[i], n, confidence, *asked.bounded)
                 proposals, looked = proposals + more, looked + others
             tried += looked
-            best[i] = choose(proposals or [ANYTHING], cut, pick, n, confidence, delta)
+            best[i] = choose(proposals or [ANYTHING], cut, pick, n, confidence, *asked.bounded)
         if all(proposal.event is ANYTHING.event for proposal in best.values()):
             raise ValueError(
                 f"outputs like these form no events of the kinds {listed(asked.kinds)}: allow more of {KINDS}"

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpforest.arithmetic import log
-from dpforest.audit.sampling.bounds import lower_end, upper_end, wilson
+from dpforest.audit.sampling.bounds import lower_end, rho_of_events, upper_end, wilson
 from dpforest.audit.sampling.classifiers import classifiers
 from dpforest.audit.sampling.features import Feature, repeatable
 from dpforest.audit.sampling.outputs import Batch, canonical, shortened
@@ -27,6 +27,7 @@ __all__ = [
     "Event",
     "Proposal",
     "choose",
+    "half_lines",
     "judge",
     "likelihood_ratio",
     "listed_outputs",
@@ -39,6 +40,7 @@ __all__ = [
 KINDS = ("atoms", "thresholds", "sets", "classifier")
 Law = Mapping[Hashable, float]
 Two = tuple[Batch, Batch]
+Test = tuple[int, float, float, bool]  # draws to come, confidence, delta, and whether a rho is bounded
 
 _ATOMS = 6  # single values proposed per column and direction
 _KEPT = 12  # proposals of each kind that go on to the draws on which one is chosen
@@ -47,6 +49,7 @@ _DULL = 4  # events that are taken even if none of them promises anything
 _SHOWN = 4  # values that the words for a set name
 _LISTED = 1 << 17  # draws, up to which what each number of hits promises is kept
 _NAN = int(np.float64(np.nan).view(np.uint64))
+_ORDERS = 1 + np.geomspace(1e-2, 1e2, 9)  # by which events are compared where a rho is claimed
 _PLAIN = 0.05  # an event that one can say in words is taken if it promises all but this share of the best
 
 
@@ -110,15 +113,25 @@ class Proposal:
 ANYTHING = Proposal(Event("any output", lambda batch: np.zeros(batch.size), 0.0, True), True, -np.inf)
 
 
-def promise(hits, other_hits, m: int, n: int, confidence: float, delta: float = 0.0, exact: bool = False) -> np.ndarray:
+def promise(
+    hits,
+    other_hits,
+    m: int,
+    n: int,
+    confidence: float,
+    delta: float = 0.0,
+    concentrated: bool = False,
+    *,
+    exact: bool = False,
+) -> np.ndarray:
     """The bound that ``n`` fresh draws are expected to give for an event seen so often in ``m`` draws on either side.
 
     Both probabilities are taken one standard error to the worse, and the bound is that of the hits to be expected then:
     by Clopper and Pearson's ends if ``exact``, else by Wilson's.  What is no more likely than ``delta`` promises
-    nothing.
+    nothing.  The bound is one on the epsilon, or if ``concentrated`` on the rho.
     """
     hits, other_hits = np.asarray(hits), np.asarray(other_hits)
-    if not exact and hits.dtype.kind == other_hits.dtype.kind == "i" and m <= _LISTED:
+    if not concentrated and not exact and hits.dtype.kind == other_hits.dtype.kind == "i" and m <= _LISTED:
         low, high = _listed(m, n, confidence, delta)
         return low[hits] - high[other_hits]
     x = n * wilson(np.asarray(hits, dtype=float), m, 1.0)[0]
@@ -128,6 +141,8 @@ def promise(hits, other_hits, m: int, n: int, confidence: float, delta: float = 
         low, high = lower_end(x, n, error), upper_end(y, n, error)
     else:
         low, high = wilson(x, n, float(-ndtri(error)))[0], wilson(y, n, float(-ndtri(error)))[1]
+    if concentrated:  # where there is no bound, the event that comes nearest to one
+        return np.where(low > high, rho_of_events(low, high, _ORDERS), np.minimum(log(low) - log(high), 0))
     return log(np.maximum(low - delta, 0)) - log(high)
 
 
@@ -149,7 +164,15 @@ def thirds(both: Two) -> list[Two]:
 
 
 def propose(
-    fit: Two, cut: Two, features: list[Feature], kinds, n: int, confidence: float, seed: int, delta: float = 0.0
+    fit: Two,
+    cut: Two,
+    features: list[Feature],
+    kinds,
+    n: int,
+    confidence: float,
+    seed: int,
+    delta: float = 0.0,
+    concentrated: bool = False,
 ) -> tuple[list[Proposal], int]:
     """Events in either direction that may tell the two sides apart, and how many were looked at.
 
@@ -168,8 +191,10 @@ def propose(
         Of the classifier.
     delta : float
         Of the claim.
+    concentrated : bool
+        Whether the claim is a rho.
     """
-    test = n, confidence, delta
+    test = n, confidence, delta, concentrated
     met: list[Feature | _WholeOutput] = [_WholeOutput(), *(feature for feature in features if feature.atoms)]
     tables = [_ValueCounts(values, fit) for values in met] if {"atoms", "sets"} & set(kinds) else []
     found = []
@@ -189,20 +214,34 @@ def propose(
     return kept, sum(looked for kind in found for _, looked in kind)
 
 
-def choose(proposals: list[Proposal], cut: Two, pick: Two, n: int, confidence: float, delta: float = 0.0) -> Proposal:
+def choose(
+    proposals: list[Proposal],
+    cut: Two,
+    pick: Two,
+    n: int,
+    confidence: float,
+    delta: float = 0.0,
+    concentrated: bool = False,
+) -> Proposal:
     """The proposal that promises most on draws that it was not made on; the plain one of two that are as good.
 
     What was only read off the first part of the draws is judged on both of the others, ``cut`` and ``pick``; what was
     fitted, and cut on the second, on the third alone.
     """
-    judged = judge(proposals, cut, pick, n, confidence, delta)
+    judged = judge(proposals, cut, pick, n, confidence, delta, concentrated)
     enough = max(proposal.promise for proposal in judged)
     enough -= _PLAIN * max(enough, 0)
     return max(judged, key=lambda proposal: (proposal.promise >= enough, proposal.event.plain, proposal.promise))
 
 
 def judge(
-    proposals: list[Proposal], cut: Two, pick: Two, n: int, confidence: float, delta: float = 0.0
+    proposals: list[Proposal],
+    cut: Two,
+    pick: Two,
+    n: int,
+    confidence: float,
+    delta: float = 0.0,
+    concentrated: bool = False,
 ) -> list[Proposal]:
     """What each proposal promises on draws that it was not made on, see :func:`choose`."""
     judged = []
@@ -210,7 +249,7 @@ def judge(
         parts = [pick] if proposal.fitted else [cut, pick]
         one, other = (sum(int(proposal.event(part[side]).sum()) for part in parts) for side in (0, 1))
         hits, m = (one, other) if proposal.first else (other, one), sum(part[0].size for part in parts)
-        bound = float(promise(*hits, m, n, confidence, delta, exact=True))
+        bound = float(promise(*hits, m, n, confidence, delta, concentrated, exact=True))
         judged.append(replace(proposal, promise=bound, hits=hits, draws=m))
     return judged
 
@@ -220,20 +259,15 @@ def _half_lines(
     form: str,
     score: Callable[[Batch], np.ndarray],
     batches: Two,
-    test: tuple[int, float, float],
+    test: Test,
     fitted: bool = False,
     plain: bool = True,
 ) -> tuple[list[Proposal], int]:
     """The most promising half-line of a score, upwards and downwards, for each direction; and how many there were."""
-    a, b = (np.sort(values[~np.isnan(values)]) for values in map(score, batches))
-    cuts = np.unique(np.concatenate([a, b]))
+    cuts, counted = half_lines(score, batches)
     ends = np.concatenate([[-np.inf], cuts, [np.inf]])
     found = []
-    for above in (True, False) if len(cuts) else ():
-        if above:
-            x, y = len(a) - np.searchsorted(a, cuts), len(b) - np.searchsorted(b, cuts)
-        else:
-            x, y = np.searchsorted(a, cuts, side="right"), np.searchsorted(b, cuts, side="right")
+    for above, x, y in counted if len(cuts) else ():
         for first in (True, False):
             likely, other = (x, y) if first else (y, x)
             promised = promise(likely, other, batches[0].size, *test)
@@ -252,6 +286,16 @@ def _half_lines(
                 )
             )
     return found, 4 * len(cuts)
+
+
+def half_lines(
+    score: Callable[[Batch], np.ndarray], batches: Two
+) -> tuple[np.ndarray, list[tuple[bool, np.ndarray, np.ndarray]]]:
+    """Every threshold of a score, and how often it lies above and below each, on either side."""
+    a, b = (np.sort(values[~np.isnan(values)]) for values in map(score, batches))
+    cuts = np.unique(np.concatenate([a, b]))
+    below = (False, np.searchsorted(a, cuts, side="right"), np.searchsorted(b, cuts, side="right"))
+    return cuts, [(True, len(a) - np.searchsorted(a, cuts), len(b) - np.searchsorted(b, cuts)), below]
 
 
 def _short(at: float, beyond: float) -> float:
@@ -326,7 +370,7 @@ class _ValueCounts:
         sides = inverse[: len(codes[0])], inverse[len(codes[0]) :]
         self.counts = tuple(np.bincount(side, minlength=len(self.keys)) for side in sides)
 
-    def atoms(self, cut: Two, test: tuple[int, float, float]) -> tuple[list[Proposal], int]:
+    def atoms(self, cut: Two, test: Test) -> tuple[list[Proposal], int]:
         """The most promising single values for either direction, and all that was never met on one side."""
         found = []
         codes = [self.values.keys(batch) for batch in cut]
@@ -353,7 +397,7 @@ class _ValueCounts:
         """All values but those at some places of the table."""
         return self._event(words, self.keys[places], inside=False)
 
-    def sets(self, cut: Two, test: tuple[int, float, float]) -> tuple[list[Proposal], int]:
+    def sets(self, cut: Two, test: Test) -> tuple[list[Proposal], int]:
         """Sets of values in the order of their smoothed ratio; one that was met once or never lies in the middle."""
         known = sum(self.counts) > 1
         keys, (a, b) = self.keys[known], (count[known] for count in self.counts)
@@ -390,7 +434,9 @@ class _ValueCounts:
 # -- known laws --------------------------------------------------------------------------------------------------------
 
 
-def likelihood_ratio(one: Law, other: Law, n: int, confidence: float, delta: float = 0.0) -> tuple[list[Proposal], int]:
+def likelihood_ratio(
+    one: Law, other: Law, n: int, confidence: float, delta: float = 0.0, concentrated: bool = False
+) -> tuple[list[Proposal], int]:
     """The best sets by the ratio of two known laws, one for each direction, and how many there were.
 
     They are found without a draw: the bound to expect of ``n`` draws is known for every threshold.
@@ -411,7 +457,7 @@ def likelihood_ratio(one: Law, other: Law, n: int, confidence: float, delta: flo
         ends = np.append(ratio[order][1:] != ratio[order][:-1], True)  # outputs of one ratio come together
         many = 10**6 * n  # a known law is like very many draws
         x, y = (many * np.minimum(np.cumsum(law[order])[ends], 1) for law in ((p, q) if first else (q, p)))
-        promised = promise(x, y, many, n, confidence, delta)
+        promised = promise(x, y, many, n, confidence, delta, concentrated)
         best = int(promised.argmax())
         steps = np.append(ratio[order][ends], -np.inf if first else np.inf)
         at = _short(float(steps[best]), float(steps[best + 1]))

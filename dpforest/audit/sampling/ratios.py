@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["LikelihoodRatios", "likelihood_ratios", "plot_ratios"]
+__all__ = ["LikelihoodRatios", "count_events", "likelihood_ratios", "one_pair", "plot_ratios"]
 
 FEWEST = 20  # draws per side, at least
 _CHUNK = 100_000  # outputs held at once while counting
@@ -282,7 +282,7 @@ def likelihood_ratios(
     """
     claim, confidence = check_claim(claim), check_confidence(confidence)
     n, most = check_count(n, "n", FEWEST), check_count(most, "most")
-    named = _one_pair(pair, relation)
+    named = one_pair(pair, relation, "likelihood_ratios")
     rng = np.random.default_rng(random_state)
     try:
         laws = law and (check_law(law(named.one), named, 0), check_law(law(named.other), named, 1))
@@ -297,7 +297,7 @@ def likelihood_ratios(
             chosen = _declared(events) if events is not None else _found(both, most, n, confidence, features, seed)
             draw.reader.learning = False
             chances = laws and _exact(chosen, laws, both, named, draw)
-            hits = _counted(draw, named, chosen, n)
+            hits = count_events(draw, named, chosen, n)
     except SystemExit as left:
         raise RuntimeError(f"sample, law or events left the program: SystemExit({shown(left.code)})") from left
     seen = np.flatnonzero(hits.any(axis=1) | (events is not None)).tolist()
@@ -339,10 +339,11 @@ def plot_ratios(found: Mapping[str, LikelihoodRatios]) -> Figure:
 # -- what is counted -------------------------------------------------------------------------------------------------
 
 
-def _one_pair(pair: Any, relation: str | None) -> NamedPair:
+def one_pair(pair: Any, relation: str | None, asker: str) -> NamedPair:
+    """The one pair of neighbours that a function asks for, checked."""
     named = check_pairs(pair, relation)
     if len(named) != 1:
-        raise ValueError(f"likelihood_ratios looks at one pair of neighbours, and got {len(named)}: call it for each")
+        raise ValueError(f"{asker} looks at one pair of neighbours, and got {len(named)}: call it for each")
     return named[0]
 
 
@@ -380,7 +381,7 @@ def _found(both: tuple[Batch, Batch], most: int, n: int, confidence: float, feat
     raise ValueError("no event was found that happens in some of the draws: name some, events={name: function}")
 
 
-def _counted(draw: Sampler, pair: NamedPair, chosen: list[Event], n: int) -> np.ndarray:
+def count_events(draw: Sampler, pair: NamedPair, chosen: list[Event], n: int) -> np.ndarray:
     """How often each event happened on either data set, in fresh draws; shape (events, 2)."""
     hits = np.zeros((len(chosen), 2), dtype=np.int64)
     for start in range(0, n, _CHUNK):

@@ -967,11 +967,12 @@ def test_the_first_table_of_all_classes_is_one_of_class_counts():
 def test_all_classes_move_where_there_are_many():
     for n_classes, chosen, together in (
         (2, "auto", False), (4, "auto", False), (5, "auto", True), (3, "multinomial", True), (9, "ovr", False),
-        (2, "multinomial", False),
+        (2, "multinomial", True),
     ):  # fmt: skip
         prior = prior_scores(np.full((1, n_classes), 100), 1.0)
         assert perplexity(prior) == pytest.approx(n_classes)
         assert model(multi_class=chosen).moves_together(prior) is together
+    assert not model(multi_class="multinomial", monotonic_cst={"x": 1}).moves_together(prior_scores(np.ones((1, 2)), 0))
     # a fifth class that nobody has does not count
     assert not model().moves_together(prior_scores(np.array([[100, 100, 100, 100, 0]]), 0.0) * 1.0)
 

@@ -96,8 +96,8 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
     multi_class: Annotated[
         str,
         OneOf("auto", "ovr", "multinomial"),
-        """Of more than two classes, what a round moves: ``"ovr"``, the score of one class against all others;
-        ``"multinomial"``, the scores of all classes.  auto: multinomial where the released class totals have a
+        """What a round moves: ``"ovr"``, the score of one class against all others; ``"multinomial"``, the scores of
+        all classes, but not under ``monotonic_cst``.  auto: multinomial where the released class totals have a
         perplexity above 4.2.""",
     ] = "auto"
 
@@ -141,7 +141,7 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         n_classes = prior.shape[1]
         if self.multi_class == "auto":
             return n_classes > MANY_CLASSES and perplexity(prior) > MANY_CLASSES
-        return n_classes > 2 and self.multi_class == "multinomial"
+        return self.multi_class == "multinomial" and not self.monotonic_cst
 
     @claim("lem-all-classes")
     def _gradients(
@@ -228,6 +228,7 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
             ({"n_estimators": 2, "selection": "exponential"}, 1, None),
             ({"n_estimators": 2, "interactions": 2}, 2, None),
             ({"delta": 1e-6}, 1, None),
+            ({"n_estimators": 2, "multi_class": "multinomial"}, 1, None),
         ),
         defaults={"n_estimators": 1, "interactions": 0, "n_rows": 10},
     )

@@ -148,7 +148,7 @@ class WideTables(WithDelta):
         if table.features[0, 1] < 0 and len(votes) > 1 and known.binning.masses[feature] is None:
             loudest = votes[:, int(np.abs(votes).sum(axis=0).argmax())]
             known.learn(feature, loudest, np.rint(sizes * FINE).astype(np.int64))
-        run.set_leaf_values(leaves, votes @ values)
+        run.set_leaf_values(leaves, np.add.reduce(votes[:, :, None] * values, axis=1))
 
     def gap_variances(self) -> list[float]:
         """Variance of the noise of the gap of a cell in each round of this fit, in records squared, by its ledger.

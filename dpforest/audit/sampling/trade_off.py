@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.special import ndtri
 from tqdm import tqdm
 
-from dpforest.arithmetic import log
+from dpforest.arithmetic import exp, log
 from dpforest.audit.sampling.bounds import (
     check_confidence,
     check_promise,
@@ -307,7 +307,7 @@ def _tests(
     steep = log(n) / 2 * evenly * np.abs(evenly)  # logarithms, closer to each other where errors are alike
     if math.isfinite(claim):
         steep = np.append(steep, [-claim, claim])
-    weights = 1 / (1 + np.exp(-steep))
+    weights = 1 / (1 + exp(-steep))
     least, best = np.minimum(weights, 1 - weights), [_NEVER] * len(weights)  # as good as guessing
     m, z = fresh[0].size, float(-ndtri((1 - confidence) / (2 * len(weights))))
     for score in dict.fromkeys(proposal.event.score for proposal in proposals):

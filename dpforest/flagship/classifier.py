@@ -115,7 +115,7 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         budgets = self.budgets((left - paid) * run.budget, auto)
         if budgets:
             run.start_forest(len(budgets))
-        targets = np.arange(n_classes if n_classes > 2 else 1) + (n_classes == 2)
+        targets = np.arange(n_classes) if together or n_classes > 2 else np.array([1])
         for number in run.rounds(len(budgets)):
             run.add_scores(trees[-1])
             choosing, measuring = budgets[number]
@@ -187,7 +187,8 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
     def _totals(self, run: Run) -> tuple[BoostingSchedule, np.ndarray, float, float, float]:
         """The rule, noisy class totals (1, n_classes) and their noise, the number of records, the share that is left.
 
-        What the rule goes by is no more than twice the records that a model without tables gets wrong, twice over.
+        The rule goes by the effective records, of which the totals tell: so they are asked for until the rule that
+        follows from them would not give them much more.
         """
 
         def ask(share: float) -> tuple[np.ndarray, float]:

@@ -817,7 +817,10 @@ def test_a_table_of_all_classes_in_fractions():
     sizes = [tuple(b + a for a, b in zip(*record, strict=True)) for record in records]
     norm = lambda vector: sum(map(abs, vector))  # noqa: E731
     square = lambda vector: sum(x * x for x in vector)  # noqa: E731
-    less = lambda one, other: [x - y for x, y in zip(one, other, strict=True)]  # noqa: E731
+
+    def less(one, other):
+        return [x - y for x, y in zip(one, other, strict=True)]
+
     assert max(map(norm, flat)) == max(map(norm, gaps)) == 2
     apart = max(norm(one) + norm(other) for one, other in product(flat, repeat=2))
     assert max(apart, max(norm(less(one, other)) for one, other in product(flat, repeat=2))) == 4

@@ -92,7 +92,7 @@ class TradeOff:
 
     @property
     def vertices(self) -> np.ndarray:
-        """Corners of the band, from type I error 0 to 1: the lower convex hull of what is known; shape (corners, 2)."""
+        """Corners of the lower convex hull of what is known, from type I error 0 to 1; shape (corners, 2)."""
         below = [(a, b) for a, b in self.upper.tolist() if a + b < 1]  # the rest is worse than guessing
         points = sorted([(0.0, 1.0), (1.0, 0.0), *below])
         hull: list[tuple[float, float]] = []

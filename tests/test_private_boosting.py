@@ -9,6 +9,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
+from pathlib import Path
 
 import numpy as np
 import oracle
@@ -38,11 +39,12 @@ from dpforest.flagship import (
 )
 from dpforest.flagship.binning import Binning, equal_weight_bins, public_bins, quantile_bins
 from dpforest.flagship.candidates import ReleasedTotals, grow_table, random_tables, single_tables
-from dpforest.flagship.classifier import OVERSHOOT
+from dpforest.flagship.classifier import MANY_CLASSES, OVERSHOOT
 from dpforest.flagship.empirical_bayes import WIDEST
 from dpforest.flagship.monotone import isotonic, monotone
 from dpforest.flagship.priors import (
     MEAN_PRIOR_VARIANCE,
+    PER_MINORITY,
     RESIDUAL_SIZES,
     at_least,
     effective_records,
@@ -56,7 +58,7 @@ from dpforest.flagship.priors import (
     weighted_mean,
 )
 from dpforest.flagship.schedules import bins_share, constants
-from dpforest.flagship.wide_tables import SECOND_SIZE_SHARE, SIZE_SHARE
+from dpforest.flagship.wide_tables import EVEN_SHARE, SECOND_SIZE_SHARE, SIZE_SHARE
 from dpforest.learners.boosting import whole_votes
 from dpforest.learners.growth import Growth
 from dpforest.learners.run import Run
@@ -929,22 +931,30 @@ def test_the_exact_loss_of_rounds_for_all_classes(relation, rounds):
     assert spent * (1 - 1e-4) <= loss(double, *MOVED[relation], Skewed) <= 8 * (1 + 1e-9)
 
 
-def test_gradients_that_count_for_one_record_are_found_out(monkeypatch):
+def all_at_once(relation) -> PrivateBoostingClassifier:
+    return PrivateBoostingClassifier(
+        schema=TRIO,
+        multi_class="multinomial",
+        n_estimators=2,
+        epsilon=8.0,
+        n_rows=10,
+        interactions=0,
+        relation=relation,
+    )
+
+
+@relations
+def test_gradients_that_count_for_one_record_are_found_out(relation, monkeypatch):
     """A record weighs 2 in all: sums with the noise of a weight of 1 lose twice what is charged."""
     monkeypatch.setattr(sums, "FINEST", FINEST // 2)
-    kind = PrivateBoostingClassifier(
-        schema=TRIO, multi_class="multinomial", n_estimators=2, epsilon=8.0, n_rows=10, interactions=0
-    )
-    assert loss(kind, *TELLING[ADD_REMOVE], Skewed) > 8 * 1.1
+    assert loss(all_at_once(relation), *MOVED[relation], Skewed) > 8 * 1.1
 
 
-def test_gradients_that_are_not_divided_are_found_out(monkeypatch):
+@relations
+def test_gradients_that_are_not_divided_are_found_out(relation, monkeypatch):
     heavy = lambda *asked: 2 * gradient_steps(*asked)  # noqa: E731
     monkeypatch.setattr(memory, "gradient_steps", heavy)
-    kind = PrivateBoostingClassifier(
-        schema=TRIO, multi_class="multinomial", n_estimators=2, epsilon=8.0, n_rows=10, interactions=0
-    )
-    assert loss(kind, *TELLING[ADD_REMOVE], Skewed) > 8 * 1.1
+    assert loss(all_at_once(relation), *MOVED[relation], Skewed) > 8 * 1.1
 
 
 def test_the_first_table_of_all_classes_is_one_of_class_counts():
@@ -1652,6 +1662,26 @@ def test_every_number_of_the_schedule_is_used_and_explained(monkeypatch):
                 changed = replace(getattr(schedules, module_name), **{name: value * 2 if value >= 1 else value / 2})
                 patch.setattr(schedules, module_name, changed)
                 assert all_of_it(delta) != before, (name, delta)
+
+
+def test_the_chapter_has_the_limits_of_the_rule():
+    """Where it spells them out, they are those of the code."""
+    page = (Path(__file__).resolve().parent.parent / "book" / "private_boosting.md").read_text(encoding="utf-8")
+    pure, gaussian = schedules.PURE, schedules.GAUSSIAN
+    for said in (
+        f"$x$ is below {pure.no_rounds_below}, or {pure.no_rounds_below_multiclass} of more than two classes",
+        f"the limits are {gaussian.no_rounds_below} and {gaussian.no_rounds_below_multiclass}, and for numbers "
+        f"{gaussian.regression_no_rounds_below} and {gaussian.mean_alone_below}",
+        f"have {100 * pure.bins_share:.0f} % of the budget where $0.04\\,x$ is at least {pure.bins_ratio} ",
+        f"{100 * gaussian.bins_share:.0f} % where $x \\sqrt{{0.02/k}}$ is at least {gaussian.bins_ratio},",
+        f"perplexity (the exponential of their entropy) above {MANY_CLASSES};",
+        f"more than {EVEN_SHARE} times so many rounds",
+        f"$10\\,(x/20\\,000)^{{{pure.rounds_power}}}$",
+        f"$15\\,(x/20\\,000)^{{{pure.rounds_power_multiclass}}}$",
+    ):
+        assert said in page, said
+    assert "at most eight times as many as are not of the largest class" in page
+    assert PER_MINORITY == 8
 
 
 def test_the_schedule_under_a_delta():

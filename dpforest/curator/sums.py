@@ -136,19 +136,8 @@ class Sums(Base):
         asked = np.repeat(allowed, self.cardinalities, axis=1)  # whose child each column is
         each = np.broadcast_to((rate / np.maximum(allowed.sum(axis=1), 1))[:, None], asked.shape)[asked]
         counts[~asked] = 0
+        counts[asked], name = self._drawn_noise(counts[asked], each[:, None], self.unit if classes else 1)
         label = f"count the {'classes' if classes else 'records'} of each child by each feature"
-        unit = self.unit if classes else 1
-        if self._ledger.delta:
-            name, noisy = (
-                "discrete Gaussian",
-                mechanisms.discrete_gaussian(counts[asked], each[:, None] / unit**2, self._chance),
-            )
-        else:
-            name, noisy = (
-                "two-sided geometric",
-                mechanisms.two_sided_geometric(counts[asked], each[:, None] / unit, self._chance),
-            )
-        counts[asked] = noisy
         self._ledger.charge(scopes, rate, 2 * rate, label, name)
         return counts
 

@@ -110,7 +110,7 @@ class NoisyCounts(Plain):
     """Its leaves are noisy counts."""
 
     def say(self, growth, leaves, curator, chance, ledger, epsilon):
-        return curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon)
+        return curator.noisy(ClassCounts(growth, leaves.nodes), leaves.scopes, epsilon)
 
 
 def settle_pure(growth, counts, curator):
@@ -424,9 +424,9 @@ class OwnClasses(Plain):
 class CheapNoise(Curator):
     """A door that forgets that a replaced record changes two counts."""
 
-    def count_classes(self, splits, nodes, scopes, epsilon):
-        rate = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
-        counts = mechanisms.two_sided_geometric(self._class_counts(splits, nodes), rate[:, None], self._chance)
+    def noisy(self, query, scopes, epsilon):
+        rate = np.broadcast_to(np.asarray(epsilon, dtype=float), len(scopes))
+        counts = mechanisms.two_sided_geometric(self._exact(query), rate[:, None], self._chance)
         self._ledger.charge(scopes, rate, rate, "count the classes of a leaf", "two-sided geometric")
         return counts
 

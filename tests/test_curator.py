@@ -195,7 +195,9 @@ def test_counts_labels_and_peeks_by_a_recount(seed, assigned):
     world = World(seed, assigned=assigned)
     at = world.records_at()
     exact = np.array([world.classes_of(at[node]) for node in world.nodes.tolist()])
-    np.testing.assert_array_equal(world.curator.count_classes(world.growth, world.nodes, world.scopes, math.inf), exact)
+    np.testing.assert_array_equal(
+        world.curator.noisy(ClassCounts(world.growth, world.nodes), world.scopes, math.inf), exact
+    )
     world.curator.choose_label(world.growth, world.nodes, world.scopes, 1.0, mechanism="exponential")
     noise, (_, utility, _) = world.chance.asked
     assert noise[0] == "noise"
@@ -258,7 +260,7 @@ def test_no_node_is_no_question():
     none = np.zeros(0, dtype=np.int64)
     c, g = world.curator, world.growth
     with pytest.raises(ValueError, match="nothing is answered"):
-        c.count_classes(g, none, none, 1.0)
+        c.noisy(ClassCounts(g, none), none, 1.0)
     assert c.peek(ClassCounts(g, none), ("w", "p")).shape == (0, 3)
     assert c.choose_label(g, none, none, 1.0, mechanism="exponential").shape == (0,)
     chosen = c.choose_feature(
@@ -325,7 +327,7 @@ def test_labels_and_counts_are_charged_for_both_relations(relation, calibration)
     world = World(3, relation=relation)
     c, ask = world.curator, (world.growth, world.nodes, world.scopes)
     c.choose_label(*ask, 0.6, mechanism="permute-and-flip", calibration=calibration)
-    c.count_classes(*ask, 0.6)
+    c.noisy(ClassCounts(*ask[:2]), ask[2], 0.6)
     (_, _, rate), (_, noise) = world.chance.asked
     moved = 2 if relation == REPLACE_ONE else 1  # counts that one neighbour changes
     per_label = 0.6 / (2 if calibration == "sensitivity" else moved)

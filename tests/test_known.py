@@ -399,7 +399,7 @@ def test_leaves_of_a_level_cost_no_count():
         )  # fmt: skip
         stopped = frontier[choice == STOP]
         if len(stopped):
-            curator.count_classes(growth, stopped.nodes, stopped.scopes, 1.0)
+            curator.noisy(ClassCounts(growth, stopped.nodes), stopped.scopes, 1.0)
         going = choice != STOP
         growth.add_children(frontier[going], choice[going], np.full(int(going.sum()), 3))
         assert read == ["histograms"] * (level + 1)

@@ -30,7 +30,7 @@ from dpforest import OutOfSchemaWarning, Schema, UnprovenPrivacyWarning, chance,
 from dpforest.curator import Curator, queries
 from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.protocol import MaterializedRecords, Records
-from dpforest.curator.queries import ClassCounts, HeldOutCounts, Histograms, LargestWeight, WeightedError
+from dpforest.curator.queries import ClassCounts, HeldOutCounts, Histograms, LargestWeight, RecordCounts, WeightedError
 from dpforest.curator.scattered import BlockedRecords
 from dpforest.engines import EngineError, Reader, Table, TableError
 from dpforest.engines.table import Block, merge, missing_columns
@@ -376,8 +376,8 @@ def test_missing_and_other_values_are_the_same_in_blocks():
 
 
 QUERIES: dict[str, Any] = {
-    "count_classes": lambda c, g, n, s: c.count_classes(g, n, s, 1.0),
-    "count_records": lambda c, g, n, s: c.count_records(g, n, s, 1.0),
+    "count_classes": lambda c, g, n, s: c.noisy(ClassCounts(g, n), s, 1.0),
+    "count_records": lambda c, g, n, s: c.noisy(RecordCounts(g, n), s, 1.0),
     "count_children": lambda c, g, n, s: c.count_children(g, n, s, np.ones((len(n), 4), bool), 1.0),
     "count_children, no classes": lambda c, g, n, s: c.count_children(
         g, n, s, np.ones((len(n), 4), bool), 1.0, classes=False

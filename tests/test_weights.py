@@ -15,7 +15,14 @@ from scipy import stats
 from dpforest import scores
 from dpforest.chance import Replay, Secure, Seeded, outcomes
 from dpforest.curator import WEIGHTS, Curator
-from dpforest.curator.queries import CandidateCounts, HeldOutCounts, Histograms, LargestWeight, WeightedError
+from dpforest.curator.queries import (
+    CandidateCounts,
+    ClassCounts,
+    HeldOutCounts,
+    Histograms,
+    LargestWeight,
+    WeightedError,
+)
 from dpforest.curator.weights import thresholds, weight_levels, weight_steps, weight_table
 from dpforest.learners.growth import Growth
 from dpforest.models.boosted import SCALE
@@ -282,7 +289,7 @@ def test_the_noise_of_weighted_counts_has_the_scale_of_a_whole_record(relation):
         if weighted:
             curator.weigh_records(class_weights=[1, 1])
         growth = Growth(1, 1, 2, curator._ledger, "sequential")
-        counts = curator.count_classes(growth, growth.roots, growth.frontier.scopes, 0.6)
+        counts = curator.noisy(ClassCounts(growth, growth.roots), growth.frontier.scopes, 0.6)
         assert (counts / curator.unit).tolist() == [[2, 1]]
         assert curator._ledger.total(relation) == pytest.approx(0.6)
         rates.append(chance.rate[0, 0] * curator.unit)

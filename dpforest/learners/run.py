@@ -17,11 +17,17 @@ from dpforest.chance import Chance
 from dpforest.curator import STOP, Curator
 from dpforest.curator.peeks import Leak
 from dpforest.curator.queries import (
+    CellGradients,
+    CellWeights,
     ClassCounts,
     HeldOutCounts,
     Histograms,
     LargestWeight,
+    Masses,
     Moments,
+    RecordCounts,
+    ResidualCounts,
+    TargetSums,
     WeightedError,
 )
 from dpforest.design import Design, Weights
@@ -339,7 +345,8 @@ class Run:
         """
         if not len(leaves):
             return np.zeros((0, self.curator.n_classes), dtype=np.int64)
-        return self.curator.count_classes(self.growth if tree is None else tree, leaves.nodes, leaves.scopes, epsilon)
+        query = ClassCounts(self.growth if tree is None else tree, leaves.nodes)
+        return self.curator.noisy(query, leaves.scopes, epsilon)
 
     @property
     def unit(self) -> int:
@@ -374,24 +381,24 @@ class Run:
 
         int64, shape (n_cells, 2): of the other classes, and of the target; or of a regression below, and above.
         """
-        return self.curator.count_crossing(crossing, side, leaves.scopes, epsilon)
+        return self.curator.noisy(CellWeights(crossing, side), leaves.scopes, epsilon)
 
     def count_gradients(self, crossing: Crossings, leaves: Frontier, epsilon: float) -> np.ndarray:
         """Noisy weights against and for each class in each cell, a leaf of the tree that grows.
 
         int64, shape (n_cells, n_classes, 2), in steps of ``1 / FINEST``.
         """
-        return self.curator.count_gradients(crossing, leaves.scopes, epsilon)
+        return self.curator.noisy(CellGradients(crossing), leaves.scopes, epsilon)
 
     def count_residuals(self, edges: np.ndarray, epsilon: float) -> np.ndarray:
         """Noisy numbers of records by the size of their residuals, shares of the target's range: (n_edges + 1,)."""
-        return self.curator.count_residuals(edges, self.frontier.scopes, epsilon)
+        return self.curator.noisy(ResidualCounts(edges), self.frontier.scopes, epsilon)[0]
 
     def count_records(self, nodes: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
         """Noisy number of records of each node: int64, shape (n_nodes,)."""
         if not len(nodes):
             return np.zeros(0, dtype=np.int64)
-        return self.curator.count_records(*self._asked(nodes), epsilon)
+        return self.curator.noisy(RecordCounts(self.growth, nodes.nodes), nodes.scopes, epsilon)
 
     def count_children(
         self, nodes: Frontier, allowed: np.ndarray, epsilon: float | np.ndarray, classes: bool = True
@@ -408,13 +415,13 @@ class Run:
         """Noisy masses of each leaf's targets, above the lower bound and below the upper: int64, (n_leaves, 2)."""
         if not len(leaves):
             return np.zeros((0, 2), dtype=np.int64)
-        return self.curator.sum_masses(*self._asked(leaves), epsilon)
+        return self.curator.noisy(Masses(self.growth, leaves.nodes), leaves.scopes, epsilon)
 
     def sum_targets(self, leaves: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
         """Noisy sum of each leaf's targets, in grid steps: int64, shape (n_leaves,)."""
         if not len(leaves):
             return np.zeros(0, dtype=np.int64)
-        return self.curator.sum_targets(*self._asked(leaves), epsilon)
+        return self.curator.noisy(TargetSums(self.growth, leaves.nodes), leaves.scopes, epsilon)
 
     def sum_products(
         self, design: Design, weights: Weights, until: Callable[[np.ndarray], bool] | None = None

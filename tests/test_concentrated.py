@@ -29,7 +29,7 @@ from dpforest import (
     mechanisms,
 )
 from dpforest.chance import NotEnumerableError, Replay, Secure, Seeded
-from dpforest.curator import FINE, Curator
+from dpforest.curator import FINE, Curator, Selection
 from dpforest.curator.queries import CellGradients, CellWeights, ClassCounts, Masses, ResidualCounts
 from dpforest.learners.growth import Growth
 from dpforest.mechanisms import discrete_gaussian, discrete_gaussian_law, exponential_law, permute_and_flip_law
@@ -553,15 +553,9 @@ def test_every_selection_of_a_forest_has_the_range_that_is_charged(query, relati
             np.array(columns), labels.copy(), 2, np.array([2, 2]), chance=Seeded(0), ledger=ledger
         )  # fmt: skip
         splits, root = Growth(1, 2, 2, ledger, "sequential", 9), np.array([0])
-        more = {
-            "score": gini,
-            "mechanism": "exponential",
-            "calibration": "range",
-            "stop_margin": None,
-            "n_max": math.inf,
-        }
+        how = Selection(gini, "exponential")
         {
-            "feature": lambda: asked_of.choose_feature(splits, root, root, np.ones((1, 2), dtype=bool), 0.3, **more),
+            "feature": lambda: asked_of.choose_feature(splits, root, root, np.ones((1, 2), dtype=bool), 0.3, how),
             "candidate": lambda: asked_of.choose_candidate(
                 splits,
                 root,
@@ -569,7 +563,7 @@ def test_every_selection_of_a_forest_has_the_range_that_is_charged(query, relati
                 np.array([[0, 1]], dtype=np.int32),
                 np.array([[[2, 0, 0, 0], [2, 0, 0, 0]]], dtype=np.uint64),
                 0.3,
-                **more,
+                how,
             ),
             "label": lambda: asked_of.choose_label(splits, root, root, 0.3, mechanism="exponential"),
         }[query]()

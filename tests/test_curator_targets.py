@@ -13,7 +13,7 @@ from test_curator import Watched, World
 from dpforest import scores
 from dpforest.arithmetic.fixed import STEPS
 from dpforest.chance import Seeded
-from dpforest.curator import STOP, Curator
+from dpforest.curator import STOP, Curator, Selection
 from dpforest.curator.queries import ClassCounts, Masses, Moments, RecordCounts, TargetSums
 from dpforest.learners.cuts import CutPool, random_cuts
 from dpforest.learners.growth import Growth
@@ -78,9 +78,14 @@ def test_candidates_are_chosen_by_a_recount(name, with_stop):
         pool = CutPool(Seeded(seed), world.cardinalities, np.ones(3, bool))
         features, masks = random_cuts(Seeded(seed), pool, len(world.nodes), 2, 2)
         world.curator.choose_candidate(
-            world.growth, world.nodes, world.scopes, features, masks, 1.0, score=score,
-            mechanism="exponential", stop_margin=2.0 if with_stop else None,
-        )  # fmt: skip
+            world.growth,
+            world.nodes,
+            world.scopes,
+            features,
+            masks,
+            1.0,
+            Selection(score, mechanism="exponential", stop_margin=2.0 if with_stop else None),
+        )
         _, found, rate = world.chance.asked[-1]
         np.testing.assert_allclose(rate * STEPS, 1 / score.exact_range(ADD_REMOVE), rtol=1e-15)
         at = world.records_at()
@@ -182,8 +187,13 @@ def test_stop_wins_in_empty_nodes_and_a_clear_cut_where_it_pays():
         frontier = growth.frontier  # only small nodes stop for sure
         features, masks = random_cuts(Seeded(n), CutPool(Seeded(n), [2], [True]), len(frontier), 1)
         choice = curator.choose_candidate(
-            growth, frontier.nodes, frontier.scopes, features, masks, 1.0 if n == 1 else 1e-3, score=scores.between,
-            mechanism="permute-and-flip", stop_margin=6.0,
-        )  # fmt: skip
+            growth,
+            frontier.nodes,
+            frontier.scopes,
+            features,
+            masks,
+            1.0 if n == 1 else 1e-3,
+            Selection(scores.between, mechanism="permute-and-flip", stop_margin=6.0),
+        )
         assert (choice == expected).all()
         growth.add_children(frontier, features[:, 0], np.full(len(frontier), 2), masks=masks[:, 0], reuse=True)

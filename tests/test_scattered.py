@@ -27,7 +27,7 @@ from test_doors import learners
 
 import dpforest
 from dpforest import OutOfSchemaWarning, Schema, UnprovenPrivacyWarning, chance, scores
-from dpforest.curator import Curator, queries
+from dpforest.curator import Curator, Selection, queries
 from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.protocol import MaterializedRecords, Records
 from dpforest.curator.queries import ClassCounts, HeldOutCounts, Histograms, LargestWeight, RecordCounts, WeightedError
@@ -322,7 +322,8 @@ def answers() -> set[str]:
     return {
         name
         for name, each in classes.items()
-        if hasattr(each, "__dataclass_fields__")
+        if issubclass(each, queries.Query)
+        and hasattr(each, "__dataclass_fields__")
         and not each.__subclasses__()
         and not issubclass(each, queries.WholeQuery)
     }
@@ -391,18 +392,23 @@ QUERIES: dict[str, Any] = {
     ),
     "size": lambda c, g, n, s: np.array(c.size(("w", "p"))),
     "choose_feature": lambda c, g, n, s: c.choose_feature(
-        g, n, s, np.ones((len(n), 4), bool), 1.0, score=scores.gini, mechanism="exponential", stop_margin=0.1
+        g, n, s, np.ones((len(n), 4), bool), 1.0, Selection(scores.gini, mechanism="exponential", stop_margin=0.1)
     ),
     "choose_division": lambda c, g, n, s: np.array(
         c.choose_division(
-            g, n, s[:1], np.array([2, 3, 0]), np.arange(768).reshape(3, 256) % 3 - 1, 1.0, score=scores.gini,
-            mechanism="exponential",
+            g,
+            n,
+            s[:1],
+            np.array([2, 3, 0]),
+            np.arange(768).reshape(3, 256) % 3 - 1,
+            1.0,
+            Selection(scores.gini, mechanism="exponential"),
         )
     ),
     "choose_cut": lambda c, g, n, s: c.choose_cut(
-        g, n, s, np.ones((len(n), 21), bool), 1.0, score=scores.gini, mechanism="permute-and-flip"
+        g, n, s, np.ones((len(n), 21), bool), 1.0, Selection(scores.gini, mechanism="permute-and-flip")
     ),
-}  # fmt: skip
+}
 #: What may come before a question: who sees which record, and what it counts for.
 STEPS: dict[str, Any] = {
     "nothing": lambda curator: None,

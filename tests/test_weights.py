@@ -14,7 +14,7 @@ from scipy import stats
 
 from dpforest import scores
 from dpforest.chance import Replay, Secure, Seeded, outcomes
-from dpforest.curator import WEIGHTS, Curator
+from dpforest.curator import WEIGHTS, Curator, Selection
 from dpforest.curator.queries import (
     CandidateCounts,
     ClassCounts,
@@ -226,9 +226,13 @@ def test_a_share_of_the_node_is_no_such_score():
     growth = Growth(1, 1, 2, curator._ledger, "sequential")
     with pytest.raises(ValueError, match="no proved range where records have weights"):
         curator.choose_feature(
-            growth, growth.roots, growth.frontier.scopes, np.ones((1, 1), dtype=bool), 1.0,
-            score=scores.normalised_gini, mechanism="exponential",
-        )  # fmt: skip
+            growth,
+            growth.roots,
+            growth.frontier.scopes,
+            np.ones((1, 1), dtype=bool),
+            1.0,
+            Selection(scores.normalised_gini, mechanism="exponential"),
+        )
 
 
 @pytest.mark.claim("thm-own-weights")
@@ -251,9 +255,14 @@ def test_no_query_costs_more_with_weights(relation, score, mechanism):
                 # cut the feature, cut nothing off, or stop
                 masks = np.array([[[0b10, 0, 0, 0], [0, 0, 0, 0]]], dtype=np.uint64)
                 [choice] = curator.choose_candidate(
-                    growth, growth.roots, growth.frontier.scopes, np.zeros((1, 2), np.int32), masks, 0.9, score=score,
-                    mechanism=mechanism, stop_margin=0.5,
-                )  # fmt: skip
+                    growth,
+                    growth.roots,
+                    growth.frontier.scopes,
+                    np.zeros((1, 2), np.int32),
+                    masks,
+                    0.9,
+                    Selection(score, mechanism=mechanism, stop_margin=0.5),
+                )
                 charges.add(tuple(round(curator._ledger.total(r), 12) for r in RELATIONS))
                 return int(choice)
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpforest import mechanisms
 from dpforest.chance import Chance
-from dpforest.curator import STOP, Curator
+from dpforest.curator import STOP, Curator, Selection
 from dpforest.curator.peeks import Leak
 from dpforest.curator.queries import (
     CellGradients,
@@ -42,30 +41,6 @@ from dpforest.schema import Schema
 from dpforest.scores import Score
 
 __all__ = ["Leak", "Run", "Selection"]
-
-
-@dataclass(frozen=True)
-class Selection:
-    """How a selection is made.
-
-    Attributes
-    ----------
-    score : Score
-        The utility of a candidate; a label's is its number of records, whatever stands here.
-    mechanism : {"permute-and-flip", "exponential"}
-    calibration : {"range", "sensitivity"}
-        Rate ``epsilon / R``, or the papers' ``epsilon / (2 sensitivity)``.
-    stop_margin : float or None
-        Head start of the *stop* candidate, in units of the selection's noise; None: no such candidate.
-    n_max : float
-        Public cap on the number of records.
-    """
-
-    score: Score
-    mechanism: str = "permute-and-flip"
-    calibration: str = "range"
-    stop_margin: float | None = None
-    n_max: float = math.inf
 
 
 class Run:
@@ -265,9 +240,8 @@ class Run:
         self, nodes: Frontier, epsilon: float | np.ndarray, how: Selection, allowed: np.ndarray | None = None
     ) -> np.ndarray:
         """The feature that each node splits on, one of its unused or of the ``allowed`` ones, or ``STOP``."""
-        return self._choose(
-            self.curator.choose_feature, nodes, (nodes.unused if allowed is None else allowed,), epsilon, how
-        )
+        candidates = nodes.unused if allowed is None else allowed
+        return self._choose(self.curator.choose_feature, nodes, (candidates,), epsilon, how)
 
     def choose_cut(
         self, nodes: Frontier, columns: np.ndarray, epsilon: float | np.ndarray, how: Selection
@@ -291,16 +265,7 @@ class Run:
     ) -> np.ndarray:
         if not len(nodes):
             return np.zeros(0, dtype=np.int32)
-        return query(
-            *self._asked(nodes),
-            *candidates,
-            epsilon,
-            score=how.score,
-            mechanism=how.mechanism,
-            calibration=how.calibration,
-            stop_margin=how.stop_margin,
-            n_max=how.n_max,
-        )
+        return query(*self._asked(nodes), *candidates, epsilon, how)
 
     def choose_division(
         self,
@@ -317,18 +282,8 @@ class Run:
         ``children`` (K, 256) say where each code goes, -1 where its records do not count; ``scopes`` is the one scope
         that holds all their records, and ``tree`` another tree than the one that grows.
         """
-        return self.curator.choose_division(
-            self.growth if tree is None else tree,
-            nodes.nodes,
-            scopes,
-            features,
-            children,
-            epsilon,
-            score=how.score,
-            mechanism=how.mechanism,
-            calibration=how.calibration,
-            n_max=how.n_max,
-        )
+        splits = self.growth if tree is None else tree
+        return self.curator.choose_division(splits, nodes.nodes, scopes, features, children, epsilon, how)
 
     def choose_label(self, leaves: Frontier, epsilon: float | np.ndarray, how: Selection) -> np.ndarray:
         """The label of each leaf, a class code."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpforest import PrivateBoostingClassifier, mechanisms
 from dpforest.arithmetic.fixed import STEPS, below_best, fixed
-from dpforest.curator import FINE, Curator
+from dpforest.curator import FINE, Curator, Selection
 from dpforest.curator.queries import ClassCounts
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.growth import MAX_NODES
@@ -60,7 +60,12 @@ class Rooted(Sapling):
 
     def _choose(self, growth, curator, nodes, epsilon, chance):
         return curator.choose_feature(
-            growth, nodes.nodes, nodes.scopes, nodes.unused, epsilon, score=majority, mechanism="exponential"
+            growth,
+            nodes.nodes,
+            nodes.scopes,
+            nodes.unused,
+            epsilon,
+            Selection(majority, mechanism="exponential"),
         )
 
     def _label(self, growth, curator, leaves, epsilon):

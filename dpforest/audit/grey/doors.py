@@ -11,7 +11,7 @@ import numpy as np
 
 from dpforest.audit.grey.frozen import Watch
 from dpforest.chance import Law, Seeded
-from dpforest.curator import Curator
+from dpforest.curator import Curator, Selection
 from dpforest.curator.queries import Query
 from dpforest.privacy import Ledger
 
@@ -51,9 +51,11 @@ def watching(door: Any) -> type[Curator]:
         def ask(self, *args, **kwargs):
             watch = self._chance
             asked = parameters.bind(self, *args, **kwargs).arguments
-            query = asked.pop("query", None)  # named by its kind, and compared part by part
+            query = asked.get("query")
             said = f"{name} {type(query).__name__}" if isinstance(query, Query) else name
-            every = {**asked, **vars(query)} if isinstance(query, Query) else asked
+            every: dict[str, Any] = {}
+            for key, value in asked.items():  # queries and selections are compared part by part
+                every |= vars(value) if isinstance(value, Query | Selection) else {key: value}
             public = {key: _frozen_value(value) for key, value in every.items() if key not in ("self", "epsilon")}
             watch.ask(said, public)  # budgets are compared with the charges
             try:

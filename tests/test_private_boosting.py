@@ -41,7 +41,7 @@ from dpforest.flagship import (
 from dpforest.flagship.binning import Binning, equal_weight_bins, public_bins, quantile_bins
 from dpforest.flagship.candidates import ReleasedTotals, grow_table, random_tables, single_tables
 from dpforest.flagship.classifier import MANY_CLASSES, OVERSHOOT
-from dpforest.flagship.empirical_bayes import WIDEST
+from dpforest.flagship.empirical_bayes import WIDEST, stands_out
 from dpforest.flagship.monotone import isotonic, monotone
 from dpforest.flagship.priors import (
     MEAN_PRIOR_VARIANCE,
@@ -372,7 +372,7 @@ def test_rounds_that_listen_lose_no_more(relation, schema, rounds, size):
 
 def selects(kind) -> float:
     """What the selections are given: with a single table nothing of it is lost."""
-    share = schedule(kind.n_rows, kind.epsilon, 2, kind.relation).totals_share
+    share = schedule(kind.n_rows, kind.epsilon, 2, kind.relation, trials=False).totals_share
     return 0.2 * (1 - share) * kind.epsilon
 
 
@@ -912,7 +912,7 @@ def test_the_exact_loss_of_rounds_for_all_classes(relation, rounds):
         schema=Schema(categorical={"x": [0, 1]}, classes=[0, 1, 2]), interactions=0, **shared
     )
     pair = (((0, 0),), ((0, 0), (1, 1))) if relation == ADD_REMOVE else (((0, 0), (1, 1)), ((0, 0), (0, 0)))
-    auto = schedule(10, 8.0, 2, relation)
+    auto = schedule(10, 8.0, 2, relation, trials=False)
     spent = 8 - auto.select_share * (1 - auto.totals_share) * 8
     # a step is lost where probabilities are rounded down
     assert loss(single, *pair, Skewed) == pytest.approx(spent, rel=1e-4)
@@ -1013,7 +1013,7 @@ def on_quantile_bins(relation, **parameters) -> tuple:
 def test_the_exact_loss_of_rounds_on_quantile_bins(relation, rounds):
     """All of what totals, histograms and sums have; and no more than all, though a number has two tables."""
     kind, pair = on_quantile_bins(relation, n_estimators=rounds)
-    auto = schedule(10, 8.0, 2, relation)
+    auto = schedule(10, 8.0, 2, relation, trials=False)
     chosen = auto.select_share * (1 - auto.totals_share - bins_share(10, 8.0, relation, 0.0, 2, always=True)) * 8
     assert (8 - chosen) * (1 - 1e-9) <= loss(kind, *pair, DeafToBins) <= 8 * (1 + 1e-9)
 
@@ -1145,6 +1145,86 @@ def test_a_table_of_one_class_alone_has_no_rounds():
     assert fitted.predict_proba(X)[0, 0] > 0.99
 
 
+# -- trials: one table, kept if it stands out ------------------------------------------------------------------------
+
+
+def tried(seed: int, telling: bool, **parameters):
+    """A fit of 80 records at an epsilon of 1, and its records; the first of six features tells the class, or none."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.integers(2, size=(80, 6)), columns=list("abcdef"))
+    y = X["a"].to_numpy() if telling else rng.integers(2, size=80)
+    schema = Schema(categorical={name: [0, 1] for name in X}, classes=[0, 1])
+    base = {"epsilon": 1.0, "schema": schema, "n_rows": 80, "interactions": 0, "random_state": seed}
+    return PrivateBoostingClassifier(**{**base, **parameters}).fit(X, y), X, y
+
+
+def test_a_trial_finds_the_feature_that_tells_and_no_other_moves_a_score():
+    scored = [model.score(X, y) for model, X, y in (tried(seed, True) for seed in range(40))]
+    assert np.mean(scored) > 0.95  # the larger class has half
+    moved = 0
+    for seed in range(200):
+        model, *_ = tried(seed, False)
+        assert model.ledger_.epsilon == pytest.approx(1.0, rel=1e-9)
+        tables = model.boosted_.n_trees - 1  # none where the noisy totals are uneven
+        assert tables <= 1
+        moved += bool(tables and model.boosted_.forest.tree(1).values.any())
+    assert moved <= 40  # a chosen table is the largest of six, and the prior is off by its noise
+
+
+def test_a_table_stands_out_of_its_noise_seldom_by_chance():
+    """Over draws of the noise that ships, for few cells and for many; twice the noise is found."""
+    noise = noise_variance(1.0, ADD_REMOVE)
+    for n_cells in (2, 8, 64):
+        zero = np.zeros((2000, n_cells, 2), dtype=np.int64)
+        drawn = mechanisms.two_sided_geometric(zero, np.full(zero.shape, 1 / FINE), Seeded(n_cells)) / FINE
+        chance = np.mean([stands_out(sums, 2 * noise, 2.0) for sums in drawn])
+        assert 0.02 < chance < 0.07
+        assert np.mean([stands_out(2 * sums, 2 * noise, 2.0) for sums in drawn]) > 4 * chance
+    assert not stands_out(np.array([[3.0, 5.0], [5.0, 3.0]]), 4.0, 0.0)
+    assert stands_out(np.array([[3.0, 5.1], [5.0, 3.0]]), 4.0, 0.0)
+
+
+def test_no_trial_where_most_records_are_of_one_class_or_rounds_are_asked_for():
+    """Of 80 records 20 are of the other class: a table could tell no more of them than of 40 of even classes."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(2, size=(80, 2)), (np.arange(80) < 8).astype(int)
+    schema = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
+    base = {"epsilon": 1.0, "schema": schema, "n_rows": 80}
+    found = [PrivateBoostingClassifier(**base, random_state=seed).fit(X, y) for seed in range(30)]
+    assert np.mean([model.boosted_.n_trees == 1 for model in found]) > 0.8
+    assert all(model.ledger_.epsilon == pytest.approx(1.0, rel=1e-9) for model in found)
+    asked = PrivateBoostingClassifier(**base, n_estimators=1, random_state=0).fit(X, y).ledger_.to_dict()["queries"]
+    assert asked[0]["most"] == pytest.approx(0.25)  # the totals, as ever
+
+
+class Convinced(Deaf):
+    """Tells that the classes are even, and that one side of each cell has nearly all."""
+
+    side = 100 * FINE
+
+    def noisy(self, query, *asked):
+        told = super().noisy(query, *asked)
+        if isinstance(query, ClassCounts):
+            told[:] = 10**6
+        elif isinstance(query, CellWeights):
+            told[:, 1] = self.side
+        return told
+
+
+class Doubtful(Convinced):
+    side = 0
+
+
+@pytest.mark.claim("thm-private-boosting")
+@relations
+@pytest.mark.parametrize("door", [Convinced, Doubtful])
+def test_the_exact_loss_of_a_trial(relation, door):
+    """Its table moves a score or none by what is released: all of epsilon is charged, and no more is lost."""
+    kind = tiny(relation=relation, n_estimators="auto", n_rows=10 if relation == ADD_REMOVE else 20)
+    assert schedule(kind.n_rows, 8.0, 2, relation) == BoostingSchedule(1, 0.35, 0.5, evidence=2)
+    assert loss(kind, *TELLING[relation], door) == pytest.approx(8, rel=1e-9)
+
+
 def test_a_delta_is_used_where_there_are_rounds_enough():
     """Without a declared number the first look has no delta, and costs half the square of its loss if one is used."""
     X, y = table(6000)
@@ -1189,11 +1269,15 @@ def test_the_schedule():
     assert schedule(20_000, 1.0, 3, ADD_REMOVE).rounds == 15
     assert schedule(40_000, 1.0, 2, REPLACE_ONE) == schedule(20_000, 1.0, 2, ADD_REMOVE)
     assert schedule(101, 1.0, 2, ADD_REMOVE) == BoostingSchedule(2, 0.25)
-    assert schedule(99, 1.0, 2, ADD_REMOVE) == BoostingSchedule(0, 0.25)
+    assert schedule(99, 1.0, 2, ADD_REMOVE, trials=False) == BoostingSchedule(0, 0.25)
+    trial = BoostingSchedule(1, 0.35, 0.5, evidence=2)
+    assert all(schedule(told, 1.0, 2, ADD_REMOVE) == trial for told in (55, 99))
+    assert schedule(54, 1.0, 2, ADD_REMOVE) == BoostingSchedule(0, 0.25)
+    assert schedule(99, 1.0, 7, ADD_REMOVE, together=True).rounds == 0
     assert schedule(20_000, 1.0, 7, ADD_REMOVE, together=True).rounds == 10
     assert schedule(1, 1e-9, 2, ADD_REMOVE).rounds == 0
     assert schedule(1, 1e-9, 2, ADD_REMOVE, known=False).rounds == 2
-    assert [schedule(told, 1.0, 3, ADD_REMOVE).rounds for told in (119, 121)] == [0, 2]
+    assert [schedule(told, 1.0, 3, ADD_REMOVE).rounds for told in (54, 119, 121)] == [0, 1, 2]
     assert schedule(1e15, 1e6, 2, ADD_REMOVE) == schedule(5, math.inf, 2, ADD_REMOVE)
     rounds = [schedule(10**k, 1.0, 2, ADD_REMOVE).rounds for k in range(1, 8)]
     assert rounds == sorted(rounds)
@@ -1670,6 +1754,8 @@ def test_the_chapter_has_the_limits_of_the_rule():
     ):
         assert said in page, said
     assert "at most eight times as many as are not of the largest class" in page
+    assert f"where $x$ is at least {pure.trial_from}, and still so with at most two times as many records" in page
+    assert f"have {100 * pure.trial_totals_share:.0f} % of the budget, the selection half of the rest" in page
     assert PER_MINORITY == 8
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from dpforest.arithmetic import exp, log
 from dpforest.curator import FINE, FINEST
-from dpforest.flagship.empirical_bayes import gradient_steps, newton_step, whole_step
+from dpforest.flagship.empirical_bayes import gradient_steps, newton_step, stands_out, whole_step
 from dpforest.flagship.priors import (
+    PER_MINORITY_TRIAL,
     at_least,
     count_noise,
     effective_records,
@@ -92,7 +93,8 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
     What is ``"auto"`` follows from a public rule, :func:`~dpforest.flagship.schedules.schedule`.  It looks at the
     number of records: ``n_rows`` if declared, else under replace-one the number itself, which is public there, and
     under add-remove the sum of noisy class totals, of which a first look has 1 % of the budget.  Where one class has
-    nearly all records, the rule goes by eight times the number of the others.  A ``delta`` is made use of where there
+    nearly all records, the rule goes by eight times the number of the others.  Where tables would be mostly noise there
+    is one round at most, a trial: its table moves the scores if it stands out of its noise.  A ``delta`` is made use of where there
     are rounds enough that it pays, or where ``n_estimators`` is given: the guarantee says which.
 
     Examples
@@ -143,7 +145,10 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
             cells = self._prior(run, table)
             if not together:
                 sums = run.count_crossing(table, targets[at].item(), leaves, measuring) / FINE
-                steps = self.step(sums, noise_variances(measuring, run.ledger), **cells)[:, None]
+                noise = noise_variances(measuring, run.ledger)
+                steps = self.step(sums, noise, **cells)[:, None]
+                if auto.evidence is not None and not stands_out(sums, noise[0], auto.evidence):
+                    steps = np.zeros_like(steps)
                 if n_classes > 2:
                     steps = OVERSHOOT * whole_step(steps)
                 sizes, values = sums.sum(axis=1), np.eye(n_classes, dtype=np.int64)[targets[at : at + 1]]
@@ -202,7 +207,8 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         self, run: Run, n_rows: float, known: bool, together: bool = False, delta: float | None = None
     ) -> BoostingSchedule:
         delta = run.ledger.delta if delta is None else delta
-        return schedule(n_rows, run.epsilon, run.schema.n_classes, run.relation, delta, known, together)
+        trials = isinstance(self.n_estimators, str)
+        return schedule(n_rows, run.epsilon, run.schema.n_classes, run.relation, delta, known, together, trials)
 
     def _totals(self, run: Run) -> FirstLook:
         """Ask for the class totals, and settle by them how the fit goes on.
@@ -237,6 +243,8 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
             # fewer records weigh than there are: their totals are worth more
             totals, noise = weighted_mean(totals, noise, *ask(auto.totals_share - share))
             left, share = left - (auto.totals_share - share), auto.totals_share
+        if auto.evidence is not None:  # where most records are of one class, a trial would seldom find the others
+            auto = self._schedule(run, effective_records(n_rows, totals, noise, PER_MINORITY_TRIAL), True)
         if not self.rounds_of(auto):
             left, prior = 0.0, prior_scores(*weighted_mean(totals, noise, *ask(left)))
         return FirstLook(auto, prior, n_rows, left)

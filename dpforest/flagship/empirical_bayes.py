@@ -30,6 +30,7 @@ __all__ = [
     "posterior_mean",
     "residual_shift",
     "residual_step",
+    "stands_out",
     "table_posterior",
     "whole_step",
 ]
@@ -68,6 +69,25 @@ def newton_step(sums: np.ndarray, noise: tuple[float, float], **prior: Any) -> n
     size = np.where(size < 0.5 * sqrt(noise[1]), 0.0, np.maximum(size, 0.0))
     variance = noise[0] + size
     return posterior_mean(gap, size / 2, np.where(variance > 0, variance, 1.0), **prior)
+
+
+def stands_out(sums: np.ndarray, noise: float, evidence: float) -> bool:
+    """Whether the gaps of a table's cells are larger than noise makes them, by so many standard deviations.
+
+    Parameters
+    ----------
+    sums : ndarray of float64, shape (n_cells, 2)
+        Released weights of the others, and of the target.
+    noise : float
+        Variance of the noise of the gap of a cell.
+    evidence : float
+
+    Notes
+    -----
+    A gap is noisy by the difference of two nearly Laplacian numbers, whose square over its mean has the variance 7/2.
+    """
+    gap, n_cells = sums[:, 1] - sums[:, 0], len(sums)
+    return bool(np.add.reduce(gap * gap) > noise * (n_cells + evidence * sqrt(3.5 * n_cells)))
 
 
 #: No step of a class's score is longer.

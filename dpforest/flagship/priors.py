@@ -12,10 +12,22 @@ from dpforest.privacy import HISTOGRAM_SENSITIVITY, Ledger
 from dpforest.schema import TARGET_LEVELS
 
 __all__ = [
-    "MEAN_PRIOR_VARIANCE", "PER_MINORITY", "RESIDUAL_SIZES", "at_least", "count_noise", "effective_records",
-    "noise_variance", "noise_variances", "perplexity", "prior_mean", "prior_scores", "quantile", "shrunk",
+    "MEAN_PRIOR_VARIANCE",
+    "PER_MINORITY",
+    "PER_MINORITY_TRIAL",
+    "RESIDUAL_SIZES",
+    "at_least",
+    "count_noise",
+    "effective_records",
+    "noise_variance",
+    "noise_variances",
+    "perplexity",
+    "prior_mean",
+    "prior_scores",
+    "quantile",
+    "shrunk",
     "weighted_mean",
-]  # fmt: skip
+]
 
 #: Sizes of residuals, as shares of the target's range: each is two thirds of the next.
 RESIDUAL_SIZES = np.array([(2 / 3) ** k for k in range(13, -1, -1)])
@@ -61,18 +73,19 @@ def at_least(parts: np.ndarray, noise: float) -> float:
     return float(parts.sum()) - math.sqrt(parts.size) * noise
 
 
-#: Records of the largest class count for no more than so many of the others.
+#: Records of the largest class count for no more than so many of the others; and where the rule is for a trial.
 PER_MINORITY = 8.0
+PER_MINORITY_TRIAL = 2.0
 
 
-def effective_records(n_rows: float, totals: np.ndarray, noise: float) -> float:
+def effective_records(n_rows: float, totals: np.ndarray, noise: float, most: float = PER_MINORITY) -> float:
     """How many records weigh in calibrated sums: where one class has nearly all, few of its records do.
 
     ``totals`` are noisy class totals (1, n_classes), ``noise`` the standard deviation of theirs: half of it is added,
-    for too few rounds cost more than too many.
+    for too few rounds cost more than too many.  The largest class counts for no more than ``most`` of the others.
     """
     others = max(float(totals.sum() - totals.max()), 0.0) + noise / 2
-    return max(min(n_rows, PER_MINORITY * others), 1.0)
+    return max(min(n_rows, most * others), 1.0)
 
 
 def weighted_mean(one: np.ndarray, noise: float, other: np.ndarray, less: float) -> tuple[np.ndarray, float]:

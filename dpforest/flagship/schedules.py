@@ -36,6 +36,10 @@ class Constants:
     rounds_power_multiclass: float = _number("the same of more than two classes, of which a round moves one")
     no_rounds_below: float = _number("x below which there are no rounds, of two classes")
     no_rounds_below_multiclass: float = _number("x below which there are no rounds, of more classes")
+    trial_from: float = _number("x from which there is a trial in place of no rounds: one table, kept if it stands out")
+    trial_totals_share: float = _number("trial: share of the budget for the class totals")
+    trial_select_share: float = _number("trial: share of the round for the selection of its table")
+    trial_evidence: float = _number("trial: standard deviations by which the gaps of a table exceed noise, at least")
     totals_scale: float = _number("class totals: their share is this over x, with a delta its square")
     totals_share_min: float = _number("class totals: share of the budget at least")
     totals_share_max: float = _number("class totals: share of the budget at most")
@@ -72,6 +76,10 @@ PURE = Constants(
     rounds_power_multiclass=0.45,
     no_rounds_below=100,
     no_rounds_below_multiclass=120,
+    trial_from=55,
+    trial_totals_share=0.35,
+    trial_select_share=0.5,
+    trial_evidence=2,
     totals_scale=30,
     totals_share_min=0.01,
     totals_share_max=0.25,
@@ -107,6 +115,10 @@ GAUSSIAN = Constants(
     rounds_power_multiclass=0.6,
     no_rounds_below=18,
     no_rounds_below_multiclass=27,
+    trial_from=math.inf,  # so few rounds make no use of a delta
+    trial_totals_share=math.inf,
+    trial_select_share=math.inf,
+    trial_evidence=math.inf,
     totals_scale=21,
     totals_share_min=0.01,
     totals_share_max=0.25,
@@ -153,12 +165,16 @@ class BoostingSchedule:
         Share of a round for the selection of its table.
     growth : float
         Budget of a round over that of the one before, if the rounds are those of the schedule.
+    evidence : float or None
+        Of a trial, a single round whose table moves no score unless its gaps exceed their noise by so many standard
+        deviations; None: no trial.
     """
 
     rounds: int
     totals_share: float
     select_share: float = 0.2
     growth: float = 1.0
+    evidence: float | None = None
 
 
 @dataclass(frozen=True)
@@ -204,6 +220,7 @@ def schedule(
     delta: float = 0.0,
     known: bool = True,
     together: bool = False,
+    trials: bool = True,
 ) -> BoostingSchedule:
     """The schedule of a classifier, a public rule: by the number of records, the budget, the classes, the relation.
 
@@ -221,6 +238,8 @@ def schedule(
         there are the fewest rounds at least.
     together : bool
         Whether a round moves all classes: then there are as many rounds as for two.
+    trials : bool
+        Whether there may be a trial, where there are no rounds else.
     """
     c, x = GAUSSIAN if delta else PURE, n_rows * signal_to_noise(epsilon, relation, delta)
     two = n_classes == 2
@@ -232,6 +251,8 @@ def schedule(
     most = int(most)
     rounds = most if grown > most else round(grown)
     too_small = known and x < (c.no_rounds_below if two else c.no_rounds_below_multiclass)
+    if too_small and trials and not together and x >= c.trial_from:
+        return BoostingSchedule(1, c.trial_totals_share, c.trial_select_share, evidence=c.trial_evidence)
     rounds = 0 if too_small else min(max(rounds, int(c.min_rounds)), most)
     # noise of a count falls with the budget, with a delta with its root
     totals = (c.totals_scale / x) * (c.totals_scale / x) if delta else c.totals_scale / x
@@ -263,7 +284,7 @@ def regression_schedule(
 ) -> RegressionSchedule:
     """The schedule of a regressor, a public rule; parameters as of :func:`schedule`, and ``rounds`` if asked for."""
     c, x = GAUSSIAN if delta else PURE, n_rows * signal_to_noise(epsilon, relation, delta)
-    of_classes = schedule(n_rows, epsilon, 2, relation, delta)
+    of_classes = schedule(n_rows, epsilon, 2, relation, delta, trials=False)
     power = x if delta else 1.0
     mean = min(max(c.mean_scale / x / power, c.mean_share_min), c.mean_share_max)
     size = min(max(c.size_scale / x / power, c.size_share_min), c.size_share_max)

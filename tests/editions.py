@@ -31,9 +31,10 @@ _HEAD = re.compile(r"---\ntranslated-from: (\w+)\n---\n+")
 _DIGIT = re.compile(r"(?<![A-Za-z\d.])(\d+(?:[.,]\d+)*)(?![A-Za-z\d])")
 #: A part of a chapter's head, which the edition writes in words.
 _HEADING = "*In 20 minutes.*"
-#: Numbers that English writes as words, where Chinese may write digits.
+#: Numbers that English writes as words, where Chinese may write digits.  (It may also say a number again that English
+#: leaves out the second time; another number is seen by the one that is lacking.)
 _SPELLED = {
-    "1": "one|single|first|once", "2": "two|second|twice|double|both|half|half of", "3": "three|third|thirds",
+    "0": "zeros?", "1": "ones?|single|first|once", "2": "two|second|twice|double|both|half", "3": "three|third|thirds",
     "4": "four|fourth|quarter", "5": "five|fifth", "6": "six|sixth", "7": "seven|seventh", "8": "eight|eighth",
     "9": "nine|ninth", "10": "ten|tenth", "11": "eleven", "12": "twelve", "20": "twenty|twentieth",
     "100": "hundred|hundredth", "1000": "thousand",
@@ -139,10 +140,9 @@ def differences(page: str, english: str, chinese: str) -> list[str]:
     for (line, piece, code), (there, translated, also) in zip(ours, theirs, strict=False):
         mine, other = skeleton(piece, code), skeleton(translated, also)
         more = other - mine
-        spelled = piece.lower()
         for item in [item for item in more if item.startswith("the number ")]:
             words = _SPELLED.get(item.removeprefix("the number "))
-            if words and re.search(rf"\b(?:{words})\b", spelled):
+            if item in mine or words and re.search(rf"\b(?:{words})\b", piece.lower()):
                 del more[item]
         where = f"book/zh/{page}.md, line {there} (English: line {line})"
         out += [f"{where}: lacks {item}" for item in mine - other]

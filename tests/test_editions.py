@@ -249,7 +249,33 @@ def test_a_verdict_has_all_its_words() -> None:
 
 def test_lines_of_chinese_are_joined_without_a_blank() -> None:
     document = nodes.document(None, None)
-    document += [nodes.paragraph("", "一，\n二 a\n三"), nodes.literal_block("", "一\n二")]
+    for parts in (("一，", "\n", "二 a", "\n", "三"), ("一", "\n")):  # as MyST parts them
+        line = nodes.paragraph()
+        line += [nodes.Text(part) for part in parts]
+        document += line
     app = SimpleNamespace(env=SimpleNamespace(docname="book/zh/budgets"))
     EXTENSION["_joined"](app, document)
-    assert [node.astext() for node in document] == ["一，二 a\n三", "一\n二"]
+    assert [line.astext() for line in document] == ["一，二 a\n三", "一\n"]
+
+
+SHOWN = sorted({
+    file for page in PAGES for file in re.findall(r":file: (_static/\S+)", editions.text_of(page)[2])
+    if "interactive" not in file  # whose words are those of a program
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("file", SHOWN)
+def test_pictures_and_charts_have_chinese_words(file: str) -> None:
+    drawn = EXTENSION["redrawn"]((ROOT / "book" / file).read_text(encoding="utf-8"))
+    said = [text for _, text in EXTENSION["_SAID"].findall(re.sub(r'<th.*?</th>|<span class="hidden">[^<]*', "", drawn))]
+    english = [text for text in said if re.search(r"[A-Za-z]{2,}", text) and not re.search("[\u4e00-\u9fff]", text)]
+    assert english == [], "write them in book/zh/words.toml"
+
+
+def test_words_of_pictures_keep_their_numbers() -> None:
+    texts, _ = EXTENSION["_words"]()
+    numbers = re.compile(r"\d+(?:\.\d+)?")
+    wrong = {text: said for text, said in texts.items() if sorted(numbers.findall(text)) != sorted(numbers.findall(said))}
+    assert wrong == {}
+    assert EXTENSION["worded"]("ill 29") == "患病 29"
+    assert EXTENSION["worded"]("not in the list") == "not in the list"

@@ -7,6 +7,8 @@ start one folder further down.  Its blocks have the numbers of the English ones,
 from __future__ import annotations
 
 import re
+import tomllib
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,10 @@ _PATH = re.compile(r"^(\s*:(?:doc|file|link):[ \t]*|\s*[`:]{3,}\{literalinclude\
 _ROLE = re.compile(r"\{(doc|glue:\w+|prf:ref|eq|ref|numref)\}`(?:([^`<]*)<([^`>]*)>|([^`<]*))`")
 _LINK = re.compile(r"\]\(([\w./-]+\.(?:md|ipynb))?(?:#([\w-]+))?\)")
 _ADDRESS = re.compile(r'\b(href|src)="(?!#|[\w+.-]+:)([^"#]*)(?:#([^"]*))?"')
-_BROKEN = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef”])\n(?=[\u3000-\u9fff\uff00-\uffef“])")
+_BROKEN = re.compile(r"[\u3000-\u9fff\uff00-\uffef“”]\n[\u3000-\u9fff\uff00-\uffef“”]")
+_SAID = re.compile(r'(>|\baria-label=")([^<>"]*[^<>"\s][^<>"]*)(?=[<"])')
+_ROW = re.compile(r'(<th scope="row"><a href="(\w+)\.html">)[^<]*')
+_OF = re.compile(r"(\d+) of (\d+)")
 _REFERENCE = re.compile(rf"({'|'.join(KINDS)}) ([\d.]+)")
 
 
@@ -88,6 +93,36 @@ def addressed(code: str, known: dict[str, set[str]]) -> str:
     return _ADDRESS.sub(address, code)
 
 
+@cache
+def _words() -> tuple[dict[str, str], list[tuple[re.Pattern[str], str]]]:
+    found = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
+    return found["texts"], [(re.compile(pattern), said) for pattern, said in found["patterns"].items()]
+
+
+def worded(text: str) -> str:
+    """What a picture or a chart says, in Chinese; as it is, if words.toml does not have it."""
+    texts, patterns = _words()
+    plain = text.replace("\u00a0", " ")
+    for known in (plain, plain.strip()):
+        if known in texts:
+            return texts[known]
+        for pattern, said in patterns:
+            if match := pattern.fullmatch(known):
+                return match.expand(said)
+    return text
+
+
+def redrawn(code: str) -> str:
+    """A picture or a chart with Chinese words; rows lead to chapters by the titles that they have here."""
+
+    def title(match: re.Match[str]) -> str:
+        path = FOLDER / f"{match[2]}.md"
+        head = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE) if path.exists() else None
+        return match[1] + escape(head[1]) if head else match[0]
+
+    return _SAID.sub(lambda match: match[1] + worded(match[2]), _ROW.sub(title, code))
+
+
 def verdict(said: Any) -> str:
     """What a published claim comes to, in Chinese: true or not, how tight, how its paper was read."""
     words = [TRUE[word] for word in said.words]
@@ -109,9 +144,11 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
 def _joined(app: Sphinx, doctree: nodes.document) -> None:
     """Chinese has no blank where a line of the source ends."""
     if app.env.docname.startswith(EDITION):
-        for text in list(doctree.findall(nodes.Text)):
-            if not isinstance(text.parent, nodes.FixedTextElement) and text != (joined := _BROKEN.sub("", text)):
-                text.parent.replace(text, nodes.Text(joined))
+        for end in [text for text in doctree.findall(nodes.Text) if text == "\n"]:
+            line, at = end.parent, end.parent.index(end)
+            ends = [side.astext() for side in (line[max(at - 1, 0)], line[min(at + 1, len(line) - 1)])]
+            if _BROKEN.fullmatch(f"{ends[0][-1:]}\n{ends[1][:1]}"):
+                line.remove(end)
 
 
 def _outdated(app: Sphinx, env: BuildEnvironment, *_: set[str]) -> list[str]:
@@ -148,12 +185,17 @@ def _chinese(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     known = labels()
     for raw in doctree.findall(nodes.raw):
         if raw.get("format") == "html":
-            raw[:] = [nodes.Text(addressed(raw.astext(), known))]
+            code = redrawn(raw.astext()) if "source" in raw.attributes else raw.astext()  # a file of the book
+            raw[:] = [nodes.Text(addressed(code, known))]
     for block in doctree.findall(nodes.Admonition):
         if "realtype" in block.attributes:
             block["realtype"] = KINDS[block["realtype"].title()]
         elif block.get("classes") == ["proof", "proof"] and (first := next(block.findall(nodes.Text), None)):
             first.parent.replace(first, nodes.Text(first.astext().replace("Proof. ", "证明　", 1)))
+    for glued in doctree.findall(lambda node: isinstance(node, nodes.inline) and "pasted-text" in node["classes"]):
+        for text in list(glued.findall(nodes.Text)):
+            if found := _OF.fullmatch(text.astext()):
+                text.parent.replace(text, nodes.Text(f"{found[1]}/{found[2]}"))
     for reference in doctree.findall(nodes.reference):
         for text in list(reference.findall(nodes.Text)):
             if found := _REFERENCE.fullmatch(text.astext()):

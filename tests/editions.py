@@ -53,9 +53,9 @@ def digest(english: str) -> str:
 
 def text_of(page: str) -> tuple[str, str, str]:
     """The English text, the digest that the Chinese page notes ('' where it notes none), and its text."""
-    chinese = (EDITION / f"{page}.md").read_text(encoding="utf-8")
+    english, chinese = ((folder / f"{page}.md").read_text(encoding="utf-8") for folder in (BOOK, EDITION))
     head = _HEAD.match(chinese)
-    return (BOOK / f"{page}.md").read_text(encoding="utf-8"), head[1] if head else "", chinese[head.end() if head else 0 :]
+    return english, head[1] if head else "", chinese[head.end() if head else 0 :]
 
 
 def pieces(text: str) -> list[tuple[int, str, bool]]:
@@ -141,14 +141,15 @@ def differences(page: str, english: str, chinese: str) -> list[str]:
         mine, other = skeleton(piece, code), skeleton(translated, also)
         more = other - mine
         for item in [item for item in more if item.startswith("the number ")]:
-            words = _SPELLED.get(item.removeprefix("the number "))
-            if item in mine or words and re.search(rf"\b(?:{words})\b", piece.lower()):
+            spelled = _SPELLED.get(item.removeprefix("the number "))
+            if item in mine or (spelled and re.search(rf"\b(?:{spelled})\b", piece.lower())):
                 del more[item]
         where = f"book/zh/{page}.md, line {there} (English: line {line})"
         out += [f"{where}: lacks {item}" for item in mine - other]
         out += [f"{where}: {item} is not in the English text" for item in more]
-        if not code and translated == piece and len(re.findall(r"[A-Za-z]{2,}", _MATH.sub("", _ROLE.sub("", piece)))) > 12:
-            out += [] if _abstract(english, line) else [f"{where}: is not translated"]
+        words = re.findall(r"[A-Za-z]{2,}", _MATH.sub("", _ROLE.sub("", piece)))
+        if translated == piece and not code and len(words) > 12 and not _abstract(english, line):
+            out.append(f"{where}: is not translated")
         if out and len(ours) != len(theirs):
             break
     if len(ours) != len(theirs):

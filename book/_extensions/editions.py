@@ -1,7 +1,8 @@
 """The Chinese edition: a page ``book/zh/NAME.md`` is written with the labels and paths of ``book/NAME.md``.
 
-When it is read its labels get a prefix, references lead to what the edition has and else to the English pages, and paths
-start one folder further down.  Its blocks have the numbers of the English ones, and each page leads to its other language.
+When it is read its labels get a prefix, references lead to what the edition has and else to the English pages, and
+paths start one folder further down.  Its blocks have the numbers of the English ones, pictures that are files have
+Chinese words (``book/zh/words.toml``), and each page leads to its other language.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def placed(text: str, known: dict[str, set[str]]) -> str:
     def role(match: re.Match[str]) -> str:
         kind, words, behind, alone = match.groups()
         target = behind if alone is None else alone
-        target = page(target) if kind == "doc" or kind.startswith("glue:") and "::" in target else label(target)
+        target = page(target) if kind == "doc" or "::" in target else label(target)
         return f"{{{kind}}}`{target}`" if alone is not None else f"{{{kind}}}`{words}<{target}>`"
 
     def link(match: re.Match[str]) -> str:
@@ -123,15 +124,16 @@ def redrawn(code: str) -> str:
     return _SAID.sub(lambda match: match[1] + worded(match[2]), _ROW.sub(title, code))
 
 
+def _truth(words: Any) -> str:
+    said = [TRUE[word] for word in ([words] if isinstance(words, str) else words.values())]
+    if len(set(said)) > 1:
+        return "，".join(f"{relation}下{word}" for relation, word in zip(RELATIONS.values(), said, strict=True))
+    return ("两种关系下均" if len(said) > 1 else "") + said[0]
+
+
 def verdict(said: Any) -> str:
     """What a published claim comes to, in Chinese: true or not, how tight, how its paper was read."""
-    words = [TRUE[word] for word in said.words]
-    if len(set(words)) > 1:
-        truth = "，".join(f"{relation}下{word}" for relation, word in zip(RELATIONS.values(), words, strict=True))
-    else:
-        truth = ("两种关系下均" if len(words) > 1 else "") + words[0]
-    if said.here:
-        truth += f"（按本书的理解：{verdict(type(said)(said.here, '', '')).removeprefix('<strong>').partition('<')[0]}）"
+    truth = _truth(said.true) + (f"（按本书的理解：{_truth(said.here)}）" if said.here else "")
     beside = [TIGHT.get(said.tight, escape(said.tight.replace("loose by", "不紧，相差")))] * bool(said.tight)
     return " · ".join([f"<strong>{truth}</strong>", *beside, *([READ[said.how]] if said.how else [])])
 
@@ -215,8 +217,9 @@ def _other_language(app: Sphinx, page: str, _: str, context: dict[str, Any], doc
         link = f'\n<link rel="alternate" hreflang="{language}" href="{escape(address)}">'
         context["metatags"] = context.get("metatags", "") + link
     language, name = ("en", "English") if chinese else (LANGUAGE, NAME)
-    switch = f'<a href="{relative_uri(uri(page), uri(pages[language]))}" lang="{language}" hreflang="{language}">{name}</a>'
-    context["body"] = f'<p class="edition">{switch}</p>\n{context["body"]}'
+    there = relative_uri(uri(page), uri(pages[language]))
+    switch = f'<p class="edition"><a href="{there}" lang="{language}" hreflang="{language}">{name}</a></p>'
+    context["body"] = f"{switch}\n{context['body']}"
     if chinese:
         context["language"] = LANGUAGE
 

@@ -104,12 +104,12 @@ def worded(text: str) -> str:
     """What a picture or a chart says, in Chinese; as it is, if words.toml does not have it."""
     texts, patterns = _words()
     plain = text.replace("\u00a0", " ")
-    for known in (plain, plain.strip()):
-        if known in texts:
-            return texts[known]
-        for pattern, said in patterns:
+    for known in (plain, plain.strip()):  # blanks around it may tell it from others; else they stay
+        if said := texts.get(known):
+            return plain.replace(known, said)
+        for pattern, form in patterns:
             if match := pattern.fullmatch(known):
-                return match.expand(said)
+                return plain.replace(known, match.expand(form))
     return text
 
 

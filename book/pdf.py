@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "_build"
 #: What is of use on a screen only.
 SCREEN = (
-    ".headerlink, .viewcode-link, .toctree-wrapper, .sd-summary-state-marker, .sd-tab-set > input, script, "
+    ".edition, .headerlink, .viewcode-link, .toctree-wrapper, .sd-summary-state-marker, .sd-tab-set > input, script, "
     "details.hide > summary"
 )
 #: Classes of spans of code that look like the code around them: without them the file is smaller, and printed sooner.

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from docutils import nodes
+from editions import EDITION, PREFIX, english
 from narrow import narrowed
 from sphinx.application import Sphinx
 
@@ -88,15 +89,17 @@ def _show_ids(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     if not blocks:
         return
     _, found, chapters = scanned()
-    page, ids = docname.removeprefix("book/"), found.ids
+    page, ids = english(docname).removeprefix("book/"), found.ids
+    uri = app.builder.get_relative_uri(docname, f"evidence/{page}")
+    words = "测试与代码" if docname.startswith(EDITION) else "test and code"
     for block in blocks:
-        label = block["label"]
+        label = block["label"].removeprefix(PREFIX)
         if label not in ids:
             continue
         line = nodes.paragraph("", "", nodes.literal(label, label), classes=["evidence"])
         if label in chapters.get(page, ()):
             line += nodes.Text(" \u00b7 ")
-            line += nodes.reference("", "test and code", refuri=f"../evidence/{page}.html#{label}", internal=True)
+            line += nodes.reference("", words, refuri=f"{uri}#{label}", internal=True)
         block[-1] += line
 
 

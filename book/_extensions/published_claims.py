@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from editions import EDITION, PREFIX, verdict
 from evidence import scanned
 from sphinx.application import Sphinx
 from sphinx.locale import translators
@@ -68,7 +69,7 @@ def papers(found: Any, chapters: dict[str, list[str]]) -> dict[str, list[str]]:
     return {claim: sorted(PAPERS[key][0] for key in keys if key in PAPERS) for claim, keys in about.items()}
 
 
-def line(module: Any, said: Any) -> str:
+def line(module: Any, said: Any, chinese: bool = False) -> str:
     """The verdict in a block: a sign and a word for each relation, how tight, and how the paper was read."""
     signs = "".join(
         f'<span class="half {word.replace(" ", "-")}" aria-hidden="true">{module.SIGNS[word]}</span>'
@@ -76,6 +77,8 @@ def line(module: Any, said: Any) -> str:
     )
     hatched = " second-hand" if said.how == "second hand" else ""
     words = f"True? <strong>{escape(said.truth)}</strong> · {escape(module.beside(said))}"
+    if chinese:
+        words = f"是否成立：{verdict(said)}"
     return f'<p class="verdict-line"><span class="published{hatched}">{signs}</span> {words}</p>'
 
 
@@ -87,8 +90,9 @@ def _verdicts(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     claims, found, _ = scanned()
     stated = claims.of_papers(found)
     for block in blocks:
-        if (said := stated.get(block["label"])) is not None:
-            block[-1].insert(0, nodes.raw("", line(claims.published, said), format="html"))
+        if (said := stated.get(block["label"].removeprefix(PREFIX))) is not None:
+            shown = line(claims.published, said, docname.startswith(EDITION))
+            block[-1].insert(0, nodes.raw("", shown, format="html"))
 
 
 def _outdated(app: Sphinx, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
@@ -96,8 +100,9 @@ def _outdated(app: Sphinx, env: Any, added: set[str], changed: set[str], removed
     claims, found, chapters = scanned()
     stated = claims.of_papers(found)
     now = {
-        f"book/{page}": [line(claims.published, stated[c]) for c in rows if c in stated]
+        f"{place}{page}": [line(claims.published, stated[c]) for c in rows if c in stated]
         for page, rows in chapters.items()
+        for place in ("book/", EDITION)
     }
     before, env.published_verdicts = getattr(env, "published_verdicts", {}), now
     return [page for page, lines in now.items() if page in env.found_docs and before.get(page) != lines]

@@ -1,0 +1,236 @@
+"""The Chinese edition: a page ``book/zh/NAME.md`` is written with the labels and paths of ``book/NAME.md``.
+
+When it is read its labels get a prefix, references lead to what the edition has and else to the English pages, and
+paths start one folder further down.  Its blocks have the numbers of the English ones, pictures that are files have
+Chinese words (``book/zh/words.toml``), and each page leads to its other language.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.osutil import relative_uri
+
+FOLDER = Path(__file__).resolve().parent.parent / "zh"
+BOOK, EDITION, PREFIX = "book/", "book/zh/", "zh-"
+LANGUAGE, NAME = "zh-Hans", "中文"
+#: How the edition prints what sphinx-proof prints in English.
+KINDS = {
+    "Theorem": "定理", "Lemma": "引理", "Definition": "定义", "Algorithm": "算法", "Example": "例", "Claim": "主张",
+    "Conjecture": "主张",
+}  # fmt: skip
+#: The words of a verdict (tests/published.py).
+TRUE = {"yes": "成立", "after a repair": "修复后成立", "no": "不成立", "open": "未定"}
+RELATIONS = {"add-remove": "增删关系", "replace-one": "替换关系"}
+READ = {"whole": "原文已通读", "in part": "原文已部分阅读", "second hand": "依据其他论文的描述"}
+TIGHT = {"sharp": "紧", "empty": "空"}
+
+_LABEL = re.compile(r"^(\s*:label:[ \t]*|\((?=\S+\)=$))([^\s)]+)", re.MULTILINE)
+_PATH = re.compile(r"^(\s*:(?:doc|file|link):[ \t]*|\s*[`:]{3,}\{literalinclude\}[ \t]*)(\S+)", re.MULTILINE)
+_ROLE = re.compile(r"\{(doc|glue:\w+|prf:ref|eq|ref|numref)\}`(?:([^`<]*)<([^`>]*)>|([^`<]*))`")
+_LINK = re.compile(r"\]\(([\w./-]+\.(?:md|ipynb))?(?:#([\w-]+))?\)")
+_ADDRESS = re.compile(r'\b(href|src)="(?!#|[\w+.-]+:)([^"#]*)(?:#([^"]*))?"')
+_BROKEN = re.compile(r"[\u3000-\u9fff\uff00-\uffef“”]\n[\u3000-\u9fff\uff00-\uffef“”]")
+_SAID = re.compile(r'(>|\baria-label=")([^<>"]*[^<>"\s][^<>"]*)(?=[<"])')
+_ROW = re.compile(r'(<th scope="row"><a href="(\w+)\.html">)[^<]*')
+_OF = re.compile(r"(\d+) of (\d+)")
+_REFERENCE = re.compile(rf"({'|'.join(KINDS)}) ([\d.]+)")
+
+
+def labels() -> dict[str, set[str]]:
+    """What each page of the edition labels, in the words of the English page."""
+    return {
+        path.stem: {label for _, label in _LABEL.findall(path.read_text(encoding="utf-8"))}
+        for path in sorted(FOLDER.glob("*.md"))
+    }
+
+
+def english(docname: str) -> str:
+    """The English page of a page of either language."""
+    return BOOK + docname.removeprefix(EDITION) if docname.startswith(EDITION) else docname
+
+
+def placed(text: str, known: dict[str, set[str]]) -> str:
+    """A page of the edition as it is read: its own labels, and paths from its own folder."""
+    every = set().union(*known.values())
+
+    def label(name: str) -> str:
+        return PREFIX + name if name in every else name
+
+    def page(path: str) -> str:
+        return path if path.removesuffix(".md") in known else f"../{path}"
+
+    def role(match: re.Match[str]) -> str:
+        kind, words, behind, alone = match.groups()
+        target = behind if alone is None else alone
+        target = page(target) if kind == "doc" or "::" in target else label(target)
+        return f"{{{kind}}}`{target}`" if alone is not None else f"{{{kind}}}`{words}<{target}>`"
+
+    def link(match: re.Match[str]) -> str:
+        return f"]({page(match[1]) if match[1] else ''}{'#' + label(match[2]) if match[2] else ''})"
+
+    text = _LABEL.sub(lambda match: match[1] + PREFIX + match[2], text)
+    text = _PATH.sub(lambda match: match[1] + page(match[2]), text)
+    return _LINK.sub(link, _ROLE.sub(role, text))
+
+
+def addressed(code: str, known: dict[str, set[str]]) -> str:
+    """HTML that was made for the English page, with the addresses of the Chinese one."""
+
+    def address(match: re.Match[str]) -> str:
+        name, path, anchor = match.groups()
+        here = known.get(path.removesuffix(".html"))
+        at = f"#{PREFIX if here is not None and anchor in here else ''}{anchor}" if anchor else ""
+        return f'{name}="{path if here is not None else f"../{path}"}{at}"'
+
+    return _ADDRESS.sub(address, code)
+
+
+@cache
+def _words() -> tuple[dict[str, str], list[tuple[re.Pattern[str], str]]]:
+    found = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
+    return found["texts"], [(re.compile(pattern), said) for pattern, said in found["patterns"].items()]
+
+
+def worded(text: str) -> str:
+    """What a picture or a chart says, in Chinese; as it is, if words.toml does not have it."""
+    texts, patterns = _words()
+    plain = text.replace("\u00a0", " ")
+    for known in (plain, plain.strip()):  # blanks around it may tell it from others; else they stay
+        if said := texts.get(known):
+            return plain.replace(known, said)
+        for pattern, form in patterns:
+            if match := pattern.fullmatch(known):
+                return plain.replace(known, match.expand(form))
+    return text
+
+
+def redrawn(code: str) -> str:
+    """A picture or a chart with Chinese words; rows lead to chapters by the titles that they have here."""
+
+    def title(match: re.Match[str]) -> str:
+        path = FOLDER / f"{match[2]}.md"
+        head = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE) if path.exists() else None
+        return match[1] + escape(head[1]) if head else match[0]
+
+    return _SAID.sub(lambda match: match[1] + worded(match[2]), _ROW.sub(title, code))
+
+
+def _truth(words: Any) -> str:
+    said = [TRUE[word] for word in ([words] if isinstance(words, str) else words.values())]
+    if len(set(said)) > 1:
+        return "，".join(f"{relation}下{word}" for relation, word in zip(RELATIONS.values(), said, strict=True))
+    return ("两种关系下均" if len(said) > 1 else "") + said[0]
+
+
+def verdict(said: Any) -> str:
+    """What a published claim comes to, in Chinese: true or not, how tight, how its paper was read."""
+    truth = _truth(said.true) + (f"（按本书的理解：{_truth(said.here)}）" if said.here else "")
+    beside = [TIGHT.get(said.tight, escape(said.tight.replace("loose by", "不紧，相差")))] * bool(said.tight)
+    return " · ".join([f"<strong>{truth}</strong>", *beside, *([READ[said.how]] if said.how else [])])
+
+
+def _read(app: Sphinx, docname: str, source: list[str]) -> None:
+    if docname.startswith(EDITION):
+        source[0] = placed(source[0], labels())
+
+
+def _joined(app: Sphinx, doctree: nodes.document) -> None:
+    """Chinese has no blank where a line of the source ends."""
+    if app.env.docname.startswith(EDITION):
+        for end in [text for text in doctree.findall(nodes.Text) if text == "\n"]:
+            line, at = end.parent, end.parent.index(end)
+            ends = [side.astext() for side in (line[max(at - 1, 0)], line[min(at + 1, len(line) - 1)])]
+            if _BROKEN.fullmatch(f"{ends[0][-1:]}\n{ends[1][:1]}"):
+                line.remove(end)
+
+
+def _outdated(app: Sphinx, env: BuildEnvironment, *_: set[str]) -> list[str]:
+    """The pages of both languages, where the edition has got other pages or labels."""
+    before, now = getattr(env, "edition", None), labels()
+    env.edition = now  # type: ignore[attr-defined]
+    pages = {place + name for place in (BOOK, EDITION) for name in {*now, *(before or {})}}
+    return sorted(pages & env.found_docs) if before != now else []
+
+
+def _own_numbers(app: Sphinx, env: BuildEnvironment, *_: Any) -> None:
+    """Numbers as Sphinx gave them: it looks which are new."""
+    env.toc_fignumbers.update(getattr(env, "edition_numbers", {}))
+
+
+def _numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """A block has the number of the English block; who refers to it is read or written again with that page."""
+    own = {page: numbers for page, numbers in env.toc_fignumbers.items() if page.startswith(EDITION)}
+    env.edition_numbers = own  # type: ignore[attr-defined]
+    before, env.edition_shown = getattr(env, "edition_shown", {}), {}  # type: ignore[attr-defined]
+    for page, numbers in own.items():
+        there = env.toc_fignumbers.get(english(page), {})
+        env.toc_fignumbers[page] = env.edition_shown[page] = {  # type: ignore[attr-defined]
+            kind: {name: there.get(kind, {}).get(name.replace(PREFIX, "", 1), number) for name, number in each.items()}
+            for kind, each in numbers.items()
+        }
+    return [page for page, shown in env.edition_shown.items() if before.get(page) != shown]  # type: ignore[attr-defined]
+
+
+def _chinese(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Words that extensions put on a page, and the addresses of what was made for the English one."""
+    if not docname.startswith(EDITION):
+        return
+    known = labels()
+    for raw in doctree.findall(nodes.raw):
+        if raw.get("format") == "html":
+            code = redrawn(raw.astext()) if "source" in raw.attributes else raw.astext()  # a file of the book
+            raw[:] = [nodes.Text(addressed(code, known))]
+    for block in doctree.findall(nodes.Admonition):
+        if "realtype" in block.attributes:
+            block["realtype"] = KINDS[block["realtype"].title()]
+        elif block.get("classes") == ["proof", "proof"] and (first := next(block.findall(nodes.Text), None)):
+            first.parent.replace(first, nodes.Text(first.astext().replace("Proof. ", "证明　", 1)))
+    for glued in doctree.findall(lambda node: isinstance(node, nodes.inline) and "pasted-text" in node["classes"]):
+        for text in list(glued.findall(nodes.Text)):
+            if found := _OF.fullmatch(text.astext()):
+                text.parent.replace(text, nodes.Text(f"{found[1]}/{found[2]}"))
+    for reference in doctree.findall(nodes.reference):
+        for text in list(reference.findall(nodes.Text)):
+            if found := _REFERENCE.fullmatch(text.astext()):
+                text.parent.replace(text, nodes.Text(f"{KINDS[found[1]]} {found[2]}"))
+
+
+def _other_language(app: Sphinx, page: str, _: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """Say a page's language, and lead to its other one."""
+    chinese, twin = page.startswith(EDITION), english(page)
+    if doctree is None or not twin.startswith(BOOK) or twin.removeprefix(BOOK) not in labels():
+        return
+    uri = app.builder.get_target_uri
+    pages = {"en": twin, LANGUAGE: EDITION + twin.removeprefix(BOOK)}
+    site = str(app.config.html_baseurl)
+    for language, other in pages.items():
+        address = site + uri(other) if site else relative_uri(uri(page), uri(other)) or Path(uri(page)).name
+        link = f'\n<link rel="alternate" hreflang="{language}" href="{escape(address)}">'
+        context["metatags"] = context.get("metatags", "") + link
+    language, name = ("en", "English") if chinese else (LANGUAGE, NAME)
+    there = relative_uri(uri(page), uri(pages[language]))
+    switch = f'<p class="edition"><a href="{there}" lang="{language}" hreflang="{language}">{name}</a></p>'
+    context["body"] = f"{switch}\n{context['body']}"
+    if chinese:
+        context["language"] = LANGUAGE
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx; numbers are changed after Sphinx has given them, words after the other extensions."""
+    app.connect("source-read", _read)
+    app.connect("doctree-read", _joined)
+    app.connect("env-get-outdated", _outdated)
+    app.connect("env-before-read-docs", _own_numbers)
+    app.connect("env-get-updated", _numbers, priority=900)
+    app.connect("doctree-resolved", _chinese, priority=900)
+    app.connect("html-page-context", _other_language, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,283 @@
+"""The Chinese edition: each page has the skeleton of the English page that it translates, as that page is now."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from docutils import nodes
+
+from tests import editions, published
+
+ROOT = Path(__file__).resolve().parent.parent
+EXTENSION = runpy.run_path(str(ROOT / "book" / "_extensions" / "editions.py"))
+PAGES = editions.pages()
+
+
+# --- the pages -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_has_the_skeleton_of_the_english_one(page: str) -> None:
+    english, _, chinese = editions.text_of(page)
+    assert editions.differences(page, english, chinese) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_translates_the_english_one_as_it_is_now(page: str) -> None:
+    english, noted, _ = editions.text_of(page)
+    assert editions.outdated(page, english, noted) == []
+
+
+def test_the_book_has_all_pages_of_the_edition_in_one_part() -> None:
+    parts = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["parts"]
+    listed = {part["caption"]: [chapter["file"] for chapter in part["chapters"]] for part in parts}
+    assert sorted(listed["中文"]) == [f"book/zh/{page}" for page in PAGES]
+    assert not [file for caption, files in listed.items() for file in files if "/zh/" in file and caption != "中文"]
+
+
+# --- what the comparison sees ----------------------------------------------------------------------------------------
+ENGLISH = """# Budgets
+
+:::{admonition} In short
+:class: chapter-head
+
+*In 20 minutes.* [](#shares) and {doc}`privacy`.
+:::
+
+## Shares
+
+By {cite:p}`someone2020` the share at 3 levels is {glue:text}`../notebooks/rendered/b.ipynb::share:.2f`, of $\\eps$.
+
+````{prf:theorem} A budget
+:label: thm-budget
+
+With two records
+
+$$
+\\eps_k = \\frac{\\eps}{d} \\quad \\text{for all } k.
+$$
+````
+
+```{glue:any} fig_split
+:doc: ../notebooks/rendered/b.ipynb
+```
+
+| rule | `cost` |
+|---|---|
+| stop, as {prf:ref}`thm-budget` has it | $\\infty$ |
+
+```python
+x = 1
+```
+"""
+CHINESE = """# 预算
+
+:::{admonition} 提要
+:class: chapter-head
+
+*二十分钟读法。* [](#份额) 和 {doc}`privacy`。
+:::
+
+## 份额
+
+由 {cite:p}`someone2020`，$\\eps$ 在 3 层时的份额为 {glue:text}`../notebooks/rendered/b.ipynb::share:.2f`。
+
+````{prf:theorem} 一种预算
+:label: thm-budget
+
+对 2 条记录，
+
+$$
+\\eps_k = \\frac{\\eps}{d} \\quad \\text{对所有 } k。
+$$
+````
+
+```{glue:any} fig_split
+:doc: ../notebooks/rendered/b.ipynb
+```
+
+| 规则 | `cost` |
+|---|---|
+| 停止，如 {prf:ref}`thm-budget` | $\\infty$ |
+
+```python
+x = 1
+```
+"""
+
+
+def test_a_translation_passes() -> None:
+    assert editions.differences("budgets", ENGLISH, CHINESE) == []
+
+
+@pytest.mark.parametrize(
+    ("planted", "instead", "seen"),
+    [
+        ("在 3 层", "在 4 层", "lacks the number 3"),
+        ("对 2 条", "对 5 条", "the number 5 is not in the English text"),
+        ("::share:.2f", "::shares:.2f", "lacks the reference glue:text ../notebooks/rendered/b.ipynb::share:.2f"),
+        (":label: thm-budget\n", ":label: thm-budgets\n", "lacks the option label thm-budget"),
+        ("\\frac{\\eps}{d}", "\\frac{\\eps}{2d}", "lacks the formula \\eps_k=\\frac{\\eps}{d}\\text{}k"),
+        ("$\\infty$", "$0$", "lacks the formula \\infty"),
+        ("{cite:p}`someone2020`", "某人", "lacks the reference cite:p someone2020"),
+        ("，如 {prf:ref}`thm-budget`", "", "lacks the reference prf:ref thm-budget"),
+        ("fig_split", "fig_other", "lacks the block '```{glue:any} fig_split"),
+        ("x = 1", "x = 2", "lacks the block '```python\\nx = 1"),
+        ("`cost`", "`价格`", "lacks the code cost"),
+        ("## 份额", "### 份额", "lacks a heading of level ##"),
+        ("| 停止，如", "停止，如", "lacks 3 rows of 9 bars"),
+        (":class: chapter-head\n", "", "lacks the option class chapter-head"),
+        ("[](#份额)", "份额", "lacks the link"),
+    ],
+)
+def test_what_is_planted_in_a_translation_is_seen(planted: str, instead: str, seen: str) -> None:
+    assert planted in CHINESE
+    found = editions.differences("budgets", ENGLISH, CHINESE.replace(planted, instead, 1))
+    assert any(seen in fault for fault in found), found
+    assert all(re.match(r"book/zh/budgets\.md, line \d+ \(English: line \d+\): ", fault) for fault in found)
+
+
+@pytest.mark.parametrize("dropped", ["theorem", "figure"])
+def test_what_is_dropped_is_seen_first(dropped: str) -> None:
+    block = {"theorem": r"````\{prf:theorem\}.*?````\n\n", "figure": r"```\{glue:any\}.*?```\n\n"}[dropped]
+    shorter = re.sub(block, "", CHINESE, flags=re.DOTALL)
+    first, second, *_ = editions.differences("budgets", ENGLISH, shorter)
+    lost = {"theorem": 3, "figure": 1}[dropped]
+    count = len(editions.pieces(ENGLISH))
+    assert first == f"book/zh/budgets.md: has {count - lost} paragraphs and blocks of code, book/budgets.md {count}"
+    assert {"theorem": "thm-budget", "figure": "fig_split"}[dropped] in second
+
+
+def test_what_is_not_translated_is_seen() -> None:
+    words = "This is a sentence of the English page that no one has translated into Chinese as yet.\n"
+    (fault,) = editions.differences("budgets", f"{ENGLISH}\n{words}", f"{CHINESE}\n{words}")
+    assert fault.endswith(": is not translated")
+    abstract = f'\n:::{{dropdown}} Abstract / 摘要\n{words}\n<div lang="zh">\n\n摘要。\n\n</div>\n:::\n'
+    assert editions.differences("budgets", ENGLISH + abstract, CHINESE + abstract) == []
+
+
+def test_a_page_whose_english_one_has_changed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(editions, "BOOK", tmp_path)
+    monkeypatch.setattr(editions, "EDITION", tmp_path / "zh")
+    (tmp_path / "zh").mkdir()
+    (tmp_path / "budgets.md").write_text(ENGLISH, encoding="utf-8")
+    (tmp_path / "zh" / "budgets.md").write_text(CHINESE, encoding="utf-8")
+    english, noted, chinese = editions.text_of("budgets")
+    said = (
+        "book/budgets.md has changed since it was translated: look at book/zh/budgets.md, then run "
+        "python -m tests.editions --store"
+    )
+    assert (noted, chinese, editions.outdated("budgets", english, noted)) == ("", CHINESE, [said])
+    for _ in range(2):
+        editions.store("budgets")
+        english, noted, chinese = editions.text_of("budgets")
+        assert (chinese, editions.outdated("budgets", english, noted)) == (CHINESE, [])
+    assert editions.outdated("budgets", english + "\nOne more sentence.\n", noted) == [said]
+
+
+# --- what the extension makes of them --------------------------------------------------------------------------------
+KNOWN = {"budgets": {"thm-budget", "a-target"}, "tree": {"thm-tree"}}
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (":label: thm-budget", ":label: zh-thm-budget"),
+        ("(a-target)=", "(zh-a-target)="),
+        ("{prf:ref}`thm-tree`", "{prf:ref}`zh-thm-tree`"),
+        ("{prf:ref}`定理 <thm-tree>`", "{prf:ref}`定理 <zh-thm-tree>`"),
+        ("{prf:ref}`thm-elsewhere`", "{prf:ref}`thm-elsewhere`"),
+        ("{doc}`tree`", "{doc}`tree`"),
+        ("{doc}`词 <scores>`", "{doc}`词 <../scores>`"),
+        ("{doc}`词 <../notebooks/rendered/b>`", "{doc}`词 <../../notebooks/rendered/b>`"),
+        ("{glue:text}`../notebooks/b.ipynb::x:.2f`", "{glue:text}`../../notebooks/b.ipynb::x:.2f`"),
+        ("```{glue:any} fig\n:doc: ../notebooks/b.ipynb\n```", "```{glue:any} fig\n:doc: ../../notebooks/b.ipynb\n```"),
+        ("```{literalinclude} ../dpforest/x.py", "```{literalinclude} ../../dpforest/x.py"),
+        (":file: _static/x.svg", ":file: ../_static/x.svg"),
+        (":link: claims\n:link-type: doc", ":link: ../claims\n:link-type: doc"),
+        ("[它](../notebooks/b.ipynb), [b](budgets.md)", "[它](../../notebooks/b.ipynb), [b](budgets.md)"),
+        ("[](#a-target), [](#份额), [](scores.md#thm-x)", "[](#zh-a-target), [](#份额), [](../scores.md#thm-x)"),
+        ("x[1](y), {py:func}`~dpforest.x`, {cite:p}`tree`", "x[1](y), {py:func}`~dpforest.x`, {cite:p}`tree`"),
+    ],
+)
+def test_a_page_is_read_with_its_own_labels_and_paths(written: str, read: str) -> None:
+    assert EXTENSION["placed"](written, KNOWN) == read
+
+
+@pytest.mark.parametrize(
+    ("made", "shown"),
+    [
+        ('<a href="tree.html#thm-tree">', '<a href="tree.html#zh-thm-tree">'),
+        ('<a href="tree.html#exp-x">', '<a href="tree.html#exp-x">'),
+        ('<a href="scores.html#thm-x">', '<a href="../scores.html#thm-x">'),
+        ('<a href="#x">, <a href="https://example.org/x">', '<a href="#x">, <a href="https://example.org/x">'),
+    ],
+)
+def test_what_was_made_for_the_english_page_leads_to_the_same_from_the_chinese_one(made: str, shown: str) -> None:
+    assert EXTENSION["addressed"](made, KNOWN) == shown
+
+
+def test_a_block_has_the_number_of_the_english_one() -> None:
+    env = SimpleNamespace(
+        toc_fignumbers={
+            "book/budgets": {"theorem": {"thm-budget": (5, 1)}},
+            "book/zh/budgets": {"theorem": {"zh-thm-budget": (7,), "zh-thm-new": (8,)}},
+        }
+    )
+    assert EXTENSION["_numbers"](None, env) == ["book/zh/budgets"]
+    assert env.toc_fignumbers["book/zh/budgets"] == {"theorem": {"zh-thm-budget": (5, 1), "zh-thm-new": (8,)}}
+    EXTENSION["_own_numbers"](None, env)
+    assert env.toc_fignumbers["book/zh/budgets"]["theorem"]["zh-thm-budget"] == (7,)
+    assert EXTENSION["_numbers"](None, env) == []  # nothing is new
+
+
+def test_a_verdict_has_all_its_words() -> None:
+    both = {"add-remove": "yes", "replace-one": "after a repair"}
+    verdict = EXTENSION["verdict"]
+    assert verdict(published.Published(both, "sharp", "whole")) == (
+        "<strong>增删关系下成立，替换关系下修复后成立</strong> · 紧 · 原文已通读"
+    )
+    opened = published.Published(dict.fromkeys(both, "open"), "", "second hand (by table 1)", dict.fromkeys(both, "no"))
+    assert verdict(opened) == (
+        "<strong>两种关系下均未定（按本书的理解：两种关系下均不成立）</strong> · 依据其他论文的描述"
+    )
+    assert set(EXTENSION["TRUE"]) == set(published.TRUE)
+    assert tuple(EXTENSION["RELATIONS"]) == published.RELATIONS
+    assert set(EXTENSION["READ"]) == set(published.READ)
+
+
+def test_lines_of_chinese_are_joined_without_a_blank() -> None:
+    document = nodes.document(None, None)
+    for parts in (("一，", "\n", "二 a", "\n", "三"), ("一", "\n")):  # as MyST parts them
+        line = nodes.paragraph()
+        line += [nodes.Text(part) for part in parts]
+        document += line
+    app = SimpleNamespace(env=SimpleNamespace(docname="book/zh/budgets"))
+    EXTENSION["_joined"](app, document)
+    assert [line.astext() for line in document] == ["一，二 a\n三", "一\n"]
+
+
+SHOWN = sorted({
+    file for page in PAGES for file in re.findall(r":file: (_static/\S+)", editions.text_of(page)[2])
+    if "interactive" not in file  # whose words are those of a program
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("file", SHOWN)
+def test_pictures_and_charts_have_chinese_words(file: str) -> None:
+    drawn = EXTENSION["redrawn"]((ROOT / "book" / file).read_text(encoding="utf-8"))
+    drawn = re.sub(r'<th.*?</th>|<span class="hidden">[^<]*', "", drawn)
+    said = [text for _, text in EXTENSION["_SAID"].findall(drawn)]
+    english = [text for text in said if re.search(r"[A-Za-z]{2,}", text) and not re.search("[\u4e00-\u9fff]", text)]
+    assert english == [], "write them in book/zh/words.toml"
+
+
+def test_words_of_pictures_keep_their_numbers() -> None:
+    texts, _ = EXTENSION["_words"]()
+    numbers = re.compile(r"\d+(?:\.\d+)?")
+    assert [said for said in texts.items() if len({tuple(sorted(numbers.findall(text))) for text in said}) > 1] == []
+    assert EXTENSION["worded"]("ill 29") == "患病 29"
+    assert EXTENSION["worded"]("not in the list") == "not in the list"

@@ -6,12 +6,13 @@ import re
 import runpy
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
 from docutils import nodes
 
-from tests import editions, published
+from tests import editions, not_run, published
 
 ROOT = Path(__file__).resolve().parent.parent
 EXTENSION = runpy.run_path(str(ROOT / "book" / "_extensions" / "editions.py"))
@@ -260,19 +261,35 @@ def test_lines_of_chinese_are_joined_without_a_blank() -> None:
     assert [line.astext() for line in document] == ["一，二 a\n三", "一\n"]
 
 
-SHOWN = sorted({
-    file for page in PAGES for file in re.findall(r":file: (_static/\S+)", editions.text_of(page)[2])
-    if "interactive" not in file  # whose words are those of a program
-})  # fmt: skip
+SHOWN = sorted({file for page in PAGES for file in re.findall(r":file: (_static/\S+)", editions.text_of(page)[2])})
 
 
 @pytest.mark.parametrize("file", SHOWN)
 def test_pictures_and_charts_have_chinese_words(file: str) -> None:
     drawn = EXTENSION["redrawn"]((ROOT / "book" / file).read_text(encoding="utf-8"))
-    drawn = re.sub(r'<th.*?</th>|<span class="hidden">[^<]*', "", drawn)
+    drawn = re.sub(r'<th scope="row"><a.*?</th>|<span class="hidden">[^<]*', "", drawn)
     said = [text for _, text in EXTENSION["_SAID"].findall(drawn)]
     english = [text for text in said if re.search(r"[A-Za-z]{2,}", text) and not re.search("[\u4e00-\u9fff]", text)]
     assert english == [], "write them in book/zh/words.toml"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if "interactive/" in editions.text_of(page)[2]])
+def test_what_is_drawn_again_has_chinese_words(page: str, browser: Any) -> None:
+    built = ROOT / "_build" / "html" / "book" / "zh" / f"{page}.html"
+    if not built.exists():
+        pytest.skip(not_run.BOOK)
+    browser.get(built.as_uri())
+    said = browser.execute_script(
+        """
+        const figure = document.querySelector("figure.knobs"), knob = figure.querySelector("input[type=range]");
+        knob.value = knob.max;
+        knob.dispatchEvent(new Event("input", { bubbles: true }));
+        return [...figure.querySelectorAll("svg text, .said, th")].map(n => n.textContent);
+        """
+    )
+    assert len(said) > 5
+    assert [text for text in said if re.search(r"[A-Za-z]{2,}", text) and not re.search("[\u4e00-\u9fff]", text)] == []
 
 
 def test_words_of_pictures_keep_their_numbers() -> None:

@@ -7,6 +7,7 @@ Chinese words (``book/zh/words.toml``), and each page leads to its other languag
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from functools import cache
@@ -113,6 +114,15 @@ def worded(text: str) -> str:
     return text
 
 
+def _handed_over() -> str:
+    """The words for interactive.js, which draws some figures again: patterns, and what they become."""
+    texts, patterns = _words()
+    forms = [[re.escape(text), said] for text, said in texts.items()]
+    forms += [[pattern.pattern, re.sub(r"\\(?:g<(\d+)>|(\d))", r"$\1\2", said)] for pattern, said in patterns]
+    said = json.dumps(forms, ensure_ascii=False).replace("<", "\\u003c")
+    return f'<script type="application/json" class="edition-words">{said}</script>'
+
+
 def redrawn(code: str) -> str:
     """A picture or a chart with Chinese words; rows lead to chapters by the titles that they have here."""
 
@@ -184,11 +194,14 @@ def _chinese(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Words that extensions put on a page, and the addresses of what was made for the English one."""
     if not docname.startswith(EDITION):
         return
-    known = labels()
+    known, knobs = labels(), False
     for raw in doctree.findall(nodes.raw):
         if raw.get("format") == "html":
             code = redrawn(raw.astext()) if "source" in raw.attributes else raw.astext()  # a file of the book
             raw[:] = [nodes.Text(addressed(code, known))]
+            knobs = knobs or "data-figure=" in code
+    if knobs:
+        next(doctree.findall(nodes.section)).append(nodes.raw("", _handed_over(), format="html"))
     for block in doctree.findall(nodes.Admonition):
         if "realtype" in block.attributes:
             block["realtype"] = KINDS[block["realtype"].title()]

@@ -185,7 +185,16 @@
   };
 
   // --- knobs ---------------------------------------------------------------------------------------------------------
+  // A page of another edition hands over its words: patterns, and what they become (book/_extensions/editions.py).
+  const words = () => JSON.parse(document.querySelector("script.edition-words")?.textContent ?? "[]")
+    .map(([pattern, said]) => [new RegExp(`^${pattern}$`), said]);
+
   function start(figure) {
+    const forms = words();
+    const worded = (text) => {
+      const [form, said] = forms.find(([known]) => known.test(text)) ?? ["", ""];
+      return `${text}`.replace(form, said);
+    };
     const knobs = [...figure.querySelectorAll("input")];
     const update = () => {
       const places = {};
@@ -199,9 +208,10 @@
       }
       const { rows, said, drawing } = figures[figure.dataset.figure](places);
       figure.querySelector("svg").innerHTML = drawing.join("");
-      figure.querySelector(".said").textContent = said;
+      for (const text of figure.querySelectorAll("svg text:not(:has(*))")) text.textContent = worded(text.textContent);
+      figure.querySelector(".said").textContent = worded(said);
       figure.querySelector("tbody").innerHTML = rows.map(([head, ...cells]) =>
-        `<tr><th scope="row">${head}</th>${cells.map((cell) => `<td>${cell}</td>`).join("")}</tr>`).join("");
+        `<tr><th scope="row">${worded(head)}</th>${cells.map((cell) => `<td>${cell}</td>`).join("")}</tr>`).join("");
     };
     for (const part of figure.querySelectorAll("[hidden]")) part.hidden = false;
     figure.querySelector("details").open = false;

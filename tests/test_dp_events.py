@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import warnings
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +21,7 @@ from dpforest import (
     RandomTreesClassifier,
     Schema,
 )
-from dpforest.privacy import KINDS, Ledger, dp_events, epsilon_of, privacy_event, promised_event, rho_of, to_dp_event
+from dpforest.privacy import KINDS, Ledger, epsilon_of, privacy_event, promised_event, rho_of, to_dp_event
 from tests import not_run
 
 RELATIONS = ("add-remove", "replace-one")
@@ -183,10 +185,7 @@ def test_a_promise_that_has_no_event_is_refused():
 
 
 def test_without_dp_accounting_the_error_says_what_to_install(monkeypatch):
-    def refuse(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(dp_events, "import_module", refuse)
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(ImportError, match="pip install dp-accounting"):
         to_dp_event(privacy_event(two([[0.5]])))
 
@@ -200,7 +199,7 @@ class _Made:
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_events_of_dp_accounting_are_made_with_these_arguments(monkeypatch, relation):
-    monkeypatch.setattr(dp_events, "import_module", lambda name: _Made())
+    monkeypatch.setitem(sys.modules, "dp_accounting", SimpleNamespace(dp_event=_Made()))
     made = to_dp_event(privacy_event(two([[0.5, 0.5]]), relation))[1]
     coin = ("RandomizedResponseDpEvent", pytest.approx(2 / (1 + math.e), rel=1e-15), 2)
     noise = ("SelfComposedDpEvent", ("DiscreteLaplaceDpEvent", 0.5, 1), 2)

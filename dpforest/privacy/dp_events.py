@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from importlib import import_module
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -147,7 +146,7 @@ def to_dp_event(event: dict[str, Any]) -> Any:
     An accountant must be given the event's relation, ``NeighboringRelation.ADD_OR_REMOVE_ONE`` or ``REPLACE_ONE``.
     """
     try:
-        dp = import_module("dp_accounting.dp_event")
+        from dp_accounting import dp_event as dp
     except ImportError as error:
         raise ImportError("events of dp-accounting need that package: pip install dp-accounting") from error
     return dp.ComposedDpEvent(

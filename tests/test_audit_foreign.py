@@ -26,6 +26,10 @@ class Mechanism:
         return value + np.random.default_rng().laplace(0, self.sensitivity / self.epsilon)
 
     @staticmethod
+    def noise(scale):
+        return [random.SystemRandom().uniform(-scale, scale) for _ in range(4)]
+
+    @staticmethod
     def choose(probabilities):
         return random.SystemRandom().choices(range(len(probabilities)), probabilities)[0]
 
@@ -36,6 +40,8 @@ LAPLACE = NoiseSource(
     lambda a: NoisedValue("laplace", a["value"], a["self"].sensitivity / a["self"].epsilon, a["self"].sensitivity),
 )
 CHOICE = NoiseSource(Mechanism, "choose", lambda a: NoisedValue("choice", a["probabilities"]))
+
+NOISE = NoiseSource(Mechanism, "noise", lambda a: NoisedValue("laplace", None, a["scale"]))
 
 
 def counts(rows):
@@ -104,19 +110,23 @@ SOUND = {
     "two geometrics": difference_of_geometrics,
     "two exponentials": from_exponentials,
     "coins": shuffled,
+    "named noise": lambda rows: counts(rows) + Mechanism.noise(1.0),
     "a named method": lambda rows: Mechanism(1.0, 1).randomise(len(rows)),
 }
 
 
+SOURCES = [LAPLACE, CHOICE, NOISE]
+
+
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_mechanism_is_quiet_and_its_loss_is_exact(name):
-    audit = audit_calls(SOUND[name], ONE, OTHER, epsilon=1.0, sources=[LAPLACE])
+    audit = audit_calls(SOUND[name], ONE, OTHER, epsilon=1.0, sources=SOURCES)
     assert audit.findings == []
     assert audit.complete
     assert not audit.violated
     assert audit.epsilon == pytest.approx(1.0, rel=1e-12)
     assert str(audit).endswith("no findings")
-    stricter = audit_calls(SOUND[name], ONE, OTHER, epsilon=0.99, sources=[LAPLACE])
+    stricter = audit_calls(SOUND[name], ONE, OTHER, epsilon=0.99, sources=SOURCES)
     assert [each.kind for each in stricter.findings] == ["loss"]
 
 
@@ -189,7 +199,7 @@ FLOWS = (reads_the_exact_count, one_call_a_row, calls_another, draws_another_siz
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_planted_fault_is_found_where_it_is(kind, run, turned):
     pair = (OTHER, ONE) if turned else (ONE, OTHER)
-    audit = audit_calls(run, *pair, epsilon=1.0, sources=[LAPLACE])
+    audit = audit_calls(run, *pair, epsilon=1.0, sources=SOURCES)
     assert audit.violated
     assert kind in {each.kind for each in audit.findings}
     code = run.__code__
@@ -294,7 +304,7 @@ def test_nothing_is_left_behind():
     before = replaced()
 
     def fail():
-        with record_calls([LAPLACE, CHOICE]):
+        with record_calls(SOURCES):
             assert all(one != other for one, other in zip(replaced(), before, strict=True))
             fails(OTHER)
 
@@ -308,4 +318,6 @@ def test_wrong_arguments_are_refused():
         NoisedValue("normal", 1.0)
     with pytest.raises(ValueError, match="n_runs"):
         audit_calls(len, ONE, OTHER, epsilon=1.0, n_runs=0)
+    with pytest.raises(RuntimeError, match=r"both runs end with ZeroDivisionError at tests/test_audit_foreign.py:\d+"):
+        audit_calls(fails, OTHER, OTHER, epsilon=1.0)
     assert KINDS.keys() > UNJUDGED

@@ -81,8 +81,9 @@ class NoisedValue:
     ----------
     law : str
         ``"laplace"``, ``"geometric"``, ``"gaussian"``, or ``"choice"``, one of several.
-    value : array-like
-        The exact value; of a choice the probabilities of the candidates.
+    value : array-like or None
+        The exact value; of a choice the probabilities of the candidates.  None: the call returns noise alone, and what
+        it is added to is followed.
     scale : float
         Of the Laplace law; one over the rate of a two-sided geometric law, whose weights are ``exp(-rate |k|)``; the
         standard deviation of a Gaussian one.  Not used for a choice.
@@ -326,10 +327,12 @@ class Recording:
         self._begin(NoiseCall(name, _place(), "coin", arguments=said))
         return draw()
 
-    def _traced(self, name: str, law: str, value: Any, scale: np.ndarray, noise: Any) -> Any:
+    def _traced(
+        self, name: str, law: str, value: Any, scale: np.ndarray, noise: Any, sensitivity: float | None = None
+    ) -> Any:
         """Noise as a number or an array that notes what it is added to."""
         given = np.broadcast_to(np.asarray(value, float), np.shape(noise)).copy()
-        call = NoiseCall(name, _place(), law, scale, given, shape=np.shape(noise), traced=True)
+        call = NoiseCall(name, _place(), law, scale, given, sensitivity, np.shape(noise), traced=True)
         then = self._begin(call)
         call.answer = given + noise if then is None else then.answer
         return _trace(self, call, call.answer, np.arange(np.size(noise)).reshape(np.shape(noise)), np.float64(1.0))
@@ -375,18 +378,19 @@ class Recording:
         bound = inspect.signature(original).bind(*args, **kwargs)
         bound.apply_defaults()
         draw = source.read(bound.arguments)
-        value = np.array(draw.value, float)
         name = f"{source.owner.__name__.rpartition('.')[2]}.{source.name}"
-        call = NoiseCall(name, _place(), draw.law, np.asarray(draw.scale, float), value, draw.sensitivity, value.shape)
-        then = self._begin(call)
-        if then is None:
-            self._inside = True
-            try:
-                call.answer = original(*args, **kwargs)
-            finally:
-                self._inside = False
-        else:
-            call.answer = then.answer
+        self._inside = True
+        try:
+            if draw.value is None:
+                noise = original(*args, **kwargs)
+                return self._traced(name, draw.law, 0.0, np.asarray(draw.scale, float), noise, draw.sensitivity)
+            value = np.array(draw.value, float)
+            spread = np.asarray(draw.scale, float)
+            call = NoiseCall(name, _place(), draw.law, spread, value, draw.sensitivity, value.shape)
+            then = self._begin(call)
+            call.answer = original(*args, **kwargs) if then is None else then.answer
+        finally:
+            self._inside = False
         return copy.deepcopy(call.answer)
 
 
@@ -755,6 +759,8 @@ def audit_calls(
             with record_calls(sources, random_state=seed, frozen=recordings[0] if recordings else None) as recording:
                 recordings.append(recording)
                 outcomes.append(_outcome(run, table, released))
+        if outcomes[0][1] and outcomes[0][1:] == outcomes[1][1:]:
+            raise RuntimeError(f"both runs end with {outcomes[0][1]} at {outcomes[0][2]}: there is nothing to compare")
         found, losses = _compared(*recordings)
         quiet = any(each.kind in UNJUDGED | {"control-flow"} for each in found)
         found += _of_outcomes(outcomes[0], outcomes[1], quiet, run)

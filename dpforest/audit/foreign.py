@@ -2,7 +2,8 @@
 
 A run on one table is recorded: each call of a source of noise, the value that is noised, the scale, the place in the
 source.  Then the same code runs on a neighbour with the answers frozen, so that it goes down the same path, and the two
-records are compared.  After Kulynych and others, *Re:cord-play* (2026), written anew.
+records are compared.  The idea is that of Cebere and others, *Privacy in theory, bugs in practice* (2026); the code is
+not theirs.
 """
 
 from __future__ import annotations
@@ -386,7 +387,7 @@ class Recording:
                 return self._traced(name, draw.law, 0.0, np.asarray(draw.scale, float), noise, draw.sensitivity)
             value = np.array(draw.value, float)
             spread = np.asarray(draw.scale, float)
-            call = NoiseCall(name, _place(), draw.law, spread, value, draw.sensitivity, value.shape)
+            call = NoiseCall(name, _place(source.name), draw.law, spread, value, draw.sensitivity, value.shape)
             then = self._begin(call)
             call.answer = original(*args, **kwargs) if then is None else then.answer
         finally:
@@ -652,10 +653,10 @@ def _set(stack: contextlib.ExitStack, owner: Any, name: str, value: Any) -> None
     stack.callback(lambda: setattr(owner, name, old) if own else delattr(owner, name))
 
 
-def _place() -> str:
-    """File and line of the code that called a source of noise."""
+def _place(name: str = "") -> str:
+    """File and line of the code that called a source of noise, or a method of its name that calls it in its turn."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
+    while frame.f_back is not None and (_is_ours(frame.f_code.co_filename) or frame.f_code.co_name == name):
         frame = frame.f_back
     return _named(frame.f_code.co_filename, frame.f_lineno)
 

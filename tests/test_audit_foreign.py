@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -311,6 +312,24 @@ def test_nothing_is_left_behind():
     with pytest.raises(ZeroDivisionError):
         fail()
     assert replaced() == before
+
+
+def test_a_module_that_is_imported_meanwhile_keeps_nothing(tmp_path, monkeypatch):
+    (tmp_path / "imported_meanwhile.py").write_text("from numpy.random import default_rng, laplace, RandomState\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "imported_meanwhile", raising=False)
+
+    def run(rows):
+        import imported_meanwhile
+
+        return len(rows) + imported_meanwhile.default_rng().laplace(0, 1.0)
+
+    for _ in range(2):
+        audit = audit_calls(run, ONE, OTHER, epsilon=1.0)
+        assert (audit.epsilon, audit.findings) == (1.0, [])
+    module = sys.modules.pop("imported_meanwhile")
+    assert (module.default_rng, module.laplace) == (np.random.default_rng, np.random.laplace)
+    assert module.RandomState is np.random.RandomState
 
 
 def test_wrong_arguments_are_refused():

@@ -582,21 +582,26 @@ def record_calls(
                 _set(
                     stack, owner, source.name, staticmethod(wrapper) if isinstance(original, staticmethod) else wrapper
                 )
-        for module in [*sys.modules.values()]:
-            names = vars(module) if isinstance(getattr(module, "__dict__", None), dict) else {}
-            if module is sys.modules[__name__] or str(names.get("__name__")).startswith(
-                ("numpy.random.", "numpy.testing")
-            ):
-                continue
-            for name, value in [*names.items()]:
-                if id(value) in replaced and replaced[id(value)][0] is value:
-                    _set(stack, module, name, replaced[id(value)][1])
+        _replace_everywhere(replaced)
+        # a module that is imported meanwhile takes the replacements, and must not keep them
+        stack.callback(_replace_everywhere, {id(new): (new, old) for old, new in replaced.values()})
         _set(stack, np.random.mtrand, "_rand", _recorded_class(_RANDOM_STATE, recording)())
         for owner, name in [(_PLAIN_RANDOM, n) for n in (*_PYTHON_LAWS, *_PYTHON_COINS)] + [
             (random.SystemRandom, n) for n in _PYTHON_COINS
         ]:
             _set(stack, owner, name, _python_method(recording, owner, name))
         yield recording
+
+
+def _replace_everywhere(replaced: dict[int, tuple[Any, Any]]) -> None:
+    """Replace objects, found by identity, in all modules that name them."""
+    for module in [*sys.modules.values()]:
+        names = vars(module) if isinstance(getattr(module, "__dict__", None), dict) else {}
+        if str(names.get("__name__")).startswith((__name__, "numpy.random.", "numpy.testing")):
+            continue
+        for name, value in [*names.items()]:
+            if id(value) in replaced and replaced[id(value)][0] is value:
+                setattr(module, name, replaced[id(value)][1])
 
 
 def _replacements(recording: Recording) -> dict[int, tuple[Any, Any]]:

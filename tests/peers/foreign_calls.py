@@ -4,6 +4,7 @@ Usage, with any Python that has one of the libraries and what dpforest needs::
 
     PYTHONPATH=. python tests/peers/foreign_calls.py           # writes the rows of the libraries that are installed
     PYTHONPATH=. python tests/peers/foreign_calls.py --show    # prints them, and leaves the record as it is
+    PYTHONPATH=. python tests/peers/foreign_calls.py --only diffprivlib    # where others are installed and do not run
 
 The record is ``notebooks/record/foreign.json``; rows of libraries that are not installed stay as they are.  A case is
 two small tables and a few lines.  Noise drawn by compiled code comes from the operating system: where a law is sampled
@@ -110,7 +111,14 @@ def pipeline_dp_sources() -> list[NoiseSource]:
     ]
 
 
+def smartnoise_sources() -> list[NoiseSource]:
+    from snsynth import utils
+
+    return [NoiseSource(utils, "laplace_noise", lambda given: NoisedValue("laplace", None, given["scale"]))]
+
+
 SOURCES = {
+    "distributed-random-forest": list, "smartnoise-synth": smartnoise_sources,
     "diffprivlib": diffprivlib_sources, "interpret-core": interpret_sources, "pipeline-dp": pipeline_dp_sources,
 }  # fmt: skip
 SEEDS = range(1, 21)  # of the library's own draws, where it takes one; each is a run
@@ -121,6 +129,8 @@ BITS = np.array([0.0, 0, 1, 1, 0, 1])
 TABLE = np.array([[0.0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 1], [1, 1, 1], [0, 0, 0]])  # two features and a class
 BOUNDS = np.zeros(2), np.ones(2)
 POINTS = np.column_stack([np.linspace(0.05, 0.95, 20), np.tile([0.0, 1.0], 10)])  # one feature and a class
+STEPS = np.array([[0.1, 0], [0.2, 0], [0.8, 1], [0.9, 1], [0.3, 0], [0.85, 1]])  # one feature and a class
+CODES = np.array([[0], [1], [2], [0], [1], [2], [2]])  # one category
 VISITS = [(1, "a", 1.0), (1, "b", 1.0), (2, "a", 0.0), (3, "b", 1.0), (4, "a", 1.0)]  # a person, a place, a number
 
 
@@ -211,6 +221,22 @@ def pipeline(*metrics: str, **more) -> Callable[[list], Any]:
     return run
 
 
+def mwem(rows: np.ndarray) -> Any:
+    """SmartNoise's MWEM of one column, all of whose budget goes to measurements."""
+    from snsynth.mwem import MWEMSynthesizer
+
+    model = MWEMSynthesizer(epsilon=1.0, q_count=4, iterations=2, measure_only=True, split_factor=1)
+    model.fit(rows, categorical_columns=[0])
+    return model
+
+
+def forest_of_one(rows: np.ndarray) -> Any:
+    from distributed_random_forest.models.dp_rf import DPRandomForest
+
+    model = DPRandomForest(n_estimators=1, max_depth=1, epsilon=1.0, n_jobs=1, random_state=seed)
+    return model.fit(rows[:, :-1], rows[:, -1])
+
+
 # --- the cases --------------------------------------------------------------------------------------------------------
 REMOVED = BITS, BITS[:-1]
 REPLACED = BITS, changed(BITS, 5, 0.0)
@@ -276,6 +302,19 @@ _CASES = [
     ("interpret-core", "DP-EBM, a nominal feature", "replace-one", ebm_of_categories,
      [("a", 0), ("b", 1)] * 10 + [("c", 1)], [("a", 0), ("b", 1)] * 10 + [("b", 1)], "public",
      "one draw for each category that occurs: the list of categories must be public"),
+    ("distributed-random-forest", "DPRandomForest, its thresholds", "replace-one",
+     lambda rows: [tree.tree_.threshold for tree in forest_of_one(rows)._trees], STEPS, changed(STEPS, 2, [0.6, 1]),
+     "refuted", "splits are scikit-learn's on the records, and only the leaves have noise"),
+    ("distributed-random-forest", "DPRandomForest, its summary", "replace-one",
+     lambda rows: forest_of_one(rows).training_summary, STEPS, changed(STEPS, 2, [0.8, 0]), "refuted",
+     "the exact distribution of the classes is an attribute of the model"),
+    ("smartnoise-synth", "MWEM, measurements", "add-remove", lambda rows: mwem(rows).spent, CODES, CODES[:-1], "quiet",
+     "all of the claim is used"),
+    ("smartnoise-synth", "MWEM, measurements", "replace-one", lambda rows: mwem(rows).spent, CODES,
+     changed(CODES, 6, [0]), "accounts", TWICE),
+    ("smartnoise-synth", "MWEM, its histogram", "add-remove",
+     lambda rows: [each[0] for each in mwem(rows).synthetic_histograms], CODES, CODES[:-1], "public",
+     "it sums to the exact number of records"),
     ("pipeline-dp", "COUNT", "a person removed", pipeline("COUNT"), VISITS, VISITS[2:], "quiet",
      "all of the claim is used"),
     ("pipeline-dp", "PRIVACY_ID_COUNT", "a person removed", pipeline("PRIVACY_ID_COUNT"), VISITS, VISITS[2:], "quiet",
@@ -309,9 +348,13 @@ NOT_JUDGED = {
     "interpret-core": ["interactions, several features, the regressor; the boosting itself is compiled code"],
     "pipeline-dp": ["private selection of partitions, vectors, quantiles, Gaussian noise; Beam and Spark"],
     "OpenDP, PyDP": ["values are noised in compiled code: nothing can be recorded from Python"],
-    "SmartNoise synthesizers": [
-        "noise is put into an array before it is added, and the trace is lost: it would be called unseen; not recorded"
+    "smartnoise-synth": [
+        "MWEM's choice of queries: it is drawn by a plain random number",
+        "MST and AIM: as their source reads, noise becomes an array before it is added, so that the trace is lost; "
+        "not run",
+        "neural networks and SmartNoise SQL: not looked at",
     ],
+    "distributed-random-forest": ["other settings, the federation"],
     "mbi, Opacus, Tumult": ["not looked at"],
 }
 
@@ -402,8 +445,10 @@ def merged(kept: dict[str, Any], rows: list[dict], accountants: list[dict]) -> d
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Audit other libraries by record and replay of their noise.")
     parser.add_argument("--show", action="store_true", help="print what is found; the record is not touched")
+    parser.add_argument("--only", nargs="+", metavar="PACKAGE", help="of these packages alone")
     options = parser.parse_args(arguments)
-    rows = [row(case) for case in CASES.values() if version_of(case.package)]
+    wanted = [case for case in CASES.values() if not options.only or case.package in options.only]
+    rows = [row(case) for case in wanted if version_of(case.package)]
     accountants = accountant_rows() if version_of("dp-accounting") else []
     for each in rows:
         kinds = ", ".join(sorted({finding["kind"] for finding in each["findings"]})) or "no findings"

@@ -169,12 +169,36 @@ def draws_another_size(rows):
     return 1 + np.random.default_rng().laplace(0, 1.0, size=len(rows))
 
 
+def adds_it_again(rows):
+    noise = np.random.default_rng().laplace(0, 1.0)
+    return [len(rows) + noise, *([1 + noise] if len(rows) > 2 else [])]
+
+
+def subtracts_one_sided_noise(rows):
+    rng = np.random.default_rng()
+    first, second = rng.exponential(1.0), rng.exponential(1.0)
+    return len(rows) + (first - second if len(rows) > 2 else first)
+
+
 def without_noise(rows):
     return {"noisy": len(rows) + np.random.default_rng().laplace(0, 1.0), "classes": sorted(set(rows))}
 
 
 def scaled_by_the_data(rows):
     return 1 + np.random.default_rng().laplace(0, 1 / len(rows))
+
+
+def multiplied_by_the_data(rows):
+    return 1 + np.random.default_rng().laplace(0, 1.0) / len(rows)
+
+
+def another_element(rows):
+    noise = np.random.default_rng().laplace(0, 1.0, size=2)
+    return 1 + noise[len(rows) - 2]
+
+
+def added_to_more(rows):
+    return np.ones(len(rows)) + np.random.default_rng().laplace(0, 1.0)
 
 
 def one_sided(rows):
@@ -189,12 +213,27 @@ FAULTS = {
     "loss": wrong_sensitivity, "sensitivity": declares_too_little, "output": without_noise, "reuse": drawn_once,
     "scale": scaled_by_the_data, "error": fails,
 }  # fmt: skip
-FLOWS = (reads_the_exact_count, one_call_a_row, calls_another, draws_another_size)
+FLOWS = (
+    reads_the_exact_count,
+    one_call_a_row,
+    calls_another,
+    draws_another_size,
+    adds_it_again,
+    another_element,
+    added_to_more,
+    subtracts_one_sided_noise,
+)
 
 
 @pytest.mark.parametrize(
     ("kind", "run"),
-    [*FAULTS.items(), ("reuse", one_draw_for_all), ("loss", one_sided), ("loss", two_geometrics)]
+    [
+        *FAULTS.items(),
+        ("reuse", one_draw_for_all),
+        ("scale", multiplied_by_the_data),
+        ("loss", one_sided),
+        ("loss", two_geometrics),
+    ]
     + [("control-flow", run) for run in FLOWS],
 )
 @pytest.mark.parametrize("turned", [False, True])

@@ -150,6 +150,8 @@ class NoiseCall:
         What the call declares.
     shape : tuple of int
         Of what is drawn.
+    position : int
+        In the order of calls.
     """
 
     name: str
@@ -159,6 +161,7 @@ class NoiseCall:
     value: Any = None
     sensitivity: float | None = None
     shape: tuple[int, ...] = ()
+    position: int = -1
     arguments: str = ""
     uses: list[_Use] = field(default_factory=list)
     answer: Any = None
@@ -266,7 +269,7 @@ class Recording:
 
     def _begin(self, call: NoiseCall) -> NoiseCall | None:
         """Write a call down; its counterpart of the frozen run, if the paths are still the same."""
-        at = len(self.calls)
+        at = call.position = len(self.calls)
         self.calls.append(call)
         if self._frozen is None or self.diverged:
             return None
@@ -346,7 +349,7 @@ class Recording:
         answer: Any = value + sign * np.asarray(noise, float)
         then = self._counterpart(call)
         if then is not None and not self.diverged:
-            if at < len(then.uses) and then.uses[at].value.shape == value.shape:
+            if at < len(then.uses) and np.array_equal(then.uses[at].index, index):
                 answer = then.uses[at].answer.copy()
             else:
                 self._leave(call.where, f"noise of {call.name} is added here otherwise than on the other side")
@@ -356,8 +359,7 @@ class Recording:
     def _counterpart(self, call: NoiseCall) -> NoiseCall | None:
         if self._frozen is None:
             return None
-        at = next(number for number, each in enumerate(self.calls) if each is call)
-        return self._frozen.calls[at] if at < len(self._frozen.calls) else None
+        return self._frozen.calls[call.position] if call.position < len(self._frozen.calls) else None
 
     def pair(self, first: Any, second: Any) -> Any:
         """The difference of two draws of one one-sided law: two-sided noise, as one call.  None: it is no such pair."""
@@ -835,7 +837,12 @@ def _compared(one: Recording, other: Recording) -> tuple[list[CallFinding], list
         left = one.calls[len(other.calls)]
         found.append(CallFinding("control-flow", left.where, f"{left.name} is called here, and not on the other side"))
     for first, second in zip(one.calls, other.calls, strict=False):
-        if (first.name, first.where, first.law) != (second.name, second.where, second.law):
+        if (first.name, first.where) != (second.name, second.where):
+            break
+        if first.law != second.law or not _used_alike(first, second):
+            if not other.diverged:
+                text = f"noise of {first.name} is added here otherwise than on the other side"
+                found.append(CallFinding("control-flow", first.where, text))
             break
         if first.law == "coin":
             if first.arguments != second.arguments:
@@ -855,6 +862,12 @@ def _compared(one: Recording, other: Recording) -> tuple[list[CallFinding], list
     return found, losses
 
 
+def _used_alike(one: NoiseCall, other: NoiseCall) -> bool:
+    """Whether the same draws were added, in the same order."""
+    pairs = zip(one.uses, other.uses, strict=False)
+    return len(one.uses) == len(other.uses) and all(np.array_equal(a.index, b.index) for a, b in pairs)
+
+
 def _loss(one: NoiseCall, other: NoiseCall) -> tuple[float, list[CallFinding]]:
     """What one call loses, a rho for a Gaussian one, and what is wrong with it."""
     found: list[CallFinding] = []
@@ -866,6 +879,10 @@ def _loss(one: NoiseCall, other: NoiseCall) -> tuple[float, list[CallFinding]]:
     if reused:
         found.append(CallFinding("reuse", one.where, f"noise of {one.name} was added to several values"))
         return math.inf, found
+    factors = [(first.factor, second.factor) for first, second in zip(one.uses, other.uses, strict=True)]
+    if not all(np.array_equal(first, second) for first, second in factors):
+        text = f"noise of {one.name} is multiplied by other numbers than on the other side"
+        return math.inf, [CallFinding("scale", one.where, text)]
     if not np.array_equal(one.scale, other.scale):
         text = f"the scale of {one.name} is {_short(one.scale)} on one side and {_short(other.scale)} on the other"
         found.append(CallFinding("scale", one.where, text))
@@ -890,9 +907,7 @@ def _changes(one: NoiseCall, other: NoiseCall) -> tuple[np.ndarray, bool]:
         return changes, False
     flat = changes.reshape(-1).copy()
     seen: dict[int, float] = {}
-    for first, second in zip(one.uses, other.uses, strict=False):
-        if first.value.shape != second.value.shape:
-            break
+    for first, second in zip(one.uses, other.uses, strict=True):
         with np.errstate(divide="ignore", invalid="ignore"):
             differs = np.where(first.value == second.value, 0.0, (first.value - second.value) / first.factor)
         for at, change in zip(first.index.reshape(-1).tolist(), differs.reshape(-1).tolist(), strict=True):

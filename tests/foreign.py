@@ -30,17 +30,25 @@ def loss(row: dict) -> str:
 def place(row: dict) -> str:
     """Where the first finding is, in the library."""
     places = [each["where"] for each in row["findings"] if not each["where"].startswith("peers/")]
-    return f"`{places[0].partition('/')[2]}`" if places else ""
+    return f" (`{places[0].partition('/')[2]}`)" if places else ""
 
 
 def findings(record: dict) -> str:
-    """One row for each case."""
-    lines = ["| library | what | neighbours | answers lose | reading | where |", "|---|---|---|--:|---|---|"]
-    for row in record["rows"]:
-        said = f"{WORDS[row['reading']]}: {row['text']}"
-        cells = f"{row['package']} {row['version']}", row["what"], row["relation"], loss(row), said, place(row)
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+    """A table for each library, with one row for each case."""
+    lines: list[str] = []
+    for library in dict.fromkeys((row["package"], row["version"]) for row in record["rows"]):
+        lines += [
+            f"**{' '.join(library)}**",
+            "",
+            "| what, and which neighbours | answers lose | reading |",
+            "|---|---|---|",
+        ]
+        for row in record["rows"]:
+            if (row["package"], row["version"]) == library:
+                said = f"{WORDS[row['reading']]}: {row['text']}{place(row)}"
+                lines.append(f"| {row['what']}; *{row['relation']}* | {loss(row)} | {said} |")
+        lines.append("")
+    return "\n".join(lines).rstrip()
 
 
 def accountants(record: dict) -> str:

@@ -30,6 +30,7 @@ def data(name: str) -> str:
 BROWSER = needs("a browser", "apt-get install chromium chromium-driver")
 BOOK = needs("the built book", "make book")
 COQ = needs("Coq", coq.INSTALL)
+DP_ACCOUNTING = needs("dp-accounting", "pip install dp-accounting")
 DASK = needs("Dask", "pip install 'dpforest[dask]'")
 JAVA = needs("Java 17", "apt-get install openjdk-17-jre-headless")
 OPENDP = needs("OpenDP", "make opendp")

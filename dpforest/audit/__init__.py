@@ -1,9 +1,9 @@
 """The auditor: what a learner or a mechanism really loses.  Nothing in the library imports it.
 
 One room for each way of looking: ``exact`` (whole laws, on small universes), ``grey`` (the accounts of a run, replayed
-on a neighbour with its answers frozen), ``sampling`` (bounds and likelihood ratios from draws, for anything),
-``search`` (pairs of neighbours to look at), ``attacks`` (what an observer can infer, and one-run audits), ``report``
-(everything at once).
+on a neighbour with its answers frozen), ``foreign`` (the same for code of other libraries), ``sampling`` (bounds and
+likelihood ratios from draws, for anything), ``search`` (pairs of neighbours to look at), ``attacks`` (what an observer
+can infer, and one-run audits), ``report`` (everything at once).
 """
 
 import warnings
@@ -38,6 +38,15 @@ from dpforest.audit.exact import (
     path_audit,
     released,
 )
+from dpforest.audit.foreign import (
+    CallAudit,
+    CallFinding,
+    NoiseCall,
+    NoisedValue,
+    NoiseSource,
+    audit_calls,
+    record_calls,
+)
 from dpforest.audit.grey import GreyBoxAudit, GreyBoxFinding, greybox
 from dpforest.audit.report.fits import class_pair, fit_ratios, fits_of
 from dpforest.audit.sampling import (
@@ -60,14 +69,20 @@ from dpforest.messages import shown
 
 __all__ = [
     "Betting",
+    "CallAudit",
+    "CallFinding",
     "EmpiricalAudit",
     "ExactAudit",
     "GreyBoxAudit",
     "GreyBoxFinding",
     "LikelihoodRatios",
+    "NoiseCall",
+    "NoiseSource",
+    "NoisedValue",
     "OneRunAudit",
     "Pair",
     "TradeOff",
+    "audit_calls",
     "best_advantage",
     "best_guess",
     "class_pair",
@@ -102,6 +117,7 @@ __all__ = [
     "plot_ratios",
     "reconstruct",
     "reconstruction_error",
+    "record_calls",
     "released",
     "rho_lower",
     "rho_p_value",

@@ -12,6 +12,7 @@ from dpforest.privacy.account import (
 )
 from dpforest.privacy.composition import bootstrap, equal_split, parallel, poisson_bootstrap, sequential
 from dpforest.privacy.concentrated import check_delta, epsilon_of, in_charges, rho_of
+from dpforest.privacy.dp_events import privacy_event, promised_event, to_dp_event
 from dpforest.privacy.ledger import KINDS, Ledger
 from dpforest.privacy.vocabulary import (
     ADD_REMOVE,
@@ -74,7 +75,10 @@ __all__ = [
     "in_charges",
     "parallel",
     "poisson_bootstrap",
+    "privacy_event",
+    "promised_event",
     "rho_of",
     "sequential",
+    "to_dp_event",
     "unit_of",
 ]

@@ -171,6 +171,9 @@ claims: env ## write book/claims.md, the table of verdicts, from a scan of book,
 pictures: env ## write the book's pictures that no notebook draws, and the figures with knobs
 	$(PY) -m tests.pictures
 
+mathjax: ## make the book's part of MathJax again, from book/mathjax (needs Node and npm; some minutes the first time)
+	cd book/mathjax && npm install --no-audit --no-fund --no-package-lock && npm run build
+
 formal: env ## have Coq check the theorems of tests/formal (Debian: apt-get install coq; COQCHK=1: its proofs again)
 	$(PY) -m tests.coq $(if $(COQCHK),--chk)
 
@@ -198,4 +201,4 @@ clean: ## remove what was built, but not the environment
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 .PHONY: help book book-sphinx test check env opendp spark lock serve pdf bench scale times lint format store render record recheck audit \
-  audit-peers audit-noisy-max compare-peers peers rekey slow test-elsewhere claims pictures formal dist lists paper paper-out mutate clean
+  audit-peers audit-noisy-max compare-peers peers rekey slow test-elsewhere claims pictures mathjax formal dist lists paper paper-out mutate clean

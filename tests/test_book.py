@@ -25,6 +25,7 @@ from urllib.parse import unquote, urlsplit
 
 import PIL.Image
 import pytest
+import yaml
 
 from tests import not_run
 
@@ -354,6 +355,26 @@ def test_a_plot_in_dark_mode_stands_on_the_page_and_not_on_a_card(
         browser.execute_script("localStorage.clear();")
 
 
+MOST_BYTES = 1_500_000
+
+
+@pytest.mark.parametrize("page", [page for page in ARTICLES if 'class="math' in (HTML / page).read_text("utf-8")])
+def test_a_page_with_equations_is_light(page: str, server: str, browser: Any) -> None:
+    """All that is fetched to show it, as bytes of files; and its equations are complete, for screen readers too."""
+    show(browser, f"{server}/{page}", DESKTOP)
+    fetched = {urlsplit(url).path.lstrip("/") for url in requests(browser) if url.startswith(server)}
+    sizes = {name: (HTML / unquote(name)).stat().st_size for name in fetched if name in files()}
+    assert page in sizes
+    assert sum(sizes.values()) <= MOST_BYTES, sorted(sizes.items(), key=lambda entry: -entry[1])[:6]
+    equations, spoken, foreign = browser.execute_script(
+        "const all = (what) => [...document.querySelectorAll(what)];"
+        "return [all('article mjx-container').length, all('article mjx-container mjx-assistive-mml > math').length,"
+        " all('article mjx-container svg text').map(n => n.textContent).filter(t => !/[\\u2e80-\\uffff]/.test(t))];"
+    )
+    assert equations == spoken > 0
+    assert foreign == []  # glyphs that the font lacks: name them in book/mathjax/build.mjs, and `make mathjax`
+
+
 def test_equations_are_rendered_somewhere(server: str, browser: Any) -> None:
     """Guards the test above against passing because no page has any mathematics."""
     page = next(page for page in ARTICLES if 'class="math' in (HTML / page).read_text(encoding="utf-8"))
@@ -377,6 +398,35 @@ def test_search_finds_an_id_first(server: str, browser: Any, claim: str, page: s
 def test_a_word_is_not_answered_by_ids_first(server: str, browser: Any) -> None:
     show(browser, f"{server}/search.html?q=boosting", DESKTOP)
     assert not any("#thm-" in link or "#pub-" in link for link in found_by_search(browser)[:4])
+
+
+#: What people type, and the page that comes first; some are in book/keywords.yml, others not.
+TYPED = {
+    "delta": "with_delta", "regression": "first_regression", "feature importance": "inspecting",
+    "missing values": "faq", "sensitivity of Gini": "scores", "cite": "faq", "local differential privacy": "faq",
+    "install": "faq", "hyperparameter tuning": "faq", "scikit-learn": "faq", "GPU": "faq", "class_weight": "faq",
+    "error message": "troubleshooting", "Spark": "scaling", "Parquet": "scaling", "privacy budget": "budgets",
+    "group privacy": "privacy", "user-level privacy": "persons", "persons": "persons", "zCDP": "concentrated",
+    "membership inference": "attacks", "XGBoost": "comparison", "accuracy": "comparison", "edprf": "edprf",
+    "diffpets": "diffpets", "how to choose epsilon": "which_epsilon", "epsilon": "which_epsilon",
+    "partial dependence": "inspecting", "reconstruction": "attacks", "outliers": "no_scaling", "glossary": "glossary",
+    "permute_and_flip_law": "mechanisms", "EDPRFClassifier": "EDPRFClassifier", "save a model": "handing_over",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "page"), TYPED.items())
+def test_search_finds_first_what_people_type(server: str, browser: Any, query: str, page: str) -> None:
+    show(browser, f"{server}/search.html?q={query.replace(' ', '+')}", DESKTOP)
+    assert Path(urlsplit(found_by_search(browser)[0]).path).stem == page
+
+
+def test_words_that_people_type_lead_to_places_that_are_there() -> None:
+    places = yaml.safe_load((ROOT / "book" / "keywords.yml").read_text(encoding="utf-8"))
+    words = [word for said in places.values() for word in said]
+    assert len(words) == len(set(words)) > 60
+    assert [word for word in words if word != word.lower()] == []
+    split = [place.partition("#") for place in places]
+    assert [place for place, _, section in split if section and section not in read(f"{place}.html").anchors] == []
 
 
 def found_by_search(browser: Any) -> list[str]:

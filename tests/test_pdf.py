@@ -24,7 +24,7 @@ TOC = {"root": "intro", "parts": [{"caption": "Learn it", "chapters": [{"file": 
 HEAD = """<html><head><link rel="stylesheet" href="_static/custom.css?v=1"><link rel="stylesheet" href="_static/x.css">
 <script>window.MathJax = {"svg": {"fontCache": "global"}, "tex": {"macros": {"eps": "\\\\varepsilon"}},
 "options": {"enableMenu": false}}</script>
-<script defer src="_static/mathjax/tex-svg-full.js"></script></head><body><nav>Sidebar</nav>"""
+<script defer src="_static/mathjax/equations.js"></script></head><body><nav>Sidebar</nav>"""
 PAGES = {
     "intro": '<section id="intro"><h1>A book<a class="headerlink" href="#intro">#</a></h1>'
     '<p><a href="a.html">first</a> <a href="b.html#thm-x">Theorem 1.1</a> <a href="_modules/x.html">source</a> '

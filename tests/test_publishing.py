@@ -141,6 +141,32 @@ def test_the_archive_has_every_notebook_and_is_the_same_bytes(tmp_path):
         assert {name: archive.read(name) for name in archive.namelist()} == sources
 
 
+def test_rules_are_kept_for_classes_that_there_are():
+    kept = (
+        "@media print{.a:not(.b){z:1}p{q:1}}@keyframes k{0%{w:0}50.5%{w:1}}.a:is(.b,.c){v:1}.sd\\:b{u:1}"
+        "@font-face{font-family:x}"
+    )
+    style = "/* .a{} */:root{--x:1}.a,.b{color:red}.b .a{x:1}@media (min-width:1px){.b{y:1}}" + kept
+    assert BUILT["purged"](style, {"a"}) == ":root{--x:1}.a{color:red}" + kept
+
+
+def test_a_figure_in_a_page_becomes_a_file_and_programs_for_icons_go(tmp_path):
+    page = tmp_path / "book" / "a.html"
+    page.parent.mkdir()
+    page.write_text(
+        '<script src="../_static/vendor/fontawesome/6/js/all.min.js"></script>\n'
+        '<link rel="preload" as="font" href="x/fa-brands-400.woff2" /><p class="a b"><img alt="x" '
+        'src="data:image/png;base64,aGVsbG8="></p>'
+    )
+    (tmp_path / "_static").mkdir()
+    (tmp_path / "_static" / "a.js").write_text("x.classList.add('made-later')")
+    assert BUILT["used"](tmp_path) == {"a", "b", "x", "classList", "add", "made-later"}
+    BUILT["lighten"](tmp_path)
+    [figure] = (tmp_path / "_images").iterdir()
+    assert figure.read_bytes() == b"hello"
+    assert page.read_text() == f'<p class="a b"><img alt="x" src="../_images/{figure.name}" loading="lazy"></p>'
+
+
 @pytest.mark.slow
 @needs_book
 def test_every_page_has_a_footer_a_description_and_a_mark():

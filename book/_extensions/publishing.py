@@ -11,6 +11,8 @@ Two variables of the environment say where it stands; without them no page point
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import os
 import re
@@ -22,6 +24,7 @@ from urllib.parse import urlsplit
 
 import yaml
 from docutils import nodes
+from fontTools import subset
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
@@ -35,7 +38,16 @@ _LONGEST = 200  # characters of a description
 _EPOCH = 1980, 1, 1, 0, 0, 0  # of all files of an archive, so that one source gives the same bytes
 _MARK = "book/_static/mark.svg"
 _CHANGES = "book/changelog"
-_ICONS = re.compile(r'[ \t]*<script src="[^"]*/fontawesome/[^"]*\.js[^"]*"></script>\n?')
+#: In the head of a page: the program that draws icons, and fonts that are fetched when an icon of theirs is shown.
+_ICONS = re.compile(
+    r'[ \t]*(?:<script src="[^"]*/fontawesome/[^"]*\.js[^"]*"></script>'
+    r'|<link rel="preload" [^>]*fa-(?:brands|regular)-400\.woff2" />)\n?'
+)
+#: Style sheets of the theme that are purged.
+_STYLES = (
+    "styles/bootstrap.css", "styles/pydata-sphinx-theme.css", "sphinx-design.min.css", "mystnb.*.css",
+    "vendor/fontawesome/*/css/all.min.css",
+)  # fmt: skip
 _NOT_FOUND = """\
 <!DOCTYPE html>
 <html lang="en">
@@ -176,12 +188,74 @@ def notebooks(target: Path) -> None:
             archive.writestr(entry, path.read_bytes())
 
 
-def lighten(out: Path) -> None:
-    """Leave out the program of 1.5 MB by which the theme draws its icons: the fonts that it also loads have them."""
+def used(out: Path) -> set[str]:
+    """Words that may be the name of a class: of all classes of pages, and all words of programs."""
+    found: set[str] = set()
     for path in out.rglob("*.html"):
+        for classes in set(re.findall(r'class="([^"]*)"', path.read_text(encoding="utf-8"))):
+            found.update(classes.split())
+    for path in (out / "_static").rglob("*.js"):
+        if "locales" not in path.parts:
+            found.update(re.findall(r"[\w-]+", path.read_text(encoding="utf-8")))
+    return found
+
+
+def purged(style: str, words: set[str]) -> str:
+    """A style sheet without rules for classes that no page has, and without comments."""
+
+    def kept(selector: str) -> bool:
+        if "\\" in selector or re.search(r":(?:is|where|has)\(", selector):
+            return True
+        return all(
+            name in words for name in re.findall(r"\.(-?[A-Za-z_][\w-]*)", re.sub(r":not\([^()]*\)", "", selector))
+        )
+
+    def rule(match: re.Match[str]) -> str:
+        if "(" in match[1] and re.search(r":(?:is|where|has|not)\([^()]*,", match[1]):
+            return match[0]
+        selectors = [selector for selector in match[1].split(",") if kept(selector)]
+        return f"{','.join(selectors)}{{{match[2]}}}" if selectors else ""
+
+    style = re.sub(r"/\*.*?\*/", "", style, flags=re.S)
+    return re.sub(r"@media[^{};]*\{\s*\}", "", re.sub(r"([^{};]+)\{([^{}]*)\}", rule, style))
+
+
+def icons(out: Path) -> None:
+    """Keep of the theme's font of icons those that a page or a style sheet names."""
+    for font in out.glob("_static/vendor/fontawesome/*/webfonts/fa-solid-900.ttf"):
+        styles = [path.read_text(encoding="utf-8") for path in (out / "_static").rglob("*.css")]
+        named = {int(code, 16) for style in styles for code in re.findall(r"\\(f[0-9a-f]{3}|e[0-9a-f]{3})\b", style)}
+        written = {ord(letter) for style in styles for letter in style if "\ue000" <= letter <= "\uf8ff"}
+        options = subset.Options(flavor="woff", notdef_outline=True, recalc_timestamp=False)
+        face = subset.load_font(str(font), options)
+        subsetter = subset.Subsetter(options)
+        subsetter.populate(unicodes=named | written)
+        subsetter.subset(face)
+        subset.save_font(face, str(font.with_suffix(".woff2")), options)  # under the name that pages and styles have
+
+
+def lighten(out: Path) -> None:
+    """Leave out what no page of this book uses of the theme: its program for icons, rules, icons, two more fonts.
+
+    And a figure that was written into a page becomes a file, which is fetched when a reader comes near it.
+    """
+    for path in out.rglob("*.html"):
+
+        def laid_beside(match: re.Match[str], path: Path = path) -> str:
+            figure = base64.b64decode(match[1])
+            file = out / "_images" / f"{hashlib.sha256(figure).hexdigest()[:32]}.png"
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(figure)
+            return f'src="{os.path.relpath(file, path.parent)}" loading="lazy"'
+
         text = path.read_text(encoding="utf-8")
-        if len(light := _ICONS.sub("", text)) < len(text):
+        light = re.sub(r'src="data:image/png;base64,([^"]*)"', laid_beside, _ICONS.sub("", text))
+        if len(light) < len(text):
             path.write_text(light, encoding="utf-8")
+    words = used(out)
+    for path in (path for pattern in _STYLES for path in out.glob(f"_static/{pattern}")):
+        path.write_text(purged(path.read_text(encoding="utf-8"), words), encoding="utf-8")
+    icons(out)
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:

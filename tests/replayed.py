@@ -13,6 +13,7 @@ from dpforest import Schema
 from dpforest.audit.exact.enumeration import ExactAudit, audit_pairs
 from dpforest.chance import outcomes
 from dpforest.curator import Curator
+from dpforest.curator.queries import RecordCounts
 
 
 class Exact(Curator):
@@ -22,14 +23,17 @@ class Exact(Curator):
         super().__init__(*args, **kwargs)
         self.leaves: dict[int, tuple] = {}
 
-    def count_classes(self, splits, nodes, scopes, epsilon):
-        counts = self._class_counts(splits, nodes)
-        for node, row, budget in zip(nodes, counts, np.broadcast_to(epsilon, len(nodes)), strict=True):
+    def noisy(self, query, scopes, epsilon):
+        if isinstance(query, RecordCounts):
+            return self.records(query, epsilon)
+        counts = self._exact(query)
+        for node, row, budget in zip(query.nodes, counts, np.broadcast_to(epsilon, len(counts)), strict=True):
             self.leaves[int(node)] = "leaf", tuple(row.tolist()), round(float(budget), 9)
         return counts
 
-    def count_records(self, splits, nodes, scopes, epsilon):
-        return np.zeros(len(nodes), dtype=np.int64)
+    def records(self, query, epsilon):
+        """What is said of the numbers of records."""
+        return np.zeros(len(query.nodes), dtype=np.int64)
 
 
 def encoded(data, schema: Schema) -> tuple[np.ndarray, np.ndarray]:

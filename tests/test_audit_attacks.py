@@ -321,10 +321,10 @@ def test_the_noise_of_the_leaves_is_what_was_charged(relation, options):
         def two_sided(self, nodes, epsilon):
             asked.update(zip(nodes.tolist(), np.broadcast_to(epsilon, len(nodes)).tolist(), strict=True))
 
-        def count_classes(self, splits, nodes, scopes, epsilon):
+        def noisy(self, query, scopes, epsilon):
             unit = 1 if relation == "add-remove" else 2
-            self.two_sided(nodes, np.asarray(epsilon) / unit)
-            return super().count_classes(splits, nodes, scopes, epsilon)
+            self.two_sided(query.nodes, np.asarray(epsilon) / unit)
+            return super().noisy(query, scopes, epsilon)
 
         def choose_label(self, splits, nodes, scopes, epsilon, *, mechanism, calibration="range"):
             unit = 2 if relation == "replace-one" or calibration == "sensitivity" else 1
@@ -612,17 +612,21 @@ def test_leaf_noise_is_the_noise_that_is_drawn(cls, options, relation, monkeypat
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 2, (300, 2)), rng.integers(0, 2, 300)
     drawn: dict[int, float] = {}
-    count, choose = Curator.count_classes, Curator.choose_label
+    measure, choose = Curator.noisy, Curator.choose_label
 
-    def noting(query):
-        def ask(self, splits, nodes, scopes, epsilon, **how):
-            drawn.update(zip(nodes.tolist(), np.broadcast_to(epsilon, len(nodes)).tolist(), strict=True))
-            return query(self, splits, nodes, scopes, epsilon, **how)
+    def note(nodes, epsilon):
+        drawn.update(zip(nodes.tolist(), np.broadcast_to(epsilon, len(nodes)).tolist(), strict=True))
 
-        return ask
+    def noisy(self, query, scopes, epsilon):
+        note(query.nodes, epsilon)
+        return measure(self, query, scopes, epsilon)
 
-    monkeypatch.setattr(Curator, "count_classes", noting(count))
-    monkeypatch.setattr(Curator, "choose_label", noting(choose))
+    def choose_label(self, splits, nodes, scopes, epsilon, **how):
+        note(nodes, epsilon)
+        return choose(self, splits, nodes, scopes, epsilon, **how)
+
+    monkeypatch.setattr(Curator, "noisy", noisy)
+    monkeypatch.setattr(Curator, "choose_label", choose_label)
     model = cls(schema=schema, n_estimators=2, relation=relation, random_state=0, **options).fit(X, y)
     noise = leaf_noise(model)
     unit = 1 if relation == ADD_REMOVE else 2

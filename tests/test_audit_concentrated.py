@@ -372,7 +372,9 @@ def test_what_is_refused_says_why():
 def test_noise_that_no_lemma_covers_is_no_alarm(delta):
     """The flagship computes with its noisy sums: it is not replayed as if they were exact."""
     for case in BOOSTS:
-        with pytest.raises(NotEnumerableError, match="adds noise whose law no lemma covers"):
+        with pytest.raises(
+            NotEnumerableError, match="uses its noisy answers for more than what it releases, which no lemma covers"
+        ):
             audit.exact_audit(made(case, ADD_REMOVE, delta=delta), n_max=1)
 
 

@@ -26,7 +26,7 @@ from dpforest.audit.grey.greybox import KINDS, GreyBoxAudit, greybox
 from dpforest.audit.search.pairs import are_neighbours, match_records, rows_of
 from dpforest.audit.search.traps import traps
 from dpforest.chance import NotEnumerableError, Seeded
-from dpforest.curator import Curator
+from dpforest.curator import Curator, Selection
 from dpforest.curator.queries import ClassCounts
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import Growth
@@ -97,9 +97,13 @@ class Plain(PrivateForestClassifier):
 
     def choose(self, growth, frontier, curator, chance, ledger, epsilon, level):
         return curator.choose_feature(
-            growth, frontier.nodes, frontier.scopes, frontier.unused, epsilon,
-            score=scores.CLASSIFICATION[self.criterion], mechanism="permute-and-flip",
-        )  # fmt: skip
+            growth,
+            frontier.nodes,
+            frontier.scopes,
+            frontier.unused,
+            epsilon,
+            Selection(scores.CLASSIFICATION[self.criterion], mechanism="permute-and-flip"),
+        )
 
     def say(self, growth, leaves, curator, chance, ledger, epsilon):
         label = curator.choose_label(growth, leaves.nodes, leaves.scopes, epsilon, mechanism="permute-and-flip")
@@ -110,7 +114,7 @@ class NoisyCounts(Plain):
     """Its leaves are noisy counts."""
 
     def say(self, growth, leaves, curator, chance, ledger, epsilon):
-        return curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon)
+        return curator.noisy(ClassCounts(growth, leaves.nodes), leaves.scopes, epsilon)
 
 
 def settle_pure(growth, counts, curator):
@@ -424,9 +428,9 @@ class OwnClasses(Plain):
 class CheapNoise(Curator):
     """A door that forgets that a replaced record changes two counts."""
 
-    def count_classes(self, splits, nodes, scopes, epsilon):
-        rate = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
-        counts = mechanisms.two_sided_geometric(self._class_counts(splits, nodes), rate[:, None], self._chance)
+    def noisy(self, query, scopes, epsilon):
+        rate = np.broadcast_to(np.asarray(epsilon, dtype=float), len(scopes))
+        counts = mechanisms.two_sided_geometric(self._exact(query), rate[:, None], self._chance)
         self._ledger.charge(scopes, rate, rate, "count the classes of a leaf", "two-sided geometric")
         return counts
 
@@ -751,9 +755,13 @@ def test_a_question_that_is_put_otherwise_is_found():
     class Nudges(Plain):
         def choose(self, growth, frontier, curator, chance, ledger, epsilon, level):
             curator.choose_feature(
-                growth, frontier.nodes, frontier.scopes, frontier.unused, epsilon / 2, score=scores.gini,
-                mechanism="exponential", stop_margin=1.0 + curator._records.n_records,
-            )  # fmt: skip
+                growth,
+                frontier.nodes,
+                frontier.scopes,
+                frontier.unused,
+                epsilon / 2,
+                Selection(scores.gini, mechanism="exponential", stop_margin=1.0 + curator._records.n_records),
+            )
             return super().choose(growth, frontier, curator, chance, ledger, epsilon / 2, level)
 
     found = [found for found in look(Nudges(), pairs=(EMPTY_AND_ONE,)).findings if found.kind == "control-flow"]
@@ -1263,7 +1271,12 @@ def test_a_score_that_is_made_anew_is_the_same_question():
         def choose(self, growth, frontier, curator, chance, ledger, epsilon, level):
             score = dataclasses.replace(scores.gini, function=lambda counts: scores.gini.function(counts))
             return curator.choose_feature(
-                growth, frontier.nodes, frontier.scopes, frontier.unused, epsilon, score=score, mechanism="exponential"
+                growth,
+                frontier.nodes,
+                frontier.scopes,
+                frontier.unused,
+                epsilon,
+                Selection(score, mechanism="exponential"),
             )
 
     assert look(Fresh(), pairs=some_traps(Fresh())).findings == []

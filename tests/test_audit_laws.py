@@ -18,6 +18,7 @@ from dpforest.audit.exact.laws import check_counts_unused, law_of_shapes
 from dpforest.audit.exact.noisy import geometric_log_ratio, mixture_log_ratio
 from dpforest.chance import NotEnumerableError
 from dpforest.curator import Curator
+from dpforest.curator.queries import ClassCounts
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import Growth
 from dpforest.privacy import RELATIONS
@@ -315,11 +316,13 @@ class Peeker(PrivateForestClassifier):
     def _learn(self, run):
         growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
         top = growth.frontier
-        counts = run.curator.count_classes(growth, top.nodes, top.scopes, run.epsilon / 2)
+        counts = run.curator.noisy(ClassCounts(growth, top.nodes), top.scopes, run.epsilon / 2)
         if counts.sum() > 2:
             growth.add_children(top, [0], [2])
         leaves = growth.frontier
-        growth.set_leaf_values(leaves, run.curator.count_classes(growth, leaves.nodes, leaves.scopes, run.epsilon / 2))
+        growth.set_leaf_values(
+            leaves, run.curator.noisy(ClassCounts(growth, leaves.nodes), leaves.scopes, run.epsilon / 2)
+        )
         return growth.release()
 
 

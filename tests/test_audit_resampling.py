@@ -11,6 +11,7 @@ from dpforest.audit.grey import coins
 from dpforest.audit.report.universes import binary_schema, telling_pairs
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
+from dpforest.curator.queries import RecordCounts
 from dpforest.design import Design, Weights
 from dpforest.learners.growth import Growth
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
@@ -144,13 +145,15 @@ def test_copies_that_nobody_pays_for_are_found(query, relation, monkeypatch):
 def test_a_count_for_each_node_is_held_against_its_own_charge(share, relation, monkeypatch):
     """A replaced record that moves costs what adding and removing one cost; one that stays costs nothing."""
 
-    def count_records(self, splits, nodes, scopes, epsilon):
-        counts = own(self, splits, nodes, scopes, epsilon)
-        self._ledger._charges[-1].costs = {key: share * cost for key, cost in self._ledger._charges[-1].costs.items()}
+    def noisy(self, query, scopes, epsilon):
+        counts = own(self, query, scopes, epsilon)
+        if isinstance(query, RecordCounts):
+            costs = self._ledger._charges[-1].costs
+            self._ledger._charges[-1].costs = {key: share * cost for key, cost in costs.items()}
         return counts
 
-    own = Curator.count_records
-    monkeypatch.setattr(Curator, "count_records", count_records)
+    own = Curator.noisy
+    monkeypatch.setattr(Curator, "noisy", noisy)
     model = DiffPRFClassifier(
         schema=CLASSES, n_estimators=1, max_depth=2, stop="count", relation=relation, epsilon=30.0
     )
@@ -165,7 +168,7 @@ class Counter(DiffPETsClassifier):
     def _learn(self, run):
         growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
         leaves = growth.add_children(growth.frontier, [0], [2])
-        counts = run.curator.count_records(growth, leaves.nodes, leaves.scopes, run.epsilon)
+        counts = run.curator.noisy(RecordCounts(growth, leaves.nodes), leaves.scopes, run.epsilon)
         growth.set_leaf_values(leaves, np.stack([counts, counts], axis=1))
         return growth.release()
 

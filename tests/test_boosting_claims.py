@@ -17,7 +17,7 @@ import pytest
 from dpforest import Schema, UnprovenPrivacyWarning, scores
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import WEIGHTS, Curator
-from dpforest.curator.queries import HeldOutCounts
+from dpforest.curator.queries import ClassCounts, HeldOutCounts
 from dpforest.learners.growth import Growth
 from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
@@ -49,8 +49,10 @@ class Coarse(Curator):
 
     told = (0, 1)
 
-    def count_classes(self, splits, nodes, scopes, epsilon):
-        exact = super().count_classes(splits, nodes, scopes, epsilon)
+    def noisy(self, query, *asked):
+        exact = super().noisy(query, *asked)
+        if not isinstance(query, ClassCounts):
+            return exact
         rates, said = self._chance.rates, np.zeros_like(exact)
         for at in np.ndindex(exact.shape):
             low = math.exp(-rates[at] * exact[at]) / (1 + math.exp(-rates[at]))
@@ -239,7 +241,7 @@ def test_weighted_counts_cost_what_counts_cost(relation):
     tree = stump(ONE, [[1, 0], [1, 0]])
     growth = Growth(1, 1, 2, ledger, "sequential")
     curator.weigh_records(tree, tree.values.astype(float))
-    counts = curator.count_classes(growth, growth.frontier.nodes, growth.frontier.scopes, 0.5)
+    counts = curator.noisy(ClassCounts(growth, growth.frontier.nodes), growth.frontier.scopes, 0.5)
     sensitivity = {ADD_REMOVE: 1, REPLACE_ONE: 2}[relation] * curator.unit
     assert chance.rates.max() * sensitivity == pytest.approx(0.5, rel=1e-12)
     assert counts.tolist() == [[round(curator.unit * math.exp(-1 / 2)), curator.unit]]
@@ -280,8 +282,8 @@ def test_the_rounds_that_ship_lose_epsilon_and_no_more(rounds, depth, size, rela
 class Scripted(Curator):
     """Answers what the script says, and adds up how improbable that is: log-probabilities, up to a constant."""
 
-    def count_classes(self, splits, nodes, scopes, epsilon):
-        exact = super().count_classes(splits, nodes, scopes, epsilon)
+    def noisy(self, *asked):
+        exact = super().noisy(*asked)
         chance, number = self._chance, len(self._chance.said)
         chance.said.append(chance.script[number] if chance.script else exact)
         chance.improbable += float((chance.rates * abs(chance.said[-1] - exact)).sum())

@@ -29,7 +29,8 @@ from dpforest import (
     mechanisms,
 )
 from dpforest.chance import NotEnumerableError, Replay, Secure, Seeded
-from dpforest.curator import FINE, Curator
+from dpforest.curator import FINE, Curator, Selection
+from dpforest.curator.queries import CellGradients, CellWeights, ClassCounts, Masses, ResidualCounts
 from dpforest.learners.growth import Growth
 from dpforest.mechanisms import discrete_gaussian, discrete_gaussian_law, exponential_law, permute_and_flip_law
 from dpforest.models.boosted import SCALE
@@ -552,15 +553,9 @@ def test_every_selection_of_a_forest_has_the_range_that_is_charged(query, relati
             np.array(columns), labels.copy(), 2, np.array([2, 2]), chance=Seeded(0), ledger=ledger
         )  # fmt: skip
         splits, root = Growth(1, 2, 2, ledger, "sequential", 9), np.array([0])
-        more = {
-            "score": gini,
-            "mechanism": "exponential",
-            "calibration": "range",
-            "stop_margin": None,
-            "n_max": math.inf,
-        }
+        how = Selection(gini, "exponential")
         {
-            "feature": lambda: asked_of.choose_feature(splits, root, root, np.ones((1, 2), dtype=bool), 0.3, **more),
+            "feature": lambda: asked_of.choose_feature(splits, root, root, np.ones((1, 2), dtype=bool), 0.3, how),
             "candidate": lambda: asked_of.choose_candidate(
                 splits,
                 root,
@@ -568,7 +563,7 @@ def test_every_selection_of_a_forest_has_the_range_that_is_charged(query, relati
                 np.array([[0, 1]], dtype=np.int32),
                 np.array([[[2, 0, 0, 0], [2, 0, 0, 0]]], dtype=np.uint64),
                 0.3,
-                **more,
+                how,
             ),
             "label": lambda: asked_of.choose_label(splits, root, root, 0.3, mechanism="exponential"),
         }[query]()
@@ -648,15 +643,15 @@ def test_every_query_of_the_flagship_costs_what_is_charged(query, relation, monk
         table, root = Crossings.of([[(0, np.arange(2))]]), np.array([0])
         cells = ledger.open("cell", ledger.open("tree", [0], "partition").repeat(2))
         {
-            "classes": lambda: curator.count_classes(splits, root, root, 0.3),
-            "three classes": lambda: curator.count_classes(splits, root, root, 0.3),
-            "masses": lambda: curator.sum_masses(splits, root, root, 0.3),
-            "sizes": lambda: curator.count_residuals(np.array([0.2, 0.7]), root, 0.3),
-            "sides": lambda: curator.count_crossing(table, 1, cells, 0.3),
-            "three sides": lambda: curator.count_crossing(table, 2, cells, 0.3),
-            "halves": lambda: curator.count_crossing(table, 0.5, cells, 0.3),
+            "classes": lambda: curator.noisy(ClassCounts(splits, root), root, 0.3),
+            "three classes": lambda: curator.noisy(ClassCounts(splits, root), root, 0.3),
+            "masses": lambda: curator.noisy(Masses(splits, root), root, 0.3),
+            "sizes": lambda: curator.noisy(ResidualCounts(np.array([0.2, 0.7])), root, 0.3),
+            "sides": lambda: curator.noisy(CellWeights(table, 1), cells, 0.3),
+            "three sides": lambda: curator.noisy(CellWeights(table, 2), cells, 0.3),
+            "halves": lambda: curator.noisy(CellWeights(table, 0.5), cells, 0.3),
             "codes": lambda: curator.count_children(splits, root, root, np.ones((1, 1), bool), 0.3, classes=False),
-            "gradients": lambda: curator.count_gradients(table, cells, 0.3),
+            "gradients": lambda: curator.noisy(CellGradients(table), cells, 0.3),
         }[query]()
         [(exact, rate)] = asked
         return exact, rate, ledger.paid(relation)

@@ -24,7 +24,7 @@ from dpforest import (
 )
 from dpforest.audit.exact.enumeration import audit_pairs
 from dpforest.chance import Seeded
-from dpforest.curator import Curator
+from dpforest.curator import Curator, Selection
 from dpforest.learners.growth import Growth
 from dpforest.models.forest import cut_masks
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
@@ -80,9 +80,14 @@ def test_the_rate_is_that_of_two_records_that_part(score, n_max, spread, replace
     root = growth.frontier
     masks = cut_masks(np.zeros((1, 1), int), np.full((1, 1), 2))
     curator.choose_candidate(
-        growth, root.nodes, root.scopes, np.zeros((1, 1), np.int32), masks, 1.0, score=score,
-        mechanism="permute-and-flip", n_max=n_max,
-    )  # fmt: skip
+        growth,
+        root.nodes,
+        root.scopes,
+        np.zeros((1, 1), np.int32),
+        masks,
+        1.0,
+        Selection(score, mechanism="permute-and-flip", n_max=n_max),
+    )
     assert ledger.total(ADD_REMOVE) == pytest.approx(1 / 2, rel=1e-12)
     # what the grid of the exact scores adds is its own theorem's affair
     exact = [score.exact_range(relation, n_max) for relation in (ADD_REMOVE, REPLACE_ONE)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from dpforest import scores
 from dpforest.arithmetic.fixed import STEPS
 from dpforest.chance import Replay, Seeded, outcomes
-from dpforest.curator import CALIBRATIONS, STOP, Curator
+from dpforest.curator import CALIBRATIONS, STOP, Curator, Selection
 from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.queries import ClassCounts
 from dpforest.learners.cuts import CutPool
@@ -149,9 +150,13 @@ def test_features_are_chosen_by_a_recount(seed, assigned, name, cells):
     # nodes are counted some at a time
     world.curator._records.cells = {"one": 1, "few": 60, "many": InMemoryRecords.cells}[cells]
     choice = world.curator.choose_feature(
-        world.growth, world.nodes, world.scopes, world.allowed, 0.5,
-        score=scores.CLASSIFICATION[name], mechanism="exponential",
-    )  # fmt: skip
+        world.growth,
+        world.nodes,
+        world.scopes,
+        world.allowed,
+        0.5,
+        Selection(scores.CLASSIFICATION[name], mechanism="exponential"),
+    )
     [(kind, utility, _)] = world.chance.asked
     assert kind == "exponential"
     assert (utility[:, 0] == -np.inf).all()  # no stop was asked for
@@ -167,9 +172,18 @@ def test_candidates_are_chosen_by_a_recount(seed, assigned, with_stop, gain):
     features = rng.integers(3, size=(len(world.nodes), k)).astype(np.int32)
     masks = rng.integers(2**63, size=(len(world.nodes), k, 4)).astype(np.uint64)
     choice = world.curator.choose_candidate(
-        world.growth, world.nodes, world.scopes, features, masks, 0.5, score=scores.gini_gain if gain else scores.gini,
-        mechanism="permute-and-flip", stop_margin=3.1 if with_stop else None,
-    )  # fmt: skip
+        world.growth,
+        world.nodes,
+        world.scopes,
+        features,
+        masks,
+        0.5,
+        Selection(
+            scores.gini_gain if gain else scores.gini,
+            mechanism="permute-and-flip",
+            stop_margin=3.1 if with_stop else None,
+        ),
+    )
     [(kind, utility, rate)] = world.chance.asked
     at = world.records_at()
     expected = [
@@ -195,7 +209,9 @@ def test_counts_labels_and_peeks_by_a_recount(seed, assigned):
     world = World(seed, assigned=assigned)
     at = world.records_at()
     exact = np.array([world.classes_of(at[node]) for node in world.nodes.tolist()])
-    np.testing.assert_array_equal(world.curator.count_classes(world.growth, world.nodes, world.scopes, math.inf), exact)
+    np.testing.assert_array_equal(
+        world.curator.noisy(ClassCounts(world.growth, world.nodes), world.scopes, math.inf), exact
+    )
     world.curator.choose_label(world.growth, world.nodes, world.scopes, 1.0, mechanism="exponential")
     noise, (_, utility, _) = world.chance.asked
     assert noise[0] == "noise"
@@ -247,7 +263,12 @@ def test_without_noise_the_best_candidate_wins():
     quiet = Curator(world.codes, world.labels, 3, world.cardinalities, chance=Seeded(0), ledger=world.ledger)
     utility = feature_scores(world, oracle.gini)
     choice = quiet.choose_feature(
-        world.growth, world.nodes, world.scopes, world.allowed, math.inf, score=scores.gini, mechanism="exponential"
+        world.growth,
+        world.nodes,
+        world.scopes,
+        world.allowed,
+        math.inf,
+        Selection(scores.gini, mechanism="exponential"),
     )
     best = utility.max(axis=1)
     np.testing.assert_allclose(utility[np.arange(len(choice)), choice], best)
@@ -258,11 +279,16 @@ def test_no_node_is_no_question():
     none = np.zeros(0, dtype=np.int64)
     c, g = world.curator, world.growth
     with pytest.raises(ValueError, match="nothing is answered"):
-        c.count_classes(g, none, none, 1.0)
+        c.noisy(ClassCounts(g, none), none, 1.0)
     assert c.peek(ClassCounts(g, none), ("w", "p")).shape == (0, 3)
     assert c.choose_label(g, none, none, 1.0, mechanism="exponential").shape == (0,)
     chosen = c.choose_feature(
-        g, none, none, np.zeros((0, 3), dtype=bool), 1.0, score=scores.gini, mechanism="exponential", stop_margin=1.0
+        g,
+        none,
+        none,
+        np.zeros((0, 3), dtype=bool),
+        1.0,
+        Selection(scores.gini, mechanism="exponential", stop_margin=1.0),
     )
     assert chosen.shape == (0,)
 
@@ -300,9 +326,13 @@ def test_selections_are_charged_rate_times_range(relation, calibration, name):
     world = World(2, relation=relation)
     epsilon = np.linspace(0.1, 2, len(world.nodes))
     world.curator.choose_feature(
-        world.growth, world.nodes, world.scopes, world.allowed, epsilon,
-        score=scores.CLASSIFICATION[name], mechanism="permute-and-flip", calibration=calibration,
-    )  # fmt: skip
+        world.growth,
+        world.nodes,
+        world.scopes,
+        world.allowed,
+        epsilon,
+        Selection(scores.CLASSIFICATION[name], mechanism="permute-and-flip", calibration=calibration),
+    )
     [(_, _, rate)] = world.chance.asked
     at = RELATIONS.index(relation)
     delta, spread = CONSTANTS[name]
@@ -325,7 +355,7 @@ def test_labels_and_counts_are_charged_for_both_relations(relation, calibration)
     world = World(3, relation=relation)
     c, ask = world.curator, (world.growth, world.nodes, world.scopes)
     c.choose_label(*ask, 0.6, mechanism="permute-and-flip", calibration=calibration)
-    c.count_classes(*ask, 0.6)
+    c.noisy(ClassCounts(*ask[:2]), ask[2], 0.6)
     (_, _, rate), (_, noise) = world.chance.asked
     moved = 2 if relation == REPLACE_ONE else 1  # counts that one neighbour changes
     per_label = 0.6 / (2 if calibration == "sensitivity" else moved)
@@ -347,9 +377,8 @@ def test_stop_is_one_more_candidate_at_the_same_price(relation):
         world = World(seed, relation=relation)
         score = scores.CLASSIFICATION[name]
         ask = (world.growth, world.nodes, world.scopes, world.allowed, 0.8)
-        plain = {"score": score, "mechanism": "permute-and-flip"}
-        world.curator.choose_feature(*ask, **plain)
-        choice = world.curator.choose_feature(*ask, **plain, stop_margin=2.5)
+        world.curator.choose_feature(*ask, Selection(score))
+        choice = world.curator.choose_feature(*ask, Selection(score, stop_margin=2.5))
         (_, without, rate), (_, utility, same_rate) = world.chance.asked
         np.testing.assert_array_equal(rate, same_rate)
         best = without.max(axis=1, keepdims=True)
@@ -371,12 +400,12 @@ def test_stop_is_one_more_candidate_at_the_same_price(relation):
 def test_a_cap_lowers_the_range_and_must_be_kept():
     world = World(4, n=40)
     ask = (world.growth, world.nodes, world.scopes, world.allowed, 1.0)
-    plain = {"score": scores.gini, "mechanism": "exponential"}
-    world.curator.choose_feature(*ask, **plain, n_max=40)
-    world.curator.choose_feature(*ask, **plain, n_max=40, stop_margin=0.0)
-    gain = {"score": scores.information_gain, "mechanism": "exponential", "n_max": 40}
-    world.curator.choose_feature(*ask, **gain)
-    world.curator.choose_feature(*ask, **gain, stop_margin=0.0)
+    plain = Selection(scores.gini, "exponential", n_max=40)
+    world.curator.choose_feature(*ask, plain)
+    world.curator.choose_feature(*ask, replace(plain, stop_margin=0.0))
+    gain = Selection(scores.information_gain, "exponential", n_max=40)
+    world.curator.choose_feature(*ask, gain)
+    world.curator.choose_feature(*ask, replace(gain, stop_margin=0.0))
     capped, stopping, entropy, entropy_stopping = (asked[2] * STEPS for asked in world.chance.asked)
     np.testing.assert_allclose(capped, 1 / (2 * 39 / 40))
     np.testing.assert_allclose(stopping, 1 / 2)  # stop reaches R = 2 whatever the size
@@ -385,7 +414,7 @@ def test_a_cap_lowers_the_range_and_must_be_kept():
     np.testing.assert_allclose(entropy_stopping, 1 / step)
     for cap in (1, 39):
         with pytest.raises(ValueError, match="more records than the public cap"):
-            world.curator.choose_feature(*ask, **plain, n_max=cap)
+            world.curator.choose_feature(*ask, replace(plain, n_max=cap))
 
 
 def test_what_is_asked_wrongly_is_refused():
@@ -399,7 +428,7 @@ def test_what_is_asked_wrongly_is_refused():
         world.curator.choose_label(*ask, -1.0, mechanism="exponential")
     with pytest.raises(ValueError, match="without a candidate"):
         world.curator.choose_feature(
-            *ask, np.zeros_like(world.allowed), 1.0, score=scores.gini, mechanism="exponential"
+            *ask, np.zeros_like(world.allowed), 1.0, Selection(scores.gini, mechanism="exponential")
         )
     assert charges(world.ledger) == []
 
@@ -612,9 +641,14 @@ def test_one_division_of_many_nodes_by_a_recount(seed, name, relation):
     children[:, 0] = 0  # at least one child
     scope = world.ledger.open("all", [0])
     choice = world.curator.choose_division(
-        world.growth, world.nodes, scope, features, children, 0.7, score=scores.CLASSIFICATION[name],
-        mechanism="exponential",
-    )  # fmt: skip
+        world.growth,
+        world.nodes,
+        scope,
+        features,
+        children,
+        0.7,
+        Selection(scores.CLASSIFICATION[name], mechanism="exponential"),
+    )
     at, expected = world.records_at(), []
     for feature, child in zip(features, children, strict=True):
         total = Fraction(0)
@@ -638,6 +672,11 @@ def test_a_sum_over_nodes_needs_a_monotone_score():
     for score in (scores.gini_gain, scores.normalised_gini, scores.averaged(scores.gini, 2), scores.sse):
         with pytest.raises(ValueError, match=f"a sum of {score.name} over nodes has no proved range"):
             world.curator.choose_division(
-                world.growth, world.nodes, world.ledger.open("all", [0]), np.array([0]),
-                np.zeros((1, 256), dtype=int), 1.0, score=score, mechanism="exponential",
-            )  # fmt: skip
+                world.growth,
+                world.nodes,
+                world.ledger.open("all", [0]),
+                np.array([0]),
+                np.zeros((1, 256), dtype=int),
+                1.0,
+                Selection(score, mechanism="exponential"),
+            )

@@ -13,8 +13,8 @@ from test_curator import Watched, World
 from dpforest import scores
 from dpforest.arithmetic.fixed import STEPS
 from dpforest.chance import Seeded
-from dpforest.curator import STOP, Curator
-from dpforest.curator.queries import ClassCounts, Moments
+from dpforest.curator import STOP, Curator, Selection
+from dpforest.curator.queries import ClassCounts, Masses, Moments, RecordCounts, TargetSums
 from dpforest.learners.cuts import CutPool, random_cuts
 from dpforest.learners.growth import Growth
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
@@ -44,10 +44,10 @@ def test_sums_and_moments_by_a_recount(seed, assigned, monkeypatch):
     ask = world.growth, world.nodes, world.scopes
     every = targets_at(world)
     assert any(every)
-    masses = world.curator.sum_masses(*ask, 1.0)
+    masses = world.curator.noisy(Masses(*ask[:2]), ask[2], 1.0)
     assert masses.tolist() == [[sum(t), sum(TARGET_LEVELS - y for y in t)] for t in every]
-    assert world.curator.sum_targets(*ask, 1.0).tolist() == list(map(sum, every))
-    assert world.curator.count_records(*ask, 1.0).tolist() == list(map(len, every))
+    assert world.curator.noisy(TargetSums(*ask[:2]), ask[2], 1.0).tolist() == list(map(sum, every))
+    assert world.curator.noisy(RecordCounts(*ask[:2]), ask[2], 1.0).tolist() == list(map(len, every))
     moments = world.curator.peek(Moments(*ask[:2], 3), ("the error", "line 1"))
     assert moments.tolist() == [[len(t), sum(t), sum(y * y for y in t)] for t in every]
     assert moments.dtype == masses.dtype == np.int64
@@ -78,9 +78,14 @@ def test_candidates_are_chosen_by_a_recount(name, with_stop):
         pool = CutPool(Seeded(seed), world.cardinalities, np.ones(3, bool))
         features, masks = random_cuts(Seeded(seed), pool, len(world.nodes), 2, 2)
         world.curator.choose_candidate(
-            world.growth, world.nodes, world.scopes, features, masks, 1.0, score=score,
-            mechanism="exponential", stop_margin=2.0 if with_stop else None,
-        )  # fmt: skip
+            world.growth,
+            world.nodes,
+            world.scopes,
+            features,
+            masks,
+            1.0,
+            Selection(score, mechanism="exponential", stop_margin=2.0 if with_stop else None),
+        )
         _, found, rate = world.chance.asked[-1]
         np.testing.assert_allclose(rate * STEPS, 1 / score.exact_range(ADD_REMOVE), rtol=1e-15)
         at = world.records_at()
@@ -107,15 +112,14 @@ def test_candidates_are_chosen_by_a_recount(name, with_stop):
 def test_sums_are_charged_for_both_relations(relation):
     world = world_of_targets(3, relation=relation)
     epsilon = np.linspace(0.1, 1.0, len(world.nodes))
-    ask = world.growth, world.nodes, world.scopes
     half = 1 if relation == ADD_REMOVE else 2
     charged = []
-    for name, noise, costs in (
-        ("sum_masses", epsilon / half / TARGET_LEVELS, (epsilon / half, 2 * epsilon / half)),
-        ("sum_targets", epsilon / TARGET_LEVELS, (epsilon, epsilon)),
-        ("count_records", epsilon / half, (epsilon / half, 0 * epsilon)),
+    for query, noise, costs in (
+        (Masses, epsilon / half / TARGET_LEVELS, (epsilon / half, 2 * epsilon / half)),
+        (TargetSums, epsilon / TARGET_LEVELS, (epsilon, epsilon)),
+        (RecordCounts, epsilon / half, (epsilon / half, 0 * epsilon)),
     ):
-        getattr(world.curator, name)(*ask, epsilon)
+        world.curator.noisy(query(world.growth, world.nodes), world.scopes, epsilon)
         rate = world.chance.asked[-1][1]
         np.testing.assert_allclose(rate, np.broadcast_to(noise[:, None] if rate.ndim == 2 else noise, rate.shape))
         charge = world.ledger._charges[-1]
@@ -136,7 +140,7 @@ def test_a_bootstrap_draws_n_of_n_for_each_tree():
     curator, growth = small(3, 2, Watched(np.array([2, 2, 0, 1, 0, 0])))
     curator.bootstrap(2)
     assert curator._chance.asked == [("integers", 3, 6)]
-    found = curator.count_classes(growth, growth.roots, growth.frontier.scopes, 1.0)
+    found = curator.noisy(ClassCounts(growth, growth.roots), growth.frontier.scopes, 1.0)
     assert found.tolist() == [[1, 0, 2], [2, 1, 0]]
     assert curator.size(("n", "here")) == 3  # the table's, not that of the draws
 
@@ -150,7 +154,7 @@ def test_a_poisson_bootstrap_copies_each_record_by_a_number_of_its_own():
     curator, growth = small(3, 2, Numbers())
     curator.poisson_bootstrap(2)
     assert curator._chance.asked == [("copies", 2, [0, 1, 2])]
-    found = curator.count_classes(growth, growth.roots, growth.frontier.scopes, 1.0)
+    found = curator.noisy(ClassCounts(growth, growth.roots), growth.frontier.scopes, 1.0)
     assert found.tolist() == [[0, 3, 1], [2, 0, 0]]
 
 
@@ -183,8 +187,13 @@ def test_stop_wins_in_empty_nodes_and_a_clear_cut_where_it_pays():
         frontier = growth.frontier  # only small nodes stop for sure
         features, masks = random_cuts(Seeded(n), CutPool(Seeded(n), [2], [True]), len(frontier), 1)
         choice = curator.choose_candidate(
-            growth, frontier.nodes, frontier.scopes, features, masks, 1.0 if n == 1 else 1e-3, score=scores.between,
-            mechanism="permute-and-flip", stop_margin=6.0,
-        )  # fmt: skip
+            growth,
+            frontier.nodes,
+            frontier.scopes,
+            features,
+            masks,
+            1.0 if n == 1 else 1e-3,
+            Selection(scores.between, mechanism="permute-and-flip", stop_margin=6.0),
+        )
         assert (choice == expected).all()
         growth.add_children(frontier, features[:, 0], np.full(len(frontier), 2), masks=masks[:, 0], reuse=True)

@@ -27,6 +27,7 @@ from dpforest import Schema, UnprovenPrivacyWarning, privacy
 from dpforest.audit import exact_audit
 from dpforest.chance import Replay, outcomes
 from dpforest.curator import Curator
+from dpforest.curator.queries import ClassCounts
 from dpforest.learners.growth import Growth
 from dpforest.papers.diffpets import DiffPETsClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
@@ -192,9 +193,9 @@ class Noted(Curator):
         super().__init__(*table, **doors)
         self._chance.noted = {}
 
-    def count_classes(self, splits, nodes, scopes, epsilon):
-        counts = super().count_classes(splits, nodes, scopes, epsilon)
-        self._chance.noted.update(zip(nodes.tolist(), self._chance.rates.tolist(), strict=True))
+    def noisy(self, query, *asked):
+        counts = super().noisy(query, *asked)
+        self._chance.noted.update(zip(query.nodes.tolist(), self._chance.rates.tolist(), strict=True))
         return counts
 
 
@@ -777,7 +778,7 @@ def histograms(labels: tuple) -> dict:
         growth = Growth(1, 1, 2, ledger, "bootstrap")
         curator.bootstrap(1)
         leaves = growth.frontier
-        return tuple(curator.count_classes(growth, leaves.nodes, leaves.scopes, math.inf)[0].tolist())
+        return tuple(curator.noisy(ClassCounts(growth, leaves.nodes), leaves.scopes, math.inf)[0].tolist())
 
     law: dict = defaultdict(float)
     for counts, p in outcomes(program):

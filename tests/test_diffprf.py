@@ -28,6 +28,7 @@ from dpforest import Schema, UnprovenPrivacyWarning
 from dpforest.budgets import PLANS
 from dpforest.chance import outcomes
 from dpforest.curator import Curator
+from dpforest.curator.queries import RecordCounts
 from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, bootstrap
 from dpforest.scores import information_gain
@@ -125,11 +126,11 @@ def noise_below(m: int, a: float) -> float:
 class Counting(Exact):
     """A count of records is only compared with its threshold."""
 
-    def count_records(self, splits, nodes, scopes, epsilon):
-        epsilon = np.broadcast_to(epsilon, len(nodes))
+    def records(self, query, epsilon):
+        epsilon = np.broadcast_to(epsilon, len(query.nodes))
         rate = epsilon / (1 if self._ledger.relation == ADD_REMOVE else 2)
         threshold = np.ceil(4 * math.sqrt(2) / epsilon)  # two classes, two values
-        missing = (threshold - self._class_counts(splits, nodes).sum(axis=1)).astype(int)
+        missing = (threshold - self._exact(query)).astype(int)
         laws = []
         for m, a in zip(missing.tolist(), np.exp(-rate).tolist(), strict=True):
             below = noise_below(m, a)
@@ -350,15 +351,14 @@ def leaf_law(n_records, relation=ADD_REMOVE, last=1) -> dict:
     seen: list[tuple] = []
 
     class Seen(Curator):
-        def count_records(self, splits, nodes, scopes, epsilon):
+        def noisy(self, query, scopes, epsilon):
             asked.append(float(np.broadcast_to(epsilon, 1)[0]))
-            self.records = self._class_counts(splits, nodes).sum()
-            return np.full(len(nodes), self.records)
-
-        def count_classes(self, splits, nodes, scopes, epsilon):
-            asked.append(float(np.broadcast_to(epsilon, 1)[0]))
-            seen.append((int(self.records), *self._class_counts(splits, nodes)[0].tolist()))
-            return self._class_counts(splits, nodes)
+            exact = self._exact(query)
+            if isinstance(query, RecordCounts):
+                self.records = exact.sum()
+            else:
+                seen.append((int(self.records), *exact[0].tolist()))
+            return exact
 
     law: dict = defaultdict(float)
     codes, labels = np.zeros((1, n_records), np.uint8), np.array([0] * (n_records - 1) + [last], dtype=np.uint8)

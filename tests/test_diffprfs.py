@@ -27,7 +27,7 @@ from dpforest import Schema, UnprovenPrivacyWarning, scores
 from dpforest.audit import exact_audit
 from dpforest.budgets import PLANS
 from dpforest.chance import outcomes
-from dpforest.curator import STOP, Curator
+from dpforest.curator import STOP, Curator, Selection
 from dpforest.learners.cart import SchemaSplits
 from dpforest.learners.growth import Growth
 from dpforest.papers.diffprf import DiffPRFClassifier
@@ -152,10 +152,16 @@ def test_the_shipped_choice_of_a_cut(relation, mechanism, margin):
         curator = Curator(codes, labels, 2, [4, 3], chance=chance, ledger=ledger)
         growth = Growth(2, 2, 2, ledger, "sequential")
         charged.append(ledger)
-        return tuple(curator.choose_cut(
-            growth, growth.frontier.nodes, growth.frontier.scopes, allowed, np.array([0.6, 0.9]), score=scores.majority,
-            mechanism=mechanism, stop_margin=margin,
-        ).tolist())  # fmt: skip
+        return tuple(
+            curator.choose_cut(
+                growth,
+                growth.frontier.nodes,
+                growth.frontier.scopes,
+                allowed,
+                np.array([0.6, 0.9]),
+                Selection(scores.majority, mechanism=mechanism, stop_margin=margin),
+            ).tolist()
+        )
 
     for output, probability in outcomes(program):
         law[output] += probability

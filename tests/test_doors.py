@@ -236,11 +236,8 @@ def test_every_count_is_asked_for_by_the_curator_and_charged(kind, options, monk
     unpaid = {"peek"} if options.get("variant") == "published" else set()  # a published leaf may say what was peeked
     assert set(asked) & unpaid | set(asked) & {
         "choose_label",
-        "count_classes",
-        "sum_masses",
-        "sum_targets",
+        "noisy",
         "sum_products",
-        "count_records",
     }
 
 

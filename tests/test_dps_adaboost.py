@@ -613,8 +613,8 @@ def test_the_first_round_alone_may_fail():
     """Noise so large that the labels of the leaves are coins: an error above 1/2 leaves one tree without votes."""
 
     class Contrary(Curator):
-        def count_classes(self, *asked):
-            return -super().count_classes(*asked)
+        def noisy(self, *asked):
+            return -super().noisy(*asked)
 
     X, y = table(60)
     codes, labels = MIXED.encode(X, 4).codes, MIXED.encode_labels(y)

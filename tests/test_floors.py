@@ -71,7 +71,7 @@ TABLE_FUNCTIONS = {
     "evaluation.choice": {"choose"},
     "evaluation.held_out": {"hold_out"},
     "evaluation.private_test": {"evaluate"},
-    "learners.base": {"fit", "learn", "_charged", "replay", "read", "_codes"},
+    "learners.base": {"fit", "learn", "_learn_in_blocks", "_learn_in_memory", "_charged", "replay", "read", "_codes"},
     "learners.intake": {"open_table", "look", "columns_of", "encode"},
     "learners.persons": {"own_rows"},
     "models.out_of_core": {"is_out_of_core", "library"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import starmap
 from typing import Any
 
@@ -17,7 +17,7 @@ from test_curator_targets import world_of_targets
 
 from dpforest import counting, scores
 from dpforest.chance import Seeded
-from dpforest.curator import STOP, Curator
+from dpforest.curator import STOP, Curator, Selection
 from dpforest.curator import known as known_module
 from dpforest.curator.known import CachedCounts, Split
 from dpforest.curator.memory import InMemoryRecords
@@ -65,21 +65,21 @@ def choose(kind: str, seed: int, *, assigned: bool = False, cells: int | None = 
         curator.weigh_records(class_weights=world.weights)
     g, nodes, cards = world.growth, world.nodes, world.cardinalities
     ask = g, nodes, world.scopes
-    how = {"mechanism": "permute-and-flip", "stop_margin": 0.5 if stop else None, "score": scores.gini}
+    how = Selection(scores.gini, stop_margin=0.5 if stop else None)
     starts = np.concatenate([[0], np.cumsum(cards)])
     whole = True
     if "feature" in kind:
-        choice = curator.choose_feature(*ask, world.allowed, 1e-2, **how)
+        choice = curator.choose_feature(*ask, world.allowed, 1e-2, how)
         said = [None if f == STOP else (int(f), True, None) for f in choice]
         whole = len(nodes) * cards.sum() * world.classes <= curator._records.cells
     elif "cut" in kind or kind == "parts":
         if kind == "parts":
             curator.partition_records(5)
-            how["score"] = scores.averaged(scores.gini, 5)
+            how = replace(how, score=scores.averaged(scores.gini, 5))
         allowed = rng.random((len(nodes), int(cards.sum()))) < 0.6
         allowed[:, -1] |= ~allowed.any(axis=1)
         said = []
-        for column in curator.choose_cut(*ask, allowed, 1e-2, **how):
+        for column in curator.choose_cut(*ask, allowed, 1e-2, how):
             feature = max(f for f in range(3) if starts[f] <= column) if column != STOP else None
             if feature is None:
                 said.append(None)
@@ -89,15 +89,15 @@ def choose(kind: str, seed: int, *, assigned: bool = False, cells: int | None = 
                 above = sum(1 << c for c in range(cards[feature]) if c > column - starts[feature])
                 said.append((feature, False, (above, 0, 0, 0)))
     else:
-        how["score"] = (scores.between, scores.sse)[seed % 2] if kind == "moments" else scores.gini
+        how = replace(how, score=(scores.between, scores.sse)[seed % 2] if kind == "moments" else scores.gini)
         features = rng.integers(3, size=(len(nodes), 4)).astype(np.int32)
         masks = rng.integers(2**63, size=(len(nodes), 4, 4)).astype(np.uint64)
         masks[rng.random((len(nodes), 4)) < 0.3] = 0  # all records to the first child
-        choice = curator.choose_candidate(*ask, features, masks, 1e-2, **how)
+        choice = curator.choose_candidate(*ask, features, masks, 1e-2, how)
         said = [
             None if k == STOP else (int(features[row, k]), False, bits(masks[row, k])) for row, k in enumerate(choice)
         ]
-    n_sums = how["score"].n_moments if kind == "moments" else world.classes
+    n_sums = how.score.n_moments if kind == "moments" else world.classes
     return Case(world, curator, kind, n_sums, dict(zip(nodes.tolist(), said, strict=True)), whole)
 
 
@@ -349,7 +349,7 @@ def test_the_next_selection_replaces_the_last():
     g, first, rest = case.world.growth, case.world.nodes[:1], case.world.nodes[1:]
     features, masks = np.zeros((1, 1), np.int32), np.zeros((1, 1, 4), np.uint64)
     case.curator.choose_candidate(
-        g, first, case.world.scopes[:1], features, masks, 1.0, score=scores.gini, mechanism="exponential"
+        g, first, case.world.scopes[:1], features, masks, 1.0, Selection(scores.gini, mechanism="exponential")
     )
     assert case.recall(first) is not None
     assert all(case.recall([node]) is None for node in rest)
@@ -364,8 +364,8 @@ def test_a_selection_for_no_node_leaves_nothing_known(query):
         "choose_cut": (np.zeros((0, int(case.world.cardinalities.sum())), bool),),
         "choose_candidate": (np.zeros((0, 2), np.int32), np.zeros((0, 2, 4), np.uint64)),
     }[query]
-    how = {"score": scores.gini, "mechanism": "exponential", "stop_margin": 1.0}
-    getattr(case.curator, query)(case.world.growth, none, none, *asked, 1.0, **how)
+    how = Selection(scores.gini, "exponential", stop_margin=1.0)
+    getattr(case.curator, query)(case.world.growth, none, none, *asked, 1.0, how)
     assert case.recall(case.world.nodes) is None
     sums = recount(case)
     found = case.curator.peek(ClassCounts(case.world.growth, case.world.nodes), ("w", "p"))
@@ -394,12 +394,16 @@ def test_leaves_of_a_level_cost_no_count():
     for level in range(3):
         frontier = growth.frontier
         choice = curator.choose_feature(
-            growth, frontier.nodes, frontier.scopes, frontier.unused, 1.0, score=scores.gini, mechanism="exponential",
-            stop_margin=1.0,
-        )  # fmt: skip
+            growth,
+            frontier.nodes,
+            frontier.scopes,
+            frontier.unused,
+            1.0,
+            Selection(scores.gini, mechanism="exponential", stop_margin=1.0),
+        )
         stopped = frontier[choice == STOP]
         if len(stopped):
-            curator.count_classes(growth, stopped.nodes, stopped.scopes, 1.0)
+            curator.noisy(ClassCounts(growth, stopped.nodes), stopped.scopes, 1.0)
         going = choice != STOP
         growth.add_children(frontier[going], choice[going], np.full(int(going.sum()), 3))
         assert read == ["histograms"] * (level + 1)
@@ -428,7 +432,7 @@ def test_candidates_of_the_next_level_are_counted_without_the_nodes(monkeypatch)
         masks = masks.astype(np.uint64)
         exact = curator._records.answer(ClassCounts(growth, nodes))
         choice = curator.choose_candidate(
-            growth, nodes, scopes, features, masks, 1.0, score=scores.gini, mechanism="exponential"
+            growth, nodes, scopes, features, masks, 1.0, Selection(scores.gini, mechanism="exponential")
         )
         assert (told[level] is None) == (level == 0)
         assert level == 0 or told[level].tolist() == exact.tolist()

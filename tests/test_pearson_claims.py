@@ -440,8 +440,8 @@ class Quiet(Replay):
 class Coarse(Curator):
     """Says of each noisy count only whether it is positive; that loses as much as the whole count."""
 
-    def count_classes(self, splits, nodes, scopes, epsilon):
-        exact = super().count_classes(splits, nodes, scopes, epsilon)
+    def noisy(self, *asked):
+        exact = super().noisy(*asked)
         rates, said = self._chance.rates, np.zeros_like(exact)
         for at in np.ndindex(exact.shape):
             low = math.exp(-rates[at] * exact[at]) / (1 + math.exp(-rates[at]))

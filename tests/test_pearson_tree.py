@@ -53,9 +53,9 @@ class Exact(Curator):
         super().__init__(*args, **kwargs)
         self.asked: dict[int, float] = {}
 
-    def count_classes(self, splits, nodes, scopes, epsilon):
-        self.asked.update(zip(nodes.tolist(), np.broadcast_to(epsilon, len(nodes)).tolist(), strict=True))
-        return self._class_counts(splits, nodes)
+    def noisy(self, query, scopes, epsilon):
+        self.asked.update(zip(query.nodes.tolist(), np.broadcast_to(epsilon, len(scopes)).tolist(), strict=True))
+        return self._exact(query)
 
 
 def learn(estimator, codes, labels, chance, asked: dict | None = None) -> tuple:

@@ -28,6 +28,7 @@ from dpforest.arithmetic.fixed import STEPS
 from dpforest.audit.grey import greybox
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import FINE, FINEST, Curator, choices, memory, sums
+from dpforest.curator.queries import CellGradients, CellWeights, ClassCounts, Masses, ResidualCounts, TargetSums
 from dpforest.curator.weights import calibrated_steps, gradient_steps, residual_steps
 from dpforest.flagship import (
     BoostingSchedule,
@@ -64,7 +65,7 @@ from dpforest.learners.growth import Growth
 from dpforest.learners.run import Run
 from dpforest.models.crossings import Crossings
 from dpforest.models.release import released
-from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger, epsilon_of, rho_of
+from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, REPLACE_ONE, Ledger, epsilon_of, rho_of
 from dpforest.schema import TARGET_LEVELS
 from dpforest.schema.grid import FINEST as FINEST_GRID
 
@@ -233,11 +234,8 @@ class Deaf(Curator):
     known, ``rate |c - c'|`` each (lem-geometric-leaves), so only the selections are visited.
     """
 
-    def count_classes(self, *asked):
-        return self._scores(super().count_classes(*asked))
-
-    def count_crossing(self, *asked):
-        return self._scores(super().count_crossing(*asked))
+    def noisy(self, *asked):
+        return self._scores(super().noisy(*asked))
 
     def _scores(self, exact):
         vars(self).setdefault("trace", []).append((exact.ravel(), self._chance.rates.ravel()))
@@ -326,11 +324,8 @@ def test_no_small_pair_loses_more(relation):
 class Coarse(Curator):
     """Says of each noisy sum only whether it is positive: few branches, and the learner does listen."""
 
-    def count_classes(self, *asked):
-        return self._coarse(super().count_classes(*asked), 1)
-
-    def count_crossing(self, *asked):
-        return self._coarse(super().count_crossing(*asked), FINE)
+    def noisy(self, query, *asked):
+        return self._coarse(super().noisy(query, *asked), FINE if isinstance(query, CellWeights) else 1)
 
     def _coarse(self, exact, unit):
         rates, said = self._chance.rates, np.zeros_like(exact)
@@ -401,7 +396,7 @@ def test_weights_beyond_one_are_found_out(relation, monkeypatch):
 
 
 def test_sums_at_the_rate_of_the_other_relation_are_found_out(monkeypatch):
-    monkeypatch.setattr(sums, "HISTOGRAM_SENSITIVITY", {ADD_REMOVE: 1, REPLACE_ONE: 1})
+    monkeypatch.setitem(HISTOGRAM_SENSITIVITY, REPLACE_ONE, 1)
     assert loss(tiny(relation=REPLACE_ONE), *TELLING[REPLACE_ONE]) > 8 * 1.5
 
 
@@ -427,17 +422,14 @@ class DeafToNumbers(Deaf):
     The two ends of the range then have residuals of different sizes, too.
     """
 
-    def sum_masses(self, *asked):
-        self._scores(super().sum_masses(*asked))
-        return np.array([[2400, 0]])
-
-    def sum_targets(self, *asked):
-        self._scores(super().sum_targets(*asked))
-        return np.array([7 * TARGET_LEVELS])  # of ten records
-
-    def count_residuals(self, *asked):
-        told = self._scores(super().count_residuals(*asked))
-        told[0] = 1000  # more than the noise
+    def noisy(self, query, *asked):
+        told = super().noisy(query, *asked)
+        if isinstance(query, Masses):
+            told[:] = 2400, 0
+        elif isinstance(query, TargetSums):
+            told[:] = 7 * TARGET_LEVELS  # of ten records
+        elif isinstance(query, ResidualCounts):
+            told[:, 0] = 1000  # more than the noise
         return told
 
 
@@ -476,8 +468,8 @@ def test_residuals_that_are_not_clipped_are_found_out(relation, monkeypatch):
 
 def test_a_sum_of_targets_at_twice_the_rate_is_found_out():
     class Hasty(DeafToNumbers):
-        def sum_targets(self, splits, nodes, scopes, epsilon):
-            return super().sum_targets(splits, nodes, scopes, 2 * epsilon)
+        def noisy(self, query, scopes, epsilon):
+            return super().noisy(query, scopes, 2 * epsilon if isinstance(query, TargetSums) else epsilon)
 
     kind = numbers(relation=REPLACE_ONE)
     share = regression_schedule(10, 8.0, REPLACE_ONE, rounds=1).mean_share
@@ -794,7 +786,7 @@ def test_tables_are_not_asked_about_records_that_are_shared_or_weighed_otherwise
         curator = Curator(codes, labels, 2, [2], chance=Seeded(0), ledger=Ledger(ADD_REMOVE))
         prepare(curator)
         with pytest.raises(ValueError, match="every round sees every record"):
-            curator.count_crossing(tables, 1, np.array([0, 0]), 1.0)
+            curator.noisy(CellWeights(tables, 1), np.array([0, 0]), 1.0)
 
 
 # -- all classes together --------------------------------------------------------------------------------------------
@@ -903,14 +895,11 @@ TRIO = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1, 2])
 class Skewed(Deaf):
     """Tells that nearly all records are of class 2, so that those of the others have the largest gradients."""
 
-    def count_classes(self, *asked):
-        told = super().count_classes(*asked)
-        if len(told) == 1:
+    def noisy(self, query, *asked):
+        told = super().noisy(query, *asked)
+        if isinstance(query, ClassCounts) and len(told) == 1:
             told[0, 2] = 10**9
         return told
-
-    def count_gradients(self, *asked):
-        return self._scores(super().count_gradients(*asked))
 
 
 @pytest.mark.claim("thm-private-boosting")
@@ -946,7 +935,7 @@ def all_at_once(relation) -> PrivateBoostingClassifier:
 @relations
 def test_gradients_that_count_for_one_record_are_found_out(relation, monkeypatch):
     """A record weighs 2 in all: sums with the noise of a weight of 1 lose twice what is charged."""
-    monkeypatch.setattr(sums, "FINEST", FINEST // 2)
+    monkeypatch.setattr(CellGradients, "step", FINEST)
     assert loss(all_at_once(relation), *MOVED[relation], Skewed) > 8 * 1.1
 
 
@@ -1631,7 +1620,7 @@ def test_a_selection_at_twice_its_range_is_found_out_under_a_delta(relation, mon
 
 
 def test_sums_at_the_rate_of_the_other_relation_are_found_out_under_a_delta(monkeypatch):
-    monkeypatch.setitem(sums.HISTOGRAM_SENSITIVITY, REPLACE_ONE, 1)
+    monkeypatch.setitem(HISTOGRAM_SENSITIVITY, REPLACE_ONE, 1)
     kind = with_delta(relation=REPLACE_ONE)
     assert concentration(kind, *TELLING[REPLACE_ONE], monkeypatch)[1] > rho_of(6.0, 1e-3) * 1.2
 

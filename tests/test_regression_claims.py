@@ -28,6 +28,7 @@ from dpforest.audit import exact_audit
 from dpforest.audit.exact.laws import NoiselessChance, counts_and_rates, encode
 from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import Curator
+from dpforest.curator.queries import Masses, RecordCounts, TargetSums
 from dpforest.learners.growth import Growth
 from dpforest.mechanisms import (
     MEANS,
@@ -107,8 +108,8 @@ def test_no_mean_of_the_unit_interval_moves_by_two():
 def test_what_the_published_leaf_is_charged(relation):
     """The code that ships: half of the leaf's budget for the sum, half for the count, and the ledger says so."""
     curator, growth, ledger = a_root([0, 7, L], relation)
-    asked = growth, growth.frontier.nodes, growth.frontier.scopes
-    total, count = curator.sum_targets(*asked, 0.5), curator.count_records(*asked, 0.5)
+    asked, scopes = (growth, growth.frontier.nodes), growth.frontier.scopes
+    total, count = (curator.noisy(query(*asked), scopes, 0.5) for query in (TargetSums, RecordCounts))
     assert (total.tolist(), count.tolist()) == ([7 + L], [3])  # no noise here, but its rates are kept
     rates = [float(rate.ravel()[0]) for rate in curator.source.asked]
     count_rate = 0.5 if relation == ADD_REMOVE else 0.25
@@ -212,9 +213,9 @@ def test_the_variances_of_the_code_that_ships(mu):
     assert len(targets) == n
     chance = Seeded(int(1000 * mu))
     curator, growth, _ = a_root(targets, ADD_REMOVE, draws, chance)
-    asked = growth, growth.frontier.nodes, growth.frontier.scopes
-    above, below = curator.sum_masses(*asked, epsilon).T
-    total, count = curator.sum_targets(*asked, epsilon / 2), curator.count_records(*asked, epsilon / 2)
+    asked, scopes = (growth, growth.frontier.nodes), growth.frontier.scopes
+    above, below = curator.noisy(Masses(*asked), scopes, epsilon).T
+    total, count = (curator.noisy(query(*asked), scopes, epsilon / 2) for query in (TargetSums, RecordCounts))
     sums = np.full(draws, L * high)
 
     def noisy(values, scale):  # noise of scale / ε, in units of the target's range
@@ -291,7 +292,7 @@ def test_the_masses_of_the_code_that_ships(relation):
     beneath = {}
     for data in [(), *((t,) for t in range(L + 1)), *oracle.datasets((0, 1, 120, 239, L), 3, least=2)]:
         curator, growth, ledger = a_root(data, relation)
-        ask = partial(curator.sum_masses, growth, growth.frontier.nodes, growth.frontier.scopes, epsilon)
+        ask = partial(curator.noisy, Masses(growth, growth.frontier.nodes), growth.frontier.scopes, epsilon)
         [masses], [rates] = counts_and_rates(curator.source, ask)
         assert masses.tolist() == masses_of(data, L)
         assert rates.tolist() == [epsilon / L / (1 if relation == ADD_REMOVE else 2)] * 2
@@ -329,7 +330,7 @@ def test_a_sum_of_doubles_has_no_sharp_sensitivity():
     lists = [rng.random(200).tolist() for _ in range(200)]
     assert max(sum([1.0, *y]) - sum(y) for y in lists) > 1
     curator, growth, _ = a_root([L] * 3 + [17] * 250, ADD_REMOVE)
-    [[above, below]] = curator.sum_masses(growth, growth.frontier.nodes, growth.frontier.scopes, math.inf)
+    [[above, below]] = curator.noisy(Masses(growth, growth.frontier.nodes), growth.frontier.scopes, math.inf)
     assert (int(above), int(below)) == (3 * L + 17 * 250, (L - 17) * 250)
 
 
@@ -532,9 +533,9 @@ def shipped(model, data) -> dict:
     rate_of: dict = {}
 
     class Spy(Curator):
-        def sum_masses(self, splits, nodes, scopes, epsilon):
-            masses, rates = counts_and_rates(self._chance, partial(super().sum_masses, splits, nodes, scopes, epsilon))
-            rate_of.update(zip(nodes.tolist(), rates.tolist(), strict=True))
+        def noisy(self, query, *asked):
+            masses, rates = counts_and_rates(self._chance, partial(super().noisy, query, *asked))
+            rate_of.update(zip(query.nodes.tolist(), rates.tolist(), strict=True))
             return masses
 
     def program(chance):

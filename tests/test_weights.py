@@ -14,8 +14,15 @@ from scipy import stats
 
 from dpforest import scores
 from dpforest.chance import Replay, Secure, Seeded, outcomes
-from dpforest.curator import WEIGHTS, Curator
-from dpforest.curator.queries import CandidateCounts, HeldOutCounts, Histograms, LargestWeight, WeightedError
+from dpforest.curator import WEIGHTS, Curator, Selection
+from dpforest.curator.queries import (
+    CandidateCounts,
+    ClassCounts,
+    HeldOutCounts,
+    Histograms,
+    LargestWeight,
+    WeightedError,
+)
 from dpforest.curator.weights import thresholds, weight_levels, weight_steps, weight_table
 from dpforest.learners.growth import Growth
 from dpforest.models.boosted import SCALE
@@ -219,9 +226,13 @@ def test_a_share_of_the_node_is_no_such_score():
     growth = Growth(1, 1, 2, curator._ledger, "sequential")
     with pytest.raises(ValueError, match="no proved range where records have weights"):
         curator.choose_feature(
-            growth, growth.roots, growth.frontier.scopes, np.ones((1, 1), dtype=bool), 1.0,
-            score=scores.normalised_gini, mechanism="exponential",
-        )  # fmt: skip
+            growth,
+            growth.roots,
+            growth.frontier.scopes,
+            np.ones((1, 1), dtype=bool),
+            1.0,
+            Selection(scores.normalised_gini, mechanism="exponential"),
+        )
 
 
 @pytest.mark.claim("thm-own-weights")
@@ -244,9 +255,14 @@ def test_no_query_costs_more_with_weights(relation, score, mechanism):
                 # cut the feature, cut nothing off, or stop
                 masks = np.array([[[0b10, 0, 0, 0], [0, 0, 0, 0]]], dtype=np.uint64)
                 [choice] = curator.choose_candidate(
-                    growth, growth.roots, growth.frontier.scopes, np.zeros((1, 2), np.int32), masks, 0.9, score=score,
-                    mechanism=mechanism, stop_margin=0.5,
-                )  # fmt: skip
+                    growth,
+                    growth.roots,
+                    growth.frontier.scopes,
+                    np.zeros((1, 2), np.int32),
+                    masks,
+                    0.9,
+                    Selection(score, mechanism=mechanism, stop_margin=0.5),
+                )
                 charges.add(tuple(round(curator._ledger.total(r), 12) for r in RELATIONS))
                 return int(choice)
 
@@ -282,7 +298,7 @@ def test_the_noise_of_weighted_counts_has_the_scale_of_a_whole_record(relation):
         if weighted:
             curator.weigh_records(class_weights=[1, 1])
         growth = Growth(1, 1, 2, curator._ledger, "sequential")
-        counts = curator.count_classes(growth, growth.roots, growth.frontier.scopes, 0.6)
+        counts = curator.noisy(ClassCounts(growth, growth.roots), growth.frontier.scopes, 0.6)
         assert (counts / curator.unit).tolist() == [[2, 1]]
         assert curator._ledger.total(relation) == pytest.approx(0.6)
         rates.append(chance.rate[0, 0] * curator.unit)

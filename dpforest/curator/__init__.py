@@ -15,7 +15,7 @@ import numpy as np
 from dpforest.chance import Chance
 from dpforest.curator.assignment import Sharing
 from dpforest.curator.base import Base
-from dpforest.curator.choices import CALIBRATIONS, STOP, Choices
+from dpforest.curator.choices import CALIBRATIONS, STOP, Choices, Selection
 from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.peeks import Peeks
 from dpforest.curator.protocol import Door
@@ -25,7 +25,7 @@ from dpforest.curator.weights import FINE, FINEST, WEIGHTS
 from dpforest.engines import Table
 from dpforest.privacy import Ledger, claim
 
-__all__ = ["CALIBRATIONS", "FINE", "FINEST", "GAP_SHARE", "STOP", "WEIGHTS", "Curator", "Door"]
+__all__ = ["CALIBRATIONS", "FINE", "FINEST", "GAP_SHARE", "STOP", "WEIGHTS", "Curator", "Door", "Selection"]
 
 
 @claim("def-two-doors")

@@ -71,13 +71,15 @@ class Base:
         -------
         ndarray of int64, shape of ``exact``
         """
-        each = rate.reshape(-1, *[1] * (exact.ndim - 1))
-        if self._ledger.delta:
-            name, noisy = "discrete Gaussian", mechanisms.discrete_gaussian(exact, each / step**2, self._chance)
-        else:
-            name, noisy = "two-sided geometric", mechanisms.two_sided_geometric(exact, each / step, self._chance)
+        noisy, name = self._drawn_noise(exact, rate.reshape(-1, *[1] * (exact.ndim - 1)), step)
         self._ledger.charge(scopes, rate, replaced * rate if replaced else 0.0, query, name)
         return noisy
+
+    def _drawn_noise(self, exact: np.ndarray, rate: np.ndarray, step: float) -> tuple[np.ndarray, str]:
+        """Sums with noise of these rates, in units of ``step``, and its name; whoever calls this charges for it."""
+        if self._ledger.delta:
+            return mechanisms.discrete_gaussian(exact, rate / step**2, self._chance), "discrete Gaussian"
+        return mechanisms.two_sided_geometric(exact, rate / step, self._chance), "two-sided geometric"
 
     def _without_delta(self, query: str) -> None:
         if self._ledger.delta:

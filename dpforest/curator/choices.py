@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -20,7 +21,7 @@ from dpforest.messages import shown
 from dpforest.models.crossings import Crossings
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
 
-__all__ = ["CALIBRATIONS", "STOP", "Choices"]
+__all__ = ["CALIBRATIONS", "STOP", "Choices", "Selection"]
 
 #: What a selection answers for the candidate "do not split".
 STOP = -1
@@ -30,6 +31,36 @@ STOP = -1
 CALIBRATIONS = ("range", "sensitivity")
 
 _TOGETHER = 1 << 16  # counts that are scored at a time, so that what is made of them stays in the cache
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How a selection is made.
+
+    Attributes
+    ----------
+    score : Score
+        The utility of a candidate, of :mod:`dpforest.scores`; a label's is its number of records, whatever stands here.
+    mechanism : {"permute-and-flip", "exponential"}
+    calibration : {"range", "sensitivity"}
+        Rate ``epsilon / R``, or the papers' ``epsilon / (2 sensitivity)``.
+    stop_margin : float or None
+        If given, *stop* is a candidate too.  Its score is ``score.rest`` of the node plus the public constant
+        ``stop_margin / rate``, so that only nodes whose splits cannot be told apart by the noise tend to stop.
+    n_max : float
+        Public cap on the number of records, for scores whose range depends on it; more records raise.
+    """
+
+    score: scores.Score
+    mechanism: str = "permute-and-flip"
+    calibration: str = "range"
+    stop_margin: float | None = None
+    n_max: float = np.inf
+
+    @property
+    def cap(self) -> float:
+        """The cap that calibrates: *stop* attains the supremum of R at any size, so a cap gains nothing beside it."""
+        return self.n_max if self.stop_margin is None or self.score.needs_cap else np.inf
 
 
 class Choices(Base):
@@ -43,12 +74,7 @@ class Choices(Base):
         scopes: np.ndarray,
         allowed: np.ndarray,
         epsilon: float | np.ndarray,
-        *,
-        score: scores.Score,
-        mechanism: str,
-        calibration: str = "range",
-        stop_margin: float | None = None,
-        n_max: float = np.inf,
+        how: Selection,
     ) -> np.ndarray:
         """Choose for each node the feature to split on, one child per code, or to stop.
 
@@ -58,15 +84,7 @@ class Choices(Base):
             Candidates of each node; at least one per node.
         epsilon : float or ndarray
             Budget of each node's selection.
-        score : Score
-            Of :mod:`dpforest.scores`, on counts (children, classes).
-        mechanism : {"permute-and-flip", "exponential"}
-        calibration : {"range", "sensitivity"}
-        stop_margin : float or None
-            If given, *stop* is a candidate too.  Its score is ``score.rest`` of the node plus the public constant
-            ``stop_margin / rate``, so that only nodes whose splits cannot be told apart by the noise tend to stop.
-        n_max : float
-            Public cap on the number of records, for scores whose range depends on it; more records raise.
+        how : Selection
 
         Returns
         -------
@@ -78,8 +96,8 @@ class Choices(Base):
         ``epsilon`` per node under the ledger's relation when calibrated by range; the ledger is charged
         ``rate * R`` under each relation (:prf:ref:`thm-selection-range`, :prf:ref:`lem-stop-candidate`).
         """
-        n_max = _cap(score, n_max, stop_margin)
-        rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
+        score, n_max = how.score, how.cap
+        rate = self._rate(score, epsilon, how.calibration, n_max, len(nodes))
         counts, parts = self._occupied(splits, nodes)
         behind = np.empty((len(nodes), len(self.cardinalities) + 1))
         rest, size, histograms = np.ones(len(nodes), dtype=bool), self._widest(), None
@@ -88,16 +106,16 @@ class Choices(Base):
             histograms, mine = self._exact(Histograms(splits, nodes[few], allowed[few])), allowed[few]
             counts[few], rest[few] = self._of_nodes(histograms, mine), False
             exact = partial(self._feature_scores, histograms, mine, score)
-            behind[few] = self._score_gap(exact, size, mine, counts[few], score, stop_margin, rate[few])
+            behind[few] = self._score_gap(exact, size, mine, counts[few], score, how.stop_margin, rate[few])
             del exact
         # an empty node scores 0 on every feature; most nodes of a private tree are empty
         if rest.any():
-            idle = allowed[rest], counts[rest], score, stop_margin, rate[rest]
+            idle = allowed[rest], counts[rest], score, how.stop_margin, rate[rest]
             behind[rest] = self._score_gap(lambda rows: 0, size, *idle)
         if len(parts) > 1:  # those of all parts would take too much memory to be remembered
             histograms = None
         query = f"choose a feature by {score.name}"
-        choice = STOP + self._select(scopes, behind, rate, score, n_max, query, mechanism)
+        choice = STOP + self._select(scopes, behind, rate, score, n_max, query, how.mechanism)
         split = None
         if histograms is not None:
             split = Split.by_code(len(nodes), parts[0], histograms, self._offsets, choice)
@@ -112,12 +130,7 @@ class Choices(Base):
         scopes: np.ndarray,
         allowed: np.ndarray,
         epsilon: float | np.ndarray,
-        *,
-        score: scores.Score,
-        mechanism: str,
-        calibration: str = "range",
-        stop_margin: float | None = None,
-        n_max: float = np.inf,
+        how: Selection,
     ) -> np.ndarray:
         """Choose for each node one of the cuts of its features, or a split with one child per code, or to stop.
 
@@ -138,14 +151,14 @@ class Choices(Base):
         The other parameters and the guarantee are those of :meth:`choose_feature`.  On a grid of equal steps this is
         the exponential mechanism on an interval, its pieces weighted by length (:prf:ref:`thm-interval-exponential`).
         """
-        n_max = _cap(score, n_max, stop_margin)
-        rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
+        score, n_max = how.score, how.cap
+        rate = self._rate(score, epsilon, how.calibration, n_max, len(nodes))
         features = np.logical_or.reduceat(allowed, self._offsets[:-1], axis=1)
         width = int(allowed.sum(axis=1).max(initial=0))
         columns = np.argsort(~allowed, axis=1, kind="stable")[:, :width]  # each node's candidates come first
         choice = np.empty(len(nodes), dtype=np.int64)
         counts = np.zeros((len(nodes), self.n_classes), dtype=np.int64)
-        self._charge(scopes, rate, score, n_max, f"choose a cut by {score.name}", mechanism)
+        self._charge(scopes, rate, score, n_max, f"choose a cut by {score.name}", how.mechanism)
         found = []
         for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes * score.parts):
             histograms = self._exact(Histograms(splits, nodes[part], features[part], score.parts > 1))
@@ -153,8 +166,8 @@ class Choices(Base):
             counts[part] = self._of_all_parts(own)
             able = np.take_along_axis(allowed[part], columns[part], axis=1)
             exact = partial(self._cut_scores, histograms, allowed[part], columns[part], score)
-            behind = self._score_gap(exact, self._widest(), able, own, score, stop_margin, rate[part])
-            taken = self._drawn(behind, rate[part], mechanism)
+            behind = self._score_gap(exact, self._widest(), able, own, score, how.stop_margin, rate[part])
+            taken = self._drawn(behind, rate[part], how.mechanism)
             each = np.arange(len(taken))
             choice[part] = np.where(taken > 0, columns[part][each, np.maximum(taken, 1) - 1], STOP)
             found.append(Split.by_column(self._of_all_parts(histograms), self._offsets, choice[part]))
@@ -169,12 +182,7 @@ class Choices(Base):
         features: np.ndarray,
         masks: np.ndarray,
         epsilon: float | np.ndarray,
-        *,
-        score: scores.Score,
-        mechanism: str,
-        calibration: str = "range",
-        stop_margin: float | None = None,
-        n_max: float = np.inf,
+        how: Selection,
     ) -> np.ndarray:
         """Choose for each node one of K binary candidates, or to stop.
 
@@ -193,15 +201,15 @@ class Choices(Base):
         -----
         The other parameters and the guarantee are those of :meth:`choose_feature`.
         """
-        n_max = _cap(score, n_max, stop_margin)
-        rate = self._rate(score, epsilon, calibration, n_max, len(nodes))
+        score, n_max = how.score, how.cap
+        rate = self._rate(score, epsilon, how.calibration, n_max, len(nodes))
         known = self._records.known.recall(splits, nodes, score.n_moments or self.n_classes)
         counts = self._exact(CandidateCounts(splits, nodes, features, masks, score.n_moments, known))
         own = counts[:, 0].sum(axis=1)
         able, size = np.ones(features.shape, dtype=bool), counts[:1].size
-        behind = self._score_gap(lambda rows: score.exact(counts[rows]), size, able, own, score, stop_margin, rate)
+        behind = self._score_gap(lambda rows: score.exact(counts[rows]), size, able, own, score, how.stop_margin, rate)
         query = f"choose a cut by {score.name}"
-        choice = STOP + self._select(scopes, behind, rate, score, n_max, query, mechanism)
+        choice = STOP + self._select(scopes, behind, rate, score, n_max, query, how.mechanism)
         rows, taken = np.arange(len(nodes)), np.maximum(choice, 0)
         self._records.known.note(
             splits,
@@ -226,11 +234,7 @@ class Choices(Base):
         features: np.ndarray,
         children: np.ndarray,
         epsilon: float,
-        *,
-        score: scores.Score,
-        mechanism: str,
-        calibration: str = "range",
-        n_max: float = np.inf,
+        how: Selection,
     ) -> int:
         """Choose one division of a feature's codes for all these nodes together, by the sum of their scores.
 
@@ -246,8 +250,8 @@ class Choices(Base):
             The child that each code goes to, from 0 on; -1 for a code whose records do not count.
         epsilon : float
             Budget of the one selection.
-        score : Score
-            Of class counts, monotone.
+        how : Selection
+            By a monotone score of class counts; *stop* is no candidate.
 
         Returns
         -------
@@ -263,9 +267,10 @@ class Choices(Base):
         -----
         The other parameters are those of :meth:`choose_feature`.
         """
+        score, n_max = how.score, how.n_max
         if not score.monotone or score.n_moments or score.parts > 1:
             raise ValueError(f"a sum of {score.name} over nodes has no proved range: use a monotone score of counts")
-        rate = self._rate(score, epsilon, calibration, n_max, 1)
+        rate = self._rate(score, epsilon, how.calibration, n_max, 1)
         utility = np.zeros((2, 1, len(features)), dtype=np.int64)
         asked = np.isin(np.arange(len(self.cardinalities)), features)
         for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes):
@@ -280,7 +285,7 @@ class Choices(Base):
                 utility[:, 0, place] += score.exact(counts).sum(axis=1)
         behind = below_best(utility, np.ones((1, len(features)), dtype=bool))
         query = f"choose a division by {score.name}"
-        return int(self._select(scopes, behind, rate, score, n_max, query, mechanism)[0])
+        return int(self._select(scopes, behind, rate, score, n_max, query, how.mechanism)[0])
 
     @claim("lem-soft-gap", "lem-calibrated-weights")
     def choose_crossing(
@@ -505,13 +510,6 @@ class Choices(Base):
         if self._ledger.delta:
             add_remove, replace_one = add_remove * add_remove / 8, replace_one * replace_one / 8
         self._ledger.charge(scopes, add_remove, replace_one, query, mechanism)
-
-
-def _cap(score: scores.Score, n_max: float, stop_margin: float | None) -> float:
-    """The cap that calibrates: *stop* attains the supremum of R at any size, so a cap gains nothing beside it."""
-    if stop_margin is None or score.needs_cap:
-        return n_max
-    return np.inf
 
 
 def _head_start(stop_margin: float, rate: np.ndarray) -> np.ndarray:

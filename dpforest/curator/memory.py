@@ -66,9 +66,8 @@ class InMemoryRecords:
         self.part_of: np.ndarray | None = None
         self.n_parts = 1
         self._scores: np.ndarray | None = None  # of the released trees, of each record: (n_rows, n_classes)
-        self._calibrated: tuple[tuple[bytes, bool], np.ndarray] | None = (
-            None  # of which targets, and the weights beside them
-        )
+        # of which targets, whether together, and the weights beside them
+        self._calibrated: tuple[tuple[bytes, bool], np.ndarray] | None = None
         self.weighted: np.ndarray | None = None  # class and weight of each record in one code
         self.held_out = np.empty((len(codes), 0), np.uint8), np.empty(0, np.uint8)  # codes and labels put aside
         self._shares: np.ndarray | None = None  # AdaBoost's weights of the records, which add up to 1

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpforest import counting
 from dpforest.curator.known import CachedCounts
-from dpforest.curator.weights import weight_table
+from dpforest.curator.weights import FINE, FINEST, weight_table
 from dpforest.design import Design
 from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
@@ -29,9 +29,12 @@ if TYPE_CHECKING:
 __all__ = [
     "BY_WEIGHT",
     "CandidateCounts",
+    "CellGradients",
+    "CellWeights",
     "ClassCounts",
     "CodeCounts",
     "CrossSums",
+    "GapAndSize",
     "HeldOutCounts",
     "Histograms",
     "LargestWeight",
@@ -87,6 +90,25 @@ class Query:
         return re.sub("(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).lower()
 
 
+@dataclass(frozen=True)
+class GapAndSize:
+    """How pairs of sums are measured under a delta: their gap and their size have noise of their own.
+
+    Attributes
+    ----------
+    label : str
+        What the ledger calls it.
+    step : float
+        What one record adds to one side of a pair at most.
+    squared : float
+        Of what one record adds to all gaps, and of what it adds to all sizes, the squared L2 norm in such steps.
+    """
+
+    label: str
+    step: float
+    squared: float
+
+
 class Measured(Query):
     """A query that may be answered with noise: its class itself declares by how much one record changes the answer.
 
@@ -101,16 +123,21 @@ class Measured(Query):
         By relation, the L1 sensitivity in such steps, by which the budget is divided.
     replaced : float
         L1 sensitivity, in such steps, where a record is replaced and stays in its row.
+    pairs : GapAndSize or None
+        Where the last axis of the answer holds two sides: how they are measured under a delta.  None: each number has
+        the same noise.
 
     Notes
     -----
-    Nothing of this has a default or is inherited: a query that counts something else changes by something else.
+    But for ``pairs`` nothing has a default or is inherited: a query that counts something else changes by something
+    else.
     """
 
     label: ClassVar[str]
     step: ClassVar[float | None]
     sensitivity: ClassVar[Mapping[str, float]]
     replaced: ClassVar[float]
+    pairs: ClassVar[GapAndSize | None] = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -267,6 +294,55 @@ class ResidualCounts(Measured):
 
     def exact(self, records: InMemoryRecords) -> np.ndarray:
         return counting.count_sizes(np.abs(records.residuals()), self.edges)[None]
+
+
+@dataclass(frozen=True, eq=False)
+@claim("lem-calibrated-weights", "lem-twin-weights")
+class CellWeights(Measured):
+    """Weights of both sides in each cell of one table, (n_cells, 2): of the other classes, and of the target.
+
+    In steps of ``1 / FINE``.  ``side`` is the class code of the target; of a regression the scale at which residuals
+    are clipped.
+
+    Guarantee
+    ---------
+    A record adds at most 1 to the two sums of one cell together, so the L1 sensitivity of the cells together is 1
+    under add-remove and 2 under replace-one (:prf:ref:`lem-calibrated-weights`, :prf:ref:`lem-twin-weights`).  Under a
+    delta gap and size of each cell have the noise (:prf:ref:`lem-gap-and-size`).
+    """
+
+    crossing: Crossings
+    side: float
+    label, step = "sum the weights in a cell", FINE
+    sensitivity, replaced = HISTOGRAM_SENSITIVITY, 2.0
+    pairs = GapAndSize("sum the gap and the size of a cell", FINE, 1)
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        kind = np.int64 if records.n_classes else np.float64
+        return CrossSums(self.crossing, np.array([self.side], dtype=kind)).exact(records)[0]
+
+
+@dataclass(frozen=True, eq=False)
+@claim("lem-all-classes")
+class CellGradients(Measured):
+    """Weights against and for each class in each cell of one table, (n_cells, n_classes, 2): gradients of the log loss.
+
+    In steps of ``1 / FINEST``.
+
+    Guarantee
+    ---------
+    A record adds at most 1 for its class and at most 1 against all others together, so the L1 sensitivity of the cells
+    together is 2 under add-remove and 4 under replace-one; under a delta gap and size of each class have the noise
+    (:prf:ref:`lem-all-classes`).
+    """
+
+    crossing: Crossings
+    label, step = "sum the gradients in a cell", 2 * FINEST
+    sensitivity, replaced = HISTOGRAM_SENSITIVITY, 2.0
+    pairs = GapAndSize("sum the gradients and their sizes in a cell", FINEST, 2)
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        return CrossSums(self.crossing, np.arange(records.n_classes), together=True).exact(records).transpose(1, 0, 2)
 
 
 # -- scored, peeked at, or measured by a method of its own ----------------------------------------------------------

@@ -9,23 +9,9 @@ import numpy as np
 
 from dpforest import mechanisms
 from dpforest.curator.base import Base
-from dpforest.curator.queries import (
-    BY_WEIGHT,
-    ClassCounts,
-    CodeCounts,
-    CrossSums,
-    Histograms,
-    Masses,
-    Measured,
-    Products,
-    RecordCounts,
-    ResidualCounts,
-    TargetSums,
-)
-from dpforest.curator.weights import FINE, FINEST
+from dpforest.curator.queries import BY_WEIGHT, CodeCounts, GapAndSize, Histograms, Measured, Products
 from dpforest.design import Design, Weights
 from dpforest.messages import shown
-from dpforest.models.crossings import Crossings
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
 
 __all__ = ["GAP_SHARE", "Sums"]
@@ -38,13 +24,8 @@ GAP_SHARE = {ADD_REMOVE: 0.75, REPLACE_ONE: 0.5}
 class Sums(Base):
     """Answers with noise: any :class:`~dpforest.curator.queries.Measured` query, and those with noise of their own."""
 
-    def _of_histograms(self, epsilon: float | np.ndarray, size: int) -> np.ndarray:
-        """The rate of each of so many histograms, for the budget that one costs under the ledger's relation."""
-        epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), (size,))
-        return epsilon / HISTOGRAM_SENSITIVITY[self._ledger.relation]
-
     def noisy(self, query: Measured, scopes: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
-        """The answer to a query with noise, which may make it negative: int64, a row for each scope.
+        """The answer to a query with noise, which may make it negative: a row for each scope.
 
         Parameters
         ----------
@@ -53,13 +34,18 @@ class Sums(Base):
         scopes : ndarray of int, shape (n_rows,)
             Ledger scope of each row of the answer.
         epsilon : float or ndarray
-            Budget of each row.
+            Budget of each row; under a delta a rho.
+
+        Returns
+        -------
+        ndarray of int64, in steps of the query
+            Of float64 where two sides are measured by gap and size, for they may be halves.
 
         Guarantee
         ---------
         ``epsilon`` per row under the ledger's relation, by the sensitivity that the query declares; of
         :class:`~dpforest.curator.queries.RecordCounts` under replace-one half of it, and nothing where a record stays
-        (:prf:ref:`thm-geometric`, :prf:ref:`thm-parallel`).
+        (:prf:ref:`thm-geometric`, :prf:ref:`thm-parallel`, :prf:ref:`lem-gap-and-size`).
 
         Raises
         ------
@@ -80,20 +66,10 @@ class Sums(Base):
         exact = self._exact(query)
         if len(exact) != n_rows:
             raise ValueError(f"to {query.label} gives {len(exact)} rows, not one for each of {n_rows} scopes")
+        if query.pairs and self._ledger.delta:
+            return self._gaps_and_sizes(exact, rate, scopes, query.pairs)
         step = self.unit if query.step is BY_WEIGHT else query.step
         return self._add_noise(exact, rate, step, scopes, query.label, query.replaced)
-
-    def count_classes(
-        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray
-    ) -> np.ndarray:
-        """Noisy class counts of each leaf: :class:`~dpforest.curator.queries.ClassCounts`."""
-        return self.noisy(ClassCounts(splits, nodes), scopes, epsilon)
-
-    def count_records(
-        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray
-    ) -> np.ndarray:
-        """Noisy number of records of each node: :class:`~dpforest.curator.queries.RecordCounts`."""
-        return self.noisy(RecordCounts(splits, nodes), scopes, epsilon)
 
     @claim("lem-children")
     def count_children(
@@ -128,7 +104,8 @@ class Sums(Base):
         feature are a histogram, and the features read the same records (:prf:ref:`lem-children`).  Under a delta
         ``epsilon`` is a rho.
         """
-        rate = self._of_histograms(epsilon, len(nodes))
+        rate = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
+        rate = rate / HISTOGRAM_SENSITIVITY[self._ledger.relation]
         counts = np.zeros((len(nodes), int(self._offsets[-1]), self.n_classes if classes else 1), dtype=np.int64)
         for part in self._parts(len(nodes), counts[:1].size * (1 if classes else self.n_classes)):
             query = (Histograms if classes else CodeCounts)(splits, nodes[part], features=allowed[part])
@@ -136,126 +113,20 @@ class Sums(Base):
         asked = np.repeat(allowed, self.cardinalities, axis=1)  # whose child each column is
         each = np.broadcast_to((rate / np.maximum(allowed.sum(axis=1), 1))[:, None], asked.shape)[asked]
         counts[~asked] = 0
+        counts[asked], name = self._drawn_noise(counts[asked], each[:, None], self.unit if classes else 1)
         label = f"count the {'classes' if classes else 'records'} of each child by each feature"
-        unit = self.unit if classes else 1
-        if self._ledger.delta:
-            name, noisy = (
-                "discrete Gaussian",
-                mechanisms.discrete_gaussian(counts[asked], each[:, None] / unit**2, self._chance),
-            )
-        else:
-            name, noisy = (
-                "two-sided geometric",
-                mechanisms.two_sided_geometric(counts[asked], each[:, None] / unit, self._chance),
-            )
-        counts[asked] = noisy
         self._ledger.charge(scopes, rate, 2 * rate, label, name)
         return counts
 
-    @claim("lem-calibrated-weights", "lem-twin-weights")
-    def count_crossing(
-        self, crossing: Crossings, side: float, scopes: np.ndarray, epsilon: float | np.ndarray
-    ) -> np.ndarray:
-        """Noisy weights of both sides in each cell of one table: of the other classes, and of the target.
-
-        Parameters
-        ----------
-        crossing : Crossings
-            One table.
-        side : int or float
-            Class code of the target; of a regression the scale at which residuals are clipped.
-        scopes : ndarray of int, shape (n_cells,)
-            Of each cell, in the order of the cells.
-        epsilon : float or ndarray
-            Budget of each cell.
-
-        Returns
-        -------
-        ndarray of int64, shape (n_cells, 2)
-            In steps of ``1 / FINE``; they may be negative.  Under a delta of float64, for they may be halves.
-
-        Guarantee
-        ---------
-        ``epsilon`` per cell under the ledger's relation: a record adds at most 1 to the two sums of one cell together,
-        so the L1 sensitivity of the cells together is 1 under add-remove and 2 under replace-one
-        (:prf:ref:`thm-geometric`, :prf:ref:`lem-calibrated-weights`, :prf:ref:`lem-twin-weights`).  Under a delta gap
-        and size of each cell have the noise, and ``epsilon`` is a rho (:prf:ref:`lem-gap-and-size`).
-        """
-        rate = self._of_histograms(epsilon, len(scopes))
-        kind = np.int64 if self.n_classes else np.float64
-        [exact] = self._exact(CrossSums(crossing, np.array([side], dtype=kind)))
-        if self._ledger.delta:
-            return self._gaps_and_sizes(exact, rate, scopes)
-        return self._add_noise(exact, rate, FINE, scopes, "sum the weights in a cell")
-
-    @claim("lem-all-classes")
-    def count_gradients(self, crossing: Crossings, scopes: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
-        """Noisy weights against and for each class in each cell of one table: the gradient of the log loss, in parts.
-
-        Parameters
-        ----------
-        crossing : Crossings
-            One table.
-        scopes : ndarray of int, shape (n_cells,)
-            Of each cell, in the order of the cells.
-        epsilon : float or ndarray
-            Budget of each cell.
-
-        Returns
-        -------
-        ndarray of int64, shape (n_cells, n_classes, 2)
-            In steps of ``1 / FINEST``; they may be negative.  Under a delta of float64, for they may be halves.
-
-        Guarantee
-        ---------
-        ``epsilon`` per cell under the ledger's relation: a record adds at most 1 for its class and at most 1 against
-        all others together, so the L1 sensitivity of the cells together is 2 under add-remove and 4 under replace-one.
-        Under a delta ``epsilon`` is a rho (:prf:ref:`lem-all-classes`).
-        """
-        rate = self._of_histograms(epsilon, len(scopes))
-        exact = self._exact(CrossSums(crossing, np.arange(self.n_classes), together=True)).transpose(1, 0, 2)
-        if self._ledger.delta:
-            return self._gaps_and_sizes(exact, rate, scopes, FINEST, 2, "sum the gradients and their sizes in a cell")
-        return self._add_noise(exact, rate, 2 * FINEST, scopes, "sum the gradients in a cell")
-
     @claim("lem-gap-and-size", "lem-all-classes")
-    def _gaps_and_sizes(
-        self,
-        exact: np.ndarray,
-        rate: np.ndarray,
-        scopes: np.ndarray,
-        step: int = FINE,
-        squared: int = 1,
-        query: str = "sum the gap and the size of a cell",
-    ) -> np.ndarray:
-        """The sums of both sides, of which the gap and the size have their own noise; each cell costs the rho ``rate``.
-
-        What a record adds to the sizes of its cell, or to its gaps, has a Euclidean norm whose square is at most
-        ``squared``, in steps.
-        """
+    def _gaps_and_sizes(self, exact: np.ndarray, rate: np.ndarray, scopes: np.ndarray, pairs: GapAndSize) -> np.ndarray:
+        """The sums of both sides; gap and size have noise of their own, and each row costs the rho ``rate``."""
         gap = GAP_SHARE[self._ledger.relation]
         turned = np.stack([exact[..., 1] - exact[..., 0], exact[..., 1] + exact[..., 0]], axis=-1)
-        each = rate.reshape(-1, *[1] * (exact.ndim - 1)) * np.array([gap, 1 - gap]) / squared
-        noisy = mechanisms.discrete_gaussian(turned, each / step**2, self._chance)
-        self._ledger.charge(scopes, rate, max(2.0, 4 * gap) * rate, query, "discrete Gaussian")
+        each = rate.reshape(-1, *[1] * (exact.ndim - 1)) * np.array([gap, 1 - gap]) / pairs.squared
+        noisy = mechanisms.discrete_gaussian(turned, each / pairs.step**2, self._chance)
+        self._ledger.charge(scopes, rate, max(2.0, 4 * gap) * rate, pairs.label, "discrete Gaussian")
         return np.stack([noisy[..., 1] - noisy[..., 0], noisy[..., 1] + noisy[..., 0]], axis=-1) / 2
-
-    def count_residuals(self, edges: np.ndarray, scopes: np.ndarray, epsilon: float) -> np.ndarray:
-        """Noisy numbers of records by the size of their residual: :class:`~dpforest.curator.queries.ResidualCounts`.
-
-        ``edges`` are ascending shares of the target's range; ``scopes`` is the one scope of what holds all records.
-        """
-        return self.noisy(ResidualCounts(edges), scopes, epsilon)[0]
-
-    def sum_masses(self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
-        """Noisy masses of the target in each leaf: :class:`~dpforest.curator.queries.Masses`."""
-        return self.noisy(Masses(splits, nodes), scopes, epsilon)
-
-    def sum_targets(
-        self, splits: Any, nodes: np.ndarray, scopes: np.ndarray, epsilon: float | np.ndarray
-    ) -> np.ndarray:
-        """Noisy sum of the target's codes in each leaf: :class:`~dpforest.curator.queries.TargetSums`."""
-        return self.noisy(TargetSums(splits, nodes), scopes, epsilon)
 
     @claim("pub-functional-redraw")
     def sum_products(

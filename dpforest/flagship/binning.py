@@ -79,16 +79,14 @@ def quantile_bins(
     for feature, counts in enumerate(histograms):
         if counts is None:
             continue
+        kept = np.where(counts > noise, counts, 0)
         # a thousandth of the records is spread over all codes, so that no stretch of them is without any
-        floor = max(int(n_records), 1)
-        weight = np.where(counts > noise, counts, 0) * (1000 * len(counts)) + floor
+        weight = kept * (1000 * len(counts)) + max(int(n_records), 1)
         ordered = len(counts) - (schema.missing == "bin")
         found = equal_weight_bins(weight[:ordered].tolist(), n_bins)
         bins[feature] = np.concatenate([found, np.arange(found[-1] + 1, found[-1] + 1 + len(counts) - ordered)])
-        size = int(bins[feature].max()) + 1
-        heavy = np.zeros(size, dtype=np.int64)
-        np.add.at(heavy, bins[feature], np.maximum(np.where(counts > noise, counts, 0), 0))
-        masses[feature] = heavy
+        masses[feature] = heavy = np.zeros(int(bins[feature][-1]) + 1, dtype=np.int64)
+        np.add.at(heavy, bins[feature], kept)
     return Binning(bins, masses, public.bins)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,27 @@ OVERSHOOT = 1.3
 AGAIN = 1.5
 #: Above so many classes, by their perplexity, a table moves all of them: it has twice the noise of one that moves one.
 MANY_CLASSES = 4.2
+
+
+class FirstLook(NamedTuple):
+    """What a fit knows before its first round.
+
+    Attributes
+    ----------
+    schedule : BoostingSchedule
+        The rule that follows from the number of records that weigh.
+    prior : ndarray of float64, shape (1, n_classes)
+        Scores of the model without tables, from the noisy class totals.
+    n_records : float
+        Number of records, public or noisy.
+    left : float
+        Share of the budget that is left.
+    """
+
+    schedule: BoostingSchedule
+    prior: np.ndarray
+    n_records: float
+    left: float
 
 
 class PrivateBoostingClassifier(WideTables, BoostedClassifier):
@@ -106,9 +127,8 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         """Class totals, perhaps histograms of the numbers, and then round by round a table, its sums, a step."""
         n_classes = run.schema.n_classes
         run.start_forest(1)
-        auto, totals, noise, n_records, left = self._totals(run)
+        auto, prior, n_records, left = self._totals(run)
         known, paid = self.bin_numbers(run, n_records, self.rounds_of(auto))
-        prior = prior_scores(totals, noise)
         together = self.moves_together(prior)
         run.set_leaf_values(run.frontier, whole_votes(prior))
         trees = [run.tree(0)]
@@ -184,8 +204,8 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         delta = run.ledger.delta if delta is None else delta
         return schedule(n_rows, run.epsilon, run.schema.n_classes, run.relation, delta, known, together)
 
-    def _totals(self, run: Run) -> tuple[BoostingSchedule, np.ndarray, float, float, float]:
-        """The rule, noisy class totals (1, n_classes) and their noise, the number of records, the share that is left.
+    def _totals(self, run: Run) -> FirstLook:
+        """Ask for the class totals, and settle by them how the fit goes on.
 
         The rule goes by the effective records, of which the totals tell: so they are asked for until the rule that
         follows from them would not give them much more.
@@ -206,21 +226,20 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         else:
             share = 1 - left
         if not self.rounds_of(auto):
-            return auto, totals, noise, n_rows, 0.0
+            return FirstLook(auto, prior_scores(totals, noise), n_rows, 0.0)
         if first is not None:
             n_rows = max(at_least(totals, noise), 1.0)
         while True:
-            together = self.moves_together(prior_scores(totals, noise))
-            auto = self._schedule(run, effective_records(n_rows, totals, noise), True, together)
+            prior = prior_scores(totals, noise)
+            auto = self._schedule(run, effective_records(n_rows, totals, noise), True, self.moves_together(prior))
             if not self.rounds_of(auto) or auto.totals_share < AGAIN * share:
                 break
             # fewer records weigh than there are: their totals are worth more
             totals, noise = weighted_mean(totals, noise, *ask(auto.totals_share - share))
             left, share = left - (auto.totals_share - share), auto.totals_share
         if not self.rounds_of(auto):
-            totals, noise = weighted_mean(totals, noise, *ask(left))
-            left = 0.0
-        return auto, totals, noise, n_rows, left
+            left, prior = 0.0, prior_scores(*weighted_mean(totals, noise, *ask(left)))
+        return FirstLook(auto, prior, n_rows, left)
 
     AUDIT: ClassVar = AuditSpec(
         "private-boosting",

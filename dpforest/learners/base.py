@@ -196,59 +196,81 @@ class PrivateEstimator(Predictor, BaseEstimator):
         chance = source_of_bits(self.source, self.random_state)
         schema = self.declared_schema()
         schema.check_written()  # before anything is charged for a model that no file could hold
-        n_bins = self.bins(schema)
+        self.bins(schema)
         if key is not None and not isinstance(key, str):
             raise TypeError(f"key must be the name of one column, as text, not {shown(key)}")
         most = persons.check_asked(person, max_rows, self.relation)
-        each = epsilon if most is None else persons.of_a_row(epsilon, self.promised_delta(), most)
-        # of a row without a delta; with one, it is less than a share of the person's
-        alone = {"alone": epsilon / most} if most and each != epsilon / most else {}
+        row = epsilon if most is None else persons.of_a_row(epsilon, self.promised_delta(), most)
         # what is proved of every run, for the unit
-        promised = epsilon if self.promise(each) == each else (most or 1) * self.promise(each)
-        given, elsewhere = X, is_out_of_core(X)
-        if elsewhere and most is not None:
-            raise ValueError(
-                "the rows of a person may lie in different blocks of this table: read it into memory for person=, "
-                "or draw at most k rows of each person, by coins that are this person's own and are not released, and "
-                "promise k times epsilon"
-            )
-        if not elsewhere:
-            X = intake.look(X, y, key, person, schema)
-        coins = () if elsewhere else sides.carried(given, X.shape[0])
+        promised = epsilon if self.promise(row) == row else (most or 1) * self.promise(row)
+        table: Any = X
+        coins: tuple[sides.Coins, ...] = ()
+        if is_out_of_core(X):
+            persons.check_in_memory(most)
+        else:
+            table = intake.look(X, y, key, person, schema)
+            coins = sides.carried(X, table.shape[0])
         sides.check_units(coins, ROW if most is None else PERSON, self.relation)
-        with self._charged(promised, most, X):  # nothing was read so far but names
-            if elsewhere:
-                ledger, sizes = Ledger(self.relation, delta=self.promised_delta()), schema.cardinalities(n_bins)
-                table = intake.open_table(X, y, Reader(schema, n_bins, y, key), self._n_threads())
-                curator = Curator.over(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
-                model, named = self._learn(Run(curator, chance, schema, ledger, each)), True
+        with self._charged(promised, most, table):  # nothing was read so far but names
+            if is_out_of_core(X):
+                model, ledger = self._learn_in_blocks(X, y, key, schema, row, chance)
             else:
-                columns, y, ids, whose = intake.columns_of(X, y, key, person)
-                encoded, labels = intake.encode(columns, y, schema, n_bins)
-                codes = encoded.codes
-                if whose is not None and most is not None:
-                    kept = persons.own_rows(codes, labels, whose, most, chance, ids)
-                    codes, labels = np.ascontiguousarray(codes[:, kept]), labels[kept]
-                    ids = None if ids is None else ids[kept]
-                named = all(isinstance(name, str) for name in columns.names or [None])
-                door = None if ids is None else partial(Curator, ids=ids)
-                model, ledger = self.replay(codes, labels, schema, each, chance, door, **alone)
-        claimed = epsilon if self.variant == "published" else None
-        # the ledger knows what this run spent, which must not exceed what is proved of every run
+                opened = intake.columns_of(table, y, key, person)
+                model, ledger = self._learn_in_memory(opened, schema, epsilon, row, chance, most)
+        named = is_out_of_core(X) or all(isinstance(name, str) for name in table.names or [None])
+        # what decides which rows a fit sees is its randomness too
+        source = SEEDED if any(each.source == SEEDED for each in coins) else self.source
+        guarantee = self._guarantee(ledger, promised, most, source, self._rests_on(ledger, chance, key, most))
+        if guarantee.epsilon > epsilon * (1 + 1e-9):
+            warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=3)
+        ledger.promise = guarantee
+        return {
+            "schema_": schema,
+            "n_bins_": self.bins(schema),
+            "n_features_in_": schema.n_features,
+            **({} if schema.classes is None else {"classes_": schema.classes}),
+            **({"feature_names_in_": np.array(schema.columns, dtype=object)} if named else {}),
+            f"{self._RELEASED}_": model,
+            "ledger_": ledger,
+            "guarantee_": guarantee,
+        }
+
+    def _learn_in_blocks(
+        self, X: Any, y: Any, key: str | None, schema: Schema, epsilon: float, chance: Chance
+    ) -> tuple[Any, Ledger]:
+        """Learn from a table that an engine reads, block by block."""
+        ledger, n_bins = Ledger(self.relation, delta=self.promised_delta()), self.bins(schema)
+        table = intake.open_table(X, y, Reader(schema, n_bins, y, key), self._n_threads())
+        sizes = schema.cardinalities(n_bins)
+        curator = Curator.over(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
+        return self._learn(Run(curator, chance, schema, ledger, epsilon)), ledger
+
+    def _learn_in_memory(
+        self, opened: intake.Opened, schema: Schema, epsilon: float, row: float, chance: Chance, most: int | None
+    ) -> tuple[Any, Ledger]:
+        """Learn from a table in memory: ``epsilon`` is promised to the unit, and ``row`` to one row."""
+        columns, answers, ids, whose = opened
+        encoded, labels = intake.encode(columns, answers, schema, self.bins(schema))
+        codes = encoded.codes
+        if whose is not None and most is not None:
+            kept = persons.own_rows(codes, labels, whose, most, chance, ids)
+            codes, labels = np.ascontiguousarray(codes[:, kept]), labels[kept]
+            ids = None if ids is None else ids[kept]
+        door = None if ids is None else partial(Curator, ids=ids)
+        # with a delta, a row has less than its share of the person's epsilon, which may be spent where it has no delta
+        share = epsilon / (most or 1)
+        return self.replay(codes, labels, schema, row, chance, door, **({} if row == share else {"alone": share}))
+
+    def _guarantee(
+        self, ledger: Ledger, promised: float, most: int | None, source: str, rests_on: tuple[str, ...]
+    ) -> Guarantee:
+        """What is true of the model: the ledger knows what this run spent, which must not exceed what is promised."""
+        claimed = check_epsilon(self.epsilon) if self.variant == "published" else None
         spent = persons.together(ledger, most or 1)
         exceeded = spent > promised * (1 + 1e-9)
         if exceeded and claimed is None:
-            raise AssertionError(f"the ledger says {spent}, not {epsilon}: nothing is released")
-        # a tree is chosen by what a record brings along, for which any function will do: its key, or its place where no
-        # record comes or goes; else, and for copies, the function must be random (thm-keyed-assignment)
-        places_stay = self.relation != ADD_REMOVE and most is None
-        random = "poisson-bootstrap" in ledger.kinds or (key is None and not places_stay)
-        rests_on: tuple[str, ...] = ("SipHash",) if chance.hashes and random else ()
-        if math.isfinite(ledger.n_max):
-            rests_on += (capped(ledger.n_max),)
-        # coins that say which rows a fit sees are its randomness too
-        source = SEEDED if any(each.source == SEEDED for each in coins) else self.source
-        guarantee = Guarantee(
+            raise AssertionError(f"the ledger says {spent}, not {self.epsilon}: nothing is released")
+        return Guarantee(
             spent if exceeded else promised,
             self.relation,
             claimed,
@@ -260,19 +282,15 @@ class PrivateEstimator(Predictor, BaseEstimator):
             ledger.delta,
             most,
         )
-        if guarantee.epsilon > epsilon * (1 + 1e-9):
-            warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=3)
-        ledger.promise = guarantee
-        return {
-            "schema_": schema,
-            "n_bins_": n_bins,
-            "n_features_in_": schema.n_features,
-            **({} if schema.classes is None else {"classes_": schema.classes}),
-            **({"feature_names_in_": np.array(schema.columns, dtype=object)} if named else {}),
-            f"{self._RELEASED}_": model,
-            "ledger_": ledger,
-            "guarantee_": guarantee,
-        }
+
+    def _rests_on(self, ledger: Ledger, chance: Seeded | Secure, key: str | None, most: int | None) -> tuple[str, ...]:
+        """What the proof of this fit takes for granted beyond the bits."""
+        # a tree is chosen by what a record brings along, for which any function will do: its key, or its place where no
+        # record is added or removed; else, and for copies, the function must be random (thm-keyed-assignment)
+        places_stay = self.relation != ADD_REMOVE and most is None
+        random = "poisson-bootstrap" in ledger.kinds or (key is None and not places_stay)
+        hashed = ("SipHash",) if chance.hashes and random else ()
+        return (*hashed, capped(ledger.n_max)) if math.isfinite(ledger.n_max) else hashed
 
     def replay(
         self,

@@ -81,7 +81,7 @@ def encode(X: Any, y: Any, schema: Schema, n_bins: int) -> tuple[Encoded, np.nda
         beyond = {"y": clipped} if clipped else {}
     if len(getattr(y, "shape", ())) > 1:
         text = "A column-vector y was passed when a 1d array was expected: pass y.ravel()"
-        warnings.warn(text, DataConversionWarning, stacklevel=4)
+        warnings.warn(text, DataConversionWarning, stacklevel=5)
     if len(labels) != encoded.n_rows:
         raise ValueError(f"X has {encoded.n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
     strays = {**encoded.clipped, **encoded.other, **beyond}

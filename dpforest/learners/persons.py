@@ -16,7 +16,7 @@ from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, Ledger, check_epsilon, claim, epsilon_of, rho_of
 from dpforest.schema import cells, frames
 
-__all__ = ["People", "check_asked", "identify", "of_a_row", "own_rows", "together"]
+__all__ = ["People", "check_asked", "check_in_memory", "identify", "of_a_row", "own_rows", "together"]
 
 _WHERE = "the column of persons"
 _AS_TEXT = "turn the column into text first"
@@ -61,6 +61,16 @@ def check_asked(person: Any, max_rows: Any, relation: str) -> int | None:
             "relation='add-remove', whose epsilon is at most 2 epsilon for a person who is replaced, or with max_rows=1"
         )
     return most
+
+
+def check_in_memory(most: int | None) -> None:
+    """Refuse persons of a table that an engine reads."""
+    if most is not None:
+        raise ValueError(
+            "the rows of a person may lie in different blocks of this table: read it into memory for person=, "
+            "or draw at most k rows of each person, by coins that are this person's own and are not released, and "
+            "promise k times epsilon"
+        )
 
 
 @claim("thm-persons", "lem-concentrated-group")

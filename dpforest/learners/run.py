@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpforest import mechanisms
 from dpforest.chance import Chance
-from dpforest.curator import STOP, Curator
+from dpforest.curator import STOP, Curator, Selection
 from dpforest.curator.peeks import Leak
 from dpforest.curator.queries import (
+    CellGradients,
+    CellWeights,
     ClassCounts,
     HeldOutCounts,
     Histograms,
     LargestWeight,
+    Masses,
     Moments,
+    RecordCounts,
+    ResidualCounts,
+    TargetSums,
     WeightedError,
 )
 from dpforest.design import Design, Weights
@@ -36,30 +41,6 @@ from dpforest.schema import Schema
 from dpforest.scores import Score
 
 __all__ = ["Leak", "Run", "Selection"]
-
-
-@dataclass(frozen=True)
-class Selection:
-    """How a selection is made.
-
-    Attributes
-    ----------
-    score : Score
-        The utility of a candidate; a label's is its number of records, whatever stands here.
-    mechanism : {"permute-and-flip", "exponential"}
-    calibration : {"range", "sensitivity"}
-        Rate ``epsilon / R``, or the papers' ``epsilon / (2 sensitivity)``.
-    stop_margin : float or None
-        Head start of the *stop* candidate, in units of the selection's noise; None: no such candidate.
-    n_max : float
-        Public cap on the number of records.
-    """
-
-    score: Score
-    mechanism: str = "permute-and-flip"
-    calibration: str = "range"
-    stop_margin: float | None = None
-    n_max: float = math.inf
 
 
 class Run:
@@ -259,9 +240,8 @@ class Run:
         self, nodes: Frontier, epsilon: float | np.ndarray, how: Selection, allowed: np.ndarray | None = None
     ) -> np.ndarray:
         """The feature that each node splits on, one of its unused or of the ``allowed`` ones, or ``STOP``."""
-        return self._choose(
-            self.curator.choose_feature, nodes, (nodes.unused if allowed is None else allowed,), epsilon, how
-        )
+        candidates = nodes.unused if allowed is None else allowed
+        return self._choose(self.curator.choose_feature, nodes, (candidates,), epsilon, how)
 
     def choose_cut(
         self, nodes: Frontier, columns: np.ndarray, epsilon: float | np.ndarray, how: Selection
@@ -285,16 +265,7 @@ class Run:
     ) -> np.ndarray:
         if not len(nodes):
             return np.zeros(0, dtype=np.int32)
-        return query(
-            *self._asked(nodes),
-            *candidates,
-            epsilon,
-            score=how.score,
-            mechanism=how.mechanism,
-            calibration=how.calibration,
-            stop_margin=how.stop_margin,
-            n_max=how.n_max,
-        )
+        return query(*self._asked(nodes), *candidates, epsilon, how)
 
     def choose_division(
         self,
@@ -311,18 +282,8 @@ class Run:
         ``children`` (K, 256) say where each code goes, -1 where its records do not count; ``scopes`` is the one scope
         that holds all their records, and ``tree`` another tree than the one that grows.
         """
-        return self.curator.choose_division(
-            self.growth if tree is None else tree,
-            nodes.nodes,
-            scopes,
-            features,
-            children,
-            epsilon,
-            score=how.score,
-            mechanism=how.mechanism,
-            calibration=how.calibration,
-            n_max=how.n_max,
-        )
+        splits = self.growth if tree is None else tree
+        return self.curator.choose_division(splits, nodes.nodes, scopes, features, children, epsilon, how)
 
     def choose_label(self, leaves: Frontier, epsilon: float | np.ndarray, how: Selection) -> np.ndarray:
         """The label of each leaf, a class code."""
@@ -339,7 +300,8 @@ class Run:
         """
         if not len(leaves):
             return np.zeros((0, self.curator.n_classes), dtype=np.int64)
-        return self.curator.count_classes(self.growth if tree is None else tree, leaves.nodes, leaves.scopes, epsilon)
+        query = ClassCounts(self.growth if tree is None else tree, leaves.nodes)
+        return self.curator.noisy(query, leaves.scopes, epsilon)
 
     @property
     def unit(self) -> int:
@@ -374,24 +336,24 @@ class Run:
 
         int64, shape (n_cells, 2): of the other classes, and of the target; or of a regression below, and above.
         """
-        return self.curator.count_crossing(crossing, side, leaves.scopes, epsilon)
+        return self.curator.noisy(CellWeights(crossing, side), leaves.scopes, epsilon)
 
     def count_gradients(self, crossing: Crossings, leaves: Frontier, epsilon: float) -> np.ndarray:
         """Noisy weights against and for each class in each cell, a leaf of the tree that grows.
 
         int64, shape (n_cells, n_classes, 2), in steps of ``1 / FINEST``.
         """
-        return self.curator.count_gradients(crossing, leaves.scopes, epsilon)
+        return self.curator.noisy(CellGradients(crossing), leaves.scopes, epsilon)
 
     def count_residuals(self, edges: np.ndarray, epsilon: float) -> np.ndarray:
         """Noisy numbers of records by the size of their residuals, shares of the target's range: (n_edges + 1,)."""
-        return self.curator.count_residuals(edges, self.frontier.scopes, epsilon)
+        return self.curator.noisy(ResidualCounts(edges), self.frontier.scopes, epsilon)[0]
 
     def count_records(self, nodes: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
         """Noisy number of records of each node: int64, shape (n_nodes,)."""
         if not len(nodes):
             return np.zeros(0, dtype=np.int64)
-        return self.curator.count_records(*self._asked(nodes), epsilon)
+        return self.curator.noisy(RecordCounts(self.growth, nodes.nodes), nodes.scopes, epsilon)
 
     def count_children(
         self, nodes: Frontier, allowed: np.ndarray, epsilon: float | np.ndarray, classes: bool = True
@@ -408,13 +370,13 @@ class Run:
         """Noisy masses of each leaf's targets, above the lower bound and below the upper: int64, (n_leaves, 2)."""
         if not len(leaves):
             return np.zeros((0, 2), dtype=np.int64)
-        return self.curator.sum_masses(*self._asked(leaves), epsilon)
+        return self.curator.noisy(Masses(self.growth, leaves.nodes), leaves.scopes, epsilon)
 
     def sum_targets(self, leaves: Frontier, epsilon: float | np.ndarray) -> np.ndarray:
         """Noisy sum of each leaf's targets, in grid steps: int64, shape (n_leaves,)."""
         if not len(leaves):
             return np.zeros(0, dtype=np.int64)
-        return self.curator.sum_targets(*self._asked(leaves), epsilon)
+        return self.curator.noisy(TargetSums(self.growth, leaves.nodes), leaves.scopes, epsilon)
 
     def sum_products(
         self, design: Design, weights: Weights, until: Callable[[np.ndarray], bool] | None = None

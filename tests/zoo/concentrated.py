@@ -11,7 +11,8 @@ import numpy as np
 
 from dpforest import PrivateBoostingClassifier, mechanisms
 from dpforest.arithmetic.fixed import STEPS, below_best, fixed
-from dpforest.curator import FINE, Curator
+from dpforest.curator import FINE, Curator, Selection
+from dpforest.curator.queries import ClassCounts
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.growth import MAX_NODES
 from dpforest.privacy import epsilon_of, rho_of
@@ -59,7 +60,12 @@ class Rooted(Sapling):
 
     def _choose(self, growth, curator, nodes, epsilon, chance):
         return curator.choose_feature(
-            growth, nodes.nodes, nodes.scopes, nodes.unused, epsilon, score=majority, mechanism="exponential"
+            growth,
+            nodes.nodes,
+            nodes.scopes,
+            nodes.unused,
+            epsilon,
+            Selection(majority, mechanism="exponential"),
         )
 
     def _label(self, growth, curator, leaves, epsilon):
@@ -70,7 +76,7 @@ class Counted(Rooted):
     """Its leaves release noisy class counts."""
 
     def _label(self, growth, curator, leaves, epsilon):
-        return curator.count_classes(growth, leaves.nodes, leaves.scopes, epsilon)
+        return curator.noisy(ClassCounts(growth, leaves.nodes), leaves.scopes, epsilon)
 
     def _settle(self, growth, curator, leaves, label):
         growth.set_leaf_values(leaves, np.asarray(label))
@@ -244,11 +250,11 @@ class GapUnderReplaceOne(Curator):
 
     gap, paid, unit = 0.75, 2.0, FINE
 
-    def _gaps_and_sizes(self, exact, rate, scopes):
+    def _gaps_and_sizes(self, exact, rate, scopes, pairs):
         turned = np.stack([exact[:, 1] - exact[:, 0], exact[:, 1] + exact[:, 0]], axis=1)
         each = rate[:, None] * np.array([self.gap, 1 - self.gap])
         noisy = mechanisms.discrete_gaussian(turned, each / self.unit**2, self._chance)
-        self._ledger.charge(scopes, rate, self.paid * rate, "sum the gap and the size of a cell", "discrete Gaussian")
+        self._ledger.charge(scopes, rate, self.paid * rate, pairs.label, "discrete Gaussian")
         return np.stack([noisy[:, 1] - noisy[:, 0], noisy[:, 1] + noisy[:, 0]], axis=1) / 2
 
 

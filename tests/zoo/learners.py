@@ -11,6 +11,7 @@ import numpy as np
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema, mechanisms, scores
 from dpforest.arithmetic.fixed import STEPS, below_best, fixed
 from dpforest.audit.exact.enumeration import law_of
+from dpforest.curator import Selection
 from dpforest.curator.queries import Histograms
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import MAX_NODES, Growth
@@ -95,9 +96,13 @@ class Sapling(PrivateForestClassifier):
 
     def _choose(self, growth, curator, nodes, epsilon, chance):
         return curator.choose_feature(
-            growth, nodes.nodes, nodes.scopes, nodes.unused, epsilon, score=scores.majority,
-            mechanism="permute-and-flip",
-        )  # fmt: skip
+            growth,
+            nodes.nodes,
+            nodes.scopes,
+            nodes.unused,
+            epsilon,
+            Selection(scores.majority, mechanism="permute-and-flip"),
+        )
 
     def _label(self, growth, curator, leaves, epsilon):
         return curator.choose_label(growth, leaves.nodes, leaves.scopes, epsilon, mechanism="permute-and-flip")
@@ -169,9 +174,13 @@ class UnderstatesRange(Sapling):
 
     def _choose(self, growth, curator, nodes, epsilon, chance):
         return curator.choose_feature(
-            growth, nodes.nodes, nodes.scopes, nodes.unused, epsilon, score=HALVED,
-            mechanism="permute-and-flip",
-        )  # fmt: skip
+            growth,
+            nodes.nodes,
+            nodes.scopes,
+            nodes.unused,
+            epsilon,
+            Selection(HALVED, mechanism="permute-and-flip"),
+        )
 
 
 class OneSidedUnderReplaceOne(Sapling):

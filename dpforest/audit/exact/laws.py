@@ -20,6 +20,7 @@ from dpforest import arithmetic
 from dpforest.audit.exact.noisy import NoiselessChance, Noisy, counts_and_rates
 from dpforest.chance import NotEnumerableError, Replay, outcomes
 from dpforest.curator import Curator
+from dpforest.curator.queries import ClassCounts
 from dpforest.learners.base import PrivateEstimator
 from dpforest.messages import shown
 from dpforest.models.forest import Forest
@@ -300,8 +301,10 @@ def law_of_shapes(
 class _Largest(_Quiet):
     """Says of noisy class counts which one is the largest, by a 1, and nothing else."""
 
-    def count_classes(self, *asked, **options):
-        noisy = super().count_classes(*asked, **options)
+    def noisy(self, query, scopes, epsilon):
+        noisy = super().noisy(query, scopes, epsilon)
+        if not isinstance(query, ClassCounts):
+            return noisy
         return np.eye(noisy.shape[1], dtype=np.int64)[noisy.argmax(axis=1)]
 
 

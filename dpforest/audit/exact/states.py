@@ -209,17 +209,18 @@ class _Spy(Curator):
 
     choose_candidate = choose_cut = bootstrap = poisson_bootstrap = _another
 
-    def choose_feature(self, splits, nodes, scopes, allowed, epsilon, **options):
+    def choose_feature(self, *asked):
         level, path = self._level, self._node.path
         self._level += 1
         if level > len(path):
             raise _Enough
         if level < len(path):
             self._steer.plan = lambda law: np.full(len(law), 1 + path[level])
-            return super().choose_feature(splits, nodes, scopes, allowed, epsilon, **options)
+            return super().choose_feature(*asked)
         # stop wherever that is possible: what the leaf says is the other half of the law
         self._steer.plan = lambda law: np.where(law[:, 0] > 0, 0, law.argmax(axis=1))
-        choice = super().choose_feature(splits, nodes, scopes, allowed, epsilon, **options)
+        choice = super().choose_feature(*asked)
+        splits, nodes = asked[:2]
         trees, rows = self._mine(splits, nodes)
         law = self._steer.law[rows]
         self._node.split[self._batch][trees] = law[:, [1 + feature for feature in self._node.rest]]

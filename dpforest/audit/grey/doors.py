@@ -11,7 +11,8 @@ import numpy as np
 
 from dpforest.audit.grey.frozen import Watch
 from dpforest.chance import Law, Seeded
-from dpforest.curator import Curator
+from dpforest.curator import Curator, Selection
+from dpforest.curator.queries import Query
 from dpforest.privacy import Ledger
 
 __all__ = ["Roaming", "watching"]
@@ -50,8 +51,13 @@ def watching(door: Any) -> type[Curator]:
         def ask(self, *args, **kwargs):
             watch = self._chance
             asked = parameters.bind(self, *args, **kwargs).arguments
-            public = {key: _frozen_value(value) for key, value in asked.items() if key not in ("self", "epsilon")}
-            watch.ask(name, public)  # budgets are compared with the charges
+            query = asked.get("query")
+            said = f"{name} {type(query).__name__}" if isinstance(query, Query) else name
+            every: dict[str, Any] = {}
+            for key, value in asked.items():  # queries and selections are compared part by part
+                every |= vars(value) if isinstance(value, Query | Selection) else {key: value}
+            public = {key: _frozen_value(value) for key, value in every.items() if key not in ("self", "epsilon")}
+            watch.ask(said, public)  # budgets are compared with the charges
             try:
                 return method(self, *args, **kwargs)
             finally:

@@ -45,9 +45,13 @@ _HALVINGS = 60  # of the interval in which an error is searched for
 _STEPS = 1200  # of its search: the price of bounding each step from its corners is below 1 % of its width
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, float | int | np.floating | np.integer) and not isinstance(value, bool)
+
+
 def check_confidence(confidence) -> float:
     """A confidence as a float, strictly between 0 and 1."""
-    if isinstance(confidence, bool) or not isinstance(confidence, float | int | np.floating | np.integer):
+    if not _is_number(confidence):
         raise TypeError(f"confidence must be a number between 0 and 1, not {type(confidence).__name__}")
     if not 0 < confidence < 1:  # also refuses NaN
         raise ValueError(f"confidence must lie strictly between 0 and 1, such as 0.95; got {shown(confidence)}")
@@ -56,7 +60,7 @@ def check_confidence(confidence) -> float:
 
 def check_claim(claim) -> float:
     """A claimed loss as a float: finite, and zero or more."""
-    if isinstance(claim, bool) or not isinstance(claim, float | int | np.floating | np.integer):
+    if not _is_number(claim):
         raise TypeError(f"claim must be a number, the epsilon that the mechanism promises; got {type(claim).__name__}")
     if not 0 <= claim < math.inf:  # also refuses NaN
         raise ValueError(f"claim must be a finite epsilon, zero or more; got {shown(claim)}")
@@ -65,7 +69,7 @@ def check_claim(claim) -> float:
 
 def check_rho(rho) -> float:
     """A claimed rho as a float: finite, and zero or more."""
-    if isinstance(rho, bool) or not isinstance(rho, float | int | np.floating | np.integer):
+    if not _is_number(rho):
         raise TypeError(f"rho must be a number, of zero-concentrated privacy; got {type(rho).__name__}")
     if not 0 <= rho < math.inf:  # also refuses NaN
         raise ValueError(f"rho must be finite, zero or more; got {shown(rho)}")
@@ -74,7 +78,7 @@ def check_rho(rho) -> float:
 
 def check_delta(delta) -> float:
     """A claimed delta as a float, in [0, 1)."""
-    if isinstance(delta, bool) or not isinstance(delta, float | int | np.floating | np.integer):
+    if not _is_number(delta):
         raise TypeError(f"delta must be a number, of what the mechanism promises; got {type(delta).__name__}")
     if not 0 <= delta < 1:  # also refuses NaN
         raise ValueError(f"delta must be at least 0 and below 1; got {shown(delta)}")

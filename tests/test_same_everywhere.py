@@ -85,6 +85,7 @@ FINE = {
     "privacy.vocabulary": "what persons of several rows are told",
     "study.experiments": "a log loss that is shown",
     "audit.sampling.empirical": "the length of a bar in a figure",
+    "audit.foreign": "losses of other libraries' calls, which are shown",
     "audit.sampling.ratios": "numbers that are shown",
     "audit.exact.hockey": "numbers that are shown",
     "inspect.effects": "how large an effect is, to be shown",

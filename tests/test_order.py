@@ -46,6 +46,7 @@ BOUND = {
     ("mechanisms", r"\ell"): "of a candidate, in one proof",
     ("mechanisms", r"\Lambda"): "a cumulant, in one solution",
     ("scores", r"\ell"): "the lower bound of targets",
+    ("more_scores", r"\ell"): "the lower bound of targets",
     ("scores", r"w_{\max}"): "the largest of an exercise's public weights",
     ("concentrated", r"\ell"): "a log-ratio, in one proof",
     ("diffpets", "p_k"): "Poisson's law, in one proof",

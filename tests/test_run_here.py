@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import runpy
 import sys
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from docutils import nodes
 from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.support.ui import WebDriverWait
-from test_book import DESKTOP, HTML, PHONE, choose, requests, server, show  # noqa: F401 - a fixture
+from test_book import DESKTOP, HTML, PAGES, PHONE, choose, requests, server, show  # noqa: F401 - a fixture
 from test_exercises import CODE, EXERCISES, KINDS
 
+from tests import not_run
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -247,3 +251,79 @@ def test_no_module_comes_from_elsewhere(tmp_path: Path, browser: Any) -> None:
     assert set(library) >= BUILT["MODULES"]
     assert not {"asyncio", "unittest", "json", "statistics"} & set(library)
     assert len(source.encode()) < 2_200_000
+
+
+@pytest.mark.parametrize(("stars", "chinese", "said"), [("★", False, "difficulty 1/3"), ("★★★", True, "难度 3/3")])
+def test_stars_are_said_in_words_too(stars: str, chinese: bool, said: str) -> None:
+    start = nodes.Text(""), nodes.strong("", "2."), nodes.Text(f" {stars} (code) Why?")
+    paragraph = nodes.paragraph("", "", *start)
+    BUILT["_say_stars"](paragraph, chinese)
+    [raw] = paragraph.findall(nodes.raw)
+    assert raw.astext() == f' <span class="stars" role="img" aria-label="{said}" title="{said}">{stars}</span> '
+    assert paragraph.children[-1] == "(code) Why?"
+    other = nodes.paragraph("", "", nodes.strong("", "2."), nodes.Text(" no star"))
+    BUILT["_say_stars"](other, chinese)
+    assert len(other.children) == 2
+
+
+# -- the built book -----------------------------------------------------------------------------------------------------
+
+needs_book = pytest.mark.skipif(not PAGES and "CI" not in os.environ, reason=not_run.BOOK)
+#: An exercise of each of five chapters, a wrong answer in place of the stub's last dots, and what is said of it.
+FIVE = {
+    ("privacy", "7"): ("return 3", "Line 5 of the check: 1/4 against 1/2: the rare output decides"),
+    ("mechanisms", "8"): ("return threshold", "Line 2 of the check: 10"),
+    ("scores", "11"): ("return 2, 2, 2", "Line 2 of the check: one up, one down: nothing is gained"),
+    ("budgets", "8"): ("return weights", "Line 7 of the check: shares of [1, 1] add up to 2"),
+    ("tree", "6"): ("return [0], 0, (1,)", "Line 5 of the check: 1/3 against 1/6 keeps the promise"),
+}
+
+
+@needs_book
+@pytest.mark.parametrize(("width", "theme"), [(DESKTOP, "light"), (PHONE, "dark")])
+@pytest.mark.parametrize(("chapter", "number"), FIVE)
+def test_in_the_book(chapter: str, number: str, width: int, theme: str, server: str, browser: Any) -> None:  # noqa: F811
+    """Before a click a small program more is fetched; after it, one file more; a right answer passes, a wrong one fails."""
+    choose(browser, server, theme)
+    browser.execute_script("localStorage.removeItem(arguments[0]);", f"exercise-{chapter}-{number}")
+    show(browser, f"{server}/book/{chapter}.html", width)
+    before = {urlsplit(url).path for url in requests(browser)}
+    assert [path for path in before if "python" in path.lower()] == []
+    assert [path for path in before if "exercise" in path] == ["/_static/exercises.js"]
+    editor = Editor(browser, chapter, number)
+    editor.press("Run here")
+    assert editor.check(CODE[chapter, number, "solution"]) == "✓ The check passes."
+    wrong, said = FIVE[chapter, number]
+    assert editor.check(CODE[chapter, number, "exercise"].rpartition("...")[0] + wrong) == f"✗ Not yet. {said}"
+    after = [url for url in requests(browser) if not url.startswith(("blob:", "data:"))]
+    assert [urlsplit(url).path for url in after] == ["/_python/python.js"]
+    assert all(url.startswith(server) for url in after)
+    seen = browser.execute_script(
+        """
+        const field = arguments[0].querySelector('textarea'), style = getComputedStyle(field);
+        const light = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3;
+        return [document.documentElement.scrollWidth, field.getBoundingClientRect().right,
+          light(style.color) - light(style.backgroundColor),
+          getComputedStyle(field.closest('.try-it').previousElementSibling).display];
+        """,
+        editor.place,
+    )
+    assert seen[0] <= width + 1
+    assert seen[1] <= width
+    assert (seen[2] > 100) if theme == "dark" else (seen[2] < -100)
+    assert seen[3] == "none"  # the editor is in place of the stub
+
+
+@needs_book
+def test_pages_lead_to_their_notebooks_and_only_pages_with_exercises_have_the_program() -> None:
+    for path in (HTML / "book").rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert ("_static/exercises.js" in text) == ("runs-here" in text), path
+        stubs = re.findall(r'id="exercise-([\w-]+)-(\d+)"', text)
+        assert text.count('class="exercises-notebook"') == bool(stubs), path
+        if stubs:
+            assert f'_downloads/exercises/{path.stem}.ipynb" download>' in text
+            here = re.findall(r'<div class="[^"]*runs-here[^"]*" id="exercise-([\w-]+)-(\d+)"', text)
+            assert here == [key for key in stubs if (key[0].replace("-", "_"), key[1]) in HERE], path
+            assert len(re.findall('<span class="stars" role="img" aria-label="[^"]+ [123]/3"', text)) >= len(stubs)
+    assert (HTML / "_python" / "LICENSE").read_text() == (ROOT / "book" / "python" / "LICENSE").read_text()

@@ -82,13 +82,11 @@ def _mark(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def _say_stars(paragraph: nodes.paragraph, chinese: bool) -> None:
-    number, *rest = paragraph.children or [None]
-    if not (isinstance(number, nodes.strong) and rest and isinstance(rest[0], nodes.Text)):
-        return
-    if found := re.match(r" (★{1,3})(?= |$)", rest[0]):
+    number, text, *_ = [*(child for child in paragraph if child != ""), None, None]  # an empty text may come first
+    if isinstance(number, nodes.strong) and isinstance(text, nodes.Text) and (found := re.match(r" (★{1,3}) ", text)):
         said = f"{'难度' if chinese else 'difficulty'} {len(found[1])}/3"
-        stars = f' <span class="stars" role="img" aria-label="{said}" title="{said}">{found[1]}</span>'
-        paragraph.replace(rest[0], [nodes.raw("", stars, format="html"), nodes.Text(rest[0][found.end() :])])
+        stars = f' <span class="stars" role="img" aria-label="{said}" title="{said}">{found[1]}</span> '
+        paragraph.replace(text, [nodes.raw("", stars, format="html"), nodes.Text(text[found.end() :])])
 
 
 def _load(app: Sphinx, page: str, _: str, context: dict[str, Any], doctree: nodes.document | None) -> None:

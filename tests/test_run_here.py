@@ -266,7 +266,7 @@ def test_stars_are_said_in_words_too(stars: str, chinese: bool, said: str) -> No
     assert len(other.children) == 2
 
 
-# -- the built book -----------------------------------------------------------------------------------------------------
+# -- the built book ---------------------------------------------------------------------------------------------------
 
 needs_book = pytest.mark.skipif(not PAGES and "CI" not in os.environ, reason=not_run.BOOK)
 #: An exercise of each of five chapters, a wrong answer in place of the stub's last dots, and what is said of it.
@@ -283,7 +283,7 @@ FIVE = {
 @pytest.mark.parametrize(("width", "theme"), [(DESKTOP, "light"), (PHONE, "dark")])
 @pytest.mark.parametrize(("chapter", "number"), FIVE)
 def test_in_the_book(chapter: str, number: str, width: int, theme: str, server: str, browser: Any) -> None:  # noqa: F811
-    """Before a click a small program more is fetched; after it, one file more; a right answer passes, a wrong one fails."""
+    """Before a click a small program is fetched, after it one file; a right answer passes, a wrong one fails."""
     choose(browser, server, theme)
     browser.execute_script("localStorage.removeItem(arguments[0]);", f"exercise-{chapter}-{number}")
     show(browser, f"{server}/book/{chapter}.html", width)

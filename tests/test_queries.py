@@ -13,10 +13,22 @@ from test_scattered import THREE, Pieces, fitted, frame_of, scattered
 from dpforest import Schema
 from dpforest.audit.exact.enumeration import exact_audit
 from dpforest.chance import Seeded
-from dpforest.curator import Curator
-from dpforest.curator.queries import BY_WEIGHT, ClassCounts, CodeCounts, Measured, Moments, NodeQuery, Products, Query
+from dpforest.curator import FINE, Curator
+from dpforest.curator.queries import (
+    BY_WEIGHT,
+    CellWeights,
+    ClassCounts,
+    CodeCounts,
+    GapAndSize,
+    Measured,
+    Moments,
+    NodeQuery,
+    Products,
+    Query,
+)
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import Growth
+from dpforest.models.crossings import Crossings
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, REPLACE_ONE, Ledger
 
 ONE = Schema(categorical={"a": [0, 1]}, classes=[0, 1])
@@ -105,6 +117,35 @@ def test_the_audit_sees_a_new_count(relation):
     assert twice.epsilon == pytest.approx(2 * honest.epsilon)
     assert twice.violated == (relation != REPLACE_ONE)  # there half the budget was left
     assert look(Planted(Twice)).violated
+
+
+def test_what_a_query_declares_of_pairs_is_its_own():
+    """A parent's pairs say how much a record changes the parent's answer, so a child without any has none."""
+
+    @dataclass(frozen=True, eq=False)
+    class Doubled(CellWeights):
+        label, step, sensitivity, replaced = "sum twice the weights", 2 * FINE, HISTOGRAM_SENSITIVITY, 2.0
+
+        def exact(self, records):
+            return 2 * super().exact(records)
+
+    assert CellWeights.pairs is not None
+    assert Doubled.pairs is None
+    table = Crossings.of([[(0, np.arange(200))]])
+    ledger, rho = Ledger(delta=1e-6), 0.02
+    codes, labels = np.arange(400, dtype=np.uint8)[None] % 200, np.repeat(np.array([0, 1], np.uint8), 200)
+    curator = Curator(codes, labels, 2, [200], chance=Seeded(0), ledger=ledger)
+    noisy = curator.noisy(Doubled(table, 1), np.zeros(200, dtype=np.int64), rho)
+    assert noisy.dtype == np.int64  # no halves: each number has noise of its own, by the step that is declared
+    assert noisy.std() == pytest.approx(2 * FINE / math.sqrt(2 * rho), rel=0.15)
+    halved = curator.noisy(CellWeights(table, 1), np.zeros(200, dtype=np.int64), rho)
+    assert halved.dtype == np.float64
+
+
+@pytest.mark.parametrize(("step", "squared"), [(0, 1), (-1, 1), (1, 0), (math.inf, 1), (1, math.nan)])
+def test_pairs_that_no_record_changes_are_refused(step, squared):
+    with pytest.raises(ValueError, match="declare a positive step"):
+        GapAndSize("nothing", step, squared)
 
 
 # -- what is refused, and costs nothing -------------------------------------------------------------------------------

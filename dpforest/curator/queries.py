@@ -108,6 +108,10 @@ class GapAndSize:
     step: float
     squared: float
 
+    def __post_init__(self) -> None:
+        if not (0 < self.step < np.inf and 0 < self.squared < np.inf):
+            raise ValueError("a record changes gaps and sizes: declare a positive step, and a positive squared norm")
+
 
 class Measured(Query):
     """A query that may be answered with noise: its class itself declares by how much one record changes the answer.
@@ -129,8 +133,7 @@ class Measured(Query):
 
     Notes
     -----
-    But for ``pairs`` nothing has a default or is inherited: a query that counts something else changes by something
-    else.
+    Nothing is inherited: a query that counts something else changes by something else.
     """
 
     label: ClassVar[str]
@@ -141,6 +144,7 @@ class Measured(Query):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        cls.pairs = vars(cls).get("pairs")  # what its parent declares of pairs is the parent's alone
         missing = [name for name in ("label", "step", "sensitivity", "replaced") if name not in vars(cls)]
         if missing:
             raise TypeError(

@@ -196,7 +196,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         chance = source_of_bits(self.source, self.random_state)
         schema = self.declared_schema()
         schema.check_written()  # before anything is charged for a model that no file could hold
-        self.bins(schema)
+        n_bins, scattered = self.bins(schema), is_out_of_core(X)
         if key is not None and not isinstance(key, str):
             raise TypeError(f"key must be the name of one column, as text, not {shown(key)}")
         most = persons.check_asked(person, max_rows, self.relation)
@@ -205,19 +205,19 @@ class PrivateEstimator(Predictor, BaseEstimator):
         promised = epsilon if self.promise(row) == row else (most or 1) * self.promise(row)
         table: Any = X
         coins: tuple[sides.Coins, ...] = ()
-        if is_out_of_core(X):
+        if scattered:
             persons.check_in_memory(most)
         else:
             table = intake.look(X, y, key, person, schema)
             coins = sides.carried(X, table.shape[0])
         sides.check_units(coins, ROW if most is None else PERSON, self.relation)
         with self._charged(promised, most, table):  # nothing was read so far but names
-            if is_out_of_core(X):
-                model, ledger = self._learn_in_blocks(X, y, key, schema, row, chance)
+            if scattered:
+                model, ledger = self._learn_in_blocks(X, Reader(schema, n_bins, y, key), row, chance)
             else:
                 opened = intake.columns_of(table, y, key, person)
                 model, ledger = self._learn_in_memory(opened, schema, epsilon, row, chance, most)
-        named = is_out_of_core(X) or all(isinstance(name, str) for name in table.names or [None])
+        named = scattered or all(isinstance(name, str) for name in table.names or [None])
         # what decides which rows a fit sees is its randomness too
         source = SEEDED if any(each.source == SEEDED for each in coins) else self.source
         guarantee = self._guarantee(ledger, promised, most, source, self._rests_on(ledger, chance, key, most))
@@ -226,7 +226,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         ledger.promise = guarantee
         return {
             "schema_": schema,
-            "n_bins_": self.bins(schema),
+            "n_bins_": n_bins,
             "n_features_in_": schema.n_features,
             **({} if schema.classes is None else {"classes_": schema.classes}),
             **({"feature_names_in_": np.array(schema.columns, dtype=object)} if named else {}),
@@ -235,13 +235,11 @@ class PrivateEstimator(Predictor, BaseEstimator):
             "guarantee_": guarantee,
         }
 
-    def _learn_in_blocks(
-        self, X: Any, y: Any, key: str | None, schema: Schema, epsilon: float, chance: Chance
-    ) -> tuple[Any, Ledger]:
+    def _learn_in_blocks(self, X: Any, reader: Reader, epsilon: float, chance: Chance) -> tuple[Any, Ledger]:
         """Learn from a table that an engine reads, block by block."""
-        ledger, n_bins = Ledger(self.relation, delta=self.promised_delta()), self.bins(schema)
-        table = intake.open_table(X, y, Reader(schema, n_bins, y, key), self._n_threads())
-        sizes = schema.cardinalities(n_bins)
+        schema, ledger = reader.schema, Ledger(self.relation, delta=self.promised_delta())
+        table = intake.open_table(X, reader, self._n_threads())
+        sizes = schema.cardinalities(reader.n_bins)
         curator = Curator.over(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
         return self._learn(Run(curator, chance, schema, ledger, epsilon)), ledger
 

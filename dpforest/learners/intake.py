@@ -13,15 +13,16 @@ from dpforest.engines import Reader, Table, table_of
 from dpforest.learners import persons
 from dpforest.learners.persons import People
 from dpforest.messages import shown
-from dpforest.models.out_of_schema import warn_of_strays
+from dpforest.models.out_of_schema import outside, warn_of_strays
 from dpforest.privacy import searches
 from dpforest.schema import Encoded, Schema, frames
 
 __all__ = ["Opened", "columns_of", "encode", "look", "open_table"]
 
 
-def open_table(X: Any, y: Any, reader: Reader, n_jobs: int) -> Table:
+def open_table(X: Any, reader: Reader, n_jobs: int) -> Table:
     """The table that an engine reads, looked through once."""
+    y: object = reader.target
     if not isinstance(y, str):
         raise TypeError(f"y must be the name of the column of labels where X is read by an engine, not {shown(y)}")
     table = table_of(X).open(reader, n_jobs)
@@ -51,7 +52,7 @@ def look(X: Any, y: Any, key: str | None, person: Any, schema: Schema) -> frames
     if table.names is not None:
         frames.check_names([*schema.columns, *named], list(map(str, table.names)), "X")
     elif lost := searches.names_lost(schema.columns):
-        warnings.warn(lost, stacklevel=4)
+        warnings.warn(lost, stacklevel=outside())
     return table
 
 
@@ -81,7 +82,7 @@ def encode(X: Any, y: Any, schema: Schema, n_bins: int) -> tuple[Encoded, np.nda
         beyond = {"y": clipped} if clipped else {}
     if len(getattr(y, "shape", ())) > 1:
         text = "A column-vector y was passed when a 1d array was expected: pass y.ravel()"
-        warnings.warn(text, DataConversionWarning, stacklevel=5)
+        warnings.warn(text, DataConversionWarning, stacklevel=outside())
     if len(labels) != encoded.n_rows:
         raise ValueError(f"X has {encoded.n_rows} rows, y has {len(labels)}: inconsistent numbers of samples")
     strays = {**encoded.clipped, **encoded.other, **beyond}

@@ -11,7 +11,7 @@ from dpforest.privacy import OutOfSchemaWarning
 from dpforest.privacy.searches import first_time
 from dpforest.schema import Schema
 
-__all__ = ["warn_of_strays"]
+__all__ = ["outside", "warn_of_strays"]
 
 _SECRET = "this count is exact, do not release it"
 _APART = 3  # columns that have a warning each
@@ -54,7 +54,7 @@ def warn_of_strays(
             f"{n_rows} rows, the worst first: {said}{more}; if documentation has them, declare them in the schema"
             f"{asked if new[worst[0]] > _MOST * n_rows else ''}; {after}",
             OutOfSchemaWarning,
-            stacklevel=_outside(),
+            stacklevel=outside(),
         )
         return
     for name, count in new.items():
@@ -71,11 +71,11 @@ def warn_of_strays(
         warnings.warn(
             f"{plain(name)}: {count} of {n_rows} rows {text}; {remedy}{question}; {after}",
             OutOfSchemaWarning,
-            stacklevel=_outside(),
+            stacklevel=outside(),
         )
 
 
-def _outside() -> int:
+def outside() -> int:
     """How many calls above the caller stands who is not of this library, as ``stacklevel`` counts."""
     level, frame = 0, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "dpforest":

@@ -114,10 +114,11 @@
     field.dispatchEvent(new Event("input"));
   }
 
-  /** Tab indents, Shift+Tab takes that back, Enter keeps the indentation. */
+  /** Tab indents, Shift+Tab takes that back, Enter keeps it. */
   function keys(field, check) {
     let leaving = false;
     field.addEventListener("keydown", (event) => {
+      if (event.isComposing) return;
       const { value, selectionStart: from, selectionEnd: to } = field;
       const start = value.lastIndexOf("\n", from - 1) + 1;
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) check();

@@ -74,8 +74,8 @@ def _mark(app: Sphinx, doctree: nodes.document) -> None:
     section: Any = next(iter(blocks.values()))
     while not isinstance(section, nodes.section):
         section = section.parent
-    page = english(app.env.docname)
-    there = relative_uri(app.builder.get_target_uri(app.env.docname), f"{NOTEBOOKS}/{page.rpartition('/')[2]}.ipynb")
+    page = english(app.env.docname)  # from where the edition leads on to the same file
+    there = relative_uri(app.builder.get_target_uri(page), f"{NOTEBOOKS}/{page.rpartition('/')[2]}.ipynb")
     words, legend = _CHINESE if chinese else ("These exercises as a notebook", LEGEND)
     link = f'<p class="exercises-notebook"><a href="{there}" download>{words}</a> · {legend}</p>'
     section.insert(1, nodes.raw("", link, format="html"))

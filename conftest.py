@@ -65,7 +65,7 @@ LONGEST = (
     "test_diffprf.py", "test_audit_paths.py", "test_diffprfs.py", "zoo.ipynb", "test_persons.py",
     "test_audit_delta.py", "test_audit_regression.py", "test_regression_claims.py", "test_diffpets_claims.py",
     "test_engine_parquet.py", "test_boosting_claims.py", "auditing.ipynb", "boosting_experiments.ipynb",
-    "test_audit_laws.py", "test_interactive.py", "test_pictures.py",
+    "test_audit_laws.py", "test_interactive.py", "test_pictures.py", "test_run_here.py",
 )  # fmt: skip
 
 

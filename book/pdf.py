@@ -30,7 +30,7 @@ BUILD = ROOT / "_build"
 #: What is of use on a screen only.
 SCREEN = (
     ".edition, .headerlink, .viewcode-link, .toctree-wrapper, .sd-summary-state-marker, .sd-tab-set > input, script, "
-    "details.hide > summary"
+    "details.hide > summary, .exercises-notebook"
 )
 #: Classes of spans of code that look like the code around them: without them the file is smaller, and printed sooner.
 PLAIN = ["n", "p", "w", "o", "pre"]

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+import runpy
+import sys
 from itertools import pairwise
 from pathlib import Path
 from time import process_time
+from typing import Any
 
+import nbformat
 import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "book" / "_extensions"))
+NOTEBOOKS = runpy.run_path(str(ROOT / "book" / "_extensions" / "exercises.py"))["as_files"]()
 WIDTH = 88  # of a line of code
 SECONDS = 2
 #: Parts of the book whose chapters have exercises, and the chapters among them that teach nothing to exercise.
@@ -21,7 +28,8 @@ MORE = {"auditing", "attacks", "scaling", "evaluation", "inspecting", "machine_c
 
 KINDS = ("exercise", "check", "solution")
 BLOCK = re.compile(r"^```\{code-block\} python\n:name: (\w+)-(\w+)-(\d+)\n\n(.*?)^```$", re.M | re.S)
-TITLE = re.compile(r"^\*\*(\d+)\.\*\*(?: \((code|break it)\))?", re.M)
+TITLE = re.compile(r"^\*\*(\d+)\.\*\*(?: ★{1,3})?(?: \((code|break it)\))?", re.M)
+STARS = re.compile(r"^\*\*\d+\.\*\* ★{1,3} ", re.M)
 
 
 def chapters() -> list[str]:
@@ -92,6 +100,7 @@ def shortcomings(text: str) -> list[str]:
     said = {
         "numbered from 1 on": [int(number) for number, _ in titles] == list(range(1, len(titles) + 1)),
         "four exercises": len(titles) >= 4,
+        "stars for each": len(STARS.findall(text)) == len(titles),
         "two with code": len(coded) >= 2,
         "one that breaks a mechanism": "break it" in kinds,
         "stub, check and solution under each that says so": all(
@@ -125,6 +134,45 @@ def test_every_block_belongs_to_its_chapter_and_is_read():
 
 def test_a_section_that_lacks_something_is_seen():
     assert shortcomings("**1.** Why?\n\n**3.** (code) Write it.\n") == [
-        "numbered from 1 on", "four exercises", "two with code", "one that breaks a mechanism",
+        "numbered from 1 on", "four exercises", "stars for each", "two with code", "one that breaks a mechanism",
         "stub, check and solution under each that says so",
     ]  # fmt: skip
+    assert "stars for each" not in shortcomings("**1.** ★ Why?\n\n**2.** ★★★ (code) Write it.\n")
+
+
+# -- as notebooks ------------------------------------------------------------------------------------------------------
+
+
+def notebook_of(chapter: str) -> dict[str, Any]:
+    return json.loads(NOTEBOOKS[f"{chapter}.ipynb"])
+
+
+def test_each_chapter_with_exercises_has_a_notebook_of_them():
+    assert {Path(name).stem for name in NOTEBOOKS} == {chapter for chapter, _ in EXERCISES} >= set(chapters())
+
+
+@pytest.mark.parametrize("chapter", sorted({chapter for chapter, _ in EXERCISES}))
+def test_a_notebook_has_the_exercises_of_its_chapter_and_says_them_without_the_books_own_marks(chapter):
+    book = notebook_of(chapter)
+    nbformat.validate(nbformat.from_dict(book))
+    said = {cell["id"]: "".join(cell["source"]) for cell in book["cells"]}
+    text = section(chapter)
+    assert [name for name in said if name.startswith("exercise-")] == [
+        f"exercise-{number}" for number, _ in TITLE.findall(text)
+    ]
+    assert sum(name.startswith("solution-") for name in said) == len(TITLE.findall(text))
+    prose = "\n".join(text for name, text in said.items() if not name.startswith(("stub-", "check-")))
+    assert re.findall(r"\{[\w:-]+\}`|`{3,}\{|\\eps\b|^:name:", prose, re.M) == []
+    assert "★" in said["exercise-1"]
+
+
+@each
+def test_in_a_notebook_the_check_refuses_the_stub_and_accepts_the_folded_solution(chapter, number):
+    said = {cell["id"]: "".join(cell["source"]) for cell in notebook_of(chapter)["cells"]}
+    stub, check, folded = (said[f"{kind}-{number}"] for kind in ("stub", "check", "solution"))
+    assert (stub, check) == tuple(CODE[chapter, number, kind].strip() for kind in KINDS[:2])
+    assert folded.startswith("<details><summary>Solution</summary>")
+    [solution] = re.findall(r"^```python\n(.*?)^```$", folded, re.M | re.S)
+    with pytest.raises(Exception):  # noqa: B017, PT011  (what is wrong with it depends on the exercise)
+        run(stub, check)
+    run(solution, check)

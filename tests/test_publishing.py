@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import runpy
+import sys
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from tests import not_run
 ROOT = Path(__file__).resolve().parent.parent
 HTML = ROOT / "_build" / "html"
 PAGES = sorted(path for folder in ("book", "notebooks") for path in (HTML / folder).rglob("*.html"))
+sys.path.insert(0, str(ROOT / "book" / "_extensions"))
 BUILT = runpy.run_path(str(ROOT / "book" / "_extensions" / "publishing.py"))
 SITE, REPOSITORY = "https://example.org/forests", "https://github.com/example/dpforest"
 needs_book = pytest.mark.skipif(not PAGES, reason=not_run.BOOK)
@@ -138,7 +140,11 @@ def test_the_archive_has_every_notebook_and_is_the_same_bytes(tmp_path):
     with zipfile.ZipFile(one) as archive:
         assert archive.testzip() is None
         sources = {f"notebooks/{path.name}": path.read_bytes() for path in (ROOT / "notebooks").glob("*.ipynb")}
-        assert {name: archive.read(name) for name in archive.namelist()} == sources
+        found = {name: archive.read(name) for name in archive.namelist()}
+    assert {name: text for name, text in found.items() if name.startswith("notebooks/")} == sources
+    others = set(found) - set(sources)
+    assert len(others) > 20
+    assert all(re.fullmatch(r"exercises/\w+\.ipynb", name) for name in others)
 
 
 def test_rules_are_kept_for_classes_that_there_are():

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 import yaml
 from docutils import nodes
+from exercises import as_files
 from fontTools import subset
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -179,13 +180,15 @@ def describe(app: Sphinx, pagename: str, _: str, context: dict[str, Any], doctre
 
 
 def notebooks(target: Path) -> None:
-    """Write all notebooks, at their own small sizes, as one archive."""
+    """Write all notebooks, at their own small sizes, and those of exercises as one archive."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-            entry = zipfile.ZipInfo(f"notebooks/{path.name}", _EPOCH)
+        files = {f"notebooks/{path.name}": path.read_bytes() for path in (ROOT / "notebooks").glob("*.ipynb")}
+        files |= {f"exercises/{name}": text for name, text in as_files().items()}
+        for name, text in sorted(files.items()):
+            entry = zipfile.ZipInfo(name, _EPOCH)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-            archive.writestr(entry, path.read_bytes())
+            archive.writestr(entry, text)
 
 
 def used(out: Path) -> set[str]:

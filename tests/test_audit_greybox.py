@@ -766,7 +766,7 @@ def test_a_question_that_is_put_otherwise_is_found():
             return super().choose(growth, frontier, curator, chance, ledger, epsilon / 2, level)
 
     found = [found for found in look(Nudges(), pairs=(EMPTY_AND_ONE,)).findings if found.kind == "control-flow"]
-    assert [(f.where, f.text) for f in found] == [("choose FeatureCandidates", "is asked with another stop_margin")]
+    assert [(f.where, f.text) for f in found] == [("choose a feature", "is asked with another stop_margin")]
 
 
 def test_a_record_that_moves_has_no_price_under_replace_one():
@@ -1329,7 +1329,7 @@ def test_other_questions_are_told_apart():
     for how, text in (
         ("coin", "draws integers(2, 1) on one data set and not on the other"),
         ("subset", "draws subsets(3, 2, 1) on one data set and not on the other"),
-        ("question", "is asked where on the other data set it is choose FeatureCandidates"),
+        ("question", "is asked where on the other data set it is choose a feature"),
         ("draw", "draws by permute-and-flip on one data set and not on the other"),
     ):
         learner = Strays()

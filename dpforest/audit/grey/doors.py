@@ -52,8 +52,12 @@ def watching(door: Any) -> type[Curator]:
         def ask(self, *args, **kwargs):
             watch = self._chance
             asked = parameters.bind(self, *args, **kwargs).arguments
-            kinds = [type(value).__name__ for value in asked.values() if isinstance(value, Query | Candidates)]
-            said = " ".join([name, *kinds])
+            said = name  # of a query its kind too, and of candidates what the ledger calls their choice
+            for value in asked.values():
+                if isinstance(value, Query):
+                    said = f"{name} {type(value).__name__}"
+                elif isinstance(value, Candidates):
+                    said = value.label
             every: dict[str, Any] = {}
             for key, value in asked.items():  # queries, candidates and selections are compared part by part
                 every |= vars(value) if isinstance(value, Query | Candidates | Selection) else {key: value}

@@ -14,9 +14,12 @@ import pytest
 from dpforest import EDPRFClassifier, Schema
 from dpforest.audit import ExactAudit, datasets, exact_audit, law_of, neighbours
 from dpforest.audit.exact.laws import released
+from dpforest.curator import Selection
+from dpforest.curator.selections import LabelCandidates
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import Growth
 from dpforest.privacy import RELATIONS, Ledger
+from dpforest.scores import majority
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
@@ -83,8 +86,11 @@ class OneLeaf(PrivateForestClassifier):
     def _learn(self, run):
         growth = Growth(1, run.schema.n_features, run.schema.n_classes, run.ledger, "sequential")
         leaves = growth.frontier
-        label = run.curator.choose_label(
-            growth, leaves.nodes, leaves.scopes, self.factor * run.epsilon, mechanism=self.mechanism
+        label = run.curator.choose(
+            LabelCandidates(growth, leaves.nodes),
+            leaves.scopes,
+            self.factor * run.epsilon,
+            Selection(majority, self.mechanism),
         )
         growth.set_leaf_values(leaves, np.eye(run.curator.n_classes, dtype=np.int64)[label])
         return growth.release()

@@ -27,6 +27,7 @@ from dpforest.audit.attacks.observer import LeafNoise, Observer, as_records, lea
 from dpforest.audit.attacks.onerun import one_run
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
+from dpforest.curator.selections import LabelCandidates
 from dpforest.mechanisms import exponential_law, permute_and_flip_law, two_sided_geometric_law
 from dpforest.models.release import ReleasedForest
 from dpforest.papers.diffpets import DiffPETsClassifier
@@ -326,10 +327,11 @@ def test_the_noise_of_the_leaves_is_what_was_charged(relation, options):
             self.two_sided(query.nodes, np.asarray(epsilon) / unit)
             return super().noisy(query, scopes, epsilon)
 
-        def choose_label(self, splits, nodes, scopes, epsilon, *, mechanism, calibration="range"):
-            unit = 2 if relation == "replace-one" or calibration == "sensitivity" else 1
-            self.two_sided(nodes, np.asarray(epsilon) / unit)
-            return super().choose_label(splits, nodes, scopes, epsilon, mechanism=mechanism, calibration=calibration)
+        def choose(self, candidates, scopes, epsilon, how):
+            if isinstance(candidates, LabelCandidates):
+                unit = 2 if relation == "replace-one" or how.calibration == "sensitivity" else 1
+                self.two_sided(candidates.nodes, np.asarray(epsilon) / unit)
+            return super().choose(candidates, scopes, epsilon, how)
 
     records = table(TWO, 40, 1)
     for model in (
@@ -612,7 +614,7 @@ def test_leaf_noise_is_the_noise_that_is_drawn(cls, options, relation, monkeypat
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 2, (300, 2)), rng.integers(0, 2, 300)
     drawn: dict[int, float] = {}
-    measure, choose = Curator.noisy, Curator.choose_label
+    measure, make = Curator.noisy, Curator.choose
 
     def note(nodes, epsilon):
         drawn.update(zip(nodes.tolist(), np.broadcast_to(epsilon, len(nodes)).tolist(), strict=True))
@@ -621,12 +623,13 @@ def test_leaf_noise_is_the_noise_that_is_drawn(cls, options, relation, monkeypat
         note(query.nodes, epsilon)
         return measure(self, query, scopes, epsilon)
 
-    def choose_label(self, splits, nodes, scopes, epsilon, **how):
-        note(nodes, epsilon)
-        return choose(self, splits, nodes, scopes, epsilon, **how)
+    def choose(self, candidates, scopes, epsilon, how):
+        if isinstance(candidates, LabelCandidates):
+            note(candidates.nodes, epsilon)
+        return make(self, candidates, scopes, epsilon, how)
 
     monkeypatch.setattr(Curator, "noisy", noisy)
-    monkeypatch.setattr(Curator, "choose_label", choose_label)
+    monkeypatch.setattr(Curator, "choose", choose)
     model = cls(schema=schema, n_estimators=2, relation=relation, random_state=0, **options).fit(X, y)
     noise = leaf_noise(model)
     unit = 1 if relation == ADD_REMOVE else 2

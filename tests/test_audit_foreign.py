@@ -152,6 +152,12 @@ def drawn_once(rows):
     return len(rows) + noise, sum(rows) + noise
 
 
+def added_to_shifted_counts(rows, shift=10.1, more=0.0):
+    """One draw for two numbers that change alike, but for the rounding of doubles."""
+    noise = np.random.default_rng().laplace(0, 1.0)
+    return len(rows) / 10 + noise, (len(rows) / 10 + shift) * (1 + more) + noise
+
+
 def one_draw_for_all(rows):
     return counts(rows) + np.random.default_rng().laplace(0, 1.0)
 
@@ -379,3 +385,15 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(RuntimeError, match=r"both runs end with ZeroDivisionError at tests/test_audit_foreign.py:\d+"):
         audit_calls(fails, OTHER, OTHER, epsilon=1.0)
     assert KINDS.keys() > UNJUDGED
+
+
+def test_one_draw_may_hide_two_values_that_change_alike():
+    """Their difference is public: rounding is no finding, and what is more than rounding is one."""
+    first, second = (10.1 + len(rows) / 10 for rows in (ONE, OTHER))
+    assert first - second != len(ONE) / 10 - len(OTHER) / 10
+    quiet = audit_calls(added_to_shifted_counts, ONE, OTHER, epsilon=1.0)
+    assert quiet.findings == []
+    assert quiet.epsilon == pytest.approx(0.1, rel=1e-12)
+    for more in (1e-13, -1e-13):
+        audit = audit_calls(lambda rows, more=more: added_to_shifted_counts(rows, more=more), ONE, OTHER, epsilon=1.0)
+        assert "reuse" in {each.kind for each in audit.findings}

@@ -28,6 +28,7 @@ from dpforest.audit.search.traps import traps
 from dpforest.chance import NotEnumerableError, Seeded
 from dpforest.curator import Curator, Selection
 from dpforest.curator.queries import ClassCounts
+from dpforest.curator.selections import FeatureCandidates, LabelCandidates
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import Growth
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger, OutOfSchemaWarning, equal_split
@@ -96,17 +97,20 @@ class Plain(PrivateForestClassifier):
         return growth.frontier
 
     def choose(self, growth, frontier, curator, chance, ledger, epsilon, level):
-        return curator.choose_feature(
-            growth,
-            frontier.nodes,
+        return curator.choose(
+            FeatureCandidates(growth, frontier.nodes, frontier.unused),
             frontier.scopes,
-            frontier.unused,
             epsilon,
             Selection(scores.CLASSIFICATION[self.criterion], mechanism="permute-and-flip"),
         )
 
     def say(self, growth, leaves, curator, chance, ledger, epsilon):
-        label = curator.choose_label(growth, leaves.nodes, leaves.scopes, epsilon, mechanism="permute-and-flip")
+        label = curator.choose(
+            LabelCandidates(growth, leaves.nodes),
+            leaves.scopes,
+            epsilon,
+            Selection(scores.majority, "permute-and-flip"),
+        )
         return np.eye(curator.n_classes, dtype=np.int64)[label]
 
 
@@ -438,18 +442,17 @@ class CheapNoise(Curator):
 class WrongRange(Curator):
     """A door that believes every score to have half its range."""
 
-    def _select(self, scopes, utility, rate, score, n_max, query, mechanism):
-        choice = self._drawn(utility, 2 * rate, mechanism)
-        costs = (rate * score.range(relation, n_max) for relation in RELATIONS)
-        self._ledger.charge(scopes, *costs, query, mechanism)
-        return choice
+    def _drawn(self, behind, rate, mechanism, record=None):
+        return super()._drawn(behind, 2 * rate, mechanism, record)
 
 
 class FreeCount(Curator):
     """A door with a method that answers for nothing."""
 
-    def choose_label(self, splits, nodes, scopes, epsilon, *, mechanism, calibration="range"):
-        return self._class_counts(splits, nodes).argmax(axis=1)
+    def choose(self, candidates, scopes, epsilon, how):
+        if not isinstance(candidates, LabelCandidates):
+            return super().choose(candidates, scopes, epsilon, how)
+        return self._class_counts(candidates.splits, candidates.nodes).argmax(axis=1)
 
 
 class Chunks(Curator):
@@ -754,18 +757,16 @@ def test_a_question_that_is_put_otherwise_is_found():
 
     class Nudges(Plain):
         def choose(self, growth, frontier, curator, chance, ledger, epsilon, level):
-            curator.choose_feature(
-                growth,
-                frontier.nodes,
+            curator.choose(
+                FeatureCandidates(growth, frontier.nodes, frontier.unused),
                 frontier.scopes,
-                frontier.unused,
                 epsilon / 2,
                 Selection(scores.gini, mechanism="exponential", stop_margin=1.0 + curator._records.n_records),
             )
             return super().choose(growth, frontier, curator, chance, ledger, epsilon / 2, level)
 
     found = [found for found in look(Nudges(), pairs=(EMPTY_AND_ONE,)).findings if found.kind == "control-flow"]
-    assert [(f.where, f.text) for f in found] == [("choose_feature", "is asked with another stop_margin")]
+    assert [(f.where, f.text) for f in found] == [("choose a feature", "is asked with another stop_margin")]
 
 
 def test_a_record_that_moves_has_no_price_under_replace_one():
@@ -1270,11 +1271,9 @@ def test_a_score_that_is_made_anew_is_the_same_question():
     class Fresh(Plain):
         def choose(self, growth, frontier, curator, chance, ledger, epsilon, level):
             score = dataclasses.replace(scores.gini, function=lambda counts: scores.gini.function(counts))
-            return curator.choose_feature(
-                growth,
-                frontier.nodes,
+            return curator.choose(
+                FeatureCandidates(growth, frontier.nodes, frontier.unused),
                 frontier.scopes,
-                frontier.unused,
                 epsilon,
                 Selection(score, mechanism="exponential"),
             )
@@ -1330,7 +1329,7 @@ def test_other_questions_are_told_apart():
     for how, text in (
         ("coin", "draws integers(2, 1) on one data set and not on the other"),
         ("subset", "draws subsets(3, 2, 1) on one data set and not on the other"),
-        ("question", "is asked where on the other data set it is choose_feature"),
+        ("question", "is asked where on the other data set it is choose a feature"),
         ("draw", "draws by permute-and-flip on one data set and not on the other"),
     ):
         learner = Strays()

@@ -31,6 +31,7 @@ from dpforest import (
 from dpforest.chance import NotEnumerableError, Replay, Secure, Seeded
 from dpforest.curator import FINE, Curator, Selection
 from dpforest.curator.queries import CellGradients, CellWeights, ClassCounts, Masses, ResidualCounts
+from dpforest.curator.selections import BinaryCandidates, FeatureCandidates, LabelCandidates, TableCandidates
 from dpforest.learners.growth import Growth
 from dpforest.mechanisms import discrete_gaussian, discrete_gaussian_law, exponential_law, permute_and_flip_law
 from dpforest.models.boosted import SCALE
@@ -38,7 +39,7 @@ from dpforest.models.crossings import Crossings
 from dpforest.models.release import released
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Guarantee, Ledger, check_delta, epsilon_of, rho_of
 from dpforest.schema import TARGET_LEVELS
-from dpforest.scores import gini
+from dpforest.scores import gini, majority
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 ORDERS = 1 + np.logspace(-4, 2.5, 300)
@@ -555,17 +556,23 @@ def test_every_selection_of_a_forest_has_the_range_that_is_charged(query, relati
         splits, root = Growth(1, 2, 2, ledger, "sequential", 9), np.array([0])
         how = Selection(gini, "exponential")
         {
-            "feature": lambda: asked_of.choose_feature(splits, root, root, np.ones((1, 2), dtype=bool), 0.3, how),
-            "candidate": lambda: asked_of.choose_candidate(
-                splits,
+            "feature": lambda: asked_of.choose(
+                FeatureCandidates(splits, root, np.ones((1, 2), dtype=bool)), root, 0.3, how
+            ),
+            "candidate": lambda: asked_of.choose(
+                BinaryCandidates(
+                    splits,
+                    root,
+                    np.array([[0, 1]], dtype=np.int32),
+                    np.array([[[2, 0, 0, 0], [2, 0, 0, 0]]], dtype=np.uint64),
+                ),
                 root,
-                root,
-                np.array([[0, 1]], dtype=np.int32),
-                np.array([[[2, 0, 0, 0], [2, 0, 0, 0]]], dtype=np.uint64),
                 0.3,
                 how,
             ),
-            "label": lambda: asked_of.choose_label(splits, root, root, 0.3, mechanism="exponential"),
+            "label": lambda: asked_of.choose(
+                LabelCandidates(splits, root), root, 0.3, Selection(majority, "exponential")
+            ),
         }[query]()
         [(behind, rate)] = asked
         return -behind[0, -2:] * rate.ravel()[0], ledger.paid(relation)  # before them stands *stop*, not asked for
@@ -602,7 +609,7 @@ def test_a_selection_is_drawn_at_the_range_that_its_rho_pays_for(relation, sprea
 
     monkeypatch.setattr(mechanisms, "select", note)
     asked = curator(ledger)
-    asked.choose_crossing(TABLES, np.array([1]), np.array([0]), 0.3, threshold=1, mechanism="exponential")
+    asked.choose(TableCandidates(TABLES, np.array([1]), 1), np.array([0]), 0.3, Selection(mechanism="exponential"))
     [rate] = rates
     assert (rate * spread) ** 2 / 8 == pytest.approx(0.3, rel=1e-12)
     assert ledger.paid(relation) == pytest.approx(0.3, rel=1e-12)
@@ -760,7 +767,7 @@ def test_queries_of_which_no_theorem_speaks_are_refused():
     with pytest.raises(ValueError, match="under a delta"):
         asked.sum_products(None, None)
     with pytest.raises(ValueError, match="no bounded range"):
-        asked.choose_crossing(TABLES, np.array([1]), np.array([0]), 0.1, threshold=1, mechanism="permute-and-flip")
+        asked.choose(TableCandidates(TABLES, np.array([1]), 1), np.array([0]), 0.1, Selection())
     with pytest.raises(ValueError, match="no bounded range"):
         # past the check of the parameters
         model(selection="permute-and-flip", n_rows=10, n_estimators=1).replay(

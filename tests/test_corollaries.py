@@ -25,6 +25,7 @@ from dpforest import (
 from dpforest.audit.exact.enumeration import audit_pairs
 from dpforest.chance import Seeded
 from dpforest.curator import Curator, Selection
+from dpforest.curator.selections import BinaryCandidates
 from dpforest.learners.growth import Growth
 from dpforest.models.forest import cut_masks
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
@@ -79,12 +80,9 @@ def test_the_rate_is_that_of_two_records_that_part(score, n_max, spread, replace
     growth = Growth(1, 1, n_classes or 2, ledger, "sequential")
     root = growth.frontier
     masks = cut_masks(np.zeros((1, 1), int), np.full((1, 1), 2))
-    curator.choose_candidate(
-        growth,
-        root.nodes,
+    curator.choose(
+        BinaryCandidates(growth, root.nodes, np.zeros((1, 1), np.int32), masks),
         root.scopes,
-        np.zeros((1, 1), np.int32),
-        masks,
         1.0,
         Selection(score, mechanism="permute-and-flip", n_max=n_max),
     )

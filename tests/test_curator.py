@@ -20,6 +20,13 @@ from dpforest.chance import Replay, Seeded, outcomes
 from dpforest.curator import CALIBRATIONS, STOP, Curator, Selection
 from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.queries import ClassCounts
+from dpforest.curator.selections import (
+    BinaryCandidates,
+    Candidates,
+    DivisionCandidates,
+    FeatureCandidates,
+    LabelCandidates,
+)
 from dpforest.learners.cuts import CutPool
 from dpforest.learners.growth import Growth
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
@@ -149,11 +156,9 @@ def test_features_are_chosen_by_a_recount(seed, assigned, name, cells):
     world = World(seed, assigned=assigned)
     # nodes are counted some at a time
     world.curator._records.cells = {"one": 1, "few": 60, "many": InMemoryRecords.cells}[cells]
-    choice = world.curator.choose_feature(
-        world.growth,
-        world.nodes,
+    choice = world.curator.choose(
+        FeatureCandidates(world.growth, world.nodes, world.allowed),
         world.scopes,
-        world.allowed,
         0.5,
         Selection(scores.CLASSIFICATION[name], mechanism="exponential"),
     )
@@ -171,12 +176,9 @@ def test_candidates_are_chosen_by_a_recount(seed, assigned, with_stop, gain):
     rng = np.random.default_rng(seed)
     features = rng.integers(3, size=(len(world.nodes), k)).astype(np.int32)
     masks = rng.integers(2**63, size=(len(world.nodes), k, 4)).astype(np.uint64)
-    choice = world.curator.choose_candidate(
-        world.growth,
-        world.nodes,
+    choice = world.curator.choose(
+        BinaryCandidates(world.growth, world.nodes, features, masks),
         world.scopes,
-        features,
-        masks,
         0.5,
         Selection(
             scores.gini_gain if gain else scores.gini,
@@ -212,7 +214,9 @@ def test_counts_labels_and_peeks_by_a_recount(seed, assigned):
     np.testing.assert_array_equal(
         world.curator.noisy(ClassCounts(world.growth, world.nodes), world.scopes, math.inf), exact
     )
-    world.curator.choose_label(world.growth, world.nodes, world.scopes, 1.0, mechanism="exponential")
+    world.curator.choose(
+        LabelCandidates(world.growth, world.nodes), world.scopes, 1.0, Selection(scores.majority, "exponential")
+    )
     noise, (_, utility, _) = world.chance.asked
     assert noise[0] == "noise"
     np.testing.assert_array_equal(utility, (exact - exact.max(axis=1, keepdims=True)) * STEPS)
@@ -262,11 +266,9 @@ def test_without_noise_the_best_candidate_wins():
     world = World(5)
     quiet = Curator(world.codes, world.labels, 3, world.cardinalities, chance=Seeded(0), ledger=world.ledger)
     utility = feature_scores(world, oracle.gini)
-    choice = quiet.choose_feature(
-        world.growth,
-        world.nodes,
+    choice = quiet.choose(
+        FeatureCandidates(world.growth, world.nodes, world.allowed),
         world.scopes,
-        world.allowed,
         math.inf,
         Selection(scores.gini, mechanism="exponential"),
     )
@@ -281,12 +283,10 @@ def test_no_node_is_no_question():
     with pytest.raises(ValueError, match="nothing is answered"):
         c.noisy(ClassCounts(g, none), none, 1.0)
     assert c.peek(ClassCounts(g, none), ("w", "p")).shape == (0, 3)
-    assert c.choose_label(g, none, none, 1.0, mechanism="exponential").shape == (0,)
-    chosen = c.choose_feature(
-        g,
+    assert c.choose(LabelCandidates(g, none), none, 1.0, Selection(scores.majority, "exponential")).shape == (0,)
+    chosen = c.choose(
+        FeatureCandidates(g, none, np.zeros((0, 3), dtype=bool)),
         none,
-        none,
-        np.zeros((0, 3), dtype=bool),
         1.0,
         Selection(scores.gini, mechanism="exponential", stop_margin=1.0),
     )
@@ -325,11 +325,9 @@ def charges(ledger) -> list[tuple]:
 def test_selections_are_charged_rate_times_range(relation, calibration, name):
     world = World(2, relation=relation)
     epsilon = np.linspace(0.1, 2, len(world.nodes))
-    world.curator.choose_feature(
-        world.growth,
-        world.nodes,
+    world.curator.choose(
+        FeatureCandidates(world.growth, world.nodes, world.allowed),
         world.scopes,
-        world.allowed,
         epsilon,
         Selection(scores.CLASSIFICATION[name], mechanism="permute-and-flip", calibration=calibration),
     )
@@ -354,7 +352,7 @@ def test_selections_are_charged_rate_times_range(relation, calibration, name):
 def test_labels_and_counts_are_charged_for_both_relations(relation, calibration):
     world = World(3, relation=relation)
     c, ask = world.curator, (world.growth, world.nodes, world.scopes)
-    c.choose_label(*ask, 0.6, mechanism="permute-and-flip", calibration=calibration)
+    c.choose(LabelCandidates(*ask[:2]), ask[2], 0.6, Selection(calibration=calibration))
     c.noisy(ClassCounts(*ask[:2]), ask[2], 0.6)
     (_, _, rate), (_, noise) = world.chance.asked
     moved = 2 if relation == REPLACE_ONE else 1  # counts that one neighbour changes
@@ -376,9 +374,9 @@ def test_stop_is_one_more_candidate_at_the_same_price(relation):
     for seed, name in product(range(4), ("gini", "majority", "gini-gain")):
         world = World(seed, relation=relation)
         score = scores.CLASSIFICATION[name]
-        ask = (world.growth, world.nodes, world.scopes, world.allowed, 0.8)
-        world.curator.choose_feature(*ask, Selection(score))
-        choice = world.curator.choose_feature(*ask, Selection(score, stop_margin=2.5))
+        ask = FeatureCandidates(world.growth, world.nodes, world.allowed), world.scopes, 0.8
+        world.curator.choose(*ask, Selection(score))
+        choice = world.curator.choose(*ask, Selection(score, stop_margin=2.5))
         (_, without, rate), (_, utility, same_rate) = world.chance.asked
         np.testing.assert_array_equal(rate, same_rate)
         best = without.max(axis=1, keepdims=True)
@@ -399,13 +397,13 @@ def test_stop_is_one_more_candidate_at_the_same_price(relation):
 
 def test_a_cap_lowers_the_range_and_must_be_kept():
     world = World(4, n=40)
-    ask = (world.growth, world.nodes, world.scopes, world.allowed, 1.0)
+    ask = FeatureCandidates(world.growth, world.nodes, world.allowed), world.scopes, 1.0
     plain = Selection(scores.gini, "exponential", n_max=40)
-    world.curator.choose_feature(*ask, plain)
-    world.curator.choose_feature(*ask, replace(plain, stop_margin=0.0))
+    world.curator.choose(*ask, plain)
+    world.curator.choose(*ask, replace(plain, stop_margin=0.0))
     gain = Selection(scores.information_gain, "exponential", n_max=40)
-    world.curator.choose_feature(*ask, gain)
-    world.curator.choose_feature(*ask, replace(gain, stop_margin=0.0))
+    world.curator.choose(*ask, gain)
+    world.curator.choose(*ask, replace(gain, stop_margin=0.0))
     capped, stopping, entropy, entropy_stopping = (asked[2] * STEPS for asked in world.chance.asked)
     np.testing.assert_allclose(capped, 1 / (2 * 39 / 40))
     np.testing.assert_allclose(stopping, 1 / 2)  # stop reaches R = 2 whatever the size
@@ -414,22 +412,28 @@ def test_a_cap_lowers_the_range_and_must_be_kept():
     np.testing.assert_allclose(entropy_stopping, 1 / step)
     for cap in (1, 39):
         with pytest.raises(ValueError, match="more records than the public cap"):
-            world.curator.choose_feature(*ask, replace(plain, n_max=cap))
+            world.curator.choose(*ask, replace(plain, n_max=cap))
 
 
 def test_what_is_asked_wrongly_is_refused():
     world = World(6)
-    ask = (world.growth, world.nodes, world.scopes)
+    choose, splits = world.curator.choose, (world.growth, world.nodes)
+    ask, how = (LabelCandidates(*splits), world.scopes), Selection(scores.majority, "exponential")
     with pytest.raises(ValueError, match="calibration must be one of"):
-        world.curator.choose_label(*ask, 1.0, mechanism="exponential", calibration="luck")
+        choose(*ask, 1.0, replace(how, calibration="luck"))
     with pytest.raises(ValueError, match="selection must be one of"):
-        world.curator.choose_label(*ask, 1.0, mechanism="argmax")
+        choose(*ask, 1.0, replace(how, mechanism="argmax"))
     with pytest.raises(ValueError, match="rate must not be negative"):
-        world.curator.choose_label(*ask, -1.0, mechanism="exponential")
+        choose(*ask, -1.0, how)
     with pytest.raises(ValueError, match="without a candidate"):
-        world.curator.choose_feature(
-            *ask, np.zeros_like(world.allowed), 1.0, Selection(scores.gini, mechanism="exponential")
-        )
+        choose(FeatureCandidates(*splits, np.zeros_like(world.allowed)), world.scopes, 1.0, how)
+    with pytest.raises(ValueError, match="no scope for each of"):
+        choose(ask[0], world.scopes[:-1], 1.0, how)
+    for stranger in (ClassCounts(*splits), None, "labels"):
+        with pytest.raises(TypeError, match="no candidates of"):
+            choose(stranger, world.scopes, 1.0, how)
+    with pytest.raises(TypeError, match="no selection scores"):  # candidates of a kind that nobody scores
+        choose(Candidates(), world.scopes[:1], 1.0, how)
     assert charges(world.ledger) == []
 
 
@@ -609,10 +613,8 @@ def test_the_shipped_labels_obey_the_law_that_the_proof_uses():
             growth = Growth(2, 1, 2, ledger, "assignment")
             getattr(curator, verb)(2)
             leaves = growth.frontier
-            mechanism = {"mechanism": "permute-and-flip"}
-            return tuple(
-                curator.choose_label(growth, leaves.nodes, leaves.scopes, math.log(base), **mechanism).tolist()
-            )
+            labels = LabelCandidates(growth, leaves.nodes)
+            return tuple(curator.choose(labels, leaves.scopes, math.log(base), Selection()).tolist())
 
         law = defaultdict(float)
         for output, probability in outcomes(fit):
@@ -640,12 +642,9 @@ def test_one_division_of_many_nodes_by_a_recount(seed, name, relation):
     features, children = rng.integers(3, size=k), rng.integers(-1, 3, size=(k, 256))
     children[:, 0] = 0  # at least one child
     scope = world.ledger.open("all", [0])
-    choice = world.curator.choose_division(
-        world.growth,
-        world.nodes,
+    choice = world.curator.choose(
+        DivisionCandidates(world.growth, world.nodes, features, children),
         scope,
-        features,
-        children,
         0.7,
         Selection(scores.CLASSIFICATION[name], mechanism="exponential"),
     )
@@ -671,12 +670,9 @@ def test_a_sum_over_nodes_needs_a_monotone_score():
     world = World(0, trees=1)
     for score in (scores.gini_gain, scores.normalised_gini, scores.averaged(scores.gini, 2), scores.sse):
         with pytest.raises(ValueError, match=f"a sum of {score.name} over nodes has no proved range"):
-            world.curator.choose_division(
-                world.growth,
-                world.nodes,
+            world.curator.choose(
+                DivisionCandidates(world.growth, world.nodes, np.array([0]), np.zeros((1, 256), dtype=int)),
                 world.ledger.open("all", [0]),
-                np.array([0]),
-                np.zeros((1, 256), dtype=int),
                 1.0,
                 Selection(score, mechanism="exponential"),
             )

@@ -15,6 +15,7 @@ from dpforest.arithmetic.fixed import STEPS
 from dpforest.chance import Seeded
 from dpforest.curator import STOP, Curator, Selection
 from dpforest.curator.queries import ClassCounts, Masses, Moments, RecordCounts, TargetSums
+from dpforest.curator.selections import BinaryCandidates
 from dpforest.learners.cuts import CutPool, random_cuts
 from dpforest.learners.growth import Growth
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
@@ -77,12 +78,9 @@ def test_candidates_are_chosen_by_a_recount(name, with_stop):
         world = world_of_targets(seed, assigned=seed % 2 == 1)
         pool = CutPool(Seeded(seed), world.cardinalities, np.ones(3, bool))
         features, masks = random_cuts(Seeded(seed), pool, len(world.nodes), 2, 2)
-        world.curator.choose_candidate(
-            world.growth,
-            world.nodes,
+        world.curator.choose(
+            BinaryCandidates(world.growth, world.nodes, features, masks),
             world.scopes,
-            features,
-            masks,
             1.0,
             Selection(score, mechanism="exponential", stop_margin=2.0 if with_stop else None),
         )
@@ -186,12 +184,9 @@ def test_stop_wins_in_empty_nodes_and_a_clear_cut_where_it_pays():
     for n, expected in ((1, 0), (2, STOP)):  # both children of the cut are pure: nothing is left to gain, but
         frontier = growth.frontier  # only small nodes stop for sure
         features, masks = random_cuts(Seeded(n), CutPool(Seeded(n), [2], [True]), len(frontier), 1)
-        choice = curator.choose_candidate(
-            growth,
-            frontier.nodes,
+        choice = curator.choose(
+            BinaryCandidates(growth, frontier.nodes, features, masks),
             frontier.scopes,
-            features,
-            masks,
             1.0 if n == 1 else 1e-3,
             Selection(scores.between, mechanism="permute-and-flip", stop_margin=6.0),
         )

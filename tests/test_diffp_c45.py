@@ -143,8 +143,8 @@ class Tape(Curator):
         self.answers.append(np.array(answer))
         return answer
 
-    def choose_cut(self, *asked, **how):
-        return self._keep(super().choose_cut(*asked, **how))
+    def choose(self, *asked):
+        return self._keep(super().choose(*asked))
 
     def noisy(self, *asked):
         return self._keep(super().noisy(*asked))
@@ -155,7 +155,7 @@ class Player(Curator):
 
     answers: list
 
-    def choose_cut(self, *asked, **how):
+    def choose(self, *asked):
         return self.answers.pop(0)
 
     def noisy(self, *asked):

@@ -28,6 +28,7 @@ from dpforest.audit import exact_audit
 from dpforest.budgets import PLANS
 from dpforest.chance import outcomes
 from dpforest.curator import STOP, Curator, Selection
+from dpforest.curator.selections import CutCandidates
 from dpforest.learners.cart import SchemaSplits
 from dpforest.learners.growth import Growth
 from dpforest.papers.diffprf import DiffPRFClassifier
@@ -153,11 +154,9 @@ def test_the_shipped_choice_of_a_cut(relation, mechanism, margin):
         growth = Growth(2, 2, 2, ledger, "sequential")
         charged.append(ledger)
         return tuple(
-            curator.choose_cut(
-                growth,
-                growth.frontier.nodes,
+            curator.choose(
+                CutCandidates(growth, growth.frontier.nodes, allowed),
                 growth.frontier.scopes,
-                allowed,
                 np.array([0.6, 0.9]),
                 Selection(scores.majority, mechanism=mechanism, stop_margin=margin),
             ).tolist()

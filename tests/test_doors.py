@@ -235,7 +235,7 @@ def test_every_count_is_asked_for_by_the_curator_and_charged(kind, options, monk
     assert silent == []
     unpaid = {"peek"} if options.get("variant") == "published" else set()  # a published leaf may say what was peeked
     assert set(asked) & unpaid | set(asked) & {
-        "choose_label",
+        "choose",
         "noisy",
         "sum_products",
     }

@@ -22,6 +22,7 @@ from dpforest.curator import known as known_module
 from dpforest.curator.known import CachedCounts, Split
 from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.queries import ClassCounts
+from dpforest.curator.selections import BinaryCandidates, CutCandidates, FeatureCandidates
 from dpforest.learners.growth import Frontier, Growth
 from dpforest.privacy import ADD_REMOVE, Ledger
 
@@ -64,12 +65,12 @@ def choose(kind: str, seed: int, *, assigned: bool = False, cells: int | None = 
         world.weights = rng.uniform(0.1, 1, size=world.classes)
         curator.weigh_records(class_weights=world.weights)
     g, nodes, cards = world.growth, world.nodes, world.cardinalities
-    ask = g, nodes, world.scopes
+    price = world.scopes, 1e-2
     how = Selection(scores.gini, stop_margin=0.5 if stop else None)
     starts = np.concatenate([[0], np.cumsum(cards)])
     whole = True
     if "feature" in kind:
-        choice = curator.choose_feature(*ask, world.allowed, 1e-2, how)
+        choice = curator.choose(FeatureCandidates(g, nodes, world.allowed), *price, how)
         said = [None if f == STOP else (int(f), True, None) for f in choice]
         whole = len(nodes) * cards.sum() * world.classes <= curator._records.cells
     elif "cut" in kind or kind == "parts":
@@ -79,7 +80,7 @@ def choose(kind: str, seed: int, *, assigned: bool = False, cells: int | None = 
         allowed = rng.random((len(nodes), int(cards.sum()))) < 0.6
         allowed[:, -1] |= ~allowed.any(axis=1)
         said = []
-        for column in curator.choose_cut(*ask, allowed, 1e-2, how):
+        for column in curator.choose(CutCandidates(g, nodes, allowed), *price, how):
             feature = max(f for f in range(3) if starts[f] <= column) if column != STOP else None
             if feature is None:
                 said.append(None)
@@ -93,7 +94,7 @@ def choose(kind: str, seed: int, *, assigned: bool = False, cells: int | None = 
         features = rng.integers(3, size=(len(nodes), 4)).astype(np.int32)
         masks = rng.integers(2**63, size=(len(nodes), 4, 4)).astype(np.uint64)
         masks[rng.random((len(nodes), 4)) < 0.3] = 0  # all records to the first child
-        choice = curator.choose_candidate(*ask, features, masks, 1e-2, how)
+        choice = curator.choose(BinaryCandidates(g, nodes, features, masks), *price, how)
         said = [
             None if k == STOP else (int(features[row, k]), False, bits(masks[row, k])) for row, k in enumerate(choice)
         ]
@@ -348,24 +349,27 @@ def test_the_next_selection_replaces_the_last():
     case = choose("feature", 2)
     g, first, rest = case.world.growth, case.world.nodes[:1], case.world.nodes[1:]
     features, masks = np.zeros((1, 1), np.int32), np.zeros((1, 1, 4), np.uint64)
-    case.curator.choose_candidate(
-        g, first, case.world.scopes[:1], features, masks, 1.0, Selection(scores.gini, mechanism="exponential")
+    case.curator.choose(
+        BinaryCandidates(g, first, features, masks),
+        case.world.scopes[:1],
+        1.0,
+        Selection(scores.gini, mechanism="exponential"),
     )
     assert case.recall(first) is not None
     assert all(case.recall([node]) is None for node in rest)
 
 
-@pytest.mark.parametrize("query", ["choose_feature", "choose_cut", "choose_candidate"])
-def test_a_selection_for_no_node_leaves_nothing_known(query):
+@pytest.mark.parametrize("kind", [FeatureCandidates, CutCandidates, BinaryCandidates])
+def test_a_selection_for_no_node_leaves_nothing_known(kind):
     case = choose("feature", 3)
     none = np.zeros(0, dtype=np.int64)
     asked = {
-        "choose_feature": (np.zeros((0, 3), bool),),
-        "choose_cut": (np.zeros((0, int(case.world.cardinalities.sum())), bool),),
-        "choose_candidate": (np.zeros((0, 2), np.int32), np.zeros((0, 2, 4), np.uint64)),
-    }[query]
+        FeatureCandidates: (np.zeros((0, 3), bool),),
+        CutCandidates: (np.zeros((0, int(case.world.cardinalities.sum())), bool),),
+        BinaryCandidates: (np.zeros((0, 2), np.int32), np.zeros((0, 2, 4), np.uint64)),
+    }[kind]
     how = Selection(scores.gini, "exponential", stop_margin=1.0)
-    getattr(case.curator, query)(case.world.growth, none, none, *asked, 1.0, how)
+    case.curator.choose(kind(case.world.growth, none, *asked), none, 1.0, how)
     assert case.recall(case.world.nodes) is None
     sums = recount(case)
     found = case.curator.peek(ClassCounts(case.world.growth, case.world.nodes), ("w", "p"))
@@ -393,11 +397,9 @@ def test_leaves_of_a_level_cost_no_count():
     growth = Growth(2, 4, 2, ledger, "sequential")
     for level in range(3):
         frontier = growth.frontier
-        choice = curator.choose_feature(
-            growth,
-            frontier.nodes,
+        choice = curator.choose(
+            FeatureCandidates(growth, frontier.nodes, frontier.unused),
             frontier.scopes,
-            frontier.unused,
             1.0,
             Selection(scores.gini, mechanism="exponential", stop_margin=1.0),
         )
@@ -431,8 +433,11 @@ def test_candidates_of_the_next_level_are_counted_without_the_nodes(monkeypatch)
         features, masks = rng.integers(4, size=(len(nodes), 2)).astype(np.int32), np.full((len(nodes), 2, 4), 2)
         masks = masks.astype(np.uint64)
         exact = curator._records.answer(ClassCounts(growth, nodes))
-        choice = curator.choose_candidate(
-            growth, nodes, scopes, features, masks, 1.0, Selection(scores.gini, mechanism="exponential")
+        choice = curator.choose(
+            BinaryCandidates(growth, nodes, features, masks),
+            scopes,
+            1.0,
+            Selection(scores.gini, mechanism="exponential"),
         )
         assert (told[level] is None) == (level == 0)
         assert level == 0 or told[level].tolist() == exact.tolist()

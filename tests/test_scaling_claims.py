@@ -24,8 +24,9 @@ from dpforest import (
     Schema,
 )
 from dpforest.chance import Replay, Seeded, keyed, outcomes
-from dpforest.curator import Curator
+from dpforest.curator import Curator, Selection
 from dpforest.curator.queries import CandidateCounts, ClassCounts, CodeCounts, Histograms, Moments, Products
+from dpforest.curator.selections import LabelCandidates
 from dpforest.design import Design
 from dpforest.engines import Reader, Table
 from dpforest.learners.growth import Growth
@@ -339,7 +340,12 @@ def labels_of(curator_of, chance, trees=2):
         growth = Growth(trees, 1, 2, ledger, "assignment")
         curator.assign(trees)
         leaves = growth.frontier
-        said = curator.choose_label(growth, leaves.nodes, leaves.scopes, math.log(2), mechanism="permute-and-flip")
+        said = curator.choose(
+            LabelCandidates(growth, leaves.nodes),
+            leaves.scopes,
+            math.log(2),
+            Selection(),
+        )
         return tuple(said.tolist())
 
     law = defaultdict(float)

@@ -32,6 +32,7 @@ from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.protocol import MaterializedRecords, Records
 from dpforest.curator.queries import ClassCounts, HeldOutCounts, Histograms, LargestWeight, RecordCounts, WeightedError
 from dpforest.curator.scattered import BlockedRecords
+from dpforest.curator.selections import CutCandidates, DivisionCandidates, FeatureCandidates, LabelCandidates
 from dpforest.engines import EngineError, Reader, Table, TableError
 from dpforest.engines.table import Block, merge, missing_columns
 from dpforest.learners.cuts import grow_random
@@ -383,7 +384,9 @@ QUERIES: dict[str, Any] = {
     "count_children, no classes": lambda c, g, n, s: c.count_children(
         g, n, s, np.ones((len(n), 4), bool), 1.0, classes=False
     ),
-    "choose_label": lambda c, g, n, s: c.choose_label(g, n, s, 1.0, mechanism="exponential"),
+    "choose_label": lambda c, g, n, s: c.choose(
+        LabelCandidates(g, n), s, 1.0, Selection(scores.majority, "exponential")
+    ),
     "peek": lambda c, g, n, s: c.peek(ClassCounts(g, n), ("w", "p")),
     "peek_codes": lambda c, g, n, s: c.peek_codes(g, n, ("w", "p")),
     "peek_histograms": lambda c, g, n, s: c.peek(Histograms(g, n, np.ones((len(n), 4), bool)), ("w", "p")),
@@ -391,22 +394,22 @@ QUERIES: dict[str, Any] = {
         Histograms(g, n, np.ones((len(n), 4), bool), by_part=True), ("w", "p")
     ),
     "size": lambda c, g, n, s: np.array(c.size(("w", "p"))),
-    "choose_feature": lambda c, g, n, s: c.choose_feature(
-        g, n, s, np.ones((len(n), 4), bool), 1.0, Selection(scores.gini, mechanism="exponential", stop_margin=0.1)
+    "choose_feature": lambda c, g, n, s: c.choose(
+        FeatureCandidates(g, n, np.ones((len(n), 4), bool)),
+        s,
+        1.0,
+        Selection(scores.gini, mechanism="exponential", stop_margin=0.1),
     ),
     "choose_division": lambda c, g, n, s: np.array(
-        c.choose_division(
-            g,
-            n,
+        c.choose(
+            DivisionCandidates(g, n, np.array([2, 3, 0]), np.arange(768).reshape(3, 256) % 3 - 1),
             s[:1],
-            np.array([2, 3, 0]),
-            np.arange(768).reshape(3, 256) % 3 - 1,
             1.0,
             Selection(scores.gini, mechanism="exponential"),
         )
     ),
-    "choose_cut": lambda c, g, n, s: c.choose_cut(
-        g, n, s, np.ones((len(n), 21), bool), 1.0, Selection(scores.gini, mechanism="permute-and-flip")
+    "choose_cut": lambda c, g, n, s: c.choose(
+        CutCandidates(g, n, np.ones((len(n), 21), bool)), s, 1.0, Selection(scores.gini, mechanism="permute-and-flip")
     ),
 }
 #: What may come before a question: who sees which record, and what it counts for.

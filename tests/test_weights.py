@@ -23,6 +23,7 @@ from dpforest.curator.queries import (
     LargestWeight,
     WeightedError,
 )
+from dpforest.curator.selections import BinaryCandidates, FeatureCandidates
 from dpforest.curator.weights import thresholds, weight_levels, weight_steps, weight_table
 from dpforest.learners.growth import Growth
 from dpforest.models.boosted import SCALE
@@ -225,11 +226,9 @@ def test_a_share_of_the_node_is_no_such_score():
     curator.weigh_records()
     growth = Growth(1, 1, 2, curator._ledger, "sequential")
     with pytest.raises(ValueError, match="no proved range where records have weights"):
-        curator.choose_feature(
-            growth,
-            growth.roots,
+        curator.choose(
+            FeatureCandidates(growth, growth.roots, np.ones((1, 1), dtype=bool)),
             growth.frontier.scopes,
-            np.ones((1, 1), dtype=bool),
             1.0,
             Selection(scores.normalised_gini, mechanism="exponential"),
         )
@@ -254,12 +253,9 @@ def test_no_query_costs_more_with_weights(relation, score, mechanism):
                 growth = Growth(1, 1, 2, curator._ledger, "sequential")
                 # cut the feature, cut nothing off, or stop
                 masks = np.array([[[0b10, 0, 0, 0], [0, 0, 0, 0]]], dtype=np.uint64)
-                [choice] = curator.choose_candidate(
-                    growth,
-                    growth.roots,
+                [choice] = curator.choose(
+                    BinaryCandidates(growth, growth.roots, np.zeros((1, 2), np.int32), masks),
                     growth.frontier.scopes,
-                    np.zeros((1, 2), np.int32),
-                    masks,
                     0.9,
                     Selection(score, mechanism=mechanism, stop_margin=0.5),
                 )

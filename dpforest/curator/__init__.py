@@ -15,11 +15,12 @@ import numpy as np
 from dpforest.chance import Chance
 from dpforest.curator.assignment import Sharing
 from dpforest.curator.base import Base
-from dpforest.curator.choices import CALIBRATIONS, STOP, Choices, Selection
+from dpforest.curator.choices import CALIBRATIONS, Choices
 from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.peeks import Peeks
 from dpforest.curator.protocol import Door
 from dpforest.curator.scattered import BlockedRecords
+from dpforest.curator.selections import STOP, Selection
 from dpforest.curator.sums import GAP_SHARE, Sums
 from dpforest.curator.weights import FINE, FINEST, WEIGHTS
 from dpforest.engines import Table
@@ -52,8 +53,9 @@ class Curator(Sharing, Choices, Sums, Peeks):
 
     Notes
     -----
-    Every method that answers takes ``splits`` (the public forest so far), ``nodes`` (node ids) and ``scopes`` (the
-    ledger scope of each node).
+    There are three ways out: :meth:`noisy` answers a query with noise, :meth:`choose` makes a private choice among
+    candidates, and :meth:`peek` reads what a published algorithm reads without paying.  Queries and candidates are
+    public values; those about nodes take ``splits`` (the public forest so far) and ``nodes`` (node ids).
     """
 
     def __init__(

@@ -123,7 +123,7 @@ class Sharing(Base):
 
     @claim("lem-calibrated-weights")
     def add_scores(self, forest: Forest, values: np.ndarray) -> None:
-        """Let each record hear what released trees say of it: for ``choose_crossing`` and queries of cells.
+        """Let each record hear what released trees say of it: for choices of tables and queries of cells.
 
         Parameters
         ----------

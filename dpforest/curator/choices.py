@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import partial
+from functools import partial, singledispatchmethod
 from itertools import pairwise
 from typing import Any
 
@@ -16,15 +15,22 @@ from dpforest.counting.threads import check_threads, in_threads
 from dpforest.curator.base import Base
 from dpforest.curator.known import Split
 from dpforest.curator.queries import CandidateCounts, ClassCounts, CrossSums, Histograms
+from dpforest.curator.selections import (
+    STOP,
+    BinaryCandidates,
+    Candidates,
+    CutCandidates,
+    DivisionCandidates,
+    FeatureCandidates,
+    LabelCandidates,
+    Selection,
+    TableCandidates,
+)
 from dpforest.curator.weights import FINE, FINEST
 from dpforest.messages import shown
-from dpforest.models.crossings import Crossings
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
 
-__all__ = ["CALIBRATIONS", "STOP", "Choices", "Selection"]
-
-#: What a selection answers for the candidate "do not split".
-STOP = -1
+__all__ = ["CALIBRATIONS", "Choices"]
 
 #: How a selection's budget becomes a rate: by the score's range under the ledger's relation (proved), or by twice
 #: its sensitivity, as the papers write (:prf:ref:`thm-selection-range`).
@@ -33,71 +39,63 @@ CALIBRATIONS = ("range", "sensitivity")
 _TOGETHER = 1 << 16  # counts that are scored at a time, so that what is made of them stays in the cache
 
 
-@dataclass(frozen=True)
-class Selection:
-    """How a selection is made.
-
-    Attributes
-    ----------
-    score : Score
-        The utility of a candidate, of :mod:`dpforest.scores`; a label's is its number of records, whatever stands here.
-    mechanism : {"permute-and-flip", "exponential"}
-    calibration : {"range", "sensitivity"}
-        Rate ``epsilon / R``, or the papers' ``epsilon / (2 sensitivity)``.
-    stop_margin : float or None
-        If given, *stop* is a candidate too.  Its score is ``score.rest`` of the node plus the public constant
-        ``stop_margin / rate``, so that only nodes whose splits cannot be told apart by the noise tend to stop.
-    n_max : float
-        Public cap on the number of records, for scores whose range depends on it; more records raise.
-    """
-
-    score: scores.Score
-    mechanism: str = "permute-and-flip"
-    calibration: str = "range"
-    stop_margin: float | None = None
-    n_max: float = np.inf
-
-    @property
-    def cap(self) -> float:
-        """The cap that calibrates: *stop* attains the supremum of R at any size, so a cap gains nothing beside it."""
-        return self.n_max if self.stop_margin is None or self.score.needs_cap else np.inf
-
-
 class Choices(Base):
-    """The queries that choose."""
+    """Choices among candidates of any kind."""
 
-    @claim("lem-stop-candidate")
-    def choose_feature(
-        self,
-        splits: Any,
-        nodes: np.ndarray,
-        scopes: np.ndarray,
-        allowed: np.ndarray,
-        epsilon: float | np.ndarray,
-        how: Selection,
+    def choose(
+        self, candidates: Candidates, scopes: np.ndarray, epsilon: float | np.ndarray, how: Selection
     ) -> np.ndarray:
-        """Choose for each node the feature to split on, one child per code, or to stop.
+        """Choose privately among candidates, by their exact scores.
 
         Parameters
         ----------
-        allowed : ndarray of bool, shape (n_nodes, n_features)
-            Candidates of each node; at least one per node.
+        candidates : Candidates
+            What to choose among: a value of :mod:`dpforest.curator.selections`.
+        scopes : ndarray of int, shape (n_choices,)
+            Ledger scope of each choice: of a node, or of what holds all the records that are scored.
         epsilon : float or ndarray
-            Budget of each node's selection.
+            Budget of each choice; under a delta a rho.
         how : Selection
 
         Returns
         -------
-        ndarray of int, shape (n_nodes,)
-            Feature index, or ``STOP``.
+        ndarray of int, shape (n_choices,)
+            As the candidates say: the place of one, or ``STOP``.
 
         Guarantee
         ---------
-        ``epsilon`` per node under the ledger's relation when calibrated by range; the ledger is charged
+        ``epsilon`` for each choice under the ledger's relation when calibrated by range; the ledger is charged
         ``rate * R`` under each relation (:prf:ref:`thm-selection-range`, :prf:ref:`lem-stop-candidate`).
+
+        Raises
+        ------
+        TypeError
+            On what no selection scores; nothing is charged.
+        ValueError
+            On a score without a proved range, on more records than a public cap promised, and where there are not as
+            many scopes as choices; nothing is charged.
         """
-        score, n_max = how.score, how.cap
-        rate = self._rate(score, epsilon, how.calibration, n_max, len(nodes))
+        if not isinstance(candidates, Candidates):
+            raise TypeError(f"{shown(candidates)} are no candidates of dpforest.curator.selections: nothing is chosen")
+        if np.size(scopes) != candidates.n_choices:
+            raise ValueError(f"{np.size(scopes)} scopes are no scope for each of {candidates.n_choices} choices")
+        score, n_max = candidates.scored_by(how)
+        rate = self._rate(score, epsilon, how.calibration, n_max, candidates.n_choices)
+        choice = self._chosen(candidates, score, rate, how)
+        self._charge(scopes, rate, score, n_max, candidates.query(score), how.mechanism)
+        return choice
+
+    @singledispatchmethod
+    def _chosen(self, candidates: Any, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
+        """Draw a candidate for each choice; whoever calls this charges for it."""
+        raise TypeError(f"no selection scores {shown(candidates)}: nothing is chosen")
+
+    @_chosen.register
+    @claim("lem-stop-candidate")
+    def _of_features(
+        self, asked: FeatureCandidates, score: scores.Score, rate: np.ndarray, how: Selection
+    ) -> np.ndarray:
+        splits, nodes, allowed = asked.splits, asked.nodes, asked.allowed
         counts, parts = self._occupied(splits, nodes)
         behind = np.empty((len(nodes), len(self.cardinalities) + 1))
         rest, size, histograms = np.ones(len(nodes), dtype=bool), self._widest(), None
@@ -114,51 +112,23 @@ class Choices(Base):
             behind[rest] = self._score_gap(lambda rows: 0, size, *idle)
         if len(parts) > 1:  # those of all parts would take too much memory to be remembered
             histograms = None
-        query = f"choose a feature by {score.name}"
-        choice = STOP + self._select(scopes, behind, rate, score, n_max, query, how.mechanism)
+        choice = STOP + self._drawn(behind, rate, how.mechanism)
         split = None
         if histograms is not None:
             split = Split.by_code(len(nodes), parts[0], histograms, self._offsets, choice)
         self._records.known.note(splits, nodes, counts, split)
         return choice
 
+    @_chosen.register
     @claim("thm-interval-exponential")
-    def choose_cut(
-        self,
-        splits: Any,
-        nodes: np.ndarray,
-        scopes: np.ndarray,
-        allowed: np.ndarray,
-        epsilon: float | np.ndarray,
-        how: Selection,
-    ) -> np.ndarray:
-        """Choose for each node one of the cuts of its features, or a split with one child per code, or to stop.
-
-        Parameters
-        ----------
-        allowed : ndarray of bool, shape (n_nodes, sum of the cardinalities)
-            Candidates of each node; at least one per node.  The columns of a feature follow those of the features
-            before it: the cut after code 0, after code 1, and so on; after the last code nothing is left to cut off,
-            and the column stands for the split with one child per code.
-
-        Returns
-        -------
-        ndarray of int, shape (n_nodes,)
-            Column of the split, or ``STOP``.
-
-        Notes
-        -----
-        The other parameters and the guarantee are those of :meth:`choose_feature`.  On a grid of equal steps this is
-        the exponential mechanism on an interval, its pieces weighted by length (:prf:ref:`thm-interval-exponential`).
-        """
-        score, n_max = how.score, how.cap
-        rate = self._rate(score, epsilon, how.calibration, n_max, len(nodes))
+    def _of_cuts(self, asked: CutCandidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
+        """On a grid of equal steps this is the exponential mechanism on an interval, its pieces weighted by length."""
+        splits, nodes, allowed = asked.splits, asked.nodes, asked.allowed
         features = np.logical_or.reduceat(allowed, self._offsets[:-1], axis=1)
         width = int(allowed.sum(axis=1).max(initial=0))
         columns = np.argsort(~allowed, axis=1, kind="stable")[:, :width]  # each node's candidates come first
         choice = np.empty(len(nodes), dtype=np.int64)
         counts = np.zeros((len(nodes), self.n_classes), dtype=np.int64)
-        self._charge(scopes, rate, score, n_max, f"choose a cut by {score.name}", how.mechanism)
         found = []
         for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes * score.parts):
             histograms = self._exact(Histograms(splits, nodes[part], features[part], score.parts > 1))
@@ -174,42 +144,17 @@ class Choices(Base):
         self._records.known.note(splits, nodes, counts, Split.join(found))
         return choice
 
-    def choose_candidate(
-        self,
-        splits: Any,
-        nodes: np.ndarray,
-        scopes: np.ndarray,
-        features: np.ndarray,
-        masks: np.ndarray,
-        epsilon: float | np.ndarray,
-        how: Selection,
+    @_chosen.register
+    def _of_binary_splits(
+        self, asked: BinaryCandidates, score: scores.Score, rate: np.ndarray, how: Selection
     ) -> np.ndarray:
-        """Choose for each node one of K binary candidates, or to stop.
-
-        Parameters
-        ----------
-        features : ndarray of int32, shape (n_nodes, K)
-        masks : ndarray of uint64, shape (n_nodes, K, 4)
-            Which codes of the feature go to the second child, as 256 bits.
-
-        Returns
-        -------
-        ndarray of int, shape (n_nodes,)
-            Index of the candidate, or ``STOP``.
-
-        Notes
-        -----
-        The other parameters and the guarantee are those of :meth:`choose_feature`.
-        """
-        score, n_max = how.score, how.cap
-        rate = self._rate(score, epsilon, how.calibration, n_max, len(nodes))
+        splits, nodes, features, masks = asked.splits, asked.nodes, asked.features, asked.masks
         known = self._records.known.recall(splits, nodes, score.n_moments or self.n_classes)
         counts = self._exact(CandidateCounts(splits, nodes, features, masks, score.n_moments, known))
         own = counts[:, 0].sum(axis=1)
         able, size = np.ones(features.shape, dtype=bool), counts[:1].size
         behind = self._score_gap(lambda rows: score.exact(counts[rows]), size, able, own, score, how.stop_margin, rate)
-        query = f"choose a cut by {score.name}"
-        choice = STOP + self._select(scopes, behind, rate, score, n_max, query, how.mechanism)
+        choice = STOP + self._drawn(behind, rate, how.mechanism)
         rows, taken = np.arange(len(nodes)), np.maximum(choice, 0)
         self._records.known.note(
             splits,
@@ -225,58 +170,19 @@ class Choices(Base):
         )
         return choice
 
+    @_chosen.register
     @claim("lem-common-choice")
-    def choose_division(
-        self,
-        splits: Any,
-        nodes: np.ndarray,
-        scopes: np.ndarray,
-        features: np.ndarray,
-        children: np.ndarray,
-        epsilon: float,
-        how: Selection,
-    ) -> int:
-        """Choose one division of a feature's codes for all these nodes together, by the sum of their scores.
-
-        Parameters
-        ----------
-        nodes : ndarray of int, shape (n_nodes,)
-            Of one tree; none below another.
-        scopes : ndarray of int, shape (1,)
-            Of what holds the records of all the nodes.
-        features : ndarray of int, shape (K,)
-            The feature that each candidate divides; at least one candidate.
-        children : ndarray of int, shape (K, 256)
-            The child that each code goes to, from 0 on; -1 for a code whose records do not count.
-        epsilon : float
-            Budget of the one selection.
-        how : Selection
-            By a monotone score of class counts; *stop* is no candidate.
-
-        Returns
-        -------
-        int
-            Place of the candidate.
-
-        Guarantee
-        ---------
-        ``epsilon`` under the ledger's relation when calibrated by range: a record is in one child of one node at most,
-        so the sum has the range of the score of a single node (:prf:ref:`lem-common-choice`).
-
-        Notes
-        -----
-        The other parameters are those of :meth:`choose_feature`.
-        """
-        score, n_max = how.score, how.n_max
-        if not score.monotone or score.n_moments or score.parts > 1:
-            raise ValueError(f"a sum of {score.name} over nodes has no proved range: use a monotone score of counts")
-        rate = self._rate(score, epsilon, how.calibration, n_max, 1)
+    def _of_divisions(
+        self, asked: DivisionCandidates, score: scores.Score, rate: np.ndarray, how: Selection
+    ) -> np.ndarray:
+        """A record is in one child of one node at most, so the sum has the range of the score of a single node."""
+        nodes, features = asked.nodes, asked.features
         utility = np.zeros((2, 1, len(features)), dtype=np.int64)
-        asked = np.isin(np.arange(len(self.cardinalities)), features)
+        divided = np.isin(np.arange(len(self.cardinalities)), features)
         for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes):
-            wanted = np.tile(asked, (len(nodes[part]), 1))
-            histograms = self._exact(Histograms(splits, nodes[part], wanted))
-            for place, (feature, child) in enumerate(zip(features, children, strict=True)):
+            wanted = np.tile(divided, (len(nodes[part]), 1))
+            histograms = self._exact(Histograms(asked.splits, nodes[part], wanted))
+            for place, (feature, child) in enumerate(zip(features, asked.children, strict=True)):
                 own = histograms[:, self._offsets[feature] : self._offsets[feature + 1]]
                 goes = np.arange(child.max() + 1)[:, None] == child[: own.shape[1]]
                 counts = np.empty((len(own), len(goes), own.shape[2]), dtype=np.int64)
@@ -284,88 +190,33 @@ class Choices(Base):
                     np.add.reduce(own[:, codes], axis=1, out=counts[:, number])
                 utility[:, 0, place] += score.exact(counts).sum(axis=1)
         behind = below_best(utility, np.ones((1, len(features)), dtype=bool))
-        query = f"choose a division by {score.name}"
-        return int(self._select(scopes, behind, rate, score, n_max, query, how.mechanism)[0])
+        return self._drawn(behind, rate, how.mechanism)
 
+    @_chosen.register
     @claim("lem-soft-gap", "lem-calibrated-weights")
-    def choose_crossing(
-        self,
-        crossings: Crossings,
-        sides: np.ndarray,
-        scopes: np.ndarray,
-        epsilon: float,
-        *,
-        threshold: int,
-        mechanism: str,
-        together: bool = False,
-    ) -> tuple[int, int]:
-        """Choose one table and one target class, by how far the weights of the two sides are apart.
+    def _of_tables(self, asked: TableCandidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
+        """In each table a record is in one cell, with weights of at most 1 together (:prf:ref:`lem-soft-gap`).
 
-        Parameters
-        ----------
-        crossings : Crossings
-            Public tables; at least one.
-        sides : ndarray, shape (n_sides,)
-            Class codes, each against all others; of a regression the one scale at which residuals are clipped, as a
-            share of the target's range.
-        scopes : ndarray of int, shape (1,)
-            Of what holds all the records.
-        epsilon : float
-            Budget of the one selection.
-        threshold : int
-            Gaps of a cell up to so many steps of ``1 / FINE``, or of ``1 / FINEST`` if ``together``, do not count.
-        mechanism : {"permute-and-flip", "exponential"}
-        together : bool
-            Score a table by all sides, which are all classes, together; the side chosen is then the first.
-
-        Returns
-        -------
-        table, side : int
-            Places of the chosen ones among the crossings and the sides.
-
-        Guarantee
-        ---------
-        ``epsilon`` under the ledger's relation: in each table a record is in one cell, with weights of at most 1
-        together, so the scores have the range of :func:`dpforest.scores.soft_gap` (:prf:ref:`lem-soft-gap`).  Of all
-        sides together it weighs 2 at most, which counts for one record (:prf:ref:`lem-all-classes`).
+        Of all sides together it weighs 2 at most, which counts for one record (:prf:ref:`lem-all-classes`).
         """
-        score, n_tables = scores.soft_gap(threshold), len(crossings)
-        rate = self._rate(score, epsilon, "range", np.inf, 1)
-        gaps = np.empty((1 if together else len(sides), n_tables), dtype=np.int64)
-        for part in self._parts(n_tables, 2 * len(sides) * int(crossings.n_cells.max(initial=1))):
-            asked = crossings[part]
-            starts = asked.starts
-            sums = self._exact(CrossSums(asked, sides, together))
-            for place, (first, last) in enumerate(pairwise(starts.tolist()), part.start):
+        n_tables, n_sides = len(asked.crossings), len(asked.sides)
+        gaps = np.empty((1 if asked.together else n_sides, n_tables), dtype=np.int64)
+        for part in self._parts(n_tables, 2 * n_sides * int(asked.crossings.n_cells.max(initial=1))):
+            some = asked.crossings[part]
+            sums = self._exact(CrossSums(some, asked.sides, asked.together))
+            for place, (first, last) in enumerate(pairwise(some.starts.tolist()), part.start):
                 gaps[:, place] = score.exact(sums[:, first:last].reshape(len(gaps), -1, 2))[0]
         behind = (gaps - gaps.max()).astype(float).reshape(1, -1)
-        choice = int(self._drawn(behind, rate, mechanism, 2 * FINEST if together else FINE)[0])
-        self._charge(scopes, rate, score, np.inf, f"choose a table by {score.name}", mechanism)
-        return choice % n_tables, choice // n_tables
+        return self._drawn(behind, rate, how.mechanism, 2 * FINEST if asked.together else FINE)
 
-    def choose_label(
-        self,
-        splits: Any,
-        nodes: np.ndarray,
-        scopes: np.ndarray,
-        epsilon: float | np.ndarray,
-        *,
-        mechanism: str,
-        calibration: str = "range",
-    ) -> np.ndarray:
-        """Choose the label of each leaf, with its class counts as scores.  Returns class codes.
-
-        Guarantee
-        ---------
-        ``epsilon`` per leaf under the ledger's relation when calibrated by range.  Counts have R = 1 under
-        add-remove and 2 under replace-one (:prf:ref:`thm-majority`).
-        """
-        rate = self._rate(scores.majority, epsilon, calibration, np.inf, len(nodes))
-        counts = self._class_counts(splits, nodes)
+    @_chosen.register
+    @claim("thm-majority")
+    def _of_labels(self, asked: LabelCandidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
+        """Counts have R = 1 under add-remove and 2 under replace-one (:prf:ref:`thm-majority`)."""
+        counts = self._class_counts(asked.splits, asked.nodes)
         able, size = np.ones(counts.shape, dtype=bool), counts[:1].size
-        behind = self._score_gap(lambda rows: fixed(counts[rows]), size, able, counts, scores.majority, None, rate)
-        behind = behind[:, 1:].copy()  # to stop is no label
-        return self._select(scopes, behind, rate, scores.majority, np.inf, "choose the label of a leaf", mechanism)
+        behind = self._score_gap(lambda rows: fixed(counts[rows]), size, able, counts, score, None, rate)
+        return self._drawn(behind[:, 1:].copy(), rate, how.mechanism)  # to stop is no label
 
     def _occupied(self, splits: Any, nodes: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         """Class counts of the nodes, 0 where they are not known yet, and which nodes to look at, some at a time."""
@@ -476,21 +327,6 @@ class Choices(Base):
         if self._ledger.delta:  # a rho: a bounded range of eta costs eta^2 / 8
             epsilon = np.sqrt(8 * epsilon)
         return np.broadcast_to(epsilon / spread, (size,))
-
-    def _select(
-        self,
-        scopes: np.ndarray,
-        behind: np.ndarray,
-        rate: np.ndarray,
-        score: scores.Score,
-        n_max: float,
-        query: str,
-        mechanism: str,
-    ) -> np.ndarray:
-        """Draw one candidate per row of ``behind`` and charge for it, so that neither happens without the other."""
-        choice = self._drawn(behind, rate, mechanism)
-        self._charge(scopes, rate, score, n_max, query, mechanism)
-        return choice
 
     def _drawn(self, behind: np.ndarray, rate: np.ndarray, mechanism: str, record: int | None = None) -> np.ndarray:
         """One candidate of each row, by how many steps it is behind; a record counts for ``unit * STEPS`` of them."""

@@ -12,8 +12,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from dpforest.curator import FINE, FINEST
+from dpforest.curator import FINE, FINEST, Selection
 from dpforest.curator.queries import ClassCounts
+from dpforest.curator.selections import TableCandidates
 from dpforest.flagship.binning import public_bins, quantile_bins
 from dpforest.flagship.candidates import ReleasedTotals, grow_table, random_tables, single_tables, whole_table
 from dpforest.flagship.monotone import Directions, directions_of, monotone
@@ -111,10 +112,8 @@ class WideTables(WithDelta):
         tables = Crossings.of(singles + random_tables(self.interactions, run.ordered, known, run.chance))
         # half a standard deviation of the noise that the gap of a cell will have
         variance, steps = noise_variances(measuring / (1 + together), run.ledger)[0], FINEST if together else FINE
-        place, at = run.choose_crossing(
-            tables, sides, choosing, threshold=round(math.sqrt(variance) / 2 * steps), mechanism=self._mechanism(run),
-            together=together,
-        )  # fmt: skip
+        candidates = TableCandidates(tables, sides, round(math.sqrt(variance) / 2 * steps), together)
+        place, at = run.choose_table(candidates, choosing, Selection(mechanism=self._mechanism(run)))
         return tables[place], at, grow_table(run, tables[place])
 
     def measure_all(self, run: Run, side: float, measuring: float) -> tuple[Crossings, Frontier, np.ndarray]:

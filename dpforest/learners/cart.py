@@ -19,7 +19,7 @@ __all__ = ["Cuts", "SchemaSplits", "best_splits", "select_cuts", "weakest_links"
 
 
 class Cuts:
-    """The cuts of numeric features, in the columns of :meth:`~dpforest.curator.Curator.choose_cut`.
+    """The cuts of numeric features, in the columns of :class:`~dpforest.curator.selections.CutCandidates`.
 
     Parameters
     ----------

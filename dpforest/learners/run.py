@@ -29,6 +29,15 @@ from dpforest.curator.queries import (
     TargetSums,
     WeightedError,
 )
+from dpforest.curator.selections import (
+    BinaryCandidates,
+    Candidates,
+    CutCandidates,
+    DivisionCandidates,
+    FeatureCandidates,
+    LabelCandidates,
+    TableCandidates,
+)
 from dpforest.design import Design, Weights
 from dpforest.learners.growth import MAX_NODES, Frontier, Growth
 from dpforest.learners.progress import shown
@@ -241,31 +250,30 @@ class Run:
     ) -> np.ndarray:
         """The feature that each node splits on, one of its unused or of the ``allowed`` ones, or ``STOP``."""
         candidates = nodes.unused if allowed is None else allowed
-        return self._choose(self.curator.choose_feature, nodes, (candidates,), epsilon, how)
+        return self._choose(FeatureCandidates(self.growth, nodes.nodes, candidates), nodes, epsilon, how)
 
     def choose_cut(
         self, nodes: Frontier, columns: np.ndarray, epsilon: float | np.ndarray, how: Selection
     ) -> np.ndarray:
         """The cut of each node among its ``columns``, see ``dpforest.learners.cart.Cuts``, or ``STOP``."""
-        return self._choose(self.curator.choose_cut, nodes, (columns,), epsilon, how)
+        return self._choose(CutCandidates(self.growth, nodes.nodes, columns), nodes, epsilon, how)
 
     def choose_candidate(
         self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, epsilon: float | np.ndarray, how: Selection
     ) -> np.ndarray:
         """The place of each node's choice among its binary candidates, or ``STOP``."""
-        return self._choose(self.curator.choose_candidate, nodes, (features, masks), epsilon, how)
+        return self._choose(BinaryCandidates(self.growth, nodes.nodes, features, masks), nodes, epsilon, how)
+
+    def choose_label(self, leaves: Frontier, epsilon: float | np.ndarray, how: Selection) -> np.ndarray:
+        """The label of each leaf, a class code."""
+        return self._choose(LabelCandidates(self.growth, leaves.nodes), leaves, epsilon, how)
 
     def _choose(
-        self,
-        query: Callable[..., np.ndarray],
-        nodes: Frontier,
-        candidates: tuple[np.ndarray, ...],
-        epsilon: float | np.ndarray,
-        how: Selection,
+        self, candidates: Candidates, nodes: Frontier, epsilon: float | np.ndarray, how: Selection
     ) -> np.ndarray:
         if not len(nodes):
-            return np.zeros(0, dtype=np.int32)
-        return query(*self._asked(nodes), *candidates, epsilon, how)
+            return np.zeros(0, dtype=np.int64)
+        return self.curator.choose(candidates, nodes.scopes, epsilon, how)
 
     def choose_division(
         self,
@@ -283,15 +291,10 @@ class Run:
         that holds all their records, and ``tree`` another tree than the one that grows.
         """
         splits = self.growth if tree is None else tree
-        return self.curator.choose_division(splits, nodes.nodes, scopes, features, children, epsilon, how)
-
-    def choose_label(self, leaves: Frontier, epsilon: float | np.ndarray, how: Selection) -> np.ndarray:
-        """The label of each leaf, a class code."""
-        if not len(leaves):
-            return np.zeros(0, dtype=np.int64)
-        return self.curator.choose_label(
-            *self._asked(leaves), epsilon, mechanism=how.mechanism, calibration=how.calibration
+        [choice] = self.curator.choose(
+            DivisionCandidates(splits, nodes.nodes, features, children), scopes, epsilon, how
         )
+        return int(choice)
 
     def count_classes(self, leaves: Frontier, epsilon: float | np.ndarray, tree: Forest | None = None) -> np.ndarray:
         """Noisy class counts of each leaf, of the trees that grow or of another ``tree``: int64, (n_leaves, n_classes).
@@ -312,24 +315,11 @@ class Run:
         """Let each record hear the votes of a released tree, for the next questions about crossed tables."""
         self.curator.add_scores(tree, tree.values / SCALE)
 
-    def choose_crossing(
-        self,
-        crossings: Crossings,
-        sides: np.ndarray,
-        epsilon: float,
-        *,
-        threshold: int,
-        mechanism: str,
-        together: bool = False,
-    ) -> tuple[int, int]:
-        """The places of the one table and of the one side, or of all ``together``, that the frontier, a root, chooses.
-
-        ``sides`` are target classes, or of a regression the one scale at which residuals are clipped.
-        """
-        scopes = self.frontier.scopes
-        return self.curator.choose_crossing(
-            crossings, sides, scopes, epsilon, threshold=threshold, mechanism=mechanism, together=together
-        )
+    def choose_table(self, candidates: TableCandidates, epsilon: float, how: Selection) -> tuple[int, int]:
+        """The places of the one table and of the one side, or of all together, that the frontier, a root, chooses."""
+        [choice] = self.curator.choose(candidates, self.frontier.scopes, epsilon, how)
+        side, table = divmod(int(choice), len(candidates.crossings))
+        return table, side
 
     def count_crossing(self, crossing: Crossings, side: float, leaves: Frontier, epsilon: float) -> np.ndarray:
         """Noisy weights of both sides in each cell, a leaf of the tree that grows, in steps of ``1 / FINE``.

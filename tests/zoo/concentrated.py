@@ -13,6 +13,7 @@ from dpforest import PrivateBoostingClassifier, mechanisms
 from dpforest.arithmetic.fixed import STEPS, below_best, fixed
 from dpforest.curator import FINE, Curator, Selection
 from dpforest.curator.queries import ClassCounts
+from dpforest.curator.selections import FeatureCandidates, LabelCandidates
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.growth import MAX_NODES
 from dpforest.privacy import epsilon_of, rho_of
@@ -30,6 +31,7 @@ from zoo.learners import (
     Sapling,
     SpendsPerNode,
     StopsWhenPure,
+    drawn,
 )
 
 __all__ = ["CONTROLS", "MUTANTS", "Counted", "Mutant", "Rooted"]
@@ -59,17 +61,17 @@ class Rooted(Sapling):
         return rho_of(epsilon, self.delta)
 
     def _choose(self, growth, curator, nodes, epsilon, chance):
-        return curator.choose_feature(
-            growth,
-            nodes.nodes,
+        return curator.choose(
+            FeatureCandidates(growth, nodes.nodes, nodes.unused),
             nodes.scopes,
-            nodes.unused,
             epsilon,
             Selection(majority, mechanism="exponential"),
         )
 
     def _label(self, growth, curator, leaves, epsilon):
-        return curator.choose_label(growth, leaves.nodes, leaves.scopes, epsilon, mechanism="exponential")
+        return curator.choose(
+            LabelCandidates(growth, leaves.nodes), leaves.scopes, epsilon, Selection(majority, "exponential")
+        )
 
 
 class Counted(Rooted):
@@ -189,10 +191,7 @@ class WrongRange(Rooted):
     def _label(self, growth, curator, leaves, epsilon):
         counts = curator._class_counts(growth, leaves.nodes)
         rate = curator._rate(self.score, np.full(len(leaves), epsilon), "range", math.inf, len(leaves))
-        return curator._select(
-            leaves.scopes, below_best(fixed(counts), np.ones(counts.shape, bool)), rate, self.score, math.inf,
-            "choose the label of a leaf", "exponential",
-        )  # fmt: skip
+        return drawn(curator, leaves.scopes, counts, rate, self.score, "exponential")
 
 
 class OneSided(WrongRange):

@@ -13,12 +13,13 @@ from dpforest.arithmetic.fixed import STEPS, below_best, fixed
 from dpforest.audit.exact.enumeration import law_of
 from dpforest.curator import Selection
 from dpforest.curator.queries import Histograms
+from dpforest.curator.selections import FeatureCandidates, LabelCandidates
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import MAX_NODES, Growth
 from dpforest.models.forest import Forest
 from zoo.animal import ADD_REMOVE, EXACT, GREY_BOX, REPLACE_ONE, Animal, geometric
 
-__all__ = ["Sapling", "learners", "portrait"]
+__all__ = ["Sapling", "drawn", "learners", "portrait"]
 
 #: The universes: one or two binary features, two classes.
 ONE, TWO = (Schema(categorical={name: [0, 1] for name in names}, classes=[0, 1]) for names in ("a", "ab"))
@@ -28,6 +29,14 @@ ONE, TWO = (Schema(categorical={name: [0, 1] for name in names}, classes=[0, 1])
 HALVED = replace(scores.majority, _exact_range=lambda n: (0.5, 1.0))
 #: The number of votes, with the range that it has under add-remove declared for replace-one too.
 ONE_SIDED = replace(scores.majority, _exact_range=lambda n: (1.0, 1.0))
+
+
+def drawn(curator, scopes, counts, rate, score, mechanism):
+    """Labels by the counts of their classes, at a rate that the caller names; charged by what the score declares."""
+    behind = below_best(fixed(counts), np.ones(counts.shape, dtype=bool))
+    choice = curator._drawn(behind, rate, mechanism)
+    curator._charge(scopes, rate, score, math.inf, "choose the label of a leaf", mechanism)
+    return choice
 
 
 class Sapling(PrivateForestClassifier):
@@ -95,17 +104,20 @@ class Sapling(PrivateForestClassifier):
         return np.ones(len(nodes), dtype=bool)
 
     def _choose(self, growth, curator, nodes, epsilon, chance):
-        return curator.choose_feature(
-            growth,
-            nodes.nodes,
+        return curator.choose(
+            FeatureCandidates(growth, nodes.nodes, nodes.unused),
             nodes.scopes,
-            nodes.unused,
             epsilon,
             Selection(scores.majority, mechanism="permute-and-flip"),
         )
 
     def _label(self, growth, curator, leaves, epsilon):
-        return curator.choose_label(growth, leaves.nodes, leaves.scopes, epsilon, mechanism="permute-and-flip")
+        return curator.choose(
+            LabelCandidates(growth, leaves.nodes),
+            leaves.scopes,
+            epsilon,
+            Selection(scores.majority, "permute-and-flip"),
+        )
 
     def _settle(self, growth, curator, leaves, label):
         growth.set_leaf_values(leaves, np.eye(curator.n_classes, dtype=np.int64)[label])
@@ -160,11 +172,8 @@ class RefundsPruned(Sapling):
     def _settle(self, growth, curator, leaves, label):
         if label[0] == label[1]:
             counts = curator._class_counts(growth, leaves.nodes).sum(axis=0, keepdims=True)
-            parent = curator._select(
-                growth.parent.scopes, below_best(fixed(counts), np.ones(counts.shape, dtype=bool)),
-                np.array([float(self.epsilon)]), scores.majority, math.inf, "choose the label of a pruned node",
-                "permute-and-flip",
-            )  # fmt: skip
+            rate = np.array([float(self.epsilon)])
+            parent = drawn(curator, growth.parent.scopes, counts, rate, scores.majority, "permute-and-flip")
             label = np.repeat(parent, 2)
         super()._settle(growth, curator, leaves, label)
 
@@ -173,11 +182,9 @@ class UnderstatesRange(Sapling):
     """Takes half of a score's range for the range."""
 
     def _choose(self, growth, curator, nodes, epsilon, chance):
-        return curator.choose_feature(
-            growth,
-            nodes.nodes,
+        return curator.choose(
+            FeatureCandidates(growth, nodes.nodes, nodes.unused),
             nodes.scopes,
-            nodes.unused,
             epsilon,
             Selection(HALVED, mechanism="permute-and-flip"),
         )
@@ -188,11 +195,7 @@ class OneSidedUnderReplaceOne(Sapling):
 
     def _label(self, growth, curator, leaves, epsilon):
         counts = curator._class_counts(growth, leaves.nodes)
-        return curator._select(
-            leaves.scopes, below_best(fixed(counts), np.ones(counts.shape, dtype=bool)),
-            np.full(len(leaves), epsilon), ONE_SIDED, math.inf, "choose the label of a leaf",
-            "permute-and-flip",
-        )  # fmt: skip
+        return drawn(curator, leaves.scopes, counts, np.full(len(leaves), epsilon), ONE_SIDED, "permute-and-flip")
 
 
 class SpendsTwice(Sapling):

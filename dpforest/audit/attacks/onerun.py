@@ -23,6 +23,7 @@ from dpforest.audit.sampling.bounds import check_confidence
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.curator.queries import ClassCounts
+from dpforest.curator.selections import LabelCandidates
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.parameters import check_count
 from dpforest.messages import shown
@@ -253,10 +254,11 @@ def _noting() -> tuple[type[Curator], _Notes]:
                 notes.leaves.append((query.nodes, LeafNoise("counts", rate)))
             return super().noisy(query, scopes, epsilon)
 
-        def choose_label(self, splits, nodes, scopes, epsilon, *, mechanism, calibration="range"):
-            rate = self._rate(scores.majority, epsilon, calibration, np.inf, len(nodes))
-            notes.leaves.append((nodes, LeafNoise("label", rate, mechanism=mechanism)))
-            return super().choose_label(splits, nodes, scopes, epsilon, mechanism=mechanism, calibration=calibration)
+        def choose(self, candidates, scopes, epsilon, how):
+            if isinstance(candidates, LabelCandidates):
+                rate = self._rate(scores.majority, epsilon, how.calibration, np.inf, len(candidates.nodes))
+                notes.leaves.append((candidates.nodes, LeafNoise("label", rate, mechanism=how.mechanism)))
+            return super().choose(candidates, scopes, epsilon, how)
 
     return Noting, notes
 

@@ -22,6 +22,7 @@ from dpforest.audit.exact.noisy import NoiselessChance, counts_and_rates, geomet
 from dpforest.curator import Curator
 from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.queries import ClassCounts
+from dpforest.curator.selections import FeatureCandidates, LabelCandidates
 from dpforest.learners.base import PrivateEstimator
 from dpforest.messages import shown
 from dpforest.schema import Schema
@@ -207,32 +208,38 @@ class _Spy(Curator):
     def _another(self, *args, **kwargs):
         raise ValueError(f"this learner asks for more than features, labels and class counts: {_ELSEWHERE}")
 
-    choose_candidate = choose_cut = bootstrap = poisson_bootstrap = _another
+    bootstrap = poisson_bootstrap = _another
 
-    def choose_feature(self, *asked):
+    def choose(self, candidates, *asked):
+        if isinstance(candidates, FeatureCandidates):
+            return self._feature(candidates, *asked)
+        if isinstance(candidates, LabelCandidates):
+            return self._label(candidates, *asked)
+        return self._another()
+
+    def _feature(self, candidates, *asked):
         level, path = self._level, self._node.path
         self._level += 1
         if level > len(path):
             raise _Enough
         if level < len(path):
             self._steer.plan = lambda law: np.full(len(law), 1 + path[level])
-            return super().choose_feature(*asked)
+            return super().choose(candidates, *asked)
         # stop wherever that is possible: what the leaf says is the other half of the law
         self._steer.plan = lambda law: np.where(law[:, 0] > 0, 0, law.argmax(axis=1))
-        choice = super().choose_feature(*asked)
-        splits, nodes = asked[:2]
-        trees, rows = self._mine(splits, nodes)
+        choice = super().choose(candidates, *asked)
+        trees, rows = self._mine(candidates.splits, candidates.nodes)
         law = self._steer.law[rows]
         self._node.split[self._batch][trees] = law[:, [1 + feature for feature in self._node.rest]]
         self._node.stop[self._batch][trees] = law[:, 0]
-        if not (law[:, 0] > 0).any() and len(trees) == len(splits.roots):
+        if not (law[:, 0] > 0).any() and len(trees) == len(candidates.splits.roots):
             raise _Enough
         return choice
 
-    def choose_label(self, splits, nodes, scopes, epsilon, **options):
+    def _label(self, candidates, *asked):
         self._steer.plan = lambda law: np.zeros(len(law), dtype=np.int64)
-        labels = super().choose_label(splits, nodes, scopes, epsilon, **options)
-        trees, rows = self._mine(splits, nodes)
+        labels = super().choose(candidates, *asked)
+        trees, rows = self._mine(candidates.splits, candidates.nodes)
         self._node.says("label")[self._batch][trees] = self._steer.law[rows]
         return labels
 

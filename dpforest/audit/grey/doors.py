@@ -13,6 +13,7 @@ from dpforest.audit.grey.frozen import Watch
 from dpforest.chance import Law, Seeded
 from dpforest.curator import Curator, Selection
 from dpforest.curator.queries import Query
+from dpforest.curator.selections import Candidates
 from dpforest.privacy import Ledger
 
 __all__ = ["Roaming", "watching"]
@@ -51,11 +52,15 @@ def watching(door: Any) -> type[Curator]:
         def ask(self, *args, **kwargs):
             watch = self._chance
             asked = parameters.bind(self, *args, **kwargs).arguments
-            query = asked.get("query")
-            said = f"{name} {type(query).__name__}" if isinstance(query, Query) else name
+            said = name  # of a query its kind too, and of candidates what the ledger calls their choice
+            for value in asked.values():
+                if isinstance(value, Query):
+                    said = f"{name} {type(value).__name__}"
+                elif isinstance(value, Candidates):
+                    said = value.label
             every: dict[str, Any] = {}
-            for key, value in asked.items():  # queries and selections are compared part by part
-                every |= vars(value) if isinstance(value, Query | Selection) else {key: value}
+            for key, value in asked.items():  # queries, candidates and selections are compared part by part
+                every |= vars(value) if isinstance(value, Query | Candidates | Selection) else {key: value}
             public = {key: _frozen_value(value) for key, value in every.items() if key not in ("self", "epsilon")}
             watch.ask(said, public)  # budgets are compared with the charges
             try:

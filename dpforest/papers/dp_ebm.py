@@ -252,7 +252,7 @@ class DPEBMClassifier(WithDelta, BoostedClassifier):
         if not self.delta:
             raise ValueError("DP-EBM has Gaussian noise, which needs a delta above 0: delta=1e-5 is the published one")
         if (n_classes := self.declared_schema().n_classes) != 2:
-            raise ValueError(f"DP-EBM tells two classes apart, as published, not {n_classes}: use private boosting")
+            raise ValueError(f"DP-EBM tells two classes apart, as in the paper, not {n_classes}: use private boosting")
 
     def lacking(self) -> dict[str, str]:
         return {EXACT: "noisy sums decide the residuals of the next step, so that replay cannot visit them"}

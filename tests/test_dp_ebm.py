@@ -121,7 +121,7 @@ def test_the_published_claim():
 
 
 def test_a_bin_is_no_lighter_than_the_exact_number_allows():
-    """Why a number of records that is not noisy shows: no weight but that of the last resort is below its part of it."""
+    """Why a number of records that is not noisy shows: no bin weighs less than its part of it."""
     rng = np.random.default_rng(0)
     for n in (31, 310):
         for _ in range(200):

@@ -200,7 +200,7 @@ class DPEBMClassifier(WithDelta, BoostedClassifier):
         run.start_forest(1)
         share, n_steps = self.bin_budget_frac, self.n_estimators * len(run.sizes)
         histograms = self._histograms(run, share * run.budget)
-        n_records = max(float(np.mean([counts.sum() for counts in histograms])), 1.0)
+        n_records = float(np.mean([counts.sum() for counts in histograms]))
         bins = self._bins(run, histograms, n_records)
         return self._boost(run, bins, (1 - share) * run.budget / n_steps)
 
@@ -213,7 +213,7 @@ class DPEBMClassifier(WithDelta, BoostedClassifier):
     def _bins(
         self, run: Run, histograms: Sequence[np.ndarray], n_records: float, occurs: np.ndarray | None = None
     ) -> list[Bins]:
-        target = n_records / (self.max_bins - 1)
+        target = max(n_records, 1.0) / (self.max_bins - 1)
         there = [None] * len(histograms) if occurs is None else np.split(occurs, np.cumsum(run.sizes)[:-1])
         return [
             merge_numbers(counts, target) if ordered else merge_categories(counts, target, mine)

@@ -316,7 +316,7 @@ class DearEBM(DPEBMClassifier):
 
 class HistogramsTwiceAsSharp(Curator):
     def _drawn_noise(self, exact, rate, step):
-        return super()._drawn_noise(exact, 2 * rate if exact.ndim == 1 else rate, step)
+        return super()._drawn_noise(exact, 2 * rate if step == 1 else rate, step)
 
 
 class ResidualsOfOneSide(Curator):

@@ -474,7 +474,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
     boosting("the exact number of records", "bins reach for a number that is not noisy", kind=KnowsHowMany,
              line="from the noisy counts alone", kinds="unpaid")  # fmt: skip
     boosting("histograms twice as sharp", "noise at twice the rate that is charged", door=HistogramsTwiceAsSharp,
-             line="of rate $b_0 / (KL)$", kinds="sensitivity loss")  # fmt: skip
+             line="of rate $b_0 / (KL)$", kinds="loss")  # fmt: skip
     boosting("sums of residuals twice as sharp", "noise at twice the rate that is charged",
              door=NoisySumsTwiceAsSharp, line=r"of rate $b_1 / S$", kinds="sensitivity loss")  # fmt: skip
     boosting("a dear EBM", "the conversion is of another delta", kind=DearEBM, kinds="paid",

@@ -102,6 +102,7 @@ def merge_numbers(counts: np.ndarray, target: float) -> Bins:
     return Bins(np.minimum(bin_of, len(weights) - 1), np.array(weights))
 
 
+@claim("cex-dp-ebm-categories")
 def merge_categories(counts: np.ndarray, target: float, occurs: np.ndarray | None = None) -> Bins:
     """Give a bin to each category of a noisy weight of at least ``target``, and one to all others, which is the last.
 

@@ -21,6 +21,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "diffgen": ("DiffGenClassifier",),
     "dt_diff": ("DTDiffClassifier",),
     "smooth_forest": ("SmoothForestClassifier",),
+    "dp_ebm": ("DPEBMClassifier",),
     "private_boosting": ("PrivateBoostingClassifier", "PrivateBoostingRegressor"),
 }
 

@@ -24,6 +24,11 @@ LINES = {
         "of rate $b/L$", "2 under replace-one", "by the exponential mechanism", r"at rate $\sqrt{8b}/R$",
         r"$\sqrt{8b}/\max(R', 2R)$", "*Sharing*: *all* or *parts*",
     ]),
+    "lem-residual-sums": ("dp_ebm", [r"$r \in [-1, 1]$", "4 under replace-one"]),
+    "thm-dp-ebm": ("dp_ebm", [
+        "all declared codes", "from the noisy counts alone", "of rate $b_0 / (KL)$", r"of rate $b_1 / S$",
+        r"add up to at most the $\rho$",
+    ]),
     "lem-gap-and-size": ("private_boosting", [r"$a + b \le 1$", r"at rates $g \lambda$ and $(1 - g) \lambda$"]),
     "thm-private-boosting-delta": ("private_boosting", [
         "discrete Gaussian noise of rate $b/L$", "selections are by the exponential mechanism",
@@ -58,6 +63,8 @@ def test_mutants_have_names_of_their_own():
 @pytest.mark.claim("thm-forest-delta")
 @pytest.mark.claim("thm-private-boosting-delta")
 @pytest.mark.claim("lem-gap-and-size")
+@pytest.mark.claim("thm-dp-ebm")
+@pytest.mark.claim("lem-residual-sums")
 @pytest.mark.claim("thm-concentrated-path")
 @pytest.mark.claim("lem-concentrated-coins")
 @pytest.mark.claim("lem-concentrated-conversion")

@@ -39,6 +39,7 @@ PAPERS = {
     "diffgen": ("DiffGen",),
     "dt_diff": ("DT-Diff",),
     "smooth_forest": ("smooth forest",),
+    "dp_ebm": ("DP-EBM",),
 }
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "BY_WEIGHT",
     "CandidateCounts",
     "CellGradients",
+    "CellResiduals",
     "CellWeights",
     "ClassCounts",
     "CodeCounts",
@@ -347,6 +348,30 @@ class CellGradients(Measured):
 
     def exact(self, records: InMemoryRecords) -> np.ndarray:
         return CrossSums(self.crossing, np.arange(records.n_classes), together=True).exact(records).transpose(1, 0, 2)
+
+
+@dataclass(frozen=True, eq=False)
+@claim("lem-residual-sums")
+class CellResiduals(Measured):
+    """Sum of the residuals of the second of two classes in each cell of one table, a single row: (1, n_cells).
+
+    A residual is 1 for a record of that class, 0 for another, less the probability that released trees give the class;
+    in steps of ``1 / FINEST``.
+
+    Guarantee
+    ---------
+    A record adds a number from -1 to 1 to one cell, so the squared L2 sensitivity is 1 under add-remove, and under
+    replace-one 4, where it changes sides in its cell (:prf:ref:`lem-residual-sums`).  That is what is declared: the L1
+    sensitivities, 1 and 2, are no larger.
+    """
+
+    crossing: Crossings
+    label, step = "sum the residuals in the leaves of a feature", FINEST
+    sensitivity, replaced = {ADD_REMOVE: 1.0, REPLACE_ONE: 4.0}, 4.0
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        sums = CrossSums(self.crossing, np.arange(records.n_classes), together=True).exact(records)[1]
+        return (sums[:, 1] - sums[:, 0])[None]
 
 
 # -- scored, peeked at, or measured by a method of its own ----------------------------------------------------------

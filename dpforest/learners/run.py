@@ -17,6 +17,7 @@ from dpforest.curator import STOP, Curator, Selection
 from dpforest.curator.peeks import Leak
 from dpforest.curator.queries import (
     CellGradients,
+    CellResiduals,
     CellWeights,
     ClassCounts,
     HeldOutCounts,
@@ -334,6 +335,13 @@ class Run:
         int64, shape (n_cells, n_classes, 2), in steps of ``1 / FINEST``.
         """
         return self.curator.noisy(CellGradients(crossing), leaves.scopes, epsilon)
+
+    def sum_residuals(self, root: Frontier, crossing: Crossings, epsilon: float) -> np.ndarray:
+        """Noisy sum of the residuals of the second of two classes in each cell, in steps of ``1 / FINEST``: (n_cells,).
+
+        It is charged to the ``root`` of a tree.
+        """
+        return self.curator.noisy(CellResiduals(crossing), root.scopes, epsilon)[0]
 
     def count_residuals(self, edges: np.ndarray, epsilon: float) -> np.ndarray:
         """Noisy numbers of records by the size of their residuals, shares of the target's range: (n_edges + 1,)."""

@@ -18,6 +18,7 @@ PUBLISHED: dict[str, tuple[str, str, str]] = {
     "pub-diffprf": ("open (as read here: no)", "open (as read here: no)", "second hand"),
     "pub-diffprfs": ("open (as read here: no)", "open (as read here: no)", "second hand"),
     "pub-dp-adaboost": ("no", "no", "second hand"),
+    "pub-dp-ebm": ("after a repair", "after a repair", "in part"),
     "pub-dps-adaboost": ("no", "no", "whole"),
     "pub-dt-diff": ("open (as read here: yes)", "open (as read here: after a repair)", "second hand"),
     "pub-edprf": ("no", "no", "in part"),

@@ -12,10 +12,11 @@ import numpy as np
 from dpforest import PrivateBoostingClassifier, mechanisms
 from dpforest.arithmetic.fixed import STEPS, below_best, fixed
 from dpforest.curator import FINE, Curator, Selection
-from dpforest.curator.queries import ClassCounts
+from dpforest.curator.queries import CellResiduals, ClassCounts, CodeCounts
 from dpforest.curator.selections import FeatureCandidates, LabelCandidates
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.growth import MAX_NODES
+from dpforest.papers.dp_ebm import DPEBMClassifier
 from dpforest.privacy import epsilon_of, rho_of
 from dpforest.scores import majority
 from zoo.animal import ADD_REMOVE, EXACT, GREY_BOX, REPLACE_ONE
@@ -289,6 +290,54 @@ class DearFlagship(PrivateBoostingClassifier):
         return super()._learn(run)
 
 
+class NotesWhichOccur(DPEBMClassifier):
+    """Looks which categories there are, as published, and says nothing of it."""
+
+    def _bins(self, run, histograms, n_records, occurs=None):
+        [occurs] = run.curator._records.answer(CodeCounts(run.growth, run.frontier.nodes)) > 0
+        return super()._bins(run, histograms, n_records, occurs)
+
+
+class KnowsHowMany(DPEBMClassifier):
+    """Takes the exact number of records, as published, and says nothing of it."""
+
+    def _bins(self, run, histograms, n_records, occurs=None):
+        return super()._bins(run, histograms, len(run.curator._records.labels), occurs)
+
+
+class DearEBM(DPEBMClassifier):
+    """Converts as if ten times the delta had been promised."""
+
+    def _learn(self, run):
+        run.epsilon = epsilon_of(rho_of(run.epsilon, 10 * self.delta), self.delta)
+        return super()._learn(run)
+
+
+class HistogramsTwiceAsSharp(Curator):
+    def _drawn_noise(self, exact, rate, step):
+        return super()._drawn_noise(exact, 2 * rate if step == 1 else rate, step)
+
+
+class ResidualsOfOneSide(Curator):
+    """Takes a residual that changes sides for one that moves between cells: half the price under replace-one."""
+
+    def noisy(self, query, scopes, epsilon):
+        if not isinstance(query, CellResiduals):
+            return super().noisy(query, scopes, epsilon)
+        rate = np.array([epsilon / 2])
+        return self._add_noise(self._exact(query), rate, query.step, scopes, query.label, 2.0)
+
+
+class HalfResiduals(Curator):
+    """Takes half of the largest residual for all of it."""
+
+    def noisy(self, query, scopes, epsilon):
+        if not isinstance(query, CellResiduals):
+            return super().noisy(query, scopes, epsilon)
+        rate = np.array([epsilon / query.sensitivity[self._ledger.relation]])
+        return self._add_noise(self._exact(query), rate, query.step / 2, scopes, query.label, query.replaced)
+
+
 # -- who breaks what ---------------------------------------------------------------------------------------------------
 
 
@@ -406,6 +455,29 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
              line=r"at rate $\sqrt{8 b} / R$", kinds="sensitivity loss", **choice)  # fmt: skip
     flagship("a dear flagship", "the conversion is of another delta", kind=DearFlagship, kinds="paid",
              line="On every run the rhos add up to at most the")  # fmt: skip
+    # a feature that tells the records apart, and one that does not; steps that leave no doubt
+    ebm = partial(
+        add, kind=DPEBMClassifier, layers=(GREY_BOX,), schema=TWO, n_estimators=2, learning_rate=10.0,
+        pairs=((tied, (*tied, (0, 0, 0))),),
+    )  # fmt: skip
+    sums = partial(ebm, theorem="lem-residual-sums", kinds="sensitivity loss")
+    turned = {"relation": REPLACE_ONE, "pairs": (((*tied, (0, 0, 0)), (*tied, (1, 0, 1))),)}
+    sums("half a residual", "a record adds twice what is taken for the most", door=HalfResiduals,
+         line=r"$r \in [-1, 1]$")  # fmt: skip
+    sums("residuals under replace-one", "noise for one that moves to another cell", door=ResidualsOfOneSide,
+         line="4 under replace-one", **turned)  # fmt: skip
+    boosting = partial(ebm, theorem="thm-dp-ebm")
+    boosting("categories that occur", "a category that does not has no count", kind=NotesWhichOccur,
+             line="all declared codes", kinds="unpaid control-flow",
+             pairs=((((0, 0, 1), (0, 1, 0)), ((0, 0, 1), (0, 1, 0), (1, 0, 1))),))  # fmt: skip
+    boosting("the exact number of records", "bins reach for a number that is not noisy", kind=KnowsHowMany,
+             line="from the noisy counts alone", kinds="unpaid")  # fmt: skip
+    boosting("histograms twice as sharp", "noise at twice the rate that is charged", door=HistogramsTwiceAsSharp,
+             line="of rate $b_0 / (KL)$", kinds="loss")  # fmt: skip
+    boosting("sums of residuals twice as sharp", "noise at twice the rate that is charged",
+             door=NoisySumsTwiceAsSharp, line=r"of rate $b_1 / S$", kinds="sensitivity loss")  # fmt: skip
+    boosting("a dear EBM", "the conversion is of another delta", kind=DearEBM, kinds="paid",
+             line=r"add up to at most the $\rho$")  # fmt: skip
     return tuple(found)
 
 

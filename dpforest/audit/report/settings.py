@@ -12,6 +12,7 @@ from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
 from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
+from dpforest.papers.dp_ebm import DPEBMClassifier
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.papers.dt_diff import DTDiffClassifier
 from dpforest.papers.edprf import EDPRFClassifier
@@ -46,6 +47,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     DiffGenClassifier,
     DTDiffClassifier,
     SmoothForestClassifier,
+    DPEBMClassifier,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     # end of learners

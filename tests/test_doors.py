@@ -311,6 +311,9 @@ class Recorder(Seeded):
     def select(self, kind, law, scores, rate):
         return self._keep(super().select(kind, law, scores, rate))
 
+    def discrete_gaussian(self, rate, size):
+        return self._keep(super().discrete_gaussian(rate, size))
+
     def two_sided_geometric(self, rate, size):
         return self._keep(super().two_sided_geometric(rate, size))
 
@@ -340,6 +343,9 @@ class Tape(Recorder):
         return self.left.pop(0)
 
     def select(self, kind, law, scores, rate):
+        return self.left.pop(0)
+
+    def discrete_gaussian(self, rate, size):
         return self.left.pop(0)
 
     def two_sided_geometric(self, rate, size):

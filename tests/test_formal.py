@@ -257,8 +257,9 @@ def ledger_fit(name):
 @needs_coq
 def test_coq_computes_what_every_learner_has_spent(compiled):
     """The dearest path, and pair of paths, of the ledger of a fit: Coq's exact number against the library's double."""
-    found = computed(compiled[0], [asked_of_coq(*forests_of(ledger_fit(name).ledger_)) for name in KINDS])
-    for name, numbers in zip(KINDS, found, strict=True):
+    pure = [name for name in KINDS if not model(name).promised_delta()]  # the theorem is on losses, not on rhos
+    found = computed(compiled[0], [asked_of_coq(*forests_of(ledger_fit(name).ledger_)) for name in pure])
+    for name, numbers in zip(pure, found, strict=True):
         fit = ledger_fit(name)
         assert fit.ledger_.delta == 0
         for relation, number in zip(RELATIONS, numbers, strict=True):

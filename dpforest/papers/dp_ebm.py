@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -253,7 +253,15 @@ class DPEBMClassifier(WithDelta, BoostedClassifier):
         if not self.delta:
             raise ValueError("DP-EBM has Gaussian noise, which needs a delta above 0: delta=1e-5 is the published one")
         if (n_classes := self.declared_schema().n_classes) != 2:
-            raise ValueError(f"DP-EBM tells two classes apart, as in the paper, not {n_classes}: use private boosting")
+            raise ValueError(
+                "Only binary classification is supported. DP-EBM tells two classes apart, as in the paper, not "
+                f"{n_classes}: use PrivateBoostingClassifier"
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
     def lacking(self) -> dict[str, str]:
         return {EXACT: "noisy sums decide the residuals of the next step, so that replay cannot visit them"}

@@ -89,7 +89,8 @@ def merge_numbers(counts: np.ndarray, target: float) -> Bins:
     What is left at the end goes to the last bin.  Where all codes together do not reach the target, there is one bin,
     which weighs as much.
     """
-    bin_of, weights, weight = np.zeros(len(counts), dtype=np.int64), [], 0.0
+    bin_of, weight = np.zeros(len(counts), dtype=np.int64), 0.0
+    weights: list[float] = []
     for code, count in enumerate(np.maximum(counts, 0).tolist()):
         bin_of[code] = len(weights)
         weight += count
@@ -244,8 +245,9 @@ class DPEBMClassifier(WithDelta, BoostedClassifier):
                 moved = whole_votes(steps)[leaf_of]
                 votes[feature] += moved
                 run.add_scores(replace(trees[feature], values=_values(moved, trees[feature].n_nodes)))
-        run.set_leaf_values(leaves, _values(np.concatenate([each for each in votes if len(each) > 1] or [[]])))
-        run.set_leaf_values(roots[~wide], _values(np.concatenate([each for each in votes if len(each) == 1] or [[]])))
+        for nodes, several in ((leaves, True), (roots[~wide], False)):
+            mine = [each for each in votes if (len(each) > 1) == several]
+            run.set_leaf_values(nodes, _values(np.concatenate(mine) if mine else np.zeros(0, dtype=np.int64)))
         return boosted(run, "softmax")
 
     def check_parameters(self) -> None:

@@ -176,6 +176,7 @@ mathjax: ## make the book's part of MathJax again, from book/mathjax (needs Node
 
 formal: env ## have Coq check the theorems of tests/formal (Debian: apt-get install coq; COQCHK=1: its proofs again)
 	$(PY) -m tests.coq $(if $(COQCHK),--chk)
+	$(PY) -m tests.bits
 
 dist: env ## make the source distribution and the wheel in dist/ (TAG=v1.0.0: if tag, version and CHANGELOG.md agree)
 	@test -z "$$TAG" || $(PY) -m tests.changelog "$$TAG"

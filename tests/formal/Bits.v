@@ -101,7 +101,8 @@ Proof. induction n; simpl; [rewrite Nat.add_0_r; ring|]. rewrite Nat.add_succ_r.
 Lemma total_mul m n f : sum_below (m * n) f = sum_below m (fun d => sum_below n (fun i => f (d * n + i)%nat)).
 Proof. induction m; simpl; [reflexivity|]. rewrite Nat.add_comm, total_add, IHm. reflexivity. Qed.
 
-Lemma mean_le n : forall f g, (forall l, words_ok l -> length l = n -> f l <= g l) -> mean_of_words n f <= mean_of_words n g.
+Lemma mean_le n : forall f g, (forall l, words_ok l -> length l = n -> f l <= g l) ->
+  mean_of_words n f <= mean_of_words n g.
 Proof.
   induction n; simpl; intros f g H; [apply H; [constructor|reflexivity]|]. pose proof b_pos.
   apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat; lra|]. apply total_le. intros i Hi. apply IHn.
@@ -113,7 +114,8 @@ Proof.
   apply total_ext. intros i _. apply IHn.
 Qed.
 Lemma mean_number n g : forall low,
-  mean_of_words n (fun l => g (number low l)) = sum_below (base ^ n) (fun i => g (low * b ^ Z.of_nat n + Z.of_nat i)%Z) / INR base ^ n.
+  mean_of_words n (fun l => g (number low l))
+  = sum_below (base ^ n) (fun i => g (low * b ^ Z.of_nat n + Z.of_nat i)%Z) / INR base ^ n.
 Proof.
   induction n; intros low.
   - simpl. rewrite Z.mul_1_r, Z.add_0_r. field.
@@ -139,7 +141,8 @@ Qed.
 Lemma law_splits n p : chance_of n p + chance_of n (fun v => negb (p v)) + undecided n = 1.
 Proof.
   unfold chance_of, undecided. rewrite <- !mean_plus, <- (mean_one n).
-  apply Rle_antisym; apply mean_le; intros l _ _; destruct (settle 0 0 l) as [v|]; simpl; try destruct (p v); simpl; lra.
+  apply Rle_antisym; apply mean_le; intros l _ _; destruct (settle 0 0 l) as [v|]; simpl;
+    try destruct (p v); simpl; lra.
 Qed.
 
 (** How many of the first whole numbers, with the next, lie in an interval. *)
@@ -222,7 +225,8 @@ Qed.
 Lemma number_high l : forall j low, words_ok base l -> IZR low + 1 <= INR base ^ j ->
   IZR (number base low l) + 1 <= INR base ^ (j + length l).
 Proof.
-  induction l as [|w l IH]; simpl; intros j low Hl H; [now rewrite Nat.add_0_r|]. inversion Hl as [|? ? [Hw Hw'] Hr]; subst.
+  induction l as [|w l IH]; simpl; intros j low Hl H; [now rewrite Nat.add_0_r|].
+  inversion Hl as [|? ? [Hw Hw'] Hr]; subst.
   replace (j + S (length l))%nat with (S j + length l)%nat by lia. apply IH; [assumption|].
   rewrite plus_IZR, mult_IZR, <- INR_IZR_INZ. simpl pow. pose proof b_pos.
   assert (IZR w + 1 <= INR base) by (rewrite INR_IZR_INZ, <- plus_IZR; apply IZR_le; lia). nra.
@@ -232,7 +236,8 @@ Qed.
 Lemma coin_true_within l : words_ok base l -> coin l = Some true ->
   between 0 (t * INR base ^ length l) (IZR (number base 0 l)) = 1.
 Proof.
-  intros Hl H. pose proof (size_pos (length l)) as Hs. pose proof (number_low l 0 Hl ltac:(lia)) as H0. apply IZR_le in H0.
+  intros Hl H. pose proof (size_pos (length l)) as Hs. pose proof (number_low l 0 Hl ltac:(lia)) as H0.
+  apply IZR_le in H0.
   unfold between. destruct Rle_dec as [_|]; [|lra]. destruct Rle_dec as [|Hn]; [reflexivity|exfalso].
   set (m := IZR (number base 0 l)) in *. set (N := INR base ^ length l) in *.
   (* the later of t and the cell's beginning lies in the cell *)
@@ -262,7 +267,8 @@ Proof.
   assert (HT : chance_of base below n (fun v => v) <= t).
   { apply Rle_trans with ((t * INR base ^ n - 0) / INR base ^ n); [|right; field; lra].
     eapply Rle_trans; [|apply (mean_within base two n 0 (t * INR base ^ n)); nra].
-    apply (mean_le base two). intros l Hl Hn. fold (coin l). pose proof (within_pos 0 (t * INR base ^ n) (IZR (number base 0 l))).
+    apply (mean_le base two). intros l Hl Hn. fold (coin l).
+    pose proof (within_pos 0 (t * INR base ^ n) (IZR (number base 0 l))).
     destruct (coin l) as [[|]|] eqn:Hc; simpl; try lra. right. symmetry. subst n. now apply coin_true_within. }
   assert (HF : chance_of base below n negb <= 1 - t).
   { apply Rle_trans with ((INR base ^ n - t * INR base ^ n) / INR base ^ n); [|right; field; lra].
@@ -307,7 +313,8 @@ Proof.
     apply Rmult_le_compat_r; [left; now apply Rinv_0_lt_compat|].
     apply Rle_trans with (sum_below (S (base ^ n)) (fun i => between (lo * N) (hi * N + 2) (INR i))).
     + change (S (base ^ n)) with (1 + base ^ n)%nat. rewrite total_add.
-      rewrite (total_ext (base ^ n) (fun i => between _ _ (IZR _)) (fun i => between (lo * N) (hi * N + 2) (INR (1 + i)))).
+      rewrite (total_ext (base ^ n) (fun i => between _ _ (IZR _))
+        (fun i => between (lo * N) (hi * N + 2) (INR (1 + i)))).
       * pose proof (within_pos (lo * N) (hi * N + 2) (INR 0)) as H0w. cbn [sum_below]. rewrite Rplus_0_l.
         rewrite <- (Rplus_0_l (sum_below _ _)) at 1. now apply Rplus_le_compat_r.
       * intros i _. f_equal. rewrite (INR_IZR_INZ (1 + i)). f_equal. lia.
@@ -333,7 +340,8 @@ Qed.
 
 (** [one] times [t] lies between the pair, whose distance is at most [gap]. *)
 Definition around (one : Z) (t gap : R) (pair : Z * Z) : Prop :=
-  0 <= IZR (fst pair) <= t * IZR one /\ t * IZR one <= IZR (snd pair) <= IZR one /\ IZR (snd pair) - IZR (fst pair) <= gap.
+  0 <= IZR (fst pair) <= t * IZR one /\ t * IZR one <= IZR (snd pair) <= IZR one /\
+  IZR (snd pair) - IZR (fst pair) <= gap.
 
 Lemma squared_around one t gap pair :
   (0 < one)%Z -> 0 <= t <= 1 -> around one t gap pair -> around one (t * t) (2 * gap + 2) (squared one pair).
@@ -383,7 +391,8 @@ Proof.
   intros Ha Hd x. unfold exp_bounds. set (root := (2 ^ Z.of_nat k)%Z). set (one := (root * root)%Z).
   assert (Hroot : IZR root = 2 ^ k) by (unfold root; rewrite <- pow_IZR; reflexivity).
   assert (Hr : (0 < root)%Z) by (apply Z.pow_pos_nonneg; lia).
-  assert (H1 : (0 < one)%Z) by (unfold one; nia). apply IZR_le in Ha as Ha'. apply IZR_lt in Hd as Hd'. apply IZR_lt in Hr as Hr'.
+  assert (H1 : (0 < one)%Z) by (unfold one; nia).
+  apply IZR_le in Ha as Ha'. apply IZR_lt in Hd as Hd'. apply IZR_lt in Hr as Hr'.
   assert (Hx : 0 <= x) by (apply Rmult_le_pos; [lra|left; now apply Rinv_0_lt_compat]).
   set (y := x / IZR root). assert (Hy : 0 <= y) by (apply Rmult_le_pos; [lra|left; now apply Rinv_0_lt_compat]).
   assert (Hxy : x = y * IZR root) by (unfold y; field; lra).
@@ -415,7 +424,8 @@ Proof.
   rewrite Hmax, Hmin. clear Hmax Hmin.
   set (q := IZR (a * root / d)) in *. set (r := IZR (one * (d * root) / (d * root + a))) in *.
   assert (Ho : IZR one = IZR root * IZR root) by (unfold one; apply mult_IZR).
-  rewrite plus_IZR, !mult_IZR, Ho, Haxd, Hxy in B1. rewrite plus_IZR, !mult_IZR, Ho, Haxd, Hxy in B2. rewrite mult_IZR, Haxd, Hxy in A1, A2. rewrite Ho, Hxy.
+  rewrite plus_IZR, !mult_IZR, Ho, Haxd, Hxy in B1. rewrite plus_IZR, !mult_IZR, Ho, Haxd, Hxy in B2.
+  rewrite mult_IZR, Haxd, Hxy in A1, A2. rewrite Ho, Hxy.
   set (R0 := IZR root) in *. set (D := IZR d) in *. set (e := exp (- y)) in *.
   clearbody q r e y R0. clear Haxd Ha' Hroot Ho.
   assert (Q1 : q <= y * R0 * R0) by (apply (Rmult_le_reg_r D); [lra|]; lra).
@@ -426,11 +436,13 @@ Proof.
   assert (S : 0 < R0 * R0) by nra.
   assert (M1 : R0 * R0 - y * R0 * R0 <= e * (R0 * R0)) by nra.
   assert (M2 : e * (R0 * R0) <= r + 1).
-  { apply (Rmult_le_reg_r (1 + y)); [lra|]. assert (e * (1 + y) * (R0 * R0) <= 1 * (R0 * R0)) by (apply Rmult_le_compat_r; lra). lra. }
+  { apply (Rmult_le_reg_r (1 + y)); [lra|].
+    assert (e * (1 + y) * (R0 * R0) <= 1 * (R0 * R0)) by (apply Rmult_le_compat_r; lra). lra. }
   assert (M3 : e * (R0 * R0) <= R0 * R0) by nra.
   assert (M4 : 0 <= e * (R0 * R0)) by nra.
   assert (M5 : r <= R0 * R0 - y * R0 * R0 + y * R0 * (y * R0)).
-  { apply (Rmult_le_reg_r (1 + y)); [lra|]. assert (0 <= y * y * y * (R0 * R0)) by (repeat apply Rmult_le_pos; lra). lra. }
+  { apply (Rmult_le_reg_r (1 + y)); [lra|].
+    assert (0 <= y * y * y * (R0 * R0)) by (repeat apply Rmult_le_pos; lra). lra. }
   assert (M6 : 0 <= y * R0 * (y * R0)) by nra.
   unfold Rmin, Rmax. repeat destruct Rle_dec; repeat split; try lra.
 Qed.
@@ -450,7 +462,8 @@ Hypothesis a_pos : (0 <= a)%Z.
 Hypothesis d_pos : (0 < d)%Z.
 Let x := IZR a / IZR d.
 
-Lemma heads_known : bounds (fun j => fst (exp_bounds a d (digits j))) (fun j => snd (exp_bounds a d (digits j))) one (exp (- x)).
+Lemma heads_known :
+  bounds (fun j => fst (exp_bounds a d (digits j))) (fun j => snd (exp_bounds a d (digits j))) one (exp (- x)).
 Proof.
   intros j. pose proof (exp_bounds_around a d (digits j) a_pos d_pos) as (H1 & [H2 _] & _). fold x (one j) in H1, H2.
   repeat split; try tauto. unfold one. apply Z.mul_pos_pos; apply Z.pow_pos_nonneg; lia.
@@ -471,7 +484,8 @@ Proof. apply lem_lazy_uniform_right; [assumption|apply heads_known]. Qed.
 (** Heads has probability exp(-x), and there is an answer with probability one. *)
 Theorem thm_exact_draws_coin n : (0 < n)%nat ->
   let slack := (x * x + 4) / 2 ^ digits n + 2 / INR base ^ n in
-  chance_of base heads_step n (fun v => v) <= exp (- x) <= chance_of base heads_step n (fun v => v) + undecided base heads_step n /\
+  chance_of base heads_step n (fun v => v) <= exp (- x) <=
+    chance_of base heads_step n (fun v => v) + undecided base heads_step n /\
   undecided base heads_step n <= slack.
 Proof.
   intros Hn slack. split; [apply lem_lazy_uniform_law; [assumption|apply heads_known|apply heads_unit]|].

@@ -174,8 +174,9 @@ pictures: env ## write the book's pictures that no notebook draws, and the figur
 mathjax: ## make the book's part of MathJax again, from book/mathjax (needs Node and npm; some minutes the first time)
 	cd book/mathjax && npm install --no-audit --no-fund --no-package-lock && npm run build
 
-formal: env ## have Coq check the theorems of tests/formal (Debian: apt-get install coq; COQCHK=1: its proofs again)
+formal: env ## have Coq check the theorems of tests/formal, toss a million coins (Debian: apt-get install coq; COQCHK=1: its proofs again)
 	$(PY) -m tests.coq $(if $(COQCHK),--chk)
+	$(PY) -m tests.bits
 
 dist: env ## make the source distribution and the wheel in dist/ (TAG=v1.0.0: if tag, version and CHANGELOG.md agree)
 	@test -z "$$TAG" || $(PY) -m tests.changelog "$$TAG"

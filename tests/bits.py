@@ -1,0 +1,125 @@
+"""The coin that Coq proves, line by line in Python, against the coin that ships, on the same words.
+
+Usage::
+
+    python -m tests.bits [DRAWS]    # a million draws, unless told otherwise
+
+``settle``, ``below``, ``exp_bounds`` and ``heads`` have the names and the lines of ``tests/formal/Bits.v``; only
+integers are used.  That they compute what Coq computes is tested in ``tests/test_bits.py``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from functools import cache
+from itertools import chain
+
+import numpy as np
+
+from dpforest.chance.exact import Exact
+
+WORD = 1 << 64
+#: Of these many words each is planted at the boundary of its coin, where doubles cannot tell.
+EVERY = 100
+
+
+def settle(base: int, decide: Callable[[int, int], bool | None], words: Iterable[int]) -> bool | None:
+    """The first answer, with ever more words read; None where they do not decide."""
+    low = 0
+    for j, word in enumerate(words, 1):
+        low = low * base + word
+        if (answer := decide(j, low)) is not None:
+            return answer
+    return None
+
+
+def below(base: int, least: int, most: int, unit: int, j: int, low: int) -> bool | None:
+    """Whether all numbers that begin so lie below what lies between the bounds."""
+    if (low + 1) * unit <= least * base**j:
+        return True
+    return False if most * base**j <= low * unit else None
+
+
+@cache
+def exp_bounds(a: int, d: int, k: int) -> tuple[int, int]:
+    """Bounds of exp(-a / d), in units of 1 / 4^k."""
+    root = 2**k
+    one = root * root
+    lo, hi = max(0, one - a * root // d - 1), min(one, one * (d * root) // (d * root + a) + 1)
+    for _ in range(k):
+        lo, hi = lo * lo // one, min(one, hi * hi // one + 1)
+    return lo, hi
+
+
+def heads(base: int, a: int, d: int, digits: Callable[[int], int], words: Iterable[int]) -> bool | None:
+    """Whether the uniform number of these words lies below exp(-a / d)."""
+
+    def step(j: int, low: int) -> bool | None:
+        return below(base, *exp_bounds(a, d, digits(j)), 4 ** digits(j), j, low)
+
+    return settle(base, step, words)
+
+
+class Given(Exact):
+    """A source whose words are given, and which counts how many were read."""
+
+    def __init__(self, words: np.ndarray):
+        self.words, self.read = words, 0
+
+    def _words(self, size: int) -> np.ndarray:
+        self.read += size
+        assert self.read <= len(self.words)
+        return self.words[self.read - size : self.read].copy()
+
+
+def shipped(rates: np.ndarray, first: np.ndarray, more: np.ndarray) -> tuple[list[bool], int]:
+    """The coins of the code that ships, and how many of ``more`` it read, in the order of the coins that need them."""
+    source = Given(more)
+    coins = source._heads(first, rates, np.ones(len(rates)), lambda at: Fraction(rates[at]))
+    return coins.tolist(), source.read
+
+
+def proved(
+    rates: np.ndarray, first: np.ndarray, more: np.ndarray, coin: Callable[..., bool | None] = heads
+) -> tuple[list[bool | None], int]:
+    """The coins of the program that Coq has proved, on the same words, and how many of ``more`` it read.
+
+    With bounds as close as these a coin of exp(-2^-60), whose boundary is 2^-57 of a word from a word's end, reads as
+    many words as the one that ships; with coarser ones it would read one more, and give the same answer.
+    """
+    queue = iter(more.tolist())
+    exact = {rate: Fraction(rate).as_integer_ratio() for rate in set(rates.tolist())}
+    coins = [
+        coin(WORD, *exact[rate], lambda j: 64 * j + 100, chain([word], queue))
+        for rate, word in zip(rates.tolist(), first.tolist(), strict=True)
+    ]
+    return coins, len(more) - len(list(queue))
+
+
+def asked(draws: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rates of coins, their first words and further ones: one coin in ``EVERY`` at its boundary, or next to it."""
+    rng = np.random.default_rng(seed)
+    few = np.concatenate([[2.0**-60, 2.0**-20, 0.1, 1.0, 44.0], rng.exponential(2.0, 195)])
+    rates = few[rng.integers(len(few), size=draws)]
+    first = rng.integers(WORD, size=draws, dtype=np.uint64)
+    for at in range(0, draws, EVERY):
+        low, _ = exp_bounds(*Fraction(rates[at]).as_integer_ratio(), 200)
+        first[at] = min(max((low * WORD >> 400) + int(rng.integers(-1, 2)), 0), WORD - 1)
+    return rates, first, rng.integers(WORD, size=draws, dtype=np.uint64)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line."""
+    draws = int(arguments[0]) if arguments else 1_000_000
+    question = asked(draws)
+    (one, read), (other, also) = shipped(*question), proved(*question)
+    differ = sum(a is not b for a, b in zip(one, other, strict=True))
+    print(f"{draws} coins of the proved program and of the code that ships, on the same words: {differ} differ")
+    print(f"{read} and {also} of them took a second word")
+    return int(differ > 0 or read != also)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,96 @@
+"""The coin of tests/formal/Bits.v: what Coq computes, its transcription, and the draws that ship, on the same bits."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from tests import bits, coq, not_run
+
+needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason=not_run.COQ)
+BITS = coq.FORMAL / "Bits.v"
+
+
+@pytest.fixture(scope="module")
+def question():
+    return bits.asked(20_000, seed=5)
+
+
+@pytest.mark.claim("thm-exact-draws", "lem-lazy-uniform")
+def test_the_proved_coin_is_the_one_that_ships(question):
+    """Value for value; ``make formal`` compares a million."""
+    coins, read = bits.proved(*question)
+    assert None not in coins
+    assert bits.shipped(*question) == (coins, read)
+    assert read > 20  # at boundaries a second word is taken
+    assert 0.2 < np.mean(coins) < 0.8
+
+
+@pytest.mark.parametrize("lost", [1, 1 << 20, 1 << 63])
+def test_a_coin_that_forgets_a_bit_is_noticed(question, lost):
+    """Even the last of 64: some words lie next to the boundary."""
+
+    def forgetful(base, a, d, digits, words):
+        return bits.heads(base, a, d, digits, (word & ~lost for word in words))
+
+    assert bits.shipped(*question)[0] != bits.proved(*question, coin=forgetful)[0]
+
+
+def transcribed(base, a, d, per, words):
+    return bits.heads(base, a, d, lambda j: per * j + 20, words)
+
+
+def coq_coins(folder, cases):
+    """What Coq computes of these: a base, a fraction, and words."""
+    lines = [
+        f"Eval vm_compute in heads {base} {a} {d} (fun j => ({per} * j + 20)%nat) [{'; '.join(map(str, words))}]."
+        for base, a, d, per, words in cases
+    ]
+    head = f"From Coq Require Import ZArith List.\nFrom {coq.NAME} Require Import Bits.\nImport ListNotations.\n"
+    said = coq.coqc(folder, "Asked", head + "Open Scope Z_scope.\n" + "\n".join(lines) + "\n")
+    said = re.findall(r"= (Some true|Some false|None)\n", said)
+    assert len(said) == len(cases)
+    return [{"Some true": True, "Some false": False, "None": None}[word] for word in said]
+
+
+@pytest.mark.slow
+@needs_coq
+@pytest.mark.claim("thm-exact-draws", "lem-lazy-uniform")
+def test_coq_computes_what_its_transcription_does(tmp_path):
+    """On bits and on bytes, up to the word that decides, and on one word less."""
+    coq.coqc(tmp_path, "Bits", BITS.read_text())
+    rng, cases = np.random.default_rng(3), []
+    for base, per in [(2, 1), (256, 8)]:
+        for a, d in [(0, 1), (1, 3), (1, 1 << 30), (7, 2), (355, 113), (12, 1)]:
+            for _ in range(8):
+                words = rng.integers(base, size=40).tolist()
+                size = next(n for n in range(1, 41) if transcribed(base, a, d, per, words[:n]) is not None)
+                cases += [(base, a, d, per, words[:n]) for n in (size - 1, size, size + 2)]
+    expected = [transcribed(*case) for case in cases]
+    assert {True, False, None} == set(expected)
+    assert coq_coins(tmp_path, cases) == expected
+
+
+#: What stands in the file, and what is wrong in its place: the theorems' proofs no longer go through.
+WRONG = {
+    "a word forgotten": ("let low := (low * b + w)%Z in", "let low := (low * b)%Z in"),
+    "the end of the cell forgotten": ("((low + 1) * unit j <=?", "(low * unit j <=?"),
+    "rounded down for up": ("Z.min one (hi * hi / one + 1))%Z.\nFixpoint", "Z.min one (hi * hi / one))%Z.\nFixpoint"),
+    "one squaring too few": ("| S k => squarings one k (squared one pair)", "| S k => squarings one k pair"),
+    "no words left open": (
+        "+ undecided base below n.\nProof.\n  pose proof (size_pos n) as Hs. pose proof (law",
+        ".\nProof.\n  pose proof (size_pos n) as Hs. pose proof (law",
+    ),
+}
+
+
+@pytest.mark.slow
+@needs_coq
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_sampler_has_no_proof(tmp_path, wrong):
+    text = BITS.read_text()
+    right, instead = WRONG[wrong]
+    assert text.count(right) == 1
+    with pytest.raises(ValueError, match="does not compile"):
+        coq.coqc(tmp_path, "Bits", text.replace(right, instead))

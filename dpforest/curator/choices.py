@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial, singledispatchmethod
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -85,12 +85,23 @@ class Choices(Base):
         self._charge(scopes, rate, score, n_max, candidates.query(score), how.mechanism)
         return choice
 
-    @singledispatchmethod
-    def _chosen(self, candidates: Any, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
+    def _chosen(self, asked: Candidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
         """Draw a candidate for each choice; whoever calls this charges for it."""
-        raise TypeError(f"no selection scores {shown(candidates)}: nothing is chosen")
+        match asked:
+            case FeatureCandidates():
+                return self._of_features(asked, score, rate, how)
+            case CutCandidates():
+                return self._of_cuts(asked, score, rate, how)
+            case BinaryCandidates():
+                return self._of_binary_splits(asked, score, rate, how)
+            case DivisionCandidates():
+                return self._of_divisions(asked, score, rate, how)
+            case TableCandidates():
+                return self._of_tables(asked, score, rate, how)
+            case LabelCandidates():
+                return self._of_labels(asked, score, rate, how)
+        raise TypeError(f"no selection scores {shown(asked)}: nothing is chosen")
 
-    @_chosen.register
     @claim("lem-stop-candidate")
     def _of_features(
         self, asked: FeatureCandidates, score: scores.Score, rate: np.ndarray, how: Selection
@@ -119,7 +130,6 @@ class Choices(Base):
         self._records.known.note(splits, nodes, counts, split)
         return choice
 
-    @_chosen.register
     @claim("thm-interval-exponential")
     def _of_cuts(self, asked: CutCandidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
         """On a grid of equal steps this is the exponential mechanism on an interval, its pieces weighted by length."""
@@ -144,7 +154,6 @@ class Choices(Base):
         self._records.known.note(splits, nodes, counts, Split.join(found))
         return choice
 
-    @_chosen.register
     def _of_binary_splits(
         self, asked: BinaryCandidates, score: scores.Score, rate: np.ndarray, how: Selection
     ) -> np.ndarray:
@@ -170,7 +179,6 @@ class Choices(Base):
         )
         return choice
 
-    @_chosen.register
     @claim("lem-common-choice")
     def _of_divisions(
         self, asked: DivisionCandidates, score: scores.Score, rate: np.ndarray, how: Selection
@@ -192,7 +200,6 @@ class Choices(Base):
         behind = below_best(utility, np.ones((1, len(features)), dtype=bool))
         return self._drawn(behind, rate, how.mechanism)
 
-    @_chosen.register
     @claim("lem-soft-gap", "lem-calibrated-weights")
     def _of_tables(self, asked: TableCandidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
         """In each table a record is in one cell, with weights of at most 1 together (:prf:ref:`lem-soft-gap`).
@@ -209,7 +216,6 @@ class Choices(Base):
         behind = (gaps - gaps.max()).astype(float).reshape(1, -1)
         return self._drawn(behind, rate, how.mechanism, 2 * FINEST if asked.together else FINE)
 
-    @_chosen.register
     @claim("thm-majority")
     def _of_labels(self, asked: LabelCandidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
         """Counts have R = 1 under add-remove and 2 under replace-one (:prf:ref:`thm-majority`)."""

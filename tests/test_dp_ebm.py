@@ -311,6 +311,9 @@ def test_a_feature_of_one_category_and_a_single_leaf():
     fitted = DPEBMClassifier(epsilon=20.0, schema=schema, n_estimators=60, learning_rate=0.2, random_state=0).fit(X, y)
     assert fitted.score(X, y) == 1.0
     assert fitted.boosted_.n_trees == 2
+    one = Schema(categorical={"x": ["a"]}, classes=[0, 1])
+    same = DPEBMClassifier(epsilon=20.0, schema=one, n_estimators=9, random_state=0).fit([["a"]] * 9, [1] * 9)
+    assert np.ptp(same.decision_function([["a"]] * 2)) == 0
     flat = DPEBMClassifier(epsilon=20.0, schema=schema, n_estimators=9, max_leaves=1, random_state=0).fit(X, y)
     assert np.ptp(flat.decision_function(X)) == 0
 

@@ -57,7 +57,8 @@ class Base:
         Parameters
         ----------
         exact : ndarray of int64, shape (n_nodes, ...)
-            In each node a record adds a vector of L1 norm, and so of L2 norm, of at most ``step``; none is negative.
+            In each node a record adds a vector of L1 norm, and so of L2 norm, of at most ``step``; none is negative,
+            or ``replaced`` is 4.
         rate : ndarray of float64, shape (n_nodes,)
             What each node costs where a record comes or goes: a loss, or the rho of a ledger with a delta.
         step : float
@@ -65,7 +66,7 @@ class Base:
         query : str
         replaced : float
             So many times that is charged where a record is replaced and stays in the node: 2, for two vectors that are
-            not negative are at most so far apart, by the L1 norm and by the square of the L2 norm.
+            not negative are at most so far apart, by the L1 norm and by the square of the L2 norm; 4 for any two.
 
         Returns
         -------

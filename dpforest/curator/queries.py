@@ -125,7 +125,8 @@ class Measured(Query):
         What one record adds to one row of the answer, and to no other, at most: nonnegative numbers of this sum.  None
         (``BY_WEIGHT``) for the steps of a weight of 1.
     sensitivity : mapping of str to float
-        By relation, the L1 sensitivity in such steps, by which the budget is divided.
+        By relation, the L1 sensitivity in such steps, by which the budget is divided.  Of numbers that may be negative
+        the squared L2 sensitivity, where that is larger; so for ``replaced``.
     replaced : float
         L1 sensitivity, in such steps, where a record is replaced and stays in its row.
     pairs : GapAndSize or None

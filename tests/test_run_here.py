@@ -295,9 +295,10 @@ def test_in_the_book(chapter: str, number: str, width: int, theme: str, server: 
     assert editor.check(CODE[chapter, number, "solution"]) == "✓ The check passes."
     wrong, said = FIVE[chapter, number]
     assert editor.check(CODE[chapter, number, "exercise"].rpartition("...")[0] + wrong) == f"✗ Not yet. {said}"
-    after = [urlsplit(url).path for url in requests(browser) if not url.startswith(("blob:", "data:"))]
+    after = [url for url in requests(browser) if not url.startswith(("blob:", "data:"))]
+    paths = [urlsplit(url).path for url in after]
     # figures are loaded when they come into view
-    assert [path for path in after if not path.startswith("/_images/")] == ["/_python/python.js"]
+    assert [path for path in paths if not path.startswith("/_images/")] == ["/_python/python.js"]
     assert all(url.startswith(server) for url in after)
     seen = browser.execute_script(
         """

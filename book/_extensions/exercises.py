@@ -10,6 +10,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable
+from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -209,7 +210,9 @@ def _plain(text: str) -> str:
     return "".join(parts)
 
 
+@cache
 def _macros() -> dict[str, str]:
+    """The book's macros, which each piece of prose asks for."""
     config = yaml.safe_load((BOOK.parent / "_config.yml").read_text(encoding="utf-8"))
     return config["sphinx"]["config"]["mathjax3_config"]["tex"]["macros"]
 

@@ -27,7 +27,7 @@ from dpforest.curator.choices import Choices
 from dpforest.curator.peeks import Peeks
 from dpforest.curator.queries import ClassCounts
 from dpforest.curator.sums import Sums
-from dpforest.learners import base as estimators
+from dpforest.learners import intake
 from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.privacy import REPLACE_ONE
 from dpforest.registry import PAPERS
@@ -167,7 +167,7 @@ def test_the_records_may_vanish_once_the_curator_has_them(kind, options, monkeyp
             codes[:], labels[:] = 255, 255
             spoilt.append(len(labels))
 
-    monkeypatch.setattr(estimators, "Curator", Spoiling)
+    monkeypatch.setattr(intake, "Curator", Spoiling)
     assert fit(kind, options) == plain
     assert spoilt == [900]
 
@@ -183,7 +183,7 @@ def test_the_curator_is_gone_when_the_fit_is_done(kind, options, monkeypatch):
             super().__init__(codes, labels, *args, **kwargs)
             made.extend(map(weakref.ref, (self, self._records.codes, self._records.labels)))
 
-    monkeypatch.setattr(estimators, "Curator", Watched)
+    monkeypatch.setattr(intake, "Curator", Watched)
     gc.freeze()  # what was there before the fit need not be looked through, and takes most of a second
     try:
         with warnings.catch_warnings():

@@ -16,7 +16,6 @@ from sklearn.utils.validation import validate_data
 from dpforest._version import __version__
 from dpforest.chance import Chance, Secure, Seeded
 from dpforest.curator import Curator, Door
-from dpforest.engines import Reader, is_out_of_core
 from dpforest.learners import intake, persons
 from dpforest.learners.audited import EXACT, AuditSpec
 from dpforest.learners.facts import Facts
@@ -196,68 +195,34 @@ class PrivateEstimator(Predictor, BaseEstimator):
         chance = source_of_bits(self.source, self.random_state)
         schema = self.declared_schema()
         schema.check_written()  # before anything is charged for a model that no file could hold
-        n_bins, scattered = self.bins(schema), is_out_of_core(X)
-        if key is not None and not isinstance(key, str):
-            raise TypeError(f"key must be the name of one column, as text, not {shown(key)}")
         most = persons.check_asked(person, max_rows, self.relation)
         row = epsilon if most is None else persons.of_a_row(epsilon, self.promised_delta(), most)
+        # with a delta, a row has less than its share of the person's epsilon, which may be spent where it has no delta
+        share = epsilon / (most or 1)
         # what is proved of every run, for the unit
         promised = epsilon if self.promise(row) == row else (most or 1) * self.promise(row)
-        table: Any = X
-        coins: tuple[sides.Coins, ...] = ()
-        if scattered:
-            persons.check_in_memory(most)
-        else:
-            table = intake.look(X, y, key, person, schema)
-            coins = sides.carried(X, table.shape[0])
-        sides.check_units(coins, ROW if most is None else PERSON, self.relation)
-        with self._charged(promised, most, table):  # nothing was read so far but names
-            if scattered:
-                model, ledger = self._learn_in_blocks(X, Reader(schema, n_bins, y, key), row, chance)
-            else:
-                opened = intake.columns_of(table, y, key, person)
-                model, ledger = self._learn_in_memory(opened, schema, epsilon, row, chance, most)
-        named = scattered or all(isinstance(name, str) for name in table.names or [None])
+        table = intake.TrainingTable.of(X, y, key, person, most, schema, self.bins(schema))
+        sides.check_units(table.coins, ROW if most is None else PERSON, self.relation)
+        ledger = Ledger(self.relation, delta=self.promised_delta())
+        with self._charged(promised, most, table.columns):  # nothing was read so far but names
+            curator = table.open(chance, ledger, self._n_threads())
+            model = self._learn(Run(curator, chance, schema, ledger, row, share))
         # what decides which rows a fit sees is its randomness too
-        source = SEEDED if any(each.source == SEEDED for each in coins) else self.source
+        source = SEEDED if any(each.source == SEEDED for each in table.coins) else self.source
         guarantee = self._guarantee(ledger, promised, most, source, self._rests_on(ledger, chance, key, most))
         if guarantee.epsilon > epsilon * (1 + 1e-9):
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=3)
         ledger.promise = guarantee
         return {
             "schema_": schema,
-            "n_bins_": n_bins,
+            "n_bins_": table.n_bins,
             "n_features_in_": schema.n_features,
             **({} if schema.classes is None else {"classes_": schema.classes}),
-            **({"feature_names_in_": np.array(schema.columns, dtype=object)} if named else {}),
+            **({"feature_names_in_": np.array(schema.columns, dtype=object)} if table.is_named else {}),
             f"{self._RELEASED}_": model,
             "ledger_": ledger,
             "guarantee_": guarantee,
         }
-
-    def _learn_in_blocks(self, X: Any, reader: Reader, epsilon: float, chance: Chance) -> tuple[Any, Ledger]:
-        """Learn from a table that an engine reads, block by block."""
-        schema, ledger = reader.schema, Ledger(self.relation, delta=self.promised_delta())
-        table = intake.open_table(X, reader, self._n_threads())
-        sizes = schema.cardinalities(reader.n_bins)
-        curator = Curator.over(table, schema.n_classes, sizes, chance=chance, ledger=ledger)
-        return self._learn(Run(curator, chance, schema, ledger, epsilon)), ledger
-
-    def _learn_in_memory(
-        self, opened: intake.Opened, schema: Schema, epsilon: float, row: float, chance: Chance, most: int | None
-    ) -> tuple[Any, Ledger]:
-        """Learn from a table in memory: ``epsilon`` is promised to the unit, and ``row`` to one row."""
-        columns, answers, ids, whose = opened
-        encoded, labels = intake.encode(columns, answers, schema, self.bins(schema))
-        codes = encoded.codes
-        if whose is not None and most is not None:
-            kept = persons.own_rows(codes, labels, whose, most, chance, ids)
-            codes, labels = np.ascontiguousarray(codes[:, kept]), labels[kept]
-            ids = None if ids is None else ids[kept]
-        door = None if ids is None else partial(Curator, ids=ids)
-        # with a delta, a row has less than its share of the person's epsilon, which may be spent where it has no delta
-        share = epsilon / (most or 1)
-        return self.replay(codes, labels, schema, row, chance, door, **({} if row == share else {"alone": share}))
 
     def _guarantee(
         self, ledger: Ledger, promised: float, most: int | None, source: str, rests_on: tuple[str, ...]

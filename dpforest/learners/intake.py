@@ -3,31 +3,112 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
-from dpforest.chance import keyed
-from dpforest.engines import Reader, Table, table_of
+from dpforest.chance import Chance, keyed
+from dpforest.curator import Curator
+from dpforest.engines import Reader, Table, is_out_of_core, table_of
 from dpforest.learners import persons
 from dpforest.learners.persons import People
 from dpforest.messages import shown
 from dpforest.models.out_of_schema import outside, warn_of_strays
-from dpforest.privacy import searches
+from dpforest.privacy import Ledger, searches, sides
 from dpforest.schema import Encoded, Schema, frames
 
-__all__ = ["Opened", "columns_of", "encode", "look", "open_table"]
+__all__ = ["Opened", "TrainingTable", "columns_of", "encode", "look"]
 
 
-def open_table(X: Any, reader: Reader, n_jobs: int) -> Table:
-    """The table that an engine reads, looked through once."""
-    y: object = reader.target
-    if not isinstance(y, str):
-        raise TypeError(f"y must be the name of the column of labels where X is read by an engine, not {shown(y)}")
-    table = table_of(X).open(reader, n_jobs)
-    _look_at(reader.schema, table.n_rows, table.strays, y)
-    return table
+@dataclass(frozen=True, eq=False)
+class TrainingTable:
+    """The table of one fit, in memory or read by an engine, of which only the names of columns were looked at so far.
+
+    Attributes
+    ----------
+    columns : Columns, or a table that an engine reads
+    answers : Any
+        Labels or targets, or the name of their column.
+    key, person : Any
+        As :meth:`~dpforest.learners.PrivateEstimator.fit` takes them.
+    max_rows : int or None
+        The most rows of a person that are learned from; None where the unit is one row.
+    schema : Schema
+    n_bins : int
+        Bins of each numeric column.
+    coins : tuple of Coins
+        Those by which its rows were chosen among others, if it is a part of a table.
+    """
+
+    columns: frames.Columns | Any
+    answers: Any
+    key: str | None
+    person: Any
+    max_rows: int | None
+    schema: Schema
+    n_bins: int
+    coins: tuple[sides.Coins, ...] = ()
+
+    @classmethod
+    def of(
+        cls, X: Any, y: Any, key: Any, person: Any, max_rows: int | None, schema: Schema, n_bins: int
+    ) -> TrainingTable:
+        """The table that ``fit`` was called with: an error for names that cannot be right, before a cell is read."""
+        if key is not None and not isinstance(key, str):
+            raise TypeError(f"key must be the name of one column, as text, not {shown(key)}")
+        if is_out_of_core(X):
+            persons.check_in_memory(max_rows)
+            return cls(X, y, key, person, max_rows, schema, n_bins)
+        columns = look(X, y, key, person, schema)
+        coins = sides.carried(X, columns.shape[0])
+        return cls(columns, y, key, person, max_rows, schema, n_bins, coins)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether all columns have a name that is text."""
+        names = self.columns.names if isinstance(self.columns, frames.Columns) else ()
+        return names is not None and all(isinstance(name, str) for name in names)
+
+    def open(self, chance: Chance, ledger: Ledger, n_jobs: int) -> Curator:
+        """Read the records, and hand them to a curator, who alone has them from here on.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A table without records, or records that the schema does not allow.
+        EngineError
+            The engine that reads the table fails.
+        """
+        schema, sizes = self.schema, self.schema.cardinalities(self.n_bins)
+        if not isinstance(self.columns, frames.Columns):
+            opened = self._opened_by_engine(n_jobs)
+            return Curator.over(opened, schema.n_classes, sizes, chance=chance, ledger=ledger)
+        codes, labels, ids = self._encoded(chance)
+        return Curator(codes, labels, schema.n_classes, sizes, chance=chance, ledger=ledger, n_jobs=n_jobs, ids=ids)
+
+    def _opened_by_engine(self, n_jobs: int) -> Table:
+        """The table that an engine reads, looked through once."""
+        target = self.answers
+        if not isinstance(target, str):
+            raise TypeError(
+                f"y must be the name of the column of labels where X is read by an engine, not {shown(target)}"
+            )
+        table = table_of(self.columns).open(Reader(self.schema, self.n_bins, target, self.key), n_jobs)
+        _look_at(self.schema, table.n_rows, table.strays, target)
+        return table
+
+    def _encoded(self, chance: Chance) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """The codes, the labels and the keys of the rows that are learned from."""
+        opened = columns_of(self.columns, self.answers, self.key, self.person)
+        encoded, labels = encode(opened.columns, opened.answers, self.schema, self.n_bins)
+        codes, ids = encoded.codes, opened.ids
+        if opened.persons is not None and self.max_rows is not None:
+            kept = persons.own_rows(codes, labels, opened.persons, self.max_rows, chance, ids)
+            codes, labels = np.ascontiguousarray(codes[:, kept]), labels[kept]
+            ids = None if ids is None else ids[kept]
+        return codes, labels, ids
 
 
 class Opened(NamedTuple):

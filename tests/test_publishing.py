@@ -110,13 +110,14 @@ def test_a_description_is_how_a_page_begins(app):
 def test_the_footer_leads_to_what_changed_in_this_version(app):
     version = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"]
     said = page_of(app, "What a forest is.")["theme_extra_footer"]
-    assert f'<a href="changelog.html#v{version}">dpforest {version}</a>' in said
+    anchor = f"v{version.replace('.', '-')}"
+    assert f'<a href="changelog.html#{anchor}">dpforest {version}</a>' in said
 
     heads = "Changelog", "[Unreleased]", f"[{version}] - 2026-11-26", "Added", "[0.1] - 2026-01-01"
     sections = [nodes.section("", nodes.title("", head), ids=[head]) for head in heads]
     document = nodes.document(None, None)
     document += sections
-    for page, more in (("book/a", [[]] * 5), ("book/changelog", [[], [], [f"v{version}"], [], []])):
+    for page, more in (("book/a", [[]] * 5), ("book/changelog", [[], [], [anchor], [], []])):
         app.env.docname = page
         BUILT["anchors"](app, document)
         assert [section["ids"][1:] for section in sections] == more

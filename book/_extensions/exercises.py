@@ -144,6 +144,8 @@ def python() -> str:
     text = (data / "brython_stdlib.js").read_text(encoding="utf-8")
     library, _ = json.JSONDecoder().raw_decode(text, text.index(_LIBRARY) + len(_LIBRARY))
     source = (
+        # a worker that a folder's page makes has no address, and Brython needs one to name its own files
+        'globalThis.__BRYTHON__ = {brython_path: "file:///python/"};',
         (data / "brython.js").read_text(encoding="utf-8"),
         f"__BRYTHON__.use_VFS = true; __BRYTHON__.update_VFS({json.dumps(needed(library, MODULES))});",
         (BOOK / "python" / "worker.js").read_text(encoding="utf-8"),

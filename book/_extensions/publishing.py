@@ -116,7 +116,7 @@ def footer(archive: str, changes: str, site: str, repository: str) -> str:
     source = f' · <a href="{repository}">Source</a>' if repository else ""
     version, licence = html.escape(f"dpforest {said['version']}"), html.escape(f"{date} · {said['license']} licence")
     return (
-        f'<div class="of-this-book"><p><a href="{changes}#v{said["version"]}">{version}</a>{licence} · '
+        f'<div class="of-this-book"><p><a href="{changes}#{anchor(str(said["version"]))}">{version}</a>{licence} · '
         f'<a href="{archive}" download>All notebooks (zip)</a>{source}</p>'
         '<details><summary>How to cite</summary><div class="highlight"><pre>'
         f"{html.escape(citation(site, repository))}</pre></div></details></div>"
@@ -150,13 +150,21 @@ def description(doctree: nodes.document | None) -> str:
     return ""
 
 
+def anchor(version: str) -> str:
+    """Where the page of changes begins to tell of this release."""
+    return f"v{version.replace('.', '-')}"
+
+
 def anchors(app: Sphinx, doctree: nodes.document) -> None:
-    """Give each release on the page of changes an anchor that does not depend on its date, such as ``v1.0.0``."""
+    """Give each release on the page of changes an anchor that does not depend on its date, such as ``v1-0-0``.
+
+    Scripts of the theme take an anchor for a selector, in which a point would begin the name of a class.
+    """
     if app.env.docname != _CHANGES:
         return
     for section in doctree.findall(nodes.section):
         if released := re.match(r"\[(\d+\.\d+\.\d+)\] - ", section[0].astext()):
-            section["ids"].append(f"v{released[1]}")
+            section["ids"].append(anchor(released[1]))
 
 
 def describe(app: Sphinx, pagename: str, _: str, context: dict[str, Any], doctree: nodes.document | None) -> None:

@@ -40,6 +40,7 @@ class Firefox:
             port = free.getsockname()[1]
         command = [program, "--headless", "--no-remote", "--profile", str(folder), f"--remote-debugging-port={port}"]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._socket: websocket.WebSocket | None = None
         self._numbers, self._notes = itertools.count(1), list[dict[str, Any]]()
         try:
             self._socket = self._connected(f"ws://127.0.0.1:{port}/session")
@@ -57,6 +58,8 @@ class Firefox:
         self.close()
 
     def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
         self._process.kill()
         self._process.wait()
 

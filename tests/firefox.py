@@ -66,7 +66,9 @@ class Firefox:
     def show(self, address: str, width: int) -> None:
         """Open a page at a width in CSS pixels, and wait until its equations are set."""
         self._ask("browsingContext.setViewport", context=self._window, viewport={"width": width, "height": 900})
-        self._ask("browsingContext.navigate", context=self._window, url=address, wait="complete")
+        for url in ("about:blank", address):  # what the page before still asked for ends here, with errors of its own
+            self._notes.clear()
+            self._ask("browsingContext.navigate", context=self._window, url=url, wait="complete")
         self.run(
             "(window.MathJax && MathJax.startup ? MathJax.startup.promise : Promise.resolve())"
             ".then(() => document.fonts.ready)"
@@ -82,7 +84,7 @@ class Firefox:
         return found["result"].get("value")
 
     def complaints(self) -> list[str]:
-        """Errors of scripts since this was asked for last."""
+        """Errors of scripts since the page was opened, or this was asked for last."""
         found = [note["params"] for note in self._notes if note["method"] == "log.entryAdded"]
         self._notes.clear()
         return [str(entry["text"]) for entry in found if entry["level"] == "error"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import io
 import re
 import runpy
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
+import PIL.Image
 import pytest
 import yaml
 from docutils import nodes
@@ -71,6 +73,10 @@ def test_with_them_there_are_buttons_addresses_and_a_site_map(app, monkeypatch):
     assert options["repository_provider"] == "github"
     assert app.config.html_baseurl == f"{SITE}/"
     assert f'<meta property="og:url" content="{SITE}/book/a.html">' in said["metatags"]
+    assert f'<meta property="og:image" content="{SITE}/_images/cards/book-a.png">' in said["metatags"]
+    assert '<meta name="twitter:card" content="summary_large_image">' in said["metatags"]
+    with PIL.Image.open(app.outdir / "_images" / "cards" / "book-a.png") as card:
+        assert card.size == (1200, 630)
     assert 'content="A &amp; B"' in said["metatags"]
     assert f'<a href="{REPOSITORY}">' in said["theme_extra_footer"]
     assert f'href="{SITE}/index.html"' in (app.outdir / "404.html").read_text()
@@ -95,6 +101,19 @@ def test_what_is_no_address_is_refused(monkeypatch, wrong):
     monkeypatch.setenv("DPFOREST_SITE", wrong)
     with pytest.raises(ConfigError, match="DPFOREST_SITE must be the address of a page"):
         BUILT["address"]("DPFOREST_SITE")
+
+
+def test_a_card_has_the_title_of_its_page_in_letters_that_can_be_drawn(tmp_path):
+    """Of a title in Chinese, which the face has not, the book's own takes the place, and no boxes."""
+
+    def card(title: str) -> bytes:
+        BUILT["cards"].write(tmp_path / "card.png", title, "The book")
+        return (tmp_path / "card.png").read_bytes()
+
+    assert card("分类") == card("") == card("The book") != card("Mechanisms")
+    for title in ("(ε, δ)", "word " * 100):
+        with PIL.Image.open(io.BytesIO(card(title))) as drawn:
+            assert drawn.convert("L").crop((1150, 0, 1200, 630)).getextrema() == (255, 255)
 
 
 def test_a_description_is_how_a_page_begins(app):

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import cards
 import yaml
 from docutils import nodes
 from exercises import as_files
@@ -179,7 +180,9 @@ def describe(app: Sphinx, pagename: str, _: str, context: dict[str, Any], doctre
     if words:
         found |= {"description": words, "og:description": words}
     if site:
-        found["og:url"] = f"{site}/{uri}"
+        picture = f"_images/cards/{pagename.replace('/', '-')}.png"
+        cards.write(Path(app.outdir, picture), found["og:title"], found["og:site_name"])
+        found |= {"og:url": f"{site}/{uri}", "og:image": f"{site}/{picture}", "twitter:card": "summary_large_image"}
     tags = "".join(
         f'\n<meta {"property" if name.startswith("og:") else "name"}="{name}" content="{html.escape(value)}">'
         for name, value in {**found, "og:type": "article"}.items()

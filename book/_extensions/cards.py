@@ -1,4 +1,4 @@
-"""The picture that is shown where a page is shared: the mark of the book, the title of the page, the name of the book."""
+"""The picture that is shown where a page is shared: the mark of the book, the title of the page, and its book."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from dpforest.audit.attacks import (
     membership_attack,
     one_run,
     one_run_bound,
+    one_run_p_value,
     reconstruct,
     reconstruction_error,
 )
@@ -112,6 +113,7 @@ __all__ = [
     "neighbours",
     "one_run",
     "one_run_bound",
+    "one_run_p_value",
     "p_value",
     "path_audit",
     "plot_ratios",

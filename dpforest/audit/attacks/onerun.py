@@ -317,7 +317,8 @@ def _of_forest(estimator: Any, n_canaries: Any, confidence: Any, random_state: A
     if not isinstance(estimator, PrivateForestClassifier):
         raise TypeError(
             "with n_canaries one_run fits a private forest classifier of this library, not "
-            f"{type(estimator).__name__}; for another learner give canaries=(X, y), or count your own guesses and use one_run_bound"
+            f"{type(estimator).__name__}; for another learner give canaries=(X, y), or count your own guesses and use "
+            "one_run_bound"
         )
     check_count(n_canaries, "n_canaries")
     confidence = check_confidence(confidence)

@@ -26,14 +26,14 @@ class Guessed(NamedTuple):
     canaries: int
 
 
-class _Table(NamedTuple):
+class _Labelled(NamedTuple):
     """Records as a learner takes them: a frame or an array of features, and a label each."""
 
     X: Any
     y: np.ndarray
 
-    def rows(self, which: np.ndarray) -> _Table:
-        return _Table(self.X.loc[which] if isinstance(self.X, pd.DataFrame) else self.X[which], self.y[which])
+    def rows(self, which: np.ndarray) -> _Labelled:
+        return _Labelled(self.X.loc[which] if isinstance(self.X, pd.DataFrame) else self.X[which], self.y[which])
 
     @property
     def keys(self) -> list[tuple]:
@@ -66,7 +66,7 @@ def guess_by_score(
     return Guessed(right, top + bottom, m)
 
 
-def _table(pair: Any, name: str) -> _Table:
+def _table(pair: Any, name: str) -> _Labelled:
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(f"{name} must be a pair (X, y) of features and labels, not {type(pair).__name__}")
     X = pair[0].reset_index(drop=True) if isinstance(pair[0], pd.DataFrame) else np.asarray(pair[0])
@@ -76,7 +76,7 @@ def _table(pair: Any, name: str) -> _Table:
             f"{name} must be (X, y) with X of shape (n, n_features), y of shape (n,) and n at least 1; got shapes "
             f"{X.shape} and {y.shape}"
         )
-    return _Table(X, y)
+    return _Labelled(X, y)
 
 
 def _numbers(guesses: Any, m: int) -> tuple[int, int]:
@@ -100,7 +100,7 @@ def _is_count(number: Any) -> bool:
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
-def _check_distinct(table: _Table, other: _Table | None) -> None:
+def _check_distinct(table: _Labelled, other: _Labelled | None) -> None:
     keys = table.keys
     seen: dict[tuple, int] = {}
     for place, key in enumerate(keys):
@@ -119,7 +119,7 @@ def _check_distinct(table: _Table, other: _Table | None) -> None:
             raise ValueError(f"canary {place} is its own replacement, and its coin decides nothing")
 
 
-def _check_alike(table: _Table, other: _Table, name: str) -> None:
+def _check_alike(table: _Labelled, other: _Labelled, name: str) -> None:
     """Whether both tables have the same columns, in the same form."""
     one, two = (list(t.X.columns) if isinstance(t.X, pd.DataFrame) else t.X.shape[1] for t in (table, other))
     if one != two:
@@ -129,7 +129,7 @@ def _check_alike(table: _Table, other: _Table, name: str) -> None:
         )
 
 
-def _training(table: _Table, other: _Table | None, rest: _Table | None, coins: np.ndarray) -> _Table:
+def _training(table: _Labelled, other: _Labelled | None, rest: _Labelled | None, coins: np.ndarray) -> _Labelled:
     """The fixed records, then the canaries that are in; or each canary or its replacement, as its coin says."""
     parts = [table.rows(coins)] if other is None else [_either(table, other, coins)]
     if rest is not None:
@@ -138,18 +138,18 @@ def _training(table: _Table, other: _Table | None, rest: _Table | None, coins: n
     return _joined(parts)
 
 
-def _either(table: _Table, other: _Table, coins: np.ndarray) -> _Table:
+def _either(table: _Labelled, other: _Labelled, coins: np.ndarray) -> _Labelled:
     both = _joined([table, other])
     at = np.arange(len(coins)) + np.where(coins, 0, len(coins))
     X = both.X.iloc[at].reset_index(drop=True) if isinstance(both.X, pd.DataFrame) else both.X[at]
-    return _Table(X, both.y[at])
+    return _Labelled(X, both.y[at])
 
 
-def _joined(parts: list[_Table]) -> _Table:
+def _joined(parts: list[_Labelled]) -> _Labelled:
     frames = [part.X for part in parts]
     framed = isinstance(frames[0], pd.DataFrame)
     X = pd.concat(frames, ignore_index=True) if framed else np.concatenate(frames)
-    return _Table(X, np.concatenate([part.y for part in parts]))
+    return _Labelled(X, np.concatenate([part.y for part in parts]))
 
 
 def _seeded(estimator: Any, rng: np.random.Generator) -> Any:
@@ -169,7 +169,7 @@ def _seeded(estimator: Any, rng: np.random.Generator) -> Any:
     return model.set_params(**seeds)
 
 
-def _fitted(model: Any, training: _Table) -> Any:
+def _fitted(model: Any, training: _Labelled) -> Any:
     try:
         fitted = model.fit(training.X, training.y)
     except Exception as error:
@@ -180,7 +180,7 @@ def _fitted(model: Any, training: _Table) -> Any:
     return model if fitted is None else fitted
 
 
-def _scores(model: Any, table: _Table, score: Callable | None) -> np.ndarray:
+def _scores(model: Any, table: _Labelled, score: Callable | None) -> np.ndarray:
     if score is not None and not callable(score):
         raise TypeError(f"score must be a function of (model, X, y), not {type(score).__name__}")
     found = (score or _log_odds_of_label)(model, table.X, table.y)

@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
-from dpforest.audit import one_run, one_run_bound
-from dpforest.audit.attacks.canaries import _log_odds_of_label
+from dpforest.audit import one_run, one_run_bound, one_run_rho_bound
+from dpforest.audit.attacks.canaries import _log_odds_of_label, _seeded
 from dpforest.privacy.concentrated import epsilon_of
 
 M = 200
@@ -89,10 +89,23 @@ def test_a_claim_with_a_delta():
     assert broken.violated
     assert broken.epsilon_lower == one_run_bound(broken.correct, M, delta=delta, canaries=M)
     assert broken.epsilon_lower < one_run_bound(broken.correct, M)
-    assert audited(Noisy("normal", 0.2), claim=None, rho=rho, delta=delta) == broken
     assert f"(claim {claim:.6g} with delta = 1e-05: VIOLATED)" in str(broken)
     assert str(broken).endswith("guesses right, 200 canaries")
     assert broken.to_dict()["delta"] == delta
+
+
+@pytest.mark.claim("thm-one-run-delta")
+def test_a_claimed_rho():
+    """Gaussian noise of scale 2 is concentrated at 1/8; a fifth of the noise is not."""
+    sound = [audited(Noisy("normal", 2.0), claim=None, rho=1 / 8, random_state=seed) for seed in range(5)]
+    assert not any(one.violated for one in sound)
+    broken = audited(Noisy("normal", 0.4), claim=None, rho=1 / 8)
+    assert broken.violated
+    assert broken.rho_lower == one_run_rho_bound(broken.correct, M, M)
+    assert 1 / 8 < broken.rho_lower < 1 / (2 * 0.4**2)
+    assert (broken.rho, broken.claim, broken.to_dict()["claim"]) == (1 / 8, math.inf, None)
+    assert str(broken).startswith(f"rho >= {broken.rho_lower:.4g} with 95 % confidence")
+    assert "(claim 0.125: VIOLATED)" in str(broken)
 
 
 def test_learners_without_privacy_are_found_by_the_odds_of_the_label():
@@ -113,17 +126,22 @@ FRAME = pd.DataFrame({"a": np.arange(M) % 20, "b": np.arange(M) // 20})
 LABELS = np.where(np.arange(M) % 3, "y", "n")
 
 
-@pytest.mark.parametrize("source", ["seeded", "secure"])
-def test_a_forest_of_this_library_says_its_claim(source):
-    learner = RandomTreesClassifier(
-        schema=SCHEMA, n_estimators=1, max_depth=2, split="multiway", epsilon=2.0, source=source
-    )
+def test_a_forest_of_this_library_says_its_claim():
+    learner = RandomTreesClassifier(schema=SCHEMA, n_estimators=1, max_depth=2, split="multiway", epsilon=2.0)
     audit = one_run(learner, canaries=(FRAME, LABELS), random_state=0)
     assert audit.claim == 2
     assert not audit.violated
     assert audit.epsilon_lower > 0.5
-    same = one_run(learner, canaries=(FRAME, LABELS), random_state=0)
-    assert (audit == same) == (source == "seeded")
+    assert audit == one_run(learner, canaries=(FRAME, LABELS), random_state=0)
+
+
+def test_a_secure_source_gets_no_seed():
+    learner = RandomTreesClassifier(schema=SCHEMA, n_estimators=1, max_depth=2, split="multiway", source="secure")
+    for model in (learner, make_pipeline(StandardScaler(), learner)):
+        options = _seeded(model, np.random.default_rng(0)).get_params()
+        assert [options[name] for name in options if name.endswith("random_state")] == [None]
+    assert _seeded(make_pipeline(Noisy()), np.random.default_rng(0)).get_params()["noisy__random_state"] is not None
+    assert one_run(learner, canaries=(FRAME, LABELS), random_state=0).canaries == M
 
 
 def test_a_forest_under_replace_one_needs_replacements():
@@ -309,10 +327,10 @@ def test_arguments_of_the_other_kind_are_refused():
     forest = RandomTreesClassifier(schema=SCHEMA, n_estimators=1, max_depth=2, split="multiway")
     with pytest.raises(TypeError, match="with n_canaries there is no guesses and no delta"):
         one_run(forest, n_canaries=5, guesses=(1, 1), delta=1e-6)
-    with pytest.raises(ValueError, match="give one above 0"):
-        audited(claim=None, rho=0.1)
+    with pytest.raises(ValueError, match="a rho has no delta"):
+        audited(claim=None, rho=0.1, delta=1e-6)
     with pytest.raises(TypeError, match="claim or rho, and not both"):
-        audited(rho=0.1, delta=1e-6)
+        audited(rho=0.1)
     with pytest.raises(ValueError, match="confidence must lie strictly between"):
         audited(confidence=95)
 

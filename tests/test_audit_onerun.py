@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, permutations, product
@@ -13,13 +14,16 @@ import oracle
 import pytest
 from scipy.optimize import linprog
 from scipy.sparse import lil_matrix
+from scipy.special import ndtr
+from scipy.stats import binom
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
-from dpforest.audit.attacks.onerun import OneRunAudit, one_run, one_run_bound, one_run_p_value
+from dpforest.audit.attacks.onerun import OneRunAudit, one_run, one_run_bound, one_run_p_value, one_run_rho_bound
 from dpforest.curator.queries import ClassCounts
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import Growth
 from dpforest.privacy import RELATIONS
+from dpforest.privacy.concentrated import epsilon_of
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 HALF = Fraction(1, 2)
@@ -455,9 +459,62 @@ def test_the_bound_with_a_delta_is_exceeded_as_seldom_as_promised(loss):
     assert alarms[exact] <= alpha < alarms[pure]
 
 
+@pytest.mark.claim("thm-one-run-delta")
+@pytest.mark.parametrize("leak", [told_all, told_one])
+def test_all_pairs_of_epsilon_and_delta_hold_at_once(leak):
+    """The least of the tails over many ratios, each with the delta that it needs, is above what can be guessed."""
+    m, mechanism = 3, partial(leak, base=4, chance=Fraction(1, 30))
+    pairs = [(ratio, delta_of_coins(mechanism, m, ratio)) for ratio in (1, 2, 3, 4, 8)]
+    least_by = set()
+    for r in range(1, m + 1):
+        for v in range(1, r + 1):
+            tails = {ratio: worst_tail(v, r, m, ratio, delta) for ratio, delta in pairs}
+            assert at_least(mechanism, m, v, r) <= min(tails.values())
+            least_by.add(min(tails, key=tails.get))
+    assert 4 in least_by
+    assert min(delta for _, delta in pairs) == Fraction(1, 30)
+
+
+@pytest.mark.claim("thm-one-run-delta")
+@pytest.mark.parametrize("rho", [0.02, 0.3])
+@pytest.mark.parametrize(("guesses", "canaries"), [(40, 40), (200, 1000)])
+def test_the_p_value_of_a_rho_is_the_least_over_deltas(guesses, canaries, rho):
+    """At the best delta the epsilon is that of fifty digits, and the tail that of fractions; no other gives less."""
+    correct = guesses * 9 // 10
+    found = one_run_p_value(correct, guesses, rho=rho, canaries=canaries)
+    tails = {
+        delta: one_run_p_value(correct, guesses, epsilon_of(rho, delta), delta=delta, canaries=canaries)
+        for delta in np.geomspace(1e-8, 0.1, 15)
+    }
+    delta = min(tails, key=tails.get)
+    epsilon = epsilon_of(rho, delta)
+    assert float(oracle.delta_of(rho, epsilon)) == pytest.approx(delta, rel=1e-6)
+    exact = worst_tail(correct, guesses, canaries, Fraction(math.exp(epsilon)), Fraction(delta))
+    assert found == tails[delta] == pytest.approx(float(exact), rel=1e-9)
+    assert 0 < found < 1
+
+
+@pytest.mark.claim("thm-one-run-delta")
+@pytest.mark.parametrize("rho", [0.05, 0.5])
+def test_a_rho_is_exceeded_as_seldom_as_promised(rho):
+    """Gaussian noise of each coin, all guessed: right guesses are binomial, and the bound follows half the noise."""
+    n, alpha = 300, 0.05
+    law = binom(n, ndtr(0.5 * math.sqrt(2 * rho)))
+    values = range(n // 2, n + 1)  # the p-value falls with v
+    above = values[bisect_left(values, True, key=lambda v: one_run_p_value(v, n, rho=rho, canaries=n) <= alpha)]
+    assert law.sf(above - 1) <= alpha
+    assert one_run_rho_bound(above, n, n) >= rho > one_run_rho_bound(above - 1, n, n)
+    assert 0 < one_run_rho_bound(int(law.mean()) + 40, n, n) < one_run_rho_bound(int(law.mean()) + 50, n, n)
+    assert one_run_rho_bound(n // 2, n, n) == 0
+
+
 def test_what_a_delta_needs_is_asked_for():
-    with pytest.raises(ValueError, match="depends on how many canaries there were: give canaries"):
+    with pytest.raises(ValueError, match="with a delta or a rho it counts how many canaries there were"):
         one_run_bound(7, 10, delta=1e-6)
+    with pytest.raises(ValueError, match="with a delta or a rho it counts how many canaries there were"):
+        one_run_p_value(7, 10, rho=0.1)
+    with pytest.raises(TypeError, match="claim or rho, and not both"):
+        one_run_p_value(7, 10, 1.0, rho=0.1, canaries=10)
     with pytest.raises(ValueError, match="more guesses than canaries: 10 of 9"):
         one_run_bound(7, 10, delta=1e-6, canaries=9)
     with pytest.raises(ValueError, match="delta must be at least 0 and below 1"):

@@ -23,6 +23,7 @@ from dpforest.audit.attacks import (
     one_run,
     one_run_bound,
     one_run_p_value,
+    one_run_rho_bound,
     reconstruct,
     reconstruction_error,
 )
@@ -114,6 +115,7 @@ __all__ = [
     "one_run",
     "one_run_bound",
     "one_run_p_value",
+    "one_run_rho_bound",
     "p_value",
     "path_audit",
     "plot_ratios",

@@ -9,7 +9,7 @@ from dpforest.audit.attacks.adversaries import (
     membership_advantage,
     membership_attack,
 )
-from dpforest.audit.attacks.onerun import OneRunAudit, one_run, one_run_bound, one_run_p_value
+from dpforest.audit.attacks.onerun import OneRunAudit, one_run, one_run_bound, one_run_p_value, one_run_rho_bound
 from dpforest.audit.attacks.reconstruction import marginal_draws, medoid, reconstruct, reconstruction_error
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "one_run",
     "one_run_bound",
     "one_run_p_value",
+    "one_run_rho_bound",
     "reconstruct",
     "reconstruction_error",
 ]

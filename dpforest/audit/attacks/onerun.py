@@ -22,7 +22,7 @@ from scipy.special import betainc, betaincinv, expit, logit
 from dpforest.arithmetic import exp, log, logaddexp
 from dpforest.audit.attacks.canaries import guess_by_score
 from dpforest.audit.attacks.observer import LeafNoise, leaf_of
-from dpforest.audit.sampling.bounds import check_claim, check_confidence, check_delta, check_promise
+from dpforest.audit.sampling.bounds import check_confidence, check_delta, check_promise
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.curator.queries import ClassCounts
@@ -35,10 +35,12 @@ from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, check_epsilon, 
 from dpforest.privacy import claim as seal
 from dpforest.privacy.concentrated import epsilon_of
 
-__all__ = ["OneRunAudit", "one_run", "one_run_bound", "one_run_p_value"]
+__all__ = ["OneRunAudit", "one_run", "one_run_bound", "one_run_p_value", "one_run_rho_bound"]
 
 SURE = 50.0  # log-odds beyond which a guess cannot become surer
 _HALVINGS = 60  # of the interval in which a bound lies
+_DELTAS = tuple(np.geomspace(1e-8, 0.1, 15).tolist())  # at which a rho is held to the epsilon that it assures
+_RHO_HALVINGS = 30
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,10 @@ class OneRunAudit:
     relation : str
     delta : float
         The bound is on the epsilon that the learner has with this delta.
+    rho : float or None
+        The rho that it promises, of zero-concentrated privacy; None if it promises none.
+    rho_lower : float or None
+        If it does, a lower confidence bound of the rho: ``violated`` says whether this exceeds it.
     """
 
     epsilon_lower: float
@@ -74,13 +80,16 @@ class OneRunAudit:
     confidence: float
     relation: str
     delta: float = 0.0
+    rho: float | None = None
+    rho_lower: float | None = None
 
     def __str__(self) -> str:
         verdict = "VIOLATED" if self.violated else "not refuted"
+        bound, promise = (self.epsilon_lower, self.claim) if self.rho_lower is None else (self.rho_lower, self.rho)
         return (
-            f"eps >= {self.epsilon_lower:.4g} with {100 * self.confidence:g} % confidence under {self.relation} "
-            f"(claim {self.claim:.6g}{f' with delta = {self.delta:g}' if self.delta else ''}: {verdict}) from one run: "
-            f"{self.correct} of {self.guesses} guesses right, {self.canaries} canaries"
+            f"{'eps' if self.rho is None else 'rho'} >= {bound:.4g} with {100 * self.confidence:g} % confidence under "
+            f"{self.relation} (claim {promise:.6g}{f' with delta = {self.delta:g}' if self.delta else ''}: {verdict}) "
+            f"from one run: {self.correct} of {self.guesses} guesses right, {self.canaries} canaries"
             f"{'' if self.isolated is None else f', {self.isolated} isolated'}"
         )
 
@@ -142,35 +151,90 @@ def one_run_bound(correct, guesses, confidence: float = 0.95, *, delta: float = 
 
 
 @seal("thm-one-run", "thm-one-run-delta")
-def one_run_p_value(correct, guesses, claim: float, *, delta: float = 0.0, canaries=None) -> float:
-    """The p-value of a claimed epsilon: the largest probability of so many right guesses under it.
+def one_run_p_value(
+    correct, guesses, claim: float | None = None, *, delta: float = 0.0, rho: float | None = None, canaries=None
+) -> float:
+    """The p-value of a claimed epsilon or rho: a bound on the probability of so many right guesses under it.
 
     Parameters
     ----------
     correct, guesses, delta, canaries
         As in :func:`one_run_bound`.
-    claim : float
-        The claimed epsilon, zero or more.
+    claim : float, optional
+        The claimed epsilon, zero or more.  Leave it out if a ``rho`` is claimed.
+    rho : float, optional
+        The claimed rho of zero-concentrated privacy, zero or more, and no delta beside it.  ``canaries`` is needed.
 
     Returns
     -------
     float
         With ``K ~ Bin(guesses, e^claim / (1 + e^claim))`` and ``b = P[K >= correct]`` the least of 1 and
-        ``b + canaries * delta * b * (1 - b) / (correct * P[K = correct])``.
+        ``b + canaries * delta * b * (1 - b) / (correct * P[K = correct])``.  Of a rho the least of these over 15 deltas
+        from 1e-8 to 0.1, each with the epsilon that the rho assures with it.
 
     Guarantee
     ---------
     A mechanism that is (claim, delta)-private makes so many guesses right, or more, with at most this probability, and
-    there is one that attains it (:prf:ref:`thm-one-run-delta`).
+    there is one that attains it.  All deltas of a rho hold at once, so that the least of their bounds is one
+    (:prf:ref:`thm-one-run-delta`).
 
     Examples
     --------
     >>> round(one_run_p_value(74, 100, 0.5, delta=1e-4, canaries=1000), 4)
     0.0118
+    >>> round(one_run_p_value(174, 200, rho=0.1, canaries=1000), 4)
+    0.0167
     """
-    epsilon = check_claim(claim)
-    correct, guesses, canaries, delta = _check_counts(correct, guesses, delta, canaries)
-    return _worst_tail(correct, guesses, canaries, epsilon, delta)
+    epsilon, delta, rho = check_promise(claim, delta, rho)
+    correct, guesses, canaries, delta = _check_counts(correct, guesses, delta, canaries, with_delta=rho is not None)
+    if rho is None:
+        return _worst_tail(correct, guesses, canaries, epsilon, delta)
+    return min(_worst_tail(correct, guesses, canaries, epsilon_of(rho, each), each) for each in _DELTAS)
+
+
+@seal("thm-one-run-delta")
+def one_run_rho_bound(correct, guesses, canaries, confidence: float = 0.95) -> float:
+    """The largest rho of zero-concentrated privacy that so many right guesses refute.
+
+    Parameters
+    ----------
+    correct, guesses, canaries : int
+        ``correct`` of ``guesses`` guesses about some of ``canaries`` canaries were right.
+    confidence : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    float
+        The largest rho whose :func:`one_run_p_value` is at most ``1 - confidence``; 0 where there is none.
+
+    Guarantee
+    ---------
+    If the mechanism is rho-concentrated, this exceeds rho with probability at most ``1 - confidence``, if ``guesses``
+    was fixed before the run, or is the most that the auditor would have made (:prf:ref:`thm-one-run-delta`).
+
+    Examples
+    --------
+    >>> round(one_run_rho_bound(174, 200, 1000), 3)
+    0.133
+    """
+    confidence = check_confidence(confidence)
+    correct, guesses, canaries, _ = _check_counts(correct, guesses, 0.0, canaries, with_delta=True)
+    bounds = [(one_run_bound(correct, guesses, confidence, delta=each, canaries=canaries), each) for each in _DELTAS]
+    if not (useful := [(bound, each) for bound, each in bounds if bound > 0]):
+        return 0.0
+
+    def refuted(rho: float) -> bool:
+        for place, (bound, each) in enumerate(useful):
+            if epsilon_of(rho, each) <= bound:
+                useful.insert(0, useful.pop(place))  # most likely it refutes the next one, too
+                return True
+        return False
+
+    low, high = 0.0, 1.0
+    while refuted(high):
+        low, high = high, 2 * high
+    return _largest(refuted, low, high, _RHO_HALVINGS)
 
 
 @seal("thm-one-run", "thm-one-run-delta")
@@ -216,8 +280,8 @@ def one_run(
     delta : float
         In [0, 1), fixed beforehand: the bound is on the epsilon that the learner has with this delta.
     rho : float, optional
-        The rho that the learner promises in the place of an epsilon.  It is held to the epsilon that it assures with
-        ``delta``, which has to be above 0.
+        The rho that the learner promises in the place of an epsilon, and then without a delta: ``violated`` says
+        whether ``rho_lower`` exceeds it.
     confidence : float
         Of the bound.
     random_state : None, int or Generator
@@ -283,16 +347,17 @@ def one_run(
         return _of_forest(estimator, n_canaries, confidence, random_state)
     confidence = check_confidence(confidence)
     relation = ADD_REMOVE if replacements is None else REPLACE_ONE
-    epsilon, delta = _promise(estimator, claim, delta, rho, relation)
+    epsilon, delta, rho = _promise(estimator, claim, delta, rho, relation)
     rng = np.random.default_rng(random_state)
     correct, made, m = guess_by_score(estimator, canaries, replacements, records, score, guesses, rng)
     bound = one_run_bound(correct, made, confidence, delta=delta, canaries=m)
-    return OneRunAudit(bound, epsilon, bound > epsilon, correct, made, m, None, confidence, relation, delta)
+    lower = None if rho is None else one_run_rho_bound(correct, made, m, confidence)
+    violated = bound > epsilon if lower is None or rho is None else lower > rho
+    return OneRunAudit(bound, epsilon, violated, correct, made, m, None, confidence, relation, delta, rho, lower)
 
 
-def _promise(estimator: Any, claim: Any, delta: Any, rho: Any, relation: str) -> tuple[float, float]:
-    """The epsilon that is claimed, infinite if none is, and the delta."""
-    delta = check_delta(delta)
+def _promise(estimator: Any, claim: Any, delta: Any, rho: Any, relation: str) -> tuple[float, float, float | None]:
+    """The epsilon that is claimed, infinite if none is, the delta, and the rho if one is claimed."""
     promised = getattr(estimator, "relation", None)
     if promised in RELATIONS and promised != relation:
         ends = "replacements=, one for each canary" if relation == ADD_REMOVE else "no replacements="
@@ -300,16 +365,12 @@ def _promise(estimator: Any, claim: Any, delta: Any, rho: Any, relation: str) ->
             f"the learner's promise is under {promised}, and data sets that differ in the coin of a canary are no "
             f"neighbours under it: give {ends}"
         )
-    if rho is not None:
-        rho = check_promise(claim, 0.0, rho)[2]
-        if not delta:
-            raise ValueError("a rho is audited by the epsilon that it assures with a delta: give one above 0")
-        return epsilon_of(rho, delta), delta
-    if claim is not None:
-        return check_claim(claim), delta
+    if claim is not None or rho is not None:
+        return check_promise(claim, delta, rho)
+    delta = check_delta(delta)
     if isinstance(estimator, PrivateEstimator) and estimator.promised_delta() <= delta:
-        return check_epsilon(estimator.epsilon), delta
-    return math.inf, delta
+        return check_epsilon(estimator.epsilon), delta, None
+    return math.inf, delta, None
 
 
 def _of_forest(estimator: Any, n_canaries: Any, confidence: Any, random_state: Any) -> OneRunAudit:
@@ -355,14 +416,16 @@ def _of_forest(estimator: Any, n_canaries: Any, confidence: Any, random_state: A
     )
 
 
-def _check_counts(correct: Any, guesses: Any, delta: Any, canaries: Any) -> tuple[int, int, int, float]:
+def _check_counts(
+    correct: Any, guesses: Any, delta: Any, canaries: Any, with_delta: bool = False
+) -> tuple[int, int, int, float]:
     correct, guesses = check_count(correct, "correct", least=0), check_count(guesses, "guesses", least=0)
     if correct > guesses:
         raise ValueError(f"there cannot be more right guesses than guesses: {shown(correct)} of {shown(guesses)}")
     delta = check_delta(delta)
     if canaries is None:
-        if delta:
-            raise ValueError("with a delta the bound depends on how many canaries there were: give canaries")
+        if delta or with_delta:
+            raise ValueError("with a delta or a rho it counts how many canaries there were: give canaries")
         canaries = guesses
     canaries = check_count(canaries, "canaries", least=0)
     if guesses > canaries:
@@ -379,9 +442,11 @@ def _worst_tail(v: int, r: int, m: int, epsilon: float, delta: float) -> float:
     beta, rest = betainc(v, r - v + 1, expit(epsilon)), betainc(r - v + 1, v, expit(-epsilon))
     if not delta or not rest:
         return float(beta)
-    with np.errstate(over="ignore"):  # the ratio is infinite only where beta is 1 within rounding
+    with np.errstate(over="ignore"):
         steps = exp(epsilon) * np.arange(r - v, 0, -1) / np.arange(v + 1, r + 1)
         ratio = 1 + np.cumprod(steps).sum()  # of beta to P[K = v]
+    if math.isinf(ratio):  # then P[K = v] is below all doubles, and beta is 1 within rounding
+        return 1.0
     return float(min(1.0, beta + m * delta * rest * ratio / v))
 
 
@@ -390,12 +455,18 @@ def _least_epsilon(v: int, r: int, m: int, delta: float, alpha: float, most: flo
 
     The tail grows with epsilon: it is the largest over ever more mechanisms.
     """
-    if _worst_tail(v, r, m, 0.0, delta) > alpha:
-        return 0.0
-    low, high = 0.0, most
-    for _ in range(_HALVINGS):
+
+    def refuted(epsilon: float) -> bool:
+        return _worst_tail(v, r, m, epsilon, delta) <= alpha
+
+    return _largest(refuted, 0.0, most, _HALVINGS) if refuted(0.0) else 0.0
+
+
+def _largest(refuted: Callable[[float], bool], low: float, high: float, halvings: int) -> float:
+    """The largest refuted value, within rounding, of which the first is one, and all below it."""
+    for _ in range(halvings):
         middle = (low + high) / 2
-        if _worst_tail(v, r, m, middle, delta) <= alpha:
+        if refuted(middle):
             low = middle
         else:
             high = middle

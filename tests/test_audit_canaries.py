@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
 from dpforest.audit import one_run, one_run_bound, one_run_rho_bound
-from dpforest.audit.attacks.canaries import _log_odds_of_label, _seeded
+from dpforest.audit.attacks.canaries import _gap, _log_odds_of_label, _seeded
 from dpforest.privacy.concentrated import epsilon_of
 
 M = 200
@@ -220,6 +220,19 @@ def test_replacements_stand_in():
     ((X, y),) = Spy.seen
     assert np.array_equal(X, EVERYONE[0])
     assert 70 < (y == EVERYONE[1]).sum() < 130
+
+
+def test_with_replacements_the_score_is_the_gap_between_both():
+    """Without noise both counts of a code show its coin; a score that says the same of both ends shows nothing."""
+    exact = audited(Noisy(scale=0.0), replacements=OTHERS, guesses=(40, 40))
+    assert exact.correct == 80
+    blurred = audited(
+        Noisy(scale=0.0), replacements=OTHERS, score=lambda model, X, y: model.counts_[X[:, 0]].sum(axis=1)
+    )
+    assert blurred.correct < 130
+    moved = lambda model, X, y: count_of(model, X, y) + 10 * X[:, 0]  # what is common to both ends drops out
+    assert audited(Noisy(scale=0.0), replacements=OTHERS, guesses=(40, 40), score=moved).correct == 80
+    assert _gap(np.array([math.inf, 1, -math.inf]), np.array([math.inf, 0, 1])).tolist() == [0, 1, -math.inf]
 
 
 class Deaf(Noisy):

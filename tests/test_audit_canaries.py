@@ -226,11 +226,16 @@ def test_with_replacements_the_score_is_the_gap_between_both():
     """Without noise both counts of a code show its coin; a score that says the same of both ends shows nothing."""
     exact = audited(Noisy(scale=0.0), replacements=OTHERS, guesses=(40, 40))
     assert exact.correct == 80
-    blurred = audited(
-        Noisy(scale=0.0), replacements=OTHERS, score=lambda model, X, y: model.counts_[X[:, 0]].sum(axis=1)
-    )
+
+    def of_both(model, X, y):
+        return model.counts_[X[:, 0]].sum(axis=1)
+
+    blurred = audited(Noisy(scale=0.0), replacements=OTHERS, score=of_both)
     assert blurred.correct < 130
-    moved = lambda model, X, y: count_of(model, X, y) + 10 * X[:, 0]  # what is common to both ends drops out
+
+    def moved(model, X, y):
+        return count_of(model, X, y) + 10 * X[:, 0]  # what is common to both ends drops out
+
     assert audited(Noisy(scale=0.0), replacements=OTHERS, guesses=(40, 40), score=moved).correct == 80
     assert _gap(np.array([math.inf, 1, -math.inf]), np.array([math.inf, 0, 1])).tolist() == [0, 1, -math.inf]
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from dpforest.arithmetic import log
 from dpforest.messages import shown
 
 __all__ = ["Guessed", "guess_by_score"]
@@ -214,5 +215,4 @@ def _log_odds_of_label(model: Any, X: Any, y: np.ndarray) -> np.ndarray:
         )
     law = np.asarray(model.predict_proba(X), dtype=float)
     own = np.asarray(model.classes_)[None, :] == y[:, None]
-    with np.errstate(divide="ignore"):
-        return np.log(np.where(own, law, 0).sum(axis=1)) - np.log(np.where(own, 0, law).sum(axis=1))
+    return log(np.where(own, law, 0).sum(axis=1)) - log(np.where(own, 0, law).sum(axis=1))

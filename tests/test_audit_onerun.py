@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from fractions import Fraction
-from itertools import product
+from functools import partial
+from itertools import combinations, permutations, product
 
 import numpy as np
 import oracle
 import pytest
+from scipy.optimize import linprog
+from scipy.sparse import lil_matrix
+from scipy.special import ndtr
+from scipy.stats import binom
 
 from dpforest import EDPRFClassifier, RandomTreesClassifier, Schema
-from dpforest.audit.attacks.onerun import OneRunAudit, one_run, one_run_bound
+from dpforest.audit.attacks.onerun import OneRunAudit, one_run, one_run_bound, one_run_p_value, one_run_rho_bound
 from dpforest.curator.queries import ClassCounts
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import Growth
 from dpforest.privacy import RELATIONS
+from dpforest.privacy.concentrated import epsilon_of
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 HALF = Fraction(1, 2)
@@ -181,6 +188,344 @@ def test_bounds_at_the_ends():
 def test_counts_that_make_no_sense_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         one_run_bound(*arguments)
+
+
+# -- with a delta ----------------------------------------------------------------------------------------------------
+
+
+def worst_tail(v: int, r: int, m: int, ratio, delta: Fraction) -> Fraction:
+    """What the theorem says, term by term."""
+    p = Fraction(ratio) / (1 + Fraction(ratio))
+    beta, at = tail(r, p, v), math.comb(r, v) * p**v * (1 - p) ** (r - v)
+    return min(Fraction(1), beta + m * delta * beta * (1 - beta) / (v * at))
+
+
+def delta_of_coins(mechanism, m: int, ratio) -> Fraction:
+    """The least delta of a mechanism at e^epsilon = ratio, over all coins and both values of each."""
+    laws = {coins: mechanism(coins) for coins in product((0, 1), repeat=m)}
+    return max(
+        oracle.beyond(laws[coins], laws[(*coins[:i], 1 - coins[i], *coins[i + 1 :])], ratio)
+        for coins in laws for i in range(m)
+    )  # fmt: skip
+
+
+def at_least(mechanism, m: int, v: int, r: int) -> Fraction:
+    """P[V >= v] of the best rule that makes r guesses: after each output the best coins and the best guesses."""
+    most: dict = {}
+    for coins in product((0, 1), repeat=m):
+        for output, p in mechanism(coins).items():
+            for which in combinations(range(m), r):
+                for guess in product((0, 1), repeat=r):
+                    if sum(coins[i] == g for i, g in zip(which, guess, strict=True)) >= v:
+                        rules = most.setdefault(output, {})
+                        rules[which, guess] = rules.get((which, guess), Fraction(0)) + p * HALF**m
+    return sum((max(rules.values()) for rules in most.values()), start=Fraction(0))
+
+
+def worst_of(v: int, r: int, m: int, ratio, share: Fraction):
+    """The mechanism of the proof: r random coins, answered at odds ``ratio``; with ``share``, at least v are right."""
+    p = Fraction(ratio) / (1 + Fraction(ratio))
+    beta = tail(r, p, v)
+
+    def mechanism(coins):
+        law: dict = {}
+        for which in combinations(range(m), r):
+            for right in product((False, True), repeat=r):
+                k = sum(right)
+                weight = p**k * (1 - p) ** (r - k) * (1 - share + (share / beta if k >= v else 0))
+                said = tuple(coins[i] if ok else 1 - coins[i] for i, ok in zip(which, right, strict=True))
+                law[which, said] = law.get((which, said), Fraction(0)) + weight / math.comb(m, r)
+        return law
+
+    return mechanism
+
+
+WORST = [(v, r, m) for m in (1, 2, 3, 4) for r in range(1, m + 1) for v in range(1, r + 1)]
+
+
+@pytest.mark.claim(
+    "thm-one-run-delta", verdict="proved", evidence="exhaustive",
+    constant=r"$\beta + m\delta\,\beta(1 - \beta)/(v f_v)$, attained",
+)  # fmt: skip
+@pytest.mark.parametrize("ratio", [1, 2, 5])
+@pytest.mark.parametrize(("v", "r", "m"), WORST)
+def test_the_worst_tail_is_attained(v, r, m, ratio):
+    """In fractions: the mechanism of the proof has the least delta that the theorem says, and its tail is met."""
+    p = Fraction(ratio) / (1 + Fraction(ratio))
+    beta, at = tail(r, p, v), math.comb(r, v) * p**v * (1 - p) ** (r - v)
+    for share in (Fraction(0), Fraction(1, 7), Fraction(1)):
+        mechanism = worst_of(v, r, m, ratio, share)
+        delta = delta_of_coins(mechanism, m, ratio)
+        assert delta == share * v * at / (m * beta)
+        assert at_least(mechanism, m, v, r) == worst_tail(v, r, m, ratio, delta) == beta + share * (1 - beta)
+        shipped = one_run_p_value(v, r, math.log(ratio), delta=float(delta), canaries=m) if delta < 1 else None
+        assert shipped is None or shipped == pytest.approx(float(beta + share * (1 - beta)), rel=1e-12)
+
+
+def program(v: int, r: int, m: int, ratio: float, delta: float) -> float:
+    """The largest P[V >= v] of an (epsilon, delta)-private mechanism that says r guesses, by a linear program."""
+    states = list(product((0, 1), repeat=m))
+    outputs = [(which, said) for which in combinations(range(m), r) for said in product((0, 1), repeat=r)]
+    pairs = [(a, b) for a, b in permutations(range(len(states)), 2) if np.not_equal(states[a], states[b]).sum() == 1]
+    n, size = len(outputs), len(states) * len(outputs)
+    above = lil_matrix((len(pairs) * (n + 1), size + len(pairs) * n))  # by how much an output exceeds ratio times other
+    limit = np.zeros(len(pairs) * (n + 1))
+    for k, (a, b) in enumerate(pairs):
+        for o in range(n):
+            row, excess = k * (n + 1) + o, size + k * n + o
+            above[row, a * n + o], above[row, b * n + o], above[row, excess] = 1, -ratio, -1
+            above[k * (n + 1) + n, excess] = 1
+        limit[k * (n + 1) + n] = delta
+    whole = lil_matrix((len(states), size + len(pairs) * n))
+    gain = np.zeros(size + len(pairs) * n)
+    for a, coins in enumerate(states):
+        for o, (which, said) in enumerate(outputs):
+            whole[a, a * n + o] = 1
+            gain[a * n + o] = -(sum(coins[i] == g for i, g in zip(which, said, strict=True)) >= v) / len(states)
+    found = linprog(gain, above.tocsr(), limit, whole.tocsr(), np.ones(len(states)), method="highs")
+    assert found.status == 0
+    return -found.fun
+
+
+@pytest.mark.claim("thm-one-run-delta")
+@pytest.mark.parametrize("delta", [0.0, 0.02, 0.3])
+@pytest.mark.parametrize("ratio", [1.0, 1.7, 5.0])
+@pytest.mark.parametrize(("v", "r", "m"), [case for case in WORST if case[2] < 4 or case[1] == 2])
+def test_no_mechanism_beats_the_worst_tail(v, r, m, ratio, delta):
+    """All mechanisms at once, by linear programming, which knows nothing of the proof: the largest tail is the same."""
+    exact = float(worst_tail(v, r, m, Fraction(ratio), Fraction(delta)))
+    assert program(v, r, m, ratio, delta) == pytest.approx(exact, abs=1e-7)
+    assert one_run_p_value(v, r, math.log(ratio), delta=delta, canaries=m) == pytest.approx(exact, rel=1e-12)
+
+
+def told_all(coins, base, chance):
+    """Randomised response of each coin, and with a small chance the coins themselves."""
+    law = {("noisy", output): (1 - chance) * p for output, p in responses(coins, base).items()}
+    return law | {("exact", coins): chance}
+
+
+def told_one(coins, base, chance):
+    """Randomised response of each coin, and with a chance for each coin that coin itself in the place of the rest."""
+    law = {("noisy", output): (1 - len(coins) * chance) * p for output, p in responses(coins, base).items()}
+    return law | {(i, coin): chance for i, coin in enumerate(coins)}
+
+
+@pytest.mark.claim("thm-one-run-delta")
+@pytest.mark.parametrize("leak", [told_all, told_one])
+@pytest.mark.parametrize("m", [2, 3])
+def test_exceptions_are_covered_and_the_tail_without_a_delta_is_not(leak, m):
+    """With all that can be guessed after each output: the theorem holds, and the pure binomial tail is broken."""
+    chance, broken = Fraction(1, 20), 0
+    mechanism = partial(leak, base=2, chance=chance)
+    assert delta_of_coins(mechanism, m, 2) == chance
+    for r in range(1, m + 1):
+        for v in range(1, r + 1):
+            found = at_least(mechanism, m, v, r)
+            assert found <= worst_tail(v, r, m, 2, chance)
+            broken += found > tail(r, Fraction(2, 3), v)
+    assert broken
+
+
+@pytest.mark.claim("thm-one-run-delta")
+@pytest.mark.parametrize(("v", "r", "m"), [(1, 1, 2), (2, 2, 3), (2, 3, 4)])
+def test_a_smaller_constant_is_broken(v, r, m):
+    """Half the delta, or the guesses in the place of the canaries: the mechanism of the proof is above either."""
+    mechanism = worst_of(v, r, m, 2, Fraction(1, 7))
+    delta = delta_of_coins(mechanism, m, 2)
+    found = at_least(mechanism, m, v, r)
+    assert found == worst_tail(v, r, m, 2, delta)
+    assert found > worst_tail(v, r, m, 2, delta / 2)
+    assert found > worst_tail(v, r, r, 2, delta)
+
+
+@pytest.mark.claim("thm-one-run-delta")
+def test_a_number_of_guesses_that_the_output_decides_breaks_it():
+    """Three coins at odds 2: with 3/5 one coin is told, and guessed alone; else all three are guessed."""
+    m, delta = 3, Fraction(1, 5)
+    mechanism = partial(told_one, base=2, chance=delta)
+    assert delta_of_coins(mechanism, m, 2) == delta
+    alpha = max(worst_tail(2, 3, m, 2, delta), worst_tail(1, 1, m, 2, delta))
+    alarms = Fraction(3, 5) + Fraction(2, 5) * tail(3, Fraction(2, 3), 2)  # one of one, or two of three and more
+    assert alarms > alpha
+
+
+@pytest.mark.claim("thm-one-run-delta")
+def test_coins_that_are_unfair_or_depend_on_each_other_break_it():
+    """A mechanism that says nothing, of loss 0, and coins of 3/4; randomised response, and one coin for all."""
+    assert Fraction(3, 4) > worst_tail(1, 1, 1, 1, Fraction(0))
+    m, p = 3, Fraction(2, 3)
+    most = tail(m, p, 2)  # two of three answers are right: then the guess of all three by the majority is
+    assert most > worst_tail(m, m, m, 2, Fraction(0)) == p**m
+
+
+@pytest.mark.claim("thm-one-run-delta")
+def test_replace_one_with_a_delta_is_a_choice_between_two_records():
+    """The canary's class in a leaf of two noisy counts, at odds 2 each, and with 1/50 the classes themselves."""
+
+    def mechanism(coins):
+        counts = [count for coin in coins for count in (1 - coin, coin)]
+        law = {output: Fraction(49, 50) * p for output, p in oracle.noisy_histogram(counts, 2, 2).items()}
+        return law | {("exact", coins): Fraction(1, 50)}
+
+    m = 2
+    assert delta_of_coins(mechanism, m, 4) == Fraction(1, 50)
+    for r in (1, 2):
+        for v in range(1, r + 1):
+            assert at_least(mechanism, m, v, r) <= worst_tail(v, r, m, 4, Fraction(1, 50))
+    assert at_least(mechanism, m, 1, 1) > worst_tail(1, 1, m, 2, Fraction(1, 50))  # and two counts move
+
+
+def steinke(v: int, r: int, m: int, ratio, delta: Fraction) -> Fraction:
+    """The bound of Steinke, Nasr and Jagielski: beta + 2 m delta max_i P[v > K >= v - i] / i."""
+    p = Fraction(ratio) / (1 + Fraction(ratio))
+    beta = tail(r, p, v)
+    return beta + 2 * m * delta * max((tail(r, p, v - i) - beta) / i for i in range(1, v + 1))
+
+
+@pytest.mark.parametrize("ratio", [1, Fraction(3, 2), 8])
+@pytest.mark.parametrize(("r", "m"), [(1, 1), (4, 9), (20, 20), (60, 500)])
+def test_the_exact_tail_is_below_the_published_bound_where_something_is_refuted(r, m, ratio):
+    """Wherever the binomial tail is at most one half; and there the code that ships agrees with the fractions."""
+    p = Fraction(ratio) / (1 + Fraction(ratio))
+    counts = [v for v in range(1, r + 1) if tail(r, p, v) <= HALF]
+    for v in counts[:: max(1, len(counts) // 7)]:
+        for delta in (Fraction(1, 10**6), Fraction(1, 10**3), Fraction(1, 50)):
+            exact = worst_tail(v, r, m, ratio, delta)
+            assert exact < steinke(v, r, m, ratio, delta)
+            shipped = one_run_p_value(v, r, math.log(ratio), delta=float(delta), canaries=m)
+            assert shipped == pytest.approx(float(exact), rel=1e-9)
+
+
+def test_the_published_bound_is_exceeded_far_below_the_mean():
+    """Three coins, and any string but the complement, each with 1/7: epsilon 0, delta 1/7, and one is always right."""
+
+    def mechanism(coins):
+        return {said: Fraction(1, 7) for said in product((0, 1), repeat=3) if said != tuple(1 - c for c in coins)}
+
+    delta = delta_of_coins(mechanism, 3, 1)
+    assert delta == Fraction(1, 7)
+    assert at_least(mechanism, 3, 1, 3) == worst_tail(1, 3, 3, 1, delta) == 1
+    assert steinke(1, 3, 3, 1, delta) == Fraction(55, 56)
+
+
+def test_the_published_bound_at_its_own_example():
+    """Appendix D: 75 of 100 right, 1,000 canaries, delta 1e-4, 95 %; they prove 0.673, and the exact tail more."""
+    assert float(steinke(75, 100, 1000, Fraction(math.exp(0.673)), Fraction(1, 10**4))) == pytest.approx(0.05, abs=5e-5)
+    assert 0.673 < one_run_bound(75, 100, delta=1e-4, canaries=1000) < one_run_bound(75, 100)
+
+
+@pytest.mark.claim("thm-one-run-delta")
+@pytest.mark.parametrize("delta", [1e-9, 1e-4, 0.01])
+@pytest.mark.parametrize(("guesses", "canaries"), [(5, 5), (40, 100)])
+def test_the_bound_with_a_delta_inverts_the_worst_tail(guesses, canaries, delta):
+    previous = 0.0
+    for correct in range(guesses + 1):
+        bound = one_run_bound(correct, guesses, 0.9, delta=delta, canaries=canaries)
+        assert previous <= bound <= one_run_bound(correct, guesses, 0.9)
+        if bound > 0:
+            odds = Fraction(math.exp(bound))
+            exact = float(worst_tail(correct, guesses, canaries, odds, Fraction(delta)))
+            assert exact == pytest.approx(0.1, rel=1e-9)
+        elif correct:
+            assert worst_tail(correct, guesses, canaries, 1, Fraction(delta)) > Fraction(1, 10) * (
+                1 - Fraction(1, 10**9)
+            )
+        previous = bound
+
+
+@pytest.mark.claim("thm-one-run-delta")
+@pytest.mark.parametrize("loss", [Fraction(1), Fraction(2), Fraction(3)])
+def test_the_bound_with_a_delta_is_exceeded_as_seldom_as_promised(loss):
+    """The law of V at each mechanism of the proof is known; the bound without the delta is exceeded too often."""
+    r, m, delta = 12, 30, Fraction(1, 200)
+    p = loss / (1 + loss)
+    least = next(v for v in range(r + 1) if tail(r, p, v) < Fraction(1, 10))
+    alpha = tail(r, p, least) + Fraction(1, 10**6)  # all of the error is used without a delta
+
+    def first_above(**options):
+        """The least number of right guesses whose bound exceeds the loss."""
+        bounds = (one_run_bound(v, r, 1 - float(alpha), **options) for v in range(r + 1))
+        return next((v for v, bound in enumerate(bounds) if bound > math.log(loss)), r + 1)
+
+    pure, exact = first_above(), first_above(delta=float(delta), canaries=m)
+    assert pure == least < exact
+    alarms = {pure: Fraction(0), exact: Fraction(0)}
+    for v in range(1, r + 1):  # the mechanism that makes v right guesses likely
+        beta, at = tail(r, p, v), math.comb(r, v) * p**v * (1 - p) ** (r - v)
+        share = min(Fraction(1), m * delta * beta / (v * at))
+        for start in alarms:
+            found = (1 - share) * tail(r, p, start) + share * tail(r, p, max(start, v)) / beta
+            alarms[start] = max(alarms[start], found)
+    assert alarms[exact] <= alpha < alarms[pure]
+
+
+@pytest.mark.claim("thm-one-run-delta")
+@pytest.mark.parametrize("leak", [told_all, told_one])
+def test_all_pairs_of_epsilon_and_delta_hold_at_once(leak):
+    """The least of the tails over many ratios, each with the delta that it needs, is above what can be guessed."""
+    m, mechanism = 3, partial(leak, base=4, chance=Fraction(1, 30))
+    pairs = [(ratio, delta_of_coins(mechanism, m, ratio)) for ratio in (1, 2, 3, 4, 8)]
+    least_by = set()
+    for r in range(1, m + 1):
+        for v in range(1, r + 1):
+            tails = {ratio: worst_tail(v, r, m, ratio, delta) for ratio, delta in pairs}
+            assert at_least(mechanism, m, v, r) <= min(tails.values())
+            least_by.add(min(tails, key=tails.get))
+    assert 4 in least_by
+    assert min(delta for _, delta in pairs) == Fraction(1, 30)
+
+
+@pytest.mark.claim("thm-one-run-delta")
+@pytest.mark.parametrize("rho", [0.02, 0.3])
+@pytest.mark.parametrize(("guesses", "canaries"), [(40, 40), (200, 1000)])
+def test_the_p_value_of_a_rho_is_the_least_over_deltas(guesses, canaries, rho):
+    """At the best delta the epsilon is that of fifty digits, and the tail that of fractions; no other gives less."""
+    correct = guesses * 9 // 10
+    found = one_run_p_value(correct, guesses, rho=rho, canaries=canaries)
+    tails = {
+        delta: one_run_p_value(correct, guesses, epsilon_of(rho, delta), delta=delta, canaries=canaries)
+        for delta in np.geomspace(1e-8, 0.1, 15)
+    }
+    delta = min(tails, key=tails.get)
+    epsilon = epsilon_of(rho, delta)
+    assert float(oracle.delta_of(rho, epsilon)) == pytest.approx(delta, rel=1e-6)
+    exact = worst_tail(correct, guesses, canaries, Fraction(math.exp(epsilon)), Fraction(delta))
+    assert found == tails[delta] == pytest.approx(float(exact), rel=1e-9)
+    assert 0 < found < 1
+
+
+@pytest.mark.claim("thm-one-run-delta")
+@pytest.mark.parametrize("rho", [0.05, 0.5])
+def test_a_rho_is_exceeded_as_seldom_as_promised(rho):
+    """Gaussian noise of each coin, all guessed: right guesses are binomial, and the bound follows half the noise."""
+    n, alpha = 300, 0.05
+    law = binom(n, ndtr(0.5 * math.sqrt(2 * rho)))
+    values = range(n // 2, n + 1)  # the p-value falls with v
+    above = values[bisect_left(values, True, key=lambda v: one_run_p_value(v, n, rho=rho, canaries=n) <= alpha)]
+    assert law.sf(above - 1) <= alpha
+    assert one_run_rho_bound(above, n, n) >= rho > one_run_rho_bound(above - 1, n, n)
+    assert 0 < one_run_rho_bound(int(law.mean()) + 40, n, n) < one_run_rho_bound(int(law.mean()) + 50, n, n)
+    assert one_run_rho_bound(n // 2, n, n) == 0
+
+
+def test_what_a_delta_needs_is_asked_for():
+    with pytest.raises(ValueError, match="with a delta or a rho it counts how many canaries there were"):
+        one_run_bound(7, 10, delta=1e-6)
+    with pytest.raises(ValueError, match="with a delta or a rho it counts how many canaries there were"):
+        one_run_p_value(7, 10, rho=0.1)
+    with pytest.raises(TypeError, match="claim or rho, and not both"):
+        one_run_p_value(7, 10, 1.0, rho=0.1, canaries=10)
+    with pytest.raises(ValueError, match="more guesses than canaries: 10 of 9"):
+        one_run_bound(7, 10, delta=1e-6, canaries=9)
+    with pytest.raises(ValueError, match="delta must be at least 0 and below 1"):
+        one_run_bound(7, 10, delta=1.0, canaries=10)
+    with pytest.raises(ValueError, match="claim must be a finite epsilon"):
+        one_run_p_value(7, 10, math.inf)
+    assert one_run_bound(7, 10, 0.9, delta=0.0, canaries=50) == one_run_bound(7, 10, 0.9)
+    assert one_run_p_value(0, 10, 1.0, delta=0.1, canaries=10) == 1
+    assert one_run_p_value(1, 10**6, 30.0, delta=1e-9, canaries=10**6) == 1
+    assert one_run_p_value(10**6, 10**6, 0.0) == 0
+    assert one_run_bound(10**5, 10**5, delta=1e-12, canaries=10**5) == pytest.approx(10.4, abs=0.1)
 
 
 # -- the audit -------------------------------------------------------------------------------------------------------

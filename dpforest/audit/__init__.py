@@ -22,6 +22,8 @@ from dpforest.audit.attacks import (
     membership_attack,
     one_run,
     one_run_bound,
+    one_run_p_value,
+    one_run_rho_bound,
     reconstruct,
     reconstruction_error,
 )
@@ -112,6 +114,8 @@ __all__ = [
     "neighbours",
     "one_run",
     "one_run_bound",
+    "one_run_p_value",
+    "one_run_rho_bound",
     "p_value",
     "path_audit",
     "plot_ratios",

@@ -9,7 +9,7 @@ from dpforest.audit.attacks.adversaries import (
     membership_advantage,
     membership_attack,
 )
-from dpforest.audit.attacks.onerun import OneRunAudit, one_run, one_run_bound
+from dpforest.audit.attacks.onerun import OneRunAudit, one_run, one_run_bound, one_run_p_value, one_run_rho_bound
 from dpforest.audit.attacks.reconstruction import marginal_draws, medoid, reconstruct, reconstruction_error
 
 __all__ = [
@@ -25,6 +25,8 @@ __all__ = [
     "membership_attack",
     "one_run",
     "one_run_bound",
+    "one_run_p_value",
+    "one_run_rho_bound",
     "reconstruct",
     "reconstruction_error",
 ]

@@ -3,36 +3,44 @@
 Each of many *canaries*, records in feature cells of their own, is put into the training data or left out by a fair
 coin.  One fit later the auditor guesses the coins from the released model.  If the loss is at most epsilon, no guess
 is right with a probability of more than ``e^epsilon / (1 + e^epsilon)``, whatever the other guesses were; so too many
-right ones refute the claim (:prf:ref:`thm-one-run`).  How much of the true loss this shows depends on how well each
-canary can be seen by itself, and a leaf that holds no other canary isolates it.
+right ones refute the claim (:prf:ref:`thm-one-run`).  With a delta a few guesses may be surer, and
+:prf:ref:`thm-one-run-delta` says how many that makes right.  How much of the true loss this shows depends on how well
+each canary can be seen by itself, and a leaf that holds no other canary isolates it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv, logit
+from scipy.special import betainc, betaincinv, expit, logit
 
-from dpforest import scores
 from dpforest.arithmetic import exp, log, logaddexp
+from dpforest.audit.attacks.canaries import guess_by_score
 from dpforest.audit.attacks.observer import LeafNoise, leaf_of
-from dpforest.audit.sampling.bounds import check_confidence
+from dpforest.audit.sampling.bounds import check_confidence, check_delta, check_promise
 from dpforest.chance import Seeded
 from dpforest.curator import Curator
 from dpforest.curator.queries import ClassCounts
 from dpforest.curator.selections import LabelCandidates
-from dpforest.learners.base import PrivateForestClassifier
+from dpforest.learners.base import PrivateEstimator, PrivateForestClassifier
 from dpforest.learners.parameters import check_count
 from dpforest.messages import shown
 from dpforest.models.forest import Forest
-from dpforest.privacy import ADD_REMOVE, check_epsilon, check_relation, claim
+from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, check_epsilon, check_relation
+from dpforest.privacy import claim as seal
+from dpforest.privacy.concentrated import epsilon_of
 
-__all__ = ["OneRunAudit", "one_run", "one_run_bound"]
+__all__ = ["OneRunAudit", "one_run", "one_run_bound", "one_run_p_value", "one_run_rho_bound"]
 
 SURE = 50.0  # log-odds beyond which a guess cannot become surer
+_HALVINGS = 60  # of the interval in which a bound lies
+_DELTAS = tuple(np.geomspace(1e-8, 0.1, 15).tolist())  # at which a rho is held to the epsilon that it assures
+_RHO_HALVINGS = 30
 
 
 @dataclass(frozen=True)
@@ -44,16 +52,22 @@ class OneRunAudit:
     epsilon_lower : float
         Lower confidence bound of the privacy loss.
     claim : float
-        What the learner promises; infinite for ``"non-private"``.
+        The epsilon that the learner promises with this delta; infinite if it promises none, as for ``"non-private"``.
     violated : bool
         Whether the bound exceeds the claim.
     correct, guesses, canaries : int
         Of so many canaries so many were guessed, and so many of the guesses were right; on the rest the auditor
         abstained.
-    isolated : int
-        Canaries that shared no leaf with another in at least one tree.
+    isolated : int or None
+        Canaries that shared no leaf with another in at least one tree; None where the learner need not have leaves.
     confidence : float
     relation : str
+    delta : float
+        The bound is on the epsilon that the learner has with this delta.
+    rho : float or None
+        The rho that it promises, of zero-concentrated privacy; None if it promises none.
+    rho_lower : float or None
+        If it does, a lower confidence bound of the rho: ``violated`` says whether this exceeds it.
     """
 
     epsilon_lower: float
@@ -62,16 +76,21 @@ class OneRunAudit:
     correct: int
     guesses: int
     canaries: int
-    isolated: int
+    isolated: int | None
     confidence: float
     relation: str
+    delta: float = 0.0
+    rho: float | None = None
+    rho_lower: float | None = None
 
     def __str__(self) -> str:
         verdict = "VIOLATED" if self.violated else "not refuted"
+        bound, promise = (self.epsilon_lower, self.claim) if self.rho_lower is None else (self.rho_lower, self.rho)
         return (
-            f"eps >= {self.epsilon_lower:.4g} with {100 * self.confidence:g} % confidence under {self.relation} "
-            f"(claim {self.claim:.6g}: {verdict}) from one run: {self.correct} of {self.guesses} guesses right, "
-            f"{self.canaries} canaries, {self.isolated} isolated"
+            f"{'eps' if self.rho is None else 'rho'} >= {bound:.4g} with {100 * self.confidence:g} % confidence under "
+            f"{self.relation} (claim {promise:.6g}{f' with delta = {self.delta:g}' if self.delta else ''}: {verdict}) "
+            f"from one run: {self.correct} of {self.guesses} guesses right, {self.canaries} canaries"
+            f"{'' if self.isolated is None else f', {self.isolated} isolated'}"
         )
 
     def to_dict(self) -> dict:
@@ -79,8 +98,8 @@ class OneRunAudit:
         return {**asdict(self), "claim": None if math.isinf(self.claim) else self.claim}
 
 
-@claim("thm-one-run")
-def one_run_bound(correct, guesses, confidence: float = 0.95) -> float:
+@seal("thm-one-run", "thm-one-run-delta")
+def one_run_bound(correct, guesses, confidence: float = 0.95, *, delta: float = 0.0, canaries=None) -> float:
     """The largest epsilon that so many right guesses refute.
 
     Parameters
@@ -89,48 +108,180 @@ def one_run_bound(correct, guesses, confidence: float = 0.95) -> float:
         ``correct`` of ``guesses`` guesses were right.
     confidence : float
         Between 0 and 1.
+    delta : float
+        In [0, 1), and fixed before the run: the bound is on the epsilon that the mechanism has with this delta.
+    canaries : int, optional
+        How many coins there were, those passed over included; at least ``guesses``.  Needed with a delta.
 
     Returns
     -------
     float
-        The largest epsilon with ``P[Bin(guesses, e^epsilon / (1 + e^epsilon)) >= correct] <= 1 - confidence``; 0 where
-        there is none, for then nothing is refuted.
+        The largest epsilon at which so many right guesses or more have probability at most ``1 - confidence``, by
+        :func:`one_run_p_value`; 0 where there is none, for then nothing is refuted.
+
+    Raises
+    ------
+    ValueError
+        More right guesses than guesses, more guesses than canaries, or a delta and no number of canaries.
 
     Guarantee
     ---------
     If the loss is epsilon, this exceeds epsilon with probability at most ``1 - confidence``
-    (:prf:ref:`thm-one-run`).
+    (:prf:ref:`thm-one-run`).  With a delta the same holds if ``guesses`` was fixed before the run, or is the most that
+    the auditor would have made (:prf:ref:`thm-one-run-delta`).
 
     Source
     ------
-    Steinke, Nasr and Jagielski (2023), theorem for pure differential privacy.
+    Steinke, Nasr and Jagielski (2023), theorem for pure differential privacy.  The probability with a delta is the
+    exact one, where theirs is an upper bound.
 
     Examples
     --------
     >>> round(one_run_bound(74, 100, 0.95), 3)
     0.654
+    >>> round(one_run_bound(74, 100, 0.95, delta=1e-4, canaries=1000), 3)
+    0.647
     """
     confidence = check_confidence(confidence)
-    correct, guesses = check_count(correct, "correct", least=0), check_count(guesses, "guesses", least=0)
-    if correct > guesses:
-        raise ValueError(f"there cannot be more right guesses than guesses: {shown(correct)} of {shown(guesses)}")
+    correct, guesses, canaries, delta = _check_counts(correct, guesses, delta, canaries)
     if correct == 0:
         return 0.0
-    return max(0.0, float(logit(_least_chance(correct, guesses, confidence))))
+    most = max(0.0, float(logit(_least_chance(correct, guesses, confidence))))
+    return _least_epsilon(correct, guesses, canaries, delta, 1 - confidence, most) if delta else most
 
 
-@claim("thm-one-run")
+@seal("thm-one-run", "thm-one-run-delta")
+def one_run_p_value(
+    correct, guesses, claim: float | None = None, *, delta: float = 0.0, rho: float | None = None, canaries=None
+) -> float:
+    """The p-value of a claimed epsilon or rho: a bound on the probability of so many right guesses under it.
+
+    Parameters
+    ----------
+    correct, guesses, delta, canaries
+        As in :func:`one_run_bound`.
+    claim : float, optional
+        The claimed epsilon, zero or more.  Leave it out if a ``rho`` is claimed.
+    rho : float, optional
+        The claimed rho of zero-concentrated privacy, zero or more, and no delta beside it.  ``canaries`` is needed.
+
+    Returns
+    -------
+    float
+        With ``K ~ Bin(guesses, e^claim / (1 + e^claim))`` and ``b = P[K >= correct]`` the least of 1 and
+        ``b + canaries * delta * b * (1 - b) / (correct * P[K = correct])``.  Of a rho the least of these over 15 deltas
+        from 1e-8 to 0.1, each with the epsilon that the rho assures with it.
+
+    Guarantee
+    ---------
+    A mechanism that is (claim, delta)-private makes so many guesses right, or more, with at most this probability, and
+    there is one that attains it.  All deltas of a rho hold at once, so that the least of their bounds is one
+    (:prf:ref:`thm-one-run-delta`).
+
+    Examples
+    --------
+    >>> round(one_run_p_value(74, 100, 0.5, delta=1e-4, canaries=1000), 4)
+    0.0118
+    >>> round(one_run_p_value(174, 200, rho=0.1, canaries=1000), 4)
+    0.0167
+    """
+    epsilon, delta, rho = check_promise(claim, delta, rho)
+    correct, guesses, canaries, delta = _check_counts(correct, guesses, delta, canaries, with_delta=rho is not None)
+    if rho is None:
+        return _worst_tail(correct, guesses, canaries, epsilon, delta)
+    return min(_worst_tail(correct, guesses, canaries, epsilon_of(rho, each), each) for each in _DELTAS)
+
+
+@seal("thm-one-run-delta")
+def one_run_rho_bound(correct, guesses, canaries, confidence: float = 0.95) -> float:
+    """The largest rho of zero-concentrated privacy that so many right guesses refute.
+
+    Parameters
+    ----------
+    correct, guesses, canaries : int
+        ``correct`` of ``guesses`` guesses about some of ``canaries`` canaries were right.
+    confidence : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    float
+        The largest rho whose :func:`one_run_p_value` is at most ``1 - confidence``; 0 where there is none.
+
+    Guarantee
+    ---------
+    If the mechanism is rho-concentrated, this exceeds rho with probability at most ``1 - confidence``, if ``guesses``
+    was fixed before the run, or is the most that the auditor would have made (:prf:ref:`thm-one-run-delta`).
+
+    Examples
+    --------
+    >>> round(one_run_rho_bound(174, 200, 1000), 3)
+    0.133
+    """
+    confidence = check_confidence(confidence)
+    correct, guesses, canaries, _ = _check_counts(correct, guesses, 0.0, canaries, with_delta=True)
+    bounds = [(one_run_bound(correct, guesses, confidence, delta=each, canaries=canaries), each) for each in _DELTAS]
+    if not (useful := [(bound, each) for bound, each in bounds if bound > 0]):
+        return 0.0
+
+    def refuted(rho: float) -> bool:
+        for place, (bound, each) in enumerate(useful):
+            if epsilon_of(rho, each) <= bound:
+                useful.insert(0, useful.pop(place))  # most likely it refutes the next one, too
+                return True
+        return False
+
+    low, high = 0.0, 1.0
+    while refuted(high):
+        low, high = high, 2 * high
+    return _largest(refuted, low, high, _RHO_HALVINGS)
+
+
+@seal("thm-one-run", "thm-one-run-delta")
 def one_run(
-    estimator: PrivateForestClassifier, *, n_canaries: int, confidence: float = 0.95, random_state=None
+    estimator: Any,
+    *,
+    n_canaries: int | None = None,
+    canaries: Any = None,
+    replacements: Any = None,
+    records: Any = None,
+    score: Callable | None = None,
+    guesses: tuple[int, int] | None = None,
+    claim: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    confidence: float = 0.95,
+    random_state=None,
 ) -> OneRunAudit:
     """A lower confidence bound of the loss of ``estimator``, from one fit.
 
     Parameters
     ----------
-    estimator : PrivateForestClassifier
-        Configured, not fitted.  Its schema is the universe: a cell is a combination of feature codes.
-    n_canaries : int
-        At most as many as there are cells.
+    estimator : PrivateForestClassifier or scikit-learn estimator
+        Configured; it is copied, and the copy is fitted.  With ``n_canaries`` a private forest classifier, whose schema
+        is the universe: a cell is a combination of feature codes.  With ``canaries`` anything with ``fit(X, y)``.
+    n_canaries : int, optional
+        So many canaries in cells of their own, at most as many as there are cells; the guesses weigh the noise of each
+        leaf.  Give this or ``canaries``, and with this none of the parameters down to ``rho``.
+    canaries : (X, y), optional
+        Features, an array or frame of shape (m, n_features), and labels (m,); no two the same.
+    replacements : (X, y), optional
+        For learners under replace-one: as many records, of which one is put in for each canary that is out.
+    records : (X, y), optional
+        Further records to learn from, which are always in.
+    score : callable, optional
+        ``score(model, X, y)`` returns a number for each of these records, larger where it is more likely to have been
+        learned from.  By default the log-odds that the model gives to the label, in the order of the log loss.
+    guesses : (int, int), optional
+        That so many of the highest scores are in, and so many of the lowest are out; the rest is passed over.  Fixed
+        beforehand; by default one half each, and nothing is passed over.
+    claim : float, optional
+        The epsilon that the learner promises with ``delta``; a learner of this library says it by itself.
+    delta : float
+        In [0, 1), fixed beforehand: the bound is on the epsilon that the learner has with this delta.
+    rho : float, optional
+        The rho that the learner promises in the place of an epsilon, and then without a delta: ``violated`` says
+        whether ``rho_lower`` exceeds it.
     confidence : float
         Of the bound.
     random_state : None, int or Generator
@@ -143,14 +294,19 @@ def one_run(
     Raises
     ------
     ValueError
-        Fewer cells than canaries, or no leaf isolates a canary.
+        Fewer cells than canaries, no leaf isolates a canary, canaries that are the same, fewer canaries than guesses,
+        scores that are no numbers, or a claim under a relation under which the ends of a coin are no neighbours.
     TypeError
-        Not a private forest classifier.
+        Not a private forest classifier, no ``fit``, or numbers of guesses that are not fixed.
+    RuntimeError
+        The fit fails on the records that the coins have put together.
 
     Guarantee
     ---------
-    If the loss is at most the claim under the estimator's relation, the probability that ``violated`` is true is at
-    most ``1 - confidence`` (:prf:ref:`thm-one-run`).
+    If the loss is at most the claim under the relation, the probability that ``violated`` is true is at most
+    ``1 - confidence``: with ``n_canaries`` :prf:ref:`thm-one-run`, with ``canaries`` :prf:ref:`thm-one-run-delta`.
+    That rests on coins that nothing but the training data depends on: a ``score`` that looks the records up elsewhere,
+    or numbers of guesses that are the best of several tried on this fit, are outside it.
 
     Notes
     -----
@@ -163,11 +319,67 @@ def one_run(
     features, and eDPRF with ``stop="never"`` and as many splits as features.  Elsewhere some canaries share their
     leaves, and they are not guessed.  What is seen is the loss at the leaves: budget spent on choosing splits does not
     show.
+
+    With a delta the number of guesses may not depend on the model, so that ``n_canaries`` is for ``delta=0``.
+
+    Examples
+    --------
+    Thirty records with labels at random, of which a model without privacy remembers whom it has met:
+
+    >>> import numpy as np
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from dpforest.audit import one_run
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    >>> found = one_run(KNeighborsClassifier(1), canaries=(X, y), guesses=(10, 5), claim=1.0, random_state=0)
+    >>> found.canaries, found.guesses, found.relation
+    (30, 15, 'add-remove')
     """
+    if (n_canaries is None) == (canaries is None):
+        raise TypeError("give one of n_canaries, for a private forest classifier, and canaries=(X, y), for any learner")
+    if canaries is None:
+        others = {
+            "replacements": replacements, "records": records, "score": score, "guesses": guesses, "claim": claim,
+            "delta": delta or None, "rho": rho,
+        }  # fmt: skip
+        if given := [name for name, value in others.items() if value is not None]:
+            raise TypeError(f"with n_canaries there is no {' and no '.join(given)}: give canaries=(X, y)")
+        return _of_forest(estimator, n_canaries, confidence, random_state)
+    confidence = check_confidence(confidence)
+    relation = ADD_REMOVE if replacements is None else REPLACE_ONE
+    epsilon, delta, rho = _promise(estimator, claim, delta, rho, relation)
+    rng = np.random.default_rng(random_state)
+    correct, made, m = guess_by_score(estimator, canaries, replacements, records, score, guesses, rng)
+    bound = one_run_bound(correct, made, confidence, delta=delta, canaries=m)
+    lower = None if rho is None else one_run_rho_bound(correct, made, m, confidence)
+    violated = bound > epsilon if lower is None or rho is None else lower > rho
+    return OneRunAudit(bound, epsilon, violated, correct, made, m, None, confidence, relation, delta, rho, lower)
+
+
+def _promise(estimator: Any, claim: Any, delta: Any, rho: Any, relation: str) -> tuple[float, float, float | None]:
+    """The epsilon that is claimed, infinite if none is, the delta, and the rho if one is claimed."""
+    promised = getattr(estimator, "relation", None)
+    if promised in RELATIONS and promised != relation:
+        ends = "replacements=, one for each canary" if relation == ADD_REMOVE else "no replacements="
+        raise ValueError(
+            f"the learner's promise is under {promised}, and data sets that differ in the coin of a canary are no "
+            f"neighbours under it: give {ends}"
+        )
+    if claim is not None or rho is not None:
+        return check_promise(claim, delta, rho)
+    delta = check_delta(delta)
+    if isinstance(estimator, PrivateEstimator) and estimator.promised_delta() <= delta:
+        return check_epsilon(estimator.epsilon), delta, None
+    return math.inf, delta, None
+
+
+def _of_forest(estimator: Any, n_canaries: Any, confidence: Any, random_state: Any) -> OneRunAudit:
+    """Canaries in cells of their own, guessed by what the leaves were charged for."""
     if not isinstance(estimator, PrivateForestClassifier):
         raise TypeError(
-            f"one_run fits a private forest classifier of this library, not {type(estimator).__name__}; for another "
-            "learner count your own guesses and use one_run_bound"
+            "with n_canaries one_run fits a private forest classifier of this library, not "
+            f"{type(estimator).__name__}; for another learner give canaries=(X, y), or count your own guesses and use "
+            "one_run_bound"
         )
     check_count(n_canaries, "n_canaries")
     confidence = check_confidence(confidence)
@@ -202,6 +414,63 @@ def one_run(
     return OneRunAudit(
         bound, epsilon, bound > epsilon, correct, guesses, n_canaries, int(isolated.sum()), confidence, relation
     )
+
+
+def _check_counts(
+    correct: Any, guesses: Any, delta: Any, canaries: Any, with_delta: bool = False
+) -> tuple[int, int, int, float]:
+    correct, guesses = check_count(correct, "correct", least=0), check_count(guesses, "guesses", least=0)
+    if correct > guesses:
+        raise ValueError(f"there cannot be more right guesses than guesses: {shown(correct)} of {shown(guesses)}")
+    delta = check_delta(delta)
+    if canaries is None:
+        if delta or with_delta:
+            raise ValueError("with a delta or a rho it counts how many canaries there were: give canaries")
+        canaries = guesses
+    canaries = check_count(canaries, "canaries", least=0)
+    if guesses > canaries:
+        raise ValueError(f"there cannot be more guesses than canaries: {shown(guesses)} of {shown(canaries)}")
+    return correct, guesses, canaries, delta
+
+
+@seal("thm-one-run-delta")
+def _worst_tail(v: int, r: int, m: int, epsilon: float, delta: float) -> float:
+    """The largest probability that an (epsilon, delta)-private mechanism gives to ``v`` right guesses of ``r``."""
+    if v == 0:
+        return 1.0
+    # beta = P[K >= v] and its complement, each by itself, for neither may be a difference of doubles near 1
+    beta, rest = betainc(v, r - v + 1, expit(epsilon)), betainc(r - v + 1, v, expit(-epsilon))
+    if not delta or not rest:
+        return float(beta)
+    with np.errstate(over="ignore"):
+        steps = exp(epsilon) * np.arange(r - v, 0, -1) / np.arange(v + 1, r + 1)
+        ratio = 1 + np.cumprod(steps).sum()  # of beta to P[K = v]
+    if math.isinf(ratio):  # then P[K = v] is below all doubles, and beta is 1 within rounding
+        return 1.0
+    return float(min(1.0, beta + m * delta * rest * ratio / v))
+
+
+def _least_epsilon(v: int, r: int, m: int, delta: float, alpha: float, most: float) -> float:
+    """The largest epsilon up to ``most`` at which the worst tail is at most alpha; 0 if there is none.
+
+    The tail grows with epsilon: it is the largest over ever more mechanisms.
+    """
+
+    def refuted(epsilon: float) -> bool:
+        return _worst_tail(v, r, m, epsilon, delta) <= alpha
+
+    return _largest(refuted, 0.0, most, _HALVINGS) if refuted(0.0) else 0.0
+
+
+def _largest(refuted: Callable[[float], bool], low: float, high: float, halvings: int) -> float:
+    """The largest refuted value, within rounding, of which the first is one, and all below it."""
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        if refuted(middle):
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def _least_chance(correct, guesses, confidence: float):
@@ -256,7 +525,8 @@ def _noting() -> tuple[type[Curator], _Notes]:
 
         def choose(self, candidates, scopes, epsilon, how):
             if isinstance(candidates, LabelCandidates):
-                rate = self._rate(scores.majority, epsilon, how.calibration, np.inf, len(candidates.nodes))
+                score, n_max = candidates.scored_by(how)
+                rate = self._rate(score, epsilon, how.calibration, n_max, candidates.n_choices)
                 notes.leaves.append((candidates.nodes, LeafNoise("label", rate, mechanism=how.mechanism)))
             return super().choose(candidates, scopes, epsilon, how)
 

@@ -483,3 +483,181 @@ Proof.
   - cbn [replaced ask_table_of_all]. fold L. field. lra.
 Qed.
 End Questions.
+
+(** * Classes: thm-private-boosting *)
+Section Classes.
+Context {X : Type} (rel : relation) (fine finest : nat) (Hfine : (0 < fine)%nat) (Hfinest : (0 < finest)%nat).
+
+(** Of all records.  [SelectTable]: candidate r is a table and a target, beside which a record has weights on two sides. *)
+Inductive class_question :=
+| Totals (classes : nat) (cls : X -> nat)
+| Histograms (k : nat) (bins : nat -> nat) (code : nat -> X -> nat)
+| SelectTable (m : mechanism) (n : nat) (t : nat -> table X) (sides : nat -> X -> nat * nat) (theta : R)
+| SelectForAll (m : mechanism) (n : nat) (t : nat -> table X) (classes : nat) (cls : X -> nat) (p : X -> nat -> nat) (theta : R).
+(** Of the records of a cell. *)
+Inductive class_measure :=
+| Weights (sides : X -> nat * nat)
+| Gradients (classes : nat) (cls : X -> nat) (p : X -> nat -> nat)
+| ClassCounts (classes : nat) (cls : X -> nat).
+
+Definition ask_class (w : class_question) (b : posreal) : list X -> dist answer :=
+  law (match w with
+  | Totals classes cls => ask_numbers rel classes cls b
+  | Histograms k bins code => ask_histograms rel k bins code b
+  | SelectTable m n t sides theta => ask_table rel m n fine t sides theta b
+  | SelectForAll m n t classes cls p theta => ask_table_of_all rel m n finest t classes cls p theta b
+  end).
+Lemma twice_pos : (0 < 2 * finest)%nat.
+Proof. lia. Qed.
+Definition measure_class (m : class_measure) (b : posreal) : list X -> dist answer :=
+  law (match m with
+  | Weights sides => ask_sums rel (of_sides sides) two fine Hfine b
+  | Gradients classes cls p => ask_sums rel (gradient classes cls p) (both_sides classes) (2 * finest) twice_pos b
+  | ClassCounts classes cls => ask_numbers rel classes cls b
+  end).
+
+(** A record weighs 1 at most, and has gradients of 1 at most against all other classes. *)
+Definition class_question_proper (w : class_question) : Prop :=
+  match w with
+  | SelectTable _ _ _ sides _ => forall r, at_most_one fine (sides r)
+  | SelectForAll _ _ _ classes cls p _ => shares finest classes cls p
+  | _ => True
+  end.
+Definition class_measure_proper (m : class_measure) : Prop :=
+  match m with
+  | Weights sides => at_most_one fine sides
+  | Gradients classes cls p => shares finest classes cls p
+  | ClassCounts _ _ => True
+  end.
+
+Definition class_plan := plan X class_question class_measure.
+Definition boost_classes : (nat -> class_plan) -> list X -> dist (list answer) := boost rel ask_class measure_class.
+Definition class_budget : R -> class_plan -> Prop := spends class_question_proper class_measure_proper.
+
+Theorem thm_private_boosting (p : nat -> class_plan) eps : (forall n, class_budget eps (p n)) ->
+  private (neighbours rel) eps (boost_classes p).
+Proof.
+  apply boost_private.
+  - intros [classes cls|k bins code|m n t sides theta|m n t classes cls sh theta] b Hw; simpl in *.
+    + apply numbers_private.
+    + apply histograms_private.
+    + now apply table_private.
+    + now apply table_of_all_private.
+  - intros [sides|classes cls sh|classes cls] b Hm; simpl in *.
+    + destruct (sums_private rel (of_sides sides) two fine Hfine b (fun x => of_sides_small fine Hfine sides x Hm)) as (H1 & H2 & _).
+      now split.
+    + destruct (sums_private rel (gradient classes cls sh) (both_sides classes) (2 * finest) twice_pos b
+        (fun x => gradient_small finest Hfinest classes cls sh x Hm)) as (H1 & H2 & _). now split.
+    + destruct (numbers_private rel classes cls b) as (H1 & H2 & _). now split.
+Qed.
+End Classes.
+
+(** ** Of so many rounds, each with a selection and a table *)
+Section SoManyRounds.
+Context {X W M : Type} (proper : W -> Prop) (sound : M -> Prop) (b1 b2 : posreal).
+(** What is selected by, and what is measured, from all answers so far. *)
+Context (select : list answer -> W) (table_of : list answer -> table X) (measure_of : list answer -> M).
+Fixpoint rounds (T : nat) (said : list answer) : plan X W M :=
+  match T with
+  | O => Publish
+  | S T => Inquire (select said) b1 (fun o => Tabulate (table_of (said ++ [o])) (measure_of (said ++ [o])) b2
+      (fun os => rounds T (said ++ o :: os)))
+  end.
+Lemma rounds_spend T : (forall said, proper (select said)) -> (forall said, sound (measure_of said)) ->
+  forall said left, INR T * (b1 + b2) <= left -> spends proper sound left (rounds T said).
+Proof.
+  intros Hs Hm. induction T as [|T IH]; intros said left Hl; [simpl in *; lra|]. rewrite S_INR in Hl. simpl.
+  split; [apply Hs|]. intros o. split; [apply Hm|]. intros os. apply IH. lra.
+Qed.
+End SoManyRounds.
+
+(** Class totals, histograms, and then T rounds. *)
+Definition classifier {X} classes (cls : X -> nat) k bins code (e1 e2 b1 b2 : posreal)
+    (select : list answer -> class_question (X := X)) table_of (measure_of : list answer -> class_measure (X := X)) T
+    : class_plan :=
+  Inquire (Totals classes cls) e1 (fun o => Inquire (Histograms k bins code) e2 (fun o' =>
+    rounds b1 b2 select table_of measure_of T [o; o'])).
+Theorem thm_private_boosting_rounds {X} rel fine finest Hfine Hfinest classes (cls : X -> nat) k bins code
+    (e1 e2 b1 b2 : posreal) select table_of measure_of T eps :
+  (forall said, class_question_proper fine finest (select said)) ->
+  (forall said, class_measure_proper fine finest (measure_of said)) ->
+  e1 + e2 + INR T * (b1 + b2) <= eps ->
+  private (neighbours rel) eps (boost_classes rel fine finest Hfine Hfinest
+    (fun _ => classifier classes cls k bins code e1 e2 b1 b2 select table_of measure_of T)).
+Proof.
+  intros Hs Hm He. apply thm_private_boosting. intros _. split; [exact I|]. intros o. split; [exact I|].
+  intros o'. apply rounds_spend; try assumption. lra.
+Qed.
+
+(** * Numbers: thm-private-boosting-numbers *)
+Section Numbers.
+Context {X : Type} (rel : relation) (fine levels : nat) (Hfine : (0 < fine)%nat) (Hlevels : (0 < levels)%nat).
+
+(** [y]: the target, on a grid of [levels] steps.  [above]: the clipped residual, in steps from the lower end. *)
+Inductive number_question :=
+| Masses (y : X -> nat)
+| TargetSum (y : X -> nat)
+| Sizes (parts : nat) (part : X -> nat)
+| CodeHistograms (k : nat) (bins : nat -> nat) (code : nat -> X -> nat)
+| SelectByResiduals (m : mechanism) (n : nat) (t : nat -> table X) (above : nat -> X -> nat) (theta : R).
+(** Of the records of a cell: both sides of their residuals. *)
+Inductive number_measure := Residuals (above : X -> nat).
+
+Definition target_sum (y : X -> nat) : list X -> list Z := sums (fun x (_ : unit) => y x) [tt].
+Definition ask_number (w : number_question) (b : posreal) : list X -> dist answer :=
+  match w with
+  | Masses y => law (ask_sums rel (of_sides (twin levels y)) two levels Hlevels b)
+  (* one sum has rate b / levels, under both relations *)
+  | TargetSum y => law (Count (target_sum y) levels (per b levels Hlevels))
+  | Sizes parts part => law (ask_numbers rel parts part b)
+  | CodeHistograms k bins code => law (ask_histograms rel k bins code b)
+  | SelectByResiduals m n t above theta => law (ask_table rel m n fine t (fun r => twin fine (above r)) theta b)
+  end.
+Definition measure_number (m : number_measure) (b : posreal) : list X -> dist answer :=
+  match m with Residuals above => law (ask_sums rel (of_sides (twin fine above)) two fine Hfine b) end.
+
+Definition number_question_proper (w : number_question) : Prop :=
+  match w with
+  | Masses y | TargetSum y => forall x, (y x <= levels)%nat
+  | SelectByResiduals _ _ _ above _ => forall r x, (above r x <= fine)%nat
+  | _ => True
+  end.
+Definition number_measure_proper (m : number_measure) : Prop := match m with Residuals above => forall x, (above x <= fine)%nat end.
+
+Lemma twin_at_most_one unit (above : X -> nat) : (forall x, (above x <= unit)%nat) -> at_most_one unit (twin unit above).
+Proof. intros H x. specialize (H x). simpl. lia. Qed.
+
+(** The sum of the targets alone: a record that joins and one that is replaced move it by one range at most. *)
+Lemma target_sum_private y (b : posreal) : (forall x, (y x <= levels)%nat) ->
+  private (neighbours rel) b (law (Count (target_sum y) levels (per b levels Hlevels))).
+Proof.
+  intros Hy. apply (thm_post_processing _ _ _ (fun cs => ret (Counted cs))).
+  assert (Hb : pos b = IZR (Z.of_nat levels) * per b levels Hlevels).
+  { rewrite <- INR_IZR_INZ. pose proof (lt_0_INR levels Hlevels). simpl. field. lra. }
+  rewrite Hb. apply thm_geometric. intros D D' HN. split; [reflexivity|]. unfold target_sum, sums. cbn [map distance].
+  destruct rel; cbn [neighbours] in HN.
+  - destruct HN as [x [(l1 & l2 & -> & ->)|(l1 & l2 & -> & ->)]]; rewrite !map_app, !list_sum_app; cbn [map];
+      change (list_sum (?u :: ?v)) with (u + list_sum v)%nat; specialize (Hy x); lia.
+  - destruct HN as (x & x' & l1 & l2 & -> & ->). rewrite !map_app, !list_sum_app. cbn [map].
+    change (list_sum (?u :: ?v)) with (u + list_sum v)%nat. pose proof (Hy x). pose proof (Hy x'). lia.
+Qed.
+
+Definition number_plan := plan X number_question number_measure.
+Definition boost_numbers : (nat -> number_plan) -> list X -> dist (list answer) := boost rel ask_number measure_number.
+Definition number_budget : R -> number_plan -> Prop := spends number_question_proper number_measure_proper.
+
+Theorem thm_private_boosting_numbers (p : nat -> number_plan) eps : (forall n, number_budget eps (p n)) ->
+  private (neighbours rel) eps (boost_numbers p).
+Proof.
+  apply boost_private.
+  - intros [y|y|parts part|k bins code|m n t above theta] b Hw; simpl in *.
+    + apply sums_private. intros x. now apply of_sides_small, twin_at_most_one.
+    + now apply target_sum_private.
+    + apply numbers_private.
+    + apply histograms_private.
+    + apply table_private; [assumption|]. intros r. now apply twin_at_most_one.
+  - intros [above] b Hm; simpl in *.
+    destruct (sums_private rel (of_sides (twin fine above)) two fine Hfine b
+      (fun x => of_sides_small fine Hfine _ x (twin_at_most_one fine above Hm))) as (H1 & H2 & _). now split.
+Qed.
+End Numbers.

@@ -101,6 +101,38 @@ Proof.
 Qed.
 End SoftGap.
 
+(** lem-calibrated-weights (a) and (b): [p] is the probability that the scores give the target, [q] its share. *)
+Theorem lem_calibrated_weights p : 0 < p < 1 ->
+  let a := Rmin 1 ((1 - p) / p) in let b := Rmin 1 (p / (1 - p)) in
+  0 <= a <= 1 /\ 0 <= b <= 1 /\ p * a = (1 - p) * b /\
+  (forall a' b', a' <= 1 -> b' <= 1 -> p * a' = (1 - p) * b' -> a' <= a /\ b' <= b) /\
+  (forall f q, 0 < q < 1 -> q / (1 - q) = exp f * (p / (1 - p)) ->
+    q * a - (1 - q) * b = (q * a + (1 - q) * b) * tanh (f / 2)).
+Proof.
+  intros Hp a b. assert (Ho : p * ((1 - p) / p) = 1 - p) by (field; lra). assert (Ho' : (1 - p) * (p / (1 - p)) = p) by (field; lra).
+  assert (H0 : 0 < (1 - p) / p) by (apply Rdiv_lt_0_compat; lra). assert (H0' : 0 < p / (1 - p)) by (apply Rdiv_lt_0_compat; lra).
+  set (o := (1 - p) / p) in *. set (o' := p / (1 - p)) in *.
+  assert (Hab : p * a = (1 - p) * b).
+  { unfold a, b, Rmin. destruct (Rle_dec 1 o), (Rle_dec 1 o'); nra. }
+  split; [unfold a, Rmin; destruct (Rle_dec 1 o); lra|]. split; [unfold b, Rmin; destruct (Rle_dec 1 o'); lra|].
+  split; [assumption|]. split.
+  - intros a' b' Ha Hb H. unfold a, b, Rmin. destruct (Rle_dec 1 o), (Rle_dec 1 o'); split; nra.
+  - intros f q Hq H. unfold tanh, sinh, cosh. set (u := exp (f / 2)). set (v := exp (- (f / 2))).
+    assert (Huv : u * v = 1) by (unfold u, v; rewrite <- exp_plus, Rplus_opp_r; apply exp_0).
+    assert (Hu : exp f = u * u) by (unfold u; rewrite <- exp_plus; f_equal; field).
+    assert (Hu0 : 0 < u) by apply exp_pos. assert (Hv0 : 0 < v) by apply exp_pos.
+    assert (HA : q * a = u * u * ((1 - q) * b)).
+    { assert (E : q = (1 - q) * (u * u) * o').
+      { rewrite <- Hu. transitivity ((1 - q) * (q / (1 - q))); [field; lra|]. rewrite H. ring. }
+      rewrite E at 1. transitivity ((1 - q) * (u * u) * (o' * a)); [ring|]. replace (o' * a) with b; [ring|].
+      apply Rmult_eq_reg_l with (1 - p); [|lra]. rewrite <- Hab, <- Rmult_assoc, Ho'. ring. }
+    assert (Huuv : u * u * v = u) by (rewrite Rmult_assoc, Huv; ring).
+    rewrite HA. set (w := (1 - q) * b). apply Rmult_eq_reg_r with (u + v); [|lra].
+    replace ((u * u * w + w) * ((u - v) / 2 / ((u + v) / 2)) * (u + v)) with (u * u * u * w - u * u * v * w + u * w - v * w) by (field; lra).
+    replace ((u * u * w - w) * (u + v)) with (u * u * u * w + u * u * v * w - u * w - v * w) by ring.
+    rewrite Huuv. ring.
+Qed.
+
 (** ** Sums: a record adds [part x i] to the sum of [i], L at most together *)
 Section Sums.
 Context {X I : Type} (part : X -> I -> nat) (l : list I).
@@ -661,3 +693,56 @@ Proof.
       (fun x => of_sides_small fine Hfine _ x (twin_at_most_one fine above Hm))) as (H1 & H2 & _). now split.
 Qed.
 End Numbers.
+
+(** ** Of so many rounds *)
+Section NumberRounds.
+Context {X : Type} (e3 b1 b2 : posreal) (parts : nat) (part : list answer -> X -> nat).
+Context (select : list answer -> number_question (X := X)) (table_of : list answer -> table X)
+  (measure_of : list answer -> number_measure (X := X)).
+(** [looks]: for each round, whether it first looks at the sizes of the residuals. *)
+Fixpoint number_rounds (looks : list bool) (said : list answer) : number_plan :=
+  match looks with
+  | [] => Publish
+  | look :: looks =>
+      let go said := Inquire (select said) b1 (fun o => Tabulate (table_of (said ++ [o])) (measure_of (said ++ [o])) b2
+        (fun os => number_rounds looks (said ++ o :: os))) in
+      if look then Inquire (Sizes parts (part said)) e3 (fun o => go (said ++ [o])) else go said
+  end.
+Definition how_many (looks : list bool) : R := INR (length (filter (fun look => look) looks)).
+Lemma number_rounds_spend fine levels looks : (forall said, number_question_proper fine levels (select said)) ->
+  (forall said, number_measure_proper fine (measure_of said)) -> forall said left,
+  how_many looks * e3 + INR (length looks) * (b1 + b2) <= left ->
+  spends (number_question_proper fine levels) (number_measure_proper fine) left (number_rounds looks said).
+Proof.
+  intros Hs Hm. unfold how_many. induction looks as [|look looks IH]; intros said left Hl; [simpl in *; lra|].
+  cbn [length] in Hl. rewrite S_INR in Hl. destruct look; cbn [filter length] in Hl; [rewrite S_INR in Hl|];
+    cbn [number_rounds spends]; repeat (split; [(exact I || apply Hs || apply Hm)|intros ?]); apply IH; lra.
+Qed.
+End NumberRounds.
+
+(** Twice the masses; a third time, or the sum of the targets; histograms; the table of a single cell; T rounds. *)
+Definition regressor {X} (y : X -> nat) last k bins code parts part above (e1 e2 e3 e4 e5 b0 b1 b2 : posreal)
+    select table_of measure_of (look : bool) looks : number_plan :=
+  Inquire (Masses y) e1 (fun o1 => Inquire (Masses y) e2 (fun o2 => Inquire (last [o1; o2]) e4 (fun o4 =>
+  Inquire (CodeHistograms k bins code) e5 (fun o5 =>
+    let said := [o1; o2; o4; o5] in
+    let go said := Tabulate (Table 1 (fun _ => 0%nat)) (Residuals (above said)) b0 (fun os =>
+      number_rounds e3 b1 b2 parts part select table_of measure_of looks (said ++ os)) in
+    if look then Inquire (Sizes parts (part said)) e3 (fun o => go (said ++ [o])) else go said)))).
+Theorem thm_private_boosting_numbers_rounds {X} rel fine levels Hfine Hlevels (y : X -> nat) last k bins code parts part
+    above (e1 e2 e3 e4 e5 b0 b1 b2 : posreal) select table_of measure_of look looks eps :
+  (forall x, (y x <= levels)%nat) -> (forall said, last said = Masses y \/ last said = TargetSum y) ->
+  (forall said x, (above said x <= fine)%nat) ->
+  (forall said, number_question_proper fine levels (select said)) ->
+  (forall said, number_measure_proper fine (measure_of said)) ->
+  e1 + e2 + e4 + e5 + how_many (look :: looks) * e3 + b0 + INR (length looks) * (b1 + b2) <= eps ->
+  private (neighbours rel) eps (boost_numbers rel fine levels Hfine Hlevels
+    (fun _ => regressor y last k bins code parts part above e1 e2 e3 e4 e5 b0 b1 b2 select table_of measure_of look looks)).
+Proof.
+  intros Hy Hlast Ha Hs Hm He. apply thm_private_boosting_numbers. intros _.
+  split; [exact Hy|]. intros o1. split; [exact Hy|]. intros o2. split; [destruct (Hlast [o1; o2]) as [E|E]; rewrite E; exact Hy|].
+  intros o4. split; [exact I|]. intros o5. unfold how_many in He.
+  destruct look; cbn [filter length] in He; [rewrite S_INR in He|];
+    cbn [spends]; repeat (split; [(exact I || exact (Ha _))|intros ?]);
+    (apply number_rounds_spend; [assumption|assumption|unfold how_many; lra]).
+Qed.

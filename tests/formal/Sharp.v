@@ -1,6 +1,6 @@
 (* Sharpness, where a bound is attained on a few records: no smaller number would do.  book/scores.md has the examples. *)
-From Coq Require Import Reals Lra List Arith Bool Lia.
-From DPForest Require Import Law Privacy Selection Scores Impurities.
+From Coq Require Import Reals Lra List ZArith Arith Bool Lia.
+From DPForest Require Import Law Privacy Selection Scores Impurities Boosting.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -52,4 +52,58 @@ Proof.
     | replace a with 1 in H by lra; rewrite Rabs_R1 in H
     | replace a with (-1) in H by lra; rewrite (Rabs_left (-1)) in H by lra ] end.
   lra.
+Qed.
+
+(** Soft gaps, for every theta: many records of the target (0) share a cell of the first table, as many others (1) share
+    its other cell, and in the second table they have changed places.  A record of the target (2) or another one (3)
+    joins the former there and the latter here. *)
+Definition place (r x : nat) : nat := match x with 0 => r | 1 => 1 - r | _ => 0 end.
+Definition beside (x : nat) : R * R := match x with 0 | 2 => (0, 1) | _ => (1, 0) end.
+Lemma sum_repeat {A} (f : A -> R) x n : sum f (repeat x n) = INR n * f x.
+Proof. induction n as [|n IH]; [simpl; ring|]. cbn [repeat sum fold_right]. unfold sum in IH. rewrite IH, S_INR. ring. Qed.
+
+Theorem lem_soft_gap_sharp theta b : 0 <= theta ->
+  let q := fun D r => soft_gaps theta 1 (Table 2 (place r)) (one_gap beside) D in
+  within_weight 1 beside /\ (sensitivity add_remove q b -> 1 <= b) /\ (range add_remove q b -> 2 <= b) /\
+  (sensitivity replace_one q b -> 2 <= b) /\ (range replace_one q b -> 4 <= b).
+Proof.
+  intros Ht q. set (n := S (S (Z.to_nat (up theta)))).
+  assert (Hn : theta + 2 <= INR n).
+  { unfold n. rewrite !S_INR. destruct (archimed theta) as [H _]. rewrite INR_IZR_INZ, Z2Nat.id; [lra|].
+    apply le_IZR. lra. }
+  clearbody n. set (D := repeat 0%nat n ++ repeat 1%nat n).
+  assert (HD : forall x r, gap_in (Table 2 (place r)) (one_gap beside) (x :: D) = fun c k =>
+    (if place r x =? c then one_gap beside x k else 0) + (INR n * (if r =? c then 1 else 0) - INR n * (if 1 - r =? c then 1 else 0))).
+  { intros x r. apply FunctionalExtensionality.functional_extensionality. intros c.
+    apply FunctionalExtensionality.functional_extensionality. intros k. unfold gap_in, D.
+    change (x :: repeat 0%nat n ++ repeat 1%nat n) with ([x] ++ repeat 0%nat n ++ repeat 1%nat n).
+    rewrite !sum_app, !sum_repeat. unfold one_gap at 2 3. cbn [sum fold_right cell place beside fst snd].
+    destruct (r =? c), (1 - r =? c); ring. }
+  assert (HN : forall r, gap_in (Table 2 (place r)) (one_gap beside) D = fun c k =>
+    INR n * (if r =? c then 1 else 0) - INR n * (if 1 - r =? c then 1 else 0)).
+  { intros r. apply FunctionalExtensionality.functional_extensionality. intros c.
+    apply FunctionalExtensionality.functional_extensionality. intros k. unfold gap_in, D.
+    rewrite !sum_app, !sum_repeat. unfold one_gap. cbn [cell place beside fst snd].
+    destruct (r =? c), (1 - r =? c); ring. }
+  assert (Hsoft : forall x, theta <= x -> soft theta x = x - theta /\ soft theta (- x) = x - theta).
+  { intros x Hx. unfold soft. rewrite Rabs_Ropp, (Rabs_right x) by lra. unfold Rmax. destruct (Rle_dec _ _); lra. }
+  assert (Q : q D 0%nat = 2 * (INR n - theta) /\ q D 1%nat = 2 * (INR n - theta) /\
+    q (2 :: D)%nat 0%nat = 2 * (INR n - theta) + 1 /\ q (2 :: D)%nat 1%nat = 2 * (INR n - theta) - 1 /\
+    q (3 :: D)%nat 0%nat = 2 * (INR n - theta) - 1 /\ q (3 :: D)%nat 1%nat = 2 * (INR n - theta) + 1).
+  { unfold q, soft_gaps. rewrite !HD, !HN. unfold one_gap. cbn. 
+    repeat split;
+    repeat match goal with |- context [soft theta ?y] => first
+      [ replace y with (INR n) by ring; rewrite (proj1 (Hsoft (INR n) ltac:(lra)))
+      | replace y with (- INR n) by ring; rewrite (proj2 (Hsoft (INR n) ltac:(lra)))
+      | replace y with (INR n + 1) by ring; rewrite (proj1 (Hsoft (INR n + 1) ltac:(lra)))
+      | replace y with (INR n - 1) by ring; rewrite (proj1 (Hsoft (INR n - 1) ltac:(lra)))
+      | replace y with (- (INR n - 1)) by ring; rewrite (proj2 (Hsoft (INR n - 1) ltac:(lra)))
+      | replace y with (- (INR n + 1)) by ring; rewrite (proj2 (Hsoft (INR n + 1) ltac:(lra))) ] end; ring. }
+  destruct Q as (Q1 & Q2 & Q3 & Q4 & Q5 & Q6).
+  split; [intros x; destruct x as [|[|[|x]]]; simpl; lra|].
+  repeat split; intros H.
+  - specialize (H _ _ (arrives 2%nat D) 0%nat). lra.
+  - specialize (H _ _ (arrives 2%nat D) 1%nat 0%nat). lra.
+  - specialize (H _ _ (turns 3%nat 2%nat D) 0%nat). lra.
+  - specialize (H _ _ (turns 3%nat 2%nat D) 1%nat 0%nat). lra.
 Qed.

@@ -7,8 +7,8 @@ Import ListNotations.
 Open Scope R_scope.
 
 (** * Tables: a record is in one cell of each *)
-Record table (X : Type) := Table { cells : nat; cell : X -> nat }.
-Arguments Table {X}. Arguments cells {X}. Arguments cell {X}.
+Record table (X : Type) := Table { cells : nat; cell_of : X -> nat }.
+Arguments Table {X}. Arguments cells {X}. Arguments cell_of {X}.
 
 (** ** The soft gap *)
 Definition soft (theta x : R) : R := Rmax (Rabs x - theta) 0.
@@ -43,7 +43,7 @@ Context {X : Type}.
 
 (** [gap x k]: how far a record moves the [k]th of some gaps of its cell.  [gap_in]: the gap of a cell. *)
 Definition gap_in (t : table X) (gap : X -> nat -> R) (D : list X) (c k : nat) : R :=
-  sum (fun x => if cell t x =? c then gap x k else 0) D.
+  sum (fun x => if cell_of t x =? c then gap x k else 0) D.
 Definition soft_gaps (theta : R) (gaps : nat) (t : table X) (gap : X -> nat -> R) (D : list X) : R :=
   sum (fun c => sum (fun k => soft theta (gap_in t gap D c k)) (seq 0 gaps)) (seq 0 (cells t)).
 
@@ -54,15 +54,15 @@ Proof.
   unfold soft_gaps. rewrite <- sum_minus. eapply Rle_trans; [apply Rabs_sum|].
   set (m := sum (fun k => Rabs (gap x k)) (seq 0 gaps)).
   assert (Hm : 0 <= m) by (apply sum_nonneg; intros; apply Rabs_pos).
-  apply Rle_trans with (sum (fun c => if cell t x =? c then m else 0) (seq 0 (cells t)));
+  apply Rle_trans with (sum (fun c => if cell_of t x =? c then m else 0) (seq 0 (cells t)));
     [|apply sum_at_most_one; [assumption|apply seq_NoDup]].
   apply sum_mono. intros c _. rewrite <- sum_minus. eapply Rle_trans; [apply Rabs_sum|].
   assert (Hg : forall k, gap_in t gap (l1 ++ x :: l2) c k - gap_in t gap (l1 ++ l2) c k
-    = if cell t x =? c then gap x k else 0).
+    = if cell_of t x =? c then gap x k else 0).
   { intros k. unfold gap_in. rewrite !sum_app. cbn [sum fold_right]. unfold sum. ring. }
-  apply Rle_trans with (sum (fun k => Rabs (if cell t x =? c then gap x k else 0)) (seq 0 gaps)).
+  apply Rle_trans with (sum (fun k => Rabs (if cell_of t x =? c then gap x k else 0)) (seq 0 gaps)).
   - apply sum_mono. intros k _. rewrite <- Hg. apply soft_change.
-  - unfold m. destruct (cell t x =? c); [lra|]. rewrite (sum_ext _ (fun _ => 0)) by (intros; apply Rabs_R0).
+  - unfold m. destruct (cell_of t x =? c); [lra|]. rewrite (sum_ext _ (fun _ => 0)) by (intros; apply Rabs_R0).
     rewrite sum_const. pose proof (sum_nonneg (fun k => Rabs (gap x k)) (seq 0 gaps) (fun k _ => Rabs_pos _)). lra.
 Qed.
 
@@ -188,20 +188,20 @@ Qed.
 
 (** All sums of a table: those of its cells. *)
 Definition in_cells {X I} (t : table X) (part : X -> I -> nat) (x : X) (at_ : nat * I) : nat :=
-  if cell t x =? fst at_ then part x (snd at_) else 0%nat.
+  if cell_of t x =? fst at_ then part x (snd at_) else 0%nat.
 Definition all_cells {X I} (t : table X) (l : list I) : list (nat * I) :=
   flat_map (fun c => map (pair c) l) (seq 0 (cells t)).
 Lemma in_cells_small {X I} (t : table X) (part : X -> I -> nat) l L x : (list_sum (map (part x) l) <= L)%nat ->
   (list_sum (map (in_cells t part x) (all_cells t l)) <= L)%nat.
 Proof.
   intros H. unfold all_cells. rewrite (list_sum_pairs (in_cells t part x) (fun _ => l)). unfold in_cells. cbn [fst snd].
-  apply Nat.le_trans with (list_sum (map (fun c => Nat.b2n (cell t x =? c) * list_sum (map (part x) l))%nat (seq 0 (cells t)))).
+  apply Nat.le_trans with (list_sum (map (fun c => Nat.b2n (cell_of t x =? c) * list_sum (map (part x) l))%nat (seq 0 (cells t)))).
   - induction (seq 0 (cells t)) as [|c m IH]; [simpl; lia|]. cbn [map].
     change (list_sum (?u :: ?v)) with (u + list_sum v)%nat. apply Nat.add_le_mono; [|exact IH].
-    destruct (cell t x =? c); cbn [Nat.b2n]; [rewrite Nat.mul_1_l; apply Nat.le_refl|]. clear. induction l as [|i l IH]; [simpl; lia|exact IH].
-  - pose proof (one_hot (cell t x) (seq 0 (cells t)) (seq_NoDup _ _)) as H1. set (v := list_sum (map (part x) l)) in *.
-    enough (E : list_sum (map (fun c => Nat.b2n (cell t x =? c) * v)%nat (seq 0 (cells t)))
-      = (list_sum (map (fun c => Nat.b2n (cell t x =? c)) (seq 0 (cells t))) * v)%nat) by nia.
+    destruct (cell_of t x =? c); cbn [Nat.b2n]; [rewrite Nat.mul_1_l; apply Nat.le_refl|]. clear. induction l as [|i l IH]; [simpl; lia|exact IH].
+  - pose proof (one_hot (cell_of t x) (seq 0 (cells t)) (seq_NoDup _ _)) as H1. set (v := list_sum (map (part x) l)) in *.
+    enough (E : list_sum (map (fun c => Nat.b2n (cell_of t x =? c) * v)%nat (seq 0 (cells t)))
+      = (list_sum (map (fun c => Nat.b2n (cell_of t x =? c)) (seq 0 (cells t))) * v)%nat) by nia.
     clear. induction (seq 0 (cells t)) as [|c m IH]; [reflexivity|]. cbn [map].
     change (list_sum (?u :: ?w)) with (u + list_sum w)%nat. rewrite IH. lia.
 Qed.
@@ -232,7 +232,7 @@ Definition twin (above : X -> nat) (x : X) : nat * nat := (unit - above x, above
 Theorem lem_twin_weights {K} theta (t : K -> table X) (above : K -> X -> nat) : (forall r x, (above r x <= unit)%nat) ->
   (forall r D c, list_sum (map (fun x => in_cells (t r) (of_sides (twin (above r))) x (c, false)
       + in_cells (t r) (of_sides (twin (above r))) x (c, true))%nat D)
-    = (unit * length (filter (fun x => cell (t r) x =? c) D))%nat) /\
+    = (unit * length (filter (fun x => cell_of (t r) x =? c) D))%nat) /\
   (forall r D D', let f := sums (in_cells (t r) (of_sides (twin (above r)))) (all_cells (t r) two) in
     (add_remove D D' -> (distance (f D) (f D') <= Z.of_nat unit)%Z) /\
     (replace_one D D' -> (distance (f D) (f D') <= 2 * Z.of_nat unit)%Z)) /\
@@ -244,7 +244,7 @@ Proof.
   split; [|split].
   - intros r D c. induction D as [|x D IH]; [simpl; lia|]. cbn [map filter].
     change (list_sum (?u :: ?v)) with (u + list_sum v)%nat. rewrite IH. unfold in_cells. simpl fst. simpl snd.
-    specialize (Ha r x). destruct (cell (t r) x =? c); simpl; lia.
+    specialize (Ha r x). destruct (cell_of (t r) x =? c); simpl; lia.
   - intros r D D' f.
     assert (Hf : forall x, (list_sum (map (in_cells (t r) (of_sides (twin (above r))) x) (all_cells (t r) two)) <= unit)%nat)
       by (intros x; now apply in_cells_small, of_sides_small).
@@ -343,7 +343,7 @@ Context (ask : W -> posreal -> list X -> dist answer) (measure : M -> posreal ->
 Context (proper : W -> Prop) (sound : M -> Prop).
 
 Definition tabulate (t : table X) (m : M) (b : posreal) (D : list X) : dist (list answer) :=
-  run (parts (cell t) (fun _ => measure m b) (fun _ => b / INR (times rel)) (fun _ => 2 * (b / INR (times rel))) (cells t)) D.
+  run (parts (cell_of t) (fun _ => measure m b) (fun _ => b / INR (times rel)) (fun _ => 2 * (b / INR (times rel))) (cells t)) D.
 
 Fixpoint answers (p : plan) (D : list X) : dist (list answer) :=
   match p with
@@ -476,7 +476,8 @@ Proof.
   - apply per_share.
   - apply per_share.
 Qed.
-Lemma histograms_private k bins code (b : posreal) : private (neighbours rel) b (law (ask_histograms k bins code b)).
+(** lem-children, for geometric noise.  A code may be a feature's alone, or a feature's with the class. *)
+Theorem lem_children k bins code (b : posreal) : private (neighbours rel) b (law (ask_histograms k bins code b)).
 Proof.
   apply at_budget.
   - apply sums_true. intros x. rewrite (list_sum_pairs _ (fun j => seq 0 (bins j))). cbn [fst snd].
@@ -572,7 +573,7 @@ Proof.
   apply boost_private.
   - intros [classes cls|k bins code|m n t sides theta|m n t classes cls sh theta] b Hw; simpl in *.
     + apply numbers_private.
-    + apply histograms_private.
+    + apply lem_children.
     + now apply table_private.
     + now apply table_of_all_private.
   - intros [sides|classes cls sh|classes cls] b Hm; simpl in *.
@@ -686,7 +687,7 @@ Proof.
     + apply sums_private. intros x. now apply of_sides_small, twin_at_most_one.
     + now apply target_sum_private.
     + apply numbers_private.
-    + apply histograms_private.
+    + apply lem_children.
     + apply table_private; [assumption|]. intros r. now apply twin_at_most_one.
   - intros [above] b Hm; simpl in *.
     destruct (sums_private rel (of_sides (twin fine above)) two fine Hfine b

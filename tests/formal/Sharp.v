@@ -72,33 +72,27 @@ Proof.
   { unfold n. rewrite !S_INR. destruct (archimed theta) as [H _]. rewrite INR_IZR_INZ, Z2Nat.id; [lra|].
     apply le_IZR. lra. }
   clearbody n. set (D := repeat 0%nat n ++ repeat 1%nat n).
-  assert (HD : forall x r, gap_in (Table 2 (place r)) (one_gap beside) (x :: D) = fun c k =>
-    (if place r x =? c then one_gap beside x k else 0) + (INR n * (if r =? c then 1 else 0) - INR n * (if 1 - r =? c then 1 else 0))).
-  { intros x r. apply FunctionalExtensionality.functional_extensionality. intros c.
-    apply FunctionalExtensionality.functional_extensionality. intros k. unfold gap_in, D.
-    change (x :: repeat 0%nat n ++ repeat 1%nat n) with ([x] ++ repeat 0%nat n ++ repeat 1%nat n).
-    rewrite !sum_app, !sum_repeat. unfold one_gap at 2 3. cbn [sum fold_right cell place beside fst snd].
-    destruct (r =? c), (1 - r =? c); ring. }
-  assert (HN : forall r, gap_in (Table 2 (place r)) (one_gap beside) D = fun c k =>
+  assert (V : forall l r, let g := gap_in (Table 2 (place r)) (one_gap beside) l in q l r = soft theta (g 0 0)%nat + soft theta (g 1 0)%nat).
+  { intros l r g. unfold q, soft_gaps. cbn [cells seq sum fold_right]. fold g. ring. }
+  assert (G : forall r c k, gap_in (Table 2 (place r)) (one_gap beside) D c k =
     INR n * (if r =? c then 1 else 0) - INR n * (if 1 - r =? c then 1 else 0)).
-  { intros r. apply FunctionalExtensionality.functional_extensionality. intros c.
-    apply FunctionalExtensionality.functional_extensionality. intros k. unfold gap_in, D.
-    rewrite !sum_app, !sum_repeat. unfold one_gap. cbn [cell place beside fst snd].
+  { intros r c k. unfold gap_in, D. rewrite sum_app, !sum_repeat. unfold one_gap. cbn [cell_of place beside fst snd].
     destruct (r =? c), (1 - r =? c); ring. }
-  assert (Hsoft : forall x, theta <= x -> soft theta x = x - theta /\ soft theta (- x) = x - theta).
-  { intros x Hx. unfold soft. rewrite Rabs_Ropp, (Rabs_right x) by lra. unfold Rmax. destruct (Rle_dec _ _); lra. }
+  assert (G' : forall x r c k, gap_in (Table 2 (place r)) (one_gap beside) (x :: D) c k =
+    (if place r x =? c then one_gap beside x k else 0) + gap_in (Table 2 (place r)) (one_gap beside) D c k) by reflexivity.
+  assert (S : forall x y, x = y \/ x = - y -> theta <= y -> soft theta x = y - theta).
+  { intros x y Hx Hy. unfold soft. replace (Rabs x) with y; [unfold Rmax; destruct (Rle_dec _ _); lra|].
+    destruct Hx as [E|E]; rewrite E; [|rewrite Rabs_Ropp]; rewrite Rabs_right; lra. }
   assert (Q : q D 0%nat = 2 * (INR n - theta) /\ q D 1%nat = 2 * (INR n - theta) /\
     q (2 :: D)%nat 0%nat = 2 * (INR n - theta) + 1 /\ q (2 :: D)%nat 1%nat = 2 * (INR n - theta) - 1 /\
     q (3 :: D)%nat 0%nat = 2 * (INR n - theta) - 1 /\ q (3 :: D)%nat 1%nat = 2 * (INR n - theta) + 1).
-  { unfold q, soft_gaps. rewrite !HD, !HN. unfold one_gap. cbn. 
-    repeat split;
-    repeat match goal with |- context [soft theta ?y] => first
-      [ replace y with (INR n) by ring; rewrite (proj1 (Hsoft (INR n) ltac:(lra)))
-      | replace y with (- INR n) by ring; rewrite (proj2 (Hsoft (INR n) ltac:(lra)))
-      | replace y with (INR n + 1) by ring; rewrite (proj1 (Hsoft (INR n + 1) ltac:(lra)))
-      | replace y with (INR n - 1) by ring; rewrite (proj1 (Hsoft (INR n - 1) ltac:(lra)))
-      | replace y with (- (INR n - 1)) by ring; rewrite (proj2 (Hsoft (INR n - 1) ltac:(lra)))
-      | replace y with (- (INR n + 1)) by ring; rewrite (proj2 (Hsoft (INR n + 1) ltac:(lra))) ] end; ring. }
+  { rewrite !V, !G', !G. unfold one_gap. cbn [place beside fst snd Nat.eqb Nat.sub].
+    split; [rewrite (S _ (INR n)), (S _ (INR n)) by lra; ring|].
+    split; [rewrite (S _ (INR n)), (S _ (INR n)) by lra; ring|].
+    split; [rewrite (S _ (INR n + 1)), (S _ (INR n)) by lra; ring|].
+    split; [rewrite (S _ (INR n - 1)), (S _ (INR n)) by lra; ring|].
+    split; [rewrite (S _ (INR n - 1)), (S _ (INR n)) by lra; ring|].
+    rewrite (S _ (INR n + 1)), (S _ (INR n)) by lra; ring. }
   destruct Q as (Q1 & Q2 & Q3 & Q4 & Q5 & Q6).
   split; [intros x; destruct x as [|[|[|x]]]; simpl; lra|].
   repeat split; intros H.

@@ -13,7 +13,10 @@ Arguments Table {X}. Arguments cells {X}. Arguments cell_of {X}.
 (** ** The soft gap *)
 Definition soft (theta x : R) : R := Rmax (Rabs x - theta) 0.
 Lemma soft_change theta x y : Rabs (soft theta x - soft theta y) <= Rabs (x - y).
-Proof. unfold soft, Rmax, Rabs. repeat destruct (Rle_dec _ _); repeat destruct (Rcase_abs _); lra. Qed.
+Proof.
+  pose proof (Rabs_triang_inv x y). pose proof (Rabs_triang_inv y x) as H'. rewrite Rabs_minus_sym in H'. apply Rabs_le.
+  unfold soft, Rmax. destruct (Rle_dec _ _), (Rle_dec _ _); lra.
+Qed.
 
 Lemma Rabs_between x m : Rabs x <= m -> - m <= x <= m.
 Proof. unfold Rabs. destruct (Rcase_abs x); lra. Qed.

@@ -1,5 +1,6 @@
 (* book/privacy.md, "An account": an analyst asks as long as budgets last.  Which mechanism, and at what budget, is a
-   function of earlier answers; a charge that would exceed what is left is refused, and what comes next may depend on that, too. *)
+   function of earlier answers; a charge that would exceed what is left is refused, and what comes next may depend on
+   that, too. *)
 From Coq Require Import Reals Lra Psatz List.
 From DPForest Require Import Law Privacy.
 Import ListNotations.

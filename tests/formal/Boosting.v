@@ -1,6 +1,6 @@
-(* book/private_boosting.md: the library's own learner.  In each round a table is selected, by all records, and measured,
-   cell by cell; what is asked next, with what weights and at what budget, is a function of earlier answers.  Budgets add
-   up from round to round, and the cells of a table share theirs. *)
+(* book/private_boosting.md: the library's own learner.  In each round a table is selected, by all records, and then
+   measured, cell by cell; what is asked next, with what weights and at what budget, depends on earlier answers.
+   Budgets add up from round to round, and the cells of a table share theirs. *)
 From Coq Require Import Reals Lra Psatz List ZArith Arith Bool Lia.
 From DPForest Require Import Law Privacy Program Selection Noise Learners.
 Import ListNotations.
@@ -87,7 +87,8 @@ Proof.
   - replace (4 * m) with (2 * (2 * m)) by ring. now apply lem_range_replace_one.
 Qed.
 
-(** lem-soft-gap.  A record adds what [sides] says to the two sides of its cell, [w] at most together.  The book has it on
+(** lem-soft-gap.  A record adds what [sides] says to the two sides of its cell, [w] at most together.
+    The book has it on
     one of them; candidates are tables and targets, and what a record weighs may depend on both. *)
 Definition one_gap (sides : X -> R * R) (x : X) (_ : nat) : R := snd (sides x) - fst (sides x).
 Definition within_weight (w : R) (sides : X -> R * R) : Prop :=
@@ -112,8 +113,10 @@ Theorem lem_calibrated_weights p : 0 < p < 1 ->
   (forall f q, 0 < q < 1 -> q / (1 - q) = exp f * (p / (1 - p)) ->
     q * a - (1 - q) * b = (q * a + (1 - q) * b) * tanh (f / 2)).
 Proof.
-  intros Hp a b. assert (Ho : p * ((1 - p) / p) = 1 - p) by (field; lra). assert (Ho' : (1 - p) * (p / (1 - p)) = p) by (field; lra).
-  assert (H0 : 0 < (1 - p) / p) by (apply Rdiv_lt_0_compat; lra). assert (H0' : 0 < p / (1 - p)) by (apply Rdiv_lt_0_compat; lra).
+  intros Hp a b. assert (Ho : p * ((1 - p) / p) = 1 - p) by (field; lra).
+  assert (Ho' : (1 - p) * (p / (1 - p)) = p) by (field; lra).
+  assert (H0 : 0 < (1 - p) / p) by (apply Rdiv_lt_0_compat; lra).
+  assert (H0' : 0 < p / (1 - p)) by (apply Rdiv_lt_0_compat; lra).
   set (o := (1 - p) / p) in *. set (o' := p / (1 - p)) in *.
   assert (Hab : p * a = (1 - p) * b).
   { unfold a, b, Rmin. destruct (Rle_dec 1 o), (Rle_dec 1 o'); nra. }
@@ -131,7 +134,8 @@ Proof.
       apply Rmult_eq_reg_l with (1 - p); [|lra]. rewrite <- Hab, <- Rmult_assoc, Ho'. ring. }
     assert (Huuv : u * u * v = u) by (rewrite Rmult_assoc, Huv; ring).
     rewrite HA. set (w := (1 - q) * b). apply Rmult_eq_reg_r with (u + v); [|lra].
-    replace ((u * u * w + w) * ((u - v) / 2 / ((u + v) / 2)) * (u + v)) with (u * u * u * w - u * u * v * w + u * w - v * w) by (field; lra).
+    replace ((u * u * w + w) * ((u - v) / 2 / ((u + v) / 2)) * (u + v))
+      with (u * u * u * w - u * u * v * w + u * w - v * w) by (field; lra).
     replace ((u * u * w - w) * (u + v)) with (u * u * u * w + u * u * v * w - u * w - v * w) by ring.
     rewrite Huuv. ring.
 Qed.
@@ -151,11 +155,14 @@ Lemma sums_distance L : (forall x, (list_sum (map (part x) l) <= L)%nat) -> fora
   (replace_one D D' -> (distance (sums D) (sums D') <= 2 * Z.of_nat L)%Z).
 Proof.
   intros H D D'. split.
-  - intros [x [(l1 & l2 & -> & ->)|(l1 & l2 & -> & ->)]]; [|rewrite distance_sym]; rewrite sums_insert; specialize (H x); lia.
+  - intros [x [(l1 & l2 & -> & ->)|(l1 & l2 & -> & ->)]]; [|rewrite distance_sym]; rewrite sums_insert;
+      specialize (H x); lia.
   - intros (x & x' & l1 & l2 & -> & ->).
     assert (Hl : forall D D', length (sums D) = length (sums D')) by (intros; unfold sums; now rewrite !map_length).
-    pose proof (distance_triangle (sums (l1 ++ x :: l2)) (sums (l1 ++ l2)) (sums (l1 ++ x' :: l2)) (Hl _ _) (Hl _ _)) as HT.
-    rewrite (distance_sym (sums (l1 ++ x :: l2)) (sums (l1 ++ l2))), !sums_insert in HT. pose proof (H x). pose proof (H x'). lia.
+    pose proof (distance_triangle (sums (l1 ++ x :: l2)) (sums (l1 ++ l2)) (sums (l1 ++ x' :: l2)) (Hl _ _) (Hl _ _))
+      as HT.
+    rewrite (distance_sym (sums (l1 ++ x :: l2)) (sums (l1 ++ l2))), !sums_insert in HT. pose proof (H x).
+    pose proof (H x'). lia.
 Qed.
 Lemma sums_true L rate : (forall x, (list_sum (map (part x) l) <= L)%nat) -> true_constants (Count sums L rate).
 Proof. intros H D D' HN. split; [unfold sums; now rewrite !map_length|now apply (sums_distance L H)]. Qed.
@@ -178,14 +185,17 @@ Lemma list_sum_pairs {A B} (f : A * B -> nat) (g : A -> list B) l :
 Proof.
   induction l as [|i l IH]; [reflexivity|]. cbn [flat_map map]. rewrite map_app, list_sum_app, IH, map_map. reflexivity.
 Qed.
-Lemma list_sum_at_most {A} (f : A -> nat) m l : (forall i, In i l -> (f i <= m)%nat) -> (list_sum (map f l) <= length l * m)%nat.
+Lemma list_sum_at_most {A} (f : A -> nat) m l : (forall i, In i l -> (f i <= m)%nat) ->
+  (list_sum (map f l) <= length l * m)%nat.
 Proof.
-  induction l as [|i l IH]; intros H; [simpl; lia|]. cbn [map length]. change (list_sum (?u :: ?v)) with (u + list_sum v)%nat.
+  induction l as [|i l IH]; intros H; [simpl; lia|]. cbn [map length].
+  change (list_sum (?u :: ?v)) with (u + list_sum v)%nat.
   pose proof (H i (or_introl eq_refl)). specialize (IH (fun j Hj => H j (or_intror Hj))). lia.
 Qed.
 Lemma INR_sum {A} (f : A -> nat) l : INR (list_sum (map f l)) = sum (fun i => INR (f i)) l.
 Proof.
-  induction l as [|i l IH]; [reflexivity|]. cbn [map sum fold_right]. change (list_sum (?u :: ?v)) with (u + list_sum v)%nat.
+  induction l as [|i l IH]; [reflexivity|]. cbn [map sum fold_right].
+  change (list_sum (?u :: ?v)) with (u + list_sum v)%nat.
   rewrite plus_INR, IH. reflexivity.
 Qed.
 
@@ -198,11 +208,14 @@ Lemma in_cells_small {X I} (t : table X) (part : X -> I -> nat) l L x : (list_su
   (list_sum (map (in_cells t part x) (all_cells t l)) <= L)%nat.
 Proof.
   intros H. unfold all_cells. rewrite (list_sum_pairs (in_cells t part x) (fun _ => l)). unfold in_cells. cbn [fst snd].
-  apply Nat.le_trans with (list_sum (map (fun c => Nat.b2n (cell_of t x =? c) * list_sum (map (part x) l))%nat (seq 0 (cells t)))).
+  apply Nat.le_trans
+    with (list_sum (map (fun c => Nat.b2n (cell_of t x =? c) * list_sum (map (part x) l))%nat (seq 0 (cells t)))).
   - induction (seq 0 (cells t)) as [|c m IH]; [simpl; lia|]. cbn [map].
     change (list_sum (?u :: ?v)) with (u + list_sum v)%nat. apply Nat.add_le_mono; [|exact IH].
-    destruct (cell_of t x =? c); cbn [Nat.b2n]; [rewrite Nat.mul_1_l; apply Nat.le_refl|]. clear. induction l as [|i l IH]; [simpl; lia|exact IH].
-  - pose proof (one_hot (cell_of t x) (seq 0 (cells t)) (seq_NoDup _ _)) as H1. set (v := list_sum (map (part x) l)) in *.
+    destruct (cell_of t x =? c); cbn [Nat.b2n]; [rewrite Nat.mul_1_l; apply Nat.le_refl|]. clear.
+    induction l as [|i l IH]; [simpl; lia|exact IH].
+  - pose proof (one_hot (cell_of t x) (seq 0 (cells t)) (seq_NoDup _ _)) as H1.
+    set (v := list_sum (map (part x) l)) in *.
     enough (E : list_sum (map (fun c => Nat.b2n (cell_of t x =? c) * v)%nat (seq 0 (cells t)))
       = (list_sum (map (fun c => Nat.b2n (cell_of t x =? c)) (seq 0 (cells t))) * v)%nat) by nia.
     clear. induction (seq 0 (cells t)) as [|c m IH]; [reflexivity|]. cbn [map].
@@ -215,8 +228,10 @@ Context {X : Type} (unit : nat) (Hunit : (0 < unit)%nat).
 Lemma unit_pos : 0 < INR unit.
 Proof. now apply lt_0_INR. Qed.
 
-Definition in_records (sides : X -> nat * nat) (x : X) : R * R := (INR (fst (sides x)) / INR unit, INR (snd (sides x)) / INR unit).
-Definition of_sides (sides : X -> nat * nat) (x : X) (second : bool) : nat := if second then snd (sides x) else fst (sides x).
+Definition in_records (sides : X -> nat * nat) (x : X) : R * R :=
+  (INR (fst (sides x)) / INR unit, INR (snd (sides x)) / INR unit).
+Definition of_sides (sides : X -> nat * nat) (x : X) (second : bool) : nat :=
+  if second then snd (sides x) else fst (sides x).
 Definition at_most_one (sides : X -> nat * nat) : Prop := forall x, (fst (sides x) + snd (sides x) <= unit)%nat.
 Definition two : list bool := [false; true].
 
@@ -224,8 +239,10 @@ Lemma of_sides_small sides x : at_most_one sides -> (list_sum (map (of_sides sid
 Proof. intros H. specialize (H x). simpl. lia. Qed.
 Lemma in_records_weight sides : at_most_one sides -> within_weight 1 (in_records sides).
 Proof.
-  intros H x. specialize (H x). apply le_INR in H. rewrite plus_INR in H. pose proof unit_pos as Hu. unfold in_records. simpl.
-  assert (Hi : 0 < / INR unit) by now apply Rinv_0_lt_compat. pose proof (pos_INR (fst (sides x))). pose proof (pos_INR (snd (sides x))).
+  intros H x. specialize (H x). apply le_INR in H. rewrite plus_INR in H. pose proof unit_pos as Hu.
+  unfold in_records. simpl.
+  assert (Hi : 0 < / INR unit) by now apply Rinv_0_lt_compat. pose proof (pos_INR (fst (sides x))).
+  pose proof (pos_INR (snd (sides x))).
   unfold Rdiv. repeat split; try nra. rewrite <- Rmult_plus_distr_r, <- (Rinv_r (INR unit)) by lra.
   apply Rmult_le_compat_r; lra.
 Qed.
@@ -249,7 +266,8 @@ Proof.
     change (list_sum (?u :: ?v)) with (u + list_sum v)%nat. rewrite IH. unfold in_cells. simpl fst. simpl snd.
     specialize (Ha r x). destruct (cell_of (t r) x =? c); simpl; lia.
   - intros r D D' f.
-    assert (Hf : forall x, (list_sum (map (in_cells (t r) (of_sides (twin (above r))) x) (all_cells (t r) two)) <= unit)%nat)
+    assert (Hf : forall x,
+      (list_sum (map (in_cells (t r) (of_sides (twin (above r))) x) (all_cells (t r) two)) <= unit)%nat)
       by (intros x; now apply in_cells_small, of_sides_small).
     pose proof (sums_distance _ _ unit Hf D D') as H. exact H.
   - destruct (lem_soft_gap theta t (fun r => in_records (twin (above r))) 1 (fun r => in_records_weight _ (H1 r)))
@@ -279,7 +297,8 @@ Proof.
   pose proof (one_hot (cls x) (seq 0 classes) (seq_NoDup _ _)) as H1.
   assert (E : (list_sum (map (fun k => gradient x (k, false) + gradient x (k, true)) (seq 0 classes))
     = others x + list_sum (map (fun k => Nat.b2n (cls x =? k)) (seq 0 classes)) * others x)%nat).
-  { clear H1. unfold others at 1, gradient. set (o := others x). induction (seq 0 classes) as [|k m IH]; [reflexivity|]. cbn [map].
+  { clear H1. unfold others at 1, gradient. set (o := others x).
+    induction (seq 0 classes) as [|k m IH]; [reflexivity|]. cbn [map].
     change (list_sum (?u :: ?v)) with (u + list_sum v)%nat. rewrite IH, Nat.mul_add_distr_r.
     destruct (cls x =? k); cbn [Nat.b2n]; lia. }
   rewrite E. nia.
@@ -287,7 +306,8 @@ Qed.
 Lemma class_gap_small x : shares -> sum (fun k => Rabs (class_gap x k)) (seq 0 classes) <= 2.
 Proof.
   intros H. pose proof (gradient_small x H) as Hs. rewrite gradient_total in Hs. apply le_INR in Hs.
-  rewrite INR_sum, mult_INR in Hs. pose proof unit_pos as Hu. assert (Hi : 0 < / INR unit) by now apply Rinv_0_lt_compat.
+  rewrite INR_sum, mult_INR in Hs. pose proof unit_pos as Hu.
+  assert (Hi : 0 < / INR unit) by now apply Rinv_0_lt_compat.
   set (s := sum _ _) in Hs.
   apply Rle_trans with (/ INR unit * s).
   - unfold s. rewrite <- sum_scale. apply sum_mono. intros k _. rewrite plus_INR. unfold class_gap, Rdiv.
@@ -306,7 +326,8 @@ Theorem lem_all_classes {K} theta classes cls p (t : K -> table X) : shares clas
 Proof.
   intros Hp. split.
   - intros r D D' f.
-    assert (Hf : forall x, (list_sum (map (in_cells (t r) (gradient classes cls p) x) (all_cells (t r) (both_sides classes)))
+    assert (Hf : forall x,
+      (list_sum (map (in_cells (t r) (gradient classes cls p) x) (all_cells (t r) (both_sides classes)))
       <= 2 * unit)%nat) by (intros x; now apply in_cells_small, gradient_small).
     destruct (sums_distance _ _ _ Hf D D') as [H1 H2]. fold f in H1, H2.
     split; intros HN; [specialize (H1 HN)|specialize (H2 HN)]; lia.
@@ -334,7 +355,8 @@ Qed.
 Section Rounds.
 Context {X W M : Type} (rel : relation).
 
-(** Draw a coin that looks at nothing; ask all records, at budget [b]; measure a table, each of its cells at budget [b]. *)
+(** Draw a coin that looks at nothing; ask all records, at budget [b];
+    measure a table, each of its cells at budget [b]. *)
 Inductive plan :=
 | Publish
 | Draw (coin : dist nat) (next : answer -> plan)
@@ -346,7 +368,8 @@ Context (ask : W -> posreal -> list X -> dist answer) (measure : M -> posreal ->
 Context (proper : W -> Prop) (sound : M -> Prop).
 
 Definition tabulate (t : table X) (m : M) (b : posreal) (D : list X) : dist (list answer) :=
-  run (parts (cell_of t) (fun _ => measure m b) (fun _ => b / INR (times rel)) (fun _ => 2 * (b / INR (times rel))) (cells t)) D.
+  run (parts (cell_of t) (fun _ => measure m b) (fun _ => b / INR (times rel)) (fun _ => 2 * (b / INR (times rel)))
+    (cells t)) D.
 
 Fixpoint answers (p : plan) (D : list X) : dist (list answer) :=
   match p with
@@ -375,7 +398,8 @@ Qed.
 
 Hypothesis ask_private : forall w (b : posreal), proper w -> private (neighbours rel) b (ask w b).
 Hypothesis measure_private : forall m (b : posreal), sound m ->
-  private add_remove (b / INR (times rel)) (measure m b) /\ private replace_one (2 * (b / INR (times rel))) (measure m b).
+  private add_remove (b / INR (times rel)) (measure m b) /\
+  private replace_one (2 * (b / INR (times rel))) (measure m b).
 
 Lemma tabulate_private t m (b : posreal) : sound m -> private (neighbours rel) b (tabulate t m b).
 Proof.
@@ -390,7 +414,8 @@ Proof.
   induction p as [|coin next IH|w b next IH|t m b next IH]; simpl; intros eps H.
   - intros D D' _ B f Hf. simpl. pose proof (exp_ge_1 eps H). specialize (Hf []). nra.
   - replace eps with (0 + eps) by ring.
-    apply (in_sequence _ 0 eps cons (fun _ => bind coin (fun c => ret (Tossed c))) (fun o => answers (next o))); [lra| | |].
+    apply (in_sequence _ 0 eps cons (fun _ => bind coin (fun c => ret (Tossed c))) (fun o => answers (next o)));
+      [lra| | |].
     + exact (spends_nonneg _ _ (H (Tossed 0))).
     + intros D D' _. apply within_const, within_refl.
     + intros o. exact (IH o eps (H o)).
@@ -414,7 +439,8 @@ Lemma boost_private p eps : (forall n, spends eps (p n)) -> private (neighbours 
 Proof.
   intros H D D' HN. unfold boost. replace (public_size D') with (public_size D).
   - now apply rounds_private.
-  - unfold public_size. destruct rel; [reflexivity|]. destruct HN as (x & x' & l1 & l2 & -> & ->). rewrite !app_length. reflexivity.
+  - unfold public_size. destruct rel; [reflexivity|]. destruct HN as (x & x' & l1 & l2 & -> & ->).
+    rewrite !app_length. reflexivity.
 Qed.
 End Rounds.
 Arguments plan : clear implicits.
@@ -468,7 +494,8 @@ Lemma per_share (b : posreal) n (Hn : (0 < n)%nat) :
   INR n * per b (times rel * n) (times_pos rel n Hn) = b / L /\
   2 * INR n * per b (times rel * n) (times_pos rel n Hn) = 2 * (b / L).
 Proof.
-  pose proof (lt_0_INR n Hn). pose proof L_pos as HL. unfold per, L in *. simpl pos. rewrite mult_INR. split; field; lra.
+  pose proof (lt_0_INR n Hn). pose proof L_pos as HL. unfold per, L in *. simpl pos. rewrite mult_INR.
+  split; field; lra.
 Qed.
 
 Lemma numbers_private parts part (b : posreal) : let k := ask_numbers parts part b in
@@ -489,7 +516,8 @@ Proof.
   - apply per_share.
   - apply per_share.
 Qed.
-Lemma sums_private {I} part (l : list I) amount H (b : posreal) : (forall x, (list_sum (map (part x) l) <= amount)%nat) ->
+Lemma sums_private {I} part (l : list I) amount H (b : posreal) :
+  (forall x, (list_sum (map (part x) l) <= amount)%nat) ->
   let k := ask_sums part l amount H b in
   private add_remove (b / L) (law k) /\ private replace_one (2 * (b / L)) (law k) /\ private (neighbours rel) b (law k).
 Proof.
@@ -497,7 +525,8 @@ Proof.
   - apply per_share.
   - apply per_share.
 Qed.
-Lemma table_private m n unit (Hu : (0 < unit)%nat) t sides theta (b : posreal) : (forall r, at_most_one unit (sides r)) ->
+Lemma table_private m n unit (Hu : (0 < unit)%nat) t sides theta (b : posreal) :
+  (forall r, at_most_one unit (sides r)) ->
   private (neighbours rel) b (law (ask_table m n unit t sides theta b)).
 Proof.
   intros Hs. pose proof L_pos as HL. pose proof (cond_pos b) as Hb.
@@ -508,7 +537,8 @@ Proof.
   - cbn [coming ask_table]. fold L. field. lra.
   - cbn [replaced ask_table]. fold L. field. lra.
 Qed.
-Lemma table_of_all_private m n unit (Hu : (0 < unit)%nat) t classes cls p theta (b : posreal) : shares unit classes cls p ->
+Lemma table_of_all_private m n unit (Hu : (0 < unit)%nat) t classes cls p theta (b : posreal) :
+  shares unit classes cls p ->
   private (neighbours rel) b (law (ask_table_of_all m n unit t classes cls p theta b)).
 Proof.
   intros Hs. pose proof L_pos as HL. pose proof (cond_pos b) as Hb.
@@ -524,12 +554,14 @@ End Questions.
 Section Classes.
 Context {X : Type} (rel : relation) (fine finest : nat) (Hfine : (0 < fine)%nat) (Hfinest : (0 < finest)%nat).
 
-(** Of all records.  [SelectTable]: candidate r is a table and a target, beside which a record has weights on two sides. *)
+(** Of all records.  [SelectTable]: candidate r is a table and a target, beside which a record has weights on two
+    sides. *)
 Inductive class_question :=
 | Totals (classes : nat) (cls : X -> nat)
 | Histograms (k : nat) (bins : nat -> nat) (code : nat -> X -> nat)
 | SelectTable (m : mechanism) (n : nat) (t : nat -> table X) (sides : nat -> X -> nat * nat) (theta : R)
-| SelectForAll (m : mechanism) (n : nat) (t : nat -> table X) (classes : nat) (cls : X -> nat) (p : X -> nat -> nat) (theta : R).
+| SelectForAll (m : mechanism) (n : nat) (t : nat -> table X) (classes : nat) (cls : X -> nat)
+    (p : X -> nat -> nat) (theta : R).
 (** Of the records of a cell. *)
 Inductive class_measure :=
 | Weights (sides : X -> nat * nat)
@@ -580,7 +612,8 @@ Proof.
     + now apply table_private.
     + now apply table_of_all_private.
   - intros [sides|classes cls sh|classes cls] b Hm; simpl in *.
-    + destruct (sums_private rel (of_sides sides) two fine Hfine b (fun x => of_sides_small fine Hfine sides x Hm)) as (H1 & H2 & _).
+    + destruct (sums_private rel (of_sides sides) two fine Hfine b (fun x => of_sides_small fine Hfine sides x Hm))
+        as (H1 & H2 & _).
       now split.
     + destruct (sums_private rel (gradient classes cls sh) (both_sides classes) (2 * finest) twice_pos b
         (fun x => gradient_small finest Hfinest classes cls sh x Hm)) as (H1 & H2 & _). now split.
@@ -658,9 +691,11 @@ Definition number_question_proper (w : number_question) : Prop :=
   | SelectByResiduals _ _ _ above _ => forall r x, (above r x <= fine)%nat
   | _ => True
   end.
-Definition number_measure_proper (m : number_measure) : Prop := match m with Residuals above => forall x, (above x <= fine)%nat end.
+Definition number_measure_proper (m : number_measure) : Prop :=
+  match m with Residuals above => forall x, (above x <= fine)%nat end.
 
-Lemma twin_at_most_one unit (above : X -> nat) : (forall x, (above x <= unit)%nat) -> at_most_one unit (twin unit above).
+Lemma twin_at_most_one unit (above : X -> nat) : (forall x, (above x <= unit)%nat) ->
+  at_most_one unit (twin unit above).
 Proof. intros H x. specialize (H x). simpl. lia. Qed.
 
 (** The sum of the targets alone: a record that joins and one that is replaced move it by one range at most. *)
@@ -741,10 +776,12 @@ Theorem thm_private_boosting_numbers_rounds {X} rel fine levels Hfine Hlevels (y
   (forall said, number_measure_proper fine (measure_of said)) ->
   e1 + e2 + e4 + e5 + how_many (look :: looks) * e3 + b0 + INR (length looks) * (b1 + b2) <= eps ->
   private (neighbours rel) eps (boost_numbers rel fine levels Hfine Hlevels
-    (fun _ => regressor y last k bins code parts part above e1 e2 e3 e4 e5 b0 b1 b2 select table_of measure_of look looks)).
+    (fun _ => regressor y last k bins code parts part above e1 e2 e3 e4 e5 b0 b1 b2 select table_of measure_of
+      look looks)).
 Proof.
   intros Hy Hlast Ha Hs Hm He. apply thm_private_boosting_numbers. intros _.
-  split; [exact Hy|]. intros o1. split; [exact Hy|]. intros o2. split; [destruct (Hlast [o1; o2]) as [E|E]; rewrite E; exact Hy|].
+  split; [exact Hy|]. intros o1. split; [exact Hy|]. intros o2.
+  split; [destruct (Hlast [o1; o2]) as [E|E]; rewrite E; exact Hy|].
   intros o4. split; [exact I|]. intros o5. unfold how_many in He.
   destruct look; cbn [filter length] in He; [rewrite S_INR in He|];
     cbn [spends]; repeat (split; [(exact I || exact (Ha _))|intros ?]);

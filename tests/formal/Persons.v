@@ -32,13 +32,15 @@ Proof.
 Qed.
 Lemma sort_permutation l m : Permutation l m -> sort l = sort m.
 Proof.
-  induction 1 as [|x l m _ IH|x y l|l m n _ IH1 _ IH2]; simpl; [reflexivity|now rewrite IH|apply insert_insert|congruence].
+  induction 1 as [|x l m _ IH|x y l|l m n _ IH1 _ IH2]; simpl;
+    [reflexivity|now rewrite IH|apply insert_insert|congruence].
 Qed.
 
 (** One more comes: of the first j + 1 all but one are the first j of before. *)
 Lemma firstn_insert j x : forall l, exists y, adds y (firstn j l) (firstn (S j) (insert x l)).
 Proof.
-  revert j. assert (H0 : forall l, exists y m, insert x l = y :: m) by (intros [|z l]; simpl; [|destruct (before x z)]; eauto).
+  revert j. assert (H0 : forall l, exists y m, insert x l = y :: m)
+    by (intros [|z l]; simpl; [|destruct (before x z)]; eauto).
   induction j as [|j IH]; intros l.
   - destruct (H0 l) as (y & m & ->). exists y, [], []. now split.
   - destruct l as [|z l]; simpl insert.
@@ -73,7 +75,8 @@ Hypothesis antisymmetric : forall c u x y, before c u x y = true -> before c u y
 Hypothesis transitive : forall c u x y z, before c u x y = true -> before c u y z = true -> before c u x z = true.
 Context (k : nat).
 
-Definition rows (u : P) (D : list (P * A)) : list A := map snd (filter (fun r => if who_eq (fst r) u then true else false) D).
+Definition rows (u : P) (D : list (P * A)) : list A :=
+  map snd (filter (fun r => if who_eq (fst r) u then true else false) D).
 (** A row's name: its content, and how many rows of this content the person has besides, so far. *)
 Fixpoint named (l : list A) : list (A * nat) :=
   match l with [] => [] | a :: l => (a, count_occ row_eq l a) :: named l end.
@@ -101,14 +104,17 @@ Lemma kept_around c u D D' : others_stay u D D' -> exists l1 l2,
   kept c D = l1 ++ own c u (rows u D) ++ l2 /\ kept c D' = l1 ++ own c u (rows u D') ++ l2.
 Proof.
   intros H. destruct (in_split u people (everybody u)) as (p1 & p2 & E). unfold kept. rewrite E in *.
-  apply NoDup_remove_2 in once. exists (flat_map (fun w => own c w (rows w D)) p1), (flat_map (fun w => own c w (rows w D)) p2).
-  assert (Hp : forall p, ~ In u p -> flat_map (fun w => own c w (rows w D')) p = flat_map (fun w => own c w (rows w D)) p).
+  apply NoDup_remove_2 in once.
+  exists (flat_map (fun w => own c w (rows w D)) p1), (flat_map (fun w => own c w (rows w D)) p2).
+  assert (Hp : forall p, ~ In u p ->
+    flat_map (fun w => own c w (rows w D')) p = flat_map (fun w => own c w (rows w D)) p).
   { induction p as [|w p IH]; intros Hu; [reflexivity|]. simpl. rewrite IH by (intros Hi; apply Hu; now right).
     f_equal. symmetry. apply own_permutation, H. intros ->. apply Hu. now left. }
   rewrite !flat_map_app. simpl. rewrite !Hp; [split; reflexivity|..]; intros Hi; apply once, in_or_app; tauto.
 Qed.
 
-(** lem-own-rows (a) and (b).  A person joins with all rows; or one row of a person who stays is added, removed or changed. *)
+(** lem-own-rows (a) and (b).  A person joins with all rows; or one row of a person who stays is added, removed or
+    changed. *)
 Definition joins (u : P) (D D' : list (P * A)) : Prop := rows u D = [] /\ others_stay u D D'.
 Definition row_of (u : P) (D D' : list (P * A)) : Prop :=
   others_stay u D D' /\ rows u D <> [] /\ rows u D' <> [] /\ exists l,
@@ -122,18 +128,22 @@ Proof.
   assert (Hmap : forall y s t, adds y s t -> adds (fst y) (map (@fst A nat) s) (map fst t)).
   { intros y s t (l1 & l2 & -> & ->). exists (map fst l1), (map fst l2). now rewrite !map_app. }
   split.
-  - destruct (firstn_more j (sort (before c u) (named l))) as [E|[y E]]; [left; congruence|right; exists (fst y); now apply Hmap].
-  - intros a. cbn [named sort]. destruct (firstn_insert (before c u) j (a, count_occ row_eq l a) (sort (before c u) (named l))) as [y E].
+  - destruct (firstn_more j (sort (before c u) (named l))) as [E|[y E]];
+      [left; congruence|right; exists (fst y); now apply Hmap].
+  - intros a. cbn [named sort].
+    destruct (firstn_insert (before c u) j (a, count_occ row_eq l a) (sort (before c u) (named l))) as [y E].
     exists (fst y). now apply Hmap.
 Qed.
 
 Theorem lem_own_rows c u D D' : (1 <= k)%nat ->
   (joins u D D' -> exists l1 b l2, (length b <= k)%nat /\ kept c D = l1 ++ l2 /\ kept c D' = l1 ++ b ++ l2) /\
-  (row_of u D D' -> exists m, (kept c D = m \/ exists a, adds a m (kept c D)) /\ (kept c D' = m \/ exists a, adds a m (kept c D'))).
+  (row_of u D D' -> exists m, (kept c D = m \/ exists a, adds a m (kept c D)) /\
+    (kept c D' = m \/ exists a, adds a m (kept c D'))).
 Proof.
   intros Hk. split.
   - intros [H0 H]. destruct (kept_around c u D D' H) as (l1 & l2 & E & E'). rewrite H0 in E.
-    exists l1, (own c u (rows u D')), l2. split; [apply own_at_most|]. split; [|assumption]. rewrite E. unfold own. simpl.
+    exists l1, (own c u (rows u D')), l2. split; [apply own_at_most|]. split; [|assumption].
+    rewrite E. unfold own. simpl.
     now destruct k.
   - intros (H & _ & _ & l & Hl & Hl'). destruct (kept_around c u D D' H) as (l1 & l2 & E & E').
     destruct k as [|j] eqn:Ek; [lia|]. rewrite <- Ek in *.
@@ -152,14 +162,16 @@ Qed.
 Context (M : list A -> dist O) (alpha : R) (Halpha : 0 <= alpha).
 Definition of_persons (D : list (P * A)) : dist O := bind lots (fun c => M (kept c D)).
 
-Lemma for_all_lots eps D D' : (forall c, close eps (M (kept c D)) (M (kept c D'))) -> close eps (of_persons D) (of_persons D').
+Lemma for_all_lots eps D D' : (forall c, close eps (M (kept c D)) (M (kept c D'))) ->
+  close eps (of_persons D) (of_persons D').
 Proof.
   intros H B f Hf. simpl. apply (E_le_scale lots B); [left; apply exp_pos|..]; try (intros c; apply E_range, Hf).
   intros c. now apply (H c B).
 Qed.
 Lemma close_more eps eps' (Q Q' : dist O) : eps <= eps' -> close eps Q Q' -> close eps' Q Q'.
 Proof.
-  intros He H B f Hf. eapply Rle_trans; [apply (H B f Hf)|]. apply Rmult_le_compat_r; [apply (E_range Q' B f Hf)|now apply exp_le].
+  intros He H B f Hf. eapply Rle_trans; [apply (H B f Hf)|]. apply Rmult_le_compat_r;
+    [apply (E_range Q' B f Hf)|now apply exp_le].
 Qed.
 Lemma close_steps eps eps' (Q Q' Q'' : dist O) : close eps Q Q' -> close eps' Q' Q'' -> close (eps + eps') Q Q''.
 Proof.
@@ -189,17 +201,20 @@ Proof.
 Qed.
 
 (** (a) *)
-Theorem thm_persons : (1 <= k)%nat -> private add_remove alpha M -> private person_add_remove (INR k * alpha) of_persons.
+Theorem thm_persons : (1 <= k)%nat -> private add_remove alpha M ->
+  private person_add_remove (INR k * alpha) of_persons.
 Proof.
   intros Hk HM D D' [u [H|H]]; apply for_all_lots; intros c; apply (joins_close u _ _ Hk HM H c).
 Qed.
 
 (** (b) The data between are those without either person. *)
-Theorem thm_persons_replaced : (1 <= k)%nat -> private add_remove alpha M -> private person_replaced (2 * INR k * alpha) of_persons.
+Theorem thm_persons_replaced : (1 <= k)%nat -> private add_remove alpha M ->
+  private person_replaced (2 * INR k * alpha) of_persons.
 Proof.
   intros Hk HM D D' (u & u' & D0 & H & H'). apply for_all_lots. intros c.
   replace (2 * INR k * alpha) with (INR k * alpha + INR k * alpha) by ring.
-  apply (close_steps _ _ _ (M (kept c D0))); [apply (joins_close u _ _ Hk HM H c)|apply (joins_close u' _ _ Hk HM H' c)].
+  apply (close_steps _ _ _ (M (kept c D0)));
+    [apply (joins_close u _ _ Hk HM H c)|apply (joins_close u' _ _ Hk HM H' c)].
 Qed.
 
 (** (c) *)
@@ -207,16 +222,19 @@ Theorem thm_persons_row : (1 <= k)%nat -> private add_remove alpha M -> private 
 Proof.
   intros Hk HM D D' [u H]. apply for_all_lots. intros c. destruct (lem_own_rows c u D D' Hk) as [_ Hr].
   destruct (Hr H) as (m & H1 & H2). replace (2 * alpha) with (alpha + alpha) by ring.
-  assert (Hz : forall Q : dist O, close alpha Q Q) by (intros Q B f Hf; pose proof (exp_ge_1 alpha Halpha); pose proof (E_range Q B f Hf); nra).
+  assert (Hz : forall Q : dist O, close alpha Q Q)
+    by (intros Q B f Hf; pose proof (exp_ge_1 alpha Halpha); pose proof (E_range Q B f Hf); nra).
   apply (close_steps _ _ _ (M m)).
   - destruct H1 as [->|[a Ha]]; [apply Hz|]. apply HM. exists a. now right.
   - destruct H2 as [->|[a Ha]]; [apply Hz|]. apply HM. exists a. now left.
 Qed.
 
-(** Of each person one row: an exchanged person, or row of a person who stays, is one exchanged row.  A table has no order. *)
+(** Of each person one row: an exchanged person, or row of a person who stays, is one exchanged row.
+    A table has no order. *)
 Lemma own_length c u l : length (own c u l) = min k (length l).
 Proof.
-  unfold own. rewrite map_length, firstn_length. f_equal. induction l as [|a l IH]; [reflexivity|]. cbn [named sort length].
+  unfold own. rewrite map_length, firstn_length. f_equal. induction l as [|a l IH]; [reflexivity|].
+  cbn [named sort length].
   rewrite <- IH. generalize (sort (before c u) (named l)). induction l0 as [|x m IHm]; [reflexivity|]. simpl.
   destruct (before c u _ x); simpl; congruence.
 Qed.
@@ -233,11 +251,13 @@ Theorem thm_persons_one_row rho : k = 1%nat -> private replace_one rho M ->
   ((forall l m, Permutation l m -> close 0 (M l) (M m)) -> private person_exchanged rho of_persons).
 Proof.
   intros Hk HM. split.
-  - intros D D' [u (H & H1 & H2 & _)]. apply for_all_lots. intros c. destruct (kept_around c u D D' H) as (l1 & l2 & E & E').
+  - intros D D' [u (H & H1 & H2 & _)]. apply for_all_lots. intros c.
+    destruct (kept_around c u D D' H) as (l1 & l2 & E & E').
     destruct (one_kept c u _ Hk H1) as [a Ea]. destruct (one_kept c u _ Hk H2) as [a' Ea'].
     apply HM. rewrite E, E', Ea, Ea'. exists a, a', l1, l2. now split.
   - intros Hs D D' (u & u' & D0 & [H0 H] & [H0' H'] & H1 & H2). apply for_all_lots. intros c.
-    destruct (kept_around c u D0 D H) as (l1 & l2 & E0 & E). destruct (kept_around c u' D0 D' H') as (m1 & m2 & E0' & E').
+    destruct (kept_around c u D0 D H) as (l1 & l2 & E0 & E).
+    destruct (kept_around c u' D0 D' H') as (m1 & m2 & E0' & E').
     destruct (one_kept c u _ Hk H1) as [a Ea]. destruct (one_kept c u' _ Hk H2) as [a' Ea'].
     assert (Hn : forall w, own c w [] = []) by (intros w; unfold own; simpl; now destruct k).
     rewrite H0, Hn in E0. rewrite H0', Hn in E0'. simpl in E0, E0'. rewrite E, E', Ea, Ea'. simpl.

@@ -140,8 +140,8 @@ Proof.
   simpl in H. unfold lower_half in H. simpl in H. rewrite exp_ln_2 in H. repeat (rewrite E_tells in H; simpl in H). lra.
 Qed.
 
-(** Own weight.  What a record weighs depends on that record alone: else *weights that add up to four*, by which one record
-    more takes weight from all the others. *)
+(** Own weight.  What a record weighs depends on that record alone: else *weights that add up to four*, by which
+    one record more takes weight from all the others. *)
 Definition two_at_most (D : list bool) (_ : bool) : nat := if length D <=? 2 then 1 else 0.
 Theorem thm_own_weights_needs_own_weights : ~ (forall (weight : list bool -> bool -> nat) rate (Hrate : 0 < rate),
   (forall D x, weight D x <= 1)%nat ->

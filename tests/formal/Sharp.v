@@ -60,7 +60,9 @@ Qed.
 Definition place (r x : nat) : nat := match x with 0 => r | 1 => 1 - r | _ => 0 end.
 Definition beside (x : nat) : R * R := match x with 0 | 2 => (0, 1) | _ => (1, 0) end.
 Lemma sum_repeat {A} (f : A -> R) x n : sum f (repeat x n) = INR n * f x.
-Proof. induction n as [|n IH]; [simpl; ring|]. cbn [repeat sum fold_right]. unfold sum in IH. rewrite IH, S_INR. ring. Qed.
+Proof.
+  induction n as [|n IH]; [simpl; ring|]. cbn [repeat sum fold_right]. unfold sum in IH. rewrite IH, S_INR. ring.
+Qed.
 
 Theorem lem_soft_gap_sharp theta b : 0 <= theta ->
   let q := fun D r => soft_gaps theta 1 (Table 2 (place r)) (one_gap beside) D in
@@ -72,14 +74,16 @@ Proof.
   { unfold n. rewrite !S_INR. destruct (archimed theta) as [H _]. rewrite INR_IZR_INZ, Z2Nat.id; [lra|].
     apply le_IZR. lra. }
   clearbody n. set (D := repeat 0%nat n ++ repeat 1%nat n).
-  assert (V : forall l r, let g := gap_in (Table 2 (place r)) (one_gap beside) l in q l r = soft theta (g 0 0)%nat + soft theta (g 1 0)%nat).
+  assert (V : forall l r, let g := gap_in (Table 2 (place r)) (one_gap beside) l in
+    q l r = soft theta (g 0 0)%nat + soft theta (g 1 0)%nat).
   { intros l r g. unfold q, soft_gaps. cbn [cells seq sum fold_right]. fold g. ring. }
   assert (G : forall r c k, gap_in (Table 2 (place r)) (one_gap beside) D c k =
     INR n * (if r =? c then 1 else 0) - INR n * (if 1 - r =? c then 1 else 0)).
   { intros r c k. unfold gap_in, D. rewrite sum_app, !sum_repeat. unfold one_gap. cbn [cell_of place beside fst snd].
     destruct (r =? c), (1 - r =? c); ring. }
   assert (G' : forall x r c k, gap_in (Table 2 (place r)) (one_gap beside) (x :: D) c k =
-    (if place r x =? c then one_gap beside x k else 0) + gap_in (Table 2 (place r)) (one_gap beside) D c k) by reflexivity.
+    (if place r x =? c then one_gap beside x k else 0) + gap_in (Table 2 (place r)) (one_gap beside) D c k)
+    by reflexivity.
   assert (S : forall x y, x = y \/ x = - y -> theta <= y -> soft theta x = y - theta).
   { intros x y Hx Hy. unfold soft. replace (Rabs x) with y; [unfold Rmax; destruct (Rle_dec _ _); lra|].
     destruct Hx as [E|E]; rewrite E; [|rewrite Rabs_Ropp]; rewrite Rabs_right; lra. }
@@ -108,10 +112,12 @@ From DPForest Require Import Program Noise Learners.
 Section Counts.
 Variable rate : R.
 Hypothesis Hrate : 0 < rate.
-Definition at_both (v w : Z) (cs : list Z) : R := match cs with [x; y] => ind Z.eq_dec v x * ind Z.eq_dec w y | _ => 0 end.
+Definition at_both (v w : Z) (cs : list Z) : R :=
+  match cs with [x; y] => ind Z.eq_dec v x * ind Z.eq_dec w y | _ => 0 end.
 Lemma at_both_test v w : test 1 (at_both v w).
 Proof.
-  intros [|x [|y [|z cs]]]; simpl; try lra. pose proof (test_ind Z.eq_dec v x). pose proof (test_ind Z.eq_dec w y). simpl in *. nra.
+  intros [|x [|y [|z cs]]]; simpl; try lra. pose proof (test_ind Z.eq_dec v x). pose proof (test_ind Z.eq_dec w y).
+  simpl in *. nra.
 Qed.
 Lemma two_counts c d v w : E (noisy_counts rate Hrate [c; d]) (at_both v w)
   = Pr Z.eq_dec (noisy rate Hrate c) v * Pr Z.eq_dec (noisy rate Hrate d) w.
@@ -119,7 +125,8 @@ Proof.
   change (E (noisy rate Hrate c) (fun x => E (noisy rate Hrate d) (fun y => ind Z.eq_dec v x * ind Z.eq_dec w y))
     = Pr Z.eq_dec (noisy rate Hrate c) v * Pr Z.eq_dec (noisy rate Hrate d) w).
   transitivity (E (noisy rate Hrate c) (fun x => Pr Z.eq_dec (noisy rate Hrate d) w * ind Z.eq_dec v x)).
-  - apply E_ext. intros x. rewrite (E_scale _ 1) by (try apply test_ind; apply (test_ind Z.eq_dec v x)). unfold Pr. ring.
+  - apply E_ext. intros x. rewrite (E_scale _ 1) by (try apply test_ind; apply (test_ind Z.eq_dec v x)).
+    unfold Pr. ring.
   - rewrite (E_scale _ 1); [unfold Pr; ring|apply test_ind|]. apply (E_range _ 1), test_ind.
 Qed.
 Lemma Pr_noisy_pos c o : 0 < Pr Z.eq_dec (noisy rate Hrate c) o.
@@ -150,13 +157,15 @@ Proof.
   change (0 + 1)%Z with 1%Z in Z0, Z1.
   pose proof (Pr_noisy_pos r (cond_pos r)) as Hp. destruct rel.
   - specialize (H [] [true] ltac:(exists true; left; now exists [], []) 1 (said 0 0)%Z (Ht _ _)).
-    change (E (noisy_counts r (cond_pos r) [0; 0]%Z) (at_both 0 0) <= exp eps * E (noisy_counts r (cond_pos r) [0; 1]%Z) (at_both 0 0)) in H.
+    change (E (noisy_counts r (cond_pos r) [0; 0]%Z) (at_both 0 0)
+      <= exp eps * E (noisy_counts r (cond_pos r) [0; 1]%Z) (at_both 0 0)) in H.
     rewrite !two_counts in H. rewrite Z0 in H at 2. pose proof (Hp 0 0)%Z. pose proof (Hp 1 0)%Z.
     change (INR (times AddRemove)) with 1 in Hlt. rewrite Rmult_1_l in Hlt.
     set (p := Pr Z.eq_dec (noisy r (cond_pos r) 0) 0%Z) in *. set (q := Pr Z.eq_dec (noisy r (cond_pos r) 1) 0%Z) in *.
     assert (0 < p * q) by nra. nra.
   - specialize (H [false] [true] ltac:(exists false, true; now exists [], []) 1 (said 1 0)%Z (Ht _ _)).
-    change (E (noisy_counts r (cond_pos r) [1; 0]%Z) (at_both 1 0) <= exp eps * E (noisy_counts r (cond_pos r) [0; 1]%Z) (at_both 1 0)) in H.
+    change (E (noisy_counts r (cond_pos r) [1; 0]%Z) (at_both 1 0)
+      <= exp eps * E (noisy_counts r (cond_pos r) [0; 1]%Z) (at_both 1 0)) in H.
     rewrite !two_counts in H. rewrite Z0, Z1 in H. pose proof (Hp 0 1)%Z. pose proof (Hp 1 0)%Z.
     change (INR (times ReplaceOne)) with (1 + 1) in Hlt. replace ((1 + 1) * r) with (r + r) in Hlt by ring.
     rewrite exp_plus in Hlt.

@@ -1,11 +1,12 @@
-"""The coin that Coq proves, line by line in Python, against the coin that ships, on the same words.
+"""The coin and the geometric number that Coq proves, line by line in Python, against what ships, on the same words.
 
 Usage::
 
     python -m tests.bits [DRAWS]    # a million draws, unless told otherwise
 
-``settle``, ``below``, ``exp_bounds`` and ``heads`` have the names and the lines of ``tests/formal/Bits.v``; only
-integers are used.  That they compute what Coq computes is tested in ``tests/test_bits.py``.
+``settle``, ``below``, ``exp_bounds``, ``heads`` and ``waiting`` have the names and the lines of
+``tests/formal/Bits.v``; only integers are used.  That they compute what Coq computes is tested in
+``tests/test_bits.py``.
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cache
 from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 
 from dpforest.chance.exact import Exact
 
+T = TypeVar("T")
 WORD = 1 << 64
 #: Of these many words each is planted at the boundary of its coin, where doubles cannot tell.
 EVERY = 100
 
 
-def settle(base: int, decide: Callable[[int, int], bool | None], words: Iterable[int]) -> bool | None:
+def settle(base: int, decide: Callable[[int, int], T | None], words: Iterable[int]) -> T | None:
     """The first answer, with ever more words read; None where they do not decide."""
     low = 0
     for j, word in enumerate(words, 1):
@@ -58,6 +61,21 @@ def heads(base: int, a: int, d: int, digits: Callable[[int], int], words: Iterab
 
     def step(j: int, low: int) -> bool | None:
         return below(base, *exp_bounds(a, d, digits(j)), 4 ** digits(j), j, low)
+
+    return settle(base, step, words)
+
+
+def waiting(
+    base: int, a: int, d: int, digits: Callable[[int], int], looks: Callable[[int], int], words: Iterable[int]
+) -> int | None:
+    """How many of exp(-a / d), exp(-2a / d), ... the uniform number of these words lies below."""
+
+    def step(j: int, low: int) -> int | None:
+        for k in range(looks(j)):
+            said = below(base, *exp_bounds((k + 1) * a, d, digits(j)), 4 ** digits(j), j, low)
+            if said is not True:
+                return None if said is None else k
+        return None
 
     return settle(base, step, words)
 
@@ -108,6 +126,32 @@ def asked(draws: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray
         low, _ = exp_bounds(*Fraction(rates[at]).as_integer_ratio(), 200)
         first[at] = min(max((low * WORD >> 400) + int(rng.integers(-1, 2)), 0), WORD - 1)
     return rates, first, rng.integers(WORD, size=draws, dtype=np.uint64)
+
+
+def asked_to_wait(draws: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rates of geometric numbers, and three words for each: one in ten begins at the end of a number, or next to it."""
+    rng = np.random.default_rng(seed)
+    rates = np.array([0.1, 0.25, 0.5, 1.0, 2.7, 9.0])[rng.integers(6, size=draws)]
+    words = rng.integers(WORD, size=(draws, 3), dtype=np.uint64)
+    for at in range(0, draws, 10):
+        a, d = Fraction(rates[at]).as_integer_ratio()
+        low, _ = exp_bounds(int(rng.integers(1, 9)) * a, d, 200)
+        words[at, 0] = min(max((low * WORD >> 400) + int(rng.integers(-1, 2)), 0), WORD - 1)
+    return rates, words
+
+
+def shipped_waits(rates: np.ndarray, words: np.ndarray) -> list[int]:
+    """The geometric numbers of the code that ships, each on words of its own."""
+    return [Given(own)._waiting(rates[at : at + 1]).item() for at, own in enumerate(words)]
+
+
+def proved_waits(rates: np.ndarray, words: np.ndarray, number: Callable[..., int | None] = waiting) -> list[int | None]:
+    """Those of the program that Coq has proved, on the same words."""
+    exact = [Fraction(rate).as_integer_ratio() for rate in rates.tolist()]
+    return [
+        number(WORD, a, d, lambda j: 64 * j + 100, lambda j: 500 * j, own)
+        for (a, d), own in zip(exact, words.tolist(), strict=True)
+    ]
 
 
 def main(arguments: list[str]) -> int:

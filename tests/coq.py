@@ -117,8 +117,8 @@ def questions() -> str:
     files = " ".join(dict.fromkeys(theorem.file for theorem in listed))
     asked = "".join(f"Check @{theorem.name}.\n" for theorem in listed)
     # of all together, for each question walks through the standard library's reals
-    together = ", ".join(f"@{theorem.name}" for theorem in listed)
-    asked += f"Definition together := ({together}).\nPrint Assumptions together.\n"
+    together = "".join(f"let _ := @{theorem.name} in " for theorem in listed)  # a pair would repeat what each says
+    asked += f"Definition together := {together}tt.\nPrint Assumptions together.\n"
     return (
         "From Coq Require Import Reals List.\nImport ListNotations.\nOpen Scope R_scope.\n"
         f"From {NAME} Require Import {files}.\nSet Printing Width 100.\n{asked}"

@@ -1,4 +1,4 @@
-"""The coin of tests/formal/Bits.v: what Coq computes, its transcription, and the draws that ship, on the same bits."""
+"""The samplers of tests/formal/Bits.v: what Coq computes, their transcription, and what ships, on the same bits."""
 
 import re
 import shutil
@@ -37,6 +37,25 @@ def test_a_coin_that_forgets_a_bit_is_noticed(question, lost):
     assert bits.shipped(*question)[0] != bits.proved(*question, coin=forgetful)[0]
 
 
+@pytest.mark.claim("thm-exact-draws", "lem-lazy-uniform")
+def test_the_proved_geometric_number_is_the_one_that_ships():
+    """Value for value, at the ends of numbers too."""
+    question = bits.asked_to_wait(1000, seed=6)
+    numbers = bits.proved_waits(*question)
+    assert None not in numbers
+    assert bits.shipped_waits(*question) == numbers
+    assert len(set(numbers)) > 20
+
+
+def test_a_geometric_number_that_forgets_a_bit_is_noticed():
+    question = bits.asked_to_wait(1000, seed=6)
+
+    def forgetful(base, a, d, digits, looks, words):
+        return bits.waiting(base, a, d, digits, looks, (word & ~1 for word in words))
+
+    assert bits.shipped_waits(*question) != bits.proved_waits(*question, number=forgetful)
+
+
 def transcribed(base, a, d, per, words):
     return bits.heads(base, a, d, lambda j: per * j + 20, words)
 
@@ -72,14 +91,44 @@ def test_coq_computes_what_its_transcription_does(tmp_path):
     assert coq_coins(tmp_path, cases) == expected
 
 
+@pytest.mark.slow
+@needs_coq
+@pytest.mark.claim("thm-exact-draws", "lem-lazy-uniform")
+def test_coq_computes_the_numbers_that_its_transcription_does(tmp_path):
+    """On bits and on bytes, up to the word that decides, and on one word less."""
+    coq.coqc(tmp_path, "Bits", BITS.read_text())
+    rng, cases, asked, expected = np.random.default_rng(4), [], [], []
+
+    def number(base, a, d, per, words):
+        return bits.waiting(base, a, d, lambda j: per * j + 20, lambda j: 3 * j, words)
+
+    for base, per in [(2, 1), (256, 8)]:
+        for a, d in [(1, 3), (7, 2), (355, 113), (1, 1)]:
+            for _ in range(6):
+                words = rng.integers(base, size=40).tolist()
+                size = next(n for n in range(1, 41) if number(base, a, d, per, words[:n]) is not None)
+                cases += [(base, a, d, per, words[:n]) for n in (size - 1, size, size + 2)]
+    for base, a, d, per, words in cases:
+        listed = "; ".join(map(str, words))
+        digits, looks = f"(fun j => ({per} * j + 20)%nat)", "(fun j => (3 * j)%nat)"
+        asked.append(f"Eval vm_compute in waiting {base} {a} {d} {digits} {looks} [{listed}].\n")
+        answer = number(base, a, d, per, words)
+        expected.append("None" if answer is None else f"Some {answer}%nat")
+    head = f"From Coq Require Import ZArith List.\nFrom {coq.NAME} Require Import Bits.\nImport ListNotations.\n"
+    said = coq.coqc(tmp_path, "Asked", head + "Open Scope Z_scope.\n" + "".join(asked))
+    assert re.findall(r"= (Some \d+%nat|None)\n", said) == expected
+    assert len(set(expected)) > 4
+
+
 #: What stands in the file, and what is wrong in its place: the theorems' proofs no longer go through.
 WRONG = {
     "a word forgotten": ("let low := (low * b + w)%Z in", "let low := (low * b)%Z in"),
     "the end of the cell forgotten": ("((low + 1) * unit j <=?", "(low * unit j <=?"),
     "rounded down for up": ("Z.min one (hi * hi / one + 1))%Z.\nFixpoint", "Z.min one (hi * hi / one))%Z.\nFixpoint"),
     "one squaring too few": ("| S k => squarings one k (squared one pair)", "| S k => squarings one k pair"),
+    "one too many": ("Some false => Some k | None => None", "Some false => Some (S k) | None => None"),
     "no words left open": (
-        "+ undecided base below n.\nProof.\n  pose proof (size_pos n) as Hs. pose proof (law",
+        "+ undecided base decide n.\nProof.\n  pose proof (size_pos n) as Hs. pose proof (law",
         ".\nProof.\n  pose proof (size_pos n) as Hs. pose proof (law",
     ),
 }

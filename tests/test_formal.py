@@ -62,6 +62,25 @@ STRONGER = [
         "Forest", "(forall c x, sum beta (trees c x) <= eps)", "(forall c x k, In k (trees c x) -> beta k <= eps)",
         "thm_forest",
     ),
+    (  # a monotone score's rate
+        "Boosting", "(one_gap (in_records unit (sides r))) D) 2 4 (b / (2 * L))",
+        "(one_gap (in_records unit (sides r))) D) 2 4 (b / L)", "table_private",
+    ),
+    (  # rounds whose tables are free
+        "Boosting", "spends (left - b) (next os)", "spends left (next os)", "rounds_private",
+    ),
+    (  # gradients that count for one record
+        "Boosting", "cls p) (both_sides classes) (2 * finest) twice_pos b",
+        "cls p) (both_sides classes) finest Hfinest b", "thm_private_boosting",
+    ),
+    ("Sharp", "(range replace_one q b -> 4 <= b)", "(range replace_one q b -> 5 <= b)", "lem_soft_gap_sharp"),
+    (  # an account that refunds
+        "Account", "account (eps - e) (delta - d) (next (Some o))", "account eps (delta - d) (next (Some o))",
+        "thm_account",
+    ),
+    (  # many rows at the price of one
+        "Persons", "private person_add_remove (INR k * alpha)", "private person_add_remove alpha", "thm_persons",
+    ),
 ]  # fmt: skip
 
 

@@ -168,6 +168,96 @@ Proof.
 Qed.
 End Settle.
 
+(** * A program whose answers in [p] are for the numbers below [t] *)
+Lemma within_pos lo hi m : 0 <= between lo hi m.
+Proof. unfold between. destruct Rle_dec; [destruct Rle_dec|]; lra. Qed.
+
+Section Threshold.
+Variable base : nat.
+Let b := Z.of_nat base.
+Context {V : Type} (decide : nat -> Z -> option V) (p : V -> bool) (t : R).
+Hypothesis two : (2 <= base)%nat.
+Hypothesis t01 : 0 <= t <= 1.
+Hypothesis right : forall j low v, decide j low = Some v -> forall u, cell base j low u ->
+  if p v then u < t else t <= u.
+Let b_pos : 2 <= INR base. Proof. apply (le_INR 2). assumption. Qed.
+Let size_pos j : 0 < INR base ^ j. Proof. apply pow_lt. pose proof b_pos. lra. Qed.
+
+Lemma answer_right words v u :
+  words_ok base words -> settle base decide 0 0 words = Some v -> cell base (length words) (number base 0 words) u ->
+  if p v then u < t else t <= u.
+Proof.
+  intros Hw Hv Hu. eapply (settle_right base decide two (fun v u => if p v then u < t else t <= u) right words 0 0);
+    eassumption.
+Qed.
+
+Lemma cell_number l : cell base (length l) (number base 0 l) (IZR (number base 0 l) / INR base ^ length l).
+Proof.
+  unfold cell, Rdiv. pose proof (size_pos (length l)).
+  rewrite Rmult_assoc, Rinv_l, Rmult_1_r by lra. lra.
+Qed.
+
+Lemma number_low l : forall low, words_ok base l -> (0 <= low)%Z -> (0 <= number base low l)%Z.
+Proof.
+  induction l as [|w l IH]; simpl; intros low Hl H; [assumption|]. inversion Hl; subst. apply IH; [assumption|].
+  unfold b in *. lia.
+Qed.
+Lemma number_high l : forall j low, words_ok base l -> IZR low + 1 <= INR base ^ j ->
+  IZR (number base low l) + 1 <= INR base ^ (j + length l).
+Proof.
+  induction l as [|w l IH]; simpl; intros j low Hl H; [now rewrite Nat.add_0_r|].
+  inversion Hl as [|? ? [Hw Hw'] Hr]; subst.
+  replace (j + S (length l))%nat with (S j + length l)%nat by lia. apply IH; [assumption|].
+  rewrite plus_IZR, mult_IZR, <- INR_IZR_INZ. simpl pow. pose proof b_pos.
+  assert (IZR w + 1 <= INR base) by (rewrite INR_IZR_INZ, <- plus_IZR; apply IZR_le; lia). nra.
+Qed.
+
+(** Where all real numbers of the cell lie on one side, so does the cell. *)
+Lemma true_within l v : words_ok base l -> settle base decide 0 0 l = Some v -> p v = true ->
+  between 0 (t * INR base ^ length l) (IZR (number base 0 l)) = 1.
+Proof.
+  intros Hl H Hp. pose proof (size_pos (length l)) as Hs. pose proof (number_low l 0 Hl ltac:(lia)) as H0.
+  apply IZR_le in H0.
+  unfold between. destruct Rle_dec as [_|]; [|lra]. destruct Rle_dec as [|Hn]; [reflexivity|exfalso].
+  set (m := IZR (number base 0 l)) in *. set (N := INR base ^ length l) in *.
+  (* the later of t and the cell's beginning lies in the cell *)
+  assert (Hu : Rmax t (m / N) < t); [|unfold Rmax in Hu; destruct Rle_dec; lra].
+  pose proof (answer_right l v (Rmax t (m / N)) Hl H) as Hr. rewrite Hp in Hr. apply Hr. clear Hr. unfold cell.
+  fold m N.
+  assert (Hm : m / N * N = m) by (field; lra). unfold Rmax. destruct Rle_dec as [Hr|Hr]; [lra|].
+  assert (m / N * N < t * N) by (apply Rmult_lt_compat_r; lra). lra.
+Qed.
+Lemma false_within l v : words_ok base l -> settle base decide 0 0 l = Some v -> p v = false ->
+  between (t * INR base ^ length l) (INR base ^ length l) (IZR (number base 0 l)) = 1.
+Proof.
+  intros Hl H Hp. pose proof (size_pos (length l)) as Hs.
+  pose proof (number_high l 0 0 Hl ltac:(simpl; lra)) as H1. simpl in H1.
+  pose proof (answer_right l v _ Hl H (cell_number l)) as H2. rewrite Hp in H2.
+  set (m := IZR (number base 0 l)) in *. set (N := INR base ^ length l) in *.
+  assert (t * N <= m). { replace m with (m / N * N) by (field; lra). apply Rmult_le_compat_r; lra. }
+  unfold between. destruct Rle_dec; [|lra]. destruct Rle_dec; [reflexivity|lra].
+Qed.
+(** The probability of an answer in [p] within [n] words misses [t] by no more than what [n] words leave open. *)
+Lemma settle_law n : chance_of base decide n p <= t <= chance_of base decide n p + undecided base decide n.
+Proof.
+  pose proof (size_pos n) as Hs. pose proof (law_splits base decide two n p) as H1.
+  assert (HT : chance_of base decide n p <= t).
+  { apply Rle_trans with ((t * INR base ^ n - 0) / INR base ^ n); [|right; field; lra].
+    eapply Rle_trans; [|apply (mean_within base two n 0 (t * INR base ^ n)); nra].
+    apply (mean_le base two). intros l Hl Hn. pose proof (within_pos 0 (t * INR base ^ n) (IZR (number base 0 l))).
+    destruct (settle base decide 0 0 l) as [v|] eqn:Hc; simpl; try lra. destruct (p v) eqn:Hp; [|lra].
+    right. symmetry. subst n. now apply true_within with v. }
+  assert (HF : chance_of base decide n (fun v => negb (p v)) <= 1 - t).
+  { apply Rle_trans with ((INR base ^ n - t * INR base ^ n) / INR base ^ n); [|right; field; lra].
+    eapply Rle_trans; [|apply (mean_within base two n (t * INR base ^ n) (INR base ^ n)); nra].
+    apply (mean_le base two). intros l Hl Hn.
+    pose proof (within_pos (t * INR base ^ n) (INR base ^ n) (IZR (number base 0 l))).
+    destruct (settle base decide 0 0 l) as [v|] eqn:Hc; simpl; try lra. destruct (p v) eqn:Hp; simpl; [lra|].
+    right. symmetry. subst n. now apply false_within with v. }
+  split; [exact HT|]. lra.
+Qed.
+End Threshold.
+
 (** * A coin: whether the uniform number lies below [t], of which every answer needs bounds only *)
 Section Coin.
 Variable base : nat.
@@ -211,79 +301,14 @@ Proof.
     eassumption.
 Qed.
 
-Lemma cell_number l : cell base (length l) (number base 0 l) (IZR (number base 0 l) / INR base ^ length l).
-Proof.
-  unfold cell, Rdiv. pose proof (size_pos (length l)).
-  rewrite Rmult_assoc, Rinv_l, Rmult_1_r by lra. lra.
-Qed.
-
-Lemma number_low l : forall low, words_ok base l -> (0 <= low)%Z -> (0 <= number base low l)%Z.
-Proof.
-  induction l as [|w l IH]; simpl; intros low Hl H; [assumption|]. inversion Hl; subst. apply IH; [assumption|].
-  unfold b in *. lia.
-Qed.
-Lemma number_high l : forall j low, words_ok base l -> IZR low + 1 <= INR base ^ j ->
-  IZR (number base low l) + 1 <= INR base ^ (j + length l).
-Proof.
-  induction l as [|w l IH]; simpl; intros j low Hl H; [now rewrite Nat.add_0_r|].
-  inversion Hl as [|? ? [Hw Hw'] Hr]; subst.
-  replace (j + S (length l))%nat with (S j + length l)%nat by lia. apply IH; [assumption|].
-  rewrite plus_IZR, mult_IZR, <- INR_IZR_INZ. simpl pow. pose proof b_pos.
-  assert (IZR w + 1 <= INR base) by (rewrite INR_IZR_INZ, <- plus_IZR; apply IZR_le; lia). nra.
-Qed.
-
-(** Where all real numbers of the cell lie on one side, so does the cell. *)
-Lemma coin_true_within l : words_ok base l -> coin l = Some true ->
-  between 0 (t * INR base ^ length l) (IZR (number base 0 l)) = 1.
-Proof.
-  intros Hl H. pose proof (size_pos (length l)) as Hs. pose proof (number_low l 0 Hl ltac:(lia)) as H0.
-  apply IZR_le in H0.
-  unfold between. destruct Rle_dec as [_|]; [|lra]. destruct Rle_dec as [|Hn]; [reflexivity|exfalso].
-  set (m := IZR (number base 0 l)) in *. set (N := INR base ^ length l) in *.
-  (* the later of t and the cell's beginning lies in the cell *)
-  assert (Hu : Rmax t (m / N) < t); [|unfold Rmax in Hu; destruct Rle_dec; lra].
-  apply (lem_lazy_uniform_right l true); [assumption..|]. unfold cell. fold m N.
-  assert (Hm : m / N * N = m) by (field; lra). unfold Rmax. destruct Rle_dec as [Hr|Hr]; [lra|].
-  assert (m / N * N < t * N) by (apply Rmult_lt_compat_r; lra). lra.
-Qed.
-Lemma coin_false_within l : words_ok base l -> coin l = Some false ->
-  between (t * INR base ^ length l) (INR base ^ length l) (IZR (number base 0 l)) = 1.
-Proof.
-  intros Hl H. pose proof (size_pos (length l)) as Hs.
-  pose proof (number_high l 0 0 Hl ltac:(simpl; lra)) as H1. simpl in H1.
-  pose proof (lem_lazy_uniform_right l false _ Hl H (cell_number l)) as H2. simpl in H2.
-  set (m := IZR (number base 0 l)) in *. set (N := INR base ^ length l) in *.
-  assert (t * N <= m). { replace m with (m / N * N) by (field; lra). apply Rmult_le_compat_r; lra. }
-  unfold between. destruct Rle_dec; [|lra]. destruct Rle_dec; [reflexivity|lra].
-Qed.
-Lemma within_pos lo hi m : 0 <= between lo hi m.
-Proof. unfold between. destruct Rle_dec; [destruct Rle_dec|]; lra. Qed.
-
 (** The probability of heads within [n] words misses [t] by no more than what [n] words leave open. *)
 Theorem lem_lazy_uniform_law n :
   chance_of base below n (fun v => v) <= t <= chance_of base below n (fun v => v) + undecided base below n.
-Proof.
-  pose proof (size_pos n) as Hs. pose proof (law_splits base below two n (fun v => v)) as H1.
-  assert (HT : chance_of base below n (fun v => v) <= t).
-  { apply Rle_trans with ((t * INR base ^ n - 0) / INR base ^ n); [|right; field; lra].
-    eapply Rle_trans; [|apply (mean_within base two n 0 (t * INR base ^ n)); nra].
-    apply (mean_le base two). intros l Hl Hn. fold (coin l).
-    pose proof (within_pos 0 (t * INR base ^ n) (IZR (number base 0 l))).
-    destruct (coin l) as [[|]|] eqn:Hc; simpl; try lra. right. symmetry. subst n. now apply coin_true_within. }
-  assert (HF : chance_of base below n negb <= 1 - t).
-  { apply Rle_trans with ((INR base ^ n - t * INR base ^ n) / INR base ^ n); [|right; field; lra].
-    eapply Rle_trans; [|apply (mean_within base two n (t * INR base ^ n) (INR base ^ n)); nra].
-    apply (mean_le base two). intros l Hl Hn. fold (coin l).
-    pose proof (within_pos (t * INR base ^ n) (INR base ^ n) (IZR (number base 0 l))).
-    destruct (coin l) as [[|]|] eqn:Hc; simpl; try lra. right. symmetry. subst n. now apply coin_false_within. }
-  change (fun v : bool => negb v) with negb in H1. split; [exact HT|]. 
-  set (p := chance_of base below n (fun v : bool => v)) in *. set (q := chance_of base below n negb) in *.
-  set (o := undecided base below n) in *. lra.
-Qed.
+Proof. apply settle_law; [assumption..|]. exact below_right. Qed.
 
-(** What [n] words leave open is no more than the distance of the bounds, and two words' worth. *)
-Theorem lem_lazy_uniform_open n : (0 < n)%nat ->
-  undecided base below n <= (IZR (most n) - IZR (least n)) / IZR (unit n) + 2 / INR base ^ n.
+Lemma below_open n : (0 < n)%nat ->
+  mean_of_words base n (fun l => open (below n (number base 0 l)))
+  <= (IZR (most n) - IZR (least n)) / IZR (unit n) + 2 / INR base ^ n.
 Proof.
   intros H0. pose proof (size_pos n) as Hs. destruct (known n) as (Hunit & [Hl H1] & H2). apply IZR_lt in Hunit.
   set (lo := IZR (least n) / IZR (unit n)). set (hi := IZR (most n) / IZR (unit n)).
@@ -297,10 +322,9 @@ Proof.
   apply Rle_trans with (((hi * N + 2) - lo * N) / N); [|right; field; lra].
   (* counted with one added to each, so that none is below 0 *)
   eapply Rle_trans with (mean_of_words base n (fun l => between (lo * N) (hi * N + 2) (IZR (number base 0 l + 1)))).
-  - apply (mean_le base two). intros l Hwl Hn. fold (coin l).
+  - apply (mean_le base two). intros l Hwl Hn.
     pose proof (within_pos (lo * N) (hi * N + 2) (IZR (number base 0 l + 1))).
-    destruct (coin l) as [v|] eqn:Hc; simpl; [lra|]. right. symmetry.
-    apply (settle_open base below two l 0 0) in Hc; [|intros ->; simpl in Hn; lia]. simpl in Hc. rewrite Hn in Hc.
+    destruct (below n (number base 0 l)) as [v|] eqn:Hc; simpl; [lra|]. right. symmetry.
     revert Hc. unfold below. case Z.leb_spec; [discriminate|intros Ha]. case Z.leb_spec; [discriminate|intros Hb _].
     apply IZR_lt in Ha, Hb. rewrite !mult_IZR, size in Ha, Hb. rewrite plus_IZR in Ha. fold N in Ha, Hb.
     unfold between. rewrite plus_IZR.
@@ -321,6 +345,29 @@ Proof.
     + pose proof (count_between (S (base ^ n)) (lo * N) (hi * N + 2) ltac:(nra)) as Hcount.
       rewrite Rmax_right in Hcount by nra. lra.
 Qed.
+
+Lemma below_true n low : (0 <= low)%Z -> below n low = Some true -> between 0 (t * INR base ^ n) (IZR low) = 1.
+Proof.
+  intros H0. unfold below. case Z.leb_spec; [|case Z.leb_spec; discriminate]. intros H _.
+  destruct (known n) as (Hunit & [_ Hl] & _). apply IZR_lt in Hunit. apply IZR_le in H, H0.
+  rewrite !mult_IZR, plus_IZR, size in H. pose proof (size_pos n) as Hs.
+  assert (IZR low + 1 <= t * INR base ^ n) by (apply (Rmult_le_reg_r (IZR (unit n))); [lra|nra]).
+  unfold between. destruct Rle_dec; [|lra]. destruct Rle_dec; [reflexivity|lra].
+Qed.
+
+Lemma undecided_last {V} (decide : nat -> Z -> option V) n : (0 < n)%nat ->
+  undecided base decide n <= mean_of_words base n (fun l => open (decide n (number base 0 l))).
+Proof.
+  intros H0. apply (mean_le base two). intros l _ Hn. destruct (settle base decide 0 0 l) as [v|] eqn:Hc; simpl.
+  - destruct (decide n (number base 0 l)); simpl; lra.
+  - apply (settle_open base decide two l 0 0) in Hc; [|intros ->; simpl in Hn; lia]. simpl in Hc. rewrite Hn in Hc.
+    rewrite Hc. simpl. lra.
+Qed.
+
+(** What [n] words leave open is no more than the distance of the bounds, and two words' worth. *)
+Theorem lem_lazy_uniform_open n : (0 < n)%nat ->
+  undecided base below n <= (IZR (most n) - IZR (least n)) / IZR (unit n) + 2 / INR base ^ n.
+Proof. intros H0. eapply Rle_trans; [now apply undecided_last|now apply below_open]. Qed.
 End Coin.
 
 (** * Bounds of exp(-x) for a fraction x, in whole numbers: of exp(-x / 2^k), squared k times *)
@@ -481,6 +528,20 @@ Theorem thm_exact_draws_coin_right words v u :
   if v then u < exp (- x) else exp (- x) <= u.
 Proof. apply lem_lazy_uniform_right; [assumption|apply heads_known]. Qed.
 
+Lemma heads_open n : (0 < n)%nat ->
+  mean_of_words base n (fun l => open (heads_step n (number base 0 l)))
+  <= (x * x + 4) / 2 ^ digits n + 2 / INR base ^ n.
+Proof.
+  intros Hn. eapply Rle_trans; [apply below_open with (t := exp (- x)); [assumption|apply heads_known|assumption]|].
+  apply Rplus_le_compat_r.
+  pose proof (exp_bounds_around a d (digits n) a_pos d_pos) as (_ & _ & H). fold x in H.
+  assert (Ho : IZR (one n) = 2 ^ digits n * 2 ^ digits n) by (unfold one; rewrite mult_IZR, <- pow_IZR; reflexivity).
+  rewrite Ho. assert (0 < 2 ^ digits n) by (apply pow_lt; lra). set (w := 2 ^ digits n) in *. clearbody w.
+  apply (Rmult_le_reg_r (w * w)); [nra|].
+  match goal with |- ?g / (w * w) * (w * w) <= _ => replace (g / (w * w) * (w * w)) with g by (field; lra) end.
+  replace ((x * x + 4) / w * (w * w)) with (w * (x * x + 4)) by (field; lra). lra.
+Qed.
+
 (** Heads has probability exp(-x), and there is an answer with probability one. *)
 Theorem thm_exact_draws_coin n : (0 < n)%nat ->
   let slack := (x * x + 4) / 2 ^ digits n + 2 / INR base ^ n in
@@ -489,13 +550,124 @@ Theorem thm_exact_draws_coin n : (0 < n)%nat ->
   undecided base heads_step n <= slack.
 Proof.
   intros Hn slack. split; [apply lem_lazy_uniform_law; [assumption|apply heads_known|apply heads_unit]|].
-  eapply Rle_trans; [apply lem_lazy_uniform_open with (t := exp (- x)); [assumption|apply heads_known|assumption]|].
-  unfold slack. apply Rplus_le_compat_r.
-  pose proof (exp_bounds_around a d (digits n) a_pos d_pos) as (_ & _ & H). fold x in H.
-  assert (Ho : IZR (one n) = 2 ^ digits n * 2 ^ digits n) by (unfold one; rewrite mult_IZR, <- pow_IZR; reflexivity).
-  rewrite Ho. assert (0 < 2 ^ digits n) by (apply pow_lt; lra). set (w := 2 ^ digits n) in *. clearbody w.
-  apply (Rmult_le_reg_r (w * w)); [nra|].
-  match goal with |- ?g / (w * w) * (w * w) <= _ => replace (g / (w * w) * (w * w)) with g by (field; lra) end.
-  replace ((x * x + 4) / w * (w * w)) with (w * (x * x + 4)) by (field; lra). lra.
+  eapply Rle_trans; [now apply undecided_last|now apply heads_open].
 Qed.
 End Heads.
+
+(** * A geometric number: how many of exp(-x), exp(-2x), exp(-3x), ... the uniform number is below, x = a / d *)
+Section Waiting.
+Variable base : nat.
+Variables a d : Z.
+Variable digits : nat -> nat.
+(** After [j] words the program looks at so many of them. *)
+Variable looks : nat -> nat.
+Definition below_power (k : nat) : nat -> Z -> option bool := heads_step base (Z.of_nat k * a) d digits.
+Fixpoint search (fuel k j : nat) (low : Z) : option nat :=
+  match fuel with
+  | O => None
+  | S fuel => match below_power (S k) j low with
+    | Some true => search fuel (S k) j low | Some false => Some k | None => None
+    end
+  end.
+Definition waiting_step (j : nat) (low : Z) : option nat := search (looks j) 0 j low.
+Definition waiting : list Z -> option nat := settle base waiting_step 0 0.
+
+Hypothesis two : (2 <= base)%nat.
+Hypothesis a_pos : (0 <= a)%Z.
+Hypothesis d_pos : (0 < d)%Z.
+Let x := IZR a / IZR d.
+Let ka_pos k : (0 <= Z.of_nat k * a)%Z. Proof. nia. Qed.
+Let kx k : IZR (Z.of_nat k * a) / IZR d = INR k * x.
+Proof. unfold x. rewrite mult_IZR, <- INR_IZR_INZ. apply IZR_lt in d_pos. field. lra. Qed.
+Let x_pos : 0 <= x.
+Proof. apply IZR_le in a_pos. apply IZR_lt in d_pos. apply Rmult_le_pos; [lra|left; now apply Rinv_0_lt_compat]. Qed.
+
+Lemma below_power_right k j low v : below_power k j low = Some v -> forall u, cell base j low u ->
+  if v then u < exp (- (INR k * x)) else exp (- (INR k * x)) <= u.
+Proof.
+  rewrite <- kx. intros H u Hu. eapply (below_right base _ _ _ _ two);
+    [apply (heads_known base); auto|exact H|exact Hu].
+Qed.
+Lemma powers_fall i k : (i <= k)%nat -> exp (- (INR k * x)) <= exp (- (INR i * x)).
+Proof.
+  intros H. apply le_INR in H. assert (Hx : INR i * x <= INR k * x)
+    by (apply Rmult_le_compat_r; [exact x_pos|assumption]).
+  destruct Hx as [Hx|Hx]; [left; apply exp_increasing; lra|right; f_equal; lra].
+Qed.
+Lemma search_spec fuel : forall k j low v, search fuel k j low = Some v ->
+  (k <= v)%nat /\ below_power (S v) j low = Some false /\ (v = k \/ below_power v j low = Some true).
+Proof.
+  induction fuel as [|fuel IH]; simpl; intros k j low v H; [discriminate|].
+  destruct (below_power (S k) j low) as [[|]|] eqn:E; [|injection H as <-; auto|discriminate].
+  destruct (IH _ _ _ _ H) as (H1 & H2 & H3). split; [lia|]. split; [assumption|]. right.
+  destruct H3 as [->|H3]; assumption.
+Qed.
+
+(** v is said of the numbers from exp(-(v+1)x) to exp(-vx) only. *)
+Lemma waiting_step_right i j low v : (0 < i)%nat -> waiting_step j low = Some v -> forall u, cell base j low u ->
+  if (i <=? v)%nat then u < exp (- (INR i * x)) else exp (- (INR i * x)) <= u.
+Proof.
+  intros Hi H u Hu. destruct (search_spec _ _ _ _ _ H) as (_ & Hf & Ht). case Nat.leb_spec; intros Hv.
+  - destruct Ht as [->|Ht]; [lia|]. pose proof (below_power_right _ _ _ _ Ht u Hu). pose proof (powers_fall i v Hv).
+    simpl in *. lra.
+  - pose proof (below_power_right _ _ _ _ Hf u Hu) as Hr. pose proof (powers_fall (S v) i Hv). cbv iota in Hr. lra.
+Qed.
+
+Lemma mean_zero n : mean_of_words base n (fun _ => 0) = 0.
+Proof.
+  assert (H : forall m, sum_below m (fun _ => 0) = 0) by (induction m; simpl; lra).
+  induction n; simpl; [reflexivity|]. rewrite (total_ext _ _ (fun _ => 0)) by (intros; apply IHn). rewrite H.
+  unfold Rdiv. ring.
+Qed.
+Lemma mean_sum n m f : mean_of_words base n (fun l => sum_below m (fun i => f i l))
+  = sum_below m (fun i => mean_of_words base n (f i)).
+Proof. induction m as [|m IH]; simpl; [apply mean_zero|]. now rewrite mean_plus, IH. Qed.
+
+Definition is_true (said : option bool) : R := match said with Some true => 1 | _ => 0 end.
+Lemma search_open fuel : forall k j low, (fuel = 0%nat -> below_power k j low = Some true) ->
+  open (search fuel k j low) <= sum_below fuel (fun i => open (below_power (k + S i) j low))
+    + is_true (below_power (k + fuel) j low).
+Proof.
+  assert (Hn : forall m f, (forall i, 0 <= f i) -> 0 <= sum_below m f)
+    by (induction m; simpl; intros f Hf; [lra|]; pose proof (Hf m); specialize (IHm f Hf); lra).
+  assert (Ho : forall V (s : option V), 0 <= open s) by (intros V [v|]; simpl; lra).
+  assert (Ht : forall s, 0 <= is_true s) by (intros [[|]|]; simpl; lra).
+  induction fuel as [|fuel IH]; intros k j low H0.
+  - rewrite Nat.add_0_r, (H0 eq_refl). simpl. lra.
+  - change (S fuel) with (1 + fuel)%nat at 2. rewrite total_add. cbn [sum_below search].
+    pose proof (Hn fuel (fun i => open (below_power (k + S (1 + i)) j low)) (fun i => Ho _ _)).
+    pose proof (Ht (below_power (k + S fuel) j low)). replace (k + 1)%nat with (S k) by lia.
+    destruct (below_power (S k) j low) as [[|]|] eqn:E; cbn [open]; [|lra|lra].
+    specialize (IH (S k) j low (fun _ => E)). replace (k + S fuel)%nat with (S k + fuel)%nat by lia.
+    rewrite (total_ext fuel (fun i => open (below_power (k + S (1 + i)) j low))
+      (fun i => open (below_power (S k + S i) j low))) by (intros i _; do 2 f_equal; lia). lra.
+Qed.
+
+(** G >= k has probability exp(-kx), and there is an answer with probability one: [looks] grows, [digits] faster. *)
+Theorem thm_exact_draws_waiting n : (0 < n)%nat -> (0 < looks n)%nat ->
+  (forall k, (0 < k)%nat -> chance_of base waiting_step n (fun v => k <=? v)%nat <= exp (- (INR k * x)) <=
+    chance_of base waiting_step n (fun v => k <=? v)%nat + undecided base waiting_step n) /\
+  undecided base waiting_step n <= exp (- (INR (looks n) * x)) +
+    sum_below (looks n) (fun i => (INR (S i) * x * (INR (S i) * x) + 4) / 2 ^ digits n + 2 / INR base ^ n).
+Proof.
+  intros Hn Hm. split.
+  - intros k Hk. apply settle_law; [assumption| |intros j low v; now apply waiting_step_right].
+    split; [left; apply exp_pos|]. rewrite <- exp_0. replace 0 with (- (INR 0 * x)) by (simpl; ring).
+    apply powers_fall. lia.
+  - eapply Rle_trans; [now apply undecided_last|].
+    eapply Rle_trans; [apply (mean_le base two) with (g := fun l =>
+      sum_below (looks n) (fun i => open (below_power (S i) n (number base 0 l)))
+        + is_true (below_power (looks n) n (number base 0 l)))|].
+    + intros l _ _. apply (search_open (looks n) 0). intros E. lia.
+    + rewrite mean_plus, Rplus_comm. apply Rplus_le_compat.
+      * assert (Hb : 0 < INR base ^ n) by (apply pow_lt; apply (le_INR 2) in two; simpl in two; lra).
+        set (t := exp (- (INR (looks n) * x))). assert (H0 : 0 <= t) by (left; apply exp_pos).
+        apply Rle_trans with ((t * INR base ^ n - 0) / INR base ^ n); [|right; field; lra].
+        eapply Rle_trans; [|apply (mean_within base two n 0 (t * INR base ^ n)); nra].
+        apply (mean_le base two). intros l Hl Hln. pose proof (within_pos 0 (t * INR base ^ n) (IZR (number base 0 l))).
+        destruct (below_power (looks n) n (number base 0 l)) as [[|]|] eqn:E; simpl; try lra. right. symmetry.
+        unfold t. rewrite <- kx. eapply (below_true base _ _ _ _ two); [apply (heads_known base); auto| |exact E].
+        apply (number_low base two l 0 Hl). lia.
+      * rewrite mean_sum. apply total_le. intros i _. rewrite <- kx. apply heads_open; auto.
+Qed.
+End Waiting.

@@ -162,8 +162,8 @@ Lemma question_sound k : true_constants k ->
 Proof.
   destruct k as [m n q R R' rate|f L rate]; simpl.
   - intros (Hr & H0 & H0' & HR & HR'). split; [nra|]. split; [nra|].
-    destruct m; split; apply (thm_post_processing _ _ _ (fun r => ret (Chosen r)));
-      (apply thm_selection_range_exponential || apply thm_selection_range_permute_and_flip); assumption.
+    destruct m; split; apply (thm_post_processing _ _ _ (fun r => ret (Chosen r))).
+    1, 2: now apply thm_selection_range_exponential. all: now apply thm_selection_range_permute_and_flip.
   - intros Hf. pose proof (pos_INR L) as HL. pose proof (cond_pos rate) as Hr. split; [nra|]. split; [nra|].
     split; apply (thm_post_processing _ _ _ (fun cs => ret (Counted cs))).
     + rewrite INR_IZR_INZ. apply thm_geometric. exact Hf.

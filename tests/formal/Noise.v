@@ -254,4 +254,80 @@ Proof.
   - intros o. apply Rmult_le_compat_r; [lra|]. now apply IZR_le.
   - now apply within_const, noisy_counts_close.
 Qed.
+
+(** A geometric number, k with probability (1 - a) a^k; two of them differ by two-sided geometric noise. *)
+Definition geometric : dist nat.
+Proof.
+  pose proof a_range as Ha. refine (Dist (fun f => (1 - a) * series a Ha f) _ _ _ _).
+  - intros B f g Hf Hg H. apply Rmult_le_compat_l; [lra|]. now apply (series_mono a Ha B).
+  - intros B f g Hf Hg. rewrite (series_plus a Ha B) by assumption. ring.
+  - intros B x f Hf Hx. rewrite (series_scale a Ha B) by assumption. ring.
+  - rewrite series_one. field. lra.
+Defined.
+
+Lemma series_ext (f g : nat -> R) : (forall k, f k = g k) -> series a a_range f = series a a_range g.
+Proof. intros H. f_equal. now apply FunctionalExtensionality.functional_extensionality. Qed.
+Lemma series_late B g m : test B g ->
+  series a a_range (fun i => if (m <=? i)%nat then g (i - m)%nat else 0) = a ^ m * series a a_range g.
+Proof.
+  intros Hg. assert (HB : 0 <= B) by (specialize (Hg 0%nat); lra).
+  assert (Ht : forall m, test B (fun i => if (m <=? i)%nat then g (i - m)%nat else 0)).
+  { intros n i. destruct (n <=? i)%nat; [apply Hg|lra]. }
+  induction m as [|m IH].
+  - simpl pow. rewrite Rmult_1_l. apply series_ext. intros i. now rewrite Nat.sub_0_r.
+  - rewrite (series_step a a_range B) by apply Ht. simpl pow. rewrite Rmult_assoc, <- IH. simpl (S m <=? 0)%nat.
+    cbv iota. rewrite Rplus_0_l. f_equal.
+Qed.
+Lemma powers_test : test 1 (fun i => a ^ i).
+Proof.
+  pose proof a_range. intros i. split; [apply pow_le; lra|]. rewrite <- (pow1 i). apply pow_incr. lra.
+Qed.
+Lemma series_powers : series a a_range (fun i => a ^ i) = / (1 - a * a).
+Proof.
+  pose proof a_range as Ha. pose proof (series_step a a_range 1 _ powers_test) as H. cbn [pow] in H.
+  rewrite (series_scale a a_range 1 a _ powers_test) in H by lra.
+  apply Rmult_eq_reg_r with (1 - a * a); [|nra]. rewrite Rinv_l by nra. nra.
+Qed.
+
+Theorem thm_exact_draws_geometric k : E geometric (fun i => if (k <=? i)%nat then 1 else 0) = exp (- (INR k * rate)).
+Proof.
+  pose proof a_range as Ha.
+  change ((1 - a) * series a a_range (fun i => if (k <=? i)%nat then (fun _ => 1) (i - k)%nat else 0)
+    = exp (- (INR k * rate))).
+  rewrite (series_late 1) by (intros i; lra). rewrite series_one. transitivity (a ^ k); [field; lra|].
+  unfold a. induction k as [|k IH]; [simpl; rewrite Rmult_0_l, Ropp_0, exp_0; reflexivity|].
+  rewrite S_INR. simpl pow. rewrite IH, <- exp_plus. f_equal. ring.
+Qed.
+Theorem thm_exact_draws_two_sided z :
+  Pr Z.eq_dec (bind geometric (fun i => bind geometric (fun j => ret (Z.of_nat i - Z.of_nat j)%Z))) z
+  = Pr Z.eq_dec (noisy 0) z.
+Proof.
+  pose proof a_range as Ha. transitivity ((1 - a) / (1 + a) * a ^ Z.abs_nat z);
+    [|rewrite <- (def_laplace 0 z); f_equal; lia].
+  change ((1 - a) * series a a_range (fun i =>
+      (1 - a) * series a a_range (fun j => ind Z.eq_dec z (Z.of_nat i - Z.of_nat j)%Z))
+    = (1 - a) / (1 + a) * a ^ Z.abs_nat z).
+  assert (Hin : forall i m, (Z.of_nat m = Z.of_nat i - z)%Z ->
+    series a a_range (fun j => ind Z.eq_dec z (Z.of_nat i - Z.of_nat j)%Z) = a ^ m).
+  { intros i m Hm. rewrite <- series_at. apply series_ext. intros j. unfold ind.
+    destruct (Z.eq_dec _ _), (Nat.eq_dec j m); lia || reflexivity. }
+  assert (Hout : forall i, (Z.of_nat i < z)%Z ->
+    series a a_range (fun j => ind Z.eq_dec z (Z.of_nat i - Z.of_nat j)%Z) = 0).
+  { intros i Hi. rewrite <- (series_zero a a_range). apply series_ext. intros j. unfold ind.
+    destruct (Z.eq_dec _ _); [lia|reflexivity]. }
+  assert (Hfin : (1 - a) * ((1 - a) * (a ^ Z.abs_nat z * / (1 - a * a))) = (1 - a) / (1 + a) * a ^ Z.abs_nat z)
+    by (field; nra).
+  rewrite <- Hfin, <- series_powers. f_equal. set (m := Z.abs_nat z).
+  assert (Hs : forall c, 0 <= c -> series a a_range (fun i => c * a ^ i) = c * series a a_range (fun i => a ^ i))
+    by (intros c Hc; now apply (series_scale a a_range 1 c _ powers_test)).
+  destruct (Z_lt_le_dec z 0) as [Hz|Hz].
+  - rewrite (series_ext _ (fun i => (1 - a) * a ^ m * a ^ i)).
+    + rewrite Hs; [ring|]. apply Rmult_le_pos; [lra|apply pow_le; lra].
+    + intros i. rewrite (Hin i (m + i)%nat) by lia. rewrite pow_add. ring.
+  - rewrite (series_ext _ (fun i => if (m <=? i)%nat then (fun n => (1 - a) * a ^ n) (i - m)%nat else 0)).
+    + pose proof (series_late 1 (fun n => (1 - a) * a ^ n) m) as HL. cbv beta in HL. rewrite HL.
+      * rewrite Hs by lra. ring.
+      * intros i. pose proof (powers_test i). simpl in *. nra.
+    + intros i. destruct (Nat.leb_spec m i); [now rewrite (Hin i (i - m)%nat) by lia|]. rewrite Hout by lia. ring.
+Qed.
 End TwoSided.

@@ -1,7 +1,7 @@
 (* What the hypotheses are for: a theorem with one of them left out is false.  Each is refuted by a small mechanism, one
    of the mutants of the zoo, whose loss is ln 4 or more where ln 2 is promised, or which promises nothing and tells. *)
-From Coq Require Import Reals Lra Psatz List Arith Bool Lia.
-From DPForest Require Import Law Privacy Program Path Forest Selection.
+From Coq Require Import Reals Lra Psatz List ZArith Arith Bool Lia.
+From DPForest Require Import Law Privacy Program Path Forest Selection Noise.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -138,6 +138,28 @@ Proof.
   intros H. specialize (H lower_half (fun D => tells (existsb (fun x => x =? 2) D)) (ln 2) (tells_private _ _)).
   specialize (H [2%nat] [1%nat; 2%nat] ltac:(exists 1%nat; left; now exists [], [2%nat]) 1 (said true false) (said_test _ _)).
   simpl in H. unfold lower_half in H. simpl in H. rewrite exp_ln_2 in H. repeat (rewrite E_tells in H; simpl in H). lra.
+Qed.
+
+(** Own weight.  What a record weighs depends on that record alone: else *weights that add up to four*, by which
+    one record more takes weight from all the others. *)
+Definition two_at_most (D : list bool) (_ : bool) : nat := if length D <=? 2 then 1 else 0.
+Theorem thm_own_weights_needs_own_weights : ~ (forall (weight : list bool -> bool -> nat) rate (Hrate : 0 < rate),
+  (forall D x, weight D x <= 1)%nat ->
+  private add_remove rate (fun D => noisy_counts rate Hrate [Z.of_nat (list_sum (map (weight D) D))])).
+Proof.
+  intros H. specialize (H two_at_most 1 Rlt_0_1). assert (Hw : forall D x, (two_at_most D x <= 1)%nat).
+  { intros D x. unfold two_at_most. destruct (length D <=? 2); lia. }
+  specialize (H Hw [true; true] [true; true; true] ltac:(exists true; left; now exists [true; true], []) 1
+    (fun cs => match cs with [c] => ind Z.eq_dec 2%Z c | _ => 0 end)).
+  assert (Ht : test 1 (fun cs : list Z => match cs with [c] => ind Z.eq_dec 2%Z c | _ => 0 end)).
+  { intros [|c [|c' cs]]; try lra. apply test_ind. }
+  specialize (H Ht).
+  change (Pr Z.eq_dec (noisy 1 Rlt_0_1 2) 2%Z <= exp 1 * Pr Z.eq_dec (noisy 1 Rlt_0_1 0) 2%Z) in H.
+  pose proof (def_laplace 1 Rlt_0_1 2 0) as P. pose proof (def_laplace 1 Rlt_0_1 0 2) as Q.
+  change (2 + 0)%Z with 2%Z in P. change (0 + 2)%Z with 2%Z in Q. rewrite P, Q in H. simpl in H.
+  pose proof (a_range 1 Rlt_0_1) as Ha. pose proof (exp_rate_a 1) as He. pose proof (kappa_pos 1 Rlt_0_1) as Hk.
+  unfold kappa in Hk. unfold Rdiv in H. set (k := (1 - a 1) * / (1 + a 1)) in *.
+  replace (exp 1 * (k * (a 1 * (a 1 * 1)))) with (k * a 1 * (exp 1 * a 1)) in H by ring. rewrite He in H. nra.
 Qed.
 
 (** Calibration.  A selection costs its rate times the range, not the sensitivity: *understated range*. *)

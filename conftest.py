@@ -57,15 +57,16 @@ collect_ignore_glob = [
 
 #: What takes longest is handed out first, so that the workers end together (`make test` prints what takes long).
 LONGEST = (
-    "report.ipynb", "test_audit_report.py", "test_book.py", "test_same_everywhere.py", "test_walks.py",
-    "test_formal.py", "test_plain_commands.py", "test_contract.py", "test_engine_spark.py", "test_engine_dask.py",
-    "test_audit_greybox.py",
-    "test_render.py", "scaling.ipynb", "test_edprf.py", "test_zoo.py", "test_scattered.py", "test_counting.py",
-    "test_bench.py", "test_doors.py", "test_scaling_claims.py", "test_audit_resampling.py", "test_audit_empirical.py",
-    "test_diffprf.py", "test_audit_paths.py", "test_diffprfs.py", "zoo.ipynb", "test_persons.py",
-    "test_audit_delta.py", "test_audit_regression.py", "test_regression_claims.py", "test_diffpets_claims.py",
-    "test_engine_parquet.py", "test_boosting_claims.py", "auditing.ipynb", "boosting_experiments.ipynb",
-    "test_audit_laws.py", "test_interactive.py", "test_pictures.py", "test_run_here.py",
+    "comparison.ipynb", "report.ipynb", "test_book.py", "test_run_here.py", "test_walks.py", "test_dp_ebm.py",
+    "diffpets_experiments.ipynb", "test_same_everywhere.py", "test_render.py", "test_engine_spark.py",
+    "test_engine_dask.py", "test_scattered.py", "test_contract.py", "likelihood_ratios.ipynb",
+    "test_plain_commands.py", "boosting_experiments.ipynb", "concentrated.ipynb", "test_evaluation.py",
+    "test_formal.py", "boosting.ipynb", "dp_ebm.ipynb", "test_zoo.py", "test_private_boosting.py",
+    "test_audit_greybox.py", "test_counting.py", "attacks.ipynb", "test_engine_parquet.py", "test_wheel.py",
+    "test_audit_report.py", "test_audit_empirical.py", "zoo.ipynb", "pearson_experiments.ipynb",
+    "test_scaling_claims.py", "test_bits.py", "test_audit_foreign.py", "test_scores.py", "auditing.ipynb",
+    "pearson_tree.ipynb", "bytes_to_file.ipynb", "scaling.ipynb", "audit.ipynb", "test_edprf.py", "test_doors.py",
+    "test_audit_delta.py", "test_bench.py", "test_interactive.py", "test_pictures.py",
 )  # fmt: skip
 
 

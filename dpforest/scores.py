@@ -22,7 +22,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpforest.arithmetic import log2, matmul
+from dpforest.arithmetic import log2
 from dpforest.arithmetic.fixed import STEPS, fixed, over
 from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, check_relation, claim
@@ -281,10 +281,10 @@ def _pearson(counts: np.ndarray) -> np.ndarray:
     if counts.max(initial=0) * counts.shape[-1] > 2**24 and not (counts % 1).any():
         counts = counts.astype(np.int64).astype(object)  # what doubles would round before they subtract it
     classes = np.arange(counts.shape[-1]).astype(counts.dtype)
-    size, total = counts.sum(axis=-1), matmul(counts, classes)
-    n, sy = size.sum(axis=-1), total.sum(axis=-1)
-    sx, sxy = size[..., 1:].sum(axis=-1), total[..., 1:].sum(axis=-1)  # x is 0 in the first child, 1 in the second
-    own, other = n * sx - sx**2, n * matmul(counts, classes**2).sum(axis=-1) - sy**2
+    size, total = _total(counts), _total(counts * classes)
+    n, sy = _total(size), _total(total)
+    sx, sxy = _total(size[..., 1:]), _total(total[..., 1:])  # x is 0 in the first child, 1 in the second
+    own, other = n * sx - sx**2, n * _total(_total(counts * classes**2)) - sy**2
     spread = own.astype(float) * other.astype(float)
     return np.clip(_ratio((n * sxy - sx * sy).astype(float), np.sqrt(np.maximum(spread, 0))), -1, 1)
 

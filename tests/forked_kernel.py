@@ -94,6 +94,7 @@ def _get_ready() -> None:
         import_module("dpforest.counting.__main__").compile_ahead()  # what is compiled already is loaded
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000)  # as in the tests: small arrays come and go by the million, hardly any of them in a cycle
 
 
 def _fork(door: socket.socket, caller: socket.socket, running: dict[int, socket.socket]) -> None:

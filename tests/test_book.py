@@ -17,7 +17,7 @@ import re
 import runpy
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ HTML = ROOT / "_build" / "html"
 CLAIMS = ROOT / "book" / "claims.md"
 PAGES = sorted(str(path.relative_to(HTML)) for path in HTML.rglob("*.html") if "_static" not in path.parts)
 ARTICLES = [page for page in PAGES if page.startswith(("book/", "notebooks/"))]
+WITH_EQUATIONS = [page for page in ARTICLES if 'class="math' in (HTML / page).read_text(encoding="utf-8")]
 CODE = [page for page in PAGES if page.startswith("_modules/") and page != "_modules/index.html"]
 LOOKED_AT = [max(CODE, key=len), max(CODE, key=lambda page: (HTML / page).stat().st_size)] if CODE else []
 PHONE, DESKTOP = 390, 1280
@@ -280,33 +281,46 @@ def loaded(page: str) -> list[str]:
     return [os.path.normpath(os.path.join(os.path.dirname(page), url)) for url in read(page).loads]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in CODE or page in LOOKED_AT])
-def test_in_a_browser(page: str, server: str, browser: Any) -> None:
-    show(browser, f"{server}/{page}", PHONE)
-    elsewhere = [url for url in requests(browser) if not url.startswith((server, "data:", "blob:", "about:"))]
-    assert elsewhere == []
+#: What a page shows, all at once: its equations, its images, its tables, and what is wider than it is.
+SHOWN = """
+const all = (selector) => [...document.querySelectorAll(selector)];
+const wide = (node) => node.getBoundingClientRect().right + scrollX > arguments[0] + 1;
+const scrolls = (node) => { for (let n = node; n && n !== document.body; n = n.parentElement)
+  if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(n).overflowX)) return true; return false; };
+return {
+  math: all('article .math').length,
+  set: all('article mjx-container').length,
+  spoken: all('article mjx-container mjx-assistive-mml > math').length,
+  foreign: all('article mjx-container svg text').map(n => n.textContent).filter(t => !/[\\u2e80-\\uffff]/.test(t)),
+  wrong: all('mjx-merror, [data-mjx-error], [data-mml-node="merror"]').map(n => n.textContent || n.outerHTML),
+  unset: all('article .math').filter(n => !n.querySelector('mjx-container')).map(n => n.textContent),
+  images: all('article img').length,
+  nameless: all('article img').filter(n => !n.alt.trim()).map(n => n.src),
+  broken: all('article img').filter(n => n.complete && !n.naturalWidth && n.loading !== 'lazy').map(n => n.src),
+  lazy: all('article img').filter(n => n.loading === 'lazy').map(n => n.src),
+  empty: all('article table').filter(n => !n.textContent.trim() || !n.rows.length).length,
+  width: document.documentElement.scrollWidth,
+  tooWide: all('article *').filter(n => wide(n) && !scrolls(n)).slice(0, 5).map(n => n.outerHTML.slice(0, 200)),
+};
+"""
 
-    seen = browser.execute_script(
-        """
-        const all = (selector) => [...document.querySelectorAll(selector)];
-        const wide = (node) => node.getBoundingClientRect().right + scrollX > arguments[0] + 1;
-        const scrolls = (node) => { for (let n = node; n && n !== document.body; n = n.parentElement)
-          if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(n).overflowX)) return true; return false; };
-        return {
-          math: all('article .math').length,
-          set: all('article mjx-container').length,
-          wrong: all('mjx-merror, [data-mjx-error], [data-mml-node="merror"]').map(n => n.textContent || n.outerHTML),
-          unset: all('article .math').filter(n => !n.querySelector('mjx-container')).map(n => n.textContent),
-          images: all('article img').length,
-          nameless: all('article img').filter(n => !n.alt.trim()).map(n => n.src),
-          broken: all('article img').filter(n => n.complete && !n.naturalWidth && n.loading !== 'lazy').map(n => n.src),
-          empty: all('article table').filter(n => !n.textContent.trim() || !n.rows.length).length,
-          width: document.documentElement.scrollWidth,
-          tooWide: all('article *').filter(n => wide(n) && !scrolls(n)).slice(0, 5).map(n => n.outerHTML.slice(0, 200)),
-        };
-        """,
-        PHONE,
-    )
+
+@pytest.fixture(scope="module")
+def opened(server: str, browser: Any) -> Callable[[str], tuple[list[str], dict[str, Any]]]:
+    """Open a page on a phone, once for all tests: what was asked for until then, and what is shown."""
+
+    @functools.cache
+    def looked_at(page: str) -> tuple[list[str], dict[str, Any]]:
+        show(browser, f"{server}/{page}", PHONE)
+        return requests(browser), browser.execute_script(SHOWN, PHONE)
+
+    return looked_at
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in CODE or page in LOOKED_AT])
+def test_in_a_browser(page: str, server: str, opened: Any) -> None:
+    asked, seen = opened(page)
+    assert [url for url in asked if not url.startswith((server, "data:", "blob:", "about:"))] == []
     assert seen["wrong"] == []
     assert seen["unset"] == []
     assert seen["set"] >= seen["math"]
@@ -358,27 +372,25 @@ def test_a_plot_in_dark_mode_stands_on_the_page_and_not_on_a_card(
 MOST_BYTES = 1_500_000
 
 
-@pytest.mark.parametrize("page", [page for page in ARTICLES if 'class="math' in (HTML / page).read_text("utf-8")])
-def test_a_page_with_equations_is_light(page: str, server: str, browser: Any) -> None:
-    """All that is fetched to show it, as bytes of files; and its equations are complete, for screen readers too."""
-    show(browser, f"{server}/{page}", DESKTOP)
-    fetched = {urlsplit(url).path.lstrip("/") for url in requests(browser) if url.startswith(server)}
+@pytest.mark.parametrize("page", WITH_EQUATIONS)
+def test_a_page_with_equations_is_light(page: str, server: str, opened: Any) -> None:
+    """All that is fetched to show it, as bytes of files; and its equations are complete, for screen readers too.
+
+    A wider window reaches the next figure at most, and nothing else is fetched for it.
+    """
+    asked, seen = opened(page)
+    below = [url for url in seen["lazy"] if url not in asked]
+    fetched = {urlsplit(url).path.lstrip("/") for url in asked + below[:1] if url.startswith(server)}
     sizes = {name: (HTML / unquote(name)).stat().st_size for name in fetched if name in files()}
     assert page in sizes
     assert sum(sizes.values()) <= MOST_BYTES, sorted(sizes.items(), key=lambda entry: -entry[1])[:6]
-    equations, spoken, foreign = browser.execute_script(
-        "const all = (what) => [...document.querySelectorAll(what)];"
-        "return [all('article mjx-container').length, all('article mjx-container mjx-assistive-mml > math').length,"
-        " all('article mjx-container svg text').map(n => n.textContent).filter(t => !/[\\u2e80-\\uffff]/.test(t))];"
-    )
-    assert equations == spoken > 0
-    assert foreign == []  # glyphs that the font lacks: name them in book/mathjax/build.mjs, and `make mathjax`
+    assert seen["set"] == seen["spoken"] > 0
+    assert seen["foreign"] == []  # glyphs that the font lacks: name them in book/mathjax/build.mjs, and `make mathjax`
 
 
 def test_equations_are_rendered_somewhere(server: str, browser: Any) -> None:
     """Guards the test above against passing because no page has any mathematics."""
-    page = next(page for page in ARTICLES if 'class="math' in (HTML / page).read_text(encoding="utf-8"))
-    show(browser, f"{server}/{page}", DESKTOP)
+    show(browser, f"{server}/{WITH_EQUATIONS[0]}", DESKTOP)
     assert browser.execute_script("return document.querySelectorAll('article mjx-container svg').length") > 0
 
 

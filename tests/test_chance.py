@@ -8,6 +8,7 @@ import itertools
 import math
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -243,10 +244,16 @@ def test_ties_and_rates_at_the_ends_share_equally():
     assert only.tolist() == [1]
 
 
+@pytest.fixture(params=[0, 16], ids=["as arrays", "one by one"])
+def few(request, monkeypatch):
+    """Few numbers are drawn one by one, and many as arrays: here the same few either way."""
+    monkeypatch.setattr("dpforest.chance.exact._FEW", request.param)
+
+
 @pytest.mark.claim("thm-exact-draws")
 @pytest.mark.parametrize("rate", [0.5, 1.0, 0.1, 3.0, 2.0**-10, 40.0])
 @pytest.mark.parametrize("k", [1, 2, 7, 61])
-def test_waiting_times_turn_at_powers_of_the_exponential(rate, k):
+def test_waiting_times_turn_at_powers_of_the_exponential(rate, k, few):
     least, most = oracle.exp_bounds(F(rate) * k, 260)
     assert split(least) == split(most)
     first, second = split(least)
@@ -263,7 +270,7 @@ def test_waiting_times_turn_at_powers_of_the_exponential(rate, k):
 
 @pytest.mark.claim("thm-exact-draws")
 @pytest.mark.parametrize("rate", [2.0**-11, 1e-5, 1e-15, 7e-4])
-def test_slow_noise_is_put_together_from_two_exact_parts(rate):
+def test_slow_noise_is_put_together_from_two_exact_parts(rate, few):
     bits = 0
     while F(rate) * 2**bits < F(1, 2):
         bits += 1
@@ -277,9 +284,10 @@ def test_slow_noise_is_put_together_from_two_exact_parts(rate):
 @pytest.fixture(params=[2.0**-40, -(2.0**-40)], ids=["above", "below"])
 def sloppy(request, monkeypatch):
     """A processor whose exp and log are as wrong as the theorem allows."""
-    exp, log, error = np.exp, np.log, 1 + request.param
-    monkeypatch.setattr("dpforest.chance.exact.np.exp", lambda x: exp(x) * error)
-    monkeypatch.setattr("dpforest.chance.exact.np.log", lambda x: log(x) * error)
+    for module in (np, math):
+        for function in (module.exp, module.log):
+            wrong = partial(lambda of, x: of(x) * (1 + request.param), function)
+            monkeypatch.setattr(module, function.__name__, wrong)
 
 
 #: Distances from a turning point, as shares of it: within what doubles are trusted with, at its border, and beyond.
@@ -313,7 +321,7 @@ def test_no_selection_depends_on_the_processor(sloppy):
 
 @pytest.mark.claim("thm-exact-draws")
 @pytest.mark.parametrize(("rate", "k"), [(2.0**-10, 14000), (2.0**-10, 3), (0.5, 20), (1.0, 1), (3.0, 4)])
-def test_no_noise_depends_on_the_processor(rate, k, sloppy):
+def test_no_noise_depends_on_the_processor(rate, k, sloppy, few):
     first, _ = split(oracle.exp_bounds(F(rate) * k, 260)[0])
     for step in STEPS:
         for word, wanted in ((first - 1 - int(first * step), k), (first + 1 + int(first * step), k - 1)):
@@ -332,6 +340,20 @@ def test_as_many_words_whatever_the_processor(sloppy):
     source.two_sided_geometric(np.array(0.7), (500,))
     other._words(1000)
     assert source._words(1) == other._words(1)
+
+
+@pytest.mark.parametrize("size", [1, 3, 16])
+@pytest.mark.parametrize("kind", ["two_sided_geometric", "discrete_gaussian"])
+def test_noise_that_is_drawn_one_by_one_is_the_same(kind, size, monkeypatch):
+    rates = np.geomspace(2.0**-40, 8, 300)
+    several, each = Seeded(5), Seeded(5)
+    monkeypatch.setattr("dpforest.chance.exact._FEW", 0)
+    expected = [getattr(several, kind)(np.resize(rates[at:], size), (size,)).tolist() for at in range(len(rates))]
+    assert len({number for numbers in expected for number in numbers}) > 100
+    monkeypatch.setattr("dpforest.chance.exact._FEW", 16)
+    found = [getattr(each, kind)(np.resize(rates[at:], size), (size,)).tolist() for at in range(len(rates))]
+    assert found == expected
+    assert each.integers(1 << 60, 1) == several.integers(1 << 60, 1)  # no word more, no word less
 
 
 @pytest.mark.parametrize("kind", LAWS)

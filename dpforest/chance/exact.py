@@ -7,8 +7,10 @@ trusted: where the distance to the boundary is far beyond any rounding error of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from numbers import Integral
 
 import numpy as np
@@ -24,6 +26,7 @@ __all__ = ["Exact"]
 _TRUST = 2.0**-36  # relative error that four roundings, an exp and an ln of any make stay far below
 _COARSE = 2.0**-10  # below this rate a geometric number is drawn in two parts
 _SURE = 1 << 44  # a first word below this says too little about its logarithm
+_FEW = 16  # draws that are made one by one, on the same words: sooner than as arrays
 _CELLS = 1 << 15  # scores that are looked at together, so that what is made of them stays in the cache
 
 
@@ -172,6 +175,9 @@ class Exact:
         self, words: np.ndarray, rate: np.ndarray, gap: np.ndarray, exponent: Callable[..., Fraction]
     ) -> np.ndarray:
         """A coin for each word, with heads of probability ``exp(-rate gap)``; ``exponent(*at)`` is that, exactly."""
+        if words.ndim == 1 and len(words) <= _FEW:
+            each = enumerate(zip(words.tolist(), rate.tolist(), gap.tolist(), strict=True))
+            return np.array([self._head(*one, partial(exponent, at)) for at, one in each], dtype=bool)
         with np.errstate(invalid="ignore", over="ignore"):  # 0 times infinity: the coin is certain
             probability, share = np.exp(-rate * gap), _share(words)
         shown = (share < probability) | (gap == 0) | (rate == 0)
@@ -181,6 +187,15 @@ class Exact:
             for at in zip(*np.nonzero(near), strict=True):
                 shown[at] = heads(self._uniform(words[at]), exponent(*at))
         return shown
+
+    def _head(self, word: int, rate: float, gap: float, exponent: Callable[[], Fraction]) -> bool:
+        """One of them: what arrays take longer to pass on than to compute is computed by itself."""
+        if gap == 0 or rate == 0:
+            return True
+        share, probability = (word + 0.5) * 2.0**-64, math.exp(-rate * gap)
+        if gap > 0 and rate < math.inf and abs(share - probability) <= probability * _TRUST + 2.0**-60:
+            return heads(self._uniform(word), exponent())
+        return share < probability
 
     # -- noise -----------------------------------------------------------------------------------------------
 
@@ -225,7 +240,9 @@ class Exact:
         At a low rate as ``2^b V + W``, with V geometric at rate ``2^b rate``, and W below ``2^b`` by rejection: there a
         double could not tell the floor of a large number.
         """
-        if rate.min(initial=1.0) >= _COARSE:
+        if len(rate) <= _FEW:
+            return np.array(self._few_geometric(rate.tolist()), dtype=np.int64)
+        if rate.min() >= _COARSE:
             return self._waiting(rate)
         bits = np.where(rate < _COARSE, -np.frexp(rate)[1], 0)  # then 2^bits rate lies in [1/2, 1)
         found = self._waiting(np.ldexp(rate, bits)) << bits
@@ -241,6 +258,27 @@ class Exact:
             todo = todo[~kept]
         return found
 
+    def _few_geometric(self, rates: list[float]) -> list[int]:
+        """The same numbers from the same words, one by one."""
+        bits = [0 if rate >= _COARSE else -math.frexp(rate)[1] for rate in rates]
+        words = self._words(len(rates)).tolist()
+        found = [self._wait(*one) << up for *one, up in zip(words, map(math.ldexp, rates, bits), bits, strict=True)]
+        todo = [at for at, up in enumerate(bits) if up]
+
+        def exponent(at: int, offset: int) -> Fraction:
+            return Fraction(rates[at]) * offset
+
+        while todo:
+            offsets = [word >> 64 - bits[at] for at, word in zip(todo, self._words(len(todo)).tolist(), strict=True)]
+            left = []
+            for at, offset, word in zip(todo, offsets, self._words(len(todo)).tolist(), strict=True):
+                if self._head(word, rates[at], float(offset), partial(exponent, at, offset)):
+                    found[at] += offset
+                else:
+                    left.append(at)
+            todo = left
+        return found
+
     def _waiting(self, rate: np.ndarray) -> np.ndarray:
         """``floor(-ln(U) / rate)``: geometric, for it is at least k with probability ``exp(-rate k)``."""
         words = self._words(len(rate))
@@ -252,7 +290,16 @@ class Exact:
             found[at] = floor_of_exponential(self._uniform(words[at]), Fraction(rate[at]))
         return found.astype(np.int64)
 
-    def _uniform(self, word: np.uint64) -> Uniform:
+    def _wait(self, word: int, rate: float) -> int:
+        """One of them."""
+        time = -math.log((word + 0.5) * 2.0**-64) / rate
+        found = math.floor(time)
+        room = time * _TRUST + 2.0**-30
+        if word < _SURE or math.ceil(time) - time <= room or (time - found <= room and found > 0):
+            return floor_of_exponential(self._uniform(word), Fraction(rate))
+        return found
+
+    def _uniform(self, word: int | np.uint64) -> Uniform:
         return Uniform(int(word), lambda: int(self._words(1)[0]))
 
 

@@ -21,7 +21,7 @@ from dpforest.learners.parameters import Either, Integer, Share
 from dpforest.learners.run import Leak, Run, Selection
 from dpforest.models.forest import Forest, ForestClassifier, cut_masks
 from dpforest.models.release import MAX_DEPTH
-from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, claim
+from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, REPLACE_ONE, claim
 
 __all__ = ["PrivaTreeClassifier", "gini_change", "label_error"]
 
@@ -120,7 +120,7 @@ class PrivaTreeClassifier(PrivateEstimator, ForestClassifier):
         float | Literal["auto"],
         Either("auto", rule=Share()),
         """Share of the leaves in epsilon.  ``"auto"``: what ``leaf_error`` needs, and half of the budget at most; the
-        number of records that says so has noise if proved, for a hundredth of epsilon.""",
+        number of records that says so has noise under add-remove if proved, for a hundredth of epsilon.""",
     ] = "auto"
     leaf_error: Annotated[
         float, Share(), 'With ``leaf_share="auto"``: share of the records that noise in the leaves may get wrong.'
@@ -150,16 +150,20 @@ class PrivaTreeClassifier(PrivateEstimator, ForestClassifier):
     def as_proved(self, run: Run) -> Forest:
         """The repair: Gini by the number of records, which no record changes by more than 2, and no count."""
         run.start_forest(1, max_nodes=self.max_nodes)
-        epsilon, n_records = run.epsilon, 0
-        if self.leaf_share == "auto":
-            [n_records] = np.maximum(run.count_records(run.frontier, SIZE_SHARE * epsilon), 1)
-            epsilon *= 1 - SIZE_SHARE
-        each, leaf = self._shares(run, epsilon, int(n_records), HISTOGRAM_SENSITIVITY[run.relation])
+        n_records, epsilon = (0, run.epsilon) if self.leaf_share != "auto" else self._number_of_records(run)
+        each, leaf = self._shares(run, epsilon, n_records, HISTOGRAM_SENSITIVITY[run.relation])
         cuts = _cuts(run.sizes, whole=False)
         for _, nodes in run.levels(self.max_depth if len(cuts[0]) else 0):
             self._cut(run, nodes, cuts, each, Selection(scores.gini), leaf)
         self._settle(run, run.frontier, leaf)
         return run.release()
+
+    def _number_of_records(self, run: Run) -> tuple[int, float]:
+        """The number of records, with noise under add-remove, and what is left of epsilon."""
+        if run.relation == REPLACE_ONE:  # it is public
+            return run.size(SIZE), run.epsilon
+        [n_records] = np.maximum(run.count_records(run.frontier, SIZE_SHARE * run.epsilon), 1)
+        return int(n_records), (1 - SIZE_SHARE) * run.epsilon
 
     def _shares(self, run: Run, epsilon: float, n_records: int, price: float) -> tuple[float, float]:
         """What a level has of epsilon, and what a leaf; ``price`` is what a label costs at a rate of 1."""
@@ -202,7 +206,7 @@ class PrivaTreeClassifier(PrivateEstimator, ForestClassifier):
         return True
 
     def lacking(self) -> dict[str, str]:
-        if self.variant == "published" or self.leaf_share == "auto":
+        if self.variant == "published" or (self.leaf_share == "auto" and self.relation == ADD_REMOVE):
             return {EXACT: "a noisy number of records has infinitely many values, so that replay cannot visit them"}
         return super().lacking()
 

@@ -94,10 +94,12 @@ ALONE, JOINED = [(0, 0)], [(0, 0), (1, 1)]
 
 
 @pytest.mark.claim(
-    "cex-privatree-size", verdict="refuted", evidence="exhaustive",
+    "cex-privatree-size",
+    verdict="refuted",
+    evidence="exhaustive",
     constant=r"$d \ln\frac{18}{17} + \ln(2 - e^{-\eps/2})$ at least at depth $d$, whatever $\eps$; $0.117$ for "
     r"$\eps = 0.1$ at depth 1, $0.289$ at depth 4",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
 def test_a_record_that_joins_another(epsilon):
     """By hand: the cut that parts no records, at every level, and then a label."""
@@ -121,7 +123,7 @@ def test_a_record_that_joins_another(epsilon):
 
 @pytest.mark.claim("cex-privatree-size")
 def test_a_level_tells_more_than_a_constant_however_small_its_budget():
-    """18 [t^9 (1 - t^9) + t^2 (1 - t^8)] < 17 (1 + t^8) (1 - t^9) for t in (0, 1): Bernstein's coefficients, exactly."""
+    """By Bernstein's coefficients: 18 (t^9 (1 - t^9) + t^2 (1 - t^8)) < 17 (1 + t^8) (1 - t^9) for t in (0, 1)."""
     gap = np.zeros(18, dtype=object)
     for power, factor in ((0, 17), (8, 17), (9, -17), (17, -17), (9, -18), (2, -18), (10, 18)):
         gap[power] += factor
@@ -133,11 +135,9 @@ def test_a_level_tells_more_than_a_constant_however_small_its_budget():
     degree = 60  # high enough for all coefficients to be positive
     n = len(quotient) - 1
     bernstein = [
-        sum(
-            quotient[k] * Fraction(math.comb(i, k), math.comb(degree, k)) for k in range(min(i, n) + 1)
-        )
+        sum(quotient[k] * Fraction(math.comb(i, k), math.comb(degree, k)) for k in range(min(i, n) + 1))
         for i in range(degree + 1)
-    ]  # fmt: skip
+    ]
     assert min(bernstein) > 0
     # and the sums that these are of, at some budgets
     for rate in (0.001, 0.1, 2.0):
@@ -222,7 +222,7 @@ def test_the_change_of_gini_is_that_of_a_node_of_its_size():
 
 @pytest.mark.parametrize("classes", [2, 3, 10])
 def test_the_error_of_a_label_is_the_largest_there_is(classes):
-    """One class leads by a gap, the others are alike: the records that a label gets wrong beyond the best, at rate 1."""
+    """One class leads by a gap, the others are alike: the records that a label loses to the best one, at rate 1."""
     gaps = np.linspace(0.01, 12, 4000)
     law = permute_and_flip_law(np.concatenate([np.zeros((4000, 1)), -np.repeat(gaps[:, None], classes - 1, 1)], 1), 1.0)
     assert label_error(classes) == pytest.approx(float((gaps * law[:, 1:].sum(axis=1)).max()), rel=1e-5)
@@ -272,10 +272,12 @@ def proved_law(epsilon: float, relation: str):
         for feature in (0, 1):
             sides = [[sum(r[feature] == side and r[-1] == c for r in data) for c in (0, 1)] for side in (0, 1)]
             scores.append(-sum(2 * a * b / (a + b) for a, b in sides if a + b))
-            leaves.append([
-                oracle.permute_and_flip([math.exp(epsilon / 2 / price * (t - max(side))) for t in side])
-                for side in sides
-            ])  # fmt: skip
+            leaves.append(
+                [
+                    oracle.permute_and_flip([math.exp(epsilon / 2 / price * (t - max(side))) for t in side])
+                    for side in sides
+                ]
+            )
         cut = oracle.permute_and_flip([math.exp(epsilon / 2 / (2 * price) * (s - max(scores))) for s in scores])
         return {
             (feature, a, b): cut[feature] * leaves[feature][0][a] * leaves[feature][1][b]
@@ -290,10 +292,12 @@ def shape(forest) -> tuple:
 
 
 @pytest.mark.claim(
-    "thm-privatree", verdict="proved", evidence="exhaustive",
-    constant=r"$\eps$ at most; of a selection's budget $\frac{n-1}n$ on $n$ records under add-remove, of the leaf's all "
-    r"under both relations, and no pair of small tables tells more",
-)  # fmt: skip
+    "thm-privatree",
+    verdict="proved",
+    evidence="exhaustive",
+    constant=r"$\eps$ at most; of a selection's budget $\frac{n-1}n$ on $n$ records under add-remove, of a leaf's all "
+    r"of it under both relations, and no pair of small tables tells more",
+)
 @relations
 def test_the_theorem(relation):
     """All pairs of at most three records: the code that ships has the law by hand, and the same worst pair."""
@@ -311,7 +315,7 @@ def test_the_theorem(relation):
 @pytest.mark.claim("thm-privatree")
 @pytest.mark.parametrize("n", [2, 3, 10, 200])
 def test_a_selection_costs_what_it_may(n):
-    """All but one record of one class; the last joins them by feature a, and not by b: in the limit all of its budget."""
+    """All records but the last are of one class; it joins them by feature a, and not by b: in the limit all of it."""
     before = ((0, 0, 0),) * (n - 1)
     laws = [
         law_of(tiny(), PAIR, data, lambda forest: int(forest.feature[0])) for data in (before, (*before, (0, 1, 1)))
@@ -397,11 +401,11 @@ def broken(kind: type, **parameters) -> PrivaTreeClassifier:
     return kind(**{"epsilon": 1.0, "schema": PAIR, "max_depth": 1, "leaf_share": 0.5, **parameters})
 
 
-def test_each_mutant_is_caught():
+def test_each_mutant_is_caught(monkeypatch):
     # the ledger of what follows a noisy number is no bound: at some sizes more than epsilon is spent
+    monkeypatch.setattr(mechanisms, "two_sided_geometric", lambda counts, rate, chance: np.full(np.shape(counts), 30))
     with pytest.raises(AssertionError, match="the ledger says"):
-        for seed in range(400):
-            broken(ByNoisySize, random_state=seed).fit(*bits(9))
+        broken(ByNoisySize).fit(*bits(9))
     with pytest.raises(AssertionError, match="the ledger says"):
         broken(WholeBudgetALevel, max_depth=2).fit(*bits(9))
     with pytest.raises(AssertionError, match="the ledger says"):

@@ -98,9 +98,9 @@ class PrivaTreeClassifier(PrivateEstimator, ForestClassifier):
 
     Notes
     -----
-    What ``variant="published"`` does: half of the budget of a level for a noisy number of records of each node, and half
-    for a selection by the normalised Gini impurity, with the noise that a node of that number would need; the exact
-    number of records for the leaves' part of the budget.  Categories are cut in their declared order, in both variants.
+    What ``variant="published"`` does: half of a level's budget for a noisy number of records of each node, and half for
+    a selection by the normalised Gini impurity, with the noise that a node of that number would need; the exact number
+    of records for the leaves' part of the budget.  Categories are cut in their declared order, in both variants.
 
     Examples
     --------

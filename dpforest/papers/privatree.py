@@ -64,7 +64,7 @@ def label_error(n_classes: int) -> float:
 
     Source
     ------
-    McKenna and Sheldon (2020), proposition 4.
+    McKenna and Sheldon (2020), by whom permute-and-flip is; a leader and equal losers are its worst case.
     """
 
     def error(p: float) -> float:

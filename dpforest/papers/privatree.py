@@ -18,7 +18,7 @@ from dpforest.learners.base import PrivateEstimator, check_covered
 from dpforest.learners.facts import Facts
 from dpforest.learners.growth import MAX_NODES, Frontier, votes
 from dpforest.learners.parameters import Either, Integer, Share
-from dpforest.learners.run import Leak, Run, Selection
+from dpforest.learners.run import Run, Selection
 from dpforest.models.forest import Forest, ForestClassifier, cut_masks
 from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, REPLACE_ONE, claim
@@ -139,10 +139,12 @@ class PrivaTreeClassifier(PrivateEstimator, ForestClassifier):
         how = Selection(scores.normalised_gini, "permute-and-flip", "sensitivity")
         both = HISTOGRAM_SENSITIVITY[run.relation]  # for the rates are the same under either relation
         for _, nodes in run.levels(self.max_depth):
+            mine = _for_each(nodes, cuts)
             sizes = np.maximum(run.count_records(nodes, each / 2 * both), 1)
             # at this rate, for twice the sensitivity of the score is 1: half of the budget over twice the change
             rate = each / 2 / (2 * gini_change(sizes))
-            self._cut(run, nodes, cuts, rate, how, leaf * both, SCALE)
+            chosen = run.choose_at_noisy_rates(nodes, *mine, rate, how, SCALE)
+            self._settle(run, run.split_chosen(nodes, *mine, chosen), leaf * both)  # those without room
         self._settle(run, run.frontier, leaf * both)
         return run.release()
 
@@ -154,7 +156,9 @@ class PrivaTreeClassifier(PrivateEstimator, ForestClassifier):
         each, leaf = self._shares(run, epsilon, n_records, HISTOGRAM_SENSITIVITY[run.relation])
         cuts = _cuts(run.sizes, whole=False)
         for _, nodes in run.levels(self.max_depth if len(cuts[0]) else 0):
-            self._cut(run, nodes, cuts, each, Selection(scores.gini), leaf)
+            mine = _for_each(nodes, cuts)
+            chosen = run.choose_candidate(nodes, *mine, each, Selection(scores.gini))
+            self._settle(run, run.split_chosen(nodes, *mine, chosen), leaf)
         self._settle(run, run.frontier, leaf)
         return run.release()
 
@@ -175,21 +179,6 @@ class PrivaTreeClassifier(PrivateEstimator, ForestClassifier):
         else:
             leaf = self.leaf_share * epsilon
         return (epsilon - leaf) / self.max_depth, leaf
-
-    def _cut(
-        self,
-        run: Run,
-        nodes: Frontier,
-        cuts: tuple[np.ndarray, np.ndarray],
-        epsilon: float | np.ndarray,
-        how: Selection,
-        leaf: float,
-        leak: Leak | None = None,
-    ) -> None:
-        """Cut each node, at ``epsilon``; those without room are leaves."""
-        features, masks = (np.broadcast_to(part, (len(nodes), *part.shape)) for part in cuts)
-        choice = run.choose_candidate(nodes, features, masks, epsilon, how, leak)
-        self._settle(run, run.split_chosen(nodes, features, masks, choice), leaf)
 
     @claim("thm-majority")
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
@@ -234,3 +223,9 @@ def _cuts(sizes: np.ndarray, whole: bool) -> tuple[np.ndarray, np.ndarray]:
     features = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes - (not whole))
     ends = np.concatenate([np.arange(size - (not whole)) for size in sizes.tolist()])
     return features, cut_masks(ends, sizes[features])
+
+
+def _for_each(nodes: Frontier, cuts: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The same candidates for each node: (n_nodes, K), and masks (n_nodes, K, 4)."""
+    features, masks = cuts
+    return np.tile(features, (len(nodes), 1)), np.tile(masks, (len(nodes), 1, 1))

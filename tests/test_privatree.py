@@ -13,6 +13,7 @@ from shared import MIXED, PAIR, THREE, assert_an_estimator, assert_spent, quietl
 
 from dpforest import Schema, UnprovenPrivacyWarning, mechanisms
 from dpforest.audit import exact_audit, greybox, law_of
+from dpforest.chance import Seeded
 from dpforest.curator import Selection
 from dpforest.learners.growth import votes
 from dpforest.mechanisms import permute_and_flip_law
@@ -446,6 +447,15 @@ def test_features_of_one_code_and_many_classes(variant):
     X, y = table(classes=3)
     fitted = quietly(model(schema=THREE, variant=variant, epsilon=50.0), X, y)
     assert fitted.score(X, y) > 0.4
+
+
+@pytest.mark.parametrize("variant", ["proved", "published"])
+@relations
+def test_an_empty_table_is_audited_like_any_other(variant, relation):
+    """Where a first record joins: the number of records that divides the budget is 0."""
+    kind = tiny(variant=variant, relation=relation, leaf_share="auto", epsilon=1.0)
+    forest, _ = kind.replay(np.zeros((2, 0), dtype=np.uint8), np.zeros(0, dtype=np.uint8), PAIR, 1.0, Seeded(0))
+    assert forest.n_nodes == 3
 
 
 def test_no_room_makes_leaves():

@@ -175,7 +175,7 @@ class PrivaTreeClassifier(PrivateEstimator, ForestClassifier):
             return epsilon, epsilon
         if self.leaf_share == "auto":
             needed = price * label_error(run.schema.n_classes) * 2**self.max_depth
-            leaf = min(LEAF_CAP * epsilon, needed / (n_records * self.leaf_error))
+            leaf = min(LEAF_CAP * epsilon, needed / (max(n_records, 1) * self.leaf_error))
         else:
             leaf = self.leaf_share * epsilon
         return (epsilon - leaf) / self.max_depth, leaf

@@ -434,6 +434,10 @@ def test_without_noise_it_is_the_greedy_tree(variant):
 
 
 def test_the_score_of_the_repair_grows_with_the_table():
+    """And at the right size its exponent is four times that of the published cut, in the limit."""
+    for n in (10**4, 10**6):
+        published = 1 / 2 / (2 * gini_change([n])[0]) / n  # for each record of impurity, a level having a budget of 1
+        assert 1 / gini.range(ADD_REMOVE) / published == pytest.approx(4, rel=3 / n)
     counts = np.array([[9, 1], [0, 5]])
     assert gini(7 * counts) == pytest.approx(7 * gini(counts))
     assert normalised_gini(7 * counts) == pytest.approx(normalised_gini(counts))

@@ -23,6 +23,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "smooth_forest": ("SmoothForestClassifier",),
     "dp_ebm": ("DPEBMClassifier",),
     "private_boosting": ("PrivateBoostingClassifier", "PrivateBoostingRegressor"),
+    "privatree": ("PrivaTreeClassifier",),
 }
 
 #: Where a key has a room of its own; the learners of the others are in ``papers.KEY``.

@@ -356,8 +356,8 @@ RULES: dict[str, dict[str, tuple]] = {
     "n_parts": {'n_parts must be "auto" or int, from 1 to 256': (0, 2.5, "many"), "use n_parts=128 or fewer": (200,)},
     "stop_margin": {"stop_margin must be a finite number of at most a million": (math.nan, math.inf, "4", True)},
     "leaf_share": {
-        "leaf_share must lie strictly between 0 and 1": (0, 1, 1.0),
-        "leaf_share must be a number from 0 to 1": (1.5, "half", math.nan),
+        "leaf_share must (lie|be .*float,) strictly between 0 and 1": (0, 1, 1.0),
+        "leaf_share must be (a number from 0 to 1|.*strictly between 0 and 1)": (1.5, "half", math.nan),
     },
     "mean_share": {"mean_share must": (0, 1.0)},
     "level_ratio": {"level_ratio must be a number above 0 and at most 1": (0, 1.5)},

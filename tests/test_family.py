@@ -35,7 +35,7 @@ def test_verdicts_are_those_of_the_claims(monkeypatch):
     assert family.word("pearson_tree") == "open"
     assert "open for DT-Diff and Pearson tree" in family.by_kind("single trees and tables")
     monkeypatch.setitem(family.PUBLISHED, "pub-pearson-tree", ("after a repair", "no", "in part"))
-    assert family.by_kind("single trees and tables").endswith("true after a repair for Pearson tree")
+    assert family.by_kind("single trees and tables").endswith("true after a repair for Pearson tree and PrivaTree")
 
 
 def test_the_verdict_of_a_system_without_a_privacy_claim_is_that_of_what_it_claims():

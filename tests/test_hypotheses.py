@@ -21,7 +21,7 @@ CASES = {
     "thm-diffprfs": "rivals", "thm-dps-adaboost": "boosting", "thm-dp-adaboost": "boosting",
     "thm-pearson-tree": "pearson_tree", "thm-diffp-id3": "diffp_id3",
     "thm-sulq-id3": "sulq_id3", "thm-pinq-id3": "pinq_id3",
-    "thm-diffp-c45": "diffp_c45", "thm-smooth-forest": "smooth_forest",
+    "thm-diffp-c45": "diffp_c45", "thm-smooth-forest": "smooth_forest", "thm-privatree": "privatree",
     "thm-private-boosting": "private_boosting", "thm-private-boosting-numbers": "private_boosting",
 }  # fmt: skip
 #: Chapters of learners that no paper published: they say on which data their constants were chosen.

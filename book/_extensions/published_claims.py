@@ -40,6 +40,7 @@ PAPERS = {
     "dt_diff": ("DT-Diff",),
     "smooth_forest": ("smooth forest",),
     "dp_ebm": ("DP-EBM",),
+    "privatree": ("PrivaTree",),
 }
 
 

@@ -265,6 +265,17 @@ class Run:
         """The place of each node's choice among its binary candidates, or ``STOP``."""
         return self._choose(BinaryCandidates(self.growth, nodes.nodes, features, masks), nodes, epsilon, how)
 
+    def choose_at_noisy_rates(
+        self, nodes: Frontier, features: np.ndarray, masks: np.ndarray, epsilon: np.ndarray, how: Selection, leak: Leak
+    ) -> np.ndarray:
+        """As :meth:`choose_candidate`, where an earlier answer decides the budgets, and nothing bounds them; a leak.
+
+        The ledger is charged what this run costs, which binds no other run.
+        """
+        if len(nodes):
+            self.ledger.leak(*leak)
+        return self.choose_candidate(nodes, features, masks, epsilon, how)
+
     def choose_label(self, leaves: Frontier, epsilon: float | np.ndarray, how: Selection) -> np.ndarray:
         """The label of each leaf, a class code."""
         return self._choose(LabelCandidates(self.growth, leaves.nodes), leaves, epsilon, how)

@@ -88,6 +88,9 @@ SYSTEMS: dict[str, System] = {
         "CART-DPsAdaBoost", 2021, "jia2021cart", "boost private CART trees, budget by their votes", BOOSTED, 1, 8
     ),
     "dp_ebm": System("DP-EBM", 2021, "dp_ebm", "an additive model of one table a feature", BOOSTED, 3, 9),
+    "privatree": System(
+        "PrivaTree", 2023, "privatree", "one tree to be read, and no more for its leaves than they need", TREE, 0, 9
+    ),
     "edprf": System("eDPRF", 2025, "wang2025edprf", "budgets aligned with depth, permute-and-flip", FOREST, 2, 9),
     "private_boosting": System(
         "Private boosting", 2026, "", "wide tables chosen one by one, empirical Bayes", BOOSTED, 1, 10
@@ -106,6 +109,7 @@ IDEAS = [
     ("random_trees", "smooth_forest", "random structure"),
     ("random_trees", "diffpets", "random candidates"),
     ("random_trees", "dp_ebm", "random cuts"),
+    ("smooth_forest", "privatree", "labels in place of counts"),
     ("diffprfs", "diffpets", "selection of feature and cut"),
     ("diffprfs", "edprf", "a forest of selected splits"),
     ("diffp_c45", "dp_adaboost", "private leaves"),

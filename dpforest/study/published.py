@@ -43,6 +43,7 @@ PUBLISHED: dict[str, tuple[str, str, str]] = {
     "pub-permute-and-flip": ("yes", "yes", "in part"),
     "pub-permute-and-flip-better": ("yes", "yes", "in part"),
     "pub-pinq-id3": ("yes", "after a repair", "in part"),
+    "pub-privatree": ("after a repair", "after a repair", "in part"),
     "pub-random-trees": ("open (as read here: no)", "after a repair", "second hand"),
     "pub-smooth-forest": ("no", "no", "in part"),
     "pub-sulq-id3": ("yes", "after a repair", "in part"),

@@ -19,6 +19,7 @@ from dpforest.papers.edprf import EDPRFClassifier
 from dpforest.papers.functional_mechanism import FunctionalMechanismClassifier, FunctionalMechanismRegressor
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.papers.pinq_id3 import PinqID3Classifier
+from dpforest.papers.privatree import PrivaTreeClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
 from dpforest.papers.smooth_forest import SmoothForestClassifier
 from dpforest.papers.sulq_id3 import SulqID3Classifier
@@ -50,6 +51,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     DPEBMClassifier,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
+    PrivaTreeClassifier,
     # end of learners
 )
 

@@ -39,9 +39,14 @@ TREES, DEPTH, THREADS = 100, 6, 2
 ENGINES = ("memory", "parquet", "dask", "spark")
 #: Four candidates at a node, and no node stops before the last level, so that what a fit costs is not up to the noise.
 FOREST = {
-    "n_estimators": TREES, "max_depth": DEPTH, "max_features": 4, "cuts_per_feature": 1, "stop": "never",
-    "random_state": 0, "n_jobs": THREADS,
-}  # fmt: skip
+    "n_estimators": TREES,
+    "max_depth": DEPTH,
+    "max_features": 4,
+    "cuts_per_feature": 1,
+    "stop": "never",
+    "random_state": 0,
+    "n_jobs": THREADS,
+}
 FILES = 8
 CACHE = 1_600_000_000  # bytes: 10^8 encoded rows
 
@@ -99,9 +104,14 @@ class _Watched(Parquet):
 
 
 def fit(
-    engine: str, paths: list[Path], *,
-    scans: bool = False, cache: int = 0, key: bool = False, sampling: str = "assignment",
-) -> dict:  # fmt: skip
+    engine: str,
+    paths: list[Path],
+    *,
+    scans: bool = False,
+    cache: int = 0,
+    key: bool = False,
+    sampling: str = "assignment",
+) -> dict:
     """Fit the forest in this process, and say what it took.
 
     Parameters
@@ -149,11 +159,21 @@ def fit(
         seconds -= cost.get("scan", {}).get("seconds", 0)
         cpu += cost.get("scan", {}).get("cpu", 0)
     return {
-        "engine": engine, "sampling": sampling, "seconds": seconds, "cpu": cpu_then - cpu, "start": start,
-        "read": read if engine == "memory" else 0.0, "passes": passes, "base": base, "peak": speed._peak_bytes(),
-        "workers": workers, "nodes": int(model.forest_.n_nodes), "model": digest(model),
-        "bytes_per_row": getattr(X, "bytes_per_row", None), "limit": _limit(),
-    }  # fmt: skip
+        "engine": engine,
+        "sampling": sampling,
+        "seconds": seconds,
+        "cpu": cpu_then - cpu,
+        "start": start,
+        "read": read if engine == "memory" else 0.0,
+        "passes": passes,
+        "base": base,
+        "peak": speed._peak_bytes(),
+        "workers": workers,
+        "nodes": int(model.forest_.n_nodes),
+        "model": digest(model),
+        "bytes_per_row": getattr(X, "bytes_per_row", None),
+        "limit": _limit(),
+    }
 
 
 def digest(model: Any) -> str:
@@ -243,10 +263,17 @@ def installed(engine: str) -> bool:
 
 
 def measure(
-    sizes: Sequence[int], *, memory: Sequence[int] = (), engines: Sequence[str] = (), engine_rows: int = 0,
-    folder: str | os.PathLike, record: str | os.PathLike | None = None, rounds: int = 1, progress: bool | None = None,
+    sizes: Sequence[int],
+    *,
+    memory: Sequence[int] = (),
+    engines: Sequence[str] = (),
+    engine_rows: int = 0,
+    folder: str | os.PathLike,
+    record: str | os.PathLike | None = None,
+    rounds: int = 1,
+    progress: bool | None = None,
     processes: bool = True,
-) -> dict:  # fmt: skip
+) -> dict:
     """Measure what is asked for and not in the record yet; the answer holds numbers and text only.
 
     Parameters
@@ -370,17 +397,28 @@ def constants(answer: dict) -> dict:
     slope, start = np.polyfit(sizes, middle, 1) if len(sizes) > 1 else (middle[0] / sizes[0], 0.0)
     within = sum(entry["seconds"] for entry in largest["passes"])
     return {
-        "cpu": sum(entry["cpu"] for entry in largest["passes"]) / read, "seconds": within / read, "threads": THREADS,
-        "fixed": largest["seconds"] - within, "passes": len(largest["passes"]),
-        "bytes_per_row": largest["bytes_per_row"], "answers": [entry["n_bytes"] for entry in largest["passes"]],
-        "slope": float(slope), "start": float(start),
-    }  # fmt: skip
+        "cpu": sum(entry["cpu"] for entry in largest["passes"]) / read,
+        "seconds": within / read,
+        "threads": THREADS,
+        "fixed": largest["seconds"] - within,
+        "passes": len(largest["passes"]),
+        "bytes_per_row": largest["bytes_per_row"],
+        "answers": [entry["n_bytes"] for entry in largest["passes"]],
+        "slope": float(slope),
+        "start": float(start),
+    }
 
 
 def on_paper(
-    found: dict, n_rows: float = 1e12, workers: int = 1000, *, partition: float = 1 << 24, network: float = 1.25e8,
-    task: float = 1e-3, fan_in: int = 8,
-) -> dict:  # fmt: skip
+    found: dict,
+    n_rows: float = 1e12,
+    workers: int = 1000,
+    *,
+    partition: float = 1 << 24,
+    network: float = 1.25e8,
+    task: float = 1e-3,
+    fan_in: int = 8,
+) -> dict:
     """What a fit of so many rows on so many workers of one core costs, from measured :func:`constants`.
 
     Parameters
@@ -408,10 +446,15 @@ def on_paper(
     levels = math.ceil(math.log(n_tasks, fan_in)) if n_tasks > 1 else 0
     travel = sum(levels * fan_in * size / network for size in found["answers"])
     return {
-        "seconds": max(work, tasks) + travel + found["fixed"], "work": work, "tasks": tasks, "travel": travel,
-        "fixed": found["fixed"], "core_hours": found["passes"] * n_rows * found["cpu"] / 3600,
-        "disk": found["bytes_per_row"] / found["cpu"], "terabytes": n_rows * found["bytes_per_row"] / 1e12,
-    }  # fmt: skip
+        "seconds": max(work, tasks) + travel + found["fixed"],
+        "work": work,
+        "tasks": tasks,
+        "travel": travel,
+        "fixed": found["fixed"],
+        "core_hours": found["passes"] * n_rows * found["cpu"] / 3600,
+        "disk": found["bytes_per_row"] / found["cpu"],
+        "terabytes": n_rows * found["bytes_per_row"] / 1e12,
+    }
 
 
 def report(answer: dict) -> str:
@@ -464,9 +507,14 @@ def main(arguments: list[str] | None = None) -> None:
         Path(answer).write_text(json.dumps(fit(paths=[Path(path) for path in paths], **json.loads(asked))))
         return
     answer = measure(
-        options.rows, memory=options.memory, engines=options.engines, engine_rows=options.engine_rows,
-        folder=options.folder, record=options.json, rounds=options.rounds,
-    )  # fmt: skip
+        options.rows,
+        memory=options.memory,
+        engines=options.engines,
+        engine_rows=options.engine_rows,
+        folder=options.folder,
+        record=options.json,
+        rounds=options.rounds,
+    )
     print(report(answer))
 
 

@@ -104,9 +104,15 @@ def synthetic_schema(*, regression: bool = False) -> Schema:
 
 
 def write_parquet(
-    folder: str | os.PathLike, n_rows: int, seed: int = 7, *,
-    files: int = 1, group: int = 1 << 20, regression: bool = False, key: bool = False,
-) -> list[Path]:  # fmt: skip
+    folder: str | os.PathLike,
+    n_rows: int,
+    seed: int = 7,
+    *,
+    files: int = 1,
+    group: int = 1 << 20,
+    regression: bool = False,
+    key: bool = False,
+) -> list[Path]:
     """Write a table like that of :func:`synthetic`, of any size: it is drawn and written a row group at a time.
 
     The columns are those of :func:`synthetic` in single precision, and the labels, or the numeric target, in ``y``.
@@ -290,9 +296,13 @@ def _in_a_fresh_process(task: str, table: Table, name: str) -> dict:
 
 
 def measure(
-    n_rows: int = 1_000_000, rounds: int = 3, *,
-    regression_rows: int | None = None, adult: bool = True, processes: bool = True,
-) -> dict:  # fmt: skip
+    n_rows: int = 1_000_000,
+    rounds: int = 3,
+    *,
+    regression_rows: int | None = None,
+    adult: bool = True,
+    processes: bool = True,
+) -> dict:
     """Measure everything; the answer holds numbers and text only.
 
     Parameters
@@ -425,9 +435,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(json.dumps(_child(*options.child)))
         return
     n_rows = options.rows or (50_000 if options.quick else 1_000_000)
-    answer = measure(
-        n_rows, options.rounds, regression_rows=options.regression_rows, processes=not options.quick
-    )  # fmt: skip
+    answer = measure(n_rows, options.rounds, regression_rows=options.regression_rows, processes=not options.quick)
     if options.json:
         storage.write(options.json, json.dumps(answer, indent=1))
     print(report(answer))

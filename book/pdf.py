@@ -150,12 +150,21 @@ def one_page(toc: dict[str, Any], html: Path, title: str, author: str) -> str:
         name = heading.get_text() if heading else page.name
         contents.append(f'<li class="depth-{page.depth}"><a href="#{page.anchor}">{escape(name)}</a></li>')
         body.append(str(text))
-    return "\n".join([
-        '<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8">',
-        f"<title>{escape(title)}</title>", *styles, *scripts, f"<style>{PRINT.read_text()}</style></head><body>",
-        f'<div class="front"><p class="title">{escape(title)}</p><p>{escape(author)}</p></div>',
-        '<div class="contents"><h1>Contents</h1><ul>', *contents, "</ul></div>", *body, "</body></html>",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            '<!doctype html><html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8">',
+            f"<title>{escape(title)}</title>",
+            *styles,
+            *scripts,
+            f"<style>{PRINT.read_text()}</style></head><body>",
+            f'<div class="front"><p class="title">{escape(title)}</p><p>{escape(author)}</p></div>',
+            '<div class="contents"><h1>Contents</h1><ul>',
+            *contents,
+            "</ul></div>",
+            *body,
+            "</body></html>",
+        ]
+    )
 
 
 #: Waits until all equations are set; gives each its TeX as the text that stands for it, without which a tagged PDF
@@ -197,10 +206,19 @@ def browser(folder: Path, minutes: int = MINUTES, log: bool = False) -> Any:
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for flag in (
-        "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
-        "disable-component-update", "disable-sync", "disable-dev-shm-usage", "hide-scrollbars",
-        "allow-file-access-from-files", f"user-data-dir={folder}",
-    ):  # fmt: skip
+        "headless",
+        "no-sandbox",
+        "disable-gpu",
+        "disable-quic",
+        "no-first-run",
+        "disable-background-networking",
+        "disable-component-update",
+        "disable-sync",
+        "disable-dev-shm-usage",
+        "hide-scrollbars",
+        "allow-file-access-from-files",
+        f"user-data-dir={folder}",
+    ):
         options.add_argument(f"--{flag}")
     if log:
         options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
@@ -231,8 +249,13 @@ def print_page(source: Path, target: Path) -> dict[str, Any]:
             seen: dict[str, Any] = driver.execute_async_script(READY)
             if "error" in seen:
                 raise PdfError(seen["error"])
-            options = {"preferCSSPageSize": True, "printBackground": True, "transferMode": "ReturnAsStream",
-                       "generateTaggedPDF": True, "generateDocumentOutline": True}  # fmt: skip
+            options = {
+                "preferCSSPageSize": True,
+                "printBackground": True,
+                "transferMode": "ReturnAsStream",
+                "generateTaggedPDF": True,
+                "generateDocumentOutline": True,
+            }
             stream = driver.execute_cdp_cmd("Page.printToPDF", options)["stream"]
             with target.open("wb") as file:
                 while True:
@@ -262,8 +285,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"pdf.py: {error}", file=sys.stderr)
         return 1
     size, count = options.to.stat().st_size / 1e6, len(re.findall(rb"/Type ?/Page\b", options.to.read_bytes()))
-    print(f"{options.to}: {count} pages, {size:.1f} MB, {time.monotonic() - start:.0f} s; "
-          f"{seen['set']} equations, {seen['links']} links inside")  # fmt: skip
+    print(
+        f"{options.to}: {count} pages, {size:.1f} MB, {time.monotonic() - start:.0f} s; "
+        f"{seen['set']} equations, {seen['links']} links inside"
+    )
     if not has_chinese():
         print("pdf.py: no font with Chinese was found, so its Chinese is boxes (Debian: fonts-noto-cjk)")
     problems = {name: seen[name] for name in ("wrong", "dead", "broken", "wide") if seen[name]}

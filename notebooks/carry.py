@@ -158,9 +158,10 @@ def differences(expected: Iterable[NotebookNode], found: Iterable[NotebookNode])
 def cells(nb: NotebookNode, run: bool = False) -> list[NotebookNode]:
     """Return the code cells of a notebook; of a run, without the one that sets parameters."""
     return [
-        cell for cell in nb.cells
+        cell
+        for cell in nb.cells
         if cell.cell_type == "code" and not (run and "injected-parameters" in render.tags(cell))
-    ]  # fmt: skip
+    ]
 
 
 # --- records ---------------------------------------------------------------------------------------------------------

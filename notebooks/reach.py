@@ -55,15 +55,48 @@ SOURCES = {"getsource", "getsourcelines", "getsourcefile"}
 SEALS = {"claim", "overload"}
 #: Bases from elsewhere that call nothing by name, and those that call what scikit-learn's estimators have.
 PASSIVE = {
-    "object", "ABC", "Protocol", "Generic", "NamedTuple", "Enum", "IntEnum", "StrEnum", "Exception", "RuntimeError",
-    "ValueError", "TypeError", "Warning", "UserWarning", "FutureWarning", "RuntimeWarning", "tuple", "TypedDict",
-}  # fmt: skip
+    "object",
+    "ABC",
+    "Protocol",
+    "Generic",
+    "NamedTuple",
+    "Enum",
+    "IntEnum",
+    "StrEnum",
+    "Exception",
+    "RuntimeError",
+    "ValueError",
+    "TypeError",
+    "Warning",
+    "UserWarning",
+    "FutureWarning",
+    "RuntimeWarning",
+    "tuple",
+    "TypedDict",
+}
 ESTIMATORS = {"BaseEstimator", "ClassifierMixin", "RegressorMixin", "TransformerMixin", "MetaEstimatorMixin"}
 CALLED = {
-    "fit", "predict", "predict_proba", "predict_log_proba", "decision_function", "score", "transform", "fit_transform",
-    "fit_predict", "inverse_transform", "get_params", "set_params", "get_feature_names_out", "classes_",
-    "n_features_in_", "feature_names_in_", "_repr_html_", "_repr_mimebundle_", "_repr_html_inner", "_get_param_names",
-}  # fmt: skip
+    "fit",
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "decision_function",
+    "score",
+    "transform",
+    "fit_transform",
+    "fit_predict",
+    "inverse_transform",
+    "get_params",
+    "set_params",
+    "get_feature_names_out",
+    "classes_",
+    "n_features_in_",
+    "feature_names_in_",
+    "_repr_html_",
+    "_repr_mimebundle_",
+    "_repr_html_inner",
+    "_get_param_names",
+}
 
 Chain = tuple[str, ...]
 Place = tuple[str, str]  # a module, and the name of a definition in it; EFFECTS for what the module does

@@ -691,8 +691,11 @@ def same(record: NotebookNode, nb: NotebookNode) -> bool:
 
 def check(jobs: list[Job], workers: int = 2) -> list[str]:
     """Run notebooks again, and return where they differ from their renderings of record."""
-    problems = [f"{job.name}.ipynb: its rendering of record is missing or stale: run `make record`" for job in jobs
-                if not recorded(job)]  # fmt: skip
+    problems = [
+        f"{job.name}.ipynb: its rendering of record is missing or stale: run `make record`"
+        for job in jobs
+        if not recorded(job)
+    ]
     lacking = {job.name: [name for name in job.datasets if not available(name)] for job in jobs}
     for name, missing in lacking.items():
         if missing:

@@ -51,8 +51,13 @@ HINTS = {
     "notebook": ": name it after Exhibits: in the first cell of a notebook",
 }
 KINDS = {
-    "def": "definition", "alg": "algorithm", "lem": "lemma", "thm": "theorem", "pub": "conjecture", "cex": "example",
-}  # fmt: skip
+    "def": "definition",
+    "alg": "algorithm",
+    "lem": "lemma",
+    "thm": "theorem",
+    "pub": "conjecture",
+    "cex": "example",
+}
 NEEDS_PROOF = ("lem", "thm")
 NEEDS_VERDICT = ("lem", "thm", "pub", "cex")
 #: Of what this book claims itself; what a paper published has other words, see ``tests/published.py``.

@@ -41,9 +41,11 @@ LOCAL = re.compile(
 )
 #: Of the standard library: what its real numbers rest on.
 ALLOWED = {
-    "ClassicalDedekindReals.sig_not_dec", "ClassicalDedekindReals.sig_forall_dec",
-    "FunctionalExtensionality.functional_extensionality_dep", "Classical_Prop.classic",
-}  # fmt: skip
+    "ClassicalDedekindReals.sig_not_dec",
+    "ClassicalDedekindReals.sig_forall_dec",
+    "FunctionalExtensionality.functional_extensionality_dep",
+    "Classical_Prop.classic",
+}
 
 
 @dataclass(frozen=True)

@@ -31,15 +31,21 @@ CODE_PATHS: dict[str, dict[str, str]] = {
     "here": {"threads": "1"},
     "threads": {"threads": "2"},
     "old": {
-        "threads": "1", "numpy": "X86_V2", "NUMBA_CPU_NAME": "generic", "NUMBA_DISABLE_INTEL_SVML": "1",
+        "threads": "1",
+        "numpy": "X86_V2",
+        "NUMBA_CPU_NAME": "generic",
+        "NUMBA_DISABLE_INTEL_SVML": "1",
         "OPENBLAS_CORETYPE": "Prescott",
         "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-FMA,-FMA4,-AVX,-SSE4_1,-SSE4_2",
     },
     "avx2": {
-        "threads": "1", "numpy": "X86_V3", "NUMBA_CPU_NAME": "haswell", "OPENBLAS_CORETYPE": "Haswell",
+        "threads": "1",
+        "numpy": "X86_V3",
+        "NUMBA_CPU_NAME": "haswell",
+        "OPENBLAS_CORETYPE": "Haswell",
         "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-FMA",
     },
-}  # fmt: skip
+}
 #: What a processor must have to take a code path, by NumPy's name.
 NEEDS = {"avx2": "AVX2"}
 
@@ -282,7 +288,7 @@ def audits() -> Iterator[tuple[str, Callable[[], str]]]:
         RandomTreesClassifier,
         Schema,
         mechanisms,
-    )  # fmt: skip
+    )
     from dpforest.audit import exact_audit, path_audit
 
     pair = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])

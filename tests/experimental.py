@@ -84,10 +84,15 @@ def page(found: list[Paper], title) -> str:  # type: ignore[no-untyped-def]
         if paper.notebook is None:
             continue
         lines += [
-            "", f"## {title(paper.name)}", "",
-            f"{{doc}}`{paper.name}` · {{doc}}`the run <../notebooks/rendered/{paper.notebook}>`", "",
-            f"```{{glue:any}} statements_{paper.name}", f":doc: ../notebooks/rendered/{paper.notebook}.ipynb", "```",
-        ]  # fmt: skip
+            "",
+            f"## {title(paper.name)}",
+            "",
+            f"{{doc}}`{paper.name}` · {{doc}}`the run <../notebooks/rendered/{paper.notebook}>`",
+            "",
+            f"```{{glue:any}} statements_{paper.name}",
+            f":doc: ../notebooks/rendered/{paper.notebook}.ipynb",
+            "```",
+        ]
     return "\n".join(lines) + "\n"
 
 

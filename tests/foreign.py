@@ -15,9 +15,11 @@ RECORD = ROOT / "notebooks" / "record" / "foreign.json"
 PAGE = ROOT / "book" / "foreign.md"
 #: How a reading is written on the page.
 WORDS = {
-    "quiet": "nothing found", "refuted": "**false under this relation**",
-    "accounts": "the answers lose more than the claim", "public": "only if it is public",
-}  # fmt: skip
+    "quiet": "nothing found",
+    "refuted": "**false under this relation**",
+    "accounts": "the answers lose more than the claim",
+    "public": "only if it is public",
+}
 
 
 def loss(row: dict) -> str:
@@ -80,8 +82,11 @@ def not_judged(record: dict) -> str:
 
 
 PARTS: dict[str, Callable[[dict], str]] = {
-    "counts": counts, "findings": findings, "accountants": accountants, "not judged": not_judged,
-}  # fmt: skip
+    "counts": counts,
+    "findings": findings,
+    "accountants": accountants,
+    "not judged": not_judged,
+}
 
 
 def stored(text: str, record: dict) -> str:

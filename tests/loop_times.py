@@ -61,12 +61,20 @@ _WARNED = r"build succeeded, \d+ warning"
 PLAIN = (
     Step("`jupyter-book build .`", f"{PYTHON} -m jupyter_book build .", None, None, "build succeeded", _WARNED),
     Step("`pytest --nbval`", f"{PYTHON} -m pytest --nbval", None, None, r"notebooks/\w+\.ipynb", "notebooks/record/"),
-    Step("`pytest --nbval notebooks`", f"{PYTHON} -m pytest --nbval notebooks", None, None,
-         r"notebooks/\w+\.ipynb", "notebooks/record/"),
+    Step(
+        "`pytest --nbval notebooks`",
+        f"{PYTHON} -m pytest --nbval notebooks",
+        None,
+        None,
+        r"notebooks/\w+\.ipynb",
+        "notebooks/record/",
+    ),
     Step("`pytest --nbval notebooks/ten_lines.ipynb`", f"{PYTHON} -m pytest --nbval notebooks/ten_lines.ipynb"),
-    Step("`papermill notebooks/edprf.ipynb out.ipynb -p epsilon 2.0`",
-         f"{PYTHON} -m papermill notebooks/edprf.ipynb out.ipynb -p epsilon 2.0"),
-)  # fmt: skip
+    Step(
+        "`papermill notebooks/edprf.ipynb out.ipynb -p epsilon 2.0`",
+        f"{PYTHON} -m papermill notebooks/edprf.ipynb out.ipynb -p epsilon 2.0",
+    ),
+)
 ALONE = Step(
     "notebooks run in Jupyter, by `pip install . jupyterlab`",
     f"{PYTHON} -m jupyter nbconvert --to notebook --execute --output-dir ../opened NOTEBOOKS",

@@ -194,9 +194,7 @@ def moment(p, q, order: int):
 
 def beyond(p, q, factor):
     """``sum (P - factor Q)_+``, the larger of both directions: the delta that two laws need beside that factor."""
-    return max(
-        sum((max(a.get(o, 0) - factor * b.get(o, 0), 0) for o in {**a, **b}), 0) for a, b in ((p, q), (q, p))
-    )  # fmt: skip
+    return max(sum((max(a.get(o, 0) - factor * b.get(o, 0), 0) for o in {**a, **b}), 0) for a, b in ((p, q), (q, p)))
 
 
 def least_type_two(p, q, type_one):
@@ -264,17 +262,19 @@ def renamings(features: int) -> list:
     """All ways to rename binary features, their codes and two classes: functions of a record (features..., class)."""
     return [
         lambda record, order=order, flips=flips: (
-            *(record[i] ^ flip for i, flip in zip(order, flips[:-1], strict=True)), record[-1] ^ flips[-1]
+            *(record[i] ^ flip for i, flip in zip(order, flips[:-1], strict=True)),
+            record[-1] ^ flips[-1],
         )
-        for order in permutations(range(features)) for flips in product((0, 1), repeat=features + 1)
-    ]  # fmt: skip
+        for order in permutations(range(features))
+        for flips in product((0, 1), repeat=features + 1)
+    ]
 
 
 def up_to_renaming(tuples, names) -> list[tuple]:
     """Of the pairs (or other tuples) of data sets that a renaming of records turns into each other the least one."""
-    return sorted({
-        min(tuple(sorted(tuple(sorted(map(name, data))) for data in each)) for name in names) for each in tuples
-    })  # fmt: skip
+    return sorted(
+        {min(tuple(sorted(tuple(sorted(map(name, data))) for data in each)) for name in names) for each in tuples}
+    )
 
 
 def worst_case(mechanism, universe, size: int, relation: str, least: int = 0):

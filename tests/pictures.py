@@ -144,10 +144,15 @@ def who_moves() -> Picture:
 TREE_FEATURES = {"smokes": ["no", "yes"], "age": ["under 50", "over 50"], "sex": ["f", "m"]}
 #: How many are ill, and well, by smokes, age and sex.
 TREE_TABLE = {
-    ("no", "under 50", "f"): (2, 46), ("no", "under 50", "m"): (13, 31), ("no", "over 50", "f"): (3, 47),
-    ("no", "over 50", "m"): (15, 33), ("yes", "under 50", "f"): (25, 25), ("yes", "under 50", "m"): (27, 24),
-    ("yes", "over 50", "f"): (49, 6), ("yes", "over 50", "m"): (52, 5),
-}  # fmt: skip
+    ("no", "under 50", "f"): (2, 46),
+    ("no", "under 50", "m"): (13, 31),
+    ("no", "over 50", "f"): (3, 47),
+    ("no", "over 50", "m"): (15, 33),
+    ("yes", "under 50", "f"): (25, 25),
+    ("yes", "under 50", "m"): (27, 24),
+    ("yes", "over 50", "f"): (49, 6),
+    ("yes", "over 50", "m"): (52, 5),
+}
 
 
 def grown_tree():
@@ -342,8 +347,13 @@ def one_round() -> Picture:
     for place, name in enumerate([*names, "wrong"]):
         picture.text(20 + 39 * place, 364, name, "middle small")
     bars(0, f"AdaBoost, 8 records: error {tau}", [less] * right + [more] * wrong, 160, set())
-    bars(88, f"AdaBoost, one wrong record more: error {tau_after}", [less_after] * right + [more_after] * (wrong + 1),
-         160, {right, right + 1, right + 2})  # fmt: skip
+    bars(
+        88,
+        f"AdaBoost, one wrong record more: error {tau_after}",
+        [less_after] * right + [more_after] * (wrong + 1),
+        160,
+        {right, right + 1, right + 2},
+    )
     bars(176, "own weights, 8 records", [own[0]] * right + [own[1]] * wrong, 42, set())
     bars(264, "own weights, one wrong record more", [own[0]] * right + [own[1]] * (wrong + 1), 42, {right + 2})
     return picture
@@ -372,8 +382,13 @@ def coupled_bootstraps() -> Picture:
     total = sum(chance * ratio for _, chance, _, ratio in rows)
     assert total == bootstrap_bound(n, base)
     picture = Picture(262, "Samples of three draws from D beside samples of four draws from D′, by copies of x.")
-    for x, words, kind in ((40, "from D", "middle"), (138, "from D′", "middle"), (216, "chance", "middle"),
-                           (272, "steps", "middle"), (325, "ratio", "middle")):  # fmt: skip
+    for x, words, kind in (
+        (40, "from D", "middle"),
+        (138, "from D′", "middle"),
+        (216, "chance", "middle"),
+        (272, "steps", "middle"),
+        (325, "ratio", "middle"),
+    ):
         picture.text(x, 14, words, f"{kind} strong")
 
     def draw(x: float, y: float, name: str, kind: str) -> None:

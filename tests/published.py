@@ -32,14 +32,24 @@ KINDS = {
 }
 #: The learner of each claim about a whole algorithm: those of the table of both relations.
 LEARNERS = {
-    "pub-sulq-id3": "SulqID3Classifier", "pub-pinq-id3": "PinqID3Classifier", "pub-diffp-id3": "DiffPID3Classifier",
-    "pub-diffp-c45": "DiffPC45Classifier", "pub-diffgen": "DiffGenClassifier", "pub-dt-diff": "DTDiffClassifier",
-    "pub-functional-mechanism": "FunctionalMechanismRegressor", "pub-random-trees": "RandomTreesClassifier",
-    "pub-smooth-forest": "SmoothForestClassifier", "pub-diffprf": "DiffPRFClassifier",
-    "pub-diffprfs": "DiffPRFsClassifier", "pub-edprf": "EDPRFClassifier", "pub-diffpets": "DiffPETsClassifier",
-    "pub-diffpets-regression": "DiffPETsRegressor", "pub-pearson-tree": "PearsonTreeClassifier",
-    "pub-dp-adaboost": "DPAdaBoostClassifier", "pub-dps-adaboost": "DPsAdaBoostClassifier",
-}  # fmt: skip
+    "pub-sulq-id3": "SulqID3Classifier",
+    "pub-pinq-id3": "PinqID3Classifier",
+    "pub-diffp-id3": "DiffPID3Classifier",
+    "pub-diffp-c45": "DiffPC45Classifier",
+    "pub-diffgen": "DiffGenClassifier",
+    "pub-dt-diff": "DTDiffClassifier",
+    "pub-functional-mechanism": "FunctionalMechanismRegressor",
+    "pub-random-trees": "RandomTreesClassifier",
+    "pub-smooth-forest": "SmoothForestClassifier",
+    "pub-diffprf": "DiffPRFClassifier",
+    "pub-diffprfs": "DiffPRFsClassifier",
+    "pub-edprf": "EDPRFClassifier",
+    "pub-diffpets": "DiffPETsClassifier",
+    "pub-diffpets-regression": "DiffPETsRegressor",
+    "pub-pearson-tree": "PearsonTreeClassifier",
+    "pub-dp-adaboost": "DPAdaBoostClassifier",
+    "pub-dps-adaboost": "DPsAdaBoostClassifier",
+}
 
 
 @dataclass(frozen=True)
@@ -78,9 +88,16 @@ class Published:
         """Of :data:`KINDS`."""
         words = set(self.words)
         return (
-            "open" if "open" in words else "false" if "no" in words else "true" if words == {"yes"}
-            else "half" if "yes" in words else "mended"
-        )  # fmt: skip
+            "open"
+            if "open" in words
+            else "false"
+            if "no" in words
+            else "true"
+            if words == {"yes"}
+            else "half"
+            if "yes" in words
+            else "mended"
+        )
 
     @property
     def truth(self) -> str:

@@ -53,7 +53,7 @@ CASES = {
     ),
     "asinh": (lambda x: (abs(x) + (x * x + 1).sqrt()).ln().copy_sign(x), [powers(-20, 300), RNG.uniform(0, 9, M)], 4.0),
     "cbrt": (lambda x: (abs(x) ** (1 / Decimal(3))).copy_sign(x), [powers(-308, 308)], 2.0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -147,10 +147,14 @@ def test_gauss_legendre(n):
 def symmetric(kind: str, d: int) -> np.ndarray:
     a = RNG.normal(size=(d, d))
     return {
-        "any": a + a.T, "positive": a @ a.T, "deficient": a[:, : d // 2] @ a[:, : d // 2].T,
-        "diagonal": np.diag(RNG.integers(-2, 3, d).astype(float)), "equal": np.full((d, d), 3e200),
-        "tiny": 1e-200 * (a + a.T), "nothing": np.zeros((d, d)),
-    }[kind]  # fmt: skip
+        "any": a + a.T,
+        "positive": a @ a.T,
+        "deficient": a[:, : d // 2] @ a[:, : d // 2].T,
+        "diagonal": np.diag(RNG.integers(-2, 3, d).astype(float)),
+        "equal": np.full((d, d), 3e200),
+        "tiny": 1e-200 * (a + a.T),
+        "nothing": np.zeros((d, d)),
+    }[kind]
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 9, 40])

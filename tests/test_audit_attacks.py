@@ -53,9 +53,11 @@ def laws_on(outputs: int, parts: int) -> list[dict]:
 
 
 @pytest.mark.claim(
-    "thm-membership", verdict="proved", evidence="exhaustive",
+    "thm-membership",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$(e^\eps - 1)/(e^\eps + 1)$, attained by randomised response and by one noisy count",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("base", [Fraction(3, 2), Fraction(2), Fraction(3), Fraction(10)])
 def test_the_largest_advantage_is_attained(base):
     bound = (base - 1) / (base + 1)
@@ -171,10 +173,12 @@ def opt_in(k: int, base) -> list[dict]:
 
 
 @pytest.mark.claim(
-    "thm-informed", verdict="proved", evidence="exhaustive",
+    "thm-informed",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$e^\eps/(e^\eps + k - 1)$ under replace-one; "
     r"$\min\bigl(e^\eps/k, 1 - (1 - 1/k)\,e^{-\eps}\bigr)$ under add-remove; both attained",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("base", [Fraction(3, 2), Fraction(2), Fraction(5)])
 @pytest.mark.parametrize("k", [2, 3, 5, 9])
 def test_the_largest_success_is_attained(k, base):
@@ -234,11 +238,14 @@ def test_the_ends_of_the_informed_adversary():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "say either k"), ({"k": 2, "prior": 0.5}, "say either k"), ({"k": 1}, "k must be a whole number"),
-        ({"prior": 0.0}, "prior must be a probability above 0"), ({"prior": 1.2}, "prior must be a probability"),
+        ({}, "say either k"),
+        ({"k": 2, "prior": 0.5}, "say either k"),
+        ({"k": 1}, "k must be a whole number"),
+        ({"prior": 0.0}, "prior must be a probability above 0"),
+        ({"prior": 1.2}, "prior must be a probability"),
         ({"k": 3, "relation": "bounded"}, "relation must be one of"),
     ],
-)  # fmt: skip
+)
 def test_an_adversary_that_makes_no_sense_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         informed_adversary(1.0, **options)
@@ -307,13 +314,18 @@ def test_every_record_finds_its_leaves(model):
 @pytest.mark.parametrize(
     "options",
     [
-        {"leaf": "counts"}, {"leaf": "counts", "stop": "never", "budget": "uniform"}, {"stop_margin": 0.0},
-        {"budget": "harmonic", "stop_margin": 0.0}, {"budget": "aligned-uniform", "leaf": "counts", "stop_margin": 0.0},
-        {"calibration": "sensitivity", "selection": "exponential", "stop": "never"}, {"variant": "published"},
-        {"max_nodes": 6, "n_estimators": 2, "leaf": "counts"}, {"epsilon": "non-private"},
+        {"leaf": "counts"},
+        {"leaf": "counts", "stop": "never", "budget": "uniform"},
+        {"stop_margin": 0.0},
+        {"budget": "harmonic", "stop_margin": 0.0},
+        {"budget": "aligned-uniform", "leaf": "counts", "stop_margin": 0.0},
+        {"calibration": "sensitivity", "selection": "exponential", "stop": "never"},
+        {"variant": "published"},
+        {"max_nodes": 6, "n_estimators": 2, "leaf": "counts"},
+        {"epsilon": "non-private"},
         {"n_estimators": 4, "leaf": "counts", "max_depth": 5},
     ],
-)  # fmt: skip
+)
 def test_the_noise_of_the_leaves_is_what_was_charged(relation, options):
     """Beside the rates that the shipped curator was asked for, in the same fit."""
     asked: dict[int, float] = {}
@@ -402,11 +414,12 @@ def log_probability(model, records) -> float:
 @pytest.mark.parametrize(
     "model",
     [
-        FORESTS[0], FORESTS[1],
+        FORESTS[0],
+        FORESTS[1],
         EDPRFClassifier(schema=TWO, n_estimators=1, max_depth=2, leaf="label", stop_margin=0.0, random_state=6),
         EDPRFClassifier(schema=MIXED, n_estimators=1, max_depth=2, n_bins=4, leaf="counts", random_state=7),
     ],
-)  # fmt: skip
+)
 def test_the_evidence_is_a_ratio_of_likelihoods(model):
     records = table(model.schema, 12, 3)
     fitted(model, records)
@@ -540,7 +553,7 @@ def test_attacks_that_cannot_be_made_are_refused():
         ({"leaf": "counts", "rate": 0.0}, "must be positive"),
         ({"leaf": "counts", "rate": math.nan}, "must be positive"),
     ],
-)  # fmt: skip
+)
 def test_noise_that_makes_no_sense_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         LeafNoise(**options)

@@ -84,10 +84,12 @@ def hardest(n: int, confidence: float) -> list[Fraction]:
 
 
 @pytest.mark.claim(
-    "thm-audit-bound", verdict="proved", evidence="exhaustive",
+    "thm-audit-bound",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"each end misses with probability $\alpha/2$, attained; the bound with at most "
     r"$\alpha - \alpha^2/4$, and $\alpha/2$ is approached",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(("n", "m", "confidence"), [(4, 4, 0.5), (6, 3, 0.5), (3, 6, 0.5), (8, 8, 0.95)])
 def test_the_bound_covers_over_all_outcomes(n, m, confidence):
     error = 1 - Fraction(confidence)
@@ -257,9 +259,11 @@ def paths(prior: tuple | None, p: Fraction, q: Fraction, length: int):
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-betting", verdict="proved", evidence="exhaustive",
+    "thm-betting",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"expected wealth $1$ at $p = e^\eps q$, at any time; below it less",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("prior", [None, (9, 10, 2, 10)])
 @pytest.mark.parametrize("q", [Fraction(1, 10), Fraction(1, 4), HALF])
 def test_the_gambler_expects_nothing_at_the_claim(prior, q):

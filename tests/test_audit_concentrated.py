@@ -244,8 +244,14 @@ def test_rounds_of_boosting_keep_their_rho(case, relation):
     assert found.rho > rho_of(EPSILON, DELTA) / 2.1
     if case[1].get("max_depth") == 0:
         assert found.rho == pytest.approx(rho_of(EPSILON, DELTA), rel=1e-9)
-    pairs = [found.pair, *(((one, *rest), (*rest, *new)) for one, *rest in (RECORDS, RECORDS[::-1])
-             for new in ([(1 - one[0], one[1])] if relation == REPLACE_ONE else [],))]  # fmt: skip
+    pairs = [
+        found.pair,
+        *(
+            ((one, *rest), (*rest, *new))
+            for one, *rest in (RECORDS, RECORDS[::-1])
+            for new in ([(1 - one[0], one[1])] if relation == REPLACE_ONE else [],)
+        ),
+    ]
     grey = audit.greybox(made(case, relation, n_estimators=3), pairs, runs=8, random_state=0)
     assert not grey.violated, grey.findings
     assert grey.paid == pytest.approx(grey.budget, rel=1e-9)
@@ -358,9 +364,11 @@ def test_what_is_refused_says_why():
     with pytest.raises(ValueError, match="with a delta leave base out"):
         audit.exact_audit(model, n_max=1, base=2)
     looks = (
-        lambda: by_loss(model), lambda: by_bound(model, n=100), lambda: audit.one_run(model, n_canaries=2),
+        lambda: by_loss(model),
+        lambda: by_bound(model, n=100),
+        lambda: audit.one_run(model, n_canaries=2),
         lambda: Fits(model, 1, delta=DELTA / 10),
-    )  # fmt: skip
+    )
     for look in looks:
         with pytest.raises(ValueError, match=r"audit it with delta=0, or by exact_audit, greybox or empirical"):
             look()

@@ -48,8 +48,9 @@ def test_the_divergence_is_what_the_worst_event_exceeds(seed):
     for factor in (Fraction(1), Fraction(3, 2), Fraction(4)):
         excess = max(
             sum(p[o] for o in event) - factor * sum(q[o] for o in event)
-            for p, q in ((one, other), (other, one)) for event in subsets(one)
-        )  # fmt: skip
+            for p, q in ((one, other), (other, one))
+            for event in subsets(one)
+        )
         assert audit.hockey_stick(one, other, math.log(factor)) == pytest.approx(float(excess), abs=1e-14)
 
 
@@ -76,8 +77,10 @@ def test_the_least_epsilon_is_that_of_the_worst_event(seed):
 def test_what_post_processing_hides_the_divergence_no_longer_sees():
     one, other = some_laws(3)
     for cut in range(1, 5):
-        merged = [{"low": sum(v for k, v in law.items() if k < cut),
-                   "high": sum(v for k, v in law.items() if k >= cut)} for law in (one, other)]  # fmt: skip
+        merged = [
+            {"low": sum(v for k, v in law.items() if k < cut), "high": sum(v for k, v in law.items() if k >= cut)}
+            for law in (one, other)
+        ]
         assert audit.hockey_stick(*merged, 0.3) <= audit.hockey_stick(one, other, 0.3) + 1e-15
 
 
@@ -227,8 +230,10 @@ def test_a_bound_below_the_exact_loss():
     assert exact / 3 < bound < exact
 
 
-@pytest.mark.parametrize(("delta", "error"), [(-0.1, ValueError), (1, ValueError), (math.nan, ValueError),
-                                              ("0.1", TypeError), (True, TypeError)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("delta", "error"),
+    [(-0.1, ValueError), (1, ValueError), (math.nan, ValueError), ("0.1", TypeError), (True, TypeError)],
+)
 def test_a_delta_without_a_meaning_is_refused(delta, error):
     with pytest.raises(error, match="delta must be"):
         found(shames(0.5), delta=delta)
@@ -261,9 +266,14 @@ def test_whole_fits(relation, name):
     other = (*one, (1, 0)) if relation == ADD_REMOVE else (*one[:-1], (1, 0))
     kind = which(epsilon=8.0, delta=DELTA, schema=schema, relation=relation, **options)
     made = audit.empirical(
-        Fits(kind, 1, kind.sharing(), delta=DELTA), [(one, other)], 8.0, n=250, delta=DELTA, random_state=0,
+        Fits(kind, 1, kind.sharing(), delta=DELTA),
+        [(one, other)],
+        8.0,
+        n=250,
+        delta=DELTA,
+        random_state=0,
         relation=relation,
-    )  # fmt: skip
+    )
     assert seen < made.epsilon_lower < 8
     assert not made.violated
     with pytest.raises(ValueError, match=r"delta = 0\.0001"):

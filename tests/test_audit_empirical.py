@@ -415,10 +415,12 @@ def alarm_on_fresh_draws(k: int, n: int, claim: float, sizes) -> list[float]:
 
 
 @pytest.mark.claim(
-    "cex-same-draws", verdict="refuted", evidence="exhaustive",
+    "cex-same-draws",
+    verdict="refuted",
+    evidence="exhaustive",
     constant=r"at a loss of $0$, false alarms with probability $1 - 6.6 \cdot 10^{-35}$ on the same draws, "
     r"$1.7 \cdot 10^{-7}$ on fresh ones",
-)  # fmt: skip
+)
 def test_an_event_tested_where_it_was_found_always_alarms():
     k, n, claim = 20_000, 30, 1.0
     assert math.isclose(1 - alarm_on_the_same_draws(k, n, claim), 6.593e-35, rel_tol=1e-3)
@@ -694,7 +696,7 @@ def a_string(data, size, rng):
         (a_string, ValueError, "must return an array or a list.*it returned str"),
         (3, TypeError, "sample must be a function"),
     ],
-)  # fmt: skip
+)
 def test_samplers_that_cannot_be_audited(sample, kind, message):
     with pytest.raises(kind, match=message):
         empirical(sample, [("P", 0, 1)], 1.0, n=1000, random_state=0)
@@ -778,9 +780,19 @@ def another_nan(word):
         lambda data: (frozenset([1]), frozenset([True]))[data],
         lambda data: (Fraction(1), 1)[data],
     ],
-    ids=["type in a tuple", "type", "type below", "sign of zero", "NaN in a tuple", "==", "subclass", "hidden field",
-         "type in a set", "type of a number"],
-)  # fmt: skip
+    ids=[
+        "type in a tuple",
+        "type",
+        "type below",
+        "sign of zero",
+        "NaN in a tuple",
+        "==",
+        "subclass",
+        "hidden field",
+        "type in a set",
+        "type of a number",
+    ],
+)
 def test_outputs_are_told_apart_by_all_that_they_hold(says):
     """Whatever their own comparison says: half of the outputs show the data."""
 
@@ -858,7 +870,7 @@ def test_one_side_may_be_deterministic():
         ({"law": lambda data: [0.5, 0.5]}, TypeError, "law must return a dict"),
         ({"features": lambda outputs: outputs[:3]}, ValueError, "features must return an array of shape"),
     ],
-)  # fmt: skip
+)
 def test_parameters_without_a_meaning(options, kind, message):
     options = {"pairs": (0, 1), "claim": 1.0, "n": 1000, "random_state": 0} | options
     with pytest.raises(kind, match=message):

@@ -216,9 +216,13 @@ def fails(rows):
 
 
 FAULTS = {
-    "loss": wrong_sensitivity, "sensitivity": declares_too_little, "output": without_noise, "reuse": drawn_once,
-    "scale": scaled_by_the_data, "error": fails,
-}  # fmt: skip
+    "loss": wrong_sensitivity,
+    "sensitivity": declares_too_little,
+    "output": without_noise,
+    "reuse": drawn_once,
+    "scale": scaled_by_the_data,
+    "error": fails,
+}
 FLOWS = (
     reads_the_exact_count,
     one_call_a_row,
@@ -329,8 +333,9 @@ def test_a_replay_gives_the_answers_of_the_recording():
     assert np.array_equal(first[0], second[0])
     assert first[1] == second[1]
     assert [call.uses[0].value.tolist() if call.uses else call.value.tolist() for call in replay.calls] == [
-        [0, 1, 1, 0], 2.0,
-    ]  # fmt: skip
+        [0, 1, 1, 0],
+        2.0,
+    ]
     with record_calls(random_state=1) as another:
         assert not np.array_equal(run(ONE)[0], first[0])
         assert another.generator().laplace() != 0
@@ -340,10 +345,18 @@ def test_a_replay_gives_the_answers_of_the_recording():
 def replaced():
     """All that a recording replaces."""
     return (
-        np.random.default_rng, np.random.Generator, np.random.RandomState, np.random.laplace, np.random.mtrand._rand,
-        imported_by_name, random.gauss, random.random, dict(vars(random.Random)), dict(vars(random.SystemRandom)),
+        np.random.default_rng,
+        np.random.Generator,
+        np.random.RandomState,
+        np.random.laplace,
+        np.random.mtrand._rand,
+        imported_by_name,
+        random.gauss,
+        random.random,
+        dict(vars(random.Random)),
+        dict(vars(random.SystemRandom)),
         dict(vars(Mechanism)),
-    )  # fmt: skip
+    )
 
 
 def test_nothing_is_left_behind():

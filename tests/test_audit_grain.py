@@ -210,8 +210,15 @@ def test_an_event_in_words_is_the_event_that_was_tested(offset, kinds):
 
 
 def test_numbers_are_written_as_short_as_they_can_be_repeated():
-    for value, text in [(3.0, "3"), (0.1, "0.1"), (2.0**30, "1073741824"), (1 / 3, "0.3333333333333333"),
-                        (math.inf, "inf"), (-0.0, "-0"), (1e300, "1e+300")]:  # fmt: skip
+    for value, text in [
+        (3.0, "3"),
+        (0.1, "0.1"),
+        (2.0**30, "1073741824"),
+        (1 / 3, "0.3333333333333333"),
+        (math.inf, "inf"),
+        (-0.0, "-0"),
+        (1e300, "1e+300"),
+    ]:
         assert repeatable(value) == text
         assert float(text) == value
 

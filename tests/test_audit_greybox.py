@@ -38,9 +38,12 @@ ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
 TWO = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
 THREE = Schema(categorical={"a": [0, 1], "b": [0, 1], "c": [0, 1]}, classes=[0, 1])
 MIXED = Schema(
-    numeric={"x": (0, 1)}, categorical={"a": ["u", "v"], "b": [0, 1, 2]}, classes=["n", "y", "z"],
-    other={"a": "v"}, missing="bin",
-)  # fmt: skip
+    numeric={"x": (0, 1)},
+    categorical={"a": ["u", "v"], "b": [0, 1, 2]},
+    classes=["n", "y", "z"],
+    other={"a": "v"},
+    missing="bin",
+)
 EMPTY_AND_ONE = ((), ((0, 0, 0),))
 TWO_LABELS = (((0, 0, 0), (0, 1, 0)), ((0, 0, 0), (0, 1, 0), (0, 0, 1)))
 
@@ -52,9 +55,17 @@ class Plain(PrivateForestClassifier):
     """A forest that keeps its accounts: ``split * epsilon`` for each level, ``leaf * epsilon`` for the labels."""
 
     def __init__(
-        self, epsilon=1.0, schema=TWO, relation="add-remove", depth=1, split=0.5, leaf=0.5, criterion="majority",
-        n_estimators=1, max_nodes=1000,
-    ):  # fmt: skip
+        self,
+        epsilon=1.0,
+        schema=TWO,
+        relation="add-remove",
+        depth=1,
+        split=0.5,
+        leaf=0.5,
+        criterion="majority",
+        n_estimators=1,
+        max_nodes=1000,
+    ):
         self.epsilon, self.schema, self.relation, self.criterion = epsilon, schema, relation, criterion
         self.depth, self.split, self.leaf, self.n_estimators, self.max_nodes = (
             depth,
@@ -520,13 +531,24 @@ def test_learners_that_keep_their_accounts_are_clean(relation, learner):
 
 
 EDPRF = [
-    {}, {"n_estimators": 2}, *({"leaf": "label"} | more for more in (
-        {}, {"stop": "never", "selection": "exponential"}, {"criterion": "majority"},
-        {"criterion": "normalised-gini", "stop": "never"}, {"criterion": "gini-gain", "budget": "uniform"},
-        {"criterion": "information-gain", "n_max": 8}, {"budget": "harmonic", "n_estimators": 3}, {"stop_margin": 0.0},
-        {"budget": "aligned-uniform", "calibration": "sensitivity"}, {"schema": MIXED, "n_bins": 3, "max_depth": 1},
-    )),
-]  # fmt: skip
+    {},
+    {"n_estimators": 2},
+    *(
+        {"leaf": "label"} | more
+        for more in (
+            {},
+            {"stop": "never", "selection": "exponential"},
+            {"criterion": "majority"},
+            {"criterion": "normalised-gini", "stop": "never"},
+            {"criterion": "gini-gain", "budget": "uniform"},
+            {"criterion": "information-gain", "n_max": 8},
+            {"budget": "harmonic", "n_estimators": 3},
+            {"stop_margin": 0.0},
+            {"budget": "aligned-uniform", "calibration": "sensitivity"},
+            {"schema": MIXED, "n_bins": 3, "max_depth": 1},
+        )
+    ),
+]
 TREES = [{}, {"split": "multiway"}, {"schema": MIXED, "n_bins": 3, "split": "multiway", "max_depth": 2}]
 VARIANTS = [(EDPRFClassifier, options) for options in EDPRF] + [(RandomTreesClassifier, options) for options in TREES]
 
@@ -859,9 +881,11 @@ def every_pair(schema, n_max, relation):
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-frozen-replay", verdict="proved", evidence="exhaustive",
+    "thm-frozen-replay",
+    verdict="proved",
+    evidence="exhaustive",
     constant="largest log ratio over all transcripts = exact loss, where the release tells the transcript",
-)  # fmt: skip
+)
 @relations
 @pytest.mark.parametrize(
     "learner",
@@ -911,9 +935,11 @@ def sharp_majority(splits, leaf) -> float:
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "cex-budget-twice", verdict="proved", evidence="exhaustive",
+    "cex-budget-twice",
+    verdict="proved",
+    evidence="exhaustive",
     constant="exact loss $1$ = claim; charged $5/4$ ($1/4 + 1/4 + 3/4$)",
-)  # fmt: skip
+)
 def test_a_budget_spent_twice_is_seen_by_no_sample_and_by_the_grey_box():
     learner = twice_spent(schema=THREE)
     for n_max in (3, 4, 5):
@@ -1075,9 +1101,13 @@ def test_two_ledgers_are_refused():
     class TwoLedgers(Plain):
         def _learn(self, run):
             type(run.curator)(
-                run.curator._records.codes, run.curator._records.labels, 2, run.curator.cardinalities,
-                chance=run.chance, ledger=Ledger(self.relation),
-            )  # fmt: skip
+                run.curator._records.codes,
+                run.curator._records.labels,
+                2,
+                run.curator.cardinalities,
+                chance=run.chance,
+                ledger=Ledger(self.relation),
+            )
 
     refused(TwoLedgers(), "two ledgers")
 
@@ -1246,12 +1276,19 @@ def test_noise_may_be_added_to_counts_from_either_side():
 @pytest.mark.parametrize(
     "use",
     [
-        lambda drawn: drawn[0], lambda drawn: np.asarray(drawn), lambda drawn: 2 * drawn, lambda drawn: drawn.sum(),
-        lambda drawn: -drawn, lambda drawn: np.array([[1, 1]]) - drawn, lambda drawn: np.multiply(2, drawn), list, len,
+        lambda drawn: drawn[0],
+        lambda drawn: np.asarray(drawn),
+        lambda drawn: 2 * drawn,
+        lambda drawn: drawn.sum(),
+        lambda drawn: -drawn,
+        lambda drawn: np.array([[1, 1]]) - drawn,
+        lambda drawn: np.multiply(2, drawn),
+        list,
+        len,
         lambda drawn: np.add(np.array([[1, 1]]), drawn, where=np.array([[True, False]])),
         lambda drawn: (drawn + 1, drawn + 2),
     ],
-)  # fmt: skip
+)
 def test_noise_that_is_used_otherwise_is_found(use):
     with pytest.raises(PlaybackStopped) as caught:
         noise(use)

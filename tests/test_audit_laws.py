@@ -36,9 +36,18 @@ def majority_tree(relation, selection, base, **options):
     """Rates are log(base) at the root and in the leaves: majority counts have R = 1 and 2."""
     unit = {"add-remove": 2, "replace-one": 4}[relation]
     return EDPRFClassifier(
-        epsilon=unit * math.log(base), schema=TWO, n_estimators=1, max_depth=1, criterion="majority", budget="uniform",
-        leaf="label", stop="never", relation=relation, selection=selection, **options,
-    )  # fmt: skip
+        epsilon=unit * math.log(base),
+        schema=TWO,
+        n_estimators=1,
+        max_depth=1,
+        criterion="majority",
+        budget="uniform",
+        leaf="label",
+        stop="never",
+        relation=relation,
+        selection=selection,
+        **options,
+    )
 
 
 @pytest.mark.slow
@@ -93,9 +102,11 @@ def test_coins_are_fractions_too():
 
 
 @pytest.mark.claim(
-    "lem-geometric-leaves", verdict="proved", constant="rate times shift; the heavier tail shows without bound",
+    "lem-geometric-leaves",
+    verdict="proved",
+    constant="rate times shift; the heavier tail shows without bound",
     evidence="exhaustive",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("shift", [0, 1, 2, 5])
 def test_the_largest_ratio_of_two_geometric_laws(shift):
     """Over all integers, in fractions: beyond both centres the ratio is constant, so a window of them is enough."""
@@ -157,9 +168,10 @@ def one_split(relation) -> EDPRFClassifier:
 def loss_of_the_split(relation) -> float:
     """The loss of the tree's shape alone, which no noise of counts changes."""
     return exact_audit(
-        one_split(relation), n_max=3,
+        one_split(relation),
+        n_max=3,
         law=lambda e, s, d, v: {k: x.probability for k, x in law_of_shapes(e, s, d).items()},
-    ).epsilon  # fmt: skip
+    ).epsilon
 
 
 @pytest.mark.slow
@@ -189,9 +201,10 @@ def test_a_curator_at_a_wrong_rate_is_found_out(relation, factor, monkeypatch):
     """The loss is what the noise was drawn at, and neither what was asked for nor what was charged."""
     unit = {"add-remove": 1, "replace-one": 2}[relation]
     model, split = one_split(relation), loss_of_the_split(relation)
-    careless(monkeypatch, lambda counts, epsilon, chance: mechanisms.two_sided_geometric(
-        counts, factor * epsilon / unit, chance
-    ))  # fmt: skip
+    careless(
+        monkeypatch,
+        lambda counts, epsilon, chance: mechanisms.two_sided_geometric(counts, factor * epsilon / unit, chance),
+    )
     sharp = split + factor * 0.5
     found = audit_up_to_renaming(model, SQUARE, 3, oracle.renamings(2))
     assert found.epsilon == pytest.approx(sharp, rel=1e-9)
@@ -214,9 +227,7 @@ def test_a_curator_that_forgets_the_second_count_of_a_replaced_record(monkeypatc
 @relations
 def test_counts_without_noise_are_found_out(relation, monkeypatch):
     """No noise at all; none where a leaf is alone, none for one class, none in a leaf whose records share a class."""
-    model = EDPRFClassifier(
-        schema=ONE, n_estimators=1, max_depth=1, leaf="counts", stop_margin=0.5, relation=relation
-    )  # fmt: skip
+    model = EDPRFClassifier(schema=ONE, n_estimators=1, max_depth=1, leaf="counts", stop_margin=0.5, relation=relation)
 
     def never(counts, epsilon, chance):
         return counts

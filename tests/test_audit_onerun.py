@@ -82,8 +82,9 @@ def loss_of(mechanism, m: int, base) -> Fraction:
     laws = {coins: mechanism(coins, base) for coins in product((0, 1), repeat=m)}
     return max(
         oracle.worst_ratio(laws[coins], laws[(*coins[:i], 1 - coins[i], *coins[i + 1 :])])
-        for coins in laws for i in range(m)
-    )  # fmt: skip
+        for coins in laws
+        for i in range(m)
+    )
 
 
 def no_rule_beats_the_binomial(mechanism, m: int, base) -> list[bool]:
@@ -106,9 +107,11 @@ def no_rule_beats_the_binomial(mechanism, m: int, base) -> list[bool]:
 
 
 @pytest.mark.claim(
-    "thm-one-run", verdict="proved", evidence="exhaustive",
+    "thm-one-run",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"right guesses are dominated by $\mathrm{Bin}(r, e^\eps/(1 + e^\eps))$, attained by randomised response",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("base", [2, 3])
 @pytest.mark.parametrize("m", [1, 2, 3])
 @pytest.mark.parametrize("mechanism", [responses, cells, pooled, chosen, first_or_all])
@@ -180,11 +183,13 @@ def test_bounds_at_the_ends():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((11, 10), "more right guesses than guesses: 11 of 10"), ((-1, 10), "correct must be a whole number"),
-        ((1.5, 10), "correct must be a whole number"), ((1, 10, 1.0), "confidence must lie strictly between"),
+        ((11, 10), "more right guesses than guesses: 11 of 10"),
+        ((-1, 10), "correct must be a whole number"),
+        ((1.5, 10), "correct must be a whole number"),
+        ((1, 10, 1.0), "confidence must lie strictly between"),
         ((1, 10, 0), "confidence must lie strictly between"),
     ],
-)  # fmt: skip
+)
 def test_counts_that_make_no_sense_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         one_run_bound(*arguments)
@@ -205,8 +210,9 @@ def delta_of_coins(mechanism, m: int, ratio) -> Fraction:
     laws = {coins: mechanism(coins) for coins in product((0, 1), repeat=m)}
     return max(
         oracle.beyond(laws[coins], laws[(*coins[:i], 1 - coins[i], *coins[i + 1 :])], ratio)
-        for coins in laws for i in range(m)
-    )  # fmt: skip
+        for coins in laws
+        for i in range(m)
+    )
 
 
 def at_least(mechanism, m: int, v: int, r: int) -> Fraction:
@@ -244,9 +250,11 @@ WORST = [(v, r, m) for m in (1, 2, 3, 4) for r in range(1, m + 1) for v in range
 
 
 @pytest.mark.claim(
-    "thm-one-run-delta", verdict="proved", evidence="exhaustive",
+    "thm-one-run-delta",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\beta + m\delta\,\beta(1 - \beta)/(v f_v)$, attained",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("ratio", [1, 2, 5])
 @pytest.mark.parametrize(("v", "r", "m"), WORST)
 def test_the_worst_tail_is_attained(v, r, m, ratio):

@@ -98,9 +98,11 @@ def test_paths_and_the_independent_model_agree(relation, stop):
 
 
 @pytest.mark.claim(
-    "thm-worst-path", verdict="proved", constant=r"$15/22$ for two splits, two features, $n \le 4$; $7/9$ for one",
+    "thm-worst-path",
+    verdict="proved",
+    constant=r"$15/22$ for two splits, two features, $n \le 4$; $7/9$ for one",
     evidence="exhaustive",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(("depth", "exact"), [(1, Fraction(7, 9)), (2, Fraction(15, 22))])
 def test_the_worst_path(depth, exact):
     """Permute-and-flip at n <= 4 loses a rational number, known by enumeration in the notes of the chapter eDPRF."""
@@ -128,8 +130,10 @@ def test_the_witness_is_an_event_of_the_law(relation, name):
     """The probabilities that the engine gives to its event are those that replay gives to the same event."""
     model = tree(depth=1, relation=relation, **SETTINGS[name])
     audit = path_audit(model, n_max=3)
-    said = [part.split(" splits on ") if " splits on " in part else part.split(" is a leaf that says ")
-            for part in audit.output.split("; ")]  # fmt: skip
+    said = [
+        part.split(" splits on ") if " splits on " in part else part.split(" is a leaf that says ")
+        for part in audit.output.split("; ")
+    ]
 
     def seen(forest):
         for place, what in said:

@@ -59,18 +59,26 @@ def noisy_law(records):
 
 def found_of(hits, n, claim=1.0, confidence=0.95, tested=None, chances=None) -> LikelihoodRatios:
     return LikelihoodRatios(
-        events=tuple(f"event {at}" for at in range(len(hits))), hits=tuple(hits), n=n, claim=claim,
-        confidence=confidence, tested=tested or len(hits), pair="made up", chances=chances,
-    )  # fmt: skip
+        events=tuple(f"event {at}" for at in range(len(hits))),
+        hits=tuple(hits),
+        n=n,
+        claim=claim,
+        confidence=confidence,
+        tested=tested or len(hits),
+        pair="made up",
+        chances=chances,
+    )
 
 
 # -- the intervals -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.claim(
-    "lem-ratio-intervals", verdict="proved", evidence="exhaustive",
+    "lem-ratio-intervals",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"all $k$ intervals hold together: $4k$ ends, each wrong with probability $(1-\gamma)/(4k)$ at most",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("confidence", [0.95, 0.5])
 def test_all_intervals_hold_together_over_all_counts(confidence):
     """Two events that exclude each other, every pair of counts of 10 draws: as often as promised, and not always.
@@ -79,12 +87,16 @@ def test_all_intervals_hold_together_over_all_counts(confidence):
     """
     n, worst = 10, 0.0
     counts = [(i, j) for i in range(n + 1) for j in range(n + 1 - i)]
-    both = [found_of(list(zip(one, other, strict=True)), n, confidence=confidence).intervals.T
-            for one in counts for other in counts]  # fmt: skip
+    both = [
+        found_of(list(zip(one, other, strict=True)), n, confidence=confidence).intervals.T
+        for one in counts
+        for other in counts
+    ]
     low, high = np.stack(both, axis=1)
     for p, q in (((0.1, 0.3), (0.1, 0.3)), ((0.02, 0.5), (0.3, 0.2)), ((0.03, 0.05), (0.9, 0.05))):
-        chances = [stats.multinomial(n, [*side, 1 - sum(side)]).pmf([[i, j, n - i - j] for i, j in counts])
-                   for side in (p, q)]  # fmt: skip
+        chances = [
+            stats.multinomial(n, [*side, 1 - sum(side)]).pmf([[i, j, n - i - j] for i, j in counts]) for side in (p, q)
+        ]
         truth = np.array(p) / np.array(q)
         outside = ((truth < low) | (truth > high)).any(axis=1)
         missed = float(np.outer(*chances).ravel()[outside].sum())
@@ -239,8 +251,14 @@ def test_lists_of_labels_are_outputs_too():
     def words(bit, size, rng):
         return [("yes", "no")[said] for said in answer(bit, size, rng)]
 
-    found = likelihood_ratios(words, (0, 1), LOSS, n=2000, random_state=0, law=lambda bit: {"yes": KEEP, "no": 1 - KEEP}
-                              if bit == 0 else {"yes": 1 - KEEP, "no": KEEP})  # fmt: skip
+    found = likelihood_ratios(
+        words,
+        (0, 1),
+        LOSS,
+        n=2000,
+        random_state=0,
+        law=lambda bit: {"yes": KEEP, "no": 1 - KEEP} if bit == 0 else {"yes": 1 - KEEP, "no": KEEP},
+    )
     assert found.events == ("'yes'", "'no'")
     assert found.exact == pytest.approx([1.5, 1 / 1.5])
 
@@ -293,7 +311,7 @@ def test_it_says_no_more_than_the_one_bound_of_an_audit():
         ({"law": lambda bit: {bit: 0.5}}, ValueError, "sum to one"),
         ({"law": lambda bit: [0.5, 0.5]}, TypeError, "must return a dict"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_refused_with_words(changed, error, words):
     given = {"sample": answer, "pair": (0, 1), "claim": 1.0, "n": 200, "random_state": 0} | changed
     if changed.get("law") and "0" in changed["law"](0):

@@ -48,13 +48,17 @@ def edprf(schema, **options):
 @pytest.mark.parametrize(
     "model",
     [
-        trees(SQUARE), trees(SQUARE, epsilon=6.0, max_depth=1), trees(LINE, split="multiway"),
+        trees(SQUARE),
+        trees(SQUARE, epsilon=6.0, max_depth=1),
+        trees(LINE, split="multiway"),
         trees(MIXED, max_depth=3),
-        edprf(SQUARE, leaf="counts", stop_margin=0.0), edprf(SQUARE, stop="never", epsilon=3.0),
-        edprf(LINE, selection="exponential", stop_margin=-1.0), edprf(SQUARE, relation="replace-one", epsilon=4.0),
+        edprf(SQUARE, leaf="counts", stop_margin=0.0),
+        edprf(SQUARE, stop="never", epsilon=3.0),
+        edprf(LINE, selection="exponential", stop_margin=-1.0),
+        edprf(SQUARE, relation="replace-one", epsilon=4.0),
         edprf(MIXED, leaf="counts", stop="never"),
     ],
-)  # fmt: skip
+)
 def test_nothing_is_more_probable(model, seed):
     """Beside every data set of that size, with leaves whose probabilities are taken from the mechanisms' laws."""
     n = 2 if model.schema is MIXED else 4

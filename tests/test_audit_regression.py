@@ -135,9 +135,15 @@ def test_targets_are_for_regressors():
 @pytest.mark.parametrize("size", [1, 2])
 def test_random_cuts_are_replayed(leaf, size, relation):
     model = DiffPETsClassifier(
-        schema=binary_schema(2), n_estimators=1, max_depth=1, max_features=size, cuts_per_feature=1, leaf=leaf,
-        stop_margin=0.5, relation=relation,
-    )  # fmt: skip
+        schema=binary_schema(2),
+        n_estimators=1,
+        max_depth=1,
+        max_features=size,
+        cuts_per_feature=1,
+        leaf=leaf,
+        stop_margin=0.5,
+        relation=relation,
+    )
     law = law_of_shapes(model, model.schema, ((0, 0, 1), (1, 0, 0)))
     assert sum(shape.probability for shape in law.values()) == pytest.approx(1, rel=1e-12)
     audit = exact_audit(model, n_max=1)

@@ -25,9 +25,13 @@ ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
 TWO = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
 UNIVERSES = [([2], 2), ([2, 2], 2), ([3, 4], 3), ([1], 2), ([10] * 6, 2), ([256], 2), ([5, 1, 2], 4)]
 MIXED = Schema(
-    numeric={"x": (-1, 3), "z": (0.5, 2.5)}, categorical={"a": ["undeclared", "v"], "b": [0, 1, 2]},
-    classes=["n", "y", "w"], other={"a": "v"}, missing="bin", columns=["b", "x", "a", "z"],
-)  # fmt: skip
+    numeric={"x": (-1, 3), "z": (0.5, 2.5)},
+    categorical={"a": ["undeclared", "v"], "b": [0, 1, 2]},
+    classes=["n", "y", "w"],
+    other={"a": "v"},
+    missing="bin",
+    columns=["b", "x", "a", "z"],
+)
 
 
 # -- traps in codes --------------------------------------------------------------------------------------------------
@@ -167,9 +171,10 @@ def test_a_branch_that_nobody_paid_for_is_caught_by_a_trap(rule, relation):
     """The released shapes of a trap differ, with certainty."""
     learner = Shape(RULES[rule], relation=relation)
     caught = [
-        pair.name for pair in traps([2, 2], 2, relation)
+        pair.name
+        for pair in traps([2, 2], 2, relation)
         if not law_of(learner, TWO, pair.one).keys() & law_of(learner, TWO, pair.other).keys()
-    ]  # fmt: skip
+    ]
     assert bool(caught) == (relation == ADD_REMOVE or rule not in SIZES)
 
 
@@ -179,8 +184,10 @@ def test_positional_chunks_are_caught_at_the_first_place():
     def pieces(data):
         return [Counter(data[len(data) * i // 3 : len(data) * (i + 1) // 3]) for i in range(3)]
 
-    moved = {pair.name: sum(a != b for a, b in zip(pieces(pair.one), pieces(pair.other), strict=True))
-             for pair in traps([2, 2], 2, ADD_REMOVE)}  # fmt: skip
+    moved = {
+        pair.name: sum(a != b for a, b in zip(pieces(pair.one), pieces(pair.other), strict=True))
+        for pair in traps([2, 2], 2, ADD_REMOVE)
+    }
     assert moved["alternating labels, first in the file"] == 3
     assert max(moved.values()) == 3
 
@@ -188,9 +195,11 @@ def test_positional_chunks_are_caught_at_the_first_place():
 # -- traps in tables -------------------------------------------------------------------------------------------------
 
 SCHEMAS = [
-    MIXED, TWO, Schema(numeric={"x": (0, 1)}, classes=[False, True]),
+    MIXED,
+    TWO,
+    Schema(numeric={"x": (0, 1)}, classes=[False, True]),
     Schema(numeric={"x": (0, 1)}, categorical={"a": ["u"]}, target=(0, 10), missing="bin"),
-]  # fmt: skip
+]
 
 
 @relations

@@ -17,9 +17,17 @@ from dpforest.privacy import ADD_REMOVE, RELATIONS, Ledger
 
 @pytest.mark.parametrize(
     ("asked", "features", "size"),
-    [("sqrt", 1, 1), ("sqrt", 4, 2), ("sqrt", 5, 3), ("sqrt", 16, 4), ("sqrt", 22, 5), ("all", 7, 7), (3, 7, 3),
-     (9, 7, 7)],
-)  # fmt: skip
+    [
+        ("sqrt", 1, 1),
+        ("sqrt", 4, 2),
+        ("sqrt", 5, 3),
+        ("sqrt", 16, 4),
+        ("sqrt", 22, 5),
+        ("all", 7, 7),
+        (3, 7, 3),
+        (9, 7, 7),
+    ],
+)
 def test_the_size_of_a_subset(asked, features, size):
     assert n_candidates(asked, features) == size
 
@@ -86,15 +94,26 @@ def test_trees_that_spend_their_budget_make_a_forest_that_spends_its_own(samplin
 def test_who_sees_which_record():
     def seen(sampling, n=4000, trees=4):
         curator = Curator(
-            np.zeros((1, n), np.uint8), (np.arange(n) % 200).astype(np.uint8), 200, [2], chance=Seeded(1),
+            np.zeros((1, n), np.uint8),
+            (np.arange(n) % 200).astype(np.uint8),
+            200,
+            [2],
+            chance=Seeded(1),
             ledger=Ledger(ADD_REMOVE),
-        )  # fmt: skip
+        )
         share_out(sampling, curator, 1.0, trees, ADD_REMOVE)
-        splits = type("Roots", (), {
-            "feature": np.full(trees, -1, np.int32), "first_child": np.zeros(trees, np.int32),
-            "arity": np.zeros(trees, np.int32), "multiway": np.zeros(trees, bool),
-            "mask": np.zeros((trees, 4), np.uint64), "roots": np.arange(trees, dtype=np.int32),
-        })  # fmt: skip
+        splits = type(
+            "Roots",
+            (),
+            {
+                "feature": np.full(trees, -1, np.int32),
+                "first_child": np.zeros(trees, np.int32),
+                "arity": np.zeros(trees, np.int32),
+                "multiway": np.zeros(trees, bool),
+                "mask": np.zeros((trees, 4), np.uint64),
+                "roots": np.arange(trees, dtype=np.int32),
+            },
+        )
         return curator._class_counts(splits, np.arange(trees))
 
     assert (seen("all") == 20).all()
@@ -113,7 +132,7 @@ def test_who_sees_which_record():
 def test_no_noise_needs_no_budget():
     curator = Curator(
         np.zeros((1, 3), np.uint8), np.zeros(3, np.uint8), 2, [2], chance=Seeded(0), ledger=Ledger(ADD_REMOVE)
-    )  # fmt: skip
+    )
     for relation in RELATIONS:
         for sampling in SAMPLINGS:
             assert share_out(sampling, curator, math.inf, 3, relation)[0] == math.inf

@@ -172,9 +172,14 @@ def test_what_is_on_paper_is_what_the_formula_says():
     paper = scale.on_paper(found, n_rows=64e6, workers=8, partition=1e6, network=1e6, task=1e-3, fan_in=8)
     # 2 reads of 64 blocks by 8 workers; their answers are added up in 2 levels, 8 at a time
     expected = {
-        "work": 2 * 8 * 1e6 * 2e-7, "tasks": 2 * 64 * 9 / 8 * 1e-3, "travel": 2 * 8 * 800 / 1e6, "fixed": 2.5,
-        "core_hours": 2 * 64e6 * 2e-7 / 3600, "disk": 28 / 2e-7, "terabytes": 64e6 * 28 / 1e12,
-    }  # fmt: skip
+        "work": 2 * 8 * 1e6 * 2e-7,
+        "tasks": 2 * 64 * 9 / 8 * 1e-3,
+        "travel": 2 * 8 * 800 / 1e6,
+        "fixed": 2.5,
+        "core_hours": 2 * 64e6 * 2e-7 / 3600,
+        "disk": 28 / 2e-7,
+        "terabytes": 64e6 * 28 / 1e12,
+    }
     assert paper == pytest.approx(expected | {"seconds": 3.2 + 0.0128 + 2.5})
     assert scale.on_paper(found, n_rows=1e6, workers=1, partition=1e6)["travel"] == 0
     slow = scale.on_paper(found, n_rows=64e6, workers=8, partition=1e6, network=math.inf, task=1.0)

@@ -42,9 +42,15 @@ def model():
 
 
 STUMP = {
-    "feature": [-1], "first_child": [0], "arity": [0], "multiway": [False], "mask": [[0, 0, 0, 0]], "roots": [0],
-    "values": [[0, 0]], "shrinkage": 0.0,
-}  # fmt: skip
+    "feature": [-1],
+    "first_child": [0],
+    "arity": [0],
+    "multiway": [False],
+    "mask": [[0, 0, 0, 0]],
+    "roots": [0],
+    "values": [[0, 0]],
+    "shrinkage": 0.0,
+}
 
 
 # -- votes -----------------------------------------------------------------------------------------------------------
@@ -54,9 +60,11 @@ STUMP = {
 @settings(max_examples=200, deadline=None)
 def test_discrete_votes_are_sammes(data):
     leaves, classes = data.draw(st.integers(1, 4)), data.draw(st.integers(2, 4))
-    counts = np.array(data.draw(st.lists(
-        st.lists(st.integers(-3, 6), min_size=classes, max_size=classes), min_size=leaves, max_size=leaves
-    )))  # fmt: skip
+    counts = np.array(
+        data.draw(
+            st.lists(st.lists(st.integers(-3, 6), min_size=classes, max_size=classes), min_size=leaves, max_size=leaves)
+        )
+    )
     votes = discrete_votes(counts.astype(float), alpha_max=3.0)
     positive = np.maximum(counts, 0)
     total = positive.sum()
@@ -102,9 +110,11 @@ def test_class_weights_are_public_numbers():
     assert class_shares({"yes": 0.5, "no": 0.25}, classes).tolist() == [0.5, 1]
     assert class_shares({2: 3.0}, np.array([1, 2])).tolist() == [1 / 3, 1]
     for bad, says in (
-        ("balanced", "read off the records"), ([1, 2], "must be None or map"), ({"maybe": 1}, "not among the classes"),
+        ("balanced", "read off the records"),
+        ([1, 2], "must be None or map"),
+        ({"maybe": 1}, "not among the classes"),
         *(({"no": value}, "class_weight of 'no'") for value in (0, -1, math.nan, True, "2")),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError, match=says):
             class_shares(bad, classes)
 
@@ -151,13 +161,16 @@ def test_json_gives_back_the_same_model(model, tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("change", [
-    lambda d: d["boosted"]["values"].pop(),
-    lambda d: d["boosted"]["feature"].__setitem__(0, 99),
-    lambda d: d["boosted"].update(values=[[0, 0]] * len(d["boosted"]["feature"])),
-    lambda d: d.pop("schema"),
-    lambda d: d.update(boosted=None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["boosted"]["values"].pop(),
+        lambda d: d["boosted"]["feature"].__setitem__(0, 99),
+        lambda d: d["boosted"].update(values=[[0, 0]] * len(d["boosted"]["feature"])),
+        lambda d: d.pop("schema"),
+        lambda d: d.update(boosted=None),
+    ],
+)
 def test_a_malformed_model_is_refused(model, change):
     description = json.loads(json.dumps(model.to_dict(seeded=True)))
     ReleasedBoosted(description)
@@ -174,9 +187,7 @@ def test_votes_are_released_as_whole_numbers(model):
 
 
 @pytest.mark.claim("lem-link", verdict="proved", constant="odds $1/w(m)$", evidence="symbolic")
-@pytest.mark.parametrize(
-    ("weights", "odds"), [("capped", lambda e: e), ("logistic", lambda e: (1 + e * e) / 2)]
-)  # fmt: skip
+@pytest.mark.parametrize(("weights", "odds"), [("capped", lambda e: e), ("logistic", lambda e: (1 + e * e) / 2)])
 def test_the_link_is_where_the_rounds_come_to_rest(weights, odds):
     """With e = exp(m / 2) rational so are the weights: the weighted classes balance at the link, and nowhere else."""
     for e in (Fraction(1), Fraction(3, 2), Fraction(2), Fraction(7)):

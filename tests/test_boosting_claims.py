@@ -129,10 +129,12 @@ def stump(schema, values):
 
 
 @pytest.mark.claim(
-    "lem-weighted-sse", verdict="proved", evidence="symbolic",
+    "lem-weighted-sse",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"rise $\frac{wW}{W+w}\,|v-m|^2$; Gini: $\Delta = R = 2w_{\max}$ under add-remove, $R = 4w_{\max}$ "
     "under replace-one",
-)  # fmt: skip
+)
 def test_the_rise_of_a_weighted_sum_of_squares():
     """From inner products alone, so in every Hilbert space; then every weighted set of a small universe."""
     import sympy
@@ -165,8 +167,10 @@ def test_the_rise_of_a_weighted_sum_of_squares():
 def test_weights_scale_sensitivity_and_range(most, score, unweighted):
     """All pairs of at most three weighted records, two candidates: the constants are ``w_max`` times those without."""
     for relation, weights, size in (
-        (ADD_REMOVE, (most / 2, most), 3), (REPLACE_ONE, (most,), 3), (REPLACE_ONE, (most / 2, most), 2),
-    ):  # fmt: skip
+        (ADD_REMOVE, (most / 2, most), 3),
+        (REPLACE_ONE, (most,), 3),
+        (REPLACE_ONE, (most / 2, most), 2),
+    ):
         change, spread = boosting.spreads(score, 2, weights, size, relation)
         assert float(change) == pytest.approx(float(most) * unweighted.sensitivity(relation, size), rel=1e-15)
         assert float(spread) == pytest.approx(float(most) * unweighted.range(relation, size), rel=1e-15)
@@ -175,9 +179,11 @@ def test_weights_scale_sensitivity_and_range(most, score, unweighted):
 
 
 @pytest.mark.claim(
-    "thm-own-weights", verdict="proved", evidence="exhaustive",
+    "thm-own-weights",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$w_{\max}R$ and $w_{\max}L$, each attained; not so for the normalised Gini: $8240/13013 > 1/2$",
-)  # fmt: skip
+)
 def test_weighted_queries_keep_their_sensitivity():
     """Class histograms: L1 = w_max and 2 w_max.  A score that divides by the weight of the node does not keep it."""
     kinds = list(product((0, 1), (Fraction(1, 4), HALF, WHOLE)))
@@ -253,26 +259,40 @@ def test_weighted_counts_cost_what_counts_cost(relation):
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-dps-adaboost", verdict="proved", evidence="exhaustive",
+    "thm-dps-adaboost",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained: add-remove by one record that joins another; replace-one by large classes",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(
     ("rounds", "depth", "size", "relation", "exact"),
     [
-        (1, 0, 2, ADD_REMOVE, 1.0), (2, 0, 2, ADD_REMOVE, 1.0), (3, 0, 1, ADD_REMOVE, 1.0),
-        (1, 1, 2, ADD_REMOVE, 1.0), (2, 1, 1, ADD_REMOVE, 1.0),
-        (1, 0, 2, REPLACE_ONE, 1.0), (2, 0, 2, REPLACE_ONE, None), (1, 1, 2, REPLACE_ONE, None),
+        (1, 0, 2, ADD_REMOVE, 1.0),
+        (2, 0, 2, ADD_REMOVE, 1.0),
+        (3, 0, 1, ADD_REMOVE, 1.0),
+        (1, 1, 2, ADD_REMOVE, 1.0),
+        (2, 1, 1, ADD_REMOVE, 1.0),
+        (1, 0, 2, REPLACE_ONE, 1.0),
+        (2, 0, 2, REPLACE_ONE, None),
+        (1, 1, 2, REPLACE_ONE, None),
     ],
-)  # fmt: skip
+)
 def test_the_rounds_that_ship_lose_epsilon_and_no_more(rounds, depth, size, relation, exact):
     """Every branch of a fit with coarse counts: a record that is got wrong keeps its full weight, and pays each round.
 
     With one round that is post-processing of what ships; with more, the weights follow from the coarse counts.
     """
     model = DPsAdaBoostClassifier(
-        schema=ONE, n_estimators=rounds, max_depth=depth, max_features=1, cuts_per_feature=1, criterion="gini",
-        stop="candidate", stop_margin=0.0, relation=relation,
-    )  # fmt: skip
+        schema=ONE,
+        n_estimators=rounds,
+        max_depth=depth,
+        max_features=1,
+        cuts_per_feature=1,
+        criterion="gini",
+        stop="candidate",
+        stop_margin=0.0,
+        relation=relation,
+    )
     found = worst_loss(model, size, Coarse if rounds * depth < 2 else Shy)
     assert found <= 1 + 1e-12
     if exact is not None:
@@ -334,9 +354,11 @@ def loss_between(model, pair, door=Coarse) -> float:
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-dp-adaboost", verdict="proved", evidence="exhaustive",
+    "thm-dp-adaboost",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained under add-remove by three records, in one round and in two",
-)  # fmt: skip
+)
 def test_the_stumps_that_ship_lose_epsilon_and_no_more():
     def stumps(**options):
         return DPAdaBoostClassifier(schema=TWO, criterion="majority", **options)
@@ -426,9 +448,11 @@ def test_alpha_is_an_atom_that_one_record_makes():
 
 
 @pytest.mark.claim(
-    "cex-max-weight", verdict="refuted", evidence="exhaustive",
+    "cex-max-weight",
+    verdict="refuted",
+    evidence="exhaustive",
     constant=r"counts of $n$ records: $n\eps'/2$ for $\eps'/2$ under replace-one; add-remove: $\eps = \infty$",
-)  # fmt: skip
+)
 def test_the_largest_weight_is_not_the_sensitivity_of_a_count():
     claimed = 2  # e^{epsilon'/2}
     for n in (1, 2, 4, 7):  # weights 1/n, so a record counts n units of noise
@@ -453,9 +477,11 @@ def test_the_largest_weight_is_not_the_sensitivity_of_a_count():
 
 
 @pytest.mark.claim(
-    "cex-normalised-weights", verdict="refuted", evidence="symbolic",
+    "cex-normalised-weights",
+    verdict="refuted",
+    evidence="symbolic",
     constant="$L_1 = 2/(n+1)$ for a claim of $1/n$ in round 1; twice the record's share in every round",
-)  # fmt: skip
+)
 def test_normalised_weights_move_with_every_record():
     for n in range(1, 9):
         shift = boosting.weight_shift([0] * n, [1] * n, 1, 1)
@@ -584,9 +610,11 @@ def test_one_held_out_record_prunes_a_tree():
 
 
 @pytest.mark.claim(
-    "cex-refund", verdict="refuted", evidence="exhaustive",
+    "cex-refund",
+    verdict="refuted",
+    evidence="exhaustive",
     constant=r"$3\eps'$ (supremum) where $2\eps'$ is accounted; $64/11 > 4$ at $e^{\eps'} = 2$ from one record on",
-)  # fmt: skip
+)
 def test_spent_budget_cannot_be_handed_back():
     """A leaf says its class by noisy counts and is pruned if a public record disagrees; its node counts again."""
     level = 2  # e^{epsilon'}

@@ -49,11 +49,22 @@ def grid(value, error="", seeds=4) -> pd.DataFrame:
 
 
 def grown(value, seeds=4) -> pd.DataFrame:
-    return pd.DataFrame([
-        {"data": name, "records": n, "max_depth": 3, "seed": seed, "part": part,
-         "accuracy": value(name, n, part) + 0.0003 * seed}
-        for name in (ADULT, CENSUS) for n in SIZES for part in ("train", "test") for seed in range(seeds)
-    ])  # fmt: skip
+    return pd.DataFrame(
+        [
+            {
+                "data": name,
+                "records": n,
+                "max_depth": 3,
+                "seed": seed,
+                "part": part,
+                "accuracy": value(name, n, part) + 0.0003 * seed,
+            }
+            for name in (ADULT, CENSUS)
+            for n in SIZES
+            for part in ("train", "test")
+            for seed in range(seeds)
+        ]
+    )
 
 
 def stumps(value, seeds=4) -> pd.DataFrame:
@@ -66,11 +77,22 @@ def stumps(value, seeds=4) -> pd.DataFrame:
 
 
 def systems(cost, calls, seeds=3) -> pd.DataFrame:
-    return pd.DataFrame([
-        {"data": ADULT, "system": name, "noise": system.noise, "seed": seed, "error": "", "accuracy": 0.8,
-         "cost": cost(system.noise) + 0.001 * seed, "calls": calls(name) + 0.001 * seed}
-        for name, system in {**TABLE_1, **OWN}.items() for seed in range(seeds)
-    ])  # fmt: skip
+    return pd.DataFrame(
+        [
+            {
+                "data": ADULT,
+                "system": name,
+                "noise": system.noise,
+                "seed": seed,
+                "error": "",
+                "accuracy": 0.8,
+                "cost": cost(system.noise) + 0.001 * seed,
+                "calls": calls(name) + 0.001 * seed,
+            }
+            for name, system in {**TABLE_1, **OWN}.items()
+            for seed in range(seeds)
+        ]
+    )
 
 
 def flat(name, measure, epsilon, depth) -> float:
@@ -127,22 +149,31 @@ def test_deeper_than_four_is_worse() -> None:
 
 
 @pytest.mark.claim(
-    "exp-boosting-best-adult", "exp-boosting-best-census", "exp-boosting-precision-adult",
+    "exp-boosting-best-adult",
+    "exp-boosting-best-census",
+    "exp-boosting-precision-adult",
     "exp-boosting-precision-census",
-)  # fmt: skip
+)
 def test_the_papers_depth_is_best() -> None:
     for word, name, measure in (
-        ("best-adult", ADULT, "accuracy"), ("best-census", CENSUS, "accuracy"),
-        ("precision-adult", ADULT, "precision"), ("precision-census", CENSUS, "precision"),
-    ):  # fmt: skip
+        ("best-adult", ADULT, "accuracy"),
+        ("best-census", CENSUS, "accuracy"),
+        ("precision-adult", ADULT, "precision"),
+        ("precision-census", CENSUS, "precision"),
+    ):
         both(word, lambda s, m=measure, n=name: {"published": at(m, lambda _, e, d: s * 0.02 * (d == HEAD[n]))})
         assert judged()[word].verdict == NOT
 
 
 @pytest.mark.claim(
-    "exp-boosting-accuracy-adult", "exp-boosting-accuracy-census", "exp-boosting-auc-adult", "exp-boosting-auc-census",
-    "exp-boosting-table-3-adult", "exp-boosting-table-3-census", "exp-boosting-f1",
-)  # fmt: skip
+    "exp-boosting-accuracy-adult",
+    "exp-boosting-accuracy-census",
+    "exp-boosting-auc-adult",
+    "exp-boosting-auc-census",
+    "exp-boosting-table-3-adult",
+    "exp-boosting-table-3-census",
+    "exp-boosting-f1",
+)
 def test_the_papers_numbers_are_met_by_its_own_and_by_no_others() -> None:
     def printed(name, measure, epsilon, depth) -> float:
         table = dict(zip(("precision", "recall", "F1"), PAPER[name]["table 3"][1.0], strict=True))
@@ -194,9 +225,10 @@ def test_noise_costs_more_with_depth_and_on_census() -> None:
         "depth-noisier",
         lambda s: {"published": at("accuracy", lambda n, e, d: 0 if np.isinf(e) else -0.1 - s * 0.01 * d)},
     )
-    both("census-noisier", lambda s: {
-        "published": at("accuracy", lambda n, e, d: 0 if np.isinf(e) else -0.1 - s * 0.02 * (n == CENSUS))
-    })  # fmt: skip
+    both(
+        "census-noisier",
+        lambda s: {"published": at("accuracy", lambda n, e, d: 0 if np.isinf(e) else -0.1 - s * 0.02 * (n == CENSUS))},
+    )
 
 
 @pytest.mark.claim(
@@ -247,7 +279,7 @@ def test_stumps() -> None:
 
 @pytest.mark.claim(
     "exp-boosting-one-call", "exp-boosting-diffprfs-twice", "exp-boosting-table-1-once", "exp-boosting-table-1-twice"
-)  # fmt: skip
+)
 def test_calls_for_a_split() -> None:
     as_said = {"DiffPRFs": 3.0, "CART-DPsAdaBoost": 2.0, "DiffP-ID3": 1.0, "DiffP-C4.5": 2.0}
     turned = {"DiffPRFs": 0.5, "CART-DPsAdaBoost": 2.0, "DiffP-ID3": 4.0, "DiffP-C4.5": 0.5}
@@ -360,10 +392,12 @@ def test_the_page_says_what_was_run(page: Page, monkeypatch: pytest.MonkeyPatch)
     drawn = []
     monkeypatch.setattr(plots, "show", lambda figure, alt, key=None: drawn.append((figure, alt)))
     for draw in (
-        partial(boosting_figures.over_depth, page, "published", "F1"), partial(boosting_figures.over_records, page),
-        partial(boosting_figures.over_budget, page), partial(boosting_figures.roc, page, [1.0]),
+        partial(boosting_figures.over_depth, page, "published", "F1"),
+        partial(boosting_figures.over_records, page),
+        partial(boosting_figures.over_budget, page),
+        partial(boosting_figures.roc, page, [1.0]),
         partial(boosting_figures.stumps_over_budget, page),
-    ):  # fmt: skip
+    ):
         draw()
     assert len(drawn) == 5
     assert all(figure.legends for figure, _ in drawn)

@@ -87,9 +87,12 @@ def worst(relation: str, total: float, **how) -> Fraction:
     pairs = (
         (one, other)
         for one, other in product(laws, repeat=2)
-        if (len(one) == len(other) and abs(sum(one) - sum(other)) == 1 if relation == REPLACE_ONE else
-            len(other) == len(one) + 1 and 0 <= sum(other) - sum(one) <= 1)
-    )  # fmt: skip
+        if (
+            len(one) == len(other) and abs(sum(one) - sum(other)) == 1
+            if relation == REPLACE_ONE
+            else len(other) == len(one) + 1 and 0 <= sum(other) - sum(one) <= 1
+        )
+    )
     return max(
         ratio
         for one, other in pairs
@@ -99,9 +102,11 @@ def worst(relation: str, total: float, **how) -> Fraction:
 
 
 @pytest.mark.claim(
-    "thm-account", verdict="proved", evidence="exhaustive",
+    "thm-account",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"the sum of the $\eps$ (add-remove fits twice under replace-one), attained, and the sum of the $\delta$",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(("relation", "total"), [(ADD_REMOVE, 2.0), (REPLACE_ONE, 4.0)])
 def test_what_an_account_allows_is_its_epsilon(relation, total):
     """Over every pair of neighbours and every adaptive course of queries, the worst ratio is 2 to the total."""
@@ -152,9 +157,11 @@ def test_a_fit_is_charged_before_it_reads_and_refused_before_it_reads(monkeypatc
         with pytest.raises(BudgetError, match=r"costs epsilon = 0.5, and 0 of 1.2 is left: nothing was read"):
             fitted().fit(X, y)
     assert str(budget).splitlines() == [
-        "Budget (add-remove, for one row): epsilon = 1.2", "  0.5  EDPRFClassifier", "  0.7  EDPRFClassifier",
+        "Budget (add-remove, for one row): epsilon = 1.2",
+        "  0.5  EDPRFClassifier",
+        "  0.7  EDPRFClassifier",
         "spent 1.2, left 0",
-    ]  # fmt: skip
+    ]
     assert not account.active()
 
 
@@ -406,10 +413,14 @@ def test_what_is_no_json_is_refused(text):
 
 @pytest.mark.parametrize(
     ("asked", "error"),
-    [({"epsilon": "non-private"}, "finite epsilon"), ({"epsilon": 0}, "positive"),
-     ({"epsilon": 1, "unit": "day"}, "unit"),
-     ({"epsilon": 1, "relation": "swap"}, "relation"), ({"epsilon": 1, "delta": 0.5}, "delta")],
-)  # fmt: skip
+    [
+        ({"epsilon": "non-private"}, "finite epsilon"),
+        ({"epsilon": 0}, "positive"),
+        ({"epsilon": 1, "unit": "day"}, "unit"),
+        ({"epsilon": 1, "relation": "swap"}, "relation"),
+        ({"epsilon": 1, "delta": 0.5}, "delta"),
+    ],
+)
 def test_what_is_no_account_is_refused(asked, error):
     with pytest.raises(ValueError, match=error):
         Budget(**asked)

@@ -25,14 +25,21 @@ DIRTY = pd.DataFrame(
 )
 CLEAN = pd.DataFrame({"age": [31, 40, 95], "sex": ["F", "M", "F"], "ill": ["no", "yes", "no"], "id": [1, 1, 2]})
 FOUND = {
-    ("column 'age'", "'3%'"): 2, ("column 'age'", "Timestamp('1970-01-01 00:00:00')"): 1,
-    ("column 'age'", "a list of 1"): 1, ("column 'age'", "a missing value"): 1,
-    ("column 'sex'", "'m'"): 2, ("column 'sex'", "a missing value"): 1, ("column 'sex'", "b'x'"): 1,
+    ("column 'age'", "'3%'"): 2,
+    ("column 'age'", "Timestamp('1970-01-01 00:00:00')"): 1,
+    ("column 'age'", "a list of 1"): 1,
+    ("column 'age'", "a missing value"): 1,
+    ("column 'sex'", "'m'"): 2,
+    ("column 'sex'", "a missing value"): 1,
+    ("column 'sex'", "b'x'"): 1,
     ("column 'sex'", f"'{'x' * 37}...{'x' * 38}'"): 1,
-    ("labels 'ill'", "'?'"): 1, ("labels 'ill'", "a missing value"): 1, ("labels 'ill'", "1"): 1,
-    ("persons 'id'", "a missing value"): 1, ("persons 'id'", "1.152921504606847e+18"): 1,
+    ("labels 'ill'", "'?'"): 1,
+    ("labels 'ill'", "a missing value"): 1,
+    ("labels 'ill'", "1"): 1,
+    ("persons 'id'", "a missing value"): 1,
+    ("persons 'id'", "1.152921504606847e+18"): 1,
     ("persons 'id'", "(1,)"): 1,
-}  # fmt: skip
+}
 
 
 def test_all_that_is_refused_is_said_at_once_and_costs_nothing():
@@ -54,9 +61,11 @@ def test_names_and_shapes():
     twice = pd.DataFrame(np.zeros((2, 3)), columns=["age", "age", "there"])
     found = SCHEMA.check(twice, "ill", "id")
     assert [(each.where, each.what) for each in found.findings] == [
-        ("column 'age'", "it is there 2 times"), ("column 'sex'", "there is none"), ("column 'ill'", "there is none"),
+        ("column 'age'", "it is there 2 times"),
+        ("column 'sex'", "there is none"),
+        ("column 'ill'", "there is none"),
         ("column 'id'", "there is none"),
-    ]  # fmt: skip
+    ]
     assert "5 columns and no names" in str(SCHEMA.check(np.zeros((2, 5))))
     assert "no rows" in str(SCHEMA.check(CLEAN[:0]))
     assert "2 of them for 3 rows" in str(SCHEMA.check(CLEAN, ["no", "no"]))
@@ -113,9 +122,11 @@ def test_a_fit_takes_a_table_if_and_only_if_the_look_says_so(missing):
                 kind, declared, answers = RandomTreesRegressor, number, [0.5, cell]
             try:
                 kind(schema=declared, n_estimators=1, max_depth=1, random_state=0).fit(
-                    pd.DataFrame(rows, columns=["x", "c"], dtype=object), np.array(answers, dtype=object),
-                    person=np.array(person, dtype=object), max_rows=1,
-                )  # fmt: skip
+                    pd.DataFrame(rows, columns=["x", "c"], dtype=object),
+                    np.array(answers, dtype=object),
+                    person=np.array(person, dtype=object),
+                    max_rows=1,
+                )
                 taken = True
             except (TypeError, ValueError):
                 taken = False
@@ -151,9 +162,14 @@ def test_a_number_that_no_file_holds_is_refused_before_anything_is_charged(numbe
 
 def test_a_schema_that_was_changed_by_hand_is_refused_before_anything_is_charged():
     changes = [
-        {"classes": np.array([np.inf, 0.0])}, {"categorical": {"sex": ["F", b"M"]}}, {"other": {"sex": object()}},
-        {"numeric": {"age": (float("nan"), 1)}}, {"columns": ["age"]}, {"missing": "perhaps"}, {"classes": None},
-    ]  # fmt: skip
+        {"classes": np.array([np.inf, 0.0])},
+        {"categorical": {"sex": ["F", b"M"]}},
+        {"other": {"sex": object()}},
+        {"numeric": {"age": (float("nan"), 1)}},
+        {"columns": ["age"]},
+        {"missing": "perhaps"},
+        {"classes": None},
+    ]
     for change in changes:
         schema = Schema(numeric={"age": (17, 90)}, categorical={"sex": ["F", "M"]}, classes=["no", "yes"])
         vars(schema).update(change)

@@ -26,7 +26,7 @@ from tests.claims import (
     scan,
     table,
     title,
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -153,9 +153,17 @@ def test_the_scan_sees_each_kind_of_fault():
     faulty.notebook["Theorem 3"] += ["n"]
     said = "\n".join(problems(faulty))
     for fault in (
-        "thm-a: labelled 2 times", "thm-a: no proof follows it", "thm-a: a thm- id on a lemma",
-        "thm-a: no hit in the code", "thm-b: no hit in the book", "thm-b: 0 tests state a verdict",
-        "pub-c: a published claim has true=", "pub-c: evidence 'hearsay'", "pub-c: no sharp number",
-        "Theorem 3: not of the form", "lem-d: 'ε' stands outside an equation", "lem-d: verdict 'repaired'",
-    ):  # fmt: skip
+        "thm-a: labelled 2 times",
+        "thm-a: no proof follows it",
+        "thm-a: a thm- id on a lemma",
+        "thm-a: no hit in the code",
+        "thm-b: no hit in the book",
+        "thm-b: 0 tests state a verdict",
+        "pub-c: a published claim has true=",
+        "pub-c: evidence 'hearsay'",
+        "pub-c: no sharp number",
+        "Theorem 3: not of the form",
+        "lem-d: 'ε' stands outside an equation",
+        "lem-d: verdict 'repaired'",
+    ):
         assert fault in said

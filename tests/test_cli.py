@@ -188,7 +188,7 @@ def test_an_unknown_name_lists_the_names(capsys):
         (["--all", "--features", "3"], "--features is for one audit by name"),
         (["--show", "nothing.json"], "--show nothing.json:"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_refused_with_what_to_do(capsys, argv, said):
     assert said in refused(capsys, *argv)
 
@@ -224,8 +224,9 @@ def test_a_universe_too_large_is_refused_with_what_would_fit(capsys):
     said = refused(capsys, "edprf", "--records", "60")
     assert "8 kinds of records and --records 60 make 7,392,009,768 data sets, more than the 2,000,000" in said
     assert "--records 18 would fit; or use fewer --features" in said
-    assert "--records 2 would fit" in refused(capsys, "edprf", "--option", "n_estimators=2", "--records", "9",
-                                              "--features", "3")  # fmt: skip
+    assert "--records 2 would fit" in refused(
+        capsys, "edprf", "--option", "n_estimators=2", "--records", "9", "--features", "3"
+    )
     assert "fewer --features" not in refused(capsys, "exponential", "--records", "50")
     # without the exact layer nothing is enumerated
     assert lines(capsys, "exponential", "--records", "50", "--layers", "statistical", *SMALL)[0] == 0

@@ -118,8 +118,10 @@ def test_figures_are_compared_by_their_data() -> None:
 
 
 def test_json_is_compared_as_text_with_numbers() -> None:
-    old, new, other = ({"output_type": "display_data", "data": {"application/json": v}} for v in
-                       ({"a": 0.1, "b": [1]}, {"b": [1], "a": 0.10000000000000002}, {"a": 0.1, "b": [2]}))  # fmt: skip
+    old, new, other = (
+        {"output_type": "display_data", "data": {"application/json": v}}
+        for v in ({"a": 0.1, "b": [1]}, {"b": [1], "a": 0.10000000000000002}, {"a": 0.1, "b": [2]})
+    )
     assert compare.differences([old], [new]) == []
     assert compare.differences([old], [other])
 

@@ -55,10 +55,12 @@ def divergence(p, q, order):
 
 
 @pytest.mark.claim(
-    "lem-concentrated-conversion", verdict="proved", evidence="numerical",
+    "lem-concentrated-conversion",
+    verdict="proved",
+    evidence="numerical",
     constant=r"$\delta = (1 - 1/\alpha)^\alpha\,e^{(\alpha-1)(\alpha\rho - \eps)}/(\alpha - 1)$, attained for "
     r"each $\alpha$ and $\eps$",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("order", [1.2, 2.0, 7.0, 40.0])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 3.0])
 def test_the_delta_of_an_order_is_attained(order, epsilon):
@@ -292,9 +294,11 @@ def test_permute_and_flip_is_not():
 
 @pytest.mark.claim("def-concentrated")
 @pytest.mark.claim(
-    "thm-concentrated-path", verdict="proved", evidence="exhaustive",
+    "thm-concentrated-path",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"the sum of $\rho$ along the most expensive path, attained by Gaussian answers",
-)  # fmt: skip
+)
 @relations
 def test_a_ledger_of_rhos_adds_up_along_paths(relation):
     """Four kinds of records, two levels: by hand, over all pairs that differ in one record."""
@@ -343,9 +347,11 @@ def power(p: list[Fraction], q: list[Fraction], order: int) -> Fraction:
 
 
 @pytest.mark.claim(
-    "lem-concentrated-coins", verdict="proved", evidence="exhaustive",
+    "lem-concentrated-coins",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"the $\rho$ of the most expensive tree, approached by two noisy counts as the order grows",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("seed", range(30))
 def test_what_the_same_coins_mix_costs_no_more_than_the_dearest(seed):
     rng = np.random.default_rng(seed)
@@ -393,9 +399,11 @@ def test_two_counts_approach_the_dearest_tree():
 
 
 @pytest.mark.claim(
-    "thm-forest-delta", verdict="proved", evidence="exhaustive",
+    "thm-forest-delta",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\rho$, attained at whole orders by noisy counts",
-)  # fmt: skip
+)
 @relations
 @pytest.mark.parametrize("order", [1.5, 2, 3])
 def test_a_coupled_forest_costs_the_rhos_of_its_paths(relation, order):
@@ -457,7 +465,9 @@ def test_a_coupled_forest_costs_the_rhos_of_its_paths(relation, order):
 
 #: The forests of the theorem, with what a delta asks of their parameters.
 FORESTS = [
-    (RandomTreesClassifier, {}), (RandomTreesClassifier, {"split": "multiway"}), (RandomTreesRegressor, {}),
+    (RandomTreesClassifier, {}),
+    (RandomTreesClassifier, {"split": "multiway"}),
+    (RandomTreesRegressor, {}),
     (EDPRFClassifier, {"selection": "exponential"}),
     (EDPRFClassifier, {"selection": "exponential", "leaf": "label", "budget": "aligned-uniform"}),
     (DiffPETsClassifier, {"selection": "exponential"}),
@@ -467,7 +477,7 @@ FORESTS = [
     (DPsAdaBoostClassifier, {"selection": "exponential"}),
     (DPsAdaBoostClassifier, {"selection": "exponential", "sampling": "assignment", "votes": "discrete"}),
     (DPAdaBoostClassifier, {"selection": "exponential", "class_weight": {"yes": 0.5}}),
-]  # fmt: skip
+]
 forests = pytest.mark.parametrize(("kind", "options"), FORESTS)
 
 
@@ -550,9 +560,7 @@ def test_every_selection_of_a_forest_has_the_range_that_is_charged(query, relati
         asked.clear()
         *columns, labels = np.array(records, dtype=np.uint8).reshape(-1, 3).T
         ledger = Ledger(relation, delta=1e-6)
-        asked_of = Curator(
-            np.array(columns), labels.copy(), 2, np.array([2, 2]), chance=Seeded(0), ledger=ledger
-        )  # fmt: skip
+        asked_of = Curator(np.array(columns), labels.copy(), 2, np.array([2, 2]), chance=Seeded(0), ledger=ledger)
         splits, root = Growth(1, 2, 2, ledger, "sequential", 9), np.array([0])
         how = Selection(gini, "exponential")
         {
@@ -730,9 +738,14 @@ def test_a_file_cannot_hide_its_delta():
     assert pure["format"] == 2
     assert "delta" not in pure["guarantee"]
     for number, change in (
-        (2, {}), (3, {"delta": 0.0}), (3, {"delta": 0.5}), (3, {"delta": -1e-6}), (3, {"delta": "1e-6"}),
-        (3, {"delta": None}), (3, {"delta": 1}),
-    ):  # fmt: skip
+        (2, {}),
+        (3, {"delta": 0.0}),
+        (3, {"delta": 0.5}),
+        (3, {"delta": -1e-6}),
+        (3, {"delta": "1e-6"}),
+        (3, {"delta": None}),
+        (3, {"delta": 1}),
+    ):
         lie = {**honest, "format": number, "guarantee": {**honest["guarantee"], **change}}
         with pytest.raises((ValueError, TypeError), match=r"delta|format"):
             released(lie)

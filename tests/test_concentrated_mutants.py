@@ -37,8 +37,11 @@ LINES = {
 }  # fmt: skip
 #: How many times the claimed rho the exact audit finds, where it is known by hand.
 TIMES = {
-    "records of weight two": 4, "half of the variance": 2, "a hundredth too sharp": 1.01, "counts under replace-one": 2,
-}  # fmt: skip
+    "records of weight two": 4,
+    "half of the variance": 2,
+    "a hundredth too sharp": 1.01,
+    "counts under replace-one": 2,
+}
 
 
 def requires(theorem: str) -> str:

@@ -189,13 +189,15 @@ LEARNING: dict[str, list[dict]] = {
         {"epsilon": 50.0, "n_estimators": 1, "max_depth": 2, "stop": "never"},
     ],
     "RandomTreesClassifier": [
-        {"n_estimators": 30, "max_depth": 5}, {"n_estimators": 10, "max_depth": 2, "split": "multiway"},
+        {"n_estimators": 30, "max_depth": 5},
+        {"n_estimators": 10, "max_depth": 2, "split": "multiway"},
     ],
     "RandomTreesRegressor": [{"epsilon": 1e5, "n_estimators": 5, "max_depth": 13}],
     "DiffPETsClassifier": [
         {"n_estimators": 5, "max_depth": 4, "max_features": "all", "cuts_per_feature": 4},
         {"n_estimators": 5, "max_depth": 4, "leaf": "label", "sampling": "poisson"},
-        {"n_estimators": 5, "max_depth": 4}, {"epsilon": 1e4, "n_estimators": 25, "max_depth": 4, "leaf": "label"},
+        {"n_estimators": 5, "max_depth": 4},
+        {"epsilon": 1e4, "n_estimators": 25, "max_depth": 4, "leaf": "label"},
     ],
     "DiffPETsRegressor": [
         {"n_estimators": 8, "max_depth": 4},
@@ -218,14 +220,16 @@ LEARNING: dict[str, list[dict]] = {
     "PrivateBoostingClassifier": [{"n_estimators": 12, "interactions": 5}],
     "PrivateBoostingRegressor": [{"n_estimators": 12, "interactions": 5}],
     "FunctionalMechanismRegressor": [
-        {"epsilon": 1e6}, {"epsilon": 1e6, "variant": "published", "fit_intercept": True},
+        {"epsilon": 1e6},
+        {"epsilon": 1e6, "variant": "published", "fit_intercept": True},
     ],
     "FunctionalMechanismClassifier": [{"epsilon": 1e6}],
-}  # fmt: skip
+}
 CHECKED = [
     schema_free(name)(**{"epsilon": 1000.0, "random_state": 0, **options})
-    for name in KINDS for options in LEARNING.get(name, [{}])
-]  # fmt: skip
+    for name in KINDS
+    for options in LEARNING.get(name, [{}])
+]
 #: Checks that ask for accuracy.  To the others, of inputs, types, shapes, order and state, three small trees are the
 #: same contract: they are fitted by the same code, and split.
 ACCURACY = {"check_classifiers_train", "check_classifiers_classes", "check_regressors_train"}
@@ -384,9 +388,10 @@ RULES |= {name: {f"{name} must be one of": ("no such", ["no such"], 2)} for name
 
 BOUNDED = [
     (name, parameter)
-    for name, kind in KINDS.items() for parameter in kind().get_params()
+    for name, kind in KINDS.items()
+    for parameter in kind().get_params()
     if parameter in RULES and not (parameter == "n_jobs" and kind._RELEASED == "linear")  # taken, and not used
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "parameter"), BOUNDED)
@@ -396,8 +401,17 @@ def test_bad_parameters_name_themselves_and_change_nothing(name, parameter):
 
 #: What may stand in a cell of a table or of a configuration, and is no value of any parameter.
 ODD = [
-    pd.NA, pd.NaT, Decimal("sNaN"), Decimal(1), 10**400, Fraction(10**400), -(10**30), np.array([1, 2]), 1j, object(),
-]  # fmt: skip
+    pd.NA,
+    pd.NaT,
+    Decimal("sNaN"),
+    Decimal(1),
+    10**400,
+    Fraction(10**400),
+    -(10**30),
+    np.array([1, 2]),
+    1j,
+    object(),
+]
 
 
 @pytest.mark.slow
@@ -448,7 +462,10 @@ REFUSED: dict[str, list[tuple[dict, str]]] = {
         *(
             ({"variant": "published", option: value}, f"{LETTER}.*{option}")
             for option, value in {
-                "budget": "uniform", "leaf": "counts", "selection": "exponential", "stop": "never",
+                "budget": "uniform",
+                "leaf": "counts",
+                "selection": "exponential",
+                "stop": "never",
                 "calibration": "range",
             }.items()
         ),
@@ -533,16 +550,21 @@ REFUSED: dict[str, list[tuple[dict, str]]] = {
         *(
             ({"variant": "published", option: value}, f"{LETTER}.*{option}")
             for option, value in {
-                "criterion": "gini", "selection": "permute-and-flip", "budget": "uniform", "reuse": True,
-                "stop": "never", "calibration": "range",
+                "criterion": "gini",
+                "selection": "permute-and-flip",
+                "budget": "uniform",
+                "reuse": True,
+                "stop": "never",
+                "calibration": "range",
             }.items()
         ),
     ],
     "FunctionalMechanismRegressor": [({"repair": "redraw"}, "variant='published'")],
     "DiffLRRegressor": [
-        ({"split": "optimal", "variant": "published"}, LETTER), ({"repair": "redraw"}, "repair must be one of"),
+        ({"split": "optimal", "variant": "published"}, LETTER),
+        ({"repair": "redraw"}, "repair must be one of"),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -577,10 +599,13 @@ def test_a_schema_is_declared_and_of_the_learners_kind(name):
     answer, kind = (r"classes=", "classifier") if is_classifier(KINDS[name]()) else (r"target=\(0, 100\)", "regressor")
     needed = rf"needs schema=Schema\(numeric=.*{answer}.*never learned from it"
     other = schema_for("RandomTreesRegressor" if is_classifier(KINDS[name]()) else "RandomTreesClassifier")
-    refuses(name, [
-        *(({"schema": schema}, needed) for schema in (None, {"age": (0, 1)}, schema_for(name).to_dict())),
-        ({"schema": other}, rf"this is a {kind}: declare Schema\("),
-    ])  # fmt: skip
+    refuses(
+        name,
+        [
+            *(({"schema": schema}, needed) for schema in (None, {"age": (0, 1)}, schema_for(name).to_dict())),
+            ({"schema": other}, rf"this is a {kind}: declare Schema\("),
+        ],
+    )
 
 
 # -- bad data ----------------------------------------------------------------------------------------------------------

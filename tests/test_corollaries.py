@@ -44,12 +44,15 @@ LINE = Schema(categorical={"x": [0, 1]}, target=(0, 1))
 @pytest.mark.parametrize(
     ("kind", "schema", "options"),
     [
-        (EDPRFClassifier, ONE, {}), (DiffPETsClassifier, ONE, {}), (DiffPRFClassifier, ONE, {}),
-        (DiffPRFsClassifier, ONE, {}), (DiffPETsRegressor, LINE, {}),
+        (EDPRFClassifier, ONE, {}),
+        (DiffPETsClassifier, ONE, {}),
+        (DiffPRFClassifier, ONE, {}),
+        (DiffPRFsClassifier, ONE, {}),
+        (DiffPETsRegressor, LINE, {}),
         (PearsonTreeClassifier, ONE, {"criterion": "gini", "n_parts": 1, "stop": "candidate"}),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
-)  # fmt: skip
+)
 def test_one_record_that_joins_one_like_it_attains_the_claim(kind, schema, options):
     """Nothing but *stop* sees it, by the whole range, and then a count of the leaf: no empty table is needed."""
     trees = {} if kind is PearsonTreeClassifier else {"n_estimators": 1}
@@ -132,7 +135,7 @@ def test_what_a_paper_takes_for_the_cap_is_not_in_the_ledger():
     schema = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
     model = DiffPRFClassifier(
         schema=schema, variant="published", criterion="information-gain", n_estimators=2, random_state=0
-    )  # fmt: skip
+    )
     with pytest.warns(UnprovenPrivacyWarning):
         model.fit(X, y)
     assert model.ledger_.n_max == math.inf

@@ -866,9 +866,12 @@ print("counted")
 def in_a_child(code, **environment):
     """What a fresh process prints."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, env=os.environ | environment, text=True,
+        [sys.executable, "-W", "ignore", "-c", code],
+        cwd=ROOT,
+        env=os.environ | environment,
+        text=True,
         capture_output=True,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 

@@ -232,9 +232,7 @@ def test_children_are_counted_by_a_recount(seed, assigned, classes, cells):
     world = World(seed, assigned=assigned)
     world.curator._records.cells = {"one": 1, "many": InMemoryRecords.cells}[cells]
     at, first = world.records_at(), np.concatenate([[0], np.cumsum(world.cardinalities)])
-    counts = world.curator.count_children(
-        world.growth, world.nodes, world.scopes, world.allowed, 0.5, classes=classes
-    )  # fmt: skip
+    counts = world.curator.count_children(world.growth, world.nodes, world.scopes, world.allowed, 0.5, classes=classes)
     for row, node in enumerate(world.nodes.tolist()):
         for feature in range(3):
             children = world.split(at[node], feature)
@@ -255,8 +253,9 @@ def test_children_are_charged_for_both_relations(relation, classes):
     world.curator.count_children(world.growth, world.nodes, world.scopes, world.allowed, 0.6, classes=classes)
     [(query, kind, *costs)] = charges(world.ledger)
     assert (query, kind) == (
-        f"count the {'classes' if classes else 'records'} of each child by each feature", "two-sided geometric",
-    )  # fmt: skip
+        f"count the {'classes' if classes else 'records'} of each child by each feature",
+        "two-sided geometric",
+    )
     np.testing.assert_allclose(
         costs, np.outer([0.6, 1.2] if relation == ADD_REMOVE else [0.3, 0.6], np.ones(len(world.nodes)))
     )
@@ -307,9 +306,10 @@ def test_answers_are_copies():
 
 #: Δ and R of each score without a cap, (add-remove, replace-one): what the papers' rates divide by is written out here.
 CONSTANTS = {
-    "gini": ((2, 2), (2, 4)), "normalised-gini": ((0.5, 0.5), (0.5 + 3 / STEPS, 1 + 6 / STEPS)),
+    "gini": ((2, 2), (2, 4)),
+    "normalised-gini": ((0.5, 0.5), (0.5 + 3 / STEPS, 1 + 6 / STEPS)),
     "majority": ((1, 1), (1, 2)),
-}  # fmt: skip
+}
 
 
 def charges(ledger) -> list[tuple]:
@@ -580,9 +580,11 @@ def test_trees_on_records_that_chose_by_a_coin_cost_what_one_tree_costs(trees, s
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "cex-equal-size", verdict="refuted", evidence="exhaustive",
+    "cex-equal-size",
+    verdict="refuted",
+    evidence="exhaustive",
     constant=r"two trees, $e^\eps = 2$: exactly $5$ with counts (two records), $8/3$ with labels (four)",
-)  # fmt: skip
+)
 @pytest.mark.claim("pub-parallel-trees")
 def test_trees_on_subsets_of_equal_size_cost_more():
     base = Fraction(2)

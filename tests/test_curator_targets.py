@@ -71,9 +71,12 @@ def test_sums_and_moments_by_a_recount(seed, assigned, monkeypatch):
 def test_candidates_are_chosen_by_a_recount(name, with_stop):
     score = scores.REGRESSION[name]
     exact = {
-        "between": oracle.between, "sse": oracle.sse, "mass-gap": oracle.mass_gap, "variance": oracle.variance,
+        "between": oracle.between,
+        "sse": oracle.sse,
+        "mass-gap": oracle.mass_gap,
+        "variance": oracle.variance,
         "weighted-variance": oracle.weighted_variance,
-    }[name]  # fmt: skip
+    }[name]
     for seed in range(4):
         world = world_of_targets(seed, assigned=seed % 2 == 1)
         pool = CutPool(Seeded(seed), world.cardinalities, np.ones(3, bool))

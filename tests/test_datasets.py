@@ -241,8 +241,11 @@ def test_a_file_declares_a_set_and_its_parts(tmp_path):
     )
     assert one.schema() == Schema(categorical={"a": ["x", "y"]}, classes=["no", "yes"])
     assert (two.name, two.folder, two.files, two.taxonomies) == (
-        "two", "two", (File("two.data", "00"),), {"a": {"first": ["x"]}}
-    )  # fmt: skip
+        "two",
+        "two",
+        (File("two.data", "00"),),
+        {"a": {"first": ["x"]}},
+    )
     assert (one.name, one.folder, one.files) == ("one", "two", two.files)
 
 
@@ -680,8 +683,10 @@ def test_what_a_killed_download_left_is_removed_by_the_next(small, server):
     server.reply = (200, WHOLE, None)
     datasets.load("small")
     assert kept(small) == [
-        "cache/small/.else.part", "cache/small/.small.data.gz.4-5-6.part", "cache/small/small.data.gz"
-    ]  # fmt: skip
+        "cache/small/.else.part",
+        "cache/small/.small.data.gz.4-5-6.part",
+        "cache/small/small.data.gz",
+    ]
 
 
 def test_every_failure_is_of_one_kind(small, monkeypatch):

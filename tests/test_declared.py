@@ -20,9 +20,11 @@ FOLDERS = ("dpforest", "tests", "benchmarks", "book", "notebooks")
 PROGRAMS = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 #: Texts with programs that readers run, docstrings among them, and what `make paper` lays out.
 TEXTS = [
-    *ROOT.glob("*.md"), *(ROOT / "book").rglob("*.md"), *(ROOT / "dpforest").rglob("*.py"),
+    *ROOT.glob("*.md"),
+    *(ROOT / "book").rglob("*.md"),
+    *(ROOT / "dpforest").rglob("*.py"),
     *(ROOT / "tests" / "paper_templates").iterdir(),
-]  # fmt: skip
+]
 
 
 # -- notebooks -------------------------------------------------------------------------------------------------------
@@ -37,8 +39,11 @@ def wrongly_declared(nb: nbformat.NotebookNode, full: dict) -> list[str]:
     found += [f"{name} is declared and not read" for name in sorted(set(said.get("datasets", [])) - named)]
     telling = {"datasets", *said.get("data_parameters", [])}
     for word, value in own.items():
-        values = [name for one in (value, full.get(word)) for name in ([one] if isinstance(one, str) else one or [])] \
-            if isinstance(value, str | list) else []  # fmt: skip
+        values = (
+            [name for one in (value, full.get(word)) for name in ([one] if isinstance(one, str) else one or [])]
+            if isinstance(value, str | list)
+            else []
+        )
         names = {name for name in values if isinstance(name, str)} & set(datasets.names())
         if names and word not in telling:
             found.append(f"the parameter {word} names data sets")

@@ -48,9 +48,7 @@ def asked(model, schema) -> list[tuple[Design, Weights]]:
 
 def rates(model, schema) -> np.ndarray:
     """The rate of the noise of every product, by pair of coordinates, added up over the queries."""
-    total = [
-        design.matrix(weights) / np.outer(design.units, design.units) for design, weights in asked(model, schema)
-    ]  # fmt: skip
+    total = [design.matrix(weights) / np.outer(design.units, design.units) for design, weights in asked(model, schema)]
     assert all(np.count_nonzero(part) for part in total)
     assert np.count_nonzero(sum(total)) == sum(map(np.count_nonzero, total))  # each product is asked for once
     return sum(total)
@@ -85,10 +83,12 @@ def test_both_published_estimators_draw_the_same_noise(schema, fit_intercept):
 
 
 @pytest.mark.claim(
-    "thm-diff-lr-split", verdict="proved", evidence="exhaustive",
+    "thm-diff-lr-split",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"shares proportional to $(m\Delta^2)^{1/3}$; summed variance "
     r"$2\bigl(\sum (m\Delta^2)^{1/3}\bigr)^3/\eps^2$",
-)  # fmt: skip
+)
 def test_the_optimal_split_has_the_least_summed_variance():
     """Where the cube roots are whole numbers, against every split into sixtieths (two parts) and twelfths (three)."""
     cases = [((1, 2), (1, 2), 60), ((1, 3), (1, 3), 60), ((2, 1), (2, 8), 60), ((1, 2, 3), (1, 2, 3), 12)]
@@ -169,8 +169,10 @@ def test_a_replaced_record_costs_at_most_epsilon(fit_intercept):
     design = Design.of(schema, 3, "centred" if fit_intercept else "unit", fit_intercept)
     records = [
         np.array([*[1] * fit_intercept, *design.columns[0][x], *design.columns[1][c], *design.answer[y]])
-        for x in range(3) for c in range(3) for y in (0, 120, 240)
-    ]  # fmt: skip
+        for x in range(3)
+        for c in range(3)
+        for y in (0, 120, 240)
+    ]
     products = [np.outer(record, record) for record in records]
     worst = max(float((weights * np.abs(one - other)).sum()) for one in products for other in products)
     assert 0.5 < worst <= 0.6 * (1 + 1e-12)
@@ -221,8 +223,9 @@ def test_ridge_and_repair_are_passed_on():
     base = {"epsilon": 2.0, "schema": SCHEMA, "random_state": 0}
     models = [
         DiffLRRegressor(**base, repair=repair, ridge=ridge).fit(X, y).linear_.coefficients.tolist()
-        for repair in ("shrink", "ridge", "spectral", "none") for ridge in (0.0, 5.0)
-    ]  # fmt: skip
+        for repair in ("shrink", "ridge", "spectral", "none")
+        for ridge in (0.0, 5.0)
+    ]
     assert models[6] == models[7]  # "none" has no use for a ridge
     assert models[0] == models[2] == models[4]  # without a ridge they only leave out what is not positive
     assert len({str(models[k]) for k in (0, 1, 3)}) == 3

@@ -202,9 +202,12 @@ SHARP = {"majority": {ADD_REMOVE: 1, REPLACE_ONE: 2}, "gini": {ADD_REMOVE: Fract
 def sums(data, score) -> list[Fraction]:
     """The summed score of each division of the groups by a: none; by b or d in both; in one, whole or left out else."""
     divisions = [
-        lambda a, b, d: 0, lambda a, b, d: b, lambda a, b, d: d,
-        lambda a, b, d: b if a == 0 else 0, lambda a, b, d: d if a == 0 else None,
-    ]  # fmt: skip
+        lambda a, b, d: 0,
+        lambda a, b, d: b,
+        lambda a, b, d: d,
+        lambda a, b, d: b if a == 0 else 0,
+        lambda a, b, d: d if a == 0 else None,
+    ]
     found = []
     for child in divisions:
         total = Fraction(0)

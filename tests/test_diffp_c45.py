@@ -106,9 +106,11 @@ def test_the_exact_loss_of_the_published_tree(relation, depth):
 
 
 @pytest.mark.claim(
-    "thm-diffp-c45", verdict="proved", evidence="exhaustive",
+    "thm-diffp-c45",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained under add-remove by a split and under replace-one by a leaf",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(("relation", "depth"), [(ADD_REMOVE, 0), (ADD_REMOVE, 1), (REPLACE_ONE, 0)])
 @pytest.mark.parametrize("n_bins", [2, 3])
 def test_the_repaired_tree_attains_its_claim(relation, depth, n_bins):
@@ -163,9 +165,11 @@ class Player(Curator):
 
 
 @pytest.mark.claim(
-    "lem-noisy-pruning", verdict="proved", evidence="exhaustive",
+    "lem-noisy-pruning",
+    verdict="proved",
+    evidence="exhaustive",
     constant="$0$: the pruned tree of the same answers is the same, whatever the records",
-)  # fmt: skip
+)
 @variants
 @relations
 def test_pruning_reads_nothing_but_answers(variant, relation):
@@ -204,9 +208,14 @@ def random_tree(rng, depth: int) -> tuple[Forest, np.ndarray]:
         (arities == 0)[:, None], rng.integers(-4, 30, size=(n_nodes, 2)) * rng.integers(2, size=(n_nodes, 2)), 0
     )
     tree = Forest(
-        np.where(arities > 0, 0, -1).astype(np.int32), np.array(first, dtype=np.int32), arities, arities > 0,
-        np.zeros((n_nodes, 4), dtype=np.uint64), np.zeros(1, dtype=np.int32), values.astype(np.int64),
-    )  # fmt: skip
+        np.where(arities > 0, 0, -1).astype(np.int32),
+        np.array(first, dtype=np.int32),
+        arities,
+        arities > 0,
+        np.zeros((n_nodes, 4), dtype=np.uint64),
+        np.zeros(1, dtype=np.int32),
+        values.astype(np.int64),
+    )
     return tree, rng.integers(-3, 60, size=n_nodes)
 
 
@@ -323,7 +332,7 @@ def test_counts_that_are_all_negative():
         ({"schema": None}, "needs schema="),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_bad_parameters_say_what_to_do(parameters, says):
     with pytest.raises(ValueError, match=says):
         model(**parameters).fit(*table(20))

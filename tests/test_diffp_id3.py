@@ -42,8 +42,10 @@ def test_without_noise_the_tree_is_the_greedy_one(variant, criterion):
     fitted = quietly(
         DiffPID3Classifier(
             epsilon="non-private", schema=THREE, variant=variant, criterion=criterion, n_max=10**4, max_depth=3
-        ), X, y,
-    )  # fmt: skip
+        ),
+        X,
+        y,
+    )
     assert fitted.score(X, y) == 1
     assert fitted.forest_.feature[fitted.forest_.roots[0]] in (0, 1)
 
@@ -161,17 +163,24 @@ def test_the_repaired_tree_spends_all_of_it(relation, criterion):
     X, y = bits()
     for epsilon, depth in product((0.1, 3.0), (0, 1, 4)):
         fitted = DiffPID3Classifier(
-            epsilon=epsilon, schema=THREE, max_depth=depth, relation=relation, criterion=criterion, n_max=10**4,
+            epsilon=epsilon,
+            schema=THREE,
+            max_depth=depth,
+            relation=relation,
+            criterion=criterion,
+            n_max=10**4,
             random_state=0,
-        ).fit(X, y)  # fmt: skip
+        ).fit(X, y)
         assert_spent(fitted, epsilon)
 
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-diffp-id3", verdict="proved", evidence="exhaustive",
+    "thm-diffp-id3",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained by one record that joins another under add-remove; spent in full by the ledger",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(("relation", "depth"), [(ADD_REMOVE, 0), (REPLACE_ONE, 0), (ADD_REMOVE, 1), (REPLACE_ONE, 1)])
 def test_the_exact_loss_of_the_repaired_tree(relation, depth):
     found = exact_audit(DiffPID3Classifier(schema=PAIR, max_depth=depth, relation=relation, stop_margin=0.0), n_max=2)

@@ -25,7 +25,7 @@ from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 relations = pytest.mark.parametrize("relation", RELATIONS)
 MIXED = Schema(
     numeric={"age": (0, 1), "dose": (0, 10)}, categorical={"city": ["a", "b", "c"]}, classes=["no", "maybe", "yes"]
-)  # fmt: skip
+)
 BITS = Schema(categorical={f"x{i}": [0, 1] for i in range(4)}, classes=[0, 1])
 UNPAID = "the paper claims 1"
 
@@ -46,9 +46,15 @@ def bits(n: int, seed: int = 0):
 def model(**parameters):
     """Half of the budget for the leaves, the levels above in equal parts, unless ``parameters`` say otherwise."""
     base = {
-        "schema": MIXED, "n_estimators": 3, "max_depth": 3, "criterion": "gini", "leaf_share": 0.5, "level_ratio": 1.0,
-        "shrinkage": 0.0, "random_state": 0,
-    }  # fmt: skip
+        "schema": MIXED,
+        "n_estimators": 3,
+        "max_depth": 3,
+        "criterion": "gini",
+        "leaf_share": 0.5,
+        "level_ratio": 1.0,
+        "shrinkage": 0.0,
+        "random_state": 0,
+    }
     return DiffPETsClassifier(**base | parameters)
 
 
@@ -68,14 +74,25 @@ def test_every_fit_spends_exactly_its_epsilon(data):
     criterion = pick("gini", "gini-gain", "majority", "normalised-gini")
     epsilon, relation = pick(0.01, 0.5, 1.0, 7.0), pick(*RELATIONS)
     estimator = model(
-        epsilon=epsilon, relation=relation, criterion=criterion, n_estimators=pick(1, 3), max_depth=pick(0, 1, 2, 5),
-        max_features=pick("auto", "sqrt", "all", 1), cuts_per_feature=pick("auto", 1, 3), n_bins=pick(2, 9),
-        sampling=pick("all", "assignment", "poisson"), selection=pick("permute-and-flip", "exponential"),
+        epsilon=epsilon,
+        relation=relation,
+        criterion=criterion,
+        n_estimators=pick(1, 3),
+        max_depth=pick(0, 1, 2, 5),
+        max_features=pick("auto", "sqrt", "all", 1),
+        cuts_per_feature=pick("auto", 1, 3),
+        n_bins=pick(2, 9),
+        sampling=pick("all", "assignment", "poisson"),
+        selection=pick("permute-and-flip", "exponential"),
         stop="never" if criterion == "normalised-gini" else pick("candidate", "never"),
-        stop_margin=pick(-2.0, 0.0, 6.0), leaf=pick("counts", "label"), leaf_share=pick(0.1, 0.5, 0.9),
+        stop_margin=pick(-2.0, 0.0, 6.0),
+        leaf=pick("counts", "label"),
+        leaf_share=pick(0.1, 0.5, 0.9),
         level_ratio=pick(0.3, 1.0),
-        shrinkage=pick(0.0, 3.0), max_nodes=pick(3, 9, 10_000), random_state=data.draw(st.integers(0, 1000)),
-    )  # fmt: skip
+        shrinkage=pick(0.0, 3.0),
+        max_nodes=pick(3, 9, 10_000),
+        random_state=data.draw(st.integers(0, 1000)),
+    )
     estimator.fit(*table(pick(1, 20, 300), seed=data.draw(st.integers(0, 100))))
     assert estimator.ledger_.leaks == []
     assert estimator.ledger_.total(relation) == pytest.approx(epsilon, rel=1e-12)
@@ -112,13 +129,16 @@ def test_the_levels_share_what_the_leaves_leave(relation):
     assert spendings(full.ledger_, relation) == branches | {("level 4", COUNT): {Fraction(1, 8)}}
     stops = model(**options, stop_margin=1e6).fit(*table(200))
     assert spendings(stops.ledger_, relation) == {
-        ("level 1", CHOOSE): {Fraction(1, 8)}, ("level 1", COUNT): {Fraction(3, 8)},
-    }  # fmt: skip
+        ("level 1", CHOOSE): {Fraction(1, 8)},
+        ("level 1", COUNT): {Fraction(3, 8)},
+    }
     falling = model(**options | {"level_ratio": 0.5}, stop="never").fit(*table(200))
     assert spendings(falling.ledger_, relation) == {
-        ("level 1", CHOOSE): {Fraction(3, 14)}, ("level 2", CHOOSE): {Fraction(3, 28)},
-        ("level 3", CHOOSE): {Fraction(3, 56)}, ("level 4", COUNT): {Fraction(1, 8)},
-    }  # fmt: skip
+        ("level 1", CHOOSE): {Fraction(3, 14)},
+        ("level 2", CHOOSE): {Fraction(3, 28)},
+        ("level 3", CHOOSE): {Fraction(3, 56)},
+        ("level 4", COUNT): {Fraction(1, 8)},
+    }
     single = model(**options, max_depth=0).fit(*table(200))
     assert spendings(single.ledger_, relation) == {("level 1", COUNT): {Fraction(1, 2)}}
     # each level half of the level above: 4, 2 and 1 parts of 7
@@ -312,10 +332,13 @@ def test_poor_tables_are_no_error(variant):
     one_value = Schema(numeric={"a": (0, 1)}, categorical={"b": ["only"], "c": ["u", "v"]}, classes=["no", "yes"])
     flat = np.array([[0.5, "only", "u"]] * 12, dtype=object)
     cases = [
-        (MIXED, X[:4], y[:4], 10), (MIXED, X[:1], y[:1], 1), (MIXED, X[y == "no"], y[y == "no"], 3),
-        (one_value, flat, ["no", "yes"] * 6, 3), (one_value, flat, ["yes"] * 12, 2),
+        (MIXED, X[:4], y[:4], 10),
+        (MIXED, X[:1], y[:1], 1),
+        (MIXED, X[y == "no"], y[y == "no"], 3),
+        (one_value, flat, ["no", "yes"] * 6, 3),
+        (one_value, flat, ["yes"] * 12, 2),
         (Schema(categorical={"b": ["only"]}, classes=[0, 1]), [["only"]] * 5, [0, 1, 1, 1, 1], 2),
-    ]  # fmt: skip
+    ]
     for (schema, records, labels, trees), sampling in product(cases, ("all", "assignment", "poisson")):
         fitted = model(
             schema=schema, n_estimators=trees, variant=variant, max_features="all", stop="never", sampling=sampling

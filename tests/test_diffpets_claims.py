@@ -164,18 +164,39 @@ def rewritten(model: DiffPETsClassifier) -> Paper:
     if model.variant == "published":
         share = Fraction(1, 2 * (h + 1))
         return Paper(
-            *table, schema.n_classes, (share,) * h, share, (), Fraction(1, 4), Fraction(1), size, stop="purity",
-            at_values=True, says="majority", mechanism="exponential", epsilon=model.epsilon,
-        )  # fmt: skip
+            *table,
+            schema.n_classes,
+            (share,) * h,
+            share,
+            (),
+            Fraction(1, 4),
+            Fraction(1),
+            size,
+            stop="purity",
+            at_values=True,
+            says="majority",
+            mechanism="exponential",
+            epsilon=model.epsilon,
+        )
     leaf = Fraction(model.leaf_share) if h else Fraction(1)
     weights = [Fraction(model.level_ratio) ** level for level in range(h)]
     branch = tuple((1 - leaf) * weight / sum(weights) for weight in weights)
     return Paper(
-        *table, schema.n_classes, branch, leaf, tuple(1 - sum(branch[: level + 1]) for level in range(h)),
-        Fraction(1, RANGES[model.criterion, model.relation]), Fraction(1, RANGES["majority", model.relation]), size,
-        model.cuts_per_feature, None if model.stop == "never" else float(model.stop_margin),
-        says=model.leaf, mechanism=model.selection, criterion=model.criterion, epsilon=model.epsilon,
-    )  # fmt: skip
+        *table,
+        schema.n_classes,
+        branch,
+        leaf,
+        tuple(1 - sum(branch[: level + 1]) for level in range(h)),
+        Fraction(1, RANGES[model.criterion, model.relation]),
+        Fraction(1, RANGES["majority", model.relation]),
+        size,
+        model.cuts_per_feature,
+        None if model.stop == "never" else float(model.stop_margin),
+        says=model.leaf,
+        mechanism=model.selection,
+        criterion=model.criterion,
+        epsilon=model.epsilon,
+    )
 
 
 class Quiet(Replay):
@@ -249,8 +270,12 @@ def resampled(paper: Paper, data) -> dict:
 
 #: Options apart from the defaults: Gini, one cut of each of the paper's K features, half of the budget for the leaves.
 PLAIN = {
-    "criterion": "gini", "max_features": "sqrt", "cuts_per_feature": 1, "leaf_share": 0.5, "level_ratio": 1.0,
-}  # fmt: skip
+    "criterion": "gini",
+    "max_features": "sqrt",
+    "cuts_per_feature": 1,
+    "leaf_share": 0.5,
+    "level_ratio": 1.0,
+}
 
 
 def plain(**options) -> DiffPETsClassifier:
@@ -319,10 +344,12 @@ EXACT = [
 
 
 @pytest.mark.claim(
-    "thm-diffpets", verdict="proved", evidence="exhaustive",
+    "thm-diffpets",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained by one record that joins another, *stop* a candidate, under add-remove; "
     "approached without",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(("schema", "n_max", "relation", "options", "exact"), EXACT, ids=str)
 def test_the_exact_loss_of_a_tree(schema, n_max, relation, options, exact):
     model = plain(schema=schema, n_estimators=1, max_depth=1, relation=relation, **options)
@@ -587,9 +614,11 @@ def poisson_ratio(base: Fraction, output: int, records: int = 0) -> tuple[Fracti
 
 
 @pytest.mark.claim(
-    "thm-bootstrap", verdict="proved", evidence="symbolic",
+    "thm-bootstrap",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"$e^\eps - 1$ under add-remove, $2\sinh\eps$ under replace-one; approached by a noisy count, far out",
-)  # fmt: skip
+)
 def test_the_loss_of_a_poisson_bootstrap():
     u, e, k = sympy.symbols("u e k", positive=True)
     mean = sympy.summation(u**k / sympy.factorial(k), (k, 0, sympy.oo)) / sympy.E  # of u^K, K the number of copies
@@ -603,7 +632,7 @@ def test_the_loss_of_a_poisson_bootstrap():
         assert privacy.poisson_bootstrap(epsilon, ADD_REMOVE) == pytest.approx(math.exp(epsilon) - 1, rel=1e-14)
         assert privacy.poisson_bootstrap(epsilon, REPLACE_ONE) == pytest.approx(
             math.exp(epsilon) - math.exp(-epsilon), rel=1e-14
-        )  # fmt: skip
+        )
 
 
 @pytest.mark.claim("thm-bootstrap")
@@ -702,10 +731,12 @@ def mechanisms_beyond(data, record, base: float, relation: str) -> tuple[float, 
 
 
 @pytest.mark.claim(
-    "thm-bootstrap-size", verdict="proved", evidence="exhaustive",
+    "thm-bootstrap-size",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"add-remove: $\ln\bigl(e^{u^2-1}/u + (u - 1/u)/e\bigr)$, $u = e^\eps$; replace-one: $e^\eps - 1$; "
     "sharp, as $n$ grows",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_the_loss_of_a_bootstrap_of_the_size_of_the_data(size):
     """In fractions, e^ε = 2: a noisy distance to the records that were there, and a noisy count of the new one."""
@@ -774,7 +805,7 @@ def histograms(labels: tuple) -> dict:
         ledger = Ledger()
         curator = Curator(
             np.zeros((1, len(labels)), np.uint8), np.array(labels, np.uint8), 2, [1], chance=chance, ledger=ledger
-        )  # fmt: skip
+        )
         growth = Growth(1, 1, 2, ledger, "bootstrap")
         curator.bootstrap(1)
         leaves = growth.frontier
@@ -814,9 +845,11 @@ def test_a_bootstrap_is_not_free():
 
 
 @pytest.mark.claim(
-    "cex-bootstrap", verdict="proved", evidence="exhaustive",
+    "cex-bootstrap",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"one record against two, $e^\eps = 2$: ratio $25/8$, then $4$, where $2$ is claimed",
-)  # fmt: skip
+)
 def test_two_records_in_a_bootstrap():
     """All n^n resamples, all noisy counts, in fractions; over all neighbours of that size it is the worst pair."""
     noisy = oracle.by_bootstrap(oracle.class_histogram(2, BASE, 4))

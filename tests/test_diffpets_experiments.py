@@ -46,8 +46,11 @@ def rows_of(
 @pytest.mark.parametrize(("ours", "rival", "verdict"), [(0.1, 0.2, REPRODUCED), (0.2, 0.1, OPPOSITE), (0.1, 0.1, NOT)])
 def test_a_lower_error_is_lower_than_each_rivals_at_each_budget(measure, ours, rival, verdict):
     levels = {
-        "DiffPETs, published": ours, "RDT, published": rival, "DiffPETs, proved": 0.1, "RDT, proved": 0.2,
-    }  # fmt: skip
+        "DiffPETs, published": ours,
+        "RDT, published": rival,
+        "DiffPETs, proved": 0.1,
+        "RDT, proved": 0.2,
+    }
     found = pets.lower(rows_of(levels, measure), ["RDT"], measure)
     assert found.verdict == verdict
     assert found.ours.endswith("Once all are repaired: so by the means in 3 of 3, clearly so in 3 of 3")
@@ -111,9 +114,13 @@ def test_a_level_line_is_level_to_the_last_bit():
 
 
 @pytest.mark.claim(
-    "exp-diffpets-random-choices", "exp-diffpets-random-features", "exp-diffpets-gini", "exp-diffpets-sulq",
-    "exp-diffpets-diffgen", "exp-diffpets-dt-diff",
-)  # fmt: skip
+    "exp-diffpets-random-choices",
+    "exp-diffpets-random-features",
+    "exp-diffpets-gini",
+    "exp-diffpets-sulq",
+    "exp-diffpets-diffgen",
+    "exp-diffpets-dt-diff",
+)
 @pytest.mark.parametrize(("ours", "verdict"), [(0.9, REPRODUCED), (0.7, OPPOSITE), (0.8, NOT)])
 def test_one_of_two_is_more_accurate_throughout(ours, verdict):
     name, rival = pets.READINGS[2].label, "DiffPETs, published"
@@ -173,9 +180,10 @@ def test_what_cannot_be_run_is_not_in_the_library():
     with quiet():
         trees = [
             DiffPETsClassifier(schema=schema, variant="published", sampling=sampling, random_state=0)
-            .fit([["u"], ["v"]] * 5, ["a", "b"] * 5).forest_
+            .fit([["u"], ["v"]] * 5, ["a", "b"] * 5)
+            .forest_
             for sampling in ("all", "poisson")
-        ]  # fmt: skip
+        ]
     assert np.array_equal(trees[0].values, trees[1].values)
     cited = {"smith2011privacy", "chaudhuri2008privacy", "chaudhuri2011differentially", "li2018differentially"}
     assert cited <= set(re.findall(r"`(\w+)`", (BOOK / "also_named.md").read_text(encoding="utf-8")))
@@ -207,8 +215,10 @@ def test_methods_run_side_by_side_with_the_shape_and_the_budget_of_the_experimen
     few = [method for method in pets.CLASSIFIERS if method.name in ("RDT", "private majority")]
     rows = methods.measured(few, cancer, [(1.0, 2)], range(2), {"breast-cancer": 15})
     assert rows.groupby("name").size().to_dict() == {
-        "RDT, published": 2, "RDT, proved": 2, "private majority, proved": 2,
-    }  # fmt: skip
+        "RDT, published": 2,
+        "RDT, proved": 2,
+        "private majority, proved": 2,
+    }
     assert (rows["trees"] == 2).all()
     assert few[1].setting("breast-cancer", 1.0, 2, 15)["max_depth"] == 10  # at most 10 if proved
     assert "max_depth" not in few[0].setting("breast-cancer", 1.0, 2, 15)  # chosen by itself
@@ -246,8 +256,9 @@ def test_tables_and_curves_show_what_was_measured():
     rows.loc[rows["variant"] == PUBLISHED, "loss"] = np.inf
     table = methods.orderings(rows, "DiffPETs", ["RDT"], "accuracy", better=1)
     assert [(line["variant"], line["clearly"], line["clearly the other way"]) for line in table] == [
-        (PUBLISHED, "every ε", "no ε"), (PROVED, "no ε", "every ε"),
-    ]  # fmt: skip
+        (PUBLISHED, "every ε", "no ε"),
+        (PROVED, "no ε", "every ε"),
+    ]
     wide = methods.rows_of_methods(rows, "accuracy")
     assert [line["proved"] for line in wide] == ["ε = ∞", "ε = ∞", "ε", "ε"]
     assert wide[0]["mushroom, ε = 0.5"].startswith("90.")

@@ -97,11 +97,16 @@ NAMES = ("epsilon", "sampling", "selection", "criterion", "stop", "max_depth", "
 GRID = [
     dict(zip(NAMES, values, strict=True))
     for values in product(
-        (0.01, 1.0, 30.0), ("all", "assignment", "poisson"), ("permute-and-flip", "exponential"),
-        ("between", "sse", "mass-gap", "variance", "weighted-variance"), ("candidate", "never"), (0, 3), (1, 4),
+        (0.01, 1.0, 30.0),
+        ("all", "assignment", "poisson"),
+        ("permute-and-flip", "exponential"),
+        ("between", "sse", "mass-gap", "variance", "weighted-variance"),
+        ("candidate", "never"),
+        (0, 3),
+        (1, 4),
         (0.3, 1.0),
     )
-]  # fmt: skip
+]
 GRID = [one for one in GRID if one["stop"] == "never" or "variance" not in one["criterion"]]
 
 
@@ -124,8 +129,13 @@ def test_the_ledger_is_epsilon_exactly(relation):
 def test_what_a_leaf_gets(relation, share):
     """Alignment: a leaf at the bottom has the leaves' share, one that stopped has all that is left on its path."""
     common = {
-        "n_estimators": 1, "max_depth": 4, "leaf_share": share, "level_ratio": 1, "relation": relation, "epsilon": 2.0,
-    }  # fmt: skip
+        "n_estimators": 1,
+        "max_depth": 4,
+        "leaf_share": share,
+        "level_ratio": 1,
+        "relation": relation,
+        "epsilon": 2.0,
+    }
     for margin, leaves in ((-1e6, {2.0 * share}), (1e6, {2.0 * (1 - (1 - share) / 4)})):
         estimator = model(stop_margin=margin, **common).fit(X, Y)
         told = str(estimator.ledger_)
@@ -151,10 +161,13 @@ def test_the_noise_fades_as_epsilon_grows(relation):
     errors = []
     for epsilon in (0.05, 0.5, 5.0):
         means = [
-            float(model(epsilon=epsilon, n_estimators=1, max_depth=0, shrinkage=0.0, relation=relation, random_state=s)
-            .fit(X, Y).predict(X[:1])[0])
+            float(
+                model(epsilon=epsilon, n_estimators=1, max_depth=0, shrinkage=0.0, relation=relation, random_state=s)
+                .fit(X, Y)
+                .predict(X[:1])[0]
+            )
             for s in range(60)
-        ]  # fmt: skip
+        ]
         errors.append(math.sqrt(np.mean((np.array(means) - truth) ** 2)))
     mu = (Y.mean() + 20) / 80
     factor = {ADD_REMOVE: 1, REPLACE_ONE: 2}[relation]
@@ -343,11 +356,15 @@ def test_the_default_height_is_half_the_number_of_features():
     data = rng.random((50, 30))
     grown = {
         k: DiffPETsRegressor(
-            schema=Schema(numeric={f"x{i}": (0, 1) for i in range(k)}, target=(0, 1)), stop="never", n_estimators=1,
+            schema=Schema(numeric={f"x{i}": (0, 1) for i in range(k)}, target=(0, 1)),
+            stop="never",
+            n_estimators=1,
             random_state=0,
-        ).fit(data[:, :k], data[:, 0]).forest_.depth
+        )
+        .fit(data[:, :k], data[:, 0])
+        .forest_.depth
         for k in (1, 4, 11)
-    }  # fmt: skip
+    }
     assert grown == {1: 1, 4: 2, 11: 5}
     tall = DiffPETsRegressor(schema=wide, n_estimators=1, stop="never", random_state=0).fit(data, data[:, 0])
     assert tall.forest_.depth == 10  # and no more

@@ -171,16 +171,27 @@ def test_the_published_tree_is_the_papers(first, criterion, second, tree):
     (schema, depth, n), relation = tree, RELATIONS[(first + second) % 2]
     epsilon = 40.0  # large, so that a few records pass the threshold
     model = DiffPRFClassifier(
-        epsilon=epsilon, schema=schema, n_estimators=1, max_depth=depth, max_features="all", variant="published",
-        criterion=criterion, relation=relation,
-    )  # fmt: skip
+        epsilon=epsilon,
+        schema=schema,
+        n_estimators=1,
+        max_depth=depth,
+        max_features="all",
+        variant="published",
+        criterion=criterion,
+        relation=relation,
+    )
     delta = {"auto": math.log2(n + 1) + 1 / math.log(2), "gini": 2, "majority": 1}[criterion]
     if criterion == "auto" and relation == REPLACE_ONE:  # never above what a split that parts two records costs
         delta *= information_gain.exact_range(ADD_REMOVE, n) / information_gain.range(ADD_REMOVE, n)
     paper = Paper(
-        schema.n_features, depth + 1, epsilon, 1 / (2 * delta), "count all",
-        criterion="information-gain" if criterion == "auto" else criterion, half=relation == REPLACE_ONE,
-    )  # fmt: skip
+        schema.n_features,
+        depth + 1,
+        epsilon,
+        1 / (2 * delta),
+        "count all",
+        criterion="information-gain" if criterion == "auto" else criterion,
+        half=relation == REPLACE_ONE,
+    )
     for seed in range(2):
         data = draw(seed, n, schema.n_features)
         agree(law_of_trees(model, schema, data), resampled(paper.tree, data))
@@ -188,10 +199,13 @@ def test_the_published_tree_is_the_papers(first, criterion, second, tree):
 
 #: Budget times utility is multiplied by 1 / R, or by 1 / (2 Δ).
 RATES = {
-    ("gini", "range", ADD_REMOVE): 1 / 2, ("gini", "range", REPLACE_ONE): 1 / 4,
-    ("gini", "sensitivity", ADD_REMOVE): 1 / 4, ("gini", "sensitivity", REPLACE_ONE): 1 / 4,
-    ("majority", "range", ADD_REMOVE): 1.0, ("majority", "range", REPLACE_ONE): 1 / 2,
-}  # fmt: skip
+    ("gini", "range", ADD_REMOVE): 1 / 2,
+    ("gini", "range", REPLACE_ONE): 1 / 4,
+    ("gini", "sensitivity", ADD_REMOVE): 1 / 4,
+    ("gini", "sensitivity", REPLACE_ONE): 1 / 4,
+    ("majority", "range", ADD_REMOVE): 1.0,
+    ("majority", "range", REPLACE_ONE): 1 / 2,
+}
 OPTIONS: list[dict] = [
     {},
     {"stop_margin": 0.0, "max_features": 1},
@@ -208,16 +222,30 @@ OPTIONS: list[dict] = [
 def test_the_proved_tree_is_the_repaired_algorithm(relation, options):
     for schema, depth, n in ((TWO, 1, 4), (TWO, 2, 5), (THREE, 2, 4), (TWO, 0, 3)):
         model = DiffPRFClassifier(
-            **{"epsilon": 0.8, "schema": schema, "n_estimators": 1, "max_depth": depth, "relation": relation,
-               "max_features": "all"} | options
-        )  # fmt: skip
+            **{
+                "epsilon": 0.8,
+                "schema": schema,
+                "n_estimators": 1,
+                "max_depth": depth,
+                "relation": relation,
+                "max_features": "all",
+            }
+            | options
+        )
         criterion = model.option("criterion")
         stop = {"candidate": float(model.stop_margin)}.get(model.option("stop"), model.option("stop"))
         paper = Paper(
-            schema.n_features, depth + 1, model.epsilon, RATES[criterion, model.option("calibration"), relation], stop,
-            model.option("selection"), criterion, 99 if model.max_features == "all" else model.max_features,
-            model.option("budget") == "aligned-uniform", relation == REPLACE_ONE,
-        )  # fmt: skip
+            schema.n_features,
+            depth + 1,
+            model.epsilon,
+            RATES[criterion, model.option("calibration"), relation],
+            stop,
+            model.option("selection"),
+            criterion,
+            99 if model.max_features == "all" else model.max_features,
+            model.option("budget") == "aligned-uniform",
+            relation == REPLACE_ONE,
+        )
         data = draw(n, n, schema.n_features)
         agree(law_of_trees(model, schema, data), paper.tree(data))
 
@@ -251,9 +279,15 @@ def test_a_proved_forest_spends_exactly_epsilon(relation, sampling, stop):
     X, y = table(400)
     for epsilon, depth in product((0.1, 3.0), (0, 1, 4)):
         model = DiffPRFClassifier(
-            epsilon=epsilon, schema=THREE, n_estimators=4, max_depth=depth, relation=relation, sampling=sampling,
-            stop=stop, random_state=depth,
-        ).fit(X, y)  # fmt: skip
+            epsilon=epsilon,
+            schema=THREE,
+            n_estimators=4,
+            max_depth=depth,
+            relation=relation,
+            sampling=sampling,
+            stop=stop,
+            random_state=depth,
+        ).fit(X, y)
         assert model.ledger_.leaks == []
         assert model.ledger_.epsilon == pytest.approx(epsilon, rel=1e-12)
         assert model.guarantee_.epsilon == epsilon
@@ -314,9 +348,11 @@ EXACT = [
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-diffprf", verdict="proved", evidence="exhaustive",
+    "thm-diffprf",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained by one record that joins another under add-remove; spent in full by the ledger",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(("relation", "depth", "options", "exact"), EXACT, ids=str)
 def test_the_exact_loss_of_the_repaired_tree(relation, depth, options, exact):
     model = DiffPRFClassifier(schema=TWO, n_estimators=1, max_depth=depth, relation=relation, **options)
@@ -329,9 +365,10 @@ def test_the_exact_loss_of_the_repaired_tree(relation, depth, options, exact):
 @pytest.mark.claim("thm-diffprf")
 @relations
 @pytest.mark.parametrize(
-    "options", [{"stop": "never"}, {"stop": "never", "selection": "exponential"}, {"selection": "exponential"}, {}],
+    "options",
+    [{"stop": "never"}, {"stop": "never", "selection": "exponential"}, {"selection": "exponential"}, {}],
     ids=str,
-)  # fmt: skip
+)
 def test_the_loss_never_exceeds_the_claim(relation, options):
     model = DiffPRFClassifier(schema=TWO, n_estimators=1, max_depth=1, relation=relation, **options)
     found = audit_up_to_renaming(model, RECORDS, 3, oracle.renamings(2))
@@ -384,9 +421,7 @@ def test_a_bootstrap_costs_more_than_the_paper_charges():
     for n in (1, 2, 3):
         one, other = leaf_law(n, last=0), leaf_law(n + 1)
         # far out, noise at rate 1/2 gives counts (N, c0, c1) the density e^((± N ± c0 ± c1) / 2) up to a constant
-        worst = max(
-            abs(math.log(density(other, signs) / density(one, signs))) for signs in product((-1, 1), repeat=3)
-        )  # fmt: skip
+        worst = max(abs(math.log(density(other, signs) / density(one, signs))) for signs in product((-1, 1), repeat=3))
         assert worst == pytest.approx((n + 1) * math.log(1 + (math.e - 1) / (n + 1)), rel=1e-12)
         assert worst > 1.2
     assert (2 * math.log(1 + (math.e - 1) / 2)) == pytest.approx(1.2402, abs=5e-5)
@@ -405,9 +440,14 @@ def test_the_published_guarantee_is_what_is_proved_of_every_run(relation):
     X, y = table(300)
     for criterion in ("auto", "gini"):
         model = DiffPRFClassifier(
-            schema=THREE, n_estimators=5, max_depth=2, variant="published", criterion=criterion, relation=relation,
+            schema=THREE,
+            n_estimators=5,
+            max_depth=2,
+            variant="published",
+            criterion=criterion,
+            relation=relation,
             random_state=0,
-        )  # fmt: skip
+        )
         with pytest.warns(UnprovenPrivacyWarning, match="the paper claims 1"):
             model.fit(X, y)
         assert model.guarantee_.claimed == 1.0
@@ -443,9 +483,14 @@ def test_without_noise_the_tree_is_the_greedy_one():
     y = X[:, 0] & X[:, 1]
     for variant in ("proved", "published"):
         model = DiffPRFClassifier(
-            epsilon="non-private", schema=THREE, n_estimators=3, max_depth=3, max_features="all", variant=variant,
+            epsilon="non-private",
+            schema=THREE,
+            n_estimators=3,
+            max_depth=3,
+            max_features="all",
+            variant=variant,
             random_state=0,
-        )  # fmt: skip
+        )
         assert model.fit(X, y).score(X, y) == 1
         assert set(model.forest_.feature[model.forest_.roots]) <= {0, 1}
         assert model.guarantee_.epsilon == math.inf

@@ -86,10 +86,12 @@ def interval_worst(low, high, base, size, relation, law=interval_law) -> Fractio
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-interval-exponential", verdict="proved", evidence="exhaustive",
+    "thm-interval-exponential",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\lambda R$ as the steps of the grid shrink: at two records "
     r"$e^{\mathrm{loss}} = (e^\eps (G-1) + 1)/G$ on $G$ steps",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("base", [2, Fraction(3, 2), 5])
 @pytest.mark.parametrize("steps", [2, 3, 5, 8])
 def test_the_loss_of_a_cut_on_a_public_interval(steps, base):
@@ -169,9 +171,10 @@ def test_the_shipped_choice_of_a_cut(relation, mechanism, margin):
         feature, code = (0, column) if column < 4 else (1, column - 4)
         whole = code == (3, 2)[feature]
         parts = oracle.split_by_value(
-            list(zip(codes[feature].tolist(), labels.tolist(), strict=True)), 4,
+            list(zip(codes[feature].tolist(), labels.tolist(), strict=True)),
+            4,
             lambda record: record[0] if whole else int(record[0] > code),
-        )  # fmt: skip
+        )
         return sum(max(sum(label == c for _, label in part) for c in (0, 1)) for part in parts)
 
     rates = np.array([0.6, 0.9]) / (1 if relation == ADD_REMOVE else 2)
@@ -287,9 +290,15 @@ def draw(seed, n) -> tuple:
 def test_the_published_tree_is_the_papers(relation, depth, n):
     """Every bootstrap and every selection; half of each level is spent on a count that leaves no trace."""
     model = DiffPRFsClassifier(
-        epsilon=1.5, schema=MIXED, n_estimators=1, max_depth=depth, max_features="all", n_bins=BINS,
-        variant="published", relation=relation,
-    )  # fmt: skip
+        epsilon=1.5,
+        schema=MIXED,
+        n_estimators=1,
+        max_depth=depth,
+        max_features="all",
+        n_bins=BINS,
+        variant="published",
+        relation=relation,
+    )
     paper = Paper(depth + 1, 1.5)
     for seed in range(3):
         data = draw(seed, n)
@@ -318,15 +327,26 @@ def test_the_proved_tree_is_the_repaired_algorithm(at):
     for turn, (depth, n) in enumerate(((1, 5), (2, 4), (3, 1)), at):
         relation = RELATIONS[turn % 2]
         model = DiffPRFsClassifier(
-            epsilon=0.8, schema=MIXED, n_estimators=1, max_depth=depth, max_features="all", n_bins=BINS,
-            relation=relation, **options,
-        )  # fmt: skip
+            epsilon=0.8,
+            schema=MIXED,
+            n_estimators=1,
+            max_depth=depth,
+            max_features="all",
+            n_bins=BINS,
+            relation=relation,
+            **options,
+        )
         narrow = relation == ADD_REMOVE and model.option("calibration") == "range"
         paper = Paper(
-            depth + 1, 0.8, 1 / 2 if narrow else 1 / 4, "never" if model.stop == "never" else float(model.stop_margin),
-            model.option("selection"), model.option("two_stage"), model.option("budget") == "aligned-uniform",
+            depth + 1,
+            0.8,
+            1 / 2 if narrow else 1 / 4,
+            "never" if model.stop == "never" else float(model.stop_margin),
+            model.option("selection"),
+            model.option("two_stage"),
+            model.option("budget") == "aligned-uniform",
             half=False,
-        )  # fmt: skip
+        )
         data = draw(n, n)
         agree(law_of_trees(model, MIXED, data), paper.tree(data))
 
@@ -406,9 +426,16 @@ def test_a_proved_forest_spends_exactly_epsilon(relation, sampling, two_stage, s
     X, y = table(400)
     for epsilon, depth in product((0.1, 3.0), (0, 1, 3)):
         model = DiffPRFsClassifier(
-            epsilon=epsilon, schema=MIXED, n_estimators=4, max_depth=depth, relation=relation, sampling=sampling,
-            stop=stop, two_stage=two_stage, random_state=depth,
-        ).fit(X, y)  # fmt: skip
+            epsilon=epsilon,
+            schema=MIXED,
+            n_estimators=4,
+            max_depth=depth,
+            relation=relation,
+            sampling=sampling,
+            stop=stop,
+            two_stage=two_stage,
+            random_state=depth,
+        ).fit(X, y)
         assert model.ledger_.leaks == []
         assert model.ledger_.epsilon == pytest.approx(epsilon, rel=1e-12)
         assert model.guarantee_.epsilon == epsilon
@@ -462,9 +489,11 @@ def test_the_parts_of_a_level():
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-diffprfs", verdict="proved", evidence="exhaustive",
+    "thm-diffprfs",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained by one record under add-remove when all cuts stand in one selection with *stop*",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(
     ("relation", "schema", "depth", "options", "exact"),
     [
@@ -484,9 +513,15 @@ def test_the_parts_of_a_level():
 )
 def test_the_exact_loss_of_the_repaired_tree(relation, schema, depth, options, exact):
     model = DiffPRFsClassifier(
-        schema=schema, n_estimators=1, max_depth=depth, max_features="all", n_bins=3, stop_margin=0.0,
-        relation=relation, **options,
-    )  # fmt: skip
+        schema=schema,
+        n_estimators=1,
+        max_depth=depth,
+        max_features="all",
+        n_bins=3,
+        stop_margin=0.0,
+        relation=relation,
+        **options,
+    )
     found = exact_audit(model, n_max=2)
     assert found.epsilon == pytest.approx(float(exact), rel=1e-9)
     assert not found.violated
@@ -495,8 +530,9 @@ def test_the_exact_loss_of_the_repaired_tree(relation, schema, depth, options, e
 #: The bins from the other end, the classes the other way round.
 MIRRORED = [
     lambda record, bins=bins, label=label: (bins - record[0] if bins else record[0], record[1] ^ label)
-    for bins in (0, 3) for label in (0, 1)
-]  # fmt: skip
+    for bins in (0, 3)
+    for label in (0, 1)
+]
 
 
 @pytest.mark.slow

@@ -34,13 +34,20 @@ from dpforest.registry import PAPERS
 
 COLUMNS = {"numeric": {"a": (0, 1)}, "categorical": {"b": ["x", "y", "z"], "c": ["u", "v"]}}
 SCHEMAS = {
-    "classifier": Schema(**COLUMNS, classes=[0, 1, 2]), "regressor": Schema(**COLUMNS, target=(0, 2)),
+    "classifier": Schema(**COLUMNS, classes=[0, 1, 2]),
+    "regressor": Schema(**COLUMNS, target=(0, 2)),
     "of two": Schema(**COLUMNS, classes=[0, 1]),
-}  # fmt: skip
+}
 COUNTING = [
-    "node_class_counts", "node_sums", "feature_histograms", "candidate_counts", "candidate_sums", "cross_sums",
-    "count_sizes", "products",
-]  # fmt: skip
+    "node_class_counts",
+    "node_sums",
+    "feature_histograms",
+    "candidate_counts",
+    "candidate_sums",
+    "cross_sums",
+    "count_sizes",
+    "products",
+]
 
 
 def learners() -> list[type]:
@@ -65,9 +72,12 @@ def settings(kind) -> list[dict]:
     if "published" in variants_of(kind):
         every.append({"variant": "published", "random_state": 9})
     more = {
-        "leaf": ["counts"], "stop": ["never"], "selection": ["exponential"], "sampling": ["poisson", "assignment"],
+        "leaf": ["counts"],
+        "stop": ["never"],
+        "selection": ["exponential"],
+        "sampling": ["poisson", "assignment"],
         "split": ["multiway"],
-    }  # fmt: skip
+    }
     for name, values in more.items():
         taken = kind.PARAMETERS[name].rule.names if name in kind.PARAMETERS else ()
         every += [{name: value} for value in values if value in taken][:1]

@@ -38,13 +38,23 @@ def test_every_fit_spends_exactly_epsilon(data):
     epsilon, relation, classes = pick(0.01, 1.0, 50.0), pick(*RELATIONS), pick(2, 3)
     schema = MIXED if classes == 2 else THREE
     fitted = model(
-        epsilon=epsilon, schema=schema, n_estimators=pick(1, 4), relation=relation, n_bins=pick(2, 5, 40),
-        votes=pick("real", "discrete"), weights=pick("capped", "logistic"), learning_rate=pick(0.1, 1.0),
-        alpha_max=pick(0.1, 2.0, 100.0), smoothing=pick(0, 1.0), sampling=pick("all", "assignment"),
-        class_weight=pick(None, {schema.classes[0]: 5.0}), selection=pick("permute-and-flip", "exponential"),
-        criterion=pick("gini", "gini-gain", "majority"), leaf_share=pick(0.1, 0.9),
+        epsilon=epsilon,
+        schema=schema,
+        n_estimators=pick(1, 4),
+        relation=relation,
+        n_bins=pick(2, 5, 40),
+        votes=pick("real", "discrete"),
+        weights=pick("capped", "logistic"),
+        learning_rate=pick(0.1, 1.0),
+        alpha_max=pick(0.1, 2.0, 100.0),
+        smoothing=pick(0, 1.0),
+        sampling=pick("all", "assignment"),
+        class_weight=pick(None, {schema.classes[0]: 5.0}),
+        selection=pick("permute-and-flip", "exponential"),
+        criterion=pick("gini", "gini-gain", "majority"),
+        leaf_share=pick(0.1, 0.9),
         random_state=data.draw(st.integers(0, 1000)),
-    )  # fmt: skip
+    )
     X, y = table(pick(1, 20, 300), seed=data.draw(st.integers(0, 100)), classes=classes)
     fitted.fit(X, y)
     assert fitted.ledger_.leaks == []
@@ -67,9 +77,7 @@ def test_every_fit_spends_exactly_epsilon(data):
     ids=str,
 )
 def test_the_exact_loss_of_a_stump(relation, n_max, options):
-    found = exact_audit(
-        DPAdaBoostClassifier(schema=PAIR, n_estimators=1, relation=relation, **options), n_max=n_max
-    )  # fmt: skip
+    found = exact_audit(DPAdaBoostClassifier(schema=PAIR, n_estimators=1, relation=relation, **options), n_max=n_max)
     assert 0.4 < found.epsilon <= 1 + 1e-9
     # half for the leaves, which the record that comes pays in full; half for the feature
     if relation == ADD_REMOVE and not options:

@@ -65,9 +65,11 @@ def kept(sigma: float) -> float:
 
 
 @pytest.mark.claim(
-    "cex-dp-ebm-categories", verdict="refuted", evidence="statistical",
+    "cex-dp-ebm-categories",
+    verdict="refuted",
+    evidence="statistical",
     constant=r"an event of probability $p^2 = 0.26$ on two records and $0$ on one, for $\delta = 10^{-5}$, $\eps = 1$",
-)  # fmt: skip
+)
 def test_a_category_that_occurs_is_told_from_one_that_does_not():
     """One record of each of two categories: both have a bin of their own, or a category that is not there has none."""
     apart = kept(1 / gaussian_mu(0.1, 5e-6)) ** 2
@@ -189,9 +191,11 @@ def sums_of(records, scores) -> np.ndarray:
 
 
 @pytest.mark.claim(
-    "lem-residual-sums", verdict="proved", evidence="exhaustive",
+    "lem-residual-sums",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"the squared norm: $1$ under add-remove, $4$ under replace-one, both attained",
-)  # fmt: skip
+)
 def test_what_one_record_changes_of_the_sums():
     """All changes of a record, in fractions of a residual; and the sums that ships attain the largest of them."""
     residuals = [Fraction(k, 8) for k in range(-8, 9)]
@@ -247,10 +251,12 @@ def loud(number, shape):
 
 
 @pytest.mark.claim(
-    "thm-dp-ebm", verdict="proved", evidence="exhaustive",
+    "thm-dp-ebm",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"the $\rho$ of $\eps$ and $\delta$, but for the first step, at which residuals are $\pm\frac12$: of it "
     r"$\frac14$ under add-remove",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("rounds", [1, 2, 40])
 def test_the_theorem_attained(rounds, monkeypatch):
     """One feature under add-remove; under replace-one two, of which the second is the same for both records."""
@@ -259,9 +265,12 @@ def test_the_theorem_attained(rounds, monkeypatch):
     bins, step = 0.1 * rho, 0.9 * rho / rounds
     data = [(0, 1), (1, 0)]
     added = concentration(
-        tiny(schema=Schema(categorical={"x": [0, 1]}, classes=[0, 1]), **options), data, [*data, (0, 0)], loud,
+        tiny(schema=Schema(categorical={"x": [0, 1]}, classes=[0, 1]), **options),
+        data,
+        [*data, (0, 0)],
+        loud,
         monkeypatch,
-    )  # fmt: skip
+    )
     assert added == pytest.approx(bins + step * (rounds - 3 / 4), rel=1e-9)
     data = [(0, 0, 1), (1, 0, 0)]
     replaced = concentration(

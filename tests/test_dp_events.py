@@ -205,8 +205,10 @@ def test_events_of_dp_accounting_are_made_with_these_arguments(monkeypatch, rela
     noise = ("SelfComposedDpEvent", ("DiscreteLaplaceDpEvent", 0.5, 1), 2)
     assert made == {"add-remove": [noise], "replace-one": [coin, coin]}[relation]
     assert to_dp_event(privacy_event(rhos(), relation))[1][0] == (
-        "SelfComposedDpEvent", ("ZCDpEvent", {"add-remove": 0.01, "replace-one": 0.02}[relation]), 1,
-    )  # fmt: skip
+        "SelfComposedDpEvent",
+        ("ZCDpEvent", {"add-remove": 0.01, "replace-one": 0.02}[relation]),
+        1,
+    )
     with pytest.raises(ValueError, match="pure, concentrated or non-private"):
         to_dp_event({"relation": relation, "events": [{"event": "other", "count": 1}]})
 

@@ -49,9 +49,15 @@ def test_the_rounds_spend_exactly_epsilon(relation, sampling, stop, votes):
     for turn, (depth, rounds) in enumerate(itertools.product((0, 1, 3), (1, 4))):
         epsilon = (0.1, 3.0)[(turn + turn // 2) % 2]  # takes turns: each depth, and each number of rounds, has both
         fitted = model(
-            epsilon=epsilon, max_depth=depth, n_estimators=rounds, relation=relation, sampling=sampling, stop=stop,
-            votes=votes, random_state=depth,
-        ).fit(X, y)  # fmt: skip
+            epsilon=epsilon,
+            max_depth=depth,
+            n_estimators=rounds,
+            relation=relation,
+            sampling=sampling,
+            stop=stop,
+            votes=votes,
+            random_state=depth,
+        ).fit(X, y)
         assert_spent(fitted, epsilon)
         assert fitted.boosted_.n_trees == rounds
 
@@ -115,11 +121,13 @@ def test_the_exact_loss_of_a_round(relation, n_max, options, exact):
 @pytest.mark.parametrize(
     "options",
     [
-        {}, {"criterion": "majority", "selection": "exponential", "stop_margin": 0.0},
-        {"class_weight": {0: 1, 1: 3}, "votes": "discrete"}, {"stop": "never", "leaf_share": 0.2},
+        {},
+        {"criterion": "majority", "selection": "exponential", "stop_margin": 0.0},
+        {"class_weight": {0: 1, 1: 3}, "votes": "discrete"},
+        {"stop": "never", "leaf_share": 0.2},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_round_never_loses_more_than_its_claim(relation, options):
     kind = DPsAdaBoostClassifier(
         schema=PAIR, n_estimators=1, max_depth=1, max_features="all", cuts_per_feature=1, relation=relation, **options
@@ -146,9 +154,14 @@ def test_a_round_after_a_released_tree_never_loses_more(relation, planted, monke
 
     for weights in ("capped", "logistic"):
         kind = After(
-            schema=PAIR, n_estimators=1, max_depth=1, max_features="all", cuts_per_feature=1, weights=weights,
+            schema=PAIR,
+            n_estimators=1,
+            max_depth=1,
+            max_features="all",
+            cuts_per_feature=1,
+            weights=weights,
             relation=relation,
-        )  # fmt: skip
+        )
         found = exact_audit(kind, n_max=2)
         assert 0.2 < found.epsilon <= 1 + 1e-9
 
@@ -197,7 +210,7 @@ def test_several_classes(votes):
     X, y = table(1500, classes=3)
     fitted = model(
         schema=THREE, epsilon=50.0, n_estimators=6, votes=votes, max_features="all", cuts_per_feature=10
-    ).fit(X, y)  # fmt: skip
+    ).fit(X, y)
     assert fitted.decision_function(X).shape == (1500, 3)
     assert fitted.score(X, y) > 0.9
 
@@ -247,9 +260,17 @@ def test_weights_may_underflow():
     X, y = table(300)
     y = np.where(X.c == "u", "yes", "no")
     fitted = model(
-        epsilon="non-private", n_estimators=8, max_depth=3, max_features="all", cuts_per_feature=10, alpha_max=100.0,
-        votes="discrete", learning_rate=1.0, stop="never", criterion="gini",
-    ).fit(X, y)  # fmt: skip
+        epsilon="non-private",
+        n_estimators=8,
+        max_depth=3,
+        max_features="all",
+        cuts_per_feature=10,
+        alpha_max=100.0,
+        votes="discrete",
+        learning_rate=1.0,
+        stop="never",
+        criterion="gini",
+    ).fit(X, y)
     votes = [np.abs(fitted.boosted_.forest.tree(t).values).max() / SCALE for t in range(8)]
     assert votes[0] == 100
     assert votes[1:] == [0] * 7
@@ -290,9 +311,14 @@ def test_every_round_has_its_own_records_by_assignment():
 # -- the paper, to the letter ----------------------------------------------------------------------------------------
 
 LEAKS = {
-    dps_adaboost.LARGEST, dps_adaboost.DRAW, dps_adaboost.PURITY, dps_adaboost.GINI, dps_adaboost.PRUNE,
-    dps_adaboost.ERROR, dps_adaboost.UPDATE,
-}  # fmt: skip
+    dps_adaboost.LARGEST,
+    dps_adaboost.DRAW,
+    dps_adaboost.PURITY,
+    dps_adaboost.GINI,
+    dps_adaboost.PRUNE,
+    dps_adaboost.ERROR,
+    dps_adaboost.UPDATE,
+}
 
 
 @pytest.mark.claim("pub-dps-adaboost")
@@ -415,9 +441,7 @@ class Letter:
         level = [root]
         for depth in range(self.depth + 1):
             self._noise(share / 2, (len(level),))
-            split = [
-                depth < self.depth and len({row[-1] for row in node["rows"]}) > 1 for node in level
-            ]  # fmt: skip
+            split = [depth < self.depth and len({row[-1] for row in node["rows"]}) > 1 for node in level]
             leaves = [node for node, inner in zip(level, split, strict=True) if not inner]
             if leaves:
                 noise = self._noise(share / 2, (len(leaves), 2))

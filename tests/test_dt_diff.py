@@ -106,8 +106,10 @@ def test_only_the_features_of_the_model_are_divided(variant):
         fitted = quietly(
             DTDiffClassifier(
                 epsilon=50.0, schema=WIDE, model_size=2, specialisations=2, variant=variant, random_state=seed
-            ), X, y,
-        )  # fmt: skip
+            ),
+            X,
+            y,
+        )
         used = set(fitted.forest_.feature[fitted.forest_.feature >= 0].tolist())
         assert used == {4, 5}
         assert fitted.score(X, y) > 0.8

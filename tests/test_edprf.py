@@ -180,22 +180,33 @@ def test_the_published_tree_is_the_papers(schema, depth, sizes, criterion):
 
 #: 1 / R and 1 / (2 Δ): what budget times utility is multiplied by.
 FACTORS = {
-    ("gini", "range", ADD_REMOVE): Fraction(1, 2), ("gini", "range", REPLACE_ONE): Fraction(1, 4),
-    ("gini", "sensitivity", ADD_REMOVE): Fraction(1, 4), ("gini", "sensitivity", REPLACE_ONE): Fraction(1, 4),
-    ("majority", "range", ADD_REMOVE): Fraction(1), ("majority", "range", REPLACE_ONE): Fraction(1, 2),
-    ("majority", "sensitivity", ADD_REMOVE): Fraction(1, 2), ("majority", "sensitivity", REPLACE_ONE): Fraction(1, 2),
-}  # fmt: skip
+    ("gini", "range", ADD_REMOVE): Fraction(1, 2),
+    ("gini", "range", REPLACE_ONE): Fraction(1, 4),
+    ("gini", "sensitivity", ADD_REMOVE): Fraction(1, 4),
+    ("gini", "sensitivity", REPLACE_ONE): Fraction(1, 4),
+    ("majority", "range", ADD_REMOVE): Fraction(1),
+    ("majority", "range", REPLACE_ONE): Fraction(1, 2),
+    ("majority", "sensitivity", ADD_REMOVE): Fraction(1, 2),
+    ("majority", "sensitivity", REPLACE_ONE): Fraction(1, 2),
+}
 
 
 def rewritten(model, **changes) -> Paper:
     """The slow algorithm with the options of a proved estimator."""
     calibration = "range" if model.calibration == "auto" else model.calibration
     return Paper(
-        tuple(model.schema.cardinalities(2).tolist()), model.schema.n_classes, model.max_depth + 1, model.epsilon,
-        FACTORS[model.criterion, calibration, model.relation], FACTORS["majority", calibration, model.relation],
-        None if model.stop == "never" else float(model.stop_margin), model.selection, model.criterion, model.budget,
+        tuple(model.schema.cardinalities(2).tolist()),
+        model.schema.n_classes,
+        model.max_depth + 1,
+        model.epsilon,
+        FACTORS[model.criterion, calibration, model.relation],
+        FACTORS["majority", calibration, model.relation],
+        None if model.stop == "never" else float(model.stop_margin),
+        model.selection,
+        model.criterion,
+        model.budget,
         **changes,
-    )  # fmt: skip
+    )
 
 
 OPTIONS = [
@@ -315,11 +326,22 @@ def test_no_fit_spends_more_than_epsilon(data):
     epsilon, relation = pick(0.01, 0.5, 1.0, 7.0), pick(*RELATIONS)
     calibration, budget, leaf = pick("range", "sensitivity"), pick(*PLANS), pick("label", "counts")
     model = EDPRFClassifier(
-        epsilon=epsilon, schema=THREE, n_estimators=pick(1, 3), max_depth=pick(1, 2, 5), relation=relation,
-        selection=pick("permute-and-flip", "exponential"), criterion=criterion, budget=budget, calibration=calibration,
-        leaf=leaf, stop=stop, stop_margin=pick(-2.0, 0.0, 6.0), n_max=500, max_nodes=pick(10, 20, 1000),
+        epsilon=epsilon,
+        schema=THREE,
+        n_estimators=pick(1, 3),
+        max_depth=pick(1, 2, 5),
+        relation=relation,
+        selection=pick("permute-and-flip", "exponential"),
+        criterion=criterion,
+        budget=budget,
+        calibration=calibration,
+        leaf=leaf,
+        stop=stop,
+        stop_margin=pick(-2.0, 0.0, 6.0),
+        n_max=500,
+        max_nodes=pick(10, 20, 1000),
         random_state=data.draw(st.integers(0, 1000)),
-    )  # fmt: skip
+    )
     X, y = table(pick(1, 20, 500), seed=data.draw(st.integers(0, 100)))
     model.fit(X, y)
     assert model.ledger_.leaks == []
@@ -351,9 +373,11 @@ EXACT = [
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-edprf", verdict="proved", evidence="exhaustive",
+    "thm-edprf",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained with a stop candidate under add-remove; $11/12\,\eps$ at two levels without",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(("levels", "relation", "options", "exact"), EXACT, ids=str)
 def test_the_exact_loss_of_a_tree(levels, relation, options, exact):
     model = EDPRFClassifier(

@@ -90,9 +90,13 @@ def test_noise_of_the_double_scale_costs_half_as_much() -> None:
 
 
 @pytest.mark.claim(
-    "exp-edprf-figure-5", "exp-edprf-figure-5-printed", "exp-edprf-figure-6", "exp-edprf-figure-6-printed",
-    "exp-edprf-figure-6-scale", "exp-edprf-robust",
-)  # fmt: skip
+    "exp-edprf-figure-5",
+    "exp-edprf-figure-5-printed",
+    "exp-edprf-figure-6",
+    "exp-edprf-figure-6-printed",
+    "exp-edprf-figure-6-scale",
+    "exp-edprf-robust",
+)
 @BOTH_WAYS
 def test_an_improved_step_is_better_at_every_depth(effect, verdict) -> None:
     for improved in ("tradition_spl_imp", "tradition_leaf_imp", "both, eDPRF"):
@@ -131,9 +135,15 @@ def test_kaggles_diabetes_is_not_here() -> None:
 
 
 @pytest.mark.claim(
-    "exp-edprf-table-2", "exp-edprf-table-2-printed", "exp-edprf-abstract", "exp-edprf-alignment",
-    "exp-edprf-alignment-repaired", "exp-edprf-shares", "exp-edprf-shares-repaired", "exp-edprf-permute-and-flip",
-)  # fmt: skip
+    "exp-edprf-table-2",
+    "exp-edprf-table-2-printed",
+    "exp-edprf-abstract",
+    "exp-edprf-alignment",
+    "exp-edprf-alignment-repaired",
+    "exp-edprf-shares",
+    "exp-edprf-shares-repaired",
+    "exp-edprf-permute-and-flip",
+)
 @BOTH_WAYS
 def test_one_forest_is_better_on_every_set(effect, verdict) -> None:
     rows = results(effect, "eDPRF published", "DiffPRF published")

@@ -60,9 +60,11 @@ CASES = [((32,), True, 0), ((7,), False, 0), ((9,), True, 8), ((1,), True, 0), (
 
 
 @pytest.mark.claim(
-    "lem-empirical-bayes", verdict="proved", evidence="numerical",
+    "lem-empirical-bayes",
+    verdict="proved",
+    evidence="numerical",
     constant="the posterior mean under the mixture of the priors, to $10^{-9}$; one and two cells by integration",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(("shape", "ordered", "chain"), CASES, ids=str)
 @pytest.mark.parametrize("penalty", [0.0, 0.1])
 def test_the_posterior_is_that_of_the_textbook(shape, ordered, chain, penalty):

@@ -116,8 +116,12 @@ def tasks_left(dask_scheduler) -> list[str]:
 # -- the same integers -----------------------------------------------------------------------------------------------
 
 PARTITIONINGS = {
-    "one": [997], "two": [500, 497], "three": [1, 995, 1], "empty": [0, 300, 0, 0, 697, 0], "fifty": [20] * 49 + [17]
-}  # fmt: skip
+    "one": [997],
+    "two": [500, 497],
+    "three": [1, 995, 1],
+    "empty": [0, 300, 0, 0, 697, 0],
+    "fifty": [20] * 49 + [17],
+}
 
 
 @pytest.mark.slow
@@ -173,9 +177,10 @@ def test_numbered_columns_are_named_as_in_the_schema():
     table = TABLE[READER.columns].set_axis(range(5), axis=1)
     numeric, categorical = list(SCHEMA.numeric.values()), list(SCHEMA.categorical.values())
     schema = Schema(
-        numeric={"0": numeric[0], "1": numeric[1]}, categorical={"2": categorical[0], "3": categorical[1]},
+        numeric={"0": numeric[0], "1": numeric[1]},
+        categorical={"2": categorical[0], "3": categorical[1]},
         classes=SCHEMA.classes,
-    )  # fmt: skip
+    )
     found = Dask(dd.from_pandas(table, npartitions=3), scheduler="sync").open(Reader(schema, 8, "4")).total(COUNT)
     assert same(found, in_memory())
 
@@ -402,7 +407,10 @@ def test_files_are_read_in_the_order_of_the_other_engines(folder, cluster):
         assert same(Dask(paths, scheduler="threads").open(READER).total(COUNT), in_memory())
     table = Dask(folder, scheduler=cluster).open(READER)
     assert same(table.total(COUNT), in_memory())
-    assert same(Dask(f"file://{files[0]}", scheduler="sync").open(KEYED).total(COUNT), in_memory(pd.read_parquet(files[0]), KEYED))  # fmt: skip  # noqa: E501
+    assert same(
+        Dask(f"file://{files[0]}", scheduler="sync").open(KEYED).total(COUNT),
+        in_memory(pd.read_parquet(files[0]), KEYED),
+    )
 
 
 def test_only_the_columns_that_are_needed_are_read(folder):

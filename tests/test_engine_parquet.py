@@ -272,12 +272,14 @@ def test_missing_values_have_a_bin(tmp_path):
     for name in SCHEMA.columns:
         table.loc[rng.random(997) < 0.2, name] = None
     nothing = table.assign(work=None, age=np.nan)
-    for number, (frame, types) in enumerate([
-        (table, {}),
-        (table, {"work": pa.dictionary(pa.int8(), pa.string()), "level": pa.int8(), "hours": pa.uint16()}),
-        (table, {"age": pa.float32(), "level": pa.float32()}),
-        (nothing, {"work": pa.null(), "age": pa.null()}),
-    ]):  # fmt: skip
+    for number, (frame, types) in enumerate(
+        [
+            (table, {}),
+            (table, {"work": pa.dictionary(pa.int8(), pa.string()), "level": pa.int8(), "hours": pa.uint16()}),
+            (table, {"age": pa.float32(), "level": pa.float32()}),
+            (nothing, {"work": pa.null(), "age": pa.null()}),
+        ]
+    ):
         floats = {name: "float32" for name, type_ in types.items() if type_ == pa.float32()}
         wanted = in_memory(frame.astype(floats), reader)
         parts = [(frame.iloc[:400], "a"), (frame.iloc[400:], "b")]
@@ -566,9 +568,7 @@ def test_what_each_pass_took(tmp_path):
     assert [(read.what, read.n_rows) for read in table.log] == [("look", 997), ("leaves", 997)]
     assert 0 < table.scan_bytes < Parquet(tmp_path).open(KEYED).scan_bytes
     groups = [pq.ParquetFile(path).metadata.row_group(0) for path in tmp_path.iterdir()]
-    sizes = {
-        group.column(i).path_in_schema: 0 for group in groups for i in range(group.num_columns)
-    }  # fmt: skip
+    sizes = {group.column(i).path_in_schema: 0 for group in groups for i in range(group.num_columns)}
     for group in groups:
         for i in range(group.num_columns):
             sizes[group.column(i).path_in_schema] += group.column(i).total_compressed_size
@@ -635,14 +635,16 @@ def test_bad_rows_to_predict_are_named(tmp_path):
         (PrivateBoostingClassifier(n_bins=8, schema=SCHEMA), "income"),
         (
             RandomTreesRegressor(
-                n_estimators=3, max_depth=3, n_bins=8,
+                n_estimators=3,
+                max_depth=3,
+                n_bins=8,
                 schema=Schema(numeric={"age": (0, 100)}, categorical=SCHEMA.categorical, target=(0, 60)),
             ),
             "hours",
         ),
     ],
     ids=lambda given: given if isinstance(given, str) else type(given).__name__,
-)  # fmt: skip
+)
 def test_learners_give_the_model_of_memory(tmp_path, learner, target, key):
     learner.set_params(epsilon=5.0, random_state=0)
     columns = learner.schema.columns

@@ -167,12 +167,22 @@ def load_back(estimator) -> ReleasedForest:
 
 #: The arrays that a fitted model may hold, by path: the forest, the classes and the names; charges of the ledger.
 DOCUMENTED = {
-    ".classes_", ".schema.classes", ".schema_.classes", ".feature_names_in_",
-    ".forest_.feature", ".forest_.first_child", ".forest_.arity", ".forest_.multiway", ".forest_.mask",
-    ".forest_.roots", ".forest_.values",
-    ".ledger_._parents[]", ".ledger_._charges[].scopes",
-    ".ledger_._charges[].costs{add-remove}", ".ledger_._charges[].costs{replace-one}",
-}  # fmt: skip
+    ".classes_",
+    ".schema.classes",
+    ".schema_.classes",
+    ".feature_names_in_",
+    ".forest_.feature",
+    ".forest_.first_child",
+    ".forest_.arity",
+    ".forest_.multiway",
+    ".forest_.mask",
+    ".forest_.roots",
+    ".forest_.values",
+    ".ledger_._parents[]",
+    ".ledger_._charges[].scopes",
+    ".ledger_._charges[].costs{add-remove}",
+    ".ledger_._charges[].costs{replace-one}",
+}
 
 
 def leaves(thing, path="", seen=None):

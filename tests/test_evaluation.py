@@ -117,9 +117,11 @@ UNIVERSE = list(product((0.1, 0.9), ("a", "b"), (0, 1)))
 
 
 @pytest.mark.claim(
-    "thm-private-test", verdict="proved", evidence="exhaustive",
+    "thm-private-test",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$ for all measures; rate $\eps$, $\eps/2$ under replace-one",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("kind", ["two classes", "classes", "numbers"])
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_test_loses_what_it_costs(kind, relation, models, counted):
@@ -456,15 +458,23 @@ class Greedy(ModelChooser):
     """With gains from 0 to 2."""
 
     SCORE = Score(
-        "greedy", lambda counts: 2 * gain.function(counts), lambda n: (1.0, 1.0), lambda n: (1.0, 2.0), True, (), "",
+        "greedy",
+        lambda counts: 2 * gain.function(counts),
+        lambda n: (1.0, 1.0),
+        lambda n: (1.0, 2.0),
+        True,
+        (),
+        "",
         _exact=lambda counts: 2 * gain._exact(counts),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.claim(
-    "thm-private-choice", verdict="proved", evidence="exhaustive",
+    "thm-private-choice",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, however many models; rate $\eps$, $\eps/2$ under replace-one",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_choice_loses_what_it_costs(relation):
     found = exact_audit(chooser(relation), n_max=3)
@@ -506,9 +516,7 @@ def test_the_better_model_is_chosen(kind, models):
 def test_the_margin_is_kept(relation):
     # five models, all but one of them just beyond the margin: it is left in at most one of twenty runs
     margin = math.log(4 / 0.05) / (1.0 if relation == ADD_REMOVE else 0.5)
-    law = mechanisms.permute_and_flip_law(
-        np.array([margin, 0, 0, 0, 0]), 1.0 if relation == ADD_REMOVE else 0.5
-    )  # fmt: skip
+    law = mechanisms.permute_and_flip_law(np.array([margin, 0, 0, 0, 0]), 1.0 if relation == ADD_REMOVE else 0.5)
     assert 0.01 < 1 - law[0] <= 0.05
 
 
@@ -609,9 +617,11 @@ SHARP = Fraction(3, 4) * 2 + Fraction(1, 4) * 3  # (1 - s) e^a + s e^b
 
 
 @pytest.mark.claim(
-    "thm-hold-out", verdict="proved", evidence="exhaustive",
+    "thm-hold-out",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$(1-s)\,e^a + s\,e^b$, at most the larger; nothing where sides are of persons, and rows are replaced",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(
     ("unit", "coin", "relation", "least", "most"),
     [
@@ -821,8 +831,10 @@ def test_what_the_schema_does_not_know_is_the_secret_of_the_test_rows(kind, mode
     if kind == "numbers":
         y = np.where(np.arange(50) < 4, 99.0, y)
         wanted.append("y: 4 of 50 rows")
-    for call in (lambda: evaluation.evaluate(next(iter(models[kind].values())), X, y, 1.0, random_state=0),
-                 lambda: evaluation.choose(models[kind], X, y, 1.0, random_state=0)):  # fmt: skip
+    for call in (
+        lambda: evaluation.evaluate(next(iter(models[kind].values())), X, y, 1.0, random_state=0),
+        lambda: evaluation.choose(models[kind], X, y, 1.0, random_state=0),
+    ):
         with pytest.warns(OutOfSchemaWarning) as caught:
             call()
         said = [str(each.message) for each in caught]

@@ -134,9 +134,13 @@ def test_every_block_belongs_to_its_chapter_and_is_read():
 
 def test_a_section_that_lacks_something_is_seen():
     assert shortcomings("**1.** Why?\n\n**3.** (code) Write it.\n") == [
-        "numbered from 1 on", "four exercises", "stars for each", "two with code", "one that breaks a mechanism",
+        "numbered from 1 on",
+        "four exercises",
+        "stars for each",
+        "two with code",
+        "one that breaks a mechanism",
         "stub, check and solution under each that says so",
-    ]  # fmt: skip
+    ]
     assert "stars for each" not in shortcomings("**1.** ★ Why?\n\n**2.** ★★★ (code) Write it.\n")
 
 

@@ -168,8 +168,11 @@ def test_differences_pair_the_seeds() -> None:
     )
     table = experiments.differences(rows, "plain", by=["data"])
     assert table[["data", "name"]].to_numpy().tolist() == [
-        ["first", "better"], ["first", "worse"], ["second", "better"], ["second", "worse"],
-    ]  # fmt: skip
+        ["first", "better"],
+        ["first", "worse"],
+        ["second", "better"],
+        ["second", "worse"],
+    ]
     for column in ("mean", "low", "high"):
         assert table[column].tolist() == pytest.approx([0.05, -0.01, 0.1, -0.02])
 

@@ -108,11 +108,14 @@ def draws_record_coins(kind: type) -> bool:
 
 #: Whether runs bear out what a class says: of each fact, those of the published variant first.
 OF_THE_PUBLISHED: dict[str, Callable[[type], bool]] = {
-    "leaks": leaks, "two_classes": two_classes, "in_memory": in_memory,
-}  # fmt: skip
+    "leaks": leaks,
+    "two_classes": two_classes,
+    "in_memory": in_memory,
+}
 OF_ALL: dict[str, Callable[[type], bool]] = {
-    "splits_from_counts": splits_from_counts, "draws_record_coins": draws_record_coins,
-}  # fmt: skip
+    "splits_from_counts": splits_from_counts,
+    "draws_record_coins": draws_record_coins,
+}
 
 
 @pytest.mark.parametrize("kind", learners(), ids=lambda kind: kind.__name__)

@@ -20,9 +20,13 @@ from dpforest.schema import TARGET_LEVELS
 F = Fraction
 EXACT = (scores.gini, scores.majority, scores.sse, scores.between, scores.mass_gap)
 BOUNDED = (
-    scores.normalised_gini, scores.variance, scores.weighted_variance, scores.mean, scores.absolute_pearson,
+    scores.normalised_gini,
+    scores.variance,
+    scores.weighted_variance,
+    scores.mean,
+    scores.absolute_pearson,
     scores.pearson,
-)  # fmt: skip
+)
 SIZES = (3, 40, 3_000, 10**6, 10**9, 2**31 - 1, 2**31, 10**12, 10**15)
 MOST = {scores.sse: 10**14, scores.variance: 10**14, scores.weighted_variance: 10**14}  # sums of squares in 64 bits
 HALF = F(1, 2)

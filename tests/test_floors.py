@@ -51,9 +51,18 @@ NAMES = {
 }
 RANDOM_MODULES = {"random", "secrets", "uuid", "numpy.random"}
 RANDOM_NAMES = {
-    "default_rng", "RandomState", "SystemRandom", "check_random_state", "train_test_split", "resample", "urandom",
-    "getrandbits", "randbelow", "token_bytes", "rvs",
-}  # fmt: skip
+    "default_rng",
+    "RandomState",
+    "SystemRandom",
+    "check_random_state",
+    "train_test_split",
+    "resample",
+    "urandom",
+    "getrandbits",
+    "randbelow",
+    "token_bytes",
+    "rvs",
+}
 
 #: What the package lends to the models, which stand below it: nothing that could count.
 LENT = {"sum_values": "counting", "table_of": "engines", "card": "inspect", "frames_of": "engines"}
@@ -82,10 +91,18 @@ TABLE_FUNCTIONS = {
     "models.generalised": {"encode", "generalise"},
     "models.linear": {"scores", "_scores", "predict", "predict_proba"},
     "models.boosted": {
-        "scores", "staged_scores", "_scores", "_staged", "decision_function", "predict", "predict_proba",
-        "staged_decision_function", "staged_predict", "staged_predict_proba",
+        "scores",
+        "staged_scores",
+        "_scores",
+        "_staged",
+        "decision_function",
+        "predict",
+        "predict_proba",
+        "staged_decision_function",
+        "staged_predict",
+        "staged_predict_proba",
     },
-}  # fmt: skip
+}
 #: Public methods of the curator that need not charge, and why.
 UNCHARGED = {
     "__init__": "takes the records in",
@@ -102,11 +119,18 @@ UNCHARGED = {
 
 #: Classes of its room that nobody asks but the curator, which has them in its one attribute.
 NO_DOORS = {
-    "Records": "the protocol", "MaterializedRecords": "the protocol", "Door": "makes a curator",
-    "InMemoryRecords": "records", "RecordCoins": "what records ask of chance", "BlockedRecords": "records",
-    "Question": "to a block", "_BlockRecords": "a block", "Keys": "of a block's coins",
-    "CachedCounts": "counts that the records remember", "Split": "of such counts",
-}  # fmt: skip
+    "Records": "the protocol",
+    "MaterializedRecords": "the protocol",
+    "Door": "makes a curator",
+    "InMemoryRecords": "records",
+    "RecordCoins": "what records ask of chance",
+    "BlockedRecords": "records",
+    "Question": "to a block",
+    "_BlockRecords": "a block",
+    "Keys": "of a block's coins",
+    "CachedCounts": "counts that the records remember",
+    "Split": "of such counts",
+}
 
 
 @dataclass(frozen=True)
@@ -301,10 +325,16 @@ def touches(module: Module) -> list[str]:
 RECORDS = {"_records"}
 #: What else it keeps, and why it may be seen.
 HARMLESS = {
-    "n_classes": "public", "cardinalities": "public", "_offsets": "of the cardinalities", "_n_jobs": "asked for",
-    "_chance": "the other door", "_ledger": "never holds an answer", "unit": "of weights, by the number of classes",
-    "_has_weights": "asked for", "n_parts": "asked for",
-}  # fmt: skip
+    "n_classes": "public",
+    "cardinalities": "public",
+    "_offsets": "of the cardinalities",
+    "_n_jobs": "asked for",
+    "_chance": "the other door",
+    "_ledger": "never holds an answer",
+    "unit": "of weights, by the number of classes",
+    "_has_weights": "asked for",
+    "n_parts": "asked for",
+}
 
 
 def curators(room: list[Module]) -> list[ast.ClassDef]:
@@ -652,6 +682,11 @@ class InMemoryRecords:
 """
     broken = uncharged([planted("curator", source), planted("curator.another", elsewhere)])
     assert [place.split()[1] for place in broken] == [
-        "Curator.charged_here_alone", "Curator.direct", "Curator.hidden", "Curator.handed_out", "Curator.told",
-        "Another.charged", "Another.another",
-    ]  # fmt: skip
+        "Curator.charged_here_alone",
+        "Curator.direct",
+        "Curator.hidden",
+        "Curator.handed_out",
+        "Curator.told",
+        "Another.charged",
+        "Another.another",
+    ]

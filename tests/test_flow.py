@@ -28,9 +28,10 @@ from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 #: Four features of about two codes each, so that a published height depends on the number of records.
 COLUMNS = {"numeric": {"a": (0, 1)}, "categorical": {"b": ["x", "y", "z"], "c": ["u", "v"], "d": ["u", "v"]}}
 SCHEMAS = {
-    "classifier": Schema(**COLUMNS, classes=[0, 1, 2]), "regressor": Schema(**COLUMNS, target=(0, 2)),
+    "classifier": Schema(**COLUMNS, classes=[0, 1, 2]),
+    "regressor": Schema(**COLUMNS, target=(0, 2)),
     "of two": Schema(**COLUMNS, classes=[0, 1]),
-}  # fmt: skip
+}
 #: Values that a parameter may have; what does not fit together, an estimator refuses.
 VALUES = {
     "epsilon": [0.1, 1.0, 20.0], "n_estimators": [1, 2, 3], "max_depth": [0, 1, 3], "n_bins": [2, 7],
@@ -90,10 +91,11 @@ def table(kind: str, seed: int, n: int):
     X = pd.DataFrame(
         {
             "a": np.full(n, rng.random()) if few else rng.random(n),
-            "b": rng.choice(list("xyz")[: 1 if few else 3], n), "c": rng.choice(list("uv"), n),
+            "b": rng.choice(list("xyz")[: 1 if few else 3], n),
+            "c": rng.choice(list("uv"), n),
             "d": rng.choice(list("uv"), n),
         }
-    )  # fmt: skip
+    )
     most = 2 if kind == "of two" else 3
     return X, rng.integers(rng.integers(1, most + 1), size=n)
 

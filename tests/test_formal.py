@@ -98,9 +98,14 @@ def refused(compiled):
         cut = f"{text[:start]}\nCheck I.\n{text[start : text.index('Qed.', start)]}Qed.\nCheck I.\nAbort All.\n"
         asked += coq.module("Tried", cut, f"{coq.CORE}.").replace("\nEnd Tried.", "\nReset Tried.")
     said = subprocess.run(
-        ["coqtop", "-q", "-Q", ".", coq.NAME], cwd=folder, input=asked, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, check=False,
-    ).stdout.split("I\n     : True\n")  # fmt: skip
+        ["coqtop", "-q", "-Q", ".", coq.NAME],
+        cwd=folder,
+        input=asked,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    ).stdout.split("I\n     : True\n")
     assert len(said) == 2 * len(STRONGER) + 1
     return {case: (said[2 * at], said[2 * at + 1]) for at, case in enumerate(STRONGER)}
 
@@ -123,15 +128,23 @@ def test_nothing_is_taken_for_true():
 @pytest.mark.parametrize(
     "text",
     [
-        "Lemma x : False. Admitted.", "Axiom x : False.", "Parameter x : nat.", "(* *) Conjecture x : False.",
-        "Program Definition x : False := _. Admit Obligations.", "Section A. End A. Hypothesis x : False.",
-        "Variable x : False.", "Context (x : False).", "Declare Instance x : A.", "Primitive x := #int63_add.",
+        "Lemma x : False. Admitted.",
+        "Axiom x : False.",
+        "Parameter x : nat.",
+        "(* *) Conjecture x : False.",
+        "Program Definition x : False := _. Admit Obligations.",
+        "Section A. End A. Hypothesis x : False.",
+        "Variable x : False.",
+        "Context (x : False).",
+        "Declare Instance x : A.",
+        "Primitive x := #int63_add.",
         "Section A. Definition Section := 0. End A. Hypothesis x : False.",  # a name opens no section
-        "#[local] Variables x y : False.", "Section A. End A.\nLocal Hypotheses x y : False.",
+        "#[local] Variables x y : False.",
+        "Section A. End A.\nLocal Hypotheses x y : False.",
         'Definition a := "b". Axiom x : False. Definition c := "d".',
         "Lemma x : True. auto... Context (y : False).",
     ],
-)  # fmt: skip
+)
 def test_what_is_taken_for_true_is_found(text):
     assert coq.forbidden(text)
     assert not coq.forbidden(f"(* {text} (* and *) more *)")

@@ -227,9 +227,15 @@ def test_predict_and_loaded_models_take_columns_by_name(tmp_path):
 
 def test_one_column():
     for y in (
-        [0, 1, "a"], (0, 1, "a"), np.array([0, 1, "a"], dtype=object), pd.Series([0, 1, "a"]), pd.Index([0, 1, "a"]),
-        pd.Categorical([0, 1, "a"]), [[0], [1], ["a"]], pd.DataFrame({"y": [0, 1, "a"]}),
-    ):  # fmt: skip
+        [0, 1, "a"],
+        (0, 1, "a"),
+        np.array([0, 1, "a"], dtype=object),
+        pd.Series([0, 1, "a"]),
+        pd.Index([0, 1, "a"]),
+        pd.Categorical([0, 1, "a"]),
+        [[0], [1], ["a"]],
+        pd.DataFrame({"y": [0, 1, "a"]}),
+    ):
         assert list(frames.one_column(y, "y")) == [0, 1, "a"]
     assert list(frames.one_column(pa.chunked_array([["a"], ["b"]]), "y")) == ["a", "b"]
     assert list(frames.one_column(pa.table({"y": [1, 2]}), "y")) == [1, 2]
@@ -280,11 +286,18 @@ def test_declared_numbers_differ_as_doubles():
 @pytest.mark.parametrize(
     ("text", "remedy"),
     [
-        (" ", "make it missing"), ("?", "make it missing"), ("N/A", "make it missing"), ("13.56%", "strip the sign"),
-        ("$12", "strip the sign"), ("€ 1.5", "strip the sign"), ("31,144", "a thousands separator"),
-        ("$1,234.50", "a thousands separator"), ("157,4", "a decimal comma"), ("-1,5", "a decimal comma"),
+        (" ", "make it missing"),
+        ("?", "make it missing"),
+        ("N/A", "make it missing"),
+        ("13.56%", "strip the sign"),
+        ("$12", "strip the sign"),
+        ("€ 1.5", "strip the sign"),
+        ("31,144", "a thousands separator"),
+        ("$1,234.50", "a thousands separator"),
+        ("157,4", "a decimal comma"),
+        ("-1,5", "a decimal comma"),
     ],
-)  # fmt: skip
+)
 def test_a_text_that_writes_no_number_is_told_the_remedy(text, remedy):
     """And the remedy works: what it leaves is a number, or missing."""
     schema = Schema(numeric={"x": (0, 1)}, classes=[0, 1], missing="bin")

@@ -61,9 +61,11 @@ def records(design: Design, steps=None) -> list[tuple]:
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-functional-mechanism", verdict="proved", evidence="exhaustive",
+    "thm-functional-mechanism",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$d(d+5)/2$ under add-remove; $(d+2)^2/2$ under replace-one ($d \ge 2$, $4$ for $d = 1$)",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_the_sensitivity_of_the_sums_is_sharp(d):
     """Every pair of records on the grid of -1, 0 and 1, and of halves for d < 3."""
@@ -133,9 +135,10 @@ def test_choices_under_replace_one(d, choices):
     The sums are those of the theorem: the target's own, which is bought apart, is not among them.
     """
     schema = Schema(
-        numeric={f"x{i}": (0, 1) for i in range(d)}, categorical={f"c{i}": list("abc") for i in range(choices)},
+        numeric={f"x{i}": (0, 1) for i in range(d)},
+        categorical={f"c{i}": list("abc") for i in range(choices)},
         target=(0, 1),
-    )  # fmt: skip
+    )
     design = Design.of(schema, 3, "centred", True)
     whole = Weights(first=1.0, cross=1.0, square=0.5, product=1.0)
     scalar = d + 2
@@ -459,9 +462,11 @@ def test_what_has_no_weight_is_not_read():
 
 
 @pytest.mark.claim(
-    "thm-public-ridge", verdict="proved", evidence="numerical",
+    "thm-public-ridge",
+    verdict="proved",
+    evidence="numerical",
     constant=r"norm at most $|b|/\lambda$ by ridge, $|b|/(4\lambda)$ by shrinking, both attained",
-)  # fmt: skip
+)
 def test_the_repaired_minimiser_is_bounded_and_attains_the_bound():
     ridge = 0.5
     for value, repair, most in ((0.0, "ridge", 2.0), (-3.0, "ridge", 2.0), (2 * ridge, "shrink", 0.5)):
@@ -501,11 +506,15 @@ def test_every_repair_on_matrices_that_have_no_minimum():
     vector = np.array([[1.0], [2.0]])
     saddle, nothing = np.diag([4.0, -1.0]), np.zeros((2, 2))
     answers = {
-        ("none", "saddle"): [0.25, -2.0], ("none", "nothing"): [0.0, 0.0],  # a stationary point, no minimum
-        ("spectral", "saddle"): [1 / 4.5, 0.0], ("spectral", "nothing"): [2.0, 4.0],
-        ("ridge", "saddle"): [1 / 4.5, 4.0], ("ridge", "nothing"): [2.0, 4.0],
-        ("shrink", "saddle"): [0.25 * (1 - 0.5 / 4), 0.0], ("shrink", "nothing"): [0.0, 0.0],
-    }  # fmt: skip
+        ("none", "saddle"): [0.25, -2.0],
+        ("none", "nothing"): [0.0, 0.0],  # a stationary point, no minimum
+        ("spectral", "saddle"): [1 / 4.5, 0.0],
+        ("spectral", "nothing"): [2.0, 4.0],
+        ("ridge", "saddle"): [1 / 4.5, 4.0],
+        ("ridge", "nothing"): [2.0, 4.0],
+        ("shrink", "saddle"): [0.25 * (1 - 0.5 / 4), 0.0],
+        ("shrink", "nothing"): [0.0, 0.0],
+    }
     for (repair, which), expected in answers.items():
         found = solve(saddle if which == "saddle" else nothing, vector, ridge=0.5, repair=repair)
         np.testing.assert_allclose(found.ravel(), expected, rtol=1e-12)
@@ -594,9 +603,10 @@ def test_without_noise_the_classifier_is_the_second_order_objective():
     # one against the rest gives the same three models, whether or not the sums are shared
     scores = [
         FunctionalMechanismClassifier(epsilon="non-private", schema=three, variant=variant, fit_intercept=True)
-        .fit(X, labels_3).predict_proba(X)
+        .fit(X, labels_3)
+        .predict_proba(X)
         for variant in ("proved", "published")
-    ]  # fmt: skip
+    ]
     np.testing.assert_allclose(*scores, atol=1e-6)
 
 
@@ -629,9 +639,12 @@ def test_a_broken_model_is_refused(tmp_path):
     X, y = people()
     good = FunctionalMechanismRegressor(schema=SCHEMA, random_state=0).fit(X, y).to_dict(seeded=True)
     for changes in (
-        {"coding": "other"}, {"link": "probit"}, {"coefficients": [[1.0]]}, {"coefficients": [1.0]},
+        {"coding": "other"},
+        {"link": "probit"},
+        {"coefficients": [[1.0]]},
+        {"coefficients": [1.0]},
         {"intercept": [math.nan]},
-    ):  # fmt: skip
+    ):
         path = tmp_path / "model.json"
         path.write_text(json.dumps({**good, "linear": {**good["linear"], **changes}}))
         with pytest.raises(ValueError, match=r"linear model|NaN is no number"):
@@ -682,9 +695,11 @@ def test_missing_values_have_an_indicator():
 def test_predictions_stay_in_the_range_if_they_should():
     X, y = people(30)
     for clip in (True, False):
-        wild = FunctionalMechanismRegressor(
-            epsilon=0.05, schema=SCHEMA, repair="none", clip=clip, random_state=3
-        ).fit(X, y).predict(X)  # fmt: skip
+        wild = (
+            FunctionalMechanismRegressor(epsilon=0.05, schema=SCHEMA, repair="none", clip=clip, random_state=3)
+            .fit(X, y)
+            .predict(X)
+        )
         assert ((wild >= 0) & (wild <= 50)).all() == clip
 
 

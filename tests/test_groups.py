@@ -34,9 +34,12 @@ GROUPED = Schema(
     numeric={"x": (0, 1)}, categorical={"d": CHAPTERS}, classes=["no", "yes"], other={"d": "elsewhere"}, missing="bin"
 )
 FLAT = Schema(
-    numeric={"x": (0, 1)}, categorical={"d": [*CHAPTERS]}, classes=["no", "yes"], other={"d": "elsewhere"},
+    numeric={"x": (0, 1)},
+    categorical={"d": [*CHAPTERS]},
+    classes=["no", "yes"],
+    other={"d": "elsewhere"},
     missing="bin",
-)  # fmt: skip
+)
 CELLS = {"A00.1": 0, "B": 0, "I21": 1, "I": 1, "R00": 1, "I10": 2, "R00.1": 2, "R": 2, "Z99": 3, "": 3, "a00": 3}
 
 
@@ -47,9 +50,13 @@ def rows(n: int = 300, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame, np.nd
     raw = pd.Series([f"{one}{two:03d}" for one, two in zip(letter, number, strict=True)])
     raw[rng.random(n) < 0.1] = None
     by_hand = raw.map(
-        lambda code: {"A": "infection", "B": "infection", "I": "heart", "R": "signs"}.get(code[0], "elsewhere")
-        if code[:2] != "I1" else "signs", na_action="ignore",
-    )  # fmt: skip
+        lambda code: (
+            {"A": "infection", "B": "infection", "I": "heart", "R": "signs"}.get(code[0], "elsewhere")
+            if code[:2] != "I1"
+            else "signs"
+        ),
+        na_action="ignore",
+    )
     x = rng.random(n)
     y = np.where((by_hand == "heart").to_numpy() ^ (rng.random(n) < 0.1), "yes", "no")
     return pd.DataFrame({"x": x, "d": raw}), pd.DataFrame({"x": x, "d": by_hand}), y
@@ -103,7 +110,7 @@ def test_as_many_codes_as_a_registry_has():
         ({"categorical": {"d": codes}, "classes": [0, 1]}, r"values, not 26000; group them.*with the model.*Prefix"),
         ({"categorical": {"d": {name: [name] for name in codes}}, "classes": [0, 1]}, "values, not 26000; group them"),
         ({"numeric": {"x": (0, 1)}, "classes": codes}, r"values, not 26000; group the labels.*y.map"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ValueError, match=remedy):
             Schema(**declared)
 
@@ -125,8 +132,9 @@ def test_every_learner_fits_the_groups_and_serves_raw_codes(name, tmp_path):
         for schema, X in zip(schemas, (raw, by_hand), strict=True)
     )
     ours, theirs = grouped.to_dict(seeded=True), flat.to_dict(seeded=True)
-    assert ours["schema"].pop("groups") == {"d": [[{"prefix": "A"}, {"prefix": "B"}], [{"prefix": "I"}, "R00"],
-                                                  [{"prefix": "R"}, {"prefix": "I1"}], []]}  # fmt: skip
+    assert ours["schema"].pop("groups") == {
+        "d": [[{"prefix": "A"}, {"prefix": "B"}], [{"prefix": "I"}, "R00"], [{"prefix": "R"}, {"prefix": "I1"}], []]
+    }
     assert ours == theirs
     grouped.save(tmp_path / "model.json", seeded=True)
     served = load(tmp_path / "model.json").predict([{"d": code, "x": x} for x, code in raw.to_numpy(object)[:9]])
@@ -222,9 +230,10 @@ def test_groups_go_through_a_file_in_any_order_of_its_members(tmp_path):
     for schema in (GROUPED, Schema(categorical={"d": {"b": [1, "1", 2.5], "a": [True + 1]}}, classes=[0, 1])):
         text = schema.to_json(tmp_path / "schema.json")
         for again in (
-            Schema.from_json(tmp_path / "schema.json"), Schema.from_dict(schema.to_dict()),
+            Schema.from_json(tmp_path / "schema.json"),
+            Schema.from_dict(schema.to_dict()),
             Schema.from_json(json.dumps(json.loads(text), sort_keys=True)),
-        ):  # fmt: skip
+        ):
             assert again == schema
             assert again.to_json() == text
             assert [*map(type, again.groups["d"][0])] == [*map(type, schema.groups["d"][0])]
@@ -239,13 +248,22 @@ WRITTEN = GROUPED.to_dict()
 @pytest.mark.parametrize(
     "bad",
     [
-        [], {"d": {}}, {"d": [["A"]]}, {"e": [["A"]]}, {"d": [["A"], ["B"], ["C"], "D"]}, {"x": [["A"]]},
-        {"d": [[{"prefix": 1}], ["B"], ["C"], []]}, {"d": [[{"prefix": ""}], ["B"], ["C"], []]},
-        {"d": [[{"suffix": "A"}], ["B"], ["C"], []]}, {"d": [[["A"]], ["B"], ["C"], []]},
-        {"d": [[None], ["B"], ["C"], []]}, {"d": [["A"], ["A"], ["C"], []]}, {"d": [["A"], [], ["C"], []]},
+        [],
+        {"d": {}},
+        {"d": [["A"]]},
+        {"e": [["A"]]},
+        {"d": [["A"], ["B"], ["C"], "D"]},
+        {"x": [["A"]]},
+        {"d": [[{"prefix": 1}], ["B"], ["C"], []]},
+        {"d": [[{"prefix": ""}], ["B"], ["C"], []]},
+        {"d": [[{"suffix": "A"}], ["B"], ["C"], []]},
+        {"d": [[["A"]], ["B"], ["C"], []]},
+        {"d": [[None], ["B"], ["C"], []]},
+        {"d": [["A"], ["A"], ["C"], []]},
+        {"d": [["A"], [], ["C"], []]},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_groups_of_a_file_are_not_believed(bad):
     assert Schema.from_json(json.dumps(WRITTEN)).to_dict() == WRITTEN
     with pytest.raises(ValueError, match=r"not a schema|groups|categorical"):

@@ -30,14 +30,18 @@ def program() -> str:
 def stays(n: int = 900) -> pd.DataFrame:
     """A table as it comes: empty cells, dates as text, spellings that nobody declared, several rows a person."""
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({
-        "patient": [f"P-{number}" for number in rng.integers(0, n // 2, n)],
-        "admitted": (pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 366, n), "D")).strftime("%Y-%m-%d"),
-        "age": rng.normal(60, 20, n).round(),
-        "crp": rng.lognormal(1, 1, n),
-        "sex": rng.choice(["F", "M", "f", "m "], n),
-        "returned": rng.choice(["no", "yes"], n),
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "patient": [f"P-{number}" for number in rng.integers(0, n // 2, n)],
+            "admitted": (pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 366, n), "D")).strftime(
+                "%Y-%m-%d"
+            ),
+            "age": rng.normal(60, 20, n).round(),
+            "crp": rng.lognormal(1, 1, n),
+            "sex": rng.choice(["F", "M", "f", "m "], n),
+            "returned": rng.choice(["no", "yes"], n),
+        }
+    )
     return table.mask(rng.random(table.shape) < [0, 0.02, 0.05, 0.2, 0.1, 0])
 
 
@@ -78,11 +82,16 @@ def neighbours(code: str, odd: dict[str, str], dates: str, folder: Path) -> list
     """The schema of the program, and its table as far as it goes, of a file with and without its first row."""
     rng = np.random.default_rng(1)
     days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 366, 60), "D")
-    table = pd.DataFrame({
-        "patient": rng.choice(["007", "7", "08", "8", "12"], 60), "admitted": days.strftime(dates),
-        "age": rng.integers(0, 100, 60).astype(str), "crp": rng.choice(["1", "2.50", "1e2", ""], 60),
-        "sex": rng.choice(["F", "M", "f"], 60), "returned": rng.choice(["no", "yes"], 60),
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "patient": rng.choice(["007", "7", "08", "8", "12"], 60),
+            "admitted": days.strftime(dates),
+            "age": rng.integers(0, 100, 60).astype(str),
+            "crp": rng.choice(["1", "2.50", "1e2", ""], 60),
+            "sex": rng.choice(["F", "M", "f"], 60),
+            "returned": rng.choice(["no", "yes"], 60),
+        }
+    )
     table.loc[0, [*odd]] = [*odd.values()]
     found = []
     for rows in (table, table[1:]):
@@ -204,13 +213,15 @@ def of_page(page: str) -> str:
 def test_the_program_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
-    visits = pd.DataFrame({
-        "patient": rng.integers(0, 300, 600),
-        "age": rng.integers(0, 100, 600),
-        "stay": rng.geometric(0.2, 600),
-        "ward": rng.choice(["surgery", "medicine", "eye"], 600),
-        "returned": rng.choice(["no", "yes"], 600),
-    })  # fmt: skip
+    visits = pd.DataFrame(
+        {
+            "patient": rng.integers(0, 300, 600),
+            "age": rng.integers(0, 100, 600),
+            "stay": rng.geometric(0.2, 600),
+            "ward": rng.choice(["surgery", "medicine", "eye"], 600),
+            "returned": rng.choice(["no", "yes"], 600),
+        }
+    )
     wards = ["surgery", "medicine", "eye"]
     schema = Schema(numeric={"age": (0, 110), "stay": (0, 60)}, categorical={"ward": wards}, classes=["no", "yes"])
     names: dict = {"visits": visits, "schema": schema}
@@ -240,12 +251,15 @@ def test_the_program_for_many_codes_runs_on_registers_of_real_size(tmp_path, mon
     letters, numbers = rng.choice(list("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), n), rng.integers(0, 1000, n)
     diagnoses = [f"{one}{two // 10:02d}.{two % 10}" for one, two in zip(letters, numbers, strict=True)]
     ill = letters == "I"
-    visits = pd.DataFrame({
-        "age": rng.integers(0, 100, n).astype(str), "diagnosis": diagnoses,
-        "postcode": [f"{code:05d}" for code in rng.integers(0, 100_000, n)],
-        "occupation": rng.choice([*map(str, range(1000, 9700)), "student", "unknown"], n),
-        "returned": np.where(ill ^ (rng.random(n) < 0.05), "yes", "no"),
-    })  # fmt: skip
+    visits = pd.DataFrame(
+        {
+            "age": rng.integers(0, 100, n).astype(str),
+            "diagnosis": diagnoses,
+            "postcode": [f"{code:05d}" for code in rng.integers(0, 100_000, n)],
+            "occupation": rng.choice([*map(str, range(1000, 9700)), "student", "unknown"], n),
+            "returned": np.where(ill ^ (rng.random(n) < 0.05), "yes", "no"),
+        }
+    )
     assert all(visits[name].nunique() > 2000 for name in ("diagnosis", "postcode", "occupation"))
     names: dict = {"visits": visits}
     exec(compile(of_page("many_codes"), "many_codes", "exec"), names)

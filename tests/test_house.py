@@ -9,6 +9,7 @@ import pkgutil
 import re
 import shutil
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -71,11 +72,17 @@ def test_paths_that_the_map_names_exist():
 
 def test_a_wrong_command_and_a_wrong_path_are_seen():
     assert make_commands("`make render record` and\n    $ make tests\n`make paper KEY=x`") == {
-        "render", "record", "tests", "paper",
-    }  # fmt: skip
+        "render",
+        "record",
+        "tests",
+        "paper",
+    }
     assert paths("`dpforest/nowhere.py`, `tests/test_KEY.py`, `x/y/`, `print(1)`, `house.md`, `a.b`") == {
-        "dpforest/nowhere.py", "tests/test_edprf.py", "x/y/", "house.md",
-    }  # fmt: skip
+        "dpforest/nowhere.py",
+        "tests/test_edprf.py",
+        "x/y/",
+        "house.md",
+    }
 
 
 def test_the_picture_of_the_house_has_every_room():
@@ -110,8 +117,9 @@ def test_issue_forms_ask_for_what_is_needed(form):
 def test_there_is_a_form_for_each_kind():
     assert FORMS == ["bug.yml", "claim.yml", "paper.yml"]
     assert yaml.safe_load((GITHUB / "ISSUE_TEMPLATE/config.yml").read_text()).keys() <= {
-        "blank_issues_enabled", "contact_links",
-    }  # fmt: skip
+        "blank_issues_enabled",
+        "contact_links",
+    }
 
 
 def test_the_workflow_runs_the_two_commands_on_every_python_that_is_supported():
@@ -390,6 +398,19 @@ def unfinished(root: Path) -> list[str]:
     return found
 
 
+def test_the_formatter_lays_the_code_out():
+    """But for a few wide tables of tests, which it would make many pages long."""
+    skipped = Counter(
+        path.relative_to(ROOT).parts[0]
+        for folder in ("dpforest", "tests", "notebooks", "benchmarks", "book")
+        for path in (ROOT / folder).rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(r"#\s*fmt:\s*(?:skip|off)\b", line)
+    )
+    assert skipped.keys() <= {"tests"}
+    assert skipped.total() < 40
+
+
 def test_nothing_is_left_to_do():
     assert unfinished(ROOT) == []
 
@@ -416,9 +437,7 @@ def test_a_paper_goes_in_and_out_again(clone):
     written = new_paper.add(clone, "of_a_test", "OfATest")
     assert lists.papers(clone)["of_a_test"] == ("OfATestClassifier",)
     toc = {part["caption"]: part["chapters"] for part in yaml.safe_load((clone / "_toc.yml").read_text())["parts"]}
-    assert toc["Forests"][-1] == {
-        "file": "book/of_a_test", "sections": [{"file": "notebooks/rendered/of_a_test"}]
-    }  # fmt: skip
+    assert toc["Forests"][-1] == {"file": "book/of_a_test", "sections": [{"file": "notebooks/rendered/of_a_test"}]}
     assert (clone / "book/references.bib").read_text().count("{of_a_test,") == 1
     assert everything(clone).keys() - before.keys() == set(written[:4])
     text = "".join(everything(clone)[path] for path in written[:4])

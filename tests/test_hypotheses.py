@@ -17,13 +17,23 @@ from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
 BOOK = Path(__file__).resolve().parents[1] / "book"
 #: Theorems of the papers that are cases of it, and where they stand.
 CASES = {
-    "thm-edprf": "edprf", "thm-diffpets": "diffpets", "thm-diffpets-regression": "regression", "thm-diffprf": "rivals",
-    "thm-diffprfs": "rivals", "thm-dps-adaboost": "boosting", "thm-dp-adaboost": "boosting",
-    "thm-pearson-tree": "pearson_tree", "thm-diffp-id3": "diffp_id3",
-    "thm-sulq-id3": "sulq_id3", "thm-pinq-id3": "pinq_id3",
-    "thm-diffp-c45": "diffp_c45", "thm-smooth-forest": "smooth_forest", "thm-privatree": "privatree",
-    "thm-private-boosting": "private_boosting", "thm-private-boosting-numbers": "private_boosting",
-}  # fmt: skip
+    "thm-edprf": "edprf",
+    "thm-diffpets": "diffpets",
+    "thm-diffpets-regression": "regression",
+    "thm-diffprf": "rivals",
+    "thm-diffprfs": "rivals",
+    "thm-dps-adaboost": "boosting",
+    "thm-dp-adaboost": "boosting",
+    "thm-pearson-tree": "pearson_tree",
+    "thm-diffp-id3": "diffp_id3",
+    "thm-sulq-id3": "sulq_id3",
+    "thm-pinq-id3": "pinq_id3",
+    "thm-diffp-c45": "diffp_c45",
+    "thm-smooth-forest": "smooth_forest",
+    "thm-privatree": "privatree",
+    "thm-private-boosting": "private_boosting",
+    "thm-private-boosting-numbers": "private_boosting",
+}
 #: Chapters of learners that no paper published: they say on which data their constants were chosen.
 OWN = {"private_boosting"}
 
@@ -65,10 +75,12 @@ def forest(unit, see):
 
 
 @pytest.mark.claim(
-    "thm-forest", verdict="proved", evidence="exhaustive",
+    "thm-forest",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained where all trees see all records, and where each record is in one of them; keys "
     "may change",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_coupled_forest_loses_what_its_paths_add_up_to(relation):
     """In fractions, every table of at most three records (key, class): e^b = 4 for each query, at rate b/L or b/2R."""

@@ -212,7 +212,7 @@ def test_the_page_of_claims_is_narrowed_by_verdict_evidence_kind_paper_and_words
         )
         + "</dl></section>"
         for chapter, rows in claims.items()
-    )  # fmt: skip
+    )
     papers = {"pub-gini": ["A paper", "Another"], "cex-stop": ["Another"]}
     verdicts = {"pub-gini": {"true": ["after a repair", "no"], "read": "second hand"}}
     path = tmp_path / "claims.html"

@@ -261,9 +261,12 @@ def test_another_process_gives_the_same_coins():
         "print(numbers.tolist(), keyed.coins((3, 4), numbers, 1000).tolist(), keyed.copies((3, 4), numbers).tolist())"
     )
     said = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
         env={**os.environ, "PYTHONHASHSEED": "1"},
-    ).stdout  # fmt: skip
+    ).stdout
     numbers = keyed.identify(["a", "ä", "", 7, 2.5])
     here = [numbers.tolist(), keyed.coins((3, 4), numbers, 1000).tolist(), keyed.copies((3, 4), numbers).tolist()]
     assert said == " ".join(map(str, here)) + "\n"
@@ -337,10 +340,17 @@ def test_floats_that_may_be_several_integers_are_no_keys(keys):
 @pytest.mark.parametrize(
     "keys",
     [
-        [b"a"], [("a",)], [1, [2]], [[1], [2, 3]], [np.timedelta64(3, "s"), "a"], [np.datetime64(3, "s")],
-        [pd.Timestamp("2026-11-22")], [1 + 2j], [7, object()],
+        [b"a"],
+        [("a",)],
+        [1, [2]],
+        [[1], [2, 3]],
+        [np.timedelta64(3, "s"), "a"],
+        [np.datetime64(3, "s")],
+        [pd.Timestamp("2026-11-22")],
+        [1 + 2j],
+        [7, object()],
     ],
-)  # fmt: skip
+)
 def test_what_is_neither_number_nor_text_is_no_key(keys):
     with pytest.raises(TypeError, match=r"whole numbers? or text|neither a number nor text|holds times"):
         keyed.identify(pd.Series(keys))
@@ -362,19 +372,28 @@ def test_text_is_the_same_record_in_every_kind_of_column():
     plain = keyed.identify(values).tolist()
     assert plain[0] == plain[2]
     for column in (
-        pd.Series(values), pd.Series(values, dtype="string"), pd.Series(values, dtype="category"),
-        np.array(values), np.array(values, dtype=object), pa.chunked_array([values]), np.array(values)[:, None],
-    ):  # fmt: skip
+        pd.Series(values),
+        pd.Series(values, dtype="string"),
+        pd.Series(values, dtype="category"),
+        np.array(values),
+        np.array(values, dtype=object),
+        pa.chunked_array([values]),
+        np.array(values)[:, None],
+    ):
         assert keyed.identify(column).tolist() == plain
 
 
 @pytest.mark.parametrize(
     "values",
     [
-        ["a", None], [1.0, float("nan")], [Decimal("sNaN"), 1], pd.Series(["a", None], dtype="category"),
-        pd.Series([1, None], dtype="Int64"), pd.Series(["a", pd.NA], dtype="string"),
+        ["a", None],
+        [1.0, float("nan")],
+        [Decimal("sNaN"), 1],
+        pd.Series(["a", None], dtype="category"),
+        pd.Series([1, None], dtype="Int64"),
+        pd.Series(["a", pd.NA], dtype="string"),
     ],
-)  # fmt: skip
+)
 def test_a_missing_key_is_an_error(values):
     with pytest.raises(ValueError, match="a record key is missing: every record needs one"):
         keyed.identify(values)

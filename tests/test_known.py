@@ -126,9 +126,13 @@ def grow(case: Case, rng) -> dict[int, tuple | None]:
     parents = Frontier(world.nodes[rows], world.scopes[rows], np.ones((len(rows), 3), bool))
     arities = np.array([world.cardinalities[how[0]] if how[1] else 2 for how in hows], dtype=int)
     world.growth.add_children(
-        parents, np.array([how[0] for how in hows], dtype=int), arities, masks=masks,
-        binary=np.array([not how[1] for how in hows], dtype=bool), reuse=True,
-    )  # fmt: skip
+        parents,
+        np.array([how[0] for how in hows], dtype=int),
+        arities,
+        masks=masks,
+        binary=np.array([not how[1] for how in hows], dtype=bool),
+        reuse=True,
+    )
     return done
 
 

@@ -52,9 +52,11 @@ def test_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "clone" / "notebooks" / "a.ipynb").touch()
     (tmp_path / "clone" / "page").write_text("one")
     steps = (
-        Step("`true`", "true", 1), Step("`grep`", "grep two page", 1, ("page", "one", "two")),
-        Step("`grep` again", "grep two page"), ALONE._replace(command="echo NOTEBOOKS", must_say="^notebooks/a.ipynb$"),
-    )  # fmt: skip
+        Step("`true`", "true", 1),
+        Step("`grep`", "grep two page", 1, ("page", "one", "two")),
+        Step("`grep` again", "grep two page"),
+        ALONE._replace(command="echo NOTEBOOKS", must_say="^notebooks/a.ipynb$"),
+    )
     assert loop_times.table(steps, tmp_path / "clone") == 1
     lines = capsys.readouterr().out.split("|---|--:|--:|--:|---|\n")[1].splitlines()
     assert [line.split(" | ")[-1] for line in lines] == ["green |", "green |", "red: ended with 1 |", "green |"]

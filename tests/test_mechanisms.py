@@ -598,9 +598,11 @@ def reachable(outputs, count: int, rate: float, resolution: int = RESOLUTION, wi
 
 
 @pytest.mark.claim(
-    "cex-float-laplace", verdict="refuted", evidence="statistical",
+    "cex-float-laplace",
+    verdict="refuted",
+    evidence="statistical",
     constant="80 % of outputs impossible (counts 1 and 0, rate 1, uniforms $k/2^{53}$)",
-)  # fmt: skip
+)
 def test_textbook_laplace_gives_the_count_away():
     rng = np.random.default_rng(20250726)
     n = 6000

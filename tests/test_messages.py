@@ -64,10 +64,13 @@ def test_no_error_shows_a_value_as_it_is():
 
 @pytest.mark.parametrize(
     "planted",
-    ["def f(x): raise ValueError(f'not {x!r}')", "def f(x): raise ValueError(f'not {x}')",
-     "def f(*, x: Any):\n    def g():\n        raise TypeError('a' f'{x}') from None",
-     "def f(x: int): raise ValueError(f'{x!r}')"],
-)  # fmt: skip
+    [
+        "def f(x): raise ValueError(f'not {x!r}')",
+        "def f(x): raise ValueError(f'not {x}')",
+        "def f(*, x: Any):\n    def g():\n        raise TypeError('a' f'{x}') from None",
+        "def f(x: int): raise ValueError(f'{x!r}')",
+    ],
+)
 def test_the_rule_finds_what_is_planted(planted):
     assert bare(planted) == ["x"]
     assert bare(planted.replace("{x!r}", "{shown(x)}").replace("{x}", "{shown(x)}")) == []
@@ -146,7 +149,7 @@ MISTAKES = {
     "missing": lambda data: Schema(numeric={"x": (0, 1)}, classes=[0, 1], missing=data),
     "column": lambda data: MIXED.edges(str(data), 3),
     "path": lambda data: dpforest.load(data),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", [list, np.array, pd.Series, tuple], ids=["list", "array", "series", "tuple"])

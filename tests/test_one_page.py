@@ -26,9 +26,14 @@ def test_it_is_one_page_and_needs_numpy_alone():
     imported = {
         name.split(".")[0]
         for node in ast.walk(ast.parse(text))
-        for name in ([each.name for each in node.names] if isinstance(node, ast.Import) else
-                     [str(node.module)] if isinstance(node, ast.ImportFrom) else [])
-    }  # fmt: skip
+        for name in (
+            [each.name for each in node.names]
+            if isinstance(node, ast.Import)
+            else [str(node.module)]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
     assert imported - set(sys.stdlib_module_names) == {"numpy"}
 
 

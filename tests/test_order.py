@@ -145,9 +145,18 @@ def early_claims(page: str, found: list[Sentence], path: Names, labels: dict[str
 LINKS = runpy.run_path(str(ROOT / "book" / "_extensions" / "glossary_links.py"))
 #: Nouns of machine learning and of every day, which the book uses as everyone does.
 PLAIN = {
-    "binning", "leaf", "budget", "decision tree", "feature", "mean squared error", "noise", "random forest", "record",
-    "split", "stump",
-}  # fmt: skip
+    "binning",
+    "leaf",
+    "budget",
+    "decision tree",
+    "feature",
+    "mean squared error",
+    "noise",
+    "random forest",
+    "record",
+    "split",
+    "stump",
+}
 
 
 def homes(glossary: str, labels: Homes) -> Homes:

@@ -32,10 +32,10 @@ PAGES = {
     "a": '<section id="intro"><h1>Chapter</h1><p>Loss <span class="math">\\(\\eps\\)</span>, '
     '<a href="#intro">here</a>.</p>'
     '<div class="math">\\[' + "+".join(f"x_{{{i}}}" for i in range(90)) + "\\]</div>"
-    '<details><summary>Solution</summary><p>Seventeen.</p></details></section>',
+    "<details><summary>Solution</summary><p>Seventeen.</p></details></section>",
     "b": '<section id="run"><h1>A run</h1><div id="thm-x">Said.</div>'
     '<img src="dot.svg" loading="lazy" alt="dot"></section>',
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -54,8 +54,10 @@ def html(tmp_path: Path) -> Path:
 
 def test_pages_stand_in_the_order_of_the_contents():
     assert [(page.name, page.depth, page.part) for page in pdf.pages(TOC)] == [
-        ("intro", 0, ""), ("a", 1, "Learn it"), ("b", 2, ""),
-    ]  # fmt: skip
+        ("intro", 0, ""),
+        ("a", 1, "Learn it"),
+        ("b", 2, ""),
+    ]
     names = [page.name for page in pdf.pages(yaml.safe_load((ROOT / "_toc.yml").read_text()))]
     assert len(names) == len(set(names)) == (ROOT / "_toc.yml").read_text().count("file:") + 1
 

@@ -56,11 +56,13 @@ def root(square) -> float:
 
 
 @pytest.mark.claim(
-    "thm-pearson-sensitivity", verdict="proved", evidence="symbolic",
+    "thm-pearson-sensitivity",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"$\rho$: $1 + 1/\sqrt2$ add-remove, $2$ replace-one; $|\rho|$: $1$ and $1$ at every size; two "
     r"classes: $1/2$ where defined, $1$ with $0/0 = 0$; $R$ of $|\rho|$: $2$ and $2$; two classes: "
     r"$1/2 + 1/\sqrt3$ and $2$",
-)  # fmt: skip
+)
 def test_the_update_of_a_correlation_and_its_supremum():
     """ρ' = (ρ + xz)/√((1 + x²)(1 + z²)); so ρ rises by less than 1 + 1/√2, and by as nearly that as one likes."""
     n, v, d, sv, sd, svv, sdd, svd = sympy.symbols("n v d sv sd svv sdd svd", positive=True)
@@ -255,10 +257,12 @@ def test_the_range_of_two_classes():
 
 
 @pytest.mark.claim(
-    "cex-pearson-decay", verdict="refuted", evidence="symbolic",
+    "cex-pearson-decay",
+    verdict="refuted",
+    evidence="symbolic",
     constant=r"$|\rho|$ from $1$ to $0$ by one record among $n$, for every $n \ge 2$; with two classes $\rho$ "
     "moves by $1/2$ for every $n$",
-)  # fmt: skip
+)
 def test_more_records_do_not_help():
     k = sympy.Symbol("k", positive=True)
     # {(1,1)^k, (2,0)} + (2,2): covariance 2 * 0 ... the class means of both sides are 1
@@ -286,10 +290,12 @@ def mean_change(one, other, score) -> Fraction:
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "lem-parts", verdict="proved", evidence="exhaustive",
+    "lem-parts",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\Delta/m$ and $R/m$, attained; under replace-one $2\Delta/m$ and $2R/m$ of add-remove if the "
     "coin goes with the values",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_a_mean_over_parts_by_a_coin_of_the_own_record(parts):
     """Every assignment of every small data set: gini, in fractions, two candidate cuts; one record comes or changes."""
@@ -317,8 +323,9 @@ def test_a_mean_over_parts_by_a_coin_of_the_own_record(parts):
     for others in oracle.datasets(list(product(universe, range(parts))), 2 if parts < 3 else 1):
         moved = {
             (new, coin): tuple(mean((*others, (new, coin)), cut) for cut in (0, 1))
-            for new in universe for coin in range(parts)
-        }  # fmt: skip
+            for new in universe
+            for coin in range(parts)
+        }
         for (_, part), one in moved.items():
             for (_, to), other in moved.items():
                 word = "replaced" if part == to else "moved"
@@ -357,10 +364,12 @@ def test_the_parts_of_a_correlation():
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "cex-slot-parts", verdict="refuted", evidence="exhaustive",
+    "cex-slot-parts",
+    verdict="refuted",
+    evidence="exhaustive",
     constant=r"mean of $|\rho|$ over $m$ parts by place: $0$ to $1$ by one record, for every even $m$, where "
     "$1/m$ is claimed",
-)  # fmt: skip
+)
 def test_parts_by_place_all_move_at_once():
     """1, 2, 1 dealt to two parts, then one more 2: both parts were constant, and both become perfect."""
     one, two = (1, 1), (2, 0)
@@ -394,10 +403,12 @@ def test_parts_by_place_all_move_at_once():
 
 
 @pytest.mark.claim(
-    "cex-defined-parts", verdict="refuted", evidence="exhaustive",
+    "cex-defined-parts",
+    verdict="refuted",
+    evidence="exhaustive",
     constant=r"mean over the parts where $\rho$ is defined: $\Delta = 1$ for every $m$, with two classes "
     "already; $R = 2$ from three on",
-)  # fmt: skip
+)
 def test_a_mean_over_the_defined_parts_is_a_mean_over_one():
     def defined_mean(parts):
         values = [abs(oracle.signed_square(table)) for table in parts if is_defined(table)]
@@ -416,8 +427,9 @@ def test_a_mean_over_the_defined_parts_is_a_mean_over_one():
         assert defined_mean([((0, 1, 0), (2, 0, 0)), *nothing]) == 1
         # with 0/0 = 0 and the divisor m the same steps are 1/m
         mean = scores.averaged(scores.absolute_pearson, m)
-        tables_ = [np.concatenate([first, *nothing], axis=1) for first in
-                   (((1, 0, 0), (0, 0, 0)), ((1, 0, 0), (0, 1, 0)))]  # fmt: skip
+        tables_ = [
+            np.concatenate([first, *nothing], axis=1) for first in (((1, 0, 0), (0, 0, 0)), ((1, 0, 0), (0, 1, 0)))
+        ]
         assert mean(tables_[1]) - mean(tables_[0]) == pytest.approx(1 / m, rel=1e-12)
 
 
@@ -476,9 +488,11 @@ def splits_on(tree):
 
 
 @pytest.mark.claim(
-    "cex-pearson-argmax", verdict="refuted", evidence="exhaustive",
+    "cex-pearson-argmax",
+    verdict="refuted",
+    evidence="exhaustive",
     constant=r"$0$ against $1$: three records against four, or one of two replaced; $\eps = \infty$",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(("relation", "size"), [(ADD_REMOVE, 4), (REPLACE_ONE, 2)])
 def test_the_best_attribute_changes_with_one_record(relation, size):
     assert oracle.smallest_argmax_flip(2, relation, size - 1) is None
@@ -504,10 +518,12 @@ def test_the_pair_of_the_chapter():
 
 
 @pytest.mark.claim(
-    "cex-level-budget", verdict="refuted", evidence="symbolic",
+    "cex-level-budget",
+    verdict="refuted",
+    evidence="symbolic",
     constant=r"$\eps_1 = 0.9$, $\eps_2 = 0.1$, 14 features, height 4: $e^{1.6076} = 4.99 > e$; "
     r"$h\eps_1/2 + \eps_2$ as features grow",
-)  # fmt: skip
+)
 def test_a_budget_at_every_level_is_spent_at_every_level():
     """Two records, drawn features, sensitivity 1, public cuts, no purity test: the most charitable reading."""
     first, second = sympy.Rational(9, 10), sympy.Rational(1, 10)
@@ -605,9 +621,11 @@ def worst_loss(model, size: int) -> float:
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-pearson-tree", verdict="proved", evidence="exhaustive",
+    "thm-pearson-tree",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained with a count score by two records; $|\rho|$ under replace-one needs the rate $b/(2R)$",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(
     ("criterion", "parts", "stop", "schema", "size", "relation", "exact"),
     [
@@ -617,14 +635,21 @@ def worst_loss(model, size: int) -> float:
         ("pearson", 1, "never", TWO, 2, ADD_REMOVE, 1 / 2 + 1 / (1 + 2 / math.sqrt(3) + 6 / STEPS)),
         ("pearson", 2, "candidate", ONE, 2, ADD_REMOVE, None),
         ("gini", 1, "candidate", ONE, 2, REPLACE_ONE, None),
-        ("pearson", 1, "candidate", ONE, 2, REPLACE_ONE, None), ("pearson", 2, "candidate", ONE, 1, REPLACE_ONE, None),
+        ("pearson", 1, "candidate", ONE, 2, REPLACE_ONE, None),
+        ("pearson", 2, "candidate", ONE, 1, REPLACE_ONE, None),
     ],
-)  # fmt: skip
+)
 def test_the_tree_that_ships_loses_epsilon_and_no_more(criterion, parts, stop, schema, size, relation, exact):
     model = PearsonTreeClassifier(
-        schema=schema, criterion=criterion, n_parts=parts, stop=stop, stop_margin=0.0, max_depth=1, relation=relation,
+        schema=schema,
+        criterion=criterion,
+        n_parts=parts,
+        stop=stop,
+        stop_margin=0.0,
+        max_depth=1,
+        relation=relation,
         leaf_share=0.5,
-    )  # fmt: skip
+    )
     found = worst_loss(model, size)
     assert found <= 1 + 1e-12
     if exact is not None:
@@ -636,16 +661,25 @@ def test_the_tree_that_ships_loses_epsilon_and_no_more(criterion, parts, stop, s
 @pytest.mark.parametrize(
     ("criterion", "relation", "exact"),
     [
-        ("gini", ADD_REMOVE, 1), ("majority", ADD_REMOVE, 1), ("gini", REPLACE_ONE, 13 / 16),
+        ("gini", ADD_REMOVE, 1),
+        ("majority", ADD_REMOVE, 1),
+        ("gini", REPLACE_ONE, 13 / 16),
         ("majority", REPLACE_ONE, 7 / 8),
     ],
-)  # fmt: skip
+)
 def test_the_exact_loss_of_a_tree_of_two_levels_of_splits(criterion, relation, exact):
     """All that is released of the code that ships: a record that joins another, or that is replaced beside one."""
     model = PearsonTreeClassifier(
-        schema=TWO, criterion=criterion, n_parts=1, stop="candidate", stop_margin=0.0, max_depth=2, relation=relation,
-        leaf_share=0.5, selection="permute-and-flip",
-    )  # fmt: skip
+        schema=TWO,
+        criterion=criterion,
+        n_parts=1,
+        stop="candidate",
+        stop_margin=0.0,
+        max_depth=2,
+        relation=relation,
+        leaf_share=0.5,
+        selection="permute-and-flip",
+    )
     first, others = (0, 0, 0), ((0, 0, 1), (0, 1, 1), (1, 1, 1), (1, 1, 0))
     if relation == ADD_REMOVE:
         pairs = [((first,), (first, other)) for other in (first, *others)]
@@ -680,7 +714,7 @@ def test_two_parting_paths_pay_twice():
     X = rng.integers(2, size=(200, 2))
     fit = PearsonTreeClassifier(
         schema=TWO, relation=REPLACE_ONE, max_depth=2, n_parts=4, stop="never", random_state=0
-    ).fit(X, X[:, 0])  # fmt: skip
+    ).fit(X, X[:, 0])
     assert fit.ledger_.epsilon <= 1 + 1e-9
     assert not fit.ledger_.leaks
 

@@ -26,7 +26,7 @@ from dpforest.study.pearson_experiments import (
     steps,
     table,
     work,
-)  # fmt: skip
+)
 from dpforest.study.statements import Statements
 from dpforest.study.statements.rules import VERDICTS, Finding
 
@@ -148,8 +148,10 @@ def test_steps_are_counted_at_every_inner_node():
         here, used = members(forest, codes, int(node))
         left = [k for k in range(2) if k not in used]
         reads, scores, means = (
-            reads + here.sum() * len(left), scores + sum(sizes[k] - 1 for k in left), means + len(left)
-        )  # fmt: skip
+            reads + here.sum() * len(left),
+            scores + sum(sizes[k] - 1 for k in left),
+            means + len(left),
+        )
     for m in (1, 4):
         found = steps(forest, codes, sizes, m)
         assert found == {"all": reads + m * (scores + means), "longest": reads / m + scores + m * means}
@@ -190,13 +192,20 @@ def test_every_tree_of_the_page_is_run_at_every_point():
 
 
 def test_the_best_number_of_parts_and_the_price_of_the_correlation():
-    rows = pd.DataFrame([
-        {"data": "a", "learner": who, "epsilon": at, "n_parts": m, "accuracy": accuracy}
-        for who, at, m, accuracy in (
-            (PROVED, 1.0, 1, 0.6), (PROVED, 1.0, 4, 0.7), (COUNTS, 1.0, 1, 0.8), (PROVED, "non-private", 1, 0.85),
-            (COUNTS, "non-private", 1, 0.86), (DRAWN, 1.0, 1, 0.5), (ARGMAX, 1.0, 1, 0.9),
-        )
-    ])  # fmt: skip
+    rows = pd.DataFrame(
+        [
+            {"data": "a", "learner": who, "epsilon": at, "n_parts": m, "accuracy": accuracy}
+            for who, at, m, accuracy in (
+                (PROVED, 1.0, 1, 0.6),
+                (PROVED, 1.0, 4, 0.7),
+                (COUNTS, 1.0, 1, 0.8),
+                (PROVED, "non-private", 1, 0.85),
+                (COUNTS, "non-private", 1, 0.86),
+                (DRAWN, 1.0, 1, 0.5),
+                (ARGMAX, 1.0, 1, 0.9),
+            )
+        ]
+    )
     assert best_parts(rows, "a", PROVED, 1.0)[0] == 4
     found = against_noise(rows[rows["n_parts"] == 1], "a", 1.0)
     assert found["gap"] == pytest.approx(0.2)

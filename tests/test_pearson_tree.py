@@ -136,9 +136,14 @@ def test_the_published_tree_is_the_patents(criterion, n, parts, seed):
     labels = ((codes[0] + codes[3] + rng.integers(2, size=n)) // 3).clip(0, 2).astype(np.uint8)
     chance = Dealt(seed)
     estimator = PearsonTreeClassifier(
-        schema=schema, variant="published", selection="argmax", n_parts=parts, max_depth=4, criterion=criterion,
+        schema=schema,
+        variant="published",
+        selection="argmax",
+        n_parts=parts,
+        max_depth=4,
+        criterion=criterion,
         random_state=0,
-    )  # fmt: skip
+    )
     tree = learn(estimator, codes, labels, chance)
     dealt = chance.parts if parts > 1 else np.zeros(n, dtype=int)
     rows = [tuple(map(int, row)) for row in zip(dealt, *codes, labels, strict=True)]
@@ -151,14 +156,10 @@ def test_an_averaged_cut_by_hand():
     histograms[0, :, 0] = [[4, 0], [0, 1], [0, 1], [0, 1], [0, 1]]
     histograms[0, :, 1] = [[1, 0], [1, 0], [1, 0], [1, 0], [0, 4]]
     histograms[0, :, 2] = [[0, 5]] * 5
-    quality, ends = best_of_parts(
-        histograms, np.array([[True]]), np.array([5]), CRITERIA["pearson"]
-    )  # fmt: skip
+    quality, ends = best_of_parts(histograms, np.array([[True]]), np.array([5]), CRITERIA["pearson"])
     assert quality == pytest.approx(2 / 3)  # 1, 1 and 0
     assert ends.tolist() == [[1]]  # the mean of 0 and 3, rounded down
-    quality, ends = best_of_parts(
-        histograms[:, :, 2:], np.array([[True]]), np.array([5]), CRITERIA["pearson"]
-    )  # fmt: skip
+    quality, ends = best_of_parts(histograms[:, :, 2:], np.array([[True]]), np.array([5]), CRITERIA["pearson"])
     assert (quality.tolist(), ends.tolist()) == ([[0]], [[0]])
 
 
@@ -172,10 +173,20 @@ def test_what_the_patent_pays_and_what_it_reads(relation, selection, depth):
     X = rng.random((500, 3))
     fitted = quietly(
         PearsonTreeClassifier(
-            epsilon=2.0, schema=schema, variant="published", relation=relation, selection=selection, max_depth=depth,
-            leaf_share=0.25, n_parts=3, n_bins=6, random_state=0,
-        ), X, (X[:, 0] + 0.3 * rng.random(500) > 0.6).astype(int),
-    )  # fmt: skip
+            epsilon=2.0,
+            schema=schema,
+            variant="published",
+            relation=relation,
+            selection=selection,
+            max_depth=depth,
+            leaf_share=0.25,
+            n_parts=3,
+            n_bins=6,
+            random_state=0,
+        ),
+        X,
+        (X[:, 0] + 0.3 * rng.random(500) > 0.6).astype(int),
+    )
     drawn = selection == "auto"
     levels = depth if drawn else 0
     assert fitted.forest_.depth == depth
@@ -219,9 +230,11 @@ def utility(criterion: str, rows, feature: int, end: int) -> float:
     if criterion == "signed-pearson":
         return correlation(rows, feature, end)
     sides = oracle.split_by_value(rows, 2, lambda row: int(row[1 + feature] > end))
-    return float({"gini": oracle.gini, "majority": oracle.majority}[criterion](
-        tuple(tuple(sorted(row[-1] for row in side)) for side in sides)
-    ))  # fmt: skip
+    return float(
+        {"gini": oracle.gini, "majority": oracle.majority}[criterion](
+            tuple(tuple(sorted(row[-1] for row in side)) for side in sides)
+        )
+    )
 
 
 def repaired(rows, spans, unused, level: int, how: dict) -> dict:
@@ -265,9 +278,12 @@ def repaired(rows, spans, unused, level: int, how: dict) -> dict:
 
 #: R at one part under add-remove, and what a rate under replace-one is measured by: the larger of R and twice that.
 UNITS = {
-    ("pearson", 2): (1 / 2 + 1 / math.sqrt(3), 1 + 2 / math.sqrt(3)), ("pearson", 3): (2, 4), ("gini", 2): (2, 4),
-    ("majority", 3): (1, 2), ("signed-pearson", 3): (2 + math.sqrt(2), 4 + 2 * math.sqrt(2)),
-}  # fmt: skip
+    ("pearson", 2): (1 / 2 + 1 / math.sqrt(3), 1 + 2 / math.sqrt(3)),
+    ("pearson", 3): (2, 4),
+    ("gini", 2): (2, 4),
+    ("majority", 3): (1, 2),
+    ("signed-pearson", 3): (2 + math.sqrt(2), 4 + 2 * math.sqrt(2)),
+}
 
 
 @pytest.mark.slow
@@ -301,10 +317,17 @@ def test_the_proved_tree_is_the_repaired_algorithm(relation, classes, parts, n, 
     criterion = options.get("criterion", "pearson")
     unit = UNITS[criterion, classes][RELATIONS.index(relation)]
     how = {
-        "depth": 2, "epsilon": 1.7, "leaf_share": estimator.leaf_share, "classes": classes, "parts": parts,
-        "criterion": criterion, "selection": estimator.option("selection"), "reuse": estimator.option("reuse"),
-        "margin": estimator.stop_margin if estimator.option("stop") == "candidate" else None, "unit": unit,
-    }  # fmt: skip
+        "depth": 2,
+        "epsilon": 1.7,
+        "leaf_share": estimator.leaf_share,
+        "classes": classes,
+        "parts": parts,
+        "criterion": criterion,
+        "selection": estimator.option("selection"),
+        "reuse": estimator.option("reuse"),
+        "margin": estimator.stop_margin if estimator.option("stop") == "candidate" else None,
+        "unit": unit,
+    }
     expected: dict = defaultdict(float)
     for coins in product(range(parts), repeat=n):
         rows = [tuple(map(int, row)) for row in zip(coins, *codes, labels, strict=True)]
@@ -324,9 +347,15 @@ def test_the_grid_of_the_score_is_paid_for_by_either_calibration(relation, schem
     X, y = table(20, classes=schema.n_classes)
     for calibration in ("range", "sensitivity"):
         fitted = model(
-            epsilon=0.01, schema=schema, relation=relation, criterion="pearson", calibration=calibration,
-            leaf_share=0.1, max_depth=1, max_nodes=1,
-        )  # fmt: skip
+            epsilon=0.01,
+            schema=schema,
+            relation=relation,
+            criterion="pearson",
+            calibration=calibration,
+            leaf_share=0.1,
+            max_depth=1,
+            max_nodes=1,
+        )
         assert fitted.fit(X, y).ledger_.paid(relation) <= 0.01 * (1 + 1e-12)
 
 
@@ -341,12 +370,23 @@ def test_no_fit_spends_more_than_epsilon(data):
     if criterion == "normalised-gini":
         stop = "never"
     fitted = model(
-        epsilon=epsilon, schema=MIXED if classes == 2 else THREE, relation=relation, stop=stop, budget=budget,
-        criterion=criterion, n_parts=pick("auto", 1, 5), max_depth=pick(0, 1, 4), n_bins=pick(2, 3, 40),
-        selection=pick("auto", "exponential"), calibration=pick("auto", "sensitivity"), leaf_share=pick(0.1, 0.9),
-        stop_margin=pick(-3.0, 0.0, 6), reuse=pick("auto", False), max_nodes=pick(1, 4, 1000),
+        epsilon=epsilon,
+        schema=MIXED if classes == 2 else THREE,
+        relation=relation,
+        stop=stop,
+        budget=budget,
+        criterion=criterion,
+        n_parts=pick("auto", 1, 5),
+        max_depth=pick(0, 1, 4),
+        n_bins=pick(2, 3, 40),
+        selection=pick("auto", "exponential"),
+        calibration=pick("auto", "sensitivity"),
+        leaf_share=pick(0.1, 0.9),
+        stop_margin=pick(-3.0, 0.0, 6),
+        reuse=pick("auto", False),
+        max_nodes=pick(1, 4, 1000),
         random_state=data.draw(st.integers(0, 1000)),
-    )  # fmt: skip
+    )
     X, y = table(pick(1, 20, 300), seed=data.draw(st.integers(0, 100)), classes=classes)
     fitted.fit(X, y)
     assert fitted.ledger_.leaks == []
@@ -400,11 +440,12 @@ def test_the_published_loss_is_infinite(relation, selection):
 #: Neighbours (one, other) over MIXED with three bins: a second class, a third code, a tie.
 BESIDE = {
     ADD_REMOVE: [
-        ((), ((0, 1, 0),)), (((0, 0, 0),), ((0, 0, 0), (2, 1, 1))),
+        ((), ((0, 1, 0),)),
+        (((0, 0, 0),), ((0, 0, 0), (2, 1, 1))),
         (((0, 0, 0), (2, 1, 1)), ((0, 0, 0), (1, 2, 1), (2, 1, 1))),
     ],
     REPLACE_ONE: [(((0, 0, 0), (2, 1, 1)), ((0, 0, 0), (1, 0, 0))), (((0, 0, 0), (0, 1, 0)), ((0, 0, 0), (2, 2, 1)))],
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow

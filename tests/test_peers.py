@@ -172,9 +172,20 @@ def planted(learner, true, n=4000, **more):
     one, other = ((0.5, 1), (0.5, 0)), ((0.5, 0), (0.5, 0))
     settings = {"epsilon": true, **more.pop("settings", {})}
     return Case(
-        "planted", "none", "planted", learner, "replace-one", settings, one, other, "a record changes its class",
-        "the first bit is one", lambda rows: rows[:, 0] == 1, n, **more,
-    )  # fmt: skip
+        "planted",
+        "none",
+        "planted",
+        learner,
+        "replace-one",
+        settings,
+        one,
+        other,
+        "a record changes its class",
+        "the first bit is one",
+        lambda rows: rows[:, 0] == 1,
+        n,
+        **more,
+    )
 
 
 def fitted_and_counted(case, seed=1):
@@ -659,8 +670,10 @@ def test_rows_of_a_version_are_replaced_and_versions_are_in_order():
     new = [row("0.16.0", ZCDP, "new"), row("0.10.0", PURE, "new")]
     merged = noisy_max.merged(kept, new)
     assert [(found["version"], found["date"]) for found in merged] == [
-        ("0.9.0", "old"), ("0.10.0", "new"), ("0.16.0", "new"),
-    ]  # fmt: skip
+        ("0.9.0", "old"),
+        ("0.10.0", "new"),
+        ("0.16.0", "new"),
+    ]
 
 
 @pytest.mark.parametrize("scale", [1.0, 4.0, 0.25])

@@ -93,10 +93,12 @@ def a_row_changes(max_rows: int, rule=persons.own_rows, lots: int = 0):
 
 
 @pytest.mark.claim(
-    "thm-persons", verdict="proved", evidence="exhaustive",
+    "thm-persons",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$k\alpha$ for a person of at most $k$ kept rows, $k^2\rho$ with a delta, both attained; under "
     "replace-one for $k = 1$",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("lots", [0, 1])
 @pytest.mark.parametrize("max_rows", [1, 2, 3])
 def test_the_loss_of_a_person(max_rows, lots):
@@ -187,9 +189,11 @@ def test_rows_that_say_the_same_are_numbered_one_by_one():
 
 
 @pytest.mark.claim(
-    "lem-own-rows", verdict="proved", evidence="exhaustive",
+    "lem-own-rows",
+    verdict="proved",
+    evidence="exhaustive",
     constant="at most $k$ rows, those of the person alone; one row more or less moves at most one; any $k$ as likely",
-)  # fmt: skip
+)
 def test_what_is_kept_of_a_person_is_what_is_kept_of_that_person_alone():
     for first, second in product(of_size(1, 2, 3), of_size(1, 2, 3)):
         for most in (1, 2):
@@ -326,9 +330,11 @@ def test_words_hold_what_the_rows_say(rows):
 
 
 @pytest.mark.claim(
-    "lem-concentrated-group", verdict="proved", evidence="numerical",
+    "lem-concentrated-group",
+    verdict="proved",
+    evidence="numerical",
     constant=r"$k^2\rho$, attained by discrete Gaussian noise at whole orders",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("steps", [2, 3, 5])
 def test_steps_of_a_rho(steps):
     """Attained by shifts of discrete Gaussian noise; and no chain of laws loses more."""
@@ -400,9 +406,13 @@ def test_any_table_gives_the_same_bits():
     assert forest(fit(pa.Table.from_pandas(X), y, person="id")) == found
     assert forest(fit(X[["x", "c"]].to_numpy(), y, person=ids)) == found
     for named in (
-        np.array(ids, float), np.array(ids, np.uint8), np.array(ids, object), pd.Series(ids, dtype="Int64"),
-        pd.Categorical(ids), persons.identify(ids),
-    ):  # fmt: skip
+        np.array(ids, float),
+        np.array(ids, np.uint8),
+        np.array(ids, object),
+        pd.Series(ids, dtype="Int64"),
+        pd.Categorical(ids),
+        persons.identify(ids),
+    ):
         assert forest(fit(X, y, person=named)) == found
     # texts are other names, and each of these forms has the same
     texts = [str(each) for each in ids]
@@ -455,8 +465,19 @@ def test_a_learner_that_drops_its_delta_spends_all_of_epsilon(learner):
         model.set_params(epsilon=0.05, delta=0.01).fit(X, y, person="id", max_rows=4)
 
 
-@pytest.mark.parametrize("unit", ["a person of at most 0 rows", "a person of at most 3 row", "one person", "3", "",
-                                  "a person of at most ٣ rows", "a person of at most 03 rows", "one row "])  # fmt: skip
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a person of at most 0 rows",
+        "a person of at most 3 row",
+        "one person",
+        "3",
+        "",
+        "a person of at most ٣ rows",
+        "a person of at most 03 rows",
+        "one row ",
+    ],
+)
 def test_an_unknown_unit_is_refused(unit):
     X, y = visits()
     model = EDPRFClassifier(epsilon=1.0, schema=MIXED, random_state=0, n_estimators=1)
@@ -519,9 +540,16 @@ def test_names_of_persons_are_never_mixed_up():
 
 @pytest.mark.parametrize(
     "names",
-    [[1, None], [1.0, math.nan], np.array([1, np.nan]), pd.Series([1, None], dtype="Int64"),
-     pd.Series(["a", None], dtype="string"), pd.Categorical(["a", None]), np.array(["a", np.nan], dtype=object)],
-)  # fmt: skip
+    [
+        [1, None],
+        [1.0, math.nan],
+        np.array([1, np.nan]),
+        pd.Series([1, None], dtype="Int64"),
+        pd.Series(["a", None], dtype="string"),
+        pd.Categorical(["a", None]),
+        np.array(["a", np.nan], dtype=object),
+    ],
+)
 def test_a_missing_person_is_refused(names):
     with pytest.raises(ValueError, match="leave these rows out"):
         persons.identify(names)
@@ -537,9 +565,14 @@ def test_a_float_that_may_be_two_persons_is_refused(names):
 
 @pytest.mark.parametrize(
     "names",
-    [[b"a"], [(1, 2), (1, 3)], [1j], [np.timedelta64(1, "ns")],
-     *(np.array([1, 2], dtype=f"{kind}8[{unit}]") for kind in "mM" for unit in ("ns", "s", "D"))],
-)  # fmt: skip
+    [
+        [b"a"],
+        [(1, 2), (1, 3)],
+        [1j],
+        [np.timedelta64(1, "ns")],
+        *(np.array([1, 2], dtype=f"{kind}8[{unit}]") for kind in "mM" for unit in ("ns", "s", "D")),
+    ],
+)
 def test_what_is_no_name_is_refused(names):
     with pytest.raises((TypeError, ValueError)):
         persons.identify(names)

@@ -88,9 +88,11 @@ def trees(left: tuple[int, ...], levels: int, n_classes: int):
 
 
 @pytest.mark.claim(
-    "thm-pinq-id3", verdict="proved", evidence="exhaustive",
+    "thm-pinq-id3",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$m$, the most expensive of all trees; $\eps$ by parts, attained by a single leaf under both relations",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("sizes", [(2,), (2, 2, 2), (2, 3, 5), (7, 2, 2), (3, 3, 4, 2), (9, 8, 2)], ids=str)
 def test_the_factor_is_that_of_the_dearest_tree(sizes):
     for n_classes, depth in product((1, 2, 5), (0, 1, 2, 4)):
@@ -118,10 +120,12 @@ def test_the_factor_is_met_by_a_full_tree(depth):
         quietly(
             PinqID3Classifier(
                 epsilon=400.0, schema=schema, variant="published", composition=how, max_depth=depth, random_state=0
-            ), X, X[:, 0] & X[:, 1],
+            ),
+            X,
+            X[:, 0] & X[:, 1],
         )
         for how in ("parallel", "sequential")
-    )  # fmt: skip
+    )
     factor = float(overcharge((2, 2, 2), 2, depth))
     for model, paths in ((fitted, 400), (by_piece, 400 / factor)):
         pieces = sum(entry.costs[ADD_REMOVE].sum() * BITS[entry.query] for entry in model.ledger_._charges)

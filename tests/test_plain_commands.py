@@ -50,8 +50,12 @@ class Stranger:
         start = ["-c", f"import sys; from {module} import main; sys.exit(main())"] if "." in module else ["-m", module]
         return subprocess.run(
             [str(self.python), *start, *words],
-            cwd=self.home / folder, env=self.environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=self.home / folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +80,12 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Stranger:
 def test_the_library_is_not_installed(stranger: Stranger) -> None:
     done = subprocess.run(
         [str(stranger.python), "-P", "-c", "import pandas, dpforest"],
-        cwd=stranger.home, env=stranger.environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=stranger.home,
+        env=stranger.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "No module named 'dpforest'" in done.stderr
 
 
@@ -158,11 +166,15 @@ PAGE = {
     "cells": [
         {"cell_type": "markdown", "id": "head", "metadata": {}, "source": "# A page\n\nExhibits: no claim"},
         {
-            "cell_type": "code", "id": "one", "metadata": {}, "source": "print(1)", "execution_count": 1,
+            "cell_type": "code",
+            "id": "one",
+            "metadata": {},
+            "source": "print(1)",
+            "execution_count": 1,
             "outputs": [{"output_type": "stream", "name": "stdout", "text": "small\n"}],
         },
     ],
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -188,8 +200,12 @@ def book(tmp_path: Path, stranger: Stranger) -> Stranger:
     asked = "from render import plan; [print(job.name, job.key, job.source_key) for job in plan()]"
     done = subprocess.run(
         [str(reader.python), "-c", asked],
-        cwd=home / "notebooks", env=reader.environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=home / "notebooks",
+        env=reader.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     (home / "notebooks" / "record").mkdir()
     for line in done.stdout.splitlines():
         name, key, source_key = line.split()

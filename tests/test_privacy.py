@@ -57,10 +57,12 @@ def proved(*claims) -> bool:
 
 
 @pytest.mark.claim(
-    "thm-observer", verdict="proved", evidence="symbolic",
+    "thm-observer",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"$\beta - \alpha \le (e^\eps - 1)/(e^\eps + 1)$, a guess is right at most $e^\eps/(1 + e^\eps)$; "
     "both attained by one noisy bit",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("base", [Fraction(3, 2), Fraction(2), Fraction(10)])
 def test_what_an_observer_can_reach(base):
     alarm, detection, u = z3.Reals("alpha beta u")  # u = e^epsilon
@@ -185,9 +187,11 @@ def size_of(base, cap: int):
 
 
 @pytest.mark.claim(
-    "thm-parallel", verdict="proved", evidence="symbolic",
+    "thm-parallel",
+    verdict="proved",
+    evidence="symbolic",
     constant="add-remove: max; replace-one: max(largest replace-one, two largest add-remove summed)",
-)  # fmt: skip
+)
 def test_parallel_composition_by_value():
     # noisy class counts in each part: a record that stays pays twice the larger part; sizes alone: one that moves
     # pays both parts

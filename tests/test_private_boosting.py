@@ -94,9 +94,11 @@ def exact_weight(said: list[float], label: int, target: int) -> Decimal:
 
 
 @pytest.mark.claim(
-    "lem-calibrated-weights", verdict="proved", evidence="exhaustive",
+    "lem-calibrated-weights",
+    verdict="proved",
+    evidence="exhaustive",
     constant="both sides weigh alike at calibrated scores; no weights of at most $1$ that balance are larger",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_weights_balance_where_the_scores_are_calibrated(classes):
     """In fractions: a cell whose classes have the shares that the model says, and any other weights that balance."""
@@ -155,9 +157,11 @@ def gap(children, threshold) -> Fraction:
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "lem-soft-gap", verdict="proved", evidence="exhaustive",
+    "lem-soft-gap",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$R = 2w_{\max}$ under add-remove, $4w_{\max}$ under replace-one, attained at any threshold",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("most", [Fraction(1), Fraction(1, 2)])
 def test_the_range_of_the_soft_gap(most):
     """All weighted records of two candidates around five that lie apart, in fractions, at thresholds up to 1."""
@@ -207,9 +211,7 @@ def test_rounds_in_fractions(relation):
         pair = tuple(sorted((*ends, (0, 0, 0)))), tuple(sorted((*ends, (0, 0, 1))))
         most = 2**8 * 2**4
     for rounds in (1, 2):
-        found = max(
-            boosting.boosted_worst(*ways, rounds, 2, 2, score=boosting.apart) for ways in (pair, pair[::-1])
-        )  # fmt: skip
+        found = max(boosting.boosted_worst(*ways, rounds, 2, 2, score=boosting.apart) for ways in (pair, pair[::-1]))
         assert found <= most**rounds
         assert found > most ** (rounds - 1)
         if (relation, rounds) == (ADD_REMOVE, 1):
@@ -295,9 +297,11 @@ TELLING = {
 
 
 @pytest.mark.claim(
-    "thm-private-boosting", verdict="proved", evidence="exhaustive",
+    "thm-private-boosting",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained by one round and by two, under both relations",
-)  # fmt: skip
+)
 @relations
 @pytest.mark.parametrize("rounds", [1, 2])
 @pytest.mark.parametrize("options", [{}, {"n_rows": None}, {"selection": "exponential"}], ids=str)
@@ -444,9 +448,11 @@ def at_the_ends(data) -> tuple:
 
 
 @pytest.mark.claim(
-    "thm-private-boosting-numbers", verdict="proved", evidence="exhaustive",
+    "thm-private-boosting-numbers",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained by one round and by two, under both relations",
-)  # fmt: skip
+)
 @relations
 @pytest.mark.parametrize("rounds", [1, 2])
 @pytest.mark.parametrize("n_rows", [10, None])
@@ -478,9 +484,11 @@ def test_a_sum_of_targets_at_twice_the_rate_is_found_out():
 
 
 @pytest.mark.claim(
-    "lem-twin-weights", verdict="proved", evidence="exhaustive",
+    "lem-twin-weights",
+    verdict="proved",
+    evidence="exhaustive",
     constant="$L_1 = 1$ and $2$; $R = 2$ and $4$, as for weights on one side; the gap is the sum of the residuals",
-)  # fmt: skip
+)
 def test_twin_weights():
     residuals = np.linspace(-1.5, 1.5, 301)
     for scale in (1.0, 0.2):
@@ -656,11 +664,17 @@ def test_no_fit_spends_more_than_epsilon(data):
     pick = lambda *choices: data.draw(st.sampled_from(choices))  # noqa: E731
     epsilon, relation, classes = pick(0.01, 0.5, 1.0, 50.0), pick(*RELATIONS), pick(2, 3)
     fitted = model(
-        epsilon=epsilon, schema=MIXED if classes == 2 else THREE, n_estimators=pick("auto", 1, 3, 12),
-        interactions=pick(0, 1, 20), n_rows=pick(None, 1, 1e3, 1e15), n_bins=pick(2, 5, 40), relation=relation,
-        grid=pick("even", "doubling"), selection=pick("permute-and-flip", "exponential"),
+        epsilon=epsilon,
+        schema=MIXED if classes == 2 else THREE,
+        n_estimators=pick("auto", 1, 3, 12),
+        interactions=pick(0, 1, 20),
+        n_rows=pick(None, 1, 1e3, 1e15),
+        n_bins=pick(2, 5, 40),
+        relation=relation,
+        grid=pick("even", "doubling"),
+        selection=pick("permute-and-flip", "exponential"),
         random_state=data.draw(st.integers(0, 1000)),
-    )  # fmt: skip
+    )
     X, y = table(pick(1, 20, 300), seed=data.draw(st.integers(0, 100)), classes=classes)
     fitted.fit(X, y)
     assert fitted.ledger_.leaks == []
@@ -764,10 +778,12 @@ def test_groups_follow_released_votes_and_weights():
 def test_tables_that_are_none_are_refused():
     good = Crossings.of(single_tables(nothing_known([2, 3]).binning))
     for part in (
-        {"features": good.features.astype(np.int64)}, {"groups": good.groups[:1]},
-        {"sizes": np.zeros_like(good.sizes)}, {"groups": good.groups + np.uint8(9)},
+        {"features": good.features.astype(np.int64)},
+        {"groups": good.groups[:1]},
+        {"sizes": np.zeros_like(good.sizes)},
+        {"groups": good.groups + np.uint8(9)},
         {"features": np.full_like(good.features, -1)},
-    ):  # fmt: skip
+    ):
         with pytest.raises((TypeError, ValueError)):
             Crossings(**{"features": good.features, "groups": good.groups, "sizes": good.sizes, **part})
     codes, labels = np.zeros((1, 4), np.uint8), np.zeros(4, np.uint8)
@@ -799,9 +815,11 @@ def gradient(label: int, p) -> tuple[list[Fraction], list[Fraction]]:
 
 
 @pytest.mark.claim(
-    "lem-all-classes", verdict="proved", evidence="exhaustive",
+    "lem-all-classes",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$L_1 = 2$ and $4$, $R = 4$ and $8$, a rho of $2\lambda$ and of $8g\lambda$: all attained",
-)  # fmt: skip
+)
 def test_a_table_of_all_classes_in_fractions():
     """Three classes, probabilities in thirds; a record alone, two of them in one cell and in two."""
     p_of = [tuple(Fraction(k, 3) for k in (a, b, 3 - a - b)) for a in range(4) for b in range(4 - a)]
@@ -844,12 +862,10 @@ def test_a_table_of_all_classes_in_fractions():
         assert max(abs(one - other) for one, other in moved) == 4 == 2 * scores.soft_gap(0).range(ADD_REMOVE)
         replaced = [
             abs(a[0] - b[0] - (a[1] - b[1])) for a, b in product(moved, repeat=2)
-        ]  # at most: both records at once  # fmt: skip
+        ]  # at most: both records at once
         assert max(replaced) <= 8 == 2 * scores.soft_gap(0).range(REPLACE_ONE)
     ends = [kind for kind in kinds if kind[2] in swap]
-    both = [
-        [score((*around, *pair), table, Fraction(0)) for table in (0, 1)] for pair in product(ends, repeat=1)
-    ]  # fmt: skip
+    both = [[score((*around, *pair), table, Fraction(0)) for table in (0, 1)] for pair in product(ends, repeat=1)]
     assert max(abs(a[0] - b[0] - (a[1] - b[1])) for a, b in product(both, repeat=2)) == 8
 
 
@@ -968,9 +984,13 @@ def test_the_first_table_of_all_classes_is_one_of_class_counts():
 
 def test_all_classes_move_where_there_are_many():
     for n_classes, chosen, together in (
-        (2, "auto", False), (4, "auto", False), (5, "auto", True), (3, "multinomial", True), (9, "ovr", False),
+        (2, "auto", False),
+        (4, "auto", False),
+        (5, "auto", True),
+        (3, "multinomial", True),
+        (9, "ovr", False),
         (2, "multinomial", True),
-    ):  # fmt: skip
+    ):
         prior = prior_scores(np.full((1, n_classes), 100), 1.0)
         assert perplexity(prior) == pytest.approx(n_classes)
         assert model(multi_class=chosen).moves_together(prior) is together
@@ -1459,16 +1479,16 @@ def test_the_whole_numbers_of_the_score_travel_as_they_are():
 
 
 @pytest.mark.claim(
-    "lem-class-weights", verdict="proved", evidence="symbolic",
+    "lem-class-weights",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"scores $+ \ln w$: the softmax is $wp$ over its sum, the minimum of the weighted log loss",
-)  # fmt: skip
+)
 def test_moved_scores_are_the_minimum_of_the_weighted_loss():
     """The gradient of the weighted loss in the scores vanishes there, and the loss is convex in them."""
     p, w = sympy.symbols("p1:4", positive=True), sympy.symbols("w1:4", positive=True)
     s = sympy.symbols("s1:4", real=True)
-    loss = sum(
-        pk * wk * (sympy.log(sum(map(sympy.exp, s))) - sk) for pk, wk, sk in zip(p, w, s, strict=True)
-    )  # fmt: skip
+    loss = sum(pk * wk * (sympy.log(sum(map(sympy.exp, s))) - sk) for pk, wk, sk in zip(p, w, s, strict=True))
     at = {sk: sympy.log(pk) + sympy.log(wk) for pk, wk, sk in zip(p, w, s, strict=True)}
     assert all(sympy.simplify(sympy.diff(loss, sk).subs(at)) == 0 for sk in s)
     hessian = sympy.hessian(loss, s).subs(at)
@@ -1518,9 +1538,11 @@ def nearest_line(line):
 
 
 @pytest.mark.claim(
-    "lem-monotone", verdict="proved", evidence="exhaustive",
+    "lem-monotone",
+    verdict="proved",
+    evidence="exhaustive",
     constant="the nearest line, all $5^5$ of small whole votes; two directions together",
-)  # fmt: skip
+)
 def test_the_projection_is_the_nearest_line():
     lines = np.array(list(product(range(-2, 3), repeat=5)), dtype=np.int64)
     for line, found in zip(lines, isotonic(60 * lines), strict=True):  # 60: means of up to 5 are whole
@@ -1646,9 +1668,11 @@ def with_delta(**parameters):
 
 
 @pytest.mark.claim(
-    "thm-private-boosting-delta", verdict="proved", evidence="exhaustive",
+    "thm-private-boosting-delta",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"the $\rho$ of $\eps$ and $\delta$; of the sums attained, of the selection within its $\eta^2/8$",
-)  # fmt: skip
+)
 @relations
 @pytest.mark.parametrize("options", [{}, {"n_estimators": 2}, {"n_rows": None}], ids=str)
 def test_what_rounds_cost_under_a_delta(relation, options, monkeypatch):
@@ -1673,9 +1697,11 @@ def test_no_small_pair_costs_more_under_a_delta(relation, monkeypatch):
 
 
 @pytest.mark.claim(
-    "lem-gap-and-size", verdict="proved", evidence="exhaustive",
+    "lem-gap-and-size",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$1$ under add-remove; $\max(2, 4g)$ under replace-one, attained by both sides of one cell",
-)  # fmt: skip
+)
 def test_a_gap_that_has_more_costs_more_under_replace_one(monkeypatch):
     """Two vectors, w on one side, of one cell or of two: the cost of a change, for every share of the gap."""
     weights = [Fraction(k, 8) for k in range(9)]

@@ -75,9 +75,12 @@ def test_a_kernel_shows_it_unless_its_environment_says_no(off):
     )
     environment = {name: value for name, value in os.environ.items() if name != "TQDM_DISABLE"}
     done = subprocess.run(
-        [sys.executable, "-c", program], env=environment | ({"TQDM_DISABLE": "1"} if off else {}),
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", program],
+        env=environment | ({"TQDM_DISABLE": "1"} if off else {}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert ("levels" in done.stderr) != off
 
 

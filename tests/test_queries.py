@@ -61,8 +61,12 @@ class Planted(PrivateForestClassifier):
 
     def __init__(self, query=LaterClasses, epsilon=1.0, schema=ONE, relation="add-remove", random_state=0):
         self.query, self.epsilon, self.schema, self.relation, self.random_state = (
-            query, epsilon, schema, relation, random_state,
-        )  # fmt: skip
+            query,
+            epsilon,
+            schema,
+            relation,
+            random_state,
+        )
         self.variant, self.n_bins, self.n_jobs, self.source = "proved", 8, None, "seeded"
 
     def _learn(self, run):
@@ -96,9 +100,10 @@ def test_a_new_count_in_memory_and_in_blocks():
 def test_a_fit_with_a_new_count():
     frame = frame_of("classifier")
     schema = Schema(
-        numeric={}, categorical={name: sorted(frame[name].unique()) for name in ("b", "c") if name in frame},
+        numeric={},
+        categorical={name: sorted(frame[name].unique()) for name in ("b", "c") if name in frame},
         classes=["no", "maybe", "yes"],
-    )  # fmt: skip
+    )
     models = [fitted(Planted(schema=schema), table) for table in (frame, Pieces(frame, THREE))]
     first, second = (model.forest_.values.tolist() for model in models)
     assert first == second

@@ -112,9 +112,11 @@ def test_the_exact_loss_is_epsilon(calibrated, split, trees, schema):
     universe = list(product((0, 1), repeat=schema.n_features + 1))
     whole = Fraction(2) ** (2 * trees)  # e^ε
     expected = {
-        (ADD_REMOVE, ADD_REMOVE): whole, (ADD_REMOVE, REPLACE_ONE): whole**2,
-        (REPLACE_ONE, ADD_REMOVE): Fraction(2) ** trees, (REPLACE_ONE, REPLACE_ONE): whole,
-    }  # fmt: skip
+        (ADD_REMOVE, ADD_REMOVE): whole,
+        (ADD_REMOVE, REPLACE_ONE): whole**2,
+        (REPLACE_ONE, ADD_REMOVE): Fraction(2) ** trees,
+        (REPLACE_ONE, REPLACE_ONE): whole,
+    }
     for relation in RELATIONS:
         assert oracle.worst_case(mechanism, universe, 2, relation) == expected[calibrated, relation]
     assert oracle.worst_case(mechanism, universe, 1, ADD_REMOVE) == expected[calibrated, ADD_REMOVE]  # one record
@@ -269,8 +271,9 @@ def test_a_multiway_tree_branches_on_a_uniform_unused_feature():
     model = RandomTreesClassifier(epsilon=1.0, schema=TWO, n_estimators=1, max_depth=2, split="multiway")
     a, b = ("branch", 0, (LEAF,) * 2), ("branch", 1, (LEAF,) * 3)
     assert structure_law(model) == {
-        (("branch", 0, (b, b)),): Fraction(1, 2), (("branch", 1, (a, a, a)),): Fraction(1, 2),
-    }  # fmt: skip
+        (("branch", 0, (b, b)),): Fraction(1, 2),
+        (("branch", 1, (a, a, a)),): Fraction(1, 2),
+    }
     # deeper than there are features: it ends where they do
     deeper = RandomTreesClassifier(epsilon=1.0, schema=TWO, n_estimators=1, max_depth=7, split="multiway")
     assert structure_law(deeper) == structure_law(model)
@@ -410,9 +413,7 @@ def test_without_noise_a_leaf_says_its_mean():
         ).fit(X, y)
         codes = YIELD.encode(X, model.n_bins).codes
         leaf = counting_apply(codes, model.forest_)
-        means = [
-            np.array([y[tree == node].mean() for node in tree]) for tree in leaf.T
-        ]  # fmt: skip
+        means = [np.array([y[tree == node].mean() for node in tree]) for tree in leaf.T]
         np.testing.assert_allclose(model.predict(X), np.mean(means, axis=0), rtol=1e-12)
         assert model.score(X, y) > 0.3
 

@@ -368,9 +368,13 @@ def test_no_record_is_felt_by_another(change):
 def by_groups(patch, groups):
     """The harness asks about the grouped column from now on; of keys, which are no matter here, it has few."""
     written = Schema(
-        numeric={"n": (0, 1)}, categorical={"c": groups}, classes=["no", 1, 2.5], columns=["c", "n"], other={"c": "a"},
+        numeric={"n": (0, 1)},
+        categorical={"c": groups},
+        classes=["no", 1, 2.5],
+        columns=["c", "n"],
+        other={"c": "a"},
         missing="bin",
-    )  # fmt: skip
+    )
     few = {name: (*pools[:3], [1, 2, 7]) for name, pools in SORTS.items()}
     for name, value in {"SCHEMA": written, "SORTS": few, "KEYS": [1, 2, 7]}.items():
         patch.setitem(globals(), name, value)
@@ -536,7 +540,8 @@ def test_a_planted_defect_is_found(defect, monkeypatch):
     coin_of_place(0)
     defect(monkeypatch)
     find(
-        changes(DEFECTS[defect]), lambda change: any(violations(change)) or any(violations_of_copies(change)),
+        changes(DEFECTS[defect]),
+        lambda change: any(violations(change)) or any(violations_of_copies(change)),
         random=random.Random(0),
         settings=settings(max_examples=1000, phases=[Phase.generate], database=None, deadline=None),
-    )  # fmt: skip
+    )

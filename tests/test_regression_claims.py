@@ -152,15 +152,17 @@ def tables():
         "best-split": (linearised(ratio, (MU, 1), (1 + q, (1 + q) / q)), None, None),
         "centred": (linearised(centred, (MU - half, 1), (3 * half,) * 2), lambda y: (y - F(1, 2), 1), F(3, 2)),
         "masses": (linearised(share, (MU, 1 - MU), (1, 1)), lambda y: (y, 1 - y), 1),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.claim(
-    "thm-mean-variance", verdict="proved", evidence="symbolic",
+    "thm-mean-variance",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"$n^2\eps^2\,\mathrm{Var} = 8(1 + \mu^2)$ for (sum, count); $2(1 + \mu^{2/3})^3$ at its best "
     r"split; $\frac92(1 + (\mu - 1/2)^2)$ centred; $2(\mu^2 + (1-\mu)^2)$ for two masses; $2$ with $n$ "
     r"public. The first over the fourth lies in $[4, 4\varphi^2]$, $\varphi$ the golden ratio.",
-)  # fmt: skip
+)
 def test_variances_of_five_means():
     assert MEANS.keys() == {*tables(), "public-size"}
     for name, (variance, record, sensitivity) in tables().items():
@@ -258,10 +260,12 @@ def distance(one, other) -> int:
 
 
 @pytest.mark.claim(
-    "thm-masses", verdict="proved", evidence="exhaustive",
+    "thm-masses",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$L_1$ distance $L$ between all add-remove neighbours, $2\,|t' - t| \le 2L$ between replace-one "
     r"neighbours; at rates $\eps/L$ and $\eps/(2L)$ the loss is exactly $\eps$.",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("top", [1, 2, 3, 4])
 def test_masses_on_every_small_grid(top):
     """Base 2 for one step: e^ε is 2 to the power of ``top`` under add-remove."""
@@ -352,11 +356,13 @@ def test_the_grid_holds_whole_numbers_exactly(bounds):
 
 
 @pytest.mark.claim(
-    "lem-between", verdict="proved", evidence="symbolic",
+    "lem-between",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"$\sum Z^2/n = -\mathrm{SSE} + \sum z^2$: the law and the $R$ of the squared error; changes in "
     r"$(-3/4, 1/4]$, so $\Delta = 3/4$ under add-remove and $1$ under replace-one, and *stop* may "
     "change by anything in $[-3/4, 1/4]$ for each record.",
-)  # fmt: skip
+)
 def test_between_is_the_squared_error_shifted():
     # a child of k records with Z = sum of z = y - 1/2 and Q = sum of z²
     k, z_sum, q = sympy.symbols("k Z Q", real=True)
@@ -566,9 +572,16 @@ def nested(forest, node: int) -> tuple[tuple, list[int]]:
 
 def rewritten(model) -> Repaired:
     return Repaired(
-        model.schema.n_features, model.max_depth, model.epsilon, model.relation, model.criterion, F(model.leaf_share),
-        F(model.level_ratio), None if model.stop == "never" else float(model.stop_margin), model.selection,
-    )  # fmt: skip
+        model.schema.n_features,
+        model.max_depth,
+        model.epsilon,
+        model.relation,
+        model.criterion,
+        F(model.leaf_share),
+        F(model.level_ratio),
+        None if model.stop == "never" else float(model.stop_margin),
+        model.selection,
+    )
 
 
 def agree(law: dict, expected: dict) -> None:
@@ -583,9 +596,14 @@ def agree(law: dict, expected: dict) -> None:
 def regressor(schema=SQUARE, **options) -> DiffPETsRegressor:
     """One tree, its budget spread evenly, every feature at its only cut."""
     defaults = {
-        "n_estimators": 1, "max_depth": 1, "max_features": "all", "cuts_per_feature": 1, "stop_margin": 0.0,
-        "leaf_share": 0.5, "level_ratio": 1.0,
-    }  # fmt: skip
+        "n_estimators": 1,
+        "max_depth": 1,
+        "max_features": "all",
+        "cuts_per_feature": 1,
+        "stop_margin": 0.0,
+        "leaf_share": 0.5,
+        "level_ratio": 1.0,
+    }
     return DiffPETsRegressor(schema=schema, **{**defaults, **options})
 
 
@@ -638,11 +656,13 @@ EXACT = [
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-diffpets-regression", verdict="proved", evidence="exhaustive",
+    "thm-diffpets-regression",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained by one record that joins another, *stop* a candidate, and by the masses of a "
     r"single leaf; without *stop* $\eps\,(1 - (1-s)/n)$ on $n$ records, $s$ the share of the leaves; "
     r"$\eps$ is approached under replace-one",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(("splits", "size", "relation", "options", "exact"), EXACT, ids=str)
 def test_the_exact_loss_of_a_tree(splits, size, relation, options, exact):
     model = regressor(max_depth=splits, relation=relation, **options)
@@ -661,8 +681,9 @@ def test_the_shipped_code_over_every_data_set(relation):
         model = regressor(relation=relation, **options)
         names = [
             lambda record, name=name, mirrored=mirrored: (*name((*record[:2], 0))[:2], abs(mirrored - record[2]))
-            for name in oracle.renamings(2) for mirrored in (0, L)
-        ]  # fmt: skip
+            for name in oracle.renamings(2)
+            for mirrored in (0, L)
+        ]
         pairs = oracle.up_to_renaming(oracle.pairs(TYPES, 2, relation), names)  # the audit below looks at them all
         laws = {data: shipped(model, data) for data in set().union(*pairs)}
         worst = max(loss(laws[a], laws[b]) for a, b in pairs)

@@ -90,10 +90,17 @@ def test_a_secure_fit_is_written(kind, tmp_path):
 def test_the_file_says_all_of_the_guarantee():
     model = fitted(EDPRFClassifier)
     assert model.to_dict(seeded=True)["guarantee"] == {
-        "epsilon": 1.0, "relation": "add-remove", "claimed": None, "leaks": [], "variant": "proved",
-        "source": "seeded", "version": dpforest.__version__, "rests_on": ["SipHash"], "unit": "one row",
+        "epsilon": 1.0,
+        "relation": "add-remove",
+        "claimed": None,
+        "leaks": [],
+        "variant": "proved",
+        "source": "seeded",
+        "version": dpforest.__version__,
+        "rests_on": ["SipHash"],
+        "unit": "one row",
         "not_covered": list(NOT_COVERED),
-    }  # fmt: skip
+    }
     said = repr(load_of(model.to_dict(seeded=True)))
     for word in ("1-differentially", "add-remove", "one row", "seeded", dpforest.__version__, "SipHash", *NOT_COVERED):
         assert word in said, word
@@ -452,11 +459,19 @@ def test_a_guarantee_is_not_believed(name, value):
 @pytest.mark.parametrize(
     "text",
     [
-        "null", "3", '"model"', "[]", "{}", "NaN", "[" * 100_000, '{"schema":' * 100_000, '{"schema": 3, "forest": {}}',
+        "null",
+        "3",
+        '"model"',
+        "[]",
+        "{}",
+        "NaN",
+        "[" * 100_000,
+        '{"schema":' * 100_000,
+        '{"schema": 3, "forest": {}}',
         '{"format": 2, "schema": {"classes": [0, 1]}, "forest": {}}',
     ],
     ids=range(10),
-)  # fmt: skip
+)
 def test_other_documents_are_refused_by_name(tmp_path, text):
     path = tmp_path / "some.json"
     path.write_text(text)
@@ -473,9 +488,12 @@ def chain(splits: int) -> dict:
         "feature": [0 if split else -1 for split in inner],
         "first_child": [node + 1 if split else 0 for node, split in enumerate(inner)],
         "arity": [2 if split else 0 for split in inner],
-        "multiway": [False] * nodes, "mask": [[2, 0, 0, 0] if split else [0] * 4 for split in inner],
-        "roots": [0], "values": [[0, 0] if split else [1, 0] for split in inner], "shrinkage": 0.0,
-    }  # fmt: skip
+        "multiway": [False] * nodes,
+        "mask": [[2, 0, 0, 0] if split else [0] * 4 for split in inner],
+        "roots": [0],
+        "values": [[0, 0] if split else [1, 0] for split in inner],
+        "shrinkage": 0.0,
+    }
     return good.to_dict(seeded=True) | {"forest": forest}
 
 

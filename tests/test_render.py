@@ -72,13 +72,17 @@ class TestPlan:
             ("from dpforest.datasets import schema\nschema('adult')", ["adult"], "adult", True),
             ("from dpforest.datasets import schema\nschema('adult')", ["adult"], "nursery", False),
             ("from dpforest import datasets\ndatasets.load('adult')", ["adult", "nursery"], "nursery", True),
-            ("from dpforest import datasets\ndatasets.load('wine-quality-red')", ["wine-quality-red"],
-             "wine-quality", True),
+            (
+                "from dpforest import datasets\ndatasets.load('wine-quality-red')",
+                ["wine-quality-red"],
+                "wine-quality",
+                True,
+            ),
             ("from dpforest import datasets\ndatasets.names()", [], "nursery", True),
             ("from dpforest.datasets.taxonomies import TAXONOMIES\nTAXONOMIES['adult']", ["adult"], "nursery", True),
             ("print(n)", ["adult"], "adult", False),
         ],
-    )  # fmt: skip
+    )
     def test_a_schema_makes_stale_the_pages_that_read_its_data_set(
         self, home: Path, catalogue: Path, code: str, names: list[str], file: str, noticed: bool
     ) -> None:
@@ -173,44 +177,44 @@ class TestPlan:
 
 TOY = {
     "lib/__init__.py": "from lib.a import A\nfrom lib.b import B\nfrom .deep import D\nfrom lib import c\n"
-                       "V = 1\n__all__ = ['A']\n",
+    "V = 1\n__all__ = ['A']\n",
     "lib/a.py": "A = 1\nOTHER = 2\n",
     "lib/b.py": "import lib.a\ndef B():\n    from .late import L\n    return L\n",
     "lib/c.py": "import scipy.linalg\ndef f(): return scipy.linalg.inv\n",
     "lib/late.py": "L = 1\ndef lend(**functions): LENT.update(functions)\n",
     "lib/typed.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from lib.late import L\n"
-                    "else:\n    import lib.a\ndef t(x: 'L'): return lib.a.A\n",
+    "else:\n    import lib.a\ndef t(x: 'L'): return lib.a.A\n",
     "lib/docs.py": "import lib.a\ndef show(): print(lib.a.f.__doc__)\ndef source(): return inspect.getsource(lib.a)\n",
     "lib/star.py": "from lib.deep import *\n",
     "lib/deep/__init__.py": "import sklearn\nfrom .d import D\nfrom . import e\nfrom ..late import L\nTABLE = (e,)\n",
     "lib/deep/d.py": "D = 1\n",
     "lib/deep/e.py": "E = 1\n",
     "lib/lazy/__init__.py": "from typing import TYPE_CHECKING\nfrom lib import late\nfrom lib.lazy import names\n"
-                            "if TYPE_CHECKING:\n    from lib.a import A\n    from lib.b import B\n"
-                            "__all__ = [*names.ALL]\ndef __getattr__(name):\n    return find(names.ALL[name])\n"
-                            "late.lend(b=lambda: __getattr__('B'))\n",
+    "if TYPE_CHECKING:\n    from lib.a import A\n    from lib.b import B\n"
+    "__all__ = [*names.ALL]\ndef __getattr__(name):\n    return find(names.ALL[name])\n"
+    "late.lend(b=lambda: __getattr__('B'))\n",
     "lib/lazy/names.py": "ALL = {'A': 'a', 'B': 'b'}\n",
     "lib/kinds.py": "from sklearn.base import BaseEstimator\nfrom threading import Thread\nRATE = 2\n"
-                    "class Base:\n    size = RATE\n    def __init__(self): self.x = helper()\n"
-                    "    def asked(self): return 1\n    def silent(self): return 2\n"
-                    "class Child(Base):\n    def asked(self): return 3\n"
-                    "class Learner(BaseEstimator):\n    def fit(self): return self._inner()\n"
-                    "    def _inner(self): return 1\n    def extra(self): return 2\n"
-                    "class Run(Thread):\n    def whatever(self): return 1\n"
-                    "def helper(): return 4\ndef other(): return 5\n",
+    "class Base:\n    size = RATE\n    def __init__(self): self.x = helper()\n"
+    "    def asked(self): return 1\n    def silent(self): return 2\n"
+    "class Child(Base):\n    def asked(self): return 3\n"
+    "class Learner(BaseEstimator):\n    def fit(self): return self._inner()\n"
+    "    def _inner(self): return 1\n    def extra(self): return 2\n"
+    "class Run(Thread):\n    def whatever(self): return 1\n"
+    "def helper(): return 4\ndef other(): return 5\n",
     "lib/by_name.py": "from importlib import import_module\nfrom lib import kinds\n"
-                      "def word(it, name): return getattr(it, name)\n"
-                      "def put_together(it, name): return getattr(it, f'sil{name}')\n"
-                      "def module(name): return import_module(f'lib.deep.{name}')\n"
-                      "def values(): return vars(kinds)\n",
+    "def word(it, name): return getattr(it, name)\n"
+    "def put_together(it, name): return getattr(it, f'sil{name}')\n"
+    "def module(name): return import_module(f'lib.deep.{name}')\n"
+    "def values(): return vars(kinds)\n",
     "lib/does.py": "TABLE = {}\ndef note(f):\n    TABLE[1] = f\ndef used(): return TABLE\ndef filled(): return 6\n"
-                   "note(filled)\n",
+    "note(filled)\n",
     "lib/rates/__init__.py": "from pathlib import Path\nfrom lib.rates.base import BASE\n"
-                             "def read(name): return Path(f'{name}.toml').read_text()\ndef none(): return BASE\n",
+    "def read(name): return Path(f'{name}.toml').read_text()\ndef none(): return BASE\n",
     "lib/rates/base.py": "BASE = 1\n",
     "lib/rates/data/one.toml": "rate = 1  # why\nnames = ['silent', 'lib.late']\n",
     "lib/other.toml": "rate = 2\n",
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -345,9 +349,12 @@ class TestReach:
         def digests(text: str) -> list[str]:
             (toy / "lib" / "a.py").write_text(text)
             codes = (
-                "import lib.a\nlib.a.f", "import lib.a\nhelp(lib.a.f)", "from lib import docs\ndocs.show()",
-                "from lib import docs\ndocs.source()", "import lib.a\nlib.a.f.__doc__ = 'set'",
-            )  # fmt: skip
+                "import lib.a\nlib.a.f",
+                "import lib.a\nhelp(lib.a.f)",
+                "from lib import docs\ndocs.show()",
+                "from lib import docs\ndocs.source()",
+                "import lib.a\nlib.a.f.__doc__ = 'set'",
+            )
             return [Library(toy).reach([ast.parse(code)]).digest() for code in codes]
 
         texts = ('def f():\n    """One."""\n', 'def f():\n    """Two."""\n', 'def f():\n    """Two."""  # why\n')
@@ -368,10 +375,18 @@ class TestReach:
         """``ast.dump`` is not: what it leaves out, and the fields of a function, have changed."""
         assert plain(ast.parse("def f(x): return None")) == [
             "Module",
-            ["body", [["FunctionDef", ["name", "'f'"],
-                       ["args", ["arguments", ["args", [["arg", ["arg", "'x'"]]]]]],
-                       ["body", [["Return", ["value", ["Constant"]]]]]]]],
-        ]  # fmt: skip
+            [
+                "body",
+                [
+                    [
+                        "FunctionDef",
+                        ["name", "'f'"],
+                        ["args", ["arguments", ["args", [["arg", ["arg", "'x'"]]]]]],
+                        ["body", [["Return", ["value", ["Constant"]]]]],
+                    ]
+                ],
+            ],
+        ]
 
 
 @pytest.fixture(scope="module")

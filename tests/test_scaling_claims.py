@@ -115,9 +115,11 @@ def exact_answers(curator, n_trees, regression=False):
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "lem-blocks", verdict="proved", evidence="exhaustive",
+    "lem-blocks",
+    verdict="proved",
+    evidence="exhaustive",
     constant="every exact answer: the difference is 0, for every cut, order and retry",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(
     ("sharing", "key", "regression"),
     [
@@ -277,10 +279,12 @@ def worst(run, pairs):
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "thm-keyed-assignment", verdict="proved", evidence="exhaustive",
+    "thm-keyed-assignment",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"every function of the key: exactly $\eps$ (add-remove), $\rho$ (the key stays), "
     r"$\max(\rho, 2\eps)$ (the key may change)",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("trees", [2, 3])
 @pytest.mark.parametrize("tree", [histogram, size])
 def test_any_function_of_a_key_will_do(tree, trees):
@@ -422,10 +426,12 @@ def by_place(tree, trees=2):
 
 @pytest.mark.slow
 @pytest.mark.claim(
-    "cex-position-hash", verdict="refuted", evidence="exhaustive",
+    "cex-position-hash",
+    verdict="refuted",
+    evidence="exhaustive",
     constant=r"place mod $T$: exactly $(2n+1)\,\eps$ for a record put before $n$ others; content: $2\eps$ where "
     "a coin costs nothing",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(("trees", "size"), [(2, 4), (3, 3)])
 def test_a_public_function_of_the_place_lets_everyone_change_trees(trees, size):
     # as many classes as trees, so that what enters a tree is of another class than what leaves it

@@ -48,9 +48,10 @@ from tests import not_run
 
 COLUMNS = {"numeric": {"a": (0, 1), "n": (0, 9)}, "categorical": {"b": ["x", "y", "z"], "c": ["u", "v"]}}
 SCHEMAS = {
-    "classifier": Schema(**COLUMNS, classes=["no", "maybe", "yes"]), "regressor": Schema(**COLUMNS, target=(0, 2)),
+    "classifier": Schema(**COLUMNS, classes=["no", "maybe", "yes"]),
+    "regressor": Schema(**COLUMNS, target=(0, 2)),
     "of two": Schema(**COLUMNS, classes=["no", "yes"]),
-}  # fmt: skip
+}
 FEATURES = ["a", "n", "b", "c"]
 N = 240
 
@@ -140,10 +141,15 @@ def frame_of(kind: str, n: int = N, seed: int = 0) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
-            "id": rng.permutation(n) + 1000, "y": 0, "a": rng.random(n), "n": rng.integers(10, size=n),
-            "b": rng.choice(list("xyz"), n), "c": rng.choice(list("uv"), n), "unread": "ignored",
+            "id": rng.permutation(n) + 1000,
+            "y": 0,
+            "a": rng.random(n),
+            "n": rng.integers(10, size=n),
+            "b": rng.choice(list("xyz"), n),
+            "c": rng.choice(list("uv"), n),
+            "unread": "ignored",
         }
-    )  # fmt: skip
+    )
     signal = (frame.a > 0.5).astype(int) + (frame.b == "x")
     if kind == "regressor":
         frame["y"] = (signal + 0.1 * rng.random(n)).clip(0, 2)
@@ -155,9 +161,14 @@ def frame_of(kind: str, n: int = N, seed: int = 0) -> pd.DataFrame:
 
 def configured(learner, **options):
     base = {
-        "epsilon": 4.0, "schema": SCHEMAS[kind_of(learner)], "n_estimators": 3, "max_depth": 2, "n_bins": 8,
-        "specialisations": 3, "random_state": 5,
-    }  # fmt: skip
+        "epsilon": 4.0,
+        "schema": SCHEMAS[kind_of(learner)],
+        "n_estimators": 3,
+        "max_depth": 2,
+        "n_bins": 8,
+        "specialisations": 3,
+        "random_state": 5,
+    }
     free = learner.PARAMETERS.keys() - (lettered(learner) if options.get("variant") == "published" else set())
     return learner(**{name: value for name, value in base.items() if name in free} | options)
 
@@ -333,9 +344,14 @@ def answers() -> set[str]:
 @pytest.mark.claim("lem-blocks")
 @example_settings(max_examples=25, deadline=None)
 @given(
-    st.sampled_from([one for one in LEARNERS]), st.sampled_from(["all", "assignment"]), st.integers(0, 10**6),
-    st.lists(st.integers(0, 60), max_size=9).map(sorted), st.booleans(), st.integers(1, 60), st.booleans(),
-)  # fmt: skip
+    st.sampled_from([one for one in LEARNERS]),
+    st.sampled_from(["all", "assignment"]),
+    st.integers(0, 10**6),
+    st.lists(st.integers(0, 60), max_size=9).map(sorted),
+    st.booleans(),
+    st.integers(1, 60),
+    st.booleans(),
+)
 def test_any_cutting_gives_the_same_model(learner, sampling, seed, cuts, backward, n, keyed):
     """Few records, often none of a class, of a category or of a block."""
     options = {"sampling": sampling} if "sampling" in inspect.signature(learner).parameters else {}
@@ -373,8 +389,9 @@ def test_missing_and_other_values_are_the_same_in_blocks():
         said.append((released(model), *(str(warning.message) for warning in caught)))
     assert said[0] == said[1] == said[2]
     assert [text.split(" rows")[0] for text in said[0][1:]] == [
-        f"n: {(frame.n == 77).sum()} of {N}", f"b: {(frame.b == 'w').sum()} of {N}"
-    ]  # fmt: skip
+        f"n: {(frame.n == 77).sum()} of {N}",
+        f"b: {(frame.b == 'w').sum()} of {N}",
+    ]
 
 
 QUERIES: dict[str, Any] = {
@@ -472,10 +489,14 @@ def test_with_a_key_the_order_of_the_rows_does_not_matter(learner, options):
     models = {
         released(fitted(configured(learner, **options), X, key="id"))
         for X in (
-            frame, shuffled, Pieces(frame, THREE), Pieces(shuffled, THREE), Pieces(shuffled, CUTS[2]),
+            frame,
+            shuffled,
+            Pieces(frame, THREE),
+            Pieces(shuffled, THREE),
+            Pieces(shuffled, CUTS[2]),
             Pieces(shuffled, CUTS[7], ordered=False, backward=True),
         )
-    }  # fmt: skip
+    }
     assert len(models) == 1
     assert released(in_memory(configured(learner, **options), shuffled, "id")) in models
 
@@ -603,9 +624,12 @@ def opened(table, kind="classifier", key=None):
 def scattered(table, kind="classifier", source=None, ledger=None):
     schema = SCHEMAS[kind]
     return Curator.over(
-        opened(table, kind), schema.n_classes, schema.cardinalities(8), chance=source or chance.Seeded(0),
+        opened(table, kind),
+        schema.n_classes,
+        schema.cardinalities(8),
+        chance=source or chance.Seeded(0),
         ledger=ledger or Ledger(),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("name", ONLY)
@@ -665,9 +689,12 @@ def test_what_is_refused_is_all_that_the_whole_table_is_asked_for():
 def test_a_fit_reads_the_table_once_per_level(depth, relation):
     """The first look, one pass per level, and at most one for the leaves, of two blocks as of many (see below)."""
     for learner, options in (
-        (DiffPETsClassifier, {}), (DiffPETsClassifier, {"sampling": "assignment", "stop": "never"}),
-        (DiffPETsClassifier, {"leaf": "label"}), (DiffPETsRegressor, {}), (DiffPETsRegressor, {"sampling": "poisson"}),
-    ):  # fmt: skip
+        (DiffPETsClassifier, {}),
+        (DiffPETsClassifier, {"sampling": "assignment", "stop": "never"}),
+        (DiffPETsClassifier, {"leaf": "label"}),
+        (DiffPETsRegressor, {}),
+        (DiffPETsRegressor, {"sampling": "poisson"}),
+    ):
         frame = frame_of(kind_of(learner))
         table = Pieces(frame, CUTS[2])
         fitted(configured(learner, max_depth=depth, relation=relation, **options), table)
@@ -713,10 +740,15 @@ def test_passes_do_not_grow_with_the_table_nor_with_the_blocks():
 
 #: All that a pass may be made of.
 PUBLIC = {
-    "dpforest.engines.table Pass", "dpforest.engines.table Reader", "dpforest.schema.declaration Schema",
-    "dpforest.curator.scattered Question", "dpforest.curator.scattered Keys",
-    "dpforest.models.structure Splits", "dpforest.models.crossings Crossings", "dpforest.design Design",
-}  # fmt: skip
+    "dpforest.engines.table Pass",
+    "dpforest.engines.table Reader",
+    "dpforest.schema.declaration Schema",
+    "dpforest.curator.scattered Question",
+    "dpforest.curator.scattered Keys",
+    "dpforest.models.structure Splits",
+    "dpforest.models.crossings Crossings",
+    "dpforest.design Design",
+}
 
 
 def named(packed: bytes) -> set[str]:

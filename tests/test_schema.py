@@ -326,9 +326,13 @@ def problems(draw):
     high = low + draw(st.integers(1, 100) | st.floats(1e-3, 1e3))
     categories, values = draw(st.sampled_from(SETTINGS))
     declared = Schema(
-        numeric={"n": (low, high)}, categorical={"c": categories}, classes=[0, 1],
-        columns=draw(st.permutations(["n", "c"])), other={"c": draw(st.sampled_from(categories))}, missing="bin",
-    )  # fmt: skip
+        numeric={"n": (low, high)},
+        categorical={"c": categories},
+        classes=[0, 1],
+        columns=draw(st.permutations(["n", "c"])),
+        other={"c": draw(st.sampled_from(categories))},
+        missing="bin",
+    )
     n_bins = draw(st.integers(2, 254))
     on_edge = st.sampled_from(declared.edges("n", n_bins).tolist())
     near = on_edge.map(lambda v: float(np.nextafter(v, np.inf))) | on_edge.map(
@@ -752,9 +756,12 @@ VARIETY = {
 def test_round_trips(declared):
     text = json.dumps(declared.to_dict())
     copies = [
-        Schema.from_dict(json.loads(text)), Schema.from_dict(declared.to_dict()), copy.deepcopy(declared),
-        copy.copy(declared), pickle.loads(pickle.dumps(declared)),
-    ]  # fmt: skip
+        Schema.from_dict(json.loads(text)),
+        Schema.from_dict(declared.to_dict()),
+        copy.deepcopy(declared),
+        copy.copy(declared),
+        pickle.loads(pickle.dumps(declared)),
+    ]
     for same in copies:
         assert same == declared
         assert hash(same) == hash(declared)
@@ -877,10 +884,19 @@ def test_codes_are_the_same_without_compiled_loops(column):
 # -- a schema to fill in, and in a file ------------------------------------------------------------------------------
 
 
-FRAME = pd.DataFrame({
-    "age": [3141], "weight": [2.5], "sex": ["secret"], "ward": pd.Categorical(["private"]), "in": [True],
-    "when": pd.to_datetime(["2020-01-01"]), "n": pd.array([77], dtype="Int64"), "it's\n\"": ["told"], "ill": ["hidden"],
-})  # fmt: skip
+FRAME = pd.DataFrame(
+    {
+        "age": [3141],
+        "weight": [2.5],
+        "sex": ["secret"],
+        "ward": pd.Categorical(["private"]),
+        "in": [True],
+        "when": pd.to_datetime(["2020-01-01"]),
+        "n": pd.array([77], dtype="Int64"),
+        "it's\n\"": ["told"],
+        "ill": ["hidden"],
+    }
+)
 
 
 def test_a_draft_has_names_and_kinds_and_no_value():
@@ -894,9 +910,10 @@ def test_a_draft_has_names_and_kinds_and_no_value():
         eval(str(found))
     filled = str(found).replace("(..., ...)", "(0, 100)").replace("[...]", "['a', 'b']")
     assert eval(filled) == Schema(
-        numeric=dict.fromkeys(found.numeric, (0, 100)), categorical={name: ["a", "b"] for name in found.categorical},
+        numeric=dict.fromkeys(found.numeric, (0, 100)),
+        categorical={name: ["a", "b"] for name in found.categorical},
         classes=["a", "b"],
-    )  # fmt: skip
+    )
 
 
 def test_a_draft_looks_at_types_alone():
@@ -964,11 +981,16 @@ def test_a_draft_leaves_out_what_has_one_name_twice():
 
 @pytest.mark.parametrize(
     "declared",
-    [{"numeric": {"a": (..., ...)}, "classes": [0, 1]}, {"numeric": {"a": (0, ...)}, "classes": [0, 1]},
-     {"numeric": {"a": ...}, "classes": [0, 1]}, {"categorical": {"a": [...]}, "classes": [0, 1]},
-     {"categorical": {"a": ["x", ...]}, "classes": [0, 1]}, {"numeric": {"a": (0, 1)}, "classes": [...]},
-     {"numeric": {"a": (0, 1)}, "target": (..., ...)}],
-)  # fmt: skip
+    [
+        {"numeric": {"a": (..., ...)}, "classes": [0, 1]},
+        {"numeric": {"a": (0, ...)}, "classes": [0, 1]},
+        {"numeric": {"a": ...}, "classes": [0, 1]},
+        {"categorical": {"a": [...]}, "classes": [0, 1]},
+        {"categorical": {"a": ["x", ...]}, "classes": [0, 1]},
+        {"numeric": {"a": (0, 1)}, "classes": [...]},
+        {"numeric": {"a": (0, 1)}, "target": (..., ...)},
+    ],
+)
 def test_blanks_are_refused(declared):
     with pytest.raises(ValueError, match=r"is left blank: (fill in|list)"):
         Schema(**declared)
@@ -976,9 +998,13 @@ def test_blanks_are_refused(declared):
 
 def test_a_schema_in_a_file(tmp_path):
     schema = Schema(
-        numeric={"age": (0, 120)}, categorical={"sex": ["f", "m"], "n": [1, 2.5, True + 2]}, target=(0.5, 10),
-        other={"sex": "m"}, missing="bin", columns=["sex", "age", "n"],
-    ).with_grid("doubling")  # fmt: skip
+        numeric={"age": (0, 120)},
+        categorical={"sex": ["f", "m"], "n": [1, 2.5, True + 2]},
+        target=(0.5, 10),
+        other={"sex": "m"},
+        missing="bin",
+        columns=["sex", "age", "n"],
+    ).with_grid("doubling")
     text = schema.to_json(tmp_path / "schema.json")
     for again in (Schema.from_json(text), Schema.from_json(tmp_path / "schema.json")):
         assert again == schema

@@ -91,9 +91,11 @@ def moments_of(split) -> np.ndarray:
 
 
 @pytest.mark.claim(
-    "thm-sse-update", verdict="proved", evidence="symbolic",
+    "thm-sse-update",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"Adding $v$ to $n$ points with mean $m$ raises the sum of squared errors by $\frac{n}{n+1}\,|v - m|^2$.",
-)  # fmt: skip
+)
 def test_sse_update_identity():
     """In a Hilbert space only inner products count: |S|², <S, v>, |v|² and the sum Q of the |v_i|²."""
     n = sympy.symbols("n", positive=True)
@@ -133,10 +135,12 @@ def test_gini_is_the_squared_error_of_one_hot_labels():
 
 
 @pytest.mark.claim(
-    "thm-gini", verdict="proved", evidence="symbolic",
+    "thm-gini",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"Monotone. $\Delta = 2(n-1)/n$ under both relations, supremum $2$; $R = 2(n-1)/n$ under "
     "add-remove and $4(n-1)/n$ under replace-one, suprema $2$ and $4$.",
-)  # fmt: skip
+)
 def test_gini_rise_for_all_sizes():
     # closed form of the rise when class 0 joins a child with counts a, t1, t2, t3
     a, *rest = t = sympy.symbols("a t1:4", positive=True)
@@ -226,10 +230,12 @@ def normalised_range(n: int, classes: int) -> Fraction:
 
 
 @pytest.mark.claim(
-    "thm-normalised-gini", verdict="proved", evidence="symbolic",
+    "thm-normalised-gini",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"Not monotone. $\Delta = 1/2$ under both relations; $R = 1/2$ under add-remove and $1$ under "
     r"replace-one, for every cap $n \ge 2$, all reached by two records.",
-)  # fmt: skip
+)
 def test_normalised_gini_for_all_sizes():
     n, rise, old = z3.Reals("n rise old")  # n records before, whose impurities sum up to `old`
     state = [n >= 1, rise >= 0, rise * (n + 1) <= 2 * n, old >= 0, old < n]
@@ -369,11 +375,13 @@ def test_the_published_exponent_is_for_replace_one():
 
 
 @pytest.mark.claim(
-    "thm-gini-gain", verdict="proved", evidence="symbolic",
+    "thm-gini-gain",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"Same law and same $R$ as Gini: $2(n-1)/n$ and $4(n-1)/n$. Not monotone. $\Delta = 2(n-1)/n$ "
     r"under add-remove; under replace-one $4 - 2\min_s(s/n + 1/s)$ over whole $s$, supremum $4$, above "
     "$2$ from $n = 5$.",
-)  # fmt: skip
+)
 def test_gini_gain_for_all_sizes():
     n, q, node, child, bound = z3.Reals("n q node child bound")
     both = [node >= 0, node <= bound, child >= 0, child <= bound]
@@ -459,11 +467,13 @@ def test_gain_exceeds_two_under_replace_one():
 
 
 @pytest.mark.claim(
-    "thm-information-gain", verdict="proved", evidence="symbolic",
+    "thm-information-gain",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"Monotone. $\Delta = n\log n - (n-1)\log(n-1)$ under both relations, below $\log n + \log e$; "
     r"$R = \Delta$ under add-remove and $2\Delta$ under replace-one. Two bits at $n = 2$, "
     r"$\log_2(27/4)$ at $n = 3$.",
-)  # fmt: skip
+)
 def test_entropy_rise_for_all_sizes():
     """The rise is phi(n) - phi(a) with phi(x) = (x + 1) log(x + 1) - x log x, which increases from 0."""
     x, n, a = sympy.symbols("x n a", positive=True)
@@ -548,10 +558,12 @@ def test_what_the_slip_of_print_would_cost():
 
 
 @pytest.mark.claim(
-    "thm-majority", verdict="proved", evidence="symbolic",
+    "thm-majority",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"Monotone. $\Delta = 1$ under both relations; $R = 1$ under add-remove and $2$ under replace-one, "
     "for splits and for the class counts of a leaf.",
-)  # fmt: skip
+)
 def test_majority_for_all_sizes():
     counts = z3.Ints("t0 t1 t2 t3")
 
@@ -643,10 +655,12 @@ def test_gap_per_range():
 
 
 @pytest.mark.claim(
-    "thm-sse", verdict="proved", evidence="symbolic",
+    "thm-sse",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"Targets in $[0, 1]$. Monotone. $\Delta = (n-1)/n$ under both relations, supremum $1$; "
     "$R = (n-1)/n$ under add-remove and $2(n-1)/n$ under replace-one.",
-)  # fmt: skip
+)
 def test_squared_error_for_all_sizes():
     n, y, m = z3.Reals("n y m")
     inside = [n >= 0, y >= 0, y <= 1, m >= 0, m <= 1]
@@ -704,11 +718,13 @@ def test_rest_of_a_regression_moves_with_the_candidates(score, exact, rest):
 
 
 @pytest.mark.claim(
-    "thm-variance", verdict="proved", evidence="symbolic",
+    "thm-variance",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"Targets in $[0, 1]$, not monotone. Sum of child variances: $\Delta = 1/4$ under add-remove and "
     r"$1/3$ under replace-one, $R = 41/144$ and $41/72$. Mean squared error: $\Delta = 1/4$ under "
     "both, $R = 1/4$ and $1/2$.",
-)  # fmt: skip
+)
 def test_variance_for_all_sizes():
     n, y, m, v = z3.Reals("n y m v")
     child = [n >= 1, y >= 0, y <= 1, m >= 0, m <= 1, v >= 0, v <= m * (1 - m)]  # targets in [0, 1] with mean m
@@ -798,10 +814,12 @@ def test_variance_as_published():
 
 
 @pytest.mark.claim(
-    "thm-mean", verdict="proved", evidence="symbolic",
+    "thm-mean",
+    verdict="proved",
+    evidence="symbolic",
     constant="Targets in $[0, 1]$: adding to $n$ records moves the mean by at most $1/(n+1)$, replacing one of "
     "$n$ by at most $1/n$. Without a lower bound on $n$ both are $1$.",
-)  # fmt: skip
+)
 def test_mean_for_all_sizes():
     n, y, other, m = z3.Reals("n y other m")
     inside = [n >= 1, y >= 0, y <= 1, other >= 0, other <= 1, m >= 0, m <= 1]
@@ -833,10 +851,12 @@ def l1(vector, universe, size: int, relation: str) -> Fraction:
 
 
 @pytest.mark.claim(
-    "thm-two-masses", verdict="proved", evidence="symbolic",
+    "thm-two-masses",
+    verdict="proved",
+    evidence="symbolic",
     constant=r"$(\sum y, \sum (1-y))$ has $L_1$ sensitivity exactly $1$ for every record under add-remove and "
     r"$2$ under replace-one. The gap of the masses, halved: $\Delta = 1/2$ and $1$, $R = 1$ and $2$.",
-)  # fmt: skip
+)
 def test_two_masses():
     y, other = z3.Reals("y other")
     assert certain(z3.Abs(y) + z3.Abs(1 - y) == 1, y >= 0, y <= 1)
@@ -990,10 +1010,12 @@ def test_pearson_bounds_on_small_data():
     evidence="exhaustive",
 )
 @pytest.mark.claim(
-    "cex-pearson-cut", verdict="refuted", evidence="exhaustive",
+    "cex-pearson-cut",
+    verdict="refuted",
+    evidence="exhaustive",
     constant=r"$\{(20, 0), (60, 1)\}$ publishes $20$; with $(41.7, 0)$ added it publishes $41.7$. With a second "
     r"subset, $20$ and $30.85$, from which $2 \cdot 30.85 - 20 = 41.7$.",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("absolute", [False, True])
 def test_a_published_cut_point_shows_the_record(absolute):
     data, record = ((F(20), 0), (F(60), 1)), (F(417, 10), 0)
@@ -1154,9 +1176,7 @@ def test_range_against_sensitivity(rows, shift):
 
 
 @pytest.mark.claim("lem-range")
-@given(
-    st.lists(st.floats(-20, 20), min_size=1, max_size=6), st.floats(-1e3, 1e3), st.floats(0, 5)
-)  # fmt: skip
+@given(st.lists(st.floats(-20, 20), min_size=1, max_size=6), st.floats(-1e3, 1e3), st.floats(0, 5))
 def test_laws_do_not_see_a_common_shift(utilities, shift, rate):
     for law in (exponential_law, permute_and_flip_law):
         np.testing.assert_allclose(law(np.add(utilities, shift), rate), law(utilities, rate), rtol=1e-9, atol=1e-12)
@@ -1178,10 +1198,12 @@ def test_constants_obey_the_lemma(score, n):
 
 
 @pytest.mark.claim(
-    "lem-stop-candidate", verdict="proved", evidence="exhaustive",
+    "lem-stop-candidate",
+    verdict="proved",
+    evidence="exhaustive",
     constant="With *stop* among the candidates, at the undivided node's score plus any public constant, $R$ "
     "and monotonicity stay what they were.",
-)  # fmt: skip
+)
 @pytest.mark.parametrize(("score", "exact"), [param.values for param in CLASSIFIERS])
 def test_stopping_is_one_more_candidate(score, exact):
     margin = oracle.Bits(F(3, 2)) if exact is oracle.information_gain else F(-7, 3)
@@ -1208,10 +1230,12 @@ RESTS = [
     (scores.gini_gain, oracle.gini_gain, lambda data: oracle.impurity(data) - 2 * len(data), lambda n: 2),
     (scores.majority, oracle.majority, lambda data: F(0), lambda n: 1),
     (
-        scores.information_gain, oracle.information_gain, lambda data: oracle.information_gain([data]),
+        scores.information_gain,
+        oracle.information_gain,
+        lambda data: oracle.information_gain([data]),
         lambda n: oracle.Bits(F(n**n, (n - 1) ** (n - 1))),
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.claim("lem-stop-candidate")
@@ -1380,9 +1404,10 @@ def test_refusals(score):
 
 
 @pytest.mark.parametrize(
-    "score", [scores.sse, scores.between, scores.variance, scores.weighted_variance, scores.mean, scores.mass_gap],
+    "score",
+    [scores.sse, scores.between, scores.variance, scores.weighted_variance, scores.mean, scores.mass_gap],
     ids=lambda score: score.name,
-)  # fmt: skip
+)
 def test_moments_have_their_parts(score):
     moments = np.array([[[1.0, 0.5, 0.25], [2.0, 1.0, 1.0]]])
     assert score(moments[..., : score.n_moments]) == score(moments)

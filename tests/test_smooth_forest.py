@@ -56,10 +56,12 @@ def test_what_is_proved_reads_nothing_unpaid():
 
 
 @pytest.mark.claim(
-    "cex-smooth-exponential", verdict="refuted", evidence="exhaustive",
+    "cex-smooth-exponential",
+    verdict="refuted",
+    evidence="exhaustive",
     constant=r"$8.43$ for $e$ at gaps 1 and 2, $\eps = 1$; the loss from $j$ to $j+1$ exceeds "
     r"$\frac\eps2(e^\eps - 1)\,e^{j\eps} - \ln 2$",
-)  # fmt: skip
+)
 def test_a_gap_more_changes_the_weight_beyond_all_bounds():
     """One leaf, all records of one class: the code that ships against the law by hand, gap by gap."""
     law = {}
@@ -141,10 +143,12 @@ UNIVERSE = list(product((0, 1), repeat=2))
 
 
 @pytest.mark.claim(
-    "thm-smooth-forest", verdict="proved", evidence="exhaustive",
+    "thm-smooth-forest",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained by a first record under add-remove, and by two of which one changes class under "
     "replace-one",
-)  # fmt: skip
+)
 @relations
 def test_the_theorem(relation):
     """Two trees that share the records by coins, e^ε = 4, in fractions; and the code that ships has that law."""
@@ -219,9 +223,11 @@ def test_the_proved_default_makes_no_more_leaves_than_tables_have_records():
 def test_a_category_is_split_once_on_a_path_and_a_number_may_come_again():
     fitted = model(max_depth=6, n_estimators=8).fit(*table())
     forest, again = fitted.forest_, 0
-    parent = {int(child): node for node in range(forest.n_nodes) for child in range(
-        int(forest.first_child[node]), int(forest.first_child[node]) + int(forest.arity[node])
-    )}  # fmt: skip
+    parent = {
+        int(child): node
+        for node in range(forest.n_nodes)
+        for child in range(int(forest.first_child[node]), int(forest.first_child[node]) + int(forest.arity[node]))
+    }
     for leaf in np.flatnonzero(forest.feature < 0).tolist():
         path, node = [], leaf
         while node in parent:

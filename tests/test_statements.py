@@ -53,8 +53,9 @@ def test_a_table_has_all_statements_in_order_with_what_was_found(folder):
     assert str(table) == "1 reproduced, 1 cannot be run here"
     shown = table._repr_html_()
     assert re.findall(r'<tr id="(.*?)" data-verdict="(.*?)">', shown) == [
-        ("exp-mine-one", REPRODUCED), ("exp-mine-two", UNRUN),
-    ]  # fmt: skip
+        ("exp-mine-one", REPRODUCED),
+        ("exp-mine-two", UNRUN),
+    ]
     assert '<q lang="zh">更好</q>' in shown
     assert "no &lt;data&gt;" in shown
 
@@ -164,11 +165,21 @@ def test_beside():
 def test_everywhere():
     up, down, flat, one = (more(values) for values in ([0.1, 0.11], [-0.1, -0.11], [0.1, -0.1], [0.1]))
     for findings, verdict in (
-        ([up, up], REPRODUCED), ([up, flat], NOT), ([up, down], NOT), ([down, flat], OPPOSITE),
-        ([down, down], OPPOSITE), ([up, one], REPRODUCED), ([one, one], UNRUN), ([flat, one], NOT), ([], UNRUN),
-        ([flat, flat], NOT), ([up, one, down], NOT),
-        ([down, flat, flat], NOT), ([down, down, flat], OPPOSITE), ([down, one, one], OPPOSITE),
-    ):  # fmt: skip
+        ([up, up], REPRODUCED),
+        ([up, flat], NOT),
+        ([up, down], NOT),
+        ([down, flat], OPPOSITE),
+        ([down, down], OPPOSITE),
+        ([up, one], REPRODUCED),
+        ([one, one], UNRUN),
+        ([flat, one], NOT),
+        ([], UNRUN),
+        ([flat, flat], NOT),
+        ([up, one, down], NOT),
+        ([down, flat, flat], NOT),
+        ([down, down, flat], OPPOSITE),
+        ([down, one, one], OPPOSITE),
+    ):
         assert everywhere({f"set {n}": each for n, each in enumerate(findings)}).verdict == verdict
     assert everywhere({"a": up, "b": flat}).ours.startswith("a: +10.5")
 

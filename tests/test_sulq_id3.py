@@ -52,7 +52,7 @@ def test_without_noise_the_tree_is_the_greedy_one(variant):
 
 @pytest.mark.claim(
     "lem-children", verdict="proved", evidence="exhaustive", constant=r"$\eps$ for all features together, attained"
-)  # fmt: skip
+)
 @relations
 def test_the_children_of_all_features_cost_epsilon_together(relation):
     """In fractions: two bits and the class, e to the ε = 16, and each feature has half of it."""
@@ -136,9 +136,9 @@ def test_the_exact_loss_of_the_published_leaf(relation):
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_noise_for_add_remove_does_not_cover_replace_one(depth):
     X, y = bits()
-    fitted = SulqID3Classifier(
-        epsilon=100.0, schema=THREE, variant="published", max_depth=depth, random_state=0
-    ).fit(X, y)  # fmt: skip
+    fitted = SulqID3Classifier(epsilon=100.0, schema=THREE, variant="published", max_depth=depth, random_state=0).fit(
+        X, y
+    )
     assert fitted.ledger_.total(REPLACE_ONE) == pytest.approx(100 * (2 - 1 / (depth + 1)), rel=1e-12)
 
 
@@ -146,16 +146,18 @@ def test_noise_for_add_remove_does_not_cover_replace_one(depth):
 
 
 @pytest.mark.claim(
-    "thm-sulq-id3", verdict="proved", evidence="exhaustive",
+    "thm-sulq-id3",
+    verdict="proved",
+    evidence="exhaustive",
     constant=r"$\eps$, attained by a single leaf under both relations; spent in full by the ledger",
-)  # fmt: skip
+)
 @relations
 def test_the_repaired_tree_spends_all_of_it(relation):
     X, y = bits()
     for epsilon, depth in product((0.1, 3.0), (0, 1, 4)):
         fitted = SulqID3Classifier(
             epsilon=epsilon, schema=THREE, max_depth=depth, relation=relation, random_state=0
-        ).fit(X, y)  # fmt: skip
+        ).fit(X, y)
         assert_spent(fitted, epsilon)
     leaf = SulqID3Classifier(schema=PAIR, max_depth=0, relation=relation)
     assert exact_audit(leaf, n_max=2).epsilon == pytest.approx(1, rel=1e-9)

@@ -74,10 +74,11 @@ def test_a_pipeline_that_turns_the_columns_is_told_of():
     assert "in an order that is not known" in text
     named = divided("age", "stay", verbose_feature_names_out=False).set_output(transform="pandas")
     for pipeline, table in (
-        (make_pipeline(divided("stay", "age"), learner()), FRAME), (make_pipeline(named, learner()), FRAME),
+        (make_pipeline(divided("stay", "age"), learner()), FRAME),
+        (make_pipeline(named, learner()), FRAME),
         (make_pipeline(FunctionTransformer(), learner()), FRAME),
         (make_pipeline(FunctionTransformer(np.abs), learner()), IN_ORDER.to_numpy()),
-    ):  # fmt: skip
+    ):
         assert told(lambda: pipeline.fit(table, Y)) == []  # noqa: B023
 
 

@@ -16,9 +16,11 @@ from tests.patience import PATIENCE
 WAYS = [(DESKTOP, "light"), (PHONE, "dark")]
 #: Claims of two papers, of the core and of a private test, each on one of the ways.
 CLAIMS = [
-    (WAYS[0], "pub-edprf"), (WAYS[0], "thm-permute-and-flip"), (WAYS[1], "pub-random-trees"),
+    (WAYS[0], "pub-edprf"),
+    (WAYS[0], "thm-permute-and-flip"),
+    (WAYS[1], "pub-random-trees"),
     (WAYS[1], "thm-private-test"),
-]  # fmt: skip
+]
 
 
 @pytest.fixture(params=WAYS, ids=lambda way: f"{way[1]}-{way[0]}")
@@ -42,8 +44,9 @@ def click(browser: Any, selector: str, words: str = "") -> None:
             found?.scrollIntoView({block: 'center', behavior: 'instant'});
             return found;
             """,
-            selector, words.lower(),
-        )  # fmt: skip
+            selector,
+            words.lower(),
+        )
 
     WebDriverWait(browser, PATIENCE).until(shown, f"nothing is shown as {selector} {words}").click()
 

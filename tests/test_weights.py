@@ -50,9 +50,14 @@ def said(votes) -> np.ndarray:
 def curator_of(records, n_classes=2, *, chance=None, relation=ADD_REMOVE, **options) -> Curator:
     table = np.array(records, dtype=np.uint8).reshape(-1, 2)
     return Curator(
-        np.ascontiguousarray(table[:, :1].T), np.ascontiguousarray(table[:, 1]), n_classes, [2],
-        chance=chance or Seeded(0), ledger=Ledger(relation), **options,
-    )  # fmt: skip
+        np.ascontiguousarray(table[:, :1].T),
+        np.ascontiguousarray(table[:, 1]),
+        n_classes,
+        [2],
+        chance=chance or Seeded(0),
+        ledger=Ledger(relation),
+        **options,
+    )
 
 
 def weights_of(records, trees, n_classes=2, rule="capped", class_weights=None) -> list[Fraction]:

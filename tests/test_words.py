@@ -103,12 +103,21 @@ def test_prose_has_plain_words(path):
 
 def test_each_word_is_seen_once_planted():
     planted = {
-        "unpaid": "An unpaid read.", "dearest": "Its Dearest path.", "hangs on": "All of it hangs\non the coin.",
-        "comes or goes": "A row comes or goes.", "head start": "With a head\nstart.", "Nobody": "Nobody knows.",
-        "somebody's": "It is somebody's row.", "whoever": "for whoever asks", "beside": "one beside another",
-        "stands": ":::{prf:lemma} What stands\n:label: lem-x\n:::", "told": "| a | is told |",
-        "commonest": "the commonest class", "A little room": "# A little room", "besides": "*besides*",
-    }  # fmt: skip
+        "unpaid": "An unpaid read.",
+        "dearest": "Its Dearest path.",
+        "hangs on": "All of it hangs\non the coin.",
+        "comes or goes": "A row comes or goes.",
+        "head start": "With a head\nstart.",
+        "Nobody": "Nobody knows.",
+        "somebody's": "It is somebody's row.",
+        "whoever": "for whoever asks",
+        "beside": "one beside another",
+        "stands": ":::{prf:lemma} What stands\n:label: lem-x\n:::",
+        "told": "| a | is told |",
+        "commonest": "the commonest class",
+        "A little room": "# A little room",
+        "besides": "*besides*",
+    }
     for word, text in planted.items():
         (found,) = faults(f"First line.\n\n{text}\n")
         line, said, _ = found.split(": ", 2)
@@ -196,8 +205,10 @@ def test_the_first_use_of_a_term_is_linked():
     found = list(LINKS["linked"](text, done))
     assert "".join(piece for piece, _ in found) == text
     assert [(piece, term) for piece, term in found if term] == [
-        ("Losses", "loss"), ("neighbours", "neighbours"), ("Decision\ntrees", "decision tree"),
-    ]  # fmt: skip
+        ("Losses", "loss"),
+        ("neighbours", "neighbours"),
+        ("Decision\ntrees", "decision tree"),
+    ]
     assert [term for _, term in LINKS["linked"]("Queries, leaks, branches.", done) if term] == ["leak"]
     assert list(LINKS["linked"]("Another loss.", done)) == [("Another loss.", None)]
     assert list(LINKS["linked"]("A log loss.", set())) == [("A log loss.", None)]

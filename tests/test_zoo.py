@@ -160,15 +160,19 @@ def position_loss(k: int, bar: float, query: float) -> float:
 
     return max(
         abs(math.log(chance(said, q + dq, last + dl) / chance(said, q, last)))
-        for said in (0, 1, 5, k - 1, k) for q, last in product(FAR, FAR) for dq, dl in product((-1, 0, 1), repeat=2)
-    )  # fmt: skip
+        for said in (0, 1, 5, k - 1, k)
+        for q, last in product(FAR, FAR)
+        for dq, dl in product((-1, 0, 1), repeat=2)
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_sparse_vector_that_tells_how_many_answers_are_below(epsilon):
     for name, bar, query in (
-        ("SVT1", epsilon / 2, epsilon / 4), ("SVT2", epsilon / 2, epsilon / 4), ("SVT4", epsilon / 4, 3 * epsilon / 4)
-    ):  # fmt: skip
+        ("SVT1", epsilon / 2, epsilon / 4),
+        ("SVT2", epsilon / 2, epsilon / 4),
+        ("SVT4", epsilon / 4, 3 * epsilon / 4),
+    ):
         assert position_loss(10, bar, query) == pytest.approx(called(name, epsilon).true_epsilon, rel=1e-4)
         assert position_loss(10, bar, query) <= called(name, epsilon).true_epsilon * (1 + 1e-9)
     # the numerical one adds a fresh answer of its own
@@ -314,9 +318,12 @@ def resampled(n: int, share, base) -> dict:
 def test_losses_of_scaled_and_resampled_counts():
     four = {"size": 4, "relation": "replace-one", "least": 4}
     shares = oracle.worst_case(
-        lambda data: oracle.noisy_corners([60 // len(data) * count for count in tallies(data)], 2, 60), LABELS, 6,
-        "add-remove", least=4,
-    )  # fmt: skip
+        lambda data: oracle.noisy_corners([60 // len(data) * count for count in tallies(data)], 2, 60),
+        LABELS,
+        6,
+        "add-remove",
+        least=4,
+    )
     assert shares == 2**24  # at e^(epsilon / 15) = 2
     assert math.log2(shares) / 15 == pytest.approx(called("weights that add up to four").true_epsilon)
     by_weight = oracle.worst_case(lambda data: oracle.noisy_count(ones(data), 2**4, 4), LABELS, **four)
@@ -344,9 +351,12 @@ def test_loss_of_the_boosted_bootstrap():
         return resampled(10, share, 2)
 
     tables = [
-        ((a, b), (c, 10 - a - b - c)) for a in range(11) for b in range(11 - a) for c in range(11 - a - b)
+        ((a, b), (c, 10 - a - b - c))
+        for a in range(11)
+        for b in range(11 - a)
+        for c in range(11 - a - b)
         if 0 < a + b < 10
-    ]  # fmt: skip
+    ]
     flat = {table: np.array(table).ravel() for table in tables}
     shares = {table: float(sum(Fraction(p[1], 2 * sum(p)) for p in table)) for table in tables}
 
@@ -434,7 +444,7 @@ NEVER = {
     "missing values, exact": lambda out: out[:, 2] == 0,
     "empty leaves, exact": lambda out: out[:, 1] == 0,
     "shared noise": lambda out: out[:, 0] - out[:, 1] == 1,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NEVER)
@@ -579,9 +589,15 @@ AT_A_TENTH = [called(name, 0.1) for name in ("GeoSample", "NoisyHist2")]
 
 def sampled(animal: zoo.Animal, n: int, events=QUICK):
     return empirical(
-        animal.sample, list(animal.pairs), animal.claim, n=n, confidence=SURE, random_state=1, events=events,
+        animal.sample,
+        list(animal.pairs),
+        animal.claim,
+        n=n,
+        confidence=SURE,
+        random_state=1,
+        events=events,
         relation=animal.relation,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.slow

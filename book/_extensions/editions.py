@@ -25,9 +25,14 @@ BOOK, EDITION, PREFIX = "book/", "book/zh/", "zh-"
 LANGUAGE, NAME = "zh-Hans", "中文"
 #: How the edition prints what sphinx-proof prints in English.
 KINDS = {
-    "Theorem": "定理", "Lemma": "引理", "Definition": "定义", "Algorithm": "算法", "Example": "例", "Claim": "主张",
+    "Theorem": "定理",
+    "Lemma": "引理",
+    "Definition": "定义",
+    "Algorithm": "算法",
+    "Example": "例",
+    "Claim": "主张",
     "Conjecture": "主张",
-}  # fmt: skip
+}
 #: The words of a verdict (tests/published.py).
 TRUE = {"yes": "成立", "after a repair": "修复后成立", "no": "不成立", "open": "未定"}
 RELATIONS = {"add-remove": "增删关系", "replace-one": "替换关系"}

@@ -163,11 +163,12 @@ def notebook(chapter: str) -> dict[str, Any]:
     section = re.split(r"\n## ", text.partition("\n## Exercises\n")[2])[0]
     cells = [
         _cell(
-            "markdown", "about",
+            "markdown",
+            "about",
             f"# Exercises: {title[1] if title else chapter}\n\nFill in a cell that ends in `...`, run it, and run the "
             f"check below it, which is silent if the answer is right. Solutions are folded. {LEGEND}.",
         )
-    ]  # fmt: skip
+    ]
     starts = [*(found.start() for found in _TITLE.finditer(section)), len(section)]
     for number, (start, end) in enumerate(pairwise(starts), start=1):
         piece = section[start:end]

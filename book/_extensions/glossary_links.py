@@ -15,10 +15,29 @@ GLOSSARY = Path(__file__).resolve().parent.parent / "glossary.md"
 #: Terms that pages also use as everyday words: a link would often be wrong.
 EVERYDAY = frozenset(
     {
-        "account", "attribute", "block", "branch", "charge", "code", "event", "guarantee", "margin", "masses",
-        "part", "pass", "path", "person", "power", "relation", "release", "scope", "state", "stop", "weight",
+        "account",
+        "attribute",
+        "block",
+        "branch",
+        "charge",
+        "code",
+        "event",
+        "guarantee",
+        "margin",
+        "masses",
+        "part",
+        "pass",
+        "path",
+        "person",
+        "power",
+        "relation",
+        "release",
+        "scope",
+        "state",
+        "stop",
+        "weight",
     }
-)  # fmt: skip
+)
 #: Pages that are lists, or made by a program.
 LISTS = re.compile(
     r"book/(?:glossary|symbols|claims|experimental_claims|also_named|bibliography|changelog|api|rooms/|estimators/)"

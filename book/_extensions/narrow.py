@@ -155,9 +155,15 @@ def _fill(lines: list[str], mark: str) -> list[str]:
                 [first[len(start) :], *(line.lstrip().removeprefix(mark).lstrip() for line in paragraph[1:])]
             )
             out.extend(
-                textwrap.wrap(words, WIDTH, initial_indent=start, subsequent_indent=hanging, break_long_words=False,
-                              break_on_hyphens=False)
-            )  # fmt: skip
+                textwrap.wrap(
+                    words,
+                    WIDTH,
+                    initial_indent=start,
+                    subsequent_indent=hanging,
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
+            )
         paragraph = []
 
     for line in lines:

@@ -62,8 +62,12 @@ def papers(found: Any, chapters: dict[str, list[str]]) -> dict[str, list[str]]:
         told = {key for key, names in PAPERS.items() for name in names if re.search(rf"(?<!\w){name}(?![\w-])", title)}
         about[claim] = told or modules
     parts = re.split(r"^  - caption: ", (ROOT / "_toc.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    of_papers = {page for part in parts if part.startswith(("Forests", "Ancestors"))
-                 for page in re.findall(r"file: book/(\w+)$", part, flags=re.MULTILINE)}  # fmt: skip
+    of_papers = {
+        page
+        for part in parts
+        if part.startswith(("Forests", "Ancestors"))
+        for page in re.findall(r"file: book/(\w+)$", part, flags=re.MULTILINE)
+    }
     for page, rows in chapters.items():
         here = {key for claim in rows if claim.startswith("pub-") for key in about[claim]}
         for claim in rows:

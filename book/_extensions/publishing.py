@@ -47,9 +47,12 @@ _ICONS = re.compile(
 )
 #: Style sheets of the theme that are purged.
 _STYLES = (
-    "styles/bootstrap.css", "styles/pydata-sphinx-theme.css", "sphinx-design.min.css", "mystnb.*.css",
+    "styles/bootstrap.css",
+    "styles/pydata-sphinx-theme.css",
+    "sphinx-design.min.css",
+    "mystnb.*.css",
     "vendor/fontawesome/*/css/all.min.css",
-)  # fmt: skip
+)
 _NOT_FOUND = """\
 <!DOCTYPE html>
 <html lang="en">

@@ -70,10 +70,14 @@ def _link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
                 page = app.builder.get_relative_uri(docname, f"book/{block.page}")
                 literal.replace_self(
                     nodes.reference(
-                        "", "", literal.deepcopy(), refuri=f"{page}#{claim}", internal=True,
+                        "",
+                        "",
+                        literal.deepcopy(),
+                        refuri=f"{page}#{claim}",
+                        internal=True,
                         reftitle=claims.plain(block.title),
                     )
-                )  # fmt: skip
+                )
     elif docname.startswith(API):
         for reference in list(doctree.findall(nodes.reference)):
             claim = reference.get("refuri", "").partition("#")[2]

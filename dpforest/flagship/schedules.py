@@ -14,9 +14,17 @@ from dpforest.arithmetic import exp, log
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, rho_of
 
 __all__ = [
-    "GAUSSIAN", "PURE", "BoostingSchedule", "Constants", "RegressionSchedule", "bins_share", "constants",
-    "regression_schedule", "schedule", "signal_to_noise",
-]  # fmt: skip
+    "GAUSSIAN",
+    "PURE",
+    "BoostingSchedule",
+    "Constants",
+    "RegressionSchedule",
+    "bins_share",
+    "constants",
+    "regression_schedule",
+    "schedule",
+    "signal_to_noise",
+]
 
 
 def _number(meaning: str) -> float:
@@ -147,8 +155,10 @@ GAUSSIAN = Constants(
 
 def constants() -> list[tuple[str, str, float, float]]:
     """The table of all numbers: name, meaning, value without a delta, value with one."""
-    return [(each.name, each.metadata["meaning"], getattr(PURE, each.name), getattr(GAUSSIAN, each.name))
-            for each in fields(Constants)]  # fmt: skip
+    return [
+        (each.name, each.metadata["meaning"], getattr(PURE, each.name), getattr(GAUSSIAN, each.name))
+        for each in fields(Constants)
+    ]
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class DiffPID3Classifier(PrivateID3Tree):
     ] = "auto"
     stop_margin: Annotated[
         float, MARGIN, "Head start of the *stop* candidate, in units of the selection's noise; proved only."
-    ] = 18.0  # fmt: skip  # chosen in notebooks/diffp_id3.ipynb
+    ] = 18.0  # chosen in notebooks/diffp_id3.ipynb
 
     @claim("alg-diffp-id3", "pub-diffp-id3")
     def as_published(self, run: Run) -> Forest:

@@ -176,9 +176,14 @@ def _tree(
     relation: str, epsilon: float, delta: float, events: list[dict[str, Any]], notes: Iterable[str]
 ) -> dict[str, Any]:
     return {
-        "relation": relation, "unit": UNIT, "epsilon": finite(epsilon), "delta": delta,
-        "charged": "rhos" if delta else "losses", "events": events, "notes": [*notes],
-    }  # fmt: skip
+        "relation": relation,
+        "unit": UNIT,
+        "epsilon": finite(epsilon),
+        "delta": delta,
+        "charged": "rhos" if delta else "losses",
+        "events": events,
+        "notes": [*notes],
+    }
 
 
 def _described(event: _Cost, count: int, concentrated: bool) -> dict[str, Any]:

@@ -13,11 +13,30 @@ from dpforest.messages import shown
 from dpforest.privacy import display
 
 __all__ = [
-    "ADD_REMOVE", "ASSUMPTIONS", "HISTOGRAM_SENSITIVITY", "NON_PRIVATE", "NOT_COVERED", "RELATIONS", "REPLACE_ONE",
-    "SECURE", "SEEDED", "SOURCES", "UNIT", "UNKNOWN", "Guarantee", "Leak", "OutOfSchemaWarning",
-    "UnprovenPrivacyWarning", "capped", "check_epsilon", "check_relation", "check_rests_on", "claim", "finite",
+    "ADD_REMOVE",
+    "ASSUMPTIONS",
+    "HISTOGRAM_SENSITIVITY",
+    "NON_PRIVATE",
+    "NOT_COVERED",
+    "RELATIONS",
+    "REPLACE_ONE",
+    "SECURE",
+    "SEEDED",
+    "SOURCES",
+    "UNIT",
+    "UNKNOWN",
+    "Guarantee",
+    "Leak",
+    "OutOfSchemaWarning",
+    "UnprovenPrivacyWarning",
+    "capped",
+    "check_epsilon",
+    "check_relation",
+    "check_rests_on",
+    "claim",
+    "finite",
     "unit_of",
-]  # fmt: skip
+]
 
 T = TypeVar("T")
 
@@ -196,12 +215,18 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         """What it says, ready for JSON: the member ``guarantee`` of a model's file (:mod:`dpforest.models.release`)."""
         return {
-            "epsilon": finite(self.epsilon), **({"delta": self.delta} if self.delta else {}),
-            "relation": self.relation, "claimed": finite(self.claimed),
+            "epsilon": finite(self.epsilon),
+            **({"delta": self.delta} if self.delta else {}),
+            "relation": self.relation,
+            "claimed": finite(self.claimed),
             "leaks": [{"what": leak.what, "where": leak.where} for leak in self.leaks],
-            "variant": self.variant, "source": self.source, "version": self.version,
-            "rests_on": list(self.rests_on), "unit": self.unit, "not_covered": list(NOT_COVERED),
-        }  # fmt: skip
+            "variant": self.variant,
+            "source": self.source,
+            "version": self.version,
+            "rests_on": list(self.rests_on),
+            "unit": self.unit,
+            "not_covered": list(NOT_COVERED),
+        }
 
     def of_rows(self, rows: int) -> float:
         """What is promised to a person of so many rows: that many times ``epsilon``, for so many steps lead there.
@@ -271,18 +296,26 @@ class Guarantee:
         page = [_sentence(self._promise())]
         if finite:
             it, one = ("it", "row") if self.max_rows is None else ("all rows of that person", "person")
-            neighbours = f"with or without {it}" if self.relation == ADD_REMOVE else (
-                f"with {it} or with {'another' if self.max_rows is None else 'those of another'} in "
-                f"{'its' if self.max_rows is None else 'their'} place"
-            )  # fmt: skip
+            neighbours = (
+                f"with or without {it}"
+                if self.relation == ADD_REMOVE
+                else (
+                    f"with {it} or with {'another' if self.max_rows is None else 'those of another'} in "
+                    f"{'its' if self.max_rows is None else 'their'} place"
+                )
+            )
             factor = f"e^{display.up(self.epsilon)}"
             means = (
-                f"whatever this model turned out to be, it was at most {factor} times as likely with the one as with "
-                "the other"
-            ) if not self.delta else (
-                f"whatever one may ask of this model, the answer was yes with a probability at most {factor} times as "
-                f"large with the one as with the other, and {display.up(self.delta)} more"
-            )  # fmt: skip
+                (
+                    f"whatever this model turned out to be, it was at most {factor} times as likely with the one as "
+                    "with the other"
+                )
+                if not self.delta
+                else (
+                    f"whatever one may ask of this model, the answer was yes with a probability at most {factor} times "
+                    f"as large with the one as with the other, and {display.up(self.delta)} more"
+                )
+            )
             page.append(
                 f"What that means. Take any one {one}, and the data {neighbours}: {means}. What is computed from the "
                 "model, by whomever, costs nothing more."
@@ -293,15 +326,17 @@ class Guarantee:
             page.append("The variant. The paper's algorithm to the letter, which does not always keep what it claims.")
         else:
             page.append("The variant. The one that is proved in the book.")
-        page.append({
-            SEEDED: "The randomness. Seeded: this model is for research and not for release. Whoever has the seed, or "
-            "finds it by trying, can subtract the noise, or knows which rows were put aside before the fit, and then "
-            "nothing above holds. Fit with source='secure' for a release, and put rows aside without a seed.",
-            SECURE: "The randomness. Secure: it came from the operating system's entropy and was not kept; the promise "
-            "is as good as that.",
-            UNKNOWN: "The randomness. Unknown: the file does not say where it came from. If it was seeded, whoever "
-            "has or finds the seed can subtract the noise: do not release this model.",
-        }[self.source])  # fmt: skip
+        page.append(
+            {
+                SEEDED: "The randomness. Seeded: this model is for research and not for release. Whoever has the seed, "
+                "or finds it by trying, can subtract the noise, or knows which rows were put aside before the fit, and "
+                "then nothing above holds. Fit with source='secure' for a release, and put rows aside without a seed.",
+                SECURE: "The randomness. Secure: it came from the operating system's entropy and was not kept; the "
+                "promise is as good as that.",
+                UNKNOWN: "The randomness. Unknown: the file does not say where it came from. If it was seeded, whoever "
+                "has or finds the seed can subtract the noise: do not release this model.",
+            }[self.source]
+        )
         if any(name in ASSUMPTIONS for name in self.rests_on):
             page.append(
                 "On what it rests. The coins that say which row goes to which tree were computed by a hash under a "

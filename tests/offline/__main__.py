@@ -26,8 +26,12 @@ _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
 def environment(cache: str) -> dict[str, str]:
     """What the command finds in its environment."""
     return {
-        **os.environ, "DPFOREST_DATA": "", "DPFOREST_CACHE": cache, "PIP_NO_INDEX": "1", "SPARK_LOCAL_IP": "127.0.0.1"
-    }  # fmt: skip
+        **os.environ,
+        "DPFOREST_DATA": "",
+        "DPFOREST_CACHE": cache,
+        "PIP_NO_INDEX": "1",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
 
 
 def can_be_apart() -> bool:

@@ -137,9 +137,14 @@ def choose(case: Case, rows: dict[str, np.ndarray], seed: int) -> dict:
         return case.view(rows[side][start : start + size])
 
     found = empirical(
-        sample, (case.id, case.one, case.other), case.epsilon, n=half, confidence=CONFIDENCE, random_state=seed,
+        sample,
+        (case.id, case.one, case.other),
+        case.epsilon,
+        n=half,
+        confidence=CONFIDENCE,
+        random_state=seed,
         relation=case.relation,
-    )  # fmt: skip
+    )
     if set(served.values()) != {2 * half}:
         raise RuntimeError(f"{case.id}: every fit is to be used once, by halves; used: {served}")
     hits = list(found.hits if found.direction == "first" else found.hits[::-1])  # the likelier side first
@@ -156,11 +161,16 @@ def readable(value):
 
 def described(case: Case) -> dict:
     return {
-        "id": case.id, "title": case.title, "library": case.library, "learner": case.learner_name,
-        "relation": case.relation, "settings": readable(case.settings),
+        "id": case.id,
+        "title": case.title,
+        "library": case.library,
+        "learner": case.learner_name,
+        "relation": case.relation,
+        "settings": readable(case.settings),
         "claim": {"epsilon": case.epsilon, "delta": case.delta},
-        "records": [len(case.one), len(case.other)], "pair": case.pair,
-    }  # fmt: skip
+        "records": [len(case.one), len(case.other)],
+        "pair": case.pair,
+    }
 
 
 def digest(*parts) -> str:
@@ -220,9 +230,14 @@ def gathered(found: list[dict], versions: dict, seed: int) -> dict:
         event["holm"] = value
     return {
         "what": "audits of differentially private learners by sampling; see notebooks/peers.ipynb",
-        "command": "make audit-peers", "date": date, "seed": seed, "confidence": CONFIDENCE,
-        "python": platform.python_version(), "versions": versions, "cases": cases,
-    }  # fmt: skip
+        "command": "make audit-peers",
+        "date": date,
+        "seed": seed,
+        "confidence": CONFIDENCE,
+        "python": platform.python_version(),
+        "versions": versions,
+        "cases": cases,
+    }
 
 
 def write(path: Path, content) -> None:

@@ -158,7 +158,7 @@ class Synthetic:
         ordered = [name in schema.numeric for name in schema.columns]
         self.made = aim.synthesize(
             codes, sizes, ordered, self._rho, self._rng, rounds=4 * len(sizes), megabytes=1.0, rows=20_000
-        )  # fmt: skip
+        )
         features, labels = self.made.rows[:, :-1], self.made.rows[:, -1]
         self._seen = np.unique(labels)
         if len(self._seen) > 1:
@@ -218,8 +218,15 @@ def compared(kinds, names, epsilons, seeds):
                     if kind is Synthetic and seed == 0:
                         model.made.model.check()
                     print(f"{name} {kind.title} {epsilon:g} {seed}: {row['accuracy']:.4f}", flush=True)
-                    yield {"data": name, "learner": kind.title, "ε": epsilon, "δ": kind.delta, "seed": seed, **row,
-                           "cost": round(cost, 2)}  # fmt: skip
+                    yield {
+                        "data": name,
+                        "learner": kind.title,
+                        "ε": epsilon,
+                        "δ": kind.delta,
+                        "seed": seed,
+                        **row,
+                        "cost": round(cost, 2),
+                    }
 
 
 def in_order(rows: list[dict]) -> list[dict]:
@@ -239,16 +246,24 @@ def merged(old: dict, rows: list[dict], titles: list[str], dates: str, found: di
     when = {learner: date for learner, date in old.get("dates", {}).items() if learner not in titles}
     return {
         "what": "other libraries on the data sets of the comparison; see notebooks/comparison.ipynb",
-        "command": "make compare-peers", "dates": when | dict.fromkeys(titles, dates),
-        "python": platform.python_version(), "versions": found, "rows": in_order([*kept, *rows]),
-    }  # fmt: skip
+        "command": "make compare-peers",
+        "dates": when | dict.fromkeys(titles, dates),
+        "python": platform.python_version(),
+        "versions": found,
+        "rows": in_order([*kept, *rows]),
+    }
 
 
 def main(arguments=None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one set, one budget, one seed")
-    parser.add_argument("--only", nargs="+", choices=[kind.title for kind in KINDS], metavar="TITLE",
-                        help="fit these learners alone, and keep the recorded rows of the others")  # fmt: skip
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=[kind.title for kind in KINDS],
+        metavar="TITLE",
+        help="fit these learners alone, and keep the recorded rows of the others",
+    )
     options = parser.parse_args(arguments)
     names, epsilons, seeds = (["congressional-voting"], [1.0], 1) if options.quick else (NAMES, EPSILONS, SEEDS)
     kinds = [kind for kind in KINDS if kind.title in (options.only or [kind.title])]

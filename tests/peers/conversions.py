@@ -57,9 +57,12 @@ def compositions() -> list[dict]:
 
 def main() -> None:
     kept = {
-        "dp-accounting": importlib.metadata.version("dp-accounting"), "grid": GRID, "orders": len(ORDERS),
-        "conversions": conversions(), "compositions": compositions(),
-    }  # fmt: skip
+        "dp-accounting": importlib.metadata.version("dp-accounting"),
+        "grid": GRID,
+        "orders": len(ORDERS),
+        "conversions": conversions(),
+        "compositions": compositions(),
+    }
     RECORD.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 

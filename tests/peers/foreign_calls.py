@@ -118,9 +118,12 @@ def smartnoise_sources() -> list[NoiseSource]:
 
 
 SOURCES = {
-    "distributed-random-forest": list, "smartnoise-synth": smartnoise_sources,
-    "diffprivlib": diffprivlib_sources, "interpret-core": interpret_sources, "pipeline-dp": pipeline_dp_sources,
-}  # fmt: skip
+    "distributed-random-forest": list,
+    "smartnoise-synth": smartnoise_sources,
+    "diffprivlib": diffprivlib_sources,
+    "interpret-core": interpret_sources,
+    "pipeline-dp": pipeline_dp_sources,
+}
 SEEDS = range(1, 21)  # of the library's own draws, where it takes one; each is a run
 seed = SEEDS[0]  # of the present run
 
@@ -175,9 +178,16 @@ def ebm(rows: np.ndarray, kind: str = "continuous") -> Any:
 
     bounds = {0: (0.0, 1.0)} if kind == "continuous" else {}
     model = DPExplainableBoostingClassifier(
-        feature_types=[kind], privacy_bounds=bounds, epsilon=1.0, delta=1e-5, max_rounds=2, max_bins=4,
-        random_state=seed, n_jobs=1, outer_bags=1,
-    )  # fmt: skip
+        feature_types=[kind],
+        privacy_bounds=bounds,
+        epsilon=1.0,
+        delta=1e-5,
+        max_rounds=2,
+        max_bins=4,
+        random_state=seed,
+        n_jobs=1,
+        outer_bags=1,
+    )
     model.fit(
         np.array([[row[0]] for row in rows], object if kind == "nominal" else float), [int(row[1]) for row in rows]
     )
@@ -206,13 +216,17 @@ def pipeline(*metrics: str, **more) -> Callable[[list], Any]:
 
         accountant = dp.NaiveBudgetAccountant(total_epsilon=1, total_delta=1e-6)
         params = dp.AggregateParams(
-            noise_kind=dp.NoiseKind.LAPLACE, metrics=[getattr(dp.Metrics, name) for name in metrics],
-            max_partitions_contributed=2, max_contributions_per_partition=1, **more,
-        )  # fmt: skip
+            noise_kind=dp.NoiseKind.LAPLACE,
+            metrics=[getattr(dp.Metrics, name) for name in metrics],
+            max_partitions_contributed=2,
+            max_contributions_per_partition=1,
+            **more,
+        )
         readers = dp.DataExtractors(
-            privacy_id_extractor=lambda row: row[0], partition_extractor=lambda row: row[1],
+            privacy_id_extractor=lambda row: row[0],
+            partition_extractor=lambda row: row[1],
             value_extractor=lambda row: row[2],
-        )  # fmt: skip
+        )
         engine = dp.DPEngine(accountant, dp.LocalBackend())
         lazy = engine.aggregate(rows, params, readers, public_partitions=["a", "b"])
         accountant.compute_budgets()
@@ -248,9 +262,13 @@ tree = diffprivlib_model(
     "DecisionTreeClassifier", lambda model: model.tree_.value, bounds=BOUNDS, classes=[0, 1], max_depth=1
 )
 forest = diffprivlib_model(
-    "RandomForestClassifier", lambda model: [each.tree_.value for each in model.estimators_], bounds=BOUNDS,
-    classes=[0, 1], max_depth=1, n_estimators=3,
-)  # fmt: skip
+    "RandomForestClassifier",
+    lambda model: [each.tree_.value for each in model.estimators_],
+    bounds=BOUNDS,
+    classes=[0, 1],
+    max_depth=1,
+    n_estimators=3,
+)
 bayes = diffprivlib_model("GaussianNB", attributes("theta_", "var_", "class_prior_"), bounds=BOUNDS)
 bayes_counts = diffprivlib_model("GaussianNB", attributes("class_count_"), bounds=BOUNDS)
 bayes_classes = diffprivlib_model("GaussianNB", attributes("classes_"), bounds=BOUNDS)
@@ -330,11 +348,19 @@ _CASES = [
 ]  # fmt: skip
 CASES = {
     f"{package} {what}, {relation}": Case(
-        f"{package} {what}, {relation}", package, what, relation, run, one, other, reading, text,
+        f"{package} {what}, {relation}",
+        package,
+        what,
+        relation,
+        run,
+        one,
+        other,
+        reading,
+        text,
         delta=1e-5 if package == "interpret-core" else 0.0,
     )
     for package, what, relation, run, one, other, reading, text in _CASES
-}  # fmt: skip
+}
 
 #: What was tried and cannot be judged in this way, and what was not looked at.
 NOT_JUDGED = {
@@ -376,22 +402,36 @@ def row(case: Case) -> dict[str, Any]:
             warnings.simplefilter("ignore")
             audits.append(
                 audit_calls(
-                    case.run, case.one, case.other, epsilon=case.epsilon, delta=case.delta,
-                    sources=SOURCES[case.package](), random_state=seed,
+                    case.run,
+                    case.one,
+                    case.other,
+                    epsilon=case.epsilon,
+                    delta=case.delta,
+                    sources=SOURCES[case.package](),
+                    random_state=seed,
                 )
-            )  # fmt: skip
+            )
     audit = max(audits, key=lambda each: each.epsilon)
     findings = {(each.kind, each.where): each for run in [audit, *audits] for each in reversed(run.findings)}
     return {
-        "id": case.id, "package": case.package, "version": version_of(case.package), "what": case.what,
-        "relation": case.relation, "claim": case.epsilon, "delta": case.delta,
-        "epsilon": None if math.isinf(audit.epsilon) else round(audit.epsilon, 9), "calls": len(audit.calls),
-        "runs": len(audits), "complete": all(each.complete for each in audits),
+        "id": case.id,
+        "package": case.package,
+        "version": version_of(case.package),
+        "what": case.what,
+        "relation": case.relation,
+        "claim": case.epsilon,
+        "delta": case.delta,
+        "epsilon": None if math.isinf(audit.epsilon) else round(audit.epsilon, 9),
+        "calls": len(audit.calls),
+        "runs": len(audits),
+        "complete": all(each.complete for each in audits),
         "violated": any(each.violated for each in audits),
         "findings": [{"kind": each.kind, "where": each.where, "text": each.text} for each in findings.values()],
-        "reading": case.reading, "text": case.text, "date": datetime.date.today().isoformat(),
+        "reading": case.reading,
+        "text": case.text,
+        "date": datetime.date.today().isoformat(),
         "python": platform.python_version(),
-    }  # fmt: skip
+    }
 
 
 EVENTS = [0.5, 0.25, 0.25]  # losses of three randomised responses, of which two are alike
@@ -424,10 +464,17 @@ def accountant_rows() -> list[dict[str, Any]]:
         "as a self-composition": delta([coin(EVENTS[0]), dp.SelfComposedDpEvent(coin(EVENTS[1]), 2)]),
     }
     return [
-        {"package": "dp-accounting", "version": version_of("dp-accounting"), "what": what, "losses": EVENTS,
-         "epsilon": AT, "delta": round(value, 9), "exact": round(exact_delta(EVENTS, AT), 9)}
+        {
+            "package": "dp-accounting",
+            "version": version_of("dp-accounting"),
+            "what": what,
+            "losses": EVENTS,
+            "epsilon": AT,
+            "delta": round(value, 9),
+            "exact": round(exact_delta(EVENTS, AT), 9),
+        }
         for what, value in said.items()
-    ]  # fmt: skip
+    ]
 
 
 def merged(kept: dict[str, Any], rows: list[dict], accountants: list[dict]) -> dict[str, Any]:

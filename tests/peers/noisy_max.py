@@ -53,12 +53,18 @@ def rows(blocks: int) -> list[dict]:
     made = []
     for measure in MEASURES:
         noisy_max = measurement(measure)
-        made.append({
-            "version": importlib.metadata.version("opendp"), "measure": measure, "scale": SCALE,
-            "declared": noisy_max.map(DISTANCE), "scores": [list(scores) for scores in PAIR],
-            "first": [first_answers(noisy_max, scores, blocks) for scores in PAIR],
-            "date": datetime.date.today().isoformat(), "python": platform.python_version(),
-        })  # fmt: skip
+        made.append(
+            {
+                "version": importlib.metadata.version("opendp"),
+                "measure": measure,
+                "scale": SCALE,
+                "declared": noisy_max.map(DISTANCE),
+                "scores": [list(scores) for scores in PAIR],
+                "first": [first_answers(noisy_max, scores, blocks) for scores in PAIR],
+                "date": datetime.date.today().isoformat(),
+                "python": platform.python_version(),
+            }
+        )
     return made
 
 
@@ -81,8 +87,10 @@ def main(arguments: list[str] | None = None) -> int:
     kept = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
     content = {
         "what": "answers of OpenDP's noisy max, counted; see notebooks/peers.ipynb",
-        "command": "make audit-noisy-max", "draws": DRAWS, "rows": merged(kept, new),
-    }  # fmt: skip
+        "command": "make audit-noisy-max",
+        "draws": DRAWS,
+        "rows": merged(kept, new),
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     for row in new:

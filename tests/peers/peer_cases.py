@@ -43,9 +43,14 @@ class Case:
 def forest(id, relation, one, other, pair, event, happens, n, *, trees=10, depth=1, bounds=UNIT, **more):
     shuffle, given, probes = more.pop("shuffle", False), more.pop("given", 1.0), more.pop("probes", (HERE,))
     settings = {
-        "epsilon": given, "n_estimators": trees, "max_depth": depth, "shuffle": shuffle, "bounds": bounds,
-        "classes": [0, 1], "probes": probes,
-    }  # fmt: skip
+        "epsilon": given,
+        "n_estimators": trees,
+        "max_depth": depth,
+        "shuffle": shuffle,
+        "bounds": bounds,
+        "classes": [0, 1],
+        "probes": probes,
+    }
     name = "RandomForestClassifier"
     return Case(
         id, "diffprivlib", name, learners.forest, relation, settings, one, other, pair, event, happens, n, **more

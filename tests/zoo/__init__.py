@@ -87,9 +87,15 @@ def examine(animal: Animal, *, n: int, confidence: float = 0.95, random_state=No
         grey = ", ".join(accounts.kinds) or "no finding"
         caught += [GREY_BOX] * accounts.violated
     sampled = empirical(
-        animal.sample, list(animal.pairs), animal.claim, n=n, confidence=confidence, random_state=random_state,
-        relation=animal.relation, **options,
-    )  # fmt: skip
+        animal.sample,
+        list(animal.pairs),
+        animal.claim,
+        n=n,
+        confidence=confidence,
+        random_state=random_state,
+        relation=animal.relation,
+        **options,
+    )
     caught += [STATISTICAL] * sampled.violated
     return {
         "name": animal.name, "kind": animal.kind, "flaw": animal.flaw, "sound": animal.sound, "claim": animal.claim,
@@ -100,9 +106,14 @@ def examine(animal: Animal, *, n: int, confidence: float = 0.95, random_state=No
 
 
 def rows(
-    animals: Iterable[Animal] = (*BROKEN, *SOUND), *, n: int = 20_000, confidence: float = 0.95, random_state=0,
-    progress: bool = False, **options,
-) -> list[dict]:  # fmt: skip
+    animals: Iterable[Animal] = (*BROKEN, *SOUND),
+    *,
+    n: int = 20_000,
+    confidence: float = 0.95,
+    random_state=0,
+    progress: bool = False,
+    **options,
+) -> list[dict]:
     """One row per animal: its claim, its true loss, what each layer says, and what others published.
 
     Every bound holds with ``confidence`` by itself; for all rows together, compare the p-values by Holm's method.

@@ -132,107 +132,177 @@ def classics(epsilon: float) -> tuple[Animal, ...]:
         sound = true <= epsilon * (1 + 1e-12)
         found.append(
             Animal(
-                name, flaw, more.get("classes", ()), epsilon, true, why, STATISTICAL, pairs, sample,
-                published=published, sound=sound,
+                name,
+                flaw,
+                more.get("classes", ()),
+                epsilon,
+                true,
+                why,
+                STATISTICAL,
+                pairs,
+                sample,
+                published=published,
+                sound=sound,
             )
-        )  # fmt: skip
+        )
 
     add("Laplace", "", one, partial(laplace_on_grid, scale=1 / epsilon), epsilon, "the tail of the density ratio")
     add(
-        "Laplace in doubles", "the textbook sampler in floating point", one,
-        partial(laplace_in_doubles, scale=1 / epsilon), math.inf,
-        "some doubles can be reached from one answer and not from the other", classes=("G4",),
-    )  # fmt: skip
+        "Laplace in doubles",
+        "the textbook sampler in floating point",
+        one,
+        partial(laplace_in_doubles, scale=1 / epsilon),
+        math.inf,
+        "some doubles can be reached from one answer and not from the other",
+        classes=("G4",),
+    )
     add(
-        "Laplace, snapped", "a real answer plus noise", one, partial(laplace_snapped, scale=1 / epsilon), epsilon,
-        "post-processing of Laplace on the grid, which keeps the tail", classes=("G4",),
-    )  # fmt: skip
+        "Laplace, snapped",
+        "a real answer plus noise",
+        one,
+        partial(laplace_snapped, scale=1 / epsilon),
+        epsilon,
+        "post-processing of Laplace on the grid, which keeps the tail",
+        classes=("G4",),
+    )
     add(
-        "Laplace x 20", "twenty answers", one, partial(repeated, scale=20 / epsilon, times=20), epsilon,
+        "Laplace x 20",
+        "twenty answers",
+        one,
+        partial(repeated, scale=20 / epsilon, times=20),
+        epsilon,
         "a twentieth each, all tails together",
-    )  # fmt: skip
+    )
     add(
         # The sampler's ratio is 1 + 2^-k for k bits, k = ceil(log(2 / epsilon)): with the natural logarithm for the
         # binary one there are too few at 0.1, and enough by luck at 1.
-        "GeoSample", "bits counted by the natural logarithm", one,
-        partial(truncated_geometric, rate=math.log1p(0.5**bits), top=5), math.log1p(0.5**bits),
+        "GeoSample",
+        "bits counted by the natural logarithm",
+        one,
+        partial(truncated_geometric, rate=math.log1p(0.5**bits), top=5),
+        math.log1p(0.5**bits),
         "ln(1 + 2^-k), the rate of the noise",
-    )  # fmt: skip
+    )
     add(
-        "NoisyHist1", "", one_moves(5), partial(noisy_answers, noise=partial(laplace, scale=1 / epsilon)), epsilon,
+        "NoisyHist1",
+        "",
+        one_moves(5),
+        partial(noisy_answers, noise=partial(laplace, scale=1 / epsilon)),
+        epsilon,
         "the tail of the cell that moves",
-    )  # fmt: skip
+    )
     add(
-        "NoisyHist2", "scale epsilon where 1 / epsilon is meant", one_moves(5),
-        partial(noisy_answers, noise=partial(laplace, scale=epsilon)), 1 / epsilon,
+        "NoisyHist2",
+        "scale epsilon where 1 / epsilon is meant",
+        one_moves(5),
+        partial(noisy_answers, noise=partial(laplace, scale=epsilon)),
+        1 / epsilon,
         "the tail of the cell that moves, at rate 1 / epsilon",
-    )  # fmt: skip
+    )
     # Noisy max, the noise at rate epsilon / 2 and every answer free to move by one.  The index costs twice the rate.
     # The value costs the rate once per answer: far below all of them, the maximum's law is a product of k tails.
     add(
-        "ReportNoisyMax1", "noise for one answer, and the answers are five", five,
-        partial(index_of_max, noise=partial(laplace, scale=2 / epsilon)), epsilon,
+        "ReportNoisyMax1",
+        "noise for one answer, and the answers are five",
+        five,
+        partial(index_of_max, noise=partial(laplace, scale=2 / epsilon)),
+        epsilon,
         "range 2 at rate epsilon / 2, approached as the winner falls behind",
-    )  # fmt: skip
+    )
     add(
-        "ReportNoisyMax2", "one-sided noise", five,
-        partial(index_of_max, noise=partial(exponential, scale=2 / epsilon)), epsilon,
+        "ReportNoisyMax2",
+        "one-sided noise",
+        five,
+        partial(index_of_max, noise=partial(exponential, scale=2 / epsilon)),
+        epsilon,
         "range 2 at rate epsilon / 2: it is permute-and-flip",
-    )  # fmt: skip
+    )
     add(
-        "ReportNoisyMax3", "releases the value of the maximum, not its index", five,
-        partial(value_of_max, noise=partial(laplace, scale=2 / epsilon)), 5 * half, "k epsilon / 2 in the lower tail",
-    )  # fmt: skip
+        "ReportNoisyMax3",
+        "releases the value of the maximum, not its index",
+        five,
+        partial(value_of_max, noise=partial(laplace, scale=2 / epsilon)),
+        5 * half,
+        "k epsilon / 2 in the lower tail",
+    )
     add(
-        "ReportNoisyMax4", "releases the value of the maximum, with one-sided noise", five,
-        partial(value_of_max, noise=partial(exponential, scale=2 / epsilon)), math.inf,
+        "ReportNoisyMax4",
+        "releases the value of the maximum, with one-sided noise",
+        five,
+        partial(value_of_max, noise=partial(exponential, scale=2 / epsilon)),
+        math.inf,
         "below 2 is impossible as soon as one answer is 2",
-    )  # fmt: skip
+    )
     # Sparse vector, numbered as by Lyu, Su and Li (2017).  They find 1 and 2 sound, 4 worth (1 + 6 c) / 4 claims for c
     # answers above, and 3, 5, 6 unbounded: 3 and 6 grow with the number of answers, here k = 10, and c = 1.
     add(
-        "SVT1", "tells any number of answers below", ten,
-        partial(sparse_vector, threshold=0.5, bar=1 / half, query=2 / half), epsilon,
+        "SVT1",
+        "tells any number of answers below",
+        ten,
+        partial(sparse_vector, threshold=0.5, bar=1 / half, query=2 / half),
+        epsilon,
         "epsilon / 2 for the threshold, epsilon / 2 for the one answer above",
-    )  # fmt: skip
+    )
     add(
-        "SVT2", "tells any number of answers below", ten,
-        partial(sparse_vector, threshold=1.0, bar=1 / half, query=2 / half), epsilon,
+        "SVT2",
+        "tells any number of answers below",
+        ten,
+        partial(sparse_vector, threshold=1.0, bar=1 / half, query=2 / half),
+        epsilon,
         "as SVT1, for with one answer above it draws no second threshold",
-    )  # fmt: skip
+    )
     add(
         # Whoever sees the value v knows that the threshold is below v.  As v falls, all k answers stand on their tails
         # whatever the threshold is, and each counts with its rate.
-        "SVT3", "releases the answer above with the noise that it was compared with", ten,
-        partial(sparse_vector, threshold=1.0, bar=1 / half, query=1 / half, value="heard"), 10 * half,
+        "SVT3",
+        "releases the answer above with the noise that it was compared with",
+        ten,
+        partial(sparse_vector, threshold=1.0, bar=1 / half, query=1 / half, value="heard"),
+        10 * half,
         "k epsilon / 2: the tails of all answers, as the released value falls",
-    )  # fmt: skip
+    )
     add(
         # The threshold costs epsilon / 4.  The answer above is noised at rate 3 epsilon / 4, and moves by two against
         # the threshold.
-        "SVT4", "noise that takes an answer to move by one against the threshold", ten,
-        partial(sparse_vector, threshold=1.0, bar=4 / epsilon, query=4 / (3 * epsilon)), 1.75 * epsilon,
+        "SVT4",
+        "noise that takes an answer to move by one against the threshold",
+        ten,
+        partial(sparse_vector, threshold=1.0, bar=4 / epsilon, query=4 / (3 * epsilon)),
+        1.75 * epsilon,
         "epsilon / 4 + 2 (3 epsilon / 4)",
-    )  # fmt: skip
+    )
     add(
-        "SVT5", "no noise on the answers", ten, partial(thresholds, threshold=1.0, bar=1 / half), math.inf,
+        "SVT5",
+        "no noise on the answers",
+        ten,
+        partial(thresholds, threshold=1.0, bar=1 / half),
+        math.inf,
         "equal answers are never told apart, unequal ones are",
-    )  # fmt: skip
+    )
     add(
         # Let the answers said to be below rise, and those said to be above fall, far from the threshold: each counts
         # with its rate whatever the threshold is.
-        "SVT6", "tells all answers, above and below", ten,
-        partial(thresholds, threshold=1.0, bar=1 / half, query=1 / half), 10 * half,
+        "SVT6",
+        "tells all answers, above and below",
+        ten,
+        partial(thresholds, threshold=1.0, bar=1 / half, query=1 / half),
+        10 * half,
         "k epsilon / 2: the tails of all answers, as they leave the threshold",
-    )  # fmt: skip
+    )
     add(
-        "NumericalSVT", "releases the answer above, with fresh noise", ten,
-        partial(sparse_vector, threshold=1.0, bar=3 / epsilon, query=6 / epsilon, value=3 / epsilon), epsilon,
+        "NumericalSVT",
+        "releases the answer above, with fresh noise",
+        ten,
+        partial(sparse_vector, threshold=1.0, bar=3 / epsilon, query=6 / epsilon, value=3 / epsilon),
+        epsilon,
         "a third each for the threshold, the comparison and the value",
-    )  # fmt: skip
+    )
     add(
-        "PrefixSum", "noise for one answer, and all may move", ten,
-        partial(prefix_sums, noise=partial(laplace, scale=1 / epsilon)), 10 * epsilon,
+        "PrefixSum",
+        "noise for one answer, and all may move",
+        ten,
+        partial(prefix_sums, noise=partial(laplace, scale=1 / epsilon)),
+        10 * epsilon,
         "k epsilon: the sums tell the k noisy answers, and all tails meet",
-    )  # fmt: skip
+    )
     return tuple(found)

@@ -42,13 +42,26 @@ class Rooted(Sapling):
     """A sapling with a delta: budgets are rhos, and both selections are by the exponential mechanism."""
 
     def __init__(
-        self, *, epsilon=1.0, delta=1e-6, schema=TWO, relation=ADD_REMOVE, n_estimators=1, max_depth=1,
-        max_nodes=MAX_NODES, random_state=None,
-    ):  # fmt: skip
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-6,
+        schema=TWO,
+        relation=ADD_REMOVE,
+        n_estimators=1,
+        max_depth=1,
+        max_nodes=MAX_NODES,
+        random_state=None,
+    ):
         super().__init__(
-            epsilon=epsilon, schema=schema, relation=relation, n_estimators=n_estimators, max_depth=max_depth,
-            max_nodes=max_nodes, random_state=random_state,
-        )  # fmt: skip
+            epsilon=epsilon,
+            schema=schema,
+            relation=relation,
+            n_estimators=n_estimators,
+            max_depth=max_depth,
+            max_nodes=max_nodes,
+            random_state=random_state,
+        )
         self.delta = delta
 
     def promised_delta(self):
@@ -384,28 +397,95 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
     stump = {"max_depth": 0}
     replaced = stump | {"relation": REPLACE_ONE}
     as_before = {"line": "As {prf:ref}`thm-forest`", "theorem": "thm-forest-delta"}
-    forest("a loss for a rho", "epsilon is spent where a rho should stand", line="every budget a rho",
-           kind=LossAsRho, kinds="paid", **stump)  # fmt: skip
-    forest("records of weight two", "a record counts twice", line="in $[0, 1]$, as there", kind=Twice,
-           kinds="unpaid sensitivity loss", **stump)  # fmt: skip
-    forest("geometric noise", "its loss is taken for a bounded range", line="discrete Gaussian noise", kind=Geometric,
-           kinds="sensitivity loss", **stump)  # fmt: skip
-    forest("half of the variance", "noise at twice the rate that is charged", line="of rate $b/L$", kind=HalfVariance,
-           kinds="sensitivity loss", **stump)  # fmt: skip
-    forest("a hundredth too sharp", "noise at 1.01 times the rate", line="of rate $b/L$", kind=NearlyRight,
-           kinds="sensitivity loss", **stump)  # fmt: skip
-    forest("counts under replace-one", "noise for one count that moves", line="2 under replace-one",
-           kind=OneSidedCounts, kinds="sensitivity loss", **replaced)  # fmt: skip
-    forest("permute-and-flip", "a mechanism that has no bounded range", line="by the exponential mechanism",
-           kind=Selects, kinds="loss", **stump)  # fmt: skip
-    forest("half of the range", "half of the range is declared", line=r"at rate $\sqrt{8b}/R$", kind=WrongRange,
-           kinds="sensitivity loss", **stump)  # fmt: skip
-    forest("labels under replace-one", "the rate of add-remove", line=r"$\sqrt{8b}/\max(R', 2R)$", kind=OneSided,
-           kinds="sensitivity loss", **replaced)  # fmt: skip
-    forest("trees of equal size", "a record more moves another", line="*Sharing*: *all* or *parts*", kind=Equally,
-           kinds="moved sensitivity loss", n_estimators=2, **stump)  # fmt: skip
-    forest("copies", "a record may be drawn several times", line="*Sharing*: *all* or *parts*", kind=Copied,
-           kinds="unpaid sensitivity loss", **replaced)  # fmt: skip
+    forest(
+        "a loss for a rho",
+        "epsilon is spent where a rho should stand",
+        line="every budget a rho",
+        kind=LossAsRho,
+        kinds="paid",
+        **stump,
+    )
+    forest(
+        "records of weight two",
+        "a record counts twice",
+        line="in $[0, 1]$, as there",
+        kind=Twice,
+        kinds="unpaid sensitivity loss",
+        **stump,
+    )
+    forest(
+        "geometric noise",
+        "its loss is taken for a bounded range",
+        line="discrete Gaussian noise",
+        kind=Geometric,
+        kinds="sensitivity loss",
+        **stump,
+    )
+    forest(
+        "half of the variance",
+        "noise at twice the rate that is charged",
+        line="of rate $b/L$",
+        kind=HalfVariance,
+        kinds="sensitivity loss",
+        **stump,
+    )
+    forest(
+        "a hundredth too sharp",
+        "noise at 1.01 times the rate",
+        line="of rate $b/L$",
+        kind=NearlyRight,
+        kinds="sensitivity loss",
+        **stump,
+    )
+    forest(
+        "counts under replace-one",
+        "noise for one count that moves",
+        line="2 under replace-one",
+        kind=OneSidedCounts,
+        kinds="sensitivity loss",
+        **replaced,
+    )
+    forest(
+        "permute-and-flip",
+        "a mechanism that has no bounded range",
+        line="by the exponential mechanism",
+        kind=Selects,
+        kinds="loss",
+        **stump,
+    )
+    forest(
+        "half of the range",
+        "half of the range is declared",
+        line=r"at rate $\sqrt{8b}/R$",
+        kind=WrongRange,
+        kinds="sensitivity loss",
+        **stump,
+    )
+    forest(
+        "labels under replace-one",
+        "the rate of add-remove",
+        line=r"$\sqrt{8b}/\max(R', 2R)$",
+        kind=OneSided,
+        kinds="sensitivity loss",
+        **replaced,
+    )
+    forest(
+        "trees of equal size",
+        "a record more moves another",
+        line="*Sharing*: *all* or *parts*",
+        kind=Equally,
+        kinds="moved sensitivity loss",
+        n_estimators=2,
+        **stump,
+    )
+    forest(
+        "copies",
+        "a record may be drawn several times",
+        line="*Sharing*: *all* or *parts*",
+        kind=Copied,
+        kinds="unpaid sensitivity loss",
+        **replaced,
+    )
     add(
         "pure nodes stop",
         "whether a node is pure is read",
@@ -414,70 +494,173 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         schema=TWO,
         **as_before,
     )
-    add("halves by rank", "a child hangs on how many others lie below", kind=ByRank, kinds="unpaid sensitivity loss",
-        **as_before)  # fmt: skip
+    add(
+        "halves by rank",
+        "a child hangs on how many others lie below",
+        kind=ByRank,
+        kinds="unpaid sensitivity loss",
+        **as_before,
+    )
     add("a rho per node", "a record meets two nodes", kind=PerNode, kinds="paid", schema=TWO, **as_before)
     path = partial(add, theorem="thm-concentrated-path")
-    path("all records, as parts", "trees on the same records are charged as the dearest of them",
-         line="scopes compose in sequence or by a partition of the records", kind=AllAsParts, kinds="composition",
-         n_estimators=2, **stump)  # fmt: skip
-    path("a budget by parity", "an odd number of records has half of the budget",
-         line="chosen, like the query, from earlier outputs and public coins", kind=ByParity,
-         kinds="unpaid output loss charge", **stump)  # fmt: skip
-    path("two levels at all of it", "the charges of a path add up to twice the rho", line=r"add up to at most $\rho$",
-         kind=PerNode, kinds="paid", schema=TWO)  # fmt: skip
-    add("coins by position", "a record more shifts the others", theorem="lem-concentrated-coins",
-        line="mixed by the same coins $c$", kind=ByPosition, kinds="unpaid moved sensitivity loss", n_estimators=2,
-        **stump)  # fmt: skip
+    path(
+        "all records, as parts",
+        "trees on the same records are charged as the dearest of them",
+        line="scopes compose in sequence or by a partition of the records",
+        kind=AllAsParts,
+        kinds="composition",
+        n_estimators=2,
+        **stump,
+    )
+    path(
+        "a budget by parity",
+        "an odd number of records has half of the budget",
+        line="chosen, like the query, from earlier outputs and public coins",
+        kind=ByParity,
+        kinds="unpaid output loss charge",
+        **stump,
+    )
+    path(
+        "two levels at all of it",
+        "the charges of a path add up to twice the rho",
+        line=r"add up to at most $\rho$",
+        kind=PerNode,
+        kinds="paid",
+        schema=TWO,
+    )
+    add(
+        "coins by position",
+        "a record more shifts the others",
+        theorem="lem-concentrated-coins",
+        line="mixed by the same coins $c$",
+        kind=ByPosition,
+        kinds="unpaid moved sensitivity loss",
+        n_estimators=2,
+        **stump,
+    )
     conversion = partial(add, theorem="lem-concentrated-conversion", line=r"D_\alpha(P \,\|\, Q) \le \alpha \rho")
     conversion("ten times the delta", "the conversion is of another delta", kind=WrongDelta, kinds="paid", **stump)
-    conversion("a conversion without the rho", "epsilon is 2 sqrt(rho ln(1 / delta))", kind=ForgetsTheRho,
-               kinds="paid", epsilon=8.0, **stump)  # fmt: skip
+    conversion(
+        "a conversion without the rho",
+        "epsilon is 2 sqrt(rho ln(1 / delta))",
+        kind=ForgetsTheRho,
+        kinds="paid",
+        epsilon=8.0,
+        **stump,
+    )
     few = (0, 0), (1, 1)
     # two tables in a tie, which one more record moves in opposite directions
     tied = ((0, 0, 1),) * 12 + ((1, 1, 0),) * 12
     tables = partial(
-        add, kind=PrivateBoostingClassifier, layers=(GREY_BOX,), n_estimators=1, interactions=0, n_rows=6,
+        add,
+        kind=PrivateBoostingClassifier,
+        layers=(GREY_BOX,),
+        n_estimators=1,
+        interactions=0,
+        n_rows=6,
         pairs=((few, (*few, (0, 1))),),
-    )  # fmt: skip
+    )
     choice = {"schema": TWO, "n_rows": 24, "epsilon": 2.0, "pairs": ((tied, (*tied, (0, 1, 1))),)}
     cell = partial(tables, theorem="lem-gap-and-size", kinds="loss")
-    cell("the gap of add-remove", "three quarters for the gap, at the price of a half", door=GapUnderReplaceOne,
-         line=r"at rates $g \lambda$ and $(1 - g) \lambda$", relation=REPLACE_ONE,
-         pairs=(((*few, (0, 0)), (*few, (0, 1))),))  # fmt: skip
+    cell(
+        "the gap of add-remove",
+        "three quarters for the gap, at the price of a half",
+        door=GapUnderReplaceOne,
+        line=r"at rates $g \lambda$ and $(1 - g) \lambda$",
+        relation=REPLACE_ONE,
+        pairs=(((*few, (0, 0)), (*few, (0, 1))),),
+    )
     cell("half a record", "a record adds twice what is taken for the most", door=HalfUnits, line=r"$a + b \le 1$")
     flagship = partial(tables, theorem="thm-private-boosting-delta")
-    flagship("sums twice as sharp", "noise at twice the rate that is charged", door=NoisySumsTwiceAsSharp,
-             line="discrete Gaussian noise of rate $b/L$", kinds="sensitivity loss")  # fmt: skip
-    flagship("tables by permute-and-flip", "a mechanism that has no bounded range", door=PermutesAndFlips,
-             line="selections are by the exponential mechanism", kinds="loss", **choice)  # fmt: skip
-    flagship("tables twice as sharp", "a selection at twice the rate", door=SelectsTwiceAsSharp,
-             line=r"at rate $\sqrt{8 b} / R$", kinds="sensitivity loss", **choice)  # fmt: skip
-    flagship("a dear flagship", "the conversion is of another delta", kind=DearFlagship, kinds="paid",
-             line="On every run the rhos add up to at most the")  # fmt: skip
+    flagship(
+        "sums twice as sharp",
+        "noise at twice the rate that is charged",
+        door=NoisySumsTwiceAsSharp,
+        line="discrete Gaussian noise of rate $b/L$",
+        kinds="sensitivity loss",
+    )
+    flagship(
+        "tables by permute-and-flip",
+        "a mechanism that has no bounded range",
+        door=PermutesAndFlips,
+        line="selections are by the exponential mechanism",
+        kinds="loss",
+        **choice,
+    )
+    flagship(
+        "tables twice as sharp",
+        "a selection at twice the rate",
+        door=SelectsTwiceAsSharp,
+        line=r"at rate $\sqrt{8 b} / R$",
+        kinds="sensitivity loss",
+        **choice,
+    )
+    flagship(
+        "a dear flagship",
+        "the conversion is of another delta",
+        kind=DearFlagship,
+        kinds="paid",
+        line="On every run the rhos add up to at most the",
+    )
     # a feature that tells the records apart, and one that does not; steps that leave no doubt
     ebm = partial(
-        add, kind=DPEBMClassifier, layers=(GREY_BOX,), schema=TWO, n_estimators=2, learning_rate=10.0,
+        add,
+        kind=DPEBMClassifier,
+        layers=(GREY_BOX,),
+        schema=TWO,
+        n_estimators=2,
+        learning_rate=10.0,
         pairs=((tied, (*tied, (0, 0, 0))),),
-    )  # fmt: skip
+    )
     sums = partial(ebm, theorem="lem-residual-sums", kinds="sensitivity loss")
     turned = {"relation": REPLACE_ONE, "pairs": (((*tied, (0, 0, 0)), (*tied, (1, 0, 1))),)}
-    sums("half a residual", "a record adds twice what is taken for the most", door=HalfResiduals,
-         line=r"$r \in [-1, 1]$")  # fmt: skip
-    sums("residuals under replace-one", "noise for one that moves to another cell", door=ResidualsOfOneSide,
-         line="4 under replace-one", **turned)  # fmt: skip
+    sums(
+        "half a residual", "a record adds twice what is taken for the most", door=HalfResiduals, line=r"$r \in [-1, 1]$"
+    )
+    sums(
+        "residuals under replace-one",
+        "noise for one that moves to another cell",
+        door=ResidualsOfOneSide,
+        line="4 under replace-one",
+        **turned,
+    )
     boosting = partial(ebm, theorem="thm-dp-ebm")
-    boosting("categories that occur", "a category that does not has no count", kind=NotesWhichOccur,
-             line="all declared codes", kinds="unpaid control-flow",
-             pairs=((((0, 0, 1), (0, 1, 0)), ((0, 0, 1), (0, 1, 0), (1, 0, 1))),))  # fmt: skip
-    boosting("the exact number of records", "bins reach for a number that is not noisy", kind=KnowsHowMany,
-             line="from the noisy counts alone", kinds="unpaid")  # fmt: skip
-    boosting("histograms twice as sharp", "noise at twice the rate that is charged", door=HistogramsTwiceAsSharp,
-             line="of rate $b_0 / (KL)$", kinds="loss")  # fmt: skip
-    boosting("sums of residuals twice as sharp", "noise at twice the rate that is charged",
-             door=NoisySumsTwiceAsSharp, line=r"of rate $b_1 / S$", kinds="sensitivity loss")  # fmt: skip
-    boosting("a dear EBM", "the conversion is of another delta", kind=DearEBM, kinds="paid",
-             line=r"add up to at most the $\rho$")  # fmt: skip
+    boosting(
+        "categories that occur",
+        "a category that does not has no count",
+        kind=NotesWhichOccur,
+        line="all declared codes",
+        kinds="unpaid control-flow",
+        pairs=((((0, 0, 1), (0, 1, 0)), ((0, 0, 1), (0, 1, 0), (1, 0, 1))),),
+    )
+    boosting(
+        "the exact number of records",
+        "bins reach for a number that is not noisy",
+        kind=KnowsHowMany,
+        line="from the noisy counts alone",
+        kinds="unpaid",
+    )
+    boosting(
+        "histograms twice as sharp",
+        "noise at twice the rate that is charged",
+        door=HistogramsTwiceAsSharp,
+        line="of rate $b_0 / (KL)$",
+        kinds="loss",
+    )
+    boosting(
+        "sums of residuals twice as sharp",
+        "noise at twice the rate that is charged",
+        door=NoisySumsTwiceAsSharp,
+        line=r"of rate $b_1 / S$",
+        kinds="sensitivity loss",
+    )
+    boosting(
+        "a dear EBM",
+        "the conversion is of another delta",
+        kind=DearEBM,
+        kinds="paid",
+        line=r"add up to at most the $\rho$",
+    )
     return tuple(found)
 
 

@@ -50,9 +50,16 @@ class Sapling(PrivateForestClassifier):
     sharing = "assignment"
 
     def __init__(
-        self, *, epsilon=1.0, schema=TWO, relation=ADD_REMOVE, n_estimators=1, max_depth=1, max_nodes=MAX_NODES,
+        self,
+        *,
+        epsilon=1.0,
+        schema=TWO,
+        relation=ADD_REMOVE,
+        n_estimators=1,
+        max_depth=1,
+        max_nodes=MAX_NODES,
         random_state=None,
-    ):  # fmt: skip
+    ):
         self.epsilon = epsilon
         self.schema = schema
         self.relation = relation
@@ -341,110 +348,267 @@ def learners(epsilon: float) -> tuple[tuple[Animal, ...], tuple[Animal, ...]]:
         (sound if healthy else broken).append(animal)
 
     add(
-        "purity stop", "a node that sees one class stops", "A7", StopsWhenPure, ((0, 0, 1),), ((0, 0, 0), (0, 0, 1)), 2,
-        math.inf, "a split proves a second class",
-    )  # fmt: skip
+        "purity stop",
+        "a node that sees one class stops",
+        "A7",
+        StopsWhenPure,
+        ((0, 0, 1),),
+        ((0, 0, 0), (0, 0, 1)),
+        2,
+        math.inf,
+        "a split proves a second class",
+    )
     add(
-        "eDPRF as published", "a node that sees one class stops", "A7", EDPRFClassifier, ((0, 0, 1),),
-        ((0, 0, 0), (0, 0, 1)), 2, math.inf, "a split proves a second class", variant="published", schema=TWO,
-        n_estimators=1, max_depth=1,
-    )  # fmt: skip
+        "eDPRF as published",
+        "a node that sees one class stops",
+        "A7",
+        EDPRFClassifier,
+        ((0, 0, 1),),
+        ((0, 0, 0), (0, 0, 1)),
+        2,
+        math.inf,
+        "a split proves a second class",
+        variant="published",
+        schema=TWO,
+        n_estimators=1,
+        max_depth=1,
+    )
     add(
-        "best split", "the split is not drawn", "A4 C1", TakesTheBest, ((0, 1, 1),), ((0, 0, 0), (0, 1, 1)), 2,
-        math.inf, "the split is a function of the data",
-    )  # fmt: skip
+        "best split",
+        "the split is not drawn",
+        "A4 C1",
+        TakesTheBest,
+        ((0, 1, 1),),
+        ((0, 0, 0), (0, 1, 1)),
+        2,
+        math.inf,
+        "the split is a function of the data",
+    )
     add(
-        "true majority", "the label is not drawn", "B3", SaysTheMajority, (), ((0, 0, 1),), 2, math.inf,
+        "true majority",
+        "the label is not drawn",
+        "B3",
+        SaysTheMajority,
+        (),
+        ((0, 0, 1),),
+        2,
+        math.inf,
         "the label is a function of the data",
-    )  # fmt: skip
+    )
     add(
-        "pruned by the records", "the error of a split is read", "A6", PrunesOnRecords, ((0, 1, 1),),
-        ((0, 0, 0), (0, 1, 1)), 2, math.inf, "labels that differ prove that the split helps",
-    )  # fmt: skip
+        "pruned by the records",
+        "the error of a split is read",
+        "A6",
+        PrunesOnRecords,
+        ((0, 1, 1),),
+        ((0, 0, 0), (0, 1, 1)),
+        2,
+        math.inf,
+        "labels that differ prove that the split helps",
+    )
     # Two agreeing labels (h: the chance that a leaf of one record says the other label, then g: of two records), then
     # the parent's with all of epsilon.
     h, g = math.exp(-half) / 2, math.exp(-epsilon) / 2
     add(
-        "refund of a pruned branch", "spent, taken back and spent again", "A6b", RefundsPruned, ((0, 0), (1, 1)),
-        ((0, 0), (0, 0), (1, 1)), 4, math.log(h * (1 - h) / (g * ((1 - g) * h + g * (1 - h)))),
+        "refund of a pruned branch",
+        "spent, taken back and spent again",
+        "A6b",
+        RefundsPruned,
+        ((0, 0), (1, 1)),
+        ((0, 0), (0, 0), (1, 1)),
+        4,
+        math.log(h * (1 - h) / (g * ((1 - g) * h + g * (1 - h)))),
         "law by hand on the worst pair; rises to epsilon + ln(2 / (1 + exp(-epsilon / 2))) with the number of records",
         schema=ONE,
-    )  # fmt: skip
+    )
     add(
-        "understated range", "half of the range is declared", "C4", UnderstatesRange, ((0, 1, 1),),
-        ((0, 0, 0), (0, 1, 1)), 2, epsilon + yields(half), "a split at twice its share, then a label that yields",
-    )  # fmt: skip
+        "understated range",
+        "half of the range is declared",
+        "C4",
+        UnderstatesRange,
+        ((0, 1, 1),),
+        ((0, 0, 0), (0, 1, 1)),
+        2,
+        epsilon + yields(half),
+        "a split at twice its share, then a label that yields",
+    )
     add(
-        "one-sided rate under replace-one", "a monotone score, where one count rises and one falls", "F2",
-        OneSidedUnderReplaceOne, ((0, 0), (0, 1)), ((0, 0), (0, 0)), 3, 2 * epsilon, "range 2 at rate epsilon",
-        schema=ONE, max_depth=0, relation=REPLACE_ONE,
-    )  # fmt: skip
+        "one-sided rate under replace-one",
+        "a monotone score, where one count rises and one falls",
+        "F2",
+        OneSidedUnderReplaceOne,
+        ((0, 0), (0, 1)),
+        ((0, 0), (0, 0)),
+        3,
+        2 * epsilon,
+        "range 2 at rate epsilon",
+        schema=ONE,
+        max_depth=0,
+        relation=REPLACE_ONE,
+    )
     add(
         # Both levels draw, but with two features the second has one candidate left, and tells nothing.
-        "one budget, two levels", "half of epsilon for splits, at each of two levels", "A8", SpendsTwice, ((0, 1, 1),),
-        ((0, 0, 0), (0, 1, 1)), 2, epsilon, "within the claim by luck: a third feature would break it", GREY_BOX,
+        "one budget, two levels",
+        "half of epsilon for splits, at each of two levels",
+        "A8",
+        SpendsTwice,
+        ((0, 1, 1),),
+        ((0, 0, 0), (0, 1, 1)),
+        2,
+        epsilon,
+        "within the claim by luck: a third feature would break it",
+        GREY_BOX,
         max_depth=2,
-    )  # fmt: skip
+    )
     add(
-        "epsilon per node", "a record meets two nodes", "C3", SpendsPerNode, ((0, 1, 1),), ((0, 0, 0), (0, 1, 1)), 2,
-        epsilon + yields(epsilon), "a split at epsilon, then a label that yields",
-    )  # fmt: skip
+        "epsilon per node",
+        "a record meets two nodes",
+        "C3",
+        SpendsPerNode,
+        ((0, 1, 1),),
+        ((0, 0, 0), (0, 1, 1)),
+        2,
+        epsilon + yields(epsilon),
+        "a split at epsilon, then a label that yields",
+    )
     add(
-        "a formula for the budget", "epsilon / T - ln(alpha) for a tree of weight alpha", "A3", BadFormula, (),
-        ((0, 0),), 2, epsilon - 3 * math.log(0.5 * math.log(3)), "three labels on the same records, at full cost",
-        schema=ONE, max_depth=0, n_estimators=3,
-    )  # fmt: skip
+        "a formula for the budget",
+        "epsilon / T - ln(alpha) for a tree of weight alpha",
+        "A3",
+        BadFormula,
+        (),
+        ((0, 0),),
+        2,
+        epsilon - 3 * math.log(0.5 * math.log(3)),
+        "three labels on the same records, at full cost",
+        schema=ONE,
+        max_depth=0,
+        n_estimators=3,
+    )
     add(
-        "a selection nobody pays for", "drawn behind the ledger's back", "G5", ForgetsToCharge, ((0, 1, 1),),
-        ((0, 0, 0), (0, 1, 1)), 2, epsilon + yields(epsilon), "a split at epsilon, then a label that yields",
-    )  # fmt: skip
+        "a selection nobody pays for",
+        "drawn behind the ledger's back",
+        "G5",
+        ForgetsToCharge,
+        ((0, 1, 1),),
+        ((0, 0, 0), (0, 1, 1)),
+        2,
+        epsilon + yields(epsilon),
+        "a split at epsilon, then a label that yields",
+    )
     add(
-        "records by position", "a record more shifts the others", "D2", DealsByPosition, ((0, 0), (0, 1), (0, 1)),
-        ((0, 0), (0, 0), (0, 1), (0, 1)), 4, 3 * epsilon, "the first tree exchanges a record, the second gains one",
-        schema=ONE, max_depth=0, n_estimators=2,
-    )  # fmt: skip
+        "records by position",
+        "a record more shifts the others",
+        "D2",
+        DealsByPosition,
+        ((0, 0), (0, 1), (0, 1)),
+        ((0, 0), (0, 0), (0, 1), (0, 1)),
+        4,
+        3 * epsilon,
+        "the first tree exchanges a record, the second gains one",
+        schema=ONE,
+        max_depth=0,
+        n_estimators=2,
+    )
     q = math.exp(-epsilon) / 2
     add(
-        "trees of equal size", "a record more moves another", "D2", DealsEqually, ((0, 0), (0, 1)), ((0, 1),), 3,
-        math.log(((1 - q) ** 2 + q**2) / q), "law by hand on the worst pair; rises with the number of records",
-        schema=ONE, max_depth=0, n_estimators=2,
-    )  # fmt: skip
+        "trees of equal size",
+        "a record more moves another",
+        "D2",
+        DealsEqually,
+        ((0, 0), (0, 1)),
+        ((0, 1),),
+        3,
+        math.log(((1 - q) ** 2 + q**2) / q),
+        "law by hand on the worst pair; rises with the number of records",
+        schema=ONE,
+        max_depth=0,
+        n_estimators=2,
+    )
     # One record of class 1 among three: drawn 0 to 3 times with chances 8, 12, 6, 1 of 27.
     minority = [math.exp(-half * gap) / 2 for gap in (1, 3)]
     says_one = (8 * minority[1] + 12 * minority[0] + 6 * (1 - minority[0]) + 1 - minority[1]) / 27
     add(
-        "a bootstrap", "a record may be drawn several times", "A5", Bootstraps, ((0, 0), (0, 0), (0, 1)),
-        ((0, 0), (0, 0), (0, 0)), 3, math.log(says_one / minority[1]), "law by hand on the worst pair; rises with the "
-        "number of records", schema=ONE, max_depth=0, relation=REPLACE_ONE,
-    )  # fmt: skip
+        "a bootstrap",
+        "a record may be drawn several times",
+        "A5",
+        Bootstraps,
+        ((0, 0), (0, 0), (0, 1)),
+        ((0, 0), (0, 0), (0, 0)),
+        3,
+        math.log(says_one / minority[1]),
+        "law by hand on the worst pair; rises with the number of records",
+        schema=ONE,
+        max_depth=0,
+        relation=REPLACE_ONE,
+    )
     # With q = exp(-epsilon) / 2 the chance that a leaf of one record says the other label: the left leaf exchanges its
     # record for one of the other class, and the exchanged one takes the lead from the right leaf.
     q = math.exp(-epsilon) / 2
     add(
-        "halves by rank", "a record's child hangs on how many others lie below it", "D4", HalvesByRank,
-        ((1, 0), (1, 1)), ((0, 1), (1, 0), (1, 1)), 3, math.log((1 - q) / (2 * q * q)),
-        "law by hand on the worst pair; rises with the number of records", schema=ONE,
-    )  # fmt: skip
+        "halves by rank",
+        "a record's child hangs on how many others lie below it",
+        "D4",
+        HalvesByRank,
+        ((1, 0), (1, 1)),
+        ((0, 1), (1, 0), (1, 1)),
+        3,
+        math.log((1 - q) / (2 * q * q)),
+        "law by hand on the worst pair; rises with the number of records",
+        schema=ONE,
+    )
     add(
-        "taller for more records", "their number is public under replace-one alone", "G6", TallForManyRecords,
-        ((0, 0, 0),), ((0, 0, 0), (0, 0, 0)), 2, math.inf, "the height tells the number",
-    )  # fmt: skip
+        "taller for more records",
+        "their number is public under replace-one alone",
+        "G6",
+        TallForManyRecords,
+        ((0, 0, 0),),
+        ((0, 0, 0), (0, 0, 0)),
+        2,
+        math.inf,
+        "the height tells the number",
+    )
     add(
-        "a small forest", "splits and labels that fit the data", "A4 B3 C1", Sapling, ((0, 1, 1),),
-        ((0, 0, 0), (0, 1, 1)), 2, half + yields(half), "a split at its share, then a label that yields", healthy=True,
-    )  # fmt: skip
+        "a small forest",
+        "splits and labels that fit the data",
+        "A4 B3 C1",
+        Sapling,
+        ((0, 1, 1),),
+        ((0, 0, 0), (0, 1, 1)),
+        2,
+        half + yields(half),
+        "a split at its share, then a label that yields",
+        healthy=True,
+    )
     q = epsilon / 4
     add(
-        "a small forest under replace-one", "a monotone score", "F2", Sapling, ((0, 0, 0), (0, 1, 1)),
-        ((0, 0, 0), (1, 0, 1)), 2, math.log(2 * math.exp(q) - 1) + 2 * yields(q),
-        "law by hand on the worst pair: a split that takes the lead, then two labels that yield", relation=REPLACE_ONE,
+        "a small forest under replace-one",
+        "a monotone score",
+        "F2",
+        Sapling,
+        ((0, 0, 0), (0, 1, 1)),
+        ((0, 0, 0), (1, 0, 1)),
+        2,
+        math.log(2 * math.exp(q) - 1) + 2 * yields(q),
+        "law by hand on the worst pair: a split that takes the lead, then two labels that yield",
+        relation=REPLACE_ONE,
         healthy=True,
-    )  # fmt: skip
+    )
     add(
-        "records by coin", "trees that share the records", "D2", Sapling, (), ((0, 0),), 3, epsilon,
-        "a record meets one tree, whichever: of no other record does the coin know", schema=ONE, max_depth=0,
-        n_estimators=2, healthy=True,
-    )  # fmt: skip
+        "records by coin",
+        "trees that share the records",
+        "D2",
+        Sapling,
+        (),
+        ((0, 0),),
+        3,
+        epsilon,
+        "a record meets one tree, whichever: of no other record does the coin know",
+        schema=ONE,
+        max_depth=0,
+        n_estimators=2,
+        healthy=True,
+    )
     add(
         "stop as a candidate", "small or pure nodes stop", "A6 A7", EDPRFClassifier, ((0, 0, 0),),
         ((0, 0, 0), (0, 0, 0)), 2, epsilon, "stop is drawn and paid for like any other candidate", schema=TWO,
@@ -453,10 +617,19 @@ def learners(epsilon: float) -> tuple[tuple[Animal, ...], tuple[Animal, ...]]:
     forest = RandomTreesClassifier(epsilon=epsilon, schema=ONE, n_estimators=2, max_depth=1)
     sound.append(
         Animal(
-            "random trees", "counts in leaves that may be empty", ("G2", "B3"), epsilon, epsilon,
-            "the counts of each of two trees at half of epsilon, all tails together", EXACT,
+            "random trees",
+            "counts in leaves that may be empty",
+            ("G2", "B3"),
+            epsilon,
+            epsilon,
+            "the counts of each of two trees at half of epsilon, all tails together",
+            EXACT,
             (("random trees", ((0, 0),), ((0, 0), (1, 1))),),
-            partial(random_tree_counts, rate=half, times=2), ADD_REMOVE, forest, 2, sound=True,
+            partial(random_tree_counts, rate=half, times=2),
+            ADD_REMOVE,
+            forest,
+            2,
+            sound=True,
         )
-    )  # fmt: skip
+    )
     return tuple(broken), tuple(sound)

@@ -207,133 +207,358 @@ def flaws(epsilon: float) -> tuple[tuple[Animal, ...], tuple[Animal, ...]]:
 
     def add(name, flaw, classes, relation, one, other, function, true, why, **parameters):
         animal = Animal(
-            name, flaw, tuple(classes.split()), epsilon, true, why, STATISTICAL, ((name, one, other),),
-            partial(function, **parameters), relation, sound=true <= epsilon * (1 + 1e-12),
-        )  # fmt: skip
+            name,
+            flaw,
+            tuple(classes.split()),
+            epsilon,
+            true,
+            why,
+            STATISTICAL,
+            ((name, one, other),),
+            partial(function, **parameters),
+            relation,
+            sound=true <= epsilon * (1 + 1e-12),
+        )
         (sound if animal.sound else broken).append(animal)
 
     add(
-        "exact weight of a tree", "the weight by the true error", "A1", REPLACE_ONE, data(1, 1, 1, 0),
-        data(1, 1, 0, 0), exact_weight, math.inf, "the weight tells the number of errors", rate=epsilon / 2,
-    )  # fmt: skip
+        "exact weight of a tree",
+        "the weight by the true error",
+        "A1",
+        REPLACE_ONE,
+        data(1, 1, 1, 0),
+        data(1, 1, 0, 0),
+        exact_weight,
+        math.inf,
+        "the weight tells the number of errors",
+        rate=epsilon / 2,
+    )
     add(
-        "weight of a tree from noisy votes", "a weight that is released", "A1", ADD_REMOVE, data(1, 1, 1),
-        data(1, 1, 1, 1), noisy_weight, epsilon, "post-processing, which keeps the tail", rate=epsilon,
-    )  # fmt: skip
-    add(
-        "noise scaled by the largest weight", "a weight of 1 / n, but a count that moves by 1", "A2", REPLACE_ONE,
-        data(0, 0, 0, 0), data(0, 0, 0, 1), scaled_by_largest_weight, 4 * epsilon, "n epsilon, with n = 4 records",
+        "weight of a tree from noisy votes",
+        "a weight that is released",
+        "A1",
+        ADD_REMOVE,
+        data(1, 1, 1),
+        data(1, 1, 1, 1),
+        noisy_weight,
+        epsilon,
+        "post-processing, which keeps the tail",
         rate=epsilon,
-    )  # fmt: skip
+    )
     add(
-        "noise scaled by the data", "weights that sum to one, so that every record changes the scale", "A2b",
-        ADD_REMOVE, data(0), data(0, 0), weighted_share, math.inf, "the ratio of two scales, in the tail", rate=epsilon,
-    )  # fmt: skip
+        "noise scaled by the largest weight",
+        "a weight of 1 / n, but a count that moves by 1",
+        "A2",
+        REPLACE_ONE,
+        data(0, 0, 0, 0),
+        data(0, 0, 0, 1),
+        scaled_by_largest_weight,
+        4 * epsilon,
+        "n epsilon, with n = 4 records",
+        rate=epsilon,
+    )
     add(
-        "weights that add up to four", "a record more takes weight from all the others", "A2", ADD_REMOVE,
-        data(0, 0, 0, 0), data(0, 0, 0, 0, 1), normalised_votes, 1.6 * epsilon,
-        "twice the 4/5 that it gets, from four records on", rate=epsilon,
-    )  # fmt: skip
+        "noise scaled by the data",
+        "weights that sum to one, so that every record changes the scale",
+        "A2b",
+        ADD_REMOVE,
+        data(0),
+        data(0, 0),
+        weighted_share,
+        math.inf,
+        "the ratio of two scales, in the tail",
+        rate=epsilon,
+    )
+    add(
+        "weights that add up to four",
+        "a record more takes weight from all the others",
+        "A2",
+        ADD_REMOVE,
+        data(0, 0, 0, 0),
+        data(0, 0, 0, 0, 1),
+        normalised_votes,
+        1.6 * epsilon,
+        "twice the 4/5 that it gets, from four records on",
+        rate=epsilon,
+    )
     # K copies of the one record of class 1, K binomial with n draws: in the tail they count with the mean of
     # exp(epsilon K).  Uniform draws: (1 + (e - 1) / n)^n.  With half of the weight on the record: ((1 + e) / 2)^n.
     add(
-        "bootstrap", "a record may be drawn several times", "A5", REPLACE_ONE, data(0, 0, 0, 0), data(0, 0, 0, 1),
-        bootstrap_count, 4 * math.log1p((e - 1) / 4), "n ln(1 + (exp(epsilon) - 1) / n), with n = 4", rate=epsilon,
-    )  # fmt: skip
+        "bootstrap",
+        "a record may be drawn several times",
+        "A5",
+        REPLACE_ONE,
+        data(0, 0, 0, 0),
+        data(0, 0, 0, 1),
+        bootstrap_count,
+        4 * math.log1p((e - 1) / 4),
+        "n ln(1 + (exp(epsilon) - 1) / n), with n = 4",
+        rate=epsilon,
+    )
     add(
-        "copies by key", "a Poisson number of copies, one for all records of a key", "A5", ADD_REMOVE, data(0, 0, 0, 0),
-        data(0, 0, 0, 0, 1), copied_together, epsilon * (1 + epsilon) ** 4,
-        "epsilon (1 + epsilon)^m for a record that joins m others of its key, with m = 4", rate=epsilon,
-    )  # fmt: skip
+        "copies by key",
+        "a Poisson number of copies, one for all records of a key",
+        "A5",
+        ADD_REMOVE,
+        data(0, 0, 0, 0),
+        data(0, 0, 0, 0, 1),
+        copied_together,
+        epsilon * (1 + epsilon) ** 4,
+        "epsilon (1 + epsilon)^m for a record that joins m others of its key, with m = 4",
+        rate=epsilon,
+    )
     add(
-        "bootstrap, boosted", "a record that is half of all draws", "A5", REPLACE_ONE,
-        (*((0, 0),) * 9, (1, 0)), (*((0, 0),) * 9, (1, 1)), boosted_bootstrap_count, 10 * math.log((1 + e) / 2),
-        "n ln((1 + exp(epsilon)) / 2), with n = 10", rate=epsilon,
-    )  # fmt: skip
+        "bootstrap, boosted",
+        "a record that is half of all draws",
+        "A5",
+        REPLACE_ONE,
+        (*((0, 0),) * 9, (1, 0)),
+        (*((0, 0),) * 9, (1, 1)),
+        boosted_bootstrap_count,
+        10 * math.log((1 + e) / 2),
+        "n ln((1 + exp(epsilon)) / 2), with n = 10",
+        rate=epsilon,
+    )
     add(
-        "bootstrap, charged", "a bootstrap", "A5", REPLACE_ONE, data(0, 0, 0, 0), data(0, 0, 0, 1), bootstrap_count,
-        epsilon, "the rate solves the equation of the bootstrap", rate=math.log1p(4 * math.expm1(epsilon / 4)),
-    )  # fmt: skip
+        "bootstrap, charged",
+        "a bootstrap",
+        "A5",
+        REPLACE_ONE,
+        data(0, 0, 0, 0),
+        data(0, 0, 0, 1),
+        bootstrap_count,
+        epsilon,
+        "the rate solves the equation of the bootstrap",
+        rate=math.log1p(4 * math.expm1(epsilon / 4)),
+    )
     add(
-        "cut between the extremes", "bounds found in the data", "B2", ADD_REMOVE, ((0, 0), (1, 0)),
-        ((0, 0), (1, 0), (2, 1)), cut_between_extremes, math.inf, "no cut lies beyond the extremes",
-    )  # fmt: skip
+        "cut between the extremes",
+        "bounds found in the data",
+        "B2",
+        ADD_REMOVE,
+        ((0, 0), (1, 0)),
+        ((0, 0), (1, 0), (2, 1)),
+        cut_between_extremes,
+        math.inf,
+        "no cut lies beyond the extremes",
+    )
     add(
-        "cut in a public range", "a cut that fits the data", "B2 C2 A4", ADD_REMOVE, ((0, 0), (1, 0)),
-        ((0, 0), (1, 0), (2, 1)), cut_in_public_range, epsilon, "the exponential mechanism at range 1, in the limit",
-        rate=epsilon, top=4,
-    )  # fmt: skip
+        "cut in a public range",
+        "a cut that fits the data",
+        "B2 C2 A4",
+        ADD_REMOVE,
+        ((0, 0), (1, 0)),
+        ((0, 0), (1, 0), (2, 1)),
+        cut_in_public_range,
+        epsilon,
+        "the exponential mechanism at range 1, in the limit",
+        rate=epsilon,
+        top=4,
+    )
     add(
-        "cut at the mean", "a cut computed from the records", "C2", ADD_REMOVE, ((0, 0), (4, 1)),
-        ((0, 0), (4, 1), (3, 0)), cut_at_mean, math.inf, "the cut is a function of the data", rate=epsilon,
-    )  # fmt: skip
+        "cut at the mean",
+        "a cut computed from the records",
+        "C2",
+        ADD_REMOVE,
+        ((0, 0), (4, 1)),
+        ((0, 0), (4, 1), (3, 0)),
+        cut_at_mean,
+        math.inf,
+        "the cut is a function of the data",
+        rate=epsilon,
+    )
     add(
-        "the most correlated feature", "takes the mode of the exponential mechanism", "C1 A4", ADD_REMOVE,
-        ((0, 1, 1), (1, 1, 0), (1, 1, 1)), ((0, 1, 1), (1, 1, 0), (1, 1, 1), (0, 0, 0)), most_correlated, math.inf,
-        "the choice is a function of the data", rate=epsilon,
-    )  # fmt: skip
+        "the most correlated feature",
+        "takes the mode of the exponential mechanism",
+        "C1 A4",
+        ADD_REMOVE,
+        ((0, 1, 1), (1, 1, 0), (1, 1, 1)),
+        ((0, 1, 1), (1, 1, 0), (1, 1, 1), (0, 0, 0)),
+        most_correlated,
+        math.inf,
+        "the choice is a function of the data",
+        rate=epsilon,
+    )
     add(
-        "balanced classes", "the larger class is thinned to the smaller", "D4", ADD_REMOVE, data(0, 0), data(0, 0, 1),
-        balanced_votes, 2 * epsilon, "one record moves both counts", rate=epsilon,
-    )  # fmt: skip
+        "balanced classes",
+        "the larger class is thinned to the smaller",
+        "D4",
+        ADD_REMOVE,
+        data(0, 0),
+        data(0, 0, 1),
+        balanced_votes,
+        2 * epsilon,
+        "one record moves both counts",
+        rate=epsilon,
+    )
     add(
-        "bins from the data", "edges at quantiles of the data", "D4 C2", ADD_REMOVE, ((0, 0), (4, 1)),
-        ((0, 0), (4, 1), (3, 0)), bins_from_data, math.inf, "the edge is a function of the data", rate=epsilon,
-    )  # fmt: skip
+        "bins from the data",
+        "edges at quantiles of the data",
+        "D4 C2",
+        ADD_REMOVE,
+        ((0, 0), (4, 1)),
+        ((0, 0), (4, 1), (3, 0)),
+        bins_from_data,
+        math.inf,
+        "the edge is a function of the data",
+        rate=epsilon,
+    )
     add(
         # From no record to one, at zero: exp(epsilon) for the noise, and the chance of an answer that suits grows by
         # 1 + a - a^2 with a = exp(-epsilon).
-        "drawn until it suits", "a negative count is drawn again", "E7", ADD_REMOVE, data(0), data(0, 1),
-        drawn_until_positive, epsilon + math.log1p(a - a * a), "epsilon + ln(1 + a - a^2) with a = exp(-epsilon)",
+        "drawn until it suits",
+        "a negative count is drawn again",
+        "E7",
+        ADD_REMOVE,
+        data(0),
+        data(0, 1),
+        drawn_until_positive,
+        epsilon + math.log1p(a - a * a),
+        "epsilon + ln(1 + a - a^2) with a = exp(-epsilon)",
         rate=epsilon,
-    )  # fmt: skip
+    )
     add(
-        "clamped", "a negative count is not released", "E7", ADD_REMOVE, data(0), data(0, 1), clamped, epsilon,
-        "post-processing, which keeps the upper tail", rate=epsilon,
-    )  # fmt: skip
-    add(
-        "rounded", "real noise on a count", "G4", ADD_REMOVE, data(0), data(0, 1), rounded, epsilon,
-        "post-processing, which keeps the tails", rate=epsilon,
-    )  # fmt: skip
-    add(
-        "smooth sensitivity", "odds that grow with the lead", "F1", ADD_REMOVE, data(0), data(0, 0), smooth_label,
-        math.inf, "from lead j to j + 1 the odds change by epsilon (exp(epsilon (j + 1)) - exp(epsilon j)) / 2",
+        "clamped",
+        "a negative count is not released",
+        "E7",
+        ADD_REMOVE,
+        data(0),
+        data(0, 1),
+        clamped,
+        epsilon,
+        "post-processing, which keeps the upper tail",
         rate=epsilon,
-    )  # fmt: skip
+    )
     add(
-        "votes under replace-one", "a rate for one count that moves", "F2", REPLACE_ONE, data(0), data(1), noisy_votes,
-        2 * epsilon, "a record that is replaced moves two counts", rate=epsilon,
-    )  # fmt: skip
+        "rounded",
+        "real noise on a count",
+        "G4",
+        ADD_REMOVE,
+        data(0),
+        data(0, 1),
+        rounded,
+        epsilon,
+        "post-processing, which keeps the tails",
+        rate=epsilon,
+    )
     add(
-        "votes under replace-one, half rate", "votes under replace-one", "F2", REPLACE_ONE, data(0), data(1),
-        noisy_votes, epsilon, "two counts move, each at half of epsilon", rate=epsilon / 2,
-    )  # fmt: skip
+        "smooth sensitivity",
+        "odds that grow with the lead",
+        "F1",
+        ADD_REMOVE,
+        data(0),
+        data(0, 0),
+        smooth_label,
+        math.inf,
+        "from lead j to j + 1 the odds change by epsilon (exp(epsilon (j + 1)) - exp(epsilon j)) / 2",
+        rate=epsilon,
+    )
     add(
-        "classes found in the data", "the model lists the classes that it saw", "F3", ADD_REMOVE, data(0, 0),
-        data(0, 0, 1), classes_found, math.inf, "the list is a function of the data", rate=epsilon,
-    )  # fmt: skip
+        "votes under replace-one",
+        "a rate for one count that moves",
+        "F2",
+        REPLACE_ONE,
+        data(0),
+        data(1),
+        noisy_votes,
+        2 * epsilon,
+        "a record that is replaced moves two counts",
+        rate=epsilon,
+    )
     add(
-        "missing values, exact", "the noise skips what is missing", "G1", ADD_REMOVE, ((0, 0), (1, 1)),
-        ((0, 0), (1, 1), (None, 1)), missing_exact, math.inf, "their number is told", rate=epsilon,
-    )  # fmt: skip
+        "votes under replace-one, half rate",
+        "votes under replace-one",
+        "F2",
+        REPLACE_ONE,
+        data(0),
+        data(1),
+        noisy_votes,
+        epsilon,
+        "two counts move, each at half of epsilon",
+        rate=epsilon / 2,
+    )
     add(
-        "missing values, noisy", "missing values", "G1", ADD_REMOVE, ((0, 0), (1, 1)), ((0, 0), (1, 1), (None, 1)),
-        missing_noisy, epsilon, "a histogram with one cell more", rate=epsilon,
-    )  # fmt: skip
+        "classes found in the data",
+        "the model lists the classes that it saw",
+        "F3",
+        ADD_REMOVE,
+        data(0, 0),
+        data(0, 0, 1),
+        classes_found,
+        math.inf,
+        "the list is a function of the data",
+        rate=epsilon,
+    )
     add(
-        "empty leaves, exact", "an empty leaf gets no noise", "G2", ADD_REMOVE, ((0, 0),), ((0, 0), (1, 0)),
-        empty_leaves_exact, math.inf, "anything but zero proves a record", rate=epsilon,
-    )  # fmt: skip
+        "missing values, exact",
+        "the noise skips what is missing",
+        "G1",
+        ADD_REMOVE,
+        ((0, 0), (1, 1)),
+        ((0, 0), (1, 1), (None, 1)),
+        missing_exact,
+        math.inf,
+        "their number is told",
+        rate=epsilon,
+    )
     add(
-        "small leaves, pruned", "leaves that say zero", "G2 A6", ADD_REMOVE, ((0, 0),), ((0, 0), (1, 0)),
-        empty_leaves_pruned, epsilon, "post-processing, which keeps the tail", rate=epsilon,
-    )  # fmt: skip
+        "missing values, noisy",
+        "missing values",
+        "G1",
+        ADD_REMOVE,
+        ((0, 0), (1, 1)),
+        ((0, 0), (1, 1), (None, 1)),
+        missing_noisy,
+        epsilon,
+        "a histogram with one cell more",
+        rate=epsilon,
+    )
     add(
-        "shared noise", "two counts with one noise", "G3", ADD_REMOVE, data(0), data(0, 1), shared_noise, math.inf,
-        "the difference of the two has no noise", rate=epsilon,
-    )  # fmt: skip
+        "empty leaves, exact",
+        "an empty leaf gets no noise",
+        "G2",
+        ADD_REMOVE,
+        ((0, 0),),
+        ((0, 0), (1, 0)),
+        empty_leaves_exact,
+        math.inf,
+        "anything but zero proves a record",
+        rate=epsilon,
+    )
     add(
-        "told twice", "two answers with one noise", "G3", ADD_REMOVE, data(0), data(0, 1), told_twice, epsilon,
-        "post-processing", rate=epsilon,
-    )  # fmt: skip
+        "small leaves, pruned",
+        "leaves that say zero",
+        "G2 A6",
+        ADD_REMOVE,
+        ((0, 0),),
+        ((0, 0), (1, 0)),
+        empty_leaves_pruned,
+        epsilon,
+        "post-processing, which keeps the tail",
+        rate=epsilon,
+    )
+    add(
+        "shared noise",
+        "two counts with one noise",
+        "G3",
+        ADD_REMOVE,
+        data(0),
+        data(0, 1),
+        shared_noise,
+        math.inf,
+        "the difference of the two has no noise",
+        rate=epsilon,
+    )
+    add(
+        "told twice",
+        "two answers with one noise",
+        "G3",
+        ADD_REMOVE,
+        data(0),
+        data(0, 1),
+        told_twice,
+        epsilon,
+        "post-processing",
+        rate=epsilon,
+    )
     return tuple(broken), tuple(sound)

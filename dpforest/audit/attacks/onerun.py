@@ -339,9 +339,14 @@ def one_run(
         raise TypeError("give one of n_canaries, for a private forest classifier, and canaries=(X, y), for any learner")
     if canaries is None:
         others = {
-            "replacements": replacements, "records": records, "score": score, "guesses": guesses, "claim": claim,
-            "delta": delta or None, "rho": rho,
-        }  # fmt: skip
+            "replacements": replacements,
+            "records": records,
+            "score": score,
+            "guesses": guesses,
+            "claim": claim,
+            "delta": delta or None,
+            "rho": rho,
+        }
         if given := [name for name, value in others.items() if value is not None]:
             raise TypeError(f"with n_canaries there is no {' and no '.join(given)}: give canaries=(X, y)")
         return _of_forest(estimator, n_canaries, confidence, random_state)

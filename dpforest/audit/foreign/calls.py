@@ -206,6 +206,8 @@ def argument(value: Any) -> str:
     """An argument of a coin: a number as it is, of an array the shape, for that may hold records."""
     if isinstance(value, (int, float, str, bool, np.number, type(None))):
         return str(value)
-    return f"{type(value).__name__} of shape {np.shape(value)}" if isinstance(value, (np.ndarray, list, tuple)) else (
-        type(value).__name__
-    )  # fmt: skip
+    return (
+        f"{type(value).__name__} of shape {np.shape(value)}"
+        if isinstance(value, (np.ndarray, list, tuple))
+        else (type(value).__name__)
+    )

@@ -18,15 +18,22 @@ from dpforest.audit.foreign.tracing import trace
 __all__ = ["Recording", "record_calls"]
 
 _NUMPY_LAWS = {
-    "laplace": ("laplace", "loc", "scale"), "normal": ("gaussian", "loc", "scale"),
-    "standard_normal": ("gaussian", "", ""), "randn": ("gaussian", "", ""),
-    "exponential": ("one-sided", "", "scale"), "standard_exponential": ("one-sided", "", ""),
+    "laplace": ("laplace", "loc", "scale"),
+    "normal": ("gaussian", "loc", "scale"),
+    "standard_normal": ("gaussian", "", ""),
+    "randn": ("gaussian", "", ""),
+    "exponential": ("one-sided", "", "scale"),
+    "standard_exponential": ("one-sided", "", ""),
     "geometric": ("one-sided", "", "p"),
-}  # fmt: skip
+}
 _ARGUMENTS = {
-    "laplace": ("loc", "scale", "size"), "normal": ("loc", "scale", "size"), "standard_normal": ("size",),
-    "exponential": ("scale", "size"), "standard_exponential": ("size",), "geometric": ("p", "size"),
-}  # fmt: skip
+    "laplace": ("loc", "scale", "size"),
+    "normal": ("loc", "scale", "size"),
+    "standard_normal": ("size",),
+    "exponential": ("scale", "size"),
+    "standard_exponential": ("size",),
+    "geometric": ("p", "size"),
+}
 _STATE = {"seed", "get_state", "set_state", "spawn", "bit_generator"}
 _PYTHON_LAWS = {"gauss": "gaussian", "normalvariate": "gaussian", "expovariate": "one-sided"}
 _PYTHON_COINS = ("random", "getrandbits")

@@ -322,6 +322,14 @@ def test_as_a_program():
     assert done.stdout.splitlines()[0] == "laplace-textbook, published, add-remove, epsilon = 1"
 
 
+@pytest.mark.parametrize("module", ["dpforest", "dpforest.cli"])
+def test_the_package_is_a_program(module):
+    """Where the command is not on the path, as in an environment that is not activated."""
+    argv = [sys.executable, "-m", module, "--version"]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, env=os.environ)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"dpforest {dpforest.__version__}\n", "")
+
+
 def test_the_package_says_how_it_is_called():
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"dpforest": "dpforest.cli:main"}

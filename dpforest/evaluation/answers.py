@@ -45,9 +45,12 @@ def check_model(model: Any) -> Any:
     To a model rows are a query; here they are people, of whom the table's owner is told by :func:`open_rows`.
     """
     if not isinstance(model, Predictor):
+        within = {"best_estimator_": "the learner that it kept, .best_estimator_", "steps": "its last step, [-1]"}
+        inner = next((what for name, what in within.items() if hasattr(model, name)), "")
         raise TypeError(
             f"a {type(model).__name__} is no model of this library: whether its answer to a row depends on the rows "
             "beside it is not known, and a theorem needs that it does not"
+            + (f"; give {inner}, and the rows as that takes them" if inner else "")
         )
     account.check_process(model)
     quiet = copy.copy(model)

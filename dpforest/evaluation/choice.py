@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from dpforest.arithmetic import log
 from dpforest.evaluation.answers import GAINS, LEVELS, as_given, check_model, gains, open_rows
 from dpforest.evaluation.one_node import ModelChooser, cells_schema
 from dpforest.learners.parameters import check_choice
+from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, SEEDED, Guarantee, Ledger, claim
 
 __all__ = ["Choice", "choose"]
@@ -99,6 +100,8 @@ def choose(
     ---------
     ``epsilon``-differential privacy under ``relation``, for the test rows: :prf:ref:`thm-private-choice`.
     """
+    if not isinstance(models, Iterable) or isinstance(models, str):
+        raise TypeError(f"models must be a list of fitted models, or a mapping of names to them, not {shown(models)}")
     named = dict(models) if isinstance(models, Mapping) else dict(enumerate(models))
     if not 2 <= len(named) <= 1000:
         raise ValueError(f"models must be from 2 to 1,000, not {len(named)}")

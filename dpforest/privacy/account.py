@@ -18,7 +18,7 @@ from dpforest import storage
 from dpforest.messages import shown
 from dpforest.privacy import display
 from dpforest.privacy.concentrated import check_delta
-from dpforest.privacy.searches import elsewhere, noted, readers, searcher
+from dpforest.privacy.searches import choosers, elsewhere, first_time, fitted_before, noted, readers, searcher
 from dpforest.privacy.vocabulary import (
     ADD_REMOVE,
     RELATIONS,
@@ -242,9 +242,10 @@ class Budget:
         for name, wanted, total, spent in zip(("epsilon", "delta"), cost, totals, self._spent, strict=True):
             left = _exactly(total) - spent
             if wanted > left:
+                none = "" if total else f"; this account was opened without one: Budget(..., {name}=...)"
                 raise BudgetError(
                     f"{charge.what} costs {name} = {display.up(float(wanted))}{twice}, and {_at_most(left):.6g} of "
-                    f"{total:.6g} is left: nothing was read and nothing charged"
+                    f"{total:.6g} is left: nothing was read and nothing charged{none}"
                 )
         if len(self._charges) >= _MOST:
             raise BudgetError(f"an account has at most {_MOST} charges")
@@ -480,16 +481,29 @@ def note_search(promise: Guarantee) -> None:
 
 
 def note_readers() -> None:
-    """Warn, once for each, of what fits to the labels itself, beside the learner; inside of an account, too."""
-    for name, reader in readers().items():
+    """Warn, once for each, of what reads rows or labels itself, beside the learner; inside of an account, too."""
+    behind = {
+        f"{name} fits to the labels itself, beside this learner: no account is charged for that, and no guarantee "
+        "covers what it makes of the learner's answers": each
+        for name, each in readers().items()
+    }
+    behind |= {
+        f"{name} chooses by scores of rows, without noise: an account is charged for its fits and not for that, and no "
+        "guarantee covers the choice; dpforest.evaluation.choose makes one at a price": each
+        for name, each in choosers().items()
+    }
+    for text, each in behind.items():
         with _LOCK:
-            known = noted(reader)
-            if known.get("reads"):
+            known = noted(each)
+            if known.get(text):
                 continue
-            known["reads"] = True
+            known[text] = True
+        warnings.warn(text, BudgetWarning, stacklevel=3)
+    if (before := fitted_before()) and first_time("fitted before"):
         warnings.warn(
-            f"{name} fits to the labels itself, beside this learner: no account is charged for that, and no guarantee "
-            "covers what it makes of the learner's answers",
+            f"{' and '.join(before)} learned from the rows before this learner did, and no account is charged for "
+            "that: the guarantee is about the table that the pipeline handed over, not about yours. Leave it out, for "
+            "the schema takes its place; a function of one row alone, such as FunctionTransformer, is no such step",
             BudgetWarning,
             stacklevel=3,
         )

@@ -57,7 +57,11 @@ class BudgetError(ValueError):
 
 
 class BudgetWarning(UserWarning):
-    """Several models that may be released were fitted on one table, and no account adds up what they cost."""
+    """What reads the records and no account is charged for: a second fit of one table, a search, a step of a pipeline.
+
+    A second model that may be released is warned of outside of any account.  A search, a calibrator or a scaler of
+    scikit-learn, which chooses or fits by the records itself, is warned of inside of one, too.
+    """
 
 
 @dataclass(frozen=True)

@@ -454,6 +454,30 @@ def test_a_second_model_for_release_from_one_table_is_noticed_once():
         release.fit(X, y)
 
 
+def test_a_test_for_release_of_a_table_from_which_something_was_released_is_noticed():
+    """The rows of a test are people's rows as those of a fit are, and both charges add up."""
+    X, y = table(60)
+    how = {"source": "secure", "random_state": None}
+    model = fitted(**how).fit(X, y)
+    test, choice = evaluation.evaluate, evaluation.choose
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BudgetWarning)
+        test(model, X, y, 0.25)  # seeded: not for release
+        test(model, X.copy(), y, 0.25, source="secure")
+        with Budget(1.0):
+            test(model, X, y, 0.25, source="secure")
+            choice([model, model], X, y, 0.25, source="secure")
+    with pytest.warns(
+        BudgetWarning, match=r"by fits or tests, and together they cost 0\.75 under add-remove"
+    ) as caught:
+        test(model, X, y, 0.25, source="secure")
+    assert [each.filename for each in caught] == [__file__]
+    held = X.copy()
+    with pytest.warns(BudgetWarning, match=r"together they cost 0\.5 under add-remove for one row") as caught:
+        test(choice([model, model], held, y, 0.25, source="secure").model, held, y, 0.25, source="secure")
+    assert [each.filename for each in caught] == [__file__]
+
+
 def test_tables_that_are_gone_are_forgotten():
     X, y = table(60)
     before = len(account._TABLES)

@@ -34,6 +34,7 @@ FLOORS = {
     "study": 7,
     "audit": 8,
     "cli": 9,
+    "__main__": 10,
 }  # fmt: skip
 #: Rooms of the lowest floor, in the order in which they may use each other.
 GROUND = [room for room, floor in FLOORS.items() if floor == 0]

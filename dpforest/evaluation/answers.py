@@ -16,7 +16,7 @@ from dpforest.arithmetic import log
 from dpforest.learners import intake
 from dpforest.models.out_of_core import is_out_of_core
 from dpforest.models.predictor import Predictor
-from dpforest.privacy import account, sides
+from dpforest.privacy import SECURE, Guarantee, account, sides
 from dpforest.schema import TARGET_LEVELS, Schema
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "check_model",
     "error_cells",
     "gains",
+    "note_test",
     "open_rows",
     "said_cells",
 ]
@@ -79,6 +80,12 @@ def as_given(cells: np.ndarray, X: Any) -> np.ndarray:
     """The cells, which carry the coins by which the test rows were put aside."""
     sides.carry(cells, sides.carried(X, len(cells)))
     return cells
+
+
+def note_test(X: Any, promise: Guarantee) -> None:
+    """Warn where these rows were released from before, by a fit or a test, outside of any account."""
+    if not account.active() and promise.source == SECURE:
+        account.note_release(X, promise, above=1)
 
 
 def said_cells(model: Any, table: Any, bins: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpforest.arithmetic import log
-from dpforest.evaluation.answers import GAINS, LEVELS, as_given, check_model, gains, open_rows
+from dpforest.evaluation.answers import GAINS, LEVELS, as_given, check_model, gains, note_test, open_rows
 from dpforest.evaluation.one_node import ModelChooser, cells_schema
 from dpforest.learners.parameters import check_choice
 from dpforest.messages import shown
@@ -124,6 +124,7 @@ def choose(
         random_state=random_state,
     )
     chooser.fit(as_given(cells, X), np.zeros(len(cells), dtype=int), person=rows.persons, max_rows=max_rows)
+    note_test(X, chooser.guarantee_)
     name = list(named)[chooser.chosen()]
     rate = chooser.ledger_.epsilon / chooser.SCORE.exact_range(relation)
     margin = 0.0 if math.isinf(rate) else float(log((len(named) - 1) / 0.05)) / rate

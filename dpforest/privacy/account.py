@@ -59,8 +59,8 @@ class BudgetError(ValueError):
 class BudgetWarning(UserWarning):
     """What reads the records and no account is charged for: a second fit of one table, a search, a step of a pipeline.
 
-    A second model that may be released is warned of outside of any account.  A search, a calibrator or a scaler of
-    scikit-learn, which chooses or fits by the records itself, is warned of inside of one, too.
+    A second model or test that may be released is warned of outside of any account.  A search, a calibrator or a
+    scaler of scikit-learn, which chooses or fits by the records itself, is warned of inside of one, too.
     """
 
 
@@ -433,8 +433,11 @@ def check_process(*things: object) -> None:
 _TABLES: dict[int, tuple[weakref.ref, list[Guarantee]]] = {}
 
 
-def note_release(table: object, promise: Guarantee) -> None:
-    """Warn, once for a table, where a second model that may be released was made from it outside of any account."""
+def note_release(table: object, promise: Guarantee, above: int = 0) -> None:
+    """Warn, once for a table, of a second model or test that may be released, made from it outside of any account.
+
+    Who is warned is the caller of the function that calls this one, or so many calls ``above``.
+    """
     number = id(table)
 
     def forget(_: object) -> None:
@@ -453,10 +456,10 @@ def note_release(table: object, promise: Guarantee) -> None:
             return
         cost = _together(promises)
     warnings.warn(
-        f"two models were fitted on one table, and together they cost {cost}: keep an account, "
+        f"two releases were made from one table, by fits or tests, and together they cost {cost}: keep an account, "
         "with dpforest.Budget(...)",
         BudgetWarning,
-        stacklevel=3,
+        stacklevel=3 + above,
     )
 
 

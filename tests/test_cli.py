@@ -184,7 +184,7 @@ def test_an_unknown_name_lists_the_names(capsys):
         (["geometric", "--option", "score=gini"], "geometric has no option 'score'"),
         (["exponential", "--option", "score=ginny"], "there is no score 'ginny'; there are: gini"),
         ([], "say what to audit: one name, --all, --list or --show FILE"),
-        (["edprf", "--all"], "say what to audit: one name"),
+        (["edprf", "--all"], "--show FILE, and only one of these, not 'edprf' and --all; --help"),
         (["--all", "--features", "3"], "--features is for one audit by name"),
         (["--show", "nothing.json"], "--show nothing.json:"),
     ],

@@ -126,8 +126,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _audit(asked: argparse.Namespace) -> int:
-    if sum([asked.list, asked.all, asked.show is not None, asked.name is not None]) != 1:
-        raise _RefusedError("say what to audit: one name, --all, --list or --show FILE; --help has examples")
+    wanted = {"--list": asked.list, "--all": asked.all, "--show": asked.show is not None}
+    given = [shown(asked.name)] * (asked.name is not None) + [option for option, there in wanted.items() if there]
+    if len(given) != 1:
+        several = f", and only one of these, not {' and '.join(given)}" if given else ""
+        raise _RefusedError(f"say what to audit: one name, --all, --list or --show FILE{several}; --help has examples")
     if asked.list:
         return _list()
     if asked.show is not None:

@@ -80,10 +80,14 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"pass the path of a JSON file, or JSON as text where that is taken, not {shown(path)}")
+    if isinstance(path, str) and path.lstrip().startswith("{") and not os.path.exists(path):
+        raise ValueError("this is JSON itself: pass the path of the file that holds it")
     with _stream(path, os.O_RDONLY) as stream:
         content = stream.read()
     try:
         return parse(content)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} cannot be read: it is not JSON: {error}") from None
     except ValueError as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
 

@@ -20,13 +20,25 @@ import joblib
 import numpy as np
 import pytest
 from shared import MIXED, at_each_line, interrupt, table
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
-from sklearn.feature_selection import SequentialFeatureSelector
+from sklearn.feature_selection import SelectKBest, SequentialFeatureSelector
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MinMaxScaler,
+    OrdinalEncoder,
+    StandardScaler,
+)
 
 import dpforest
 from dpforest import (
@@ -36,6 +48,7 @@ from dpforest import (
     EDPRFClassifier,
     OutOfSchemaWarning,
     PrivateBoostingClassifier,
+    RandomTreesClassifier,
     Schema,
     evaluation,
 )
@@ -254,7 +267,8 @@ def test_a_search_is_charged_for_each_fit():
     X, y = table(60)
     search = GridSearchCV(fitted(epsilon=0.1), {"max_depth": [1, 2]}, cv=2, error_score="raise")
     with Budget(1.0) as budget:
-        search.fit(X, y)
+        with pytest.warns(BudgetWarning, match="GridSearchCV chooses by scores of rows, without noise"):
+            search.fit(X, y)
         assert budget.spent == 0.5  # two by two, and the best one again
 
 
@@ -451,6 +465,30 @@ def test_a_second_model_for_release_from_one_table_is_noticed_once():
         release.fit(X, y)
 
 
+def test_a_test_for_release_of_a_table_from_which_something_was_released_is_noticed():
+    """The rows of a test are people's rows as those of a fit are, and both charges add up."""
+    X, y = table(60)
+    how = {"source": "secure", "random_state": None}
+    model = fitted(**how).fit(X, y)
+    test, choice = evaluation.evaluate, evaluation.choose
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BudgetWarning)
+        test(model, X, y, 0.25)  # seeded: not for release
+        test(model, X.copy(), y, 0.25, source="secure")
+        with Budget(1.0):
+            test(model, X, y, 0.25, source="secure")
+            choice([model, model], X, y, 0.25, source="secure")
+    with pytest.warns(
+        BudgetWarning, match=r"by fits or tests, and together they cost 0\.75 under add-remove"
+    ) as caught:
+        test(model, X, y, 0.25, source="secure")
+    assert [each.filename for each in caught] == [__file__]
+    held = X.copy()
+    with pytest.warns(BudgetWarning, match=r"together they cost 0\.5 under add-remove for one row") as caught:
+        test(choice([model, model], held, y, 0.25, source="secure").model, held, y, 0.25, source="secure")
+    assert [each.filename for each in caught] == [__file__]
+
+
 def test_tables_that_are_gone_are_forgotten():
     X, y = table(60)
     before = len(account._TABLES)
@@ -477,7 +515,9 @@ def test_outside_of_an_account_a_search_says_once_what_its_fits_cost(folds):
             warnings.simplefilter("always")
             search()
         said = [str(each.message) for each in caught if each.category is BudgetWarning]
-        (text,) = said
+        *choice, text = said
+        assert len(choice) == (not folds)
+        assert all("GridSearchCV chooses by scores" in each for each in choice)
         assert "cost 0.5 under add-remove for one row together, and each further one adds its own" in text
         strays = [str(each.message) for each in caught if each.category is OutOfSchemaWarning]
         assert [text.startswith("x:") for text in strays] == [True, True]
@@ -485,8 +525,12 @@ def test_outside_of_an_account_a_search_says_once_what_its_fits_cost(folds):
     with warnings.catch_warnings():
         warnings.simplefilter("error", BudgetWarning)
         warnings.simplefilter("ignore", OutOfSchemaWarning)
-        with Budget(10.0):  # an account counts them
-            search()
+        with Budget(10.0):  # an account counts them, but a choice among them by their scores is charged to nobody
+            if folds:
+                search()
+            else:
+                with pytest.warns(BudgetWarning, match="an account is charged for its fits and not for that"):
+                    search()
         fitted(epsilon=0.25, random_state=0).fit(X, y)  # no search
 
 
@@ -530,7 +574,10 @@ class AnotherSearch:
 
 
 def test_a_search_of_another_package_is_said_by_its_name():
-    with pytest.warns(BudgetWarning, match=r"\(AnotherSearch\) cost 1 under add-remove"):
+    with (
+        pytest.warns(BudgetWarning, match="AnotherSearch chooses by scores"),
+        pytest.warns(BudgetWarning, match=r"\(AnotherSearch\) cost 1 under add-remove"),
+    ):
         AnotherSearch().fit(*table(60))
 
 
@@ -538,8 +585,86 @@ def test_a_search_in_other_processes_is_said_where_it_fits(monkeypatch):
     """There each worker sees its own fits alone: the first one tells of all."""
     X, y = table(60)
     monkeypatch.setattr("dpforest.privacy.searches.multiprocessing.parent_process", lambda: object())
-    with pytest.warns(BudgetWarning, match=r"a fit in a process of its own, inside a search.*cost 0\.5"):
+    with (
+        pytest.warns(BudgetWarning, match="GridSearchCV chooses by scores"),
+        pytest.warns(BudgetWarning, match=r"a fit in a process of its own, inside a search.*cost 0\.5"),
+    ):
         GridSearchCV(fitted(), {"max_depth": [1]}, cv=2, refit=False, error_score="raise").fit(X, y)
+
+
+def log_of(X):
+    return np.log1p(X)
+
+
+#: Steps before a learner, and which of them learn from the rows.
+STEPS = {
+    "scaler": (lambda: [StandardScaler()], "StandardScaler"),
+    "features and labels": (lambda: [StandardScaler(), SelectKBest(k="all")], "StandardScaler and SelectKBest"),
+    "imputer": (lambda: [SimpleImputer()], "SimpleImputer"),
+    "within": (
+        lambda: [ColumnTransformer([("bins", KBinsDiscretizer(3, encode="ordinal"), [0])], remainder="passthrough")],
+        "KBinsDiscretizer",
+    ),
+    "the rest of it": (
+        lambda: [ColumnTransformer([("as it is", "passthrough", [0])], remainder=MinMaxScaler())],
+        "MinMaxScaler",
+    ),
+    "rare categories": (
+        lambda: [OrdinalEncoder(categories=[[*range(9)]] * 2, min_frequency=2)],
+        "OrdinalEncoder",
+    ),
+    "of one row": (lambda: [FunctionTransformer(log_of), Binarizer(threshold=0.5)], ""),
+    "nothing": (lambda: ["passthrough"], ""),
+    "declared categories": (lambda: [OrdinalEncoder(categories=[[*range(9)]] * 2)], ""),
+    "a constant": (lambda: [SimpleImputer(strategy="constant", fill_value=0, keep_empty_features=True)], ""),
+    "fitted to others": (lambda: [FrozenEstimator(StandardScaler().fit(np.eye(2)))], ""),
+    "of one's own": (lambda: [Own()], ""),
+}
+
+
+class Own(TransformerMixin, BaseEstimator):
+    """A step of one's own, which may be a function of one row."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X
+
+
+@pytest.mark.filterwarnings("ignore:Bins whose width")
+@pytest.mark.parametrize("kind", STEPS)
+def test_what_learned_from_the_rows_before_a_learner_is_said_by_its_name(kind):
+    """No account sees it, and the guarantee is about another table than the one that was given."""
+    make, names = STEPS[kind]
+    X = np.random.default_rng(0).integers(0, 9, (60, 2)).astype(float)
+    y = (X[:, 0] > 4).astype(int)
+
+    def said(fit):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with Budget(1000.0):
+                fit()
+        texts = [str(each.message) for each in caught if each.category is BudgetWarning]
+        return [text for text in texts if "learned from the rows before this learner did" in text]
+
+    for learner in (fitted(schema=TWO), make_pipeline(fitted(schema=TWO))):
+        texts = said(lambda: make_pipeline(*make(), learner).fit(X, y))  # noqa: B023
+        assert [text.split(" learned")[0] for text in texts] == ([names] if names else [])
+    folds = said(lambda: cross_val_score(make_pipeline(*make(), fitted(schema=TWO)), X, y, cv=3))
+    assert len(folds) == bool(names)  # once for all folds
+    assert said(lambda: fitted(schema=TWO).fit(StandardScaler().fit_transform(X), y)) == []  # nobody can see that
+
+
+def test_an_account_without_a_delta_says_how_to_open_one():
+    X, y = table(60)
+    learner = RandomTreesClassifier(epsilon=0.5, delta=1e-6, schema=MIXED, max_depth=1, random_state=0)
+    refused = r"costs delta = 1e-06, and 0 of 0 is left.*opened without one: Budget\(\.\.\., delta=\.\.\.\)$"
+    with Budget(1.0) as budget, pytest.raises(BudgetError, match=refused):
+        learner.fit(X, y)
+    assert budget.spent == 0
+    with Budget(1.0, delta=1e-7), pytest.raises(BudgetError, match=r"nothing charged$"):
+        learner.fit(X, y)
 
 
 def test_a_secure_learner_that_an_ensemble_seeds_is_refused_with_the_reason():

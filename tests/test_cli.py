@@ -184,7 +184,7 @@ def test_an_unknown_name_lists_the_names(capsys):
         (["geometric", "--option", "score=gini"], "geometric has no option 'score'"),
         (["exponential", "--option", "score=ginny"], "there is no score 'ginny'; there are: gini"),
         ([], "say what to audit: one name, --all, --list or --show FILE"),
-        (["edprf", "--all"], "say what to audit: one name"),
+        (["edprf", "--all"], "--show FILE, and only one of these, not 'edprf' and --all; --help"),
         (["--all", "--features", "3"], "--features is for one audit by name"),
         (["--show", "nothing.json"], "--show nothing.json:"),
     ],
@@ -321,6 +321,14 @@ def test_as_a_program():
     done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, env=os.environ)
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines()[0] == "laplace-textbook, published, add-remove, epsilon = 1"
+
+
+@pytest.mark.parametrize("module", ["dpforest", "dpforest.cli"])
+def test_the_package_is_a_program(module):
+    """Where the command is not on the path, as in an environment that is not activated."""
+    argv = [sys.executable, "-m", module, "--version"]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, env=os.environ)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"dpforest {dpforest.__version__}\n", "")
 
 
 def test_the_package_says_how_it_is_called():

@@ -18,6 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, brier_score_loss, log_loss, roc_auc_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 import dpforest
 from dpforest import (
@@ -712,9 +714,10 @@ FORMS = ["by hand", "pandas", "arrow"]
 def test_what_is_made_of_a_seeded_side_says_so(form, seeded, tmp_path):
     more = {"source": "seeded", "random_state": 0} if seeded else {}
     kept, tests = sided(form, **more)
-    model = RandomTreesClassifier(epsilon=1.0, schema=TWO, source="secure").fit(kept, "y")
-    test = evaluation.evaluate(model, tests, "y", 1.0, source="secure")
-    choice = evaluation.choose([model, model], tests, "y", 1.0, source="secure")
+    with Budget(3.0):
+        model = RandomTreesClassifier(epsilon=1.0, schema=TWO, source="secure").fit(kept, "y")
+        test = evaluation.evaluate(model, tests, "y", 1.0, source="secure")
+        choice = evaluation.choose([model, model], tests, "y", 1.0, source="secure")
     wanted = "seeded" if seeded else "secure"
     assert [each.source for each in (model.guarantee_, test.guarantee, choice.guarantee)] == [wanted] * 3
     assert ("not for release" in str(test)) == seeded
@@ -935,8 +938,12 @@ def test_bad_input(models):
     X, y = table(50, TWO, 5)
     both = {"a": model, "b": models["two classes"]["EDPRFClassifier"]}
     evaluate, choose = evaluation.evaluate, evaluation.choose
+    search = GridSearchCV(model, {})
+    search.best_estimator_ = model
     for call, error, words in [
         (lambda: evaluate(LogisticRegression(), X, y, 1.0), TypeError, "no model of this library"),
+        (lambda: evaluate(make_pipeline(model), X, y, 1.0), TypeError, r"Pipeline is no model.*its last step, \[-1\]"),
+        (lambda: evaluate(search, X, y, 1.0), TypeError, r"GridSearchCV is no model.*kept, \.best_estimator_, and"),
         (lambda: evaluate(RandomTreesClassifier(schema=TWO), X, y, 1.0), ValueError, "not fitted"),
         (lambda: evaluate(model, X, y, 1.0, bins=7), ValueError, "even"),
         (lambda: evaluate(model, X, y, 1.0, bins=1000), ValueError, "bins"),
@@ -951,6 +958,11 @@ def test_bad_input(models):
         (lambda: evaluate(model, X, y, 1.0, person="c", max_rows=1), ValueError, "column of the schema"),
         (lambda: evaluate(model, X, y, 1.0, source="secure", random_state=1), ValueError, "seed"),
         (lambda: choose([model], X, y, 1.0), ValueError, "from 2"),
+        (
+            lambda: choose(model, X, y, 1.0),
+            TypeError,
+            "models must be a list of fitted models.*a RandomTreesClassifier",
+        ),
         (lambda: choose(both, X, y, 1.0, measure="squared error"), ValueError, "measure"),
         (lambda: choose([model, models["classes"]["RandomTreesClassifier"]], X, y, 1.0), ValueError, "same question"),
         (lambda: evaluation.hold_out(X, 0.0), ValueError, "share"),

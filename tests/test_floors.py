@@ -34,6 +34,7 @@ FLOORS = {
     "study": 7,
     "audit": 8,
     "cli": 9,
+    "__main__": 10,
 }  # fmt: skip
 #: Rooms of the lowest floor, in the order in which they may use each other.
 GROUND = [room for room, floor in FLOORS.items() if floor == 0]
@@ -76,7 +77,7 @@ CURATORS = {"Curator", "InMemoryRecords", "BlockedRecords", "over"}
 TABLES = {"X", "y", "codes", "labels", "encoded"}
 #: Functions that a table passes through on its way to the schema, and with it to the curator or to the released trees.
 TABLE_FUNCTIONS = {
-    "evaluation.answers": {"open_rows", "as_given", "gains", "_errors"},
+    "evaluation.answers": {"open_rows", "as_given", "gains", "note_test", "_errors"},
     "evaluation.choice": {"choose"},
     "evaluation.held_out": {"hold_out"},
     "evaluation.private_test": {"evaluate"},

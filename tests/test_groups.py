@@ -309,7 +309,7 @@ def test_whole_numbers_in_words():
     fine = Words(schema, 220)
     assert fine.condition(0, np.arange(221) == 0) == "age = 0"
     assert fine.condition(0, np.arange(221) == 1) == "age in [0.5, 1)"
-    for whole in ("age", ["sex"], [1]):
+    for whole in ("age", ["sex"], [1], True):
         with pytest.raises(ValueError, match=r"whole must be a list of numeric columns of the schema, \['age'\]"):
             Schema(numeric={"age": (0, 110)}, categorical={"sex": ["f"]}, classes=[0, 1], whole=whole)
     with pytest.raises(ValueError, match="not a schema"):

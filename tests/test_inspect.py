@@ -417,10 +417,24 @@ def test_a_card_holds_no_seed_and_no_count():
 def test_a_card_keeps_the_lines_of_a_test():
     model = looked_into("EDPRFClassifier")
     said = "private test\n  accuracy  0.81\n  AUC       <0.9>"
-    text = inspect.card(model, test=said)
+
+    class Test:
+        guarantee = model.guarantee_
+
+        def __str__(self) -> str:
+            return said
+
+    text = inspect.card(model, test=Test())
     assert "## How good it is\n\n    private test\n      accuracy  0.81\n      AUC       <0.9>\n" in text
-    assert html.escape(said) in inspect.card(model, test=said, format="html")
+    assert html.escape(said) in inspect.card(model, test=Test(), format="html")
     assert "How good" not in inspect.card(model)
+
+
+@pytest.mark.parametrize("score", [0.9, np.float64(0.9), "accuracy 0.9", {"accuracy": 0.9}])
+def test_a_card_takes_no_score_without_noise(score):
+    """A card is released, and such a score was computed from people's rows."""
+    with pytest.raises(TypeError, match=r"what dpforest\.evaluation\.evaluate returns.*not for release"):
+        inspect.card(looked_into("EDPRFClassifier"), test=score)
 
 
 @pytest.mark.parametrize("form", ["markdown", "html"])

@@ -16,6 +16,7 @@ LIBRARY = Path(dpforest.__file__).parent
 #: Modules that are found by their room, and why.
 SHARED = {
     "__init__": "of every room",
+    "__main__": "of what python -m runs",
     "base": "what the classes of one room share, as in scikit-learn",
 }
 

@@ -9,6 +9,7 @@ import warnings
 from bisect import bisect_right
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import dask.dataframe as dd
 import numpy as np
@@ -466,7 +467,8 @@ def test_empty_tables():
         ([1, 2, 3], ValueError, "Expected 2D array, got 1D array"),
         ([[1, 2], [3]], ValueError, "Expected 2D array, got 1D array"),
         (7, ValueError, "Expected 2D array, got 0D array"),
-        ("text", ValueError, "Expected 2D array, got 0D array"),
+        ("text", ValueError, "Expected 2D array, got a text or a path instead, 'text'.*read the file before"),
+        (Path("a.parquet"), ValueError, "got a text or a path instead, 'a.parquet'.*needs a table in memory"),
         ({"age": [1]}, ValueError, "X has no column 'sex', 'code', 'income', 'flag'; it has \\['age'\\]"),
         (None, ValueError, "Expected 2D array, got 0D array"),
         (scipy.sparse.csr_matrix(np.zeros((3, 5))), TypeError, "Sparse data was passed.*X.toarray"),
@@ -934,11 +936,22 @@ def test_a_draft_looks_at_types_alone():
         ({"age": [31]}, TypeError, "without a frame have no types"),
         ([{"age": 31}], TypeError, "without a frame have no types"),
         (FRAME, ValueError, "no column 'nobody'"),
+        ("a.parquet", ValueError, "needs a table in memory, so read the file before"),
     ],
 )
 def test_a_draft_of_what_has_no_names_is_refused(table, error, text):
     with pytest.raises(error, match=text):
         Schema.draft(table, "nobody" if table is FRAME else None)
+
+
+def test_a_draft_of_a_file_reads_its_names_and_types(tmp_path):
+    """As the docstring has it: no row is read."""
+    import pyarrow.parquet
+
+    FRAME.to_parquet(tmp_path / "a.parquet")
+    empty = pyarrow.parquet.read_schema(tmp_path / "a.parquet").empty_table()
+    assert empty.num_rows == 0
+    assert str(Schema.draft(empty, "ill")) == str(Schema.draft(FRAME, "ill"))
 
 
 def test_a_draft_knows_one_table_of_types():

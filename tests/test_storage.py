@@ -104,8 +104,8 @@ def test_modes_links_and_devices_stay_what_they_are(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "Expecting"),
-        ("", "Expecting"),
+        ("{", "it is not JSON: Expecting"),
+        ("", "it is not JSON: Expecting"),
         ("[NaN]", "NaN is no number"),
         ("[-Infinity]", "Infinity is no number"),
         ('{"a": 1, "a": 2}', "says a name twice"),
@@ -119,6 +119,18 @@ def test_what_is_no_json_is_refused_by_name(tmp_path, text, said):
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(ValueError, match=rf"some\.json cannot be read: .*{said}"):
         storage.read_json(path)
+
+
+def test_json_in_place_of_its_path_is_not_shown_as_a_name(tmp_path, monkeypatch):
+    """It may be as long as a model, and Python would repeat all of it as the name of a file that is not there."""
+    for text in ('{"format": 2}', " {" + "1" * 10_000):
+        with pytest.raises(ValueError, match=r"^this is JSON itself: pass the path of the file that holds it$"):
+            storage.read_json(text)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "{a}.json").write_text("[1]")
+    assert storage.read_json("{a}.json") == [1]
+    with pytest.raises(FileNotFoundError):
+        storage.read_json(tmp_path / "{b}.json")
 
 
 def test_json_is_read_as_it_was_written(tmp_path):

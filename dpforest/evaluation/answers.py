@@ -16,7 +16,7 @@ from dpforest.arithmetic import log
 from dpforest.learners import intake
 from dpforest.models.out_of_core import is_out_of_core
 from dpforest.models.predictor import Predictor
-from dpforest.privacy import account, sides
+from dpforest.privacy import SECURE, Guarantee, account, sides
 from dpforest.schema import TARGET_LEVELS, Schema
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "check_model",
     "error_cells",
     "gains",
+    "note_test",
     "open_rows",
     "said_cells",
 ]
@@ -45,9 +46,12 @@ def check_model(model: Any) -> Any:
     To a model rows are a query; here they are people, of whom the table's owner is told by :func:`open_rows`.
     """
     if not isinstance(model, Predictor):
+        within = {"best_estimator_": "the learner that it kept, .best_estimator_", "steps": "its last step, [-1]"}
+        inner = next((what for name, what in within.items() if hasattr(model, name)), "")
         raise TypeError(
             f"a {type(model).__name__} is no model of this library: whether its answer to a row depends on the rows "
             "beside it is not known, and a theorem needs that it does not"
+            + (f"; give {inner}, and the rows as that takes them" if inner else "")
         )
     account.check_process(model)
     quiet = copy.copy(model)
@@ -76,6 +80,12 @@ def as_given(cells: np.ndarray, X: Any) -> np.ndarray:
     """The cells, which carry the coins by which the test rows were put aside."""
     sides.carry(cells, sides.carried(X, len(cells)))
     return cells
+
+
+def note_test(X: Any, promise: Guarantee) -> None:
+    """Warn where these rows were released from before, by a fit or a test, outside of any account."""
+    if not account.active() and promise.source == SECURE:
+        account.note_release(X, promise, above=1)
 
 
 def said_cells(model: Any, table: Any, bins: int) -> np.ndarray:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dpforest.arithmetic import log
-from dpforest.evaluation.answers import GAINS, LEVELS, as_given, check_model, gains, open_rows
+from dpforest.evaluation.answers import GAINS, LEVELS, as_given, check_model, gains, note_test, open_rows
 from dpforest.evaluation.one_node import ModelChooser, cells_schema
 from dpforest.learners.parameters import check_choice
+from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, SEEDED, Guarantee, Ledger, claim
 
 __all__ = ["Choice", "choose"]
@@ -99,6 +100,8 @@ def choose(
     ---------
     ``epsilon``-differential privacy under ``relation``, for the test rows: :prf:ref:`thm-private-choice`.
     """
+    if not isinstance(models, Iterable) or isinstance(models, str):
+        raise TypeError(f"models must be a list of fitted models, or a mapping of names to them, not {shown(models)}")
     named = dict(models) if isinstance(models, Mapping) else dict(enumerate(models))
     if not 2 <= len(named) <= 1000:
         raise ValueError(f"models must be from 2 to 1,000, not {len(named)}")
@@ -121,6 +124,7 @@ def choose(
         random_state=random_state,
     )
     chooser.fit(as_given(cells, X), np.zeros(len(cells), dtype=int), person=rows.persons, max_rows=max_rows)
+    note_test(X, chooser.guarantee_)
     name = list(named)[chooser.chosen()]
     rate = chooser.ledger_.epsilon / chooser.SCORE.exact_range(relation)
     margin = 0.0 if math.isinf(rate) else float(log((len(named) - 1) / 0.05)) / rate

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpforest.arithmetic import log
-from dpforest.evaluation.answers import MOST_CELLS, as_given, check_model, error_cells, open_rows, said_cells
+from dpforest.evaluation.answers import MOST_CELLS, as_given, check_model, error_cells, note_test, open_rows, said_cells
 from dpforest.evaluation.design_effect import alike_cells, design_effect, n_alike_cells
 from dpforest.evaluation.estimates import Estimate, Ratio, estimate, noise_variance
 from dpforest.evaluation.one_node import Evaluator, cells_schema
@@ -37,6 +37,8 @@ Measure = Callable[[np.ndarray], float]
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """What a private test has found: a noisy table, and what is read off it at no further cost.
+
+    ``test["accuracy"].value`` is a number of it, ``.low`` and ``.high`` are its interval, and :meth:`measures` has all.
 
     Attributes
     ----------
@@ -408,6 +410,7 @@ def evaluate(
         random_state=random_state,
     )
     tester.fit(as_given(np.stack(columns, axis=1), X), labels, person=rows.persons, max_rows=max_rows)
+    note_test(X, tester.guarantee_)
     counts, *alike = (table[:, : len(classes) or 1] for table in tester.counts())
     rate = tester.ledger_.epsilon * Evaluator.shares(len(sizes))[0]
     variance = noise_variance(rate / HISTOGRAM_SENSITIVITY[relation])

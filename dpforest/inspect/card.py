@@ -8,6 +8,7 @@ from typing import Any
 
 from dpforest.inspect.view import View
 from dpforest.messages import plain, shown
+from dpforest.privacy import Guarantee
 from dpforest.schema import Prefix, Schema
 
 __all__ = ["card"]
@@ -50,7 +51,7 @@ def card(
     Raises
     ------
     TypeError, ValueError
-        It is no model of this library; an unknown format; what is added is no text.
+        It is no model of this library; an unknown format; what is added is no text; a test without a guarantee.
 
     Guarantee
     ---------
@@ -63,6 +64,11 @@ def card(
     for heading, words in added.items():
         if words is not None and not isinstance(words, str):
             raise TypeError(f"{shown(heading.lower())} must be text, not {type(words).__name__}")
+    if test is not None and not isinstance(getattr(test, "guarantee", None), Guarantee):
+        raise TypeError(
+            "test must be what dpforest.evaluation.evaluate returns, with a guarantee of its own, not "
+            f"{type(test).__name__}: a score without noise is not for release"
+        )
     page = _Markdown() if format == "markdown" else _Html()
     schema = view.schema
     page.heading(1, f"Model card: {model._name()}")

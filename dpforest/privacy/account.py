@@ -18,7 +18,7 @@ from dpforest import storage
 from dpforest.messages import shown
 from dpforest.privacy import display
 from dpforest.privacy.concentrated import check_delta
-from dpforest.privacy.searches import elsewhere, noted, readers, searcher
+from dpforest.privacy.searches import choosers, elsewhere, first_time, fitted_before, noted, readers, searcher
 from dpforest.privacy.vocabulary import (
     ADD_REMOVE,
     RELATIONS,
@@ -57,7 +57,11 @@ class BudgetError(ValueError):
 
 
 class BudgetWarning(UserWarning):
-    """Several models that may be released were fitted on one table, and no account adds up what they cost."""
+    """What reads the records and no account is charged for: a second fit of one table, a search, a step of a pipeline.
+
+    A second model or test that may be released is warned of outside of any account.  A search, a calibrator or a
+    scaler of scikit-learn, which chooses or fits by the records itself, is warned of inside of one, too.
+    """
 
 
 @dataclass(frozen=True)
@@ -242,9 +246,10 @@ class Budget:
         for name, wanted, total, spent in zip(("epsilon", "delta"), cost, totals, self._spent, strict=True):
             left = _exactly(total) - spent
             if wanted > left:
+                none = "" if total else f"; this account was opened without one: Budget(..., {name}=...)"
                 raise BudgetError(
                     f"{charge.what} costs {name} = {display.up(float(wanted))}{twice}, and {_at_most(left):.6g} of "
-                    f"{total:.6g} is left: nothing was read and nothing charged"
+                    f"{total:.6g} is left: nothing was read and nothing charged{none}"
                 )
         if len(self._charges) >= _MOST:
             raise BudgetError(f"an account has at most {_MOST} charges")
@@ -428,8 +433,11 @@ def check_process(*things: object) -> None:
 _TABLES: dict[int, tuple[weakref.ref, list[Guarantee]]] = {}
 
 
-def note_release(table: object, promise: Guarantee) -> None:
-    """Warn, once for a table, where a second model that may be released was made from it outside of any account."""
+def note_release(table: object, promise: Guarantee, above: int = 0) -> None:
+    """Warn, once for a table, of a second model or test that may be released, made from it outside of any account.
+
+    Who is warned is the caller of the function that calls this one, or so many calls ``above``.
+    """
     number = id(table)
 
     def forget(_: object) -> None:
@@ -448,10 +456,10 @@ def note_release(table: object, promise: Guarantee) -> None:
             return
         cost = _together(promises)
     warnings.warn(
-        f"two models were fitted on one table, and together they cost {cost}: keep an account, "
+        f"two releases were made from one table, by fits or tests, and together they cost {cost}: keep an account, "
         "with dpforest.Budget(...)",
         BudgetWarning,
-        stacklevel=3,
+        stacklevel=3 + above,
     )
 
 
@@ -480,16 +488,29 @@ def note_search(promise: Guarantee) -> None:
 
 
 def note_readers() -> None:
-    """Warn, once for each, of what fits to the labels itself, beside the learner; inside of an account, too."""
-    for name, reader in readers().items():
+    """Warn, once for each, of what reads rows or labels itself, beside the learner; inside of an account, too."""
+    behind = {
+        f"{name} fits to the labels itself, beside this learner: no account is charged for that, and no guarantee "
+        "covers what it makes of the learner's answers": each
+        for name, each in readers().items()
+    }
+    behind |= {
+        f"{name} chooses by scores of rows, without noise: an account is charged for its fits and not for that, and no "
+        "guarantee covers the choice; dpforest.evaluation.choose makes one at a price": each
+        for name, each in choosers().items()
+    }
+    for text, each in behind.items():
         with _LOCK:
-            known = noted(reader)
-            if known.get("reads"):
+            known = noted(each)
+            if known.get(text):
                 continue
-            known["reads"] = True
+            known[text] = True
+        warnings.warn(text, BudgetWarning, stacklevel=3)
+    if (before := fitted_before()) and first_time("fitted before"):
         warnings.warn(
-            f"{name} fits to the labels itself, beside this learner: no account is charged for that, and no guarantee "
-            "covers what it makes of the learner's answers",
+            f"{' and '.join(before)} learned from the rows before this learner did, and no account is charged for "
+            "that: the guarantee is about the table that the pipeline handed over, not about yours. Leave it out, for "
+            "the schema takes its place; a function of one row alone, such as FunctionTransformer, is no such step",
             BudgetWarning,
             stacklevel=3,
         )

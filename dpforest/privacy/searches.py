@@ -10,7 +10,7 @@ from typing import Any
 
 from dpforest.messages import listed
 
-__all__ = ["elsewhere", "first_time", "names_lost", "noted", "readers", "searcher"]
+__all__ = ["choosers", "elsewhere", "first_time", "fitted_before", "names_lost", "noted", "readers", "searcher"]
 
 #: Where scikit-learn fits a learner several times, and what there reads labels itself, beside the learner.
 _SEARCHES = tuple(
@@ -18,6 +18,8 @@ _SEARCHES = tuple(
     for room in ("calibration", "ensemble", "feature_selection", "model_selection", "multiclass", "multioutput")
 )
 _READERS = ("Calibrated", "Stacking", "TunedThreshold", "RFECV", "SequentialFeatureSelector")
+#: Packages whose steps of a pipeline say by a tag of scikit-learn's whether they learn from rows.
+_STEPS = ("sklearn.", "imblearn.")
 #: What was noted of each search that is still there.
 _NOTED: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
 
@@ -46,6 +48,55 @@ def searcher() -> Any:
 def readers() -> dict[str, Any]:
     """What fits from labels itself, from inside of which this is called, by the name of its class."""
     return {name: each for each in _searchers() if (name := type(each).__name__).startswith(_READERS)}
+
+
+def choosers() -> dict[str, Any]:
+    """What compares fits by scores of their rows, from inside of which this is called, by the name of its class."""
+    return {name: each for each in _searchers() if "Search" in (name := type(each).__name__)}
+
+
+def fitted_before() -> list[str]:
+    """The classes of what learned from rows in the pipelines from inside of which this is called, each once, by name.
+
+    Steps of packages that do not say what they learn are left out: a step of one's own may look at one row at a time.
+    """
+    frame, found = sys._getframe(1) if "sklearn.pipeline" in sys.modules else None, {}
+    while frame is not None:
+        around = frame.f_locals.get("self") if frame.f_code.co_name.startswith("fit") else None
+        if isinstance(around, sys.modules["sklearn.pipeline"].Pipeline):
+            found.update(dict.fromkeys(name for _, step in around.steps[:-1] for name in _learned_from_rows(step)))
+        frame = frame.f_back
+    return [*found]
+
+
+def _learned_from_rows(step: Any) -> Iterator[str]:
+    """The classes in a step of a pipeline, those within it too, that are fitted to rows."""
+    parts = next(
+        (found for name in ("steps", "transformers", "transformer_list") if (found := _listed(step, name))), []
+    )
+    for _, part, *_ in parts:
+        yield from _learned_from_rows(part)
+    if parts:
+        yield from _learned_from_rows(getattr(step, "remainder", None))
+    elif type(step).__module__.startswith(_STEPS) and _needs_rows(step):
+        yield type(step).__name__
+
+
+def _listed(step: Any, name: str) -> list[Any]:
+    found = getattr(step, name, None)
+    return found if isinstance(found, list) else []
+
+
+def _needs_rows(step: Any) -> bool:
+    """Whether what this step does depends on the rows that it was fitted to, and not on its parameters alone."""
+    if type(step).__name__ == "FrozenEstimator":  # fitted before, to what may be public
+        return False
+    if isinstance(getattr(step, "categories", None), list):  # declared; unless it counts how many rows have them
+        return any(getattr(step, name, None) is not None for name in ("min_frequency", "max_categories"))
+    if getattr(step, "strategy", None) == "constant":
+        return bool(getattr(step, "add_indicator", False))
+    tags = getattr(step, "__sklearn_tags__", None)
+    return tags is None or bool(tags().requires_fit)
 
 
 def elsewhere() -> bool:

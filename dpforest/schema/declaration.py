@@ -196,7 +196,7 @@ class Schema:
                         f"categorical[{column}][{empty}] lists nothing: leave it out, or declare "
                         f"other={{{column}: {empty}}} to receive what no group lists"
                     )
-        if isinstance(whole, str) or not {*map(str, whole)} <= self.numeric.keys():
+        if isinstance(whole, (str, bool)) or not {*map(str, whole)} <= self.numeric.keys():
             raise ValueError(f"whole must be a list of numeric columns of the schema, {listed(self.numeric)}")
         self.whole = [name for name in self.numeric if name in {*map(str, whole)}]
         if missing not in ("error", "bin"):
@@ -514,7 +514,8 @@ class Schema:
         Parameters
         ----------
         table : frame
-            Of any library.
+            Of any library, in memory; it may have no rows: of a Parquet file
+            ``pyarrow.parquet.read_schema(path).empty_table()``.
         target : str or None
             The column to predict, which is no feature.
 

@@ -12,6 +12,7 @@ import reprlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,11 @@ def columns_of(X: Any) -> Columns:
     ValueError
         What has no columns.
     """
+    if isinstance(X, (str, PathLike)):
+        raise ValueError(
+            f"Expected 2D array, got a text or a path instead, {shown(str(X))}: this needs a table in memory, so read "
+            "the file before"
+        )
     X = X if isinstance(X, Columns) else _opened(X, "X")
     if isinstance(X, Columns):
         return X

@@ -173,7 +173,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
             curator's eyes.
         BudgetWarning
             Outside of any account, when a second model that may be released is fitted on the same table object, and
-            once in a search or cross-validation of scikit-learn: what that costs so far.
+            once in a search or cross-validation of scikit-learn: what that costs so far.  Also inside of one: a search
+            chooses by exact scores, and a step of a pipeline before this learner, such as a scaler, learned from rows.
         UnprovenPrivacyWarning
             When ``variant="published"`` spends more than the paper claims, or reads what nobody paid for.
         """

@@ -1,13 +1,18 @@
 """Plain words: prose has the field's noun in place of an everyday word; quotations, code, formulas and ids are free.
 
-The second half is about the glossary, and the links that lead there.
+So have docstrings and comments of the library, which the book's pages of the API show.  The second half is about the
+glossary, and the links that lead there.
 """
 
 from __future__ import annotations
 
+import ast
+import io
 import json
 import re
 import runpy
+import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 #: The rooms whose prose is read; in a notebook, its Markdown.
 ROOMS = ("book/**/*.md", "README.md", "CONTRIBUTING.md", "notebooks/*.ipynb")
 FILES = sorted({path for room in ROOMS for path in ROOT.glob(room)})
+MODULES = sorted((ROOT / "dpforest").rglob("*.py"))
 
 #: What is not written, and what to write.
 INSTEAD = {
@@ -99,6 +105,35 @@ def pages(path: Path) -> list[str]:
 def test_prose_has_plain_words(path):
     found = [fault for page in pages(path) for fault in faults(page)]
     assert found == [], f"{path.relative_to(ROOT)}: in a notebook lines are those of a cell"
+
+
+def remarks(source: str) -> Iterator[tuple[int, str]]:
+    """The docstrings and comments of a module, each with the line on which it begins."""
+    for node in ast.walk(ast.parse(source)):
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if documented and ast.get_docstring(node):
+            first = node.body[0].value
+            yield first.lineno, first.value
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string.lstrip("#: ")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_docstrings_and_comments_have_plain_words(path):
+    found = [
+        f"line {start}, {fault}" for start, text in remarks(path.read_text(encoding="utf-8")) for fault in faults(text)
+    ]
+    assert found == [], f"{path.relative_to(ROOT)}: lines after that on which the docstring begins"
+
+
+def test_a_docstring_and_a_comment_are_read():
+    source = '"""Told."""\n\n\ndef f():\n    """Nobody."""\n    return "beside"  #: stands\n'
+    assert [(start, fault.split(": ")[1]) for start, text in remarks(source) for fault in faults(text)] == [
+        (1, "'Told'"),
+        (5, "'Nobody'"),
+        (6, "'stands'"),
+    ]
 
 
 def test_each_word_is_seen_once_planted():

@@ -20,8 +20,8 @@ def fingerprint(thing: Any) -> Hashable:
     """A hashable key that is equal for two things only if they have the same types and hold the same throughout.
 
     1, 1.0 and True have three keys, and so have 0.0 and -0.0, and NaNs of other bits.  Of an object its attributes
-    count, also those beside its declared fields, and not what it says of its own equality.  A function counts by its
-    name: one that is made anew in each run is the same one.
+    count, also those that are not declared as fields, and its own ``==`` does not.  A function counts by its name: one
+    that is made anew in each run is the same one.
     """
     return _key(thing, {})
 
@@ -70,7 +70,7 @@ def _contents(thing: Any, above: dict[int, int]) -> Hashable:
 
 
 def _attributes(thing: Any, above: dict[int, int]) -> Hashable:
-    """What stands in its attributes; of an object that has none, what a pickle would keep."""
+    """What its attributes hold; of an object that has none, what a pickle would keep."""
     held = {name: getattr(thing, name) for name in _slots(type(thing)) if hasattr(thing, name)}  # type: ignore[arg-type]
     held |= getattr(thing, "__dict__", {})
     if held or isinstance(thing, np.ndarray | np.generic | list | tuple | set | frozenset | Mapping | str | bytes):

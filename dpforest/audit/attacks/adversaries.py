@@ -45,7 +45,7 @@ def membership_advantage(epsilon) -> float:
     ----------
     epsilon : float or "non-private"
         Loss of the mechanism under the relation of the two worlds: add-remove if the record is absent from one of
-        them, replace-one if another record stands in its place.
+        them, replace-one if another record replaces it there.
 
     Returns
     -------

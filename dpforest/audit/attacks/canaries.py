@@ -1,7 +1,7 @@
 """Canaries of any learner: coins put records in or leave them out, one fit, and guesses by score.
 
 What :prf:ref:`thm-one-run-delta` asks for is kept here: the coins are fair, independent of each other and of the fit,
-nobody who scores or guesses is shown them, and how many guesses are made is fixed before there is a score.
+no one who scores or guesses is shown them, and the number of guesses is fixed before any score is computed.
 """
 
 from __future__ import annotations

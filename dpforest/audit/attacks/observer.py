@@ -30,7 +30,7 @@ __all__ = ["LeafNoise", "Observer", "as_records", "leaf_noise", "leaf_of"]
 
 MAX_RECORDS = 1 << 14
 LAWS = {"exponential": exponential_law, "permute-and-flip": permute_and_flip_law}
-CERTAIN = 1e6  # a rate at which one wrong count decides; it stands for infinity, whose differences have no meaning
+CERTAIN = 1e6  # a rate at which one wrong count decides; it replaces infinity, as infinities have no difference
 _LEDGERED = (DiffPETsClassifier, DiffPRFClassifier, DiffPRFsClassifier)
 _LEAVES = {"count the classes of a leaf": "counts", "choose the label of a leaf": "label"}  # the curator's queries
 _FIRST_NODE = 2  # scopes of a ledger: the model, the forest, then one for each node

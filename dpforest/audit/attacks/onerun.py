@@ -163,7 +163,7 @@ def one_run_p_value(
     claim : float, optional
         The claimed epsilon, zero or more.  Leave it out if a ``rho`` is claimed.
     rho : float, optional
-        The claimed rho of zero-concentrated privacy, zero or more, and no delta beside it.  ``canaries`` is needed.
+        The claimed rho of zero-concentrated privacy, zero or more; ``delta`` is then 0, and ``canaries`` is needed.
 
     Returns
     -------
@@ -546,7 +546,7 @@ def _log_odds(forest: Forest, notes: _Notes, leaf: np.ndarray, ends: np.ndarray)
     load = np.bincount(leaf.ravel(), minlength=forest.n_nodes)
     alone = load[leaf] == 1
     counts = [np.eye(forest.values.shape[1] + 1, dtype=np.int64)[end][:, :-1] for end in ends]  # -1: nothing
-    known = np.zeros(forest.n_nodes, dtype=np.int64)  # batch of each node; 0: a leaf that nobody charged for is exact
+    known = np.zeros(forest.n_nodes, dtype=np.int64)  # batch of each node; 0: a leaf without a charge, which is exact
     rate = np.full(forest.n_nodes, np.inf)
     kinds = [LeafNoise("counts", np.inf)]
     for nodes, noise in notes.leaves:

@@ -56,7 +56,7 @@ class ExactAudit:
     ----------
     epsilon : float
         The true loss over the universe; infinite if an output is possible on one data set of a pair alone.  With a
-        delta it is the epsilon that ``rho`` assures beside it.
+        delta it is the epsilon that ``rho`` assures at this delta.
     claim : float
         What the learner promises.
     relation : str
@@ -73,7 +73,7 @@ class ExactAudit:
     shown : str
         The output in words, where the whole forest is seen.
     delta : float
-        What the learner promises besides; 0 for none.
+        The delta that the learner promises with its epsilon; 0 for none.
     rho, claimed_rho : float or None
         With a delta: the largest ``D_a / a`` of all pairs at the orders that were looked at
         (:data:`~dpforest.audit.exact.divergence.ORDERS`), and what the learner may spend.

@@ -50,7 +50,7 @@ def hockey_stick(one: Law, other: Law, epsilon: float) -> float:
 
 @claim("thm-hockey-stick")
 def least_epsilon(one: Law, other: Law, delta: float | Fraction) -> float:
-    """The least epsilon of which two laws keep (epsilon, delta): the loss that remains beside a delta.
+    """The least epsilon for which two laws keep (epsilon, delta): the loss that remains at a given delta.
 
     Parameters and errors are those of :func:`hockey_stick`, ``delta`` in [0, 1), a fraction if the laws are.  Infinite
     where outputs that one law has and the other one lacks are together more probable than delta.

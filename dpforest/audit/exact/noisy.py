@@ -50,7 +50,7 @@ class NoiselessChance:
 
     def __init__(self):
         super().__init__()
-        self.asked: list[np.ndarray] = []  # the rates of each draw that nobody has taken note of
+        self.asked: list[np.ndarray] = []  # the rates of each draw, until they are read
         self.gaussian: bool | None = None
 
     def two_sided_geometric(self, rate, size):
@@ -68,7 +68,7 @@ class NoiselessChance:
         return np.zeros(size, dtype=np.int64)
 
     def settled(self) -> None:
-        """Raise if noise was left out that nobody has taken note of: what was answered was exact."""
+        """Raise if noise was left out and its rates were not read: what was answered was exact."""
         if self.asked:
             self.asked.clear()
             raise NotEnumerableError("a query adds noise whose law no lemma covers: sample it, or use the grey box")
@@ -100,10 +100,11 @@ class Noisy(np.lib.mixins.NDArrayOperatorsMixin):
     chance : Replay
         Branches where the answer is compared, or its largest entries are taken; knows the kind of the noise.
     keep : callable
-        Told, ``keep(counts, rates)``, of an answer that is used as a number.
+        Called as ``keep(counts, rates)`` with an answer that is used as a number.
     said : int
-        What stands for the first entry of such an answer, twice that for the second, and so on; if it is negative, the
-        other way round and positive: an answer whose entries are alike would say nothing to who compares them.
+        The number that replaces the first entry of such an answer; twice that replaces the second, and so on.  If it
+        is negative, the numbers are positive and in reverse order.  Unless it is 0, the entries differ, because a
+        comparison of equal entries would not show that the learner uses them.
     """
 
     def __init__(self, counts, rates, chance: Replay, keep: Callable[[np.ndarray, np.ndarray], Any], said: int = 0):
@@ -194,7 +195,7 @@ def _gaussian_tail(least: float, rate: float) -> float:
 
 
 def _reach(rate: float) -> int:
-    """How far discrete Gaussian noise goes before what is left is no double beside what there is."""
+    """How far discrete Gaussian noise is summed: the probability beyond is below the rounding of that sum."""
     return math.ceil(math.sqrt(FAR / rate))
 
 

@@ -119,7 +119,7 @@ def explore(
 ) -> dict[Path, Node]:
     """Run the learner on every state of the root, and of every node that it may grow.
 
-    ``progress`` is told how many states of the root have been run.
+    ``progress`` is called after each batch of states of the root, with their number.
     """
     nodes: dict[Path, Node] = {}
     cardinalities = schema.cardinalities(estimator.bins(schema))
@@ -170,7 +170,7 @@ class _Enough(Exception):
 
 
 class _Steer(NoiselessChance):
-    """A source of chance that keeps the law of each draw, and takes the branch that it is told."""
+    """A source of chance that keeps the law of each draw, and takes the branch that ``plan`` gives."""
 
     def __init__(self):
         super().__init__()
@@ -252,7 +252,7 @@ class _Spy(Curator):
         return counts
 
     def _mine(self, splits, nodes):
-        """Trees whose node at the end of the path is among ``nodes``, and where it stands there."""
+        """Trees whose node at the end of the path is among ``nodes``, and the place of that node there."""
         if self._records.whole().assignment is not self._owner:
             raise ValueError(f"the trees of this learner read the same records, so no tree is alone: {_ELSEWHERE}")
         at = np.array(splits.roots)

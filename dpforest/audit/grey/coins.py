@@ -14,8 +14,8 @@ Coins = tuple[str, tuple[int, ...], np.ndarray]  # the verb of chance, its argum
 def share_out(source: Chance, asked: tuple, before: Coins, match: np.ndarray, n_before: int) -> np.ndarray | None:
     """Each record belongs to one tree: a record that both data sets hold keeps its coin, or as nearly as can be.
 
-    A random order of the records cannot be kept when one more comes.  The new record takes a random place, and who
-    stood there goes to the end, as in the proof of thm-equal-split: of the others one moves, and no more.
+    A random order of the records cannot be kept when one record is added.  The new record takes a random place, and
+    the record that had this place goes to the end, as in the proof of thm-equal-split: only one of the others moves.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def share_out(source: Chance, asked: tuple, before: Coins, match: np.ndarray, n_
     asked : tuple
         The verb, and its arguments.
     before : Coins
-        What stood in its place in the frozen run.
+        The verb, its arguments and the coins at the same point of the frozen run.
     match : ndarray of int
         For each record its place in the frozen run's file, -1 for a new one.
     n_before : int

@@ -134,7 +134,10 @@ class Comparison:
         return lost
 
     def _allowed(self, charge) -> np.ndarray:
-        """What an answer may lose: where a replaced record comes or goes, what adding or removing one costs."""
+        """What an answer may lose.
+
+        Replacing a record may add one to those that a query reads, or remove one: at least that cost is allowed.
+        """
         costs = charge.costs[self._paying]
         return costs if self._paying == ADD_REMOVE else np.maximum(costs, charge.costs[ADD_REMOVE])
 

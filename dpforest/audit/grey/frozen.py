@@ -97,8 +97,8 @@ class Watch:
     match : sequence of int, optional
         For each record its place in the frozen run's file, -1 for a new one.
     differs : int, optional
-        Which record the other data set does not have; where another one stands for it there, they share a coin.  In a
-        bootstrap it comes once to each tree.
+        Which record the other data set does not have; if another record replaces it there, the two share a coin.  In
+        a bootstrap it comes once to each tree.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Watch:
     # -- what the watched curator reports ------------------------------------------------------------------------
 
     def hire(self, ledger: Ledger, n_records: int) -> None:
-        """Follow the ledger of the run, whoever writes to it."""
+        """Follow the charges and leaks of the run's ledger, from the curator and from the learner."""
         self.n_records = n_records
         if self.ledger is not None and self.ledger is not ledger:
             raise ValueError("the learner keeps two ledgers in one run, which the auditor cannot add up")

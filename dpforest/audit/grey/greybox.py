@@ -103,7 +103,7 @@ class GreyBoxAudit:
     claim : float
         What the learner promises.
     delta : float
-        And what besides; 0 for none.  Above, what is charged and measured are rhos, see ``budget``.
+        The delta of that promise; 0 for none.  Above 0, what is charged and measured are rhos, see ``budget``.
     relation : str
     findings : list of GreyBoxFinding
         Each kind at each place once, with its worst numbers; empty if the learner kept its accounts in all runs.
@@ -118,7 +118,7 @@ class GreyBoxAudit:
         release gives the answers away and there are no coins it is a true loss, and the largest of all transcripts of
         all pairs is the exact one.
     leaks : list of Leak
-        The unpaid reads that the ledgers name.
+        The reads without a charge that the ledgers name.
     n_pairs, n_runs, n_queries : int
         Pairs of data sets; runs that were replayed; answers that were compared.
     complete : bool
@@ -150,7 +150,7 @@ class GreyBoxAudit:
 
     @property
     def unspent(self) -> float:
-        """What the claim promises beyond the dearest run that was seen; negative if more was spent."""
+        """What the most expensive run that was seen left of the budget; negative if it spent more."""
         return self.budget - self.paid
 
     @property
@@ -401,7 +401,7 @@ class _Audit:
         free = () if self._relation != REPLACE_ONE else ("size",)  # the number of records is public
         steps = run.steps
         for step, after in zip(steps, [*steps[1:], None], strict=True):
-            # what the door let out unpaid, the learner may pay for itself, if it does so at once
+            # an answer that the curator gives without a charge may be charged by the learner, if it does so at once
             late = step.query != LEARNER and after is not None and after.query == LEARNER and after.charges
             if not step.settled and not late and step.query not in free:
                 self.find(pair, "unpaid", step.query, "reads the records, and writes neither a charge nor a leak")
@@ -457,7 +457,7 @@ class _Audit:
 
 
 def _differing(table: EncodedTable, other: EncodedTable) -> int | None:
-    """Which record of ``table`` is new to ``other``, or stands for another one there; None if none is."""
+    """Which record of ``table`` is new to ``other``, or replaced by another one there; None if none is."""
     match = table.match(other)
     new = (here for here, there in enumerate(match) if there < 0 or table.records[here] != other.records[there])
     return next(new, None)

@@ -105,7 +105,7 @@ class Fits:
 
     @property
     def features(self):
-        """Of forests in words: what stands at each place of the trees, see :func:`signatures`."""
+        """Of forests in words: what is at each place of the trees, see :func:`signatures`."""
         return (lambda outputs: np.array([self._rows[said] for said in outputs])) if self.labels else None
 
     def law(self, dataset: Dataset) -> Law:

@@ -98,7 +98,7 @@ def mechanism(name: str, *, epsilon: float = 1.0, relation: str = ADD_REMOVE, **
 
 
 def _spared(subject: Subject) -> Subject:
-    """The subject without the statistical layer, unless that has to find something, or stands in for replay."""
+    """The subject without the statistical layer, unless that must find a violation, or the exact layer is lacking."""
     if STATISTICAL in subject.expected or EXACT in subject.lacking:
         return subject
     return replace(subject, lacking={**subject.lacking, STATISTICAL: "its mechanisms are sampled in another setting"})
@@ -107,16 +107,16 @@ def _spared(subject: Subject) -> Subject:
 def subjects(epsilon: float = 1.0, turns: bool = False) -> list[Subject]:
     """Every mechanism, with every score where it takes one, and every estimator in each setting that touches privacy.
 
-    Each stands there under both relations.  Whatever the library exports and does not stand here makes a test fail.
+    Each is listed under both relations.  A test fails if the library exports one that is not listed here.
 
     Parameters
     ----------
     epsilon : float
     turns : bool
-        Whether a setting of an estimator, or a procedure, that need not be caught stands there under one relation
-        alone, the one setting under this and the next under the other; and is drawn in its first setting alone, where
-        there is an exact audit of the others.  Every estimator still has both relations, and so has every mechanism,
-        which costs next to nothing, and every procedure with its slip.
+        Whether a setting of an estimator, or a procedure, in which no violation must be found is listed under one
+        relation alone, one setting under this relation and the next under the other; and whether an estimator is
+        sampled in its first setting alone, where there is an exact audit of the others.  Every estimator still has both
+        relations, and so has every mechanism, which costs next to nothing, and every procedure with its slip.
     """
     found = []
     turn = cycle(RELATIONS)

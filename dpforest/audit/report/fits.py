@@ -86,8 +86,7 @@ def fits_of(estimator: PrivateEstimator, seen: Callable[[str], str] = str) -> Fi
         :func:`~dpforest.audit.attacks.observer.as_records` makes them of a table.
     seen : callable
         What an observer sees, in words, of the trees in words, such as ``"age[10](no, yes)"``: a split on age that
-        sends code 1 to a leaf that says yes.  All of it unless told otherwise; of noisy numbers a leaf says the
-        largest.
+        sends code 1 to a leaf that says yes.  By default, all of it; of noisy numbers a leaf says the largest.
 
     Returns
     -------
@@ -164,9 +163,9 @@ def _enumerable(fits: Fitted, pair: Pair) -> bool:
 
 
 def class_pair(estimator: PrivateEstimator, X: Any, y: Any) -> Pair:
-    """All records of a table's commonest class, and a neighbour in which one record is of another class.
+    """All records of a table's most frequent class, and a neighbour in which one record is of another class.
 
-    Under add-remove that record is one more; under replace-one it stands in place of the last.
+    Under add-remove that record is one more; under replace-one it replaces the last.
 
     Parameters
     ----------

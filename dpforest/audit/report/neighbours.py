@@ -1,4 +1,4 @@
-"""Likelihood ratios of a paper's learner on neighbouring data sets: as published beside as proved, both relations."""
+"""Likelihood ratios of a paper's learner on neighbouring data sets: as published and as proved, both relations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dpforest.study.experiments import quiet
 __all__ = ["SMALLEST", "TIE", "VARIANTS", "leaf_or_branch", "ratios_of", "votes_of"]
 
 VARIANTS = ("published", "proved")
-#: Records ``(smokes, class)``: one class, and beside it a record of the other.
+#: Records ``(smokes, class)``: one class alone, and a neighbour that also has a record of the other.
 SMALLEST = {"add-remove": (((0, 0),), ((0, 0), (1, 1))), "replace-one": (((0, 0), (0, 0)), ((0, 0), (1, 1)))}
 #: Two records that differ in their class alone, and a third, or a replaced one, that settles which class leads.
 TIE = {"add-remove": (((0, 0), (0, 1)), ((0, 0), (0, 0), (0, 1))), "replace-one": (((0, 0), (0, 1)), ((0, 0), (0, 0)))}
@@ -65,7 +65,7 @@ def ratios_of(
     build : callable
         ``build(schema=..., relation=..., variant=..., epsilon=..., random_state=...)`` gives the estimator.
     data : Dataset
-        All records of its commonest class, and a neighbour with one record of another.
+        All records of its most frequent class, and a neighbour with one record of another.
     draws : int
         Fits on either side of each pair.
     epsilon : float

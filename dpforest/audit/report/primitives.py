@@ -42,8 +42,8 @@ def universe(score: Score) -> tuple[list[Record], np.ndarray, list[str]]:
 
     Two binary features and a class, of two, or a target, of three; the candidates are a split on either feature and
     the undivided node.  For correlations, which are of cuts and of classes in an order: a cut by either feature, and
-    the first one's mirror image, for three classes, or for two in so many parts; a record's part then stands first.
-    For the mean: groups of records, one child each.
+    the first one's mirror image, for three classes, or for two in several parts; a record's part is then its first
+    entry.  For the mean: groups of records, one child each.
     """
     pair = [(a, b) for a in (0, 1) for b in (0, 1)]
     moments = np.array([(1, y, y * y) for y in _TARGETS])[:, : score.n_moments or None]
@@ -125,7 +125,7 @@ class SelectionMechanism(Target):
         return mechanisms.select(self.mechanism, utilities, self.rate, Seeded(rng))
 
     def exact(self, scale: Scale, progress: bool = False) -> ExactAudit:
-        """The worst loss over all neighbours of few records, by themselves and beside crowds of equal ones."""
+        """The worst loss over all neighbours of few records, by themselves and with many equal records added."""
         (loss, one, other, candidate), _, (n_datasets, n_pairs) = self._best(scale)
         return ExactAudit(
             epsilon=loss,

@@ -1,7 +1,7 @@
-"""What is done with models and tables beside one fit, as an auditor sees it: tests, choices, sides, persons.
+"""Procedures with models and tables other than a single fit, as an auditor sees them: tests, choices, sides, persons.
 
-Each is drawn through the public function that ships.  Each also stands there with a slip, which must be found: an
-auditor that finds nothing has shown something only if it finds what is there.
+Each is drawn through the public function that ships.  Each is also listed with a slip, a planted mistake that the audit
+must find: that an auditor finds no violation is evidence only if it finds those that are there.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class Persons(Target):
         )
 
     def pairs(self, scale: Scale) -> list[Pair]:
-        """A person of several rows beside another one: all alike, and of both classes."""
+        """A person of several rows next to another person: rows all alike, and rows of both classes."""
         other: Record = ("other", (0, 0), (1, 1))  # type: ignore[assignment]  # rows in place of codes
         alike, mixed = (("new", *rows) for rows in ([(1, 1)] * _ROWS, [(0, 1), (1, 0)] * (_ROWS // 2)))
         if self.relation == ADD_REMOVE:
@@ -281,7 +281,7 @@ _NO_ACCOUNTS = "it has two parts, each with accounts of its own, which are audit
 _BY_ROWS = "a universe of persons is not enumerated: what is kept of each is thm-persons, tested in fractions"
 _ROWS_ALONE = "its accounts are those of the fit, which knows rows alone"
 
-#: What is done with models and tables beside one fit, by the name that the command line takes.
+#: Procedures with models and tables other than a single fit, by the name that the command line takes.
 PROCEDURES = {
     "evaluate": _Procedure(
         _test, frozenset({"evaluation.evaluate"}), "the noise of twice the budget", (EXACT, GREY_BOX)

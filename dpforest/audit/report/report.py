@@ -377,7 +377,7 @@ def versions() -> dict[str, str]:
 
 @cache
 def _digest() -> str:
-    """Of every module of the library, as they stood when it was first asked for; comments and layout do not count."""
+    """A hash of all modules of the library as they were at the first call; comments and layout do not count."""
     root = Path(dpforest.__file__).parent
     trees = [
         f"{path.relative_to(root)} {ast.dump(ast.parse(path.read_bytes()))}" for path in sorted(root.rglob("*.py"))

@@ -55,5 +55,5 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     # end of learners
 )
 
-#: The estimators; what each tells its auditor stands in its ``AUDIT``.
+#: The estimators; what each declares for its auditor is in its ``AUDIT``.
 LEARNERS: dict[str, type[PrivateEstimator]] = {estimator.AUDIT.name: estimator for estimator in _EVERY}

@@ -33,12 +33,13 @@ class Scale:
     records : int
         Most records of the data sets of an exact audit; fewer where there would be too many data sets, see ``most``.
     tables, states, replays : int
-        Most data sets of an exact audit: of a mechanism by itself, beside each crowd; path by path; and replayed,
+        Most data sets of an exact audit: of a mechanism by itself, with each crowd; path by path; and replayed,
         which takes some milliseconds for each.
     crowds : tuple of int
-        For a mechanism by itself, numbers of equal records that stand beside the enumerated ones.
+        For a mechanism by itself, numbers of equal records that are added to the enumerated ones.
     runs, traps : int
-        Of the grey box: runs of each pair, and how many classical traps it is shown beside the telling pairs.
+        Of the grey box: runs of each pair, and how many classical traps it is shown in addition to the telling
+        pairs.
     events : tuple of str
         Kinds of events that the statistical layer tries.
     """
@@ -121,7 +122,7 @@ class Target:
     refutes: int = 0
 
     def traps(self, scale: Scale) -> list[Pair]:
-        """Pairs for the grey box to run beside the telling ones."""
+        """Pairs for the grey box to run in addition to the telling ones."""
         return []
 
 
@@ -155,7 +156,7 @@ class Subject:
     spare : bool
         Whether to look at less of it than a scale says, see :meth:`scaled`.
     delta : float
-        What is promised beside the claim; it stands among the options.
+        The delta that is promised with the claim; ``options`` states it, too.
     """
 
     name: str

@@ -110,7 +110,7 @@ def learner(
 
 
 def _refuted_promise(estimator: PrivateEstimator, epsilon: float) -> float:
-    """What the library promises of a published claim that is refuted: if by unpaid reads, nothing."""
+    """The loss promised where a published claim is refuted; infinite if reads without a charge refute it."""
     own = estimator.promise(epsilon)
     return own if own > epsilon and estimator.relation != ADD_REMOVE else math.inf
 
@@ -188,7 +188,7 @@ def telling_pairs(
     top = tuple(size - 1 for size in cardinalities)
     labels = list(range(n_classes)) if isinstance(n_classes, int) else list(n_classes)
     here, last = [(*top, label) for label in labels], len(labels) - 1
-    # beside: another value of the last feature; across: of the first
+    # records like those in ``here`` with another value of the last feature, then with another one of the first
     beside = [(*top[:-1], 0, label) for label in labels]
     across = [(0, *top[1:], label) for label in labels]
     if check_relation(relation) == ADD_REMOVE:

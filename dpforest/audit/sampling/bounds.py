@@ -145,7 +145,7 @@ def epsilon_lower(hits, n, other_hits, other_n, confidence=0.95, weight=None, de
         together, the first with this share of the squared weight.  Best is the share of the first count in the
         variance of the log-ratio, see ``best_weight``; it must not be computed from the counts tested here.
     delta : float
-        In [0, 1): what the mechanism may be off by besides; the bound is on the epsilon that it has with this delta.
+        In [0, 1); the bound is on the epsilon that the mechanism has with this delta.
 
     Returns
     -------
@@ -364,7 +364,7 @@ class Betting:
 
     A gambler bets against the claim: of each pair of draws, one from either data set, every unit staked returns
     ``f(X) - exp(claim) * f(Y)`` more, where f says whether the event happened.  If the claim holds no bet is
-    favourable, so that large wealth is evidence against it.  One such gambler stands at every value of a grid, which
+    favourable, so that large wealth is evidence against it.  One such gambler bets against every value of a grid, which
     turns the test into a lower bound that holds at all times at once.
 
     The stake is Kelly's, for the frequencies seen so far; it is renewed at fixed numbers of draws (each about 3 %

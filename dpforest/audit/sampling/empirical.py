@@ -184,7 +184,7 @@ class EmpiricalAudit:
         )
 
     def plot(self) -> Figure:
-        """The bound beside the claim, and what is known of the event's probability on either data set."""
+        """The bound next to the claim, and what is known of the event's probability on either data set."""
         from dpforest.study import plots
 
         made, (above, below) = plots.figure(2, 1.9)
@@ -247,7 +247,7 @@ def empirical(
         of hashable objects such as labels, strings, bytes or tuples.  All its randomness comes from ``rng``, a
         ``numpy.random.Generator``.
     pairs : list of (dataset, dataset) or of (name, dataset, dataset)
-        Pairs of neighbours; data sets are whatever ``sample`` takes.  One bare tuple stands for itself.
+        Pairs of neighbours; data sets are whatever ``sample`` takes.  A single pair may be given without a list.
     claim : float, optional
         The epsilon that the mechanism promises, zero or more.  Leave it out if it promises a ``rho``.
     n : int
@@ -315,10 +315,10 @@ def empirical(
     Notes
     -----
     No auditor of outputs can see everything.  Out of its reach are: a sampler that behaves while it is watched, by
-    the number of its calls or by ``size``; what a process does beside its outputs, such as the time that it takes,
-    its files and its prints; events too rare for ``n``; neighbours that are not among ``pairs``; and what NumPy itself
-    drops before the outputs are handed over, such as NULs at the end of texts in an array.  Not refuted does not mean
-    private.
+    the number of its calls or by ``size``; what a process shows other than its outputs, such as the time that it
+    takes, its files and its prints; events too rare for ``n``; neighbours that are not among ``pairs``; and what NumPy
+    itself drops before the outputs are handed over, such as NULs at the end of texts in an array.  Not refuted does not
+    mean private.
     """
     (claim, delta, rho), confidence = check_promise(claim, delta, rho), check_confidence(confidence)
     n = check_count(n, "n", FEWEST)

@@ -1,8 +1,8 @@
 """What can be said of one output in one number: features, for thresholds to cut and classifiers to learn from.
 
-Beside the numbers themselves these are what a leak may hide in: the differences between the outputs of one vector,
-which one is the largest, and the grain of floating-point numbers, the place of their lowest bit, which gives noise
-on doubles away.
+In addition to the numbers themselves a leak may hide in these: the differences between the outputs of one vector, which
+one is the largest, and the grain of floating-point numbers, the place of their lowest bit, which gives noise on doubles
+away.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Feature:
     atoms : bool
         Whether single values are worth a look.
     codes : bool
-        Whether its numbers stand for labels, so that their order means nothing.
+        Whether its numbers are codes of labels, so that their order means nothing.
     label : callable, optional
-        ``label(batch, index)``: the label that a number stands for.
+        ``label(batch, index)``: the label of one output.
     bits : bool
         Whether it looks at the lowest bits of a double.
     """

@@ -1,8 +1,8 @@
 """The outputs of a sampler in one canonical form, whatever it returns: numbers, vectors, labels, trees.
 
 Outputs are an array, of numbers or of equal shapes, or a list of hashable objects.  Nothing is dropped: NaN is a
-value like others, and a label that appears for the first time in a million draws is told from all others.  Outputs
-are one and the same if their types and all that they hold are, whatever their own ``==`` says.
+value like others, and a label that appears for the first time in a million draws is kept apart from all others.
+Outputs are one and the same if their types and all that they hold are, whatever their own ``==`` says.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Batch:
     items : list of hashables
         Of a list, the different outputs, canonical; empty for arrays.
     place : ndarray of int64, shape (size,)
-        Of a list, where each output stands among ``items``.
+        Of a list, the place of each output among ``items``.
     """
 
     raw: Any

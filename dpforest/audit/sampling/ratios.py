@@ -36,7 +36,7 @@ __all__ = ["LikelihoodRatios", "count_events", "likelihood_ratios", "one_pair", 
 FEWEST = 20  # draws per side, at least
 _CHUNK = 100_000  # outputs held at once while counting
 _EXCLUDED = 0.01  # share of the draws that a law may call impossible: it may have been cut off far out
-_WORDS = 34  # of an event, beside a plot
+_WORDS = 34  # characters of an event next to a plot
 
 #: A ratio that is a table's column: one for each event.
 Column = np.ndarray
@@ -228,7 +228,7 @@ def likelihood_ratios(
         None takes the caller's word that the pair is one of neighbours, else it is checked, as by ``empirical``.
     law : callable, optional
         ``law(dataset)`` gives the exact law, a dict from outputs to probabilities, such as replay finds
-        (:func:`~dpforest.audit.exact.laws.law_of`).  The exact ratio of each event is then beside the estimate.
+        (:func:`~dpforest.audit.exact.laws.law_of`).  The exact ratio of each event is then given with the estimate.
     features : callable, optional
         ``features(outputs)``: further numbers to look at where events have to be found, as for ``empirical``.
     events : mapping from str to callable, optional

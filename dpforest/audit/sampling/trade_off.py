@@ -1,4 +1,4 @@
-"""Trade-off curves: how well tests can tell two neighbouring data sets apart, from draws, beside what a claim allows.
+"""Trade-off curves: how well tests on draws tell two neighbouring data sets apart, compared with what a claim allows.
 
 A test looks at an output and says which data set it came from.  Its type I error is to reject the first data set where
 it was the first, its type II error not to reject it where it was the second.  The trade-off function of two laws gives
@@ -162,7 +162,7 @@ class TradeOff:
         )
 
     def plot(self) -> Figure:
-        """The band beside the curve of the claim; what the claim excludes is grey."""
+        """The band with the curve of the claim; what the claim excludes is grey."""
         from dpforest.study import plots
 
         made, axes = plots.figure(1, 4.2)
@@ -206,7 +206,7 @@ def trade_off(
     features: Callable | None = None,
     progress: bool = False,
 ) -> TradeOff:
-    """An upper band of the trade-off function of a mechanism on two neighbours, beside the curve of its claim.
+    """An upper band of the trade-off function of a mechanism on two neighbours, with the curve of its claim.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def climb(
     n_max : int
         Largest number of records of a data set.
     restarts : int
-        Climbs from random pairs, beside those from ``start``.
+        Climbs from random pairs, in addition to those from ``start``.
     random_state : None, int, Generator
         Same seed, same outcome.
     start : iterable of pairs

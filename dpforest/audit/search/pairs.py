@@ -98,7 +98,8 @@ def prepare(
     estimator : PrivateEstimator
     pairs : iterable of Pair, of (one, other) or of (name, one, other)
     found : callable, optional
-        Told, ``found(pair, kind, where, text)``, of tables that are neighbours before they are encoded and not after.
+        Called as ``found(pair, kind, where, text)`` for tables that are neighbours before they are encoded and not
+        after.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Pairs of neighbours that have caught private learners before, and pairs for want of better ones.
 
-Each trap is a small data set to which one record is added, or in which one is replaced, just where a branch that
-nobody paid for would take another turn.
+Each trap is a small data set to which one record is added, or in which one is replaced, so that a branch on the
+records that is not charged would be decided otherwise.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class CutCandidates(_OfNodes):
 
     ``allowed`` (bool, n_nodes by the sum of the cardinalities) are the candidates of each node, at least one.  The
     columns of a feature follow those of the features before it: the cut after code 0, after code 1, and so on; after
-    the last code nothing is left to cut off, and the column means the split with one child per code.
+    the last code nothing is left to cut off, and this column is the split with one child per code.
     """
 
     allowed: np.ndarray

@@ -138,7 +138,7 @@ def quantile(counts: np.ndarray, noise: float = 0.0) -> float:
     """The scale at which residuals are clipped: the first of ``RESIDUAL_SIZES`` to which ``UNCLIPPED`` records keep.
 
     ``counts`` are noisy numbers of records between the sizes.  A standard deviation of their noise is subtracted from
-    each; otherwise noise in the counts of large residuals, which no record has, would set the scale.  Where no
+    each; otherwise the noise in counts of large residuals that no record has would set the scale.  Where no
     difference is positive, the scale is 1.
     """
     below = np.cumsum(np.maximum(counts - noise, 0.0))

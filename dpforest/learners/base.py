@@ -338,7 +338,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
     # -- what an auditor asks --------------------------------------------------------------------------------
 
     def audited_schema(self, delta: float = 0.0) -> Schema:
-        """A copy of the declared schema, for an audit of this delta; a learner that promises a larger one is refused."""
+        """A copy of the declared schema, for an audit of this delta; a larger promised delta is refused."""
         if self.promised_delta() > delta:
             raise ValueError(
                 f"this audit speaks of delta = {delta:g}, and the learner has {self.promised_delta():g}: audit it with "
@@ -578,7 +578,7 @@ def check_covered(
     score : Score
     relation : {"add-remove", "replace-one"}
     stop : str
-        What may end a branch: no read without a charge, and *stop* only where the score's range includes one.
+        What may end a branch: no read without a charge, and *stop* only where the score's range covers it.
     sampling : str
         How the trees share the records: copies need scores that no cap bounds, and a bootstrap of the size of the data
         costs more than it is given.  (The curator makes sure that copies are by place, not by key.)

@@ -93,8 +93,9 @@ class CutPool:
     Notes
     -----
     For an observer who sees one split alone, that split is drawn from all divisions.  Trees of one forest share the
-    pool, so that each of its bitmaps is made once for all of them.  The pool is drawn without looking at a record: the release is a
-    mixture over pools of what is private given each, and so as private (:prf:ref:`thm-post-processing`).
+    pool, so that each of its bitmaps is made once for all of them.  The pool is drawn without looking at a record: the
+    release is a mixture, over pools, of releases that are private given the pool, and so it is as private
+    (:prf:ref:`thm-post-processing`).
     """
 
     def __init__(self, chance: Chance, cardinalities: Any, ordered: Any):

@@ -30,8 +30,8 @@ def shown(items: Iterable[Item], total: int, unit: str) -> Iterator[Item]:
     Notes
     -----
     The bar shows the number of rounds or levels, which is public, and the time that they took, which is only for the
-    person who runs the fit.  It is written to standard error, on a terminal and in a notebook; ``TQDM_DISABLE=1`` in the environment
-    turns it off.
+    person who runs the fit.  It is written to standard error, on a terminal and in a notebook; ``TQDM_DISABLE=1`` in
+    the environment turns it off.
     """
     if not _watched() or math.isinf(SECONDS):
         yield from items

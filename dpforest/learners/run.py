@@ -215,7 +215,7 @@ class Run:
         return self.growth.release(shrinkage)
 
     def parts(self, label: str, n_parts: int) -> np.ndarray:
-        """Scopes, next to the trees, of public parts of the records; a record is in at most one part: (n_parts,)."""
+        """Scopes, next to those of the trees, of public parts of the records, at most one part a record: (n_parts,)."""
         return self.ledger.open(label, np.repeat(self.ledger.open(label, [0]), n_parts))
 
     # -- the records that are asked -----------------------------------------------------------------------------

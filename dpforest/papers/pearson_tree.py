@@ -73,8 +73,8 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
     -----
     How ``variant="published"`` reads the patent is stated below :prf:ref:`alg-pearson-tree`.  In addition, of cuts or
     features that are equally good the first is taken, empty nodes are leaves, and class counts have two-sided geometric
-    noise in place of Laplace noise, of scale ``1 / epsilon_2`` under both relations.  A path costs ``max_depth epsilon_1 +
-    epsilon_2`` (:prf:ref:`cex-level-budget`); an argmax costs nothing and is a leak.
+    noise in place of Laplace noise, of scale ``1 / epsilon_2`` under both relations.  A path costs
+    ``max_depth epsilon_1 + epsilon_2`` (:prf:ref:`cex-level-budget`); an argmax costs nothing and is a leak.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The repository that holds a notebook: some notebooks read its records or programs, from any folder of it."""
+"""The repository that holds a notebook: some notebooks read its records or programs, from any working folder."""
 
 from __future__ import annotations
 

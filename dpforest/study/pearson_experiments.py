@@ -143,7 +143,7 @@ def table(rows: pd.DataFrame, axis: str, says: Callable[[Any], str], floors: Map
 
 
 def against_noise(rows: pd.DataFrame, name: str, top: float) -> dict[str, Any]:
-    """What the correlation costs compared with a score of counts, with noise and without, on one set at the top budget.
+    """What the correlation costs against a score of counts, with and without noise, on one set at the largest budget.
 
     Returns
     -------

@@ -76,7 +76,7 @@ class Sharing(Base):
         Raises
         ------
         ValueError
-            Where records are told apart by keys, which may repeat: the theorem asks for independent copies.
+            Where records are identified by keys, which may repeat: the theorem requires independent copies.
         """
         self._records.poisson_bootstrap(n_trees, self._chance)
 

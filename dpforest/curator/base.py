@@ -60,7 +60,7 @@ class Base:
             In each node a record adds a vector of L1 norm, and so of L2 norm, of at most ``step``; none is negative,
             or ``replaced`` is 4.
         rate : ndarray of float64, shape (n_nodes,)
-            What each node costs where a record comes or goes: a loss, or the rho of a ledger with a delta.
+            The cost of each node where a record is added or removed: a loss, or the rho of a ledger with a delta.
         step : float
         scopes : array-like of int
         query : str
@@ -77,7 +77,7 @@ class Base:
         return noisy
 
     def _drawn_noise(self, exact: np.ndarray, rate: np.ndarray, step: float) -> tuple[np.ndarray, str]:
-        """Sums with noise of these rates, in units of ``step``, and its name; whoever calls this charges for it."""
+        """Sums with noise of these rates, in units of ``step``, and the noise's name; the caller makes the charge."""
         if self._ledger.delta:
             return mechanisms.discrete_gaussian(exact, rate / step**2, self._chance), "discrete Gaussian"
         return mechanisms.two_sided_geometric(exact, rate / step, self._chance), "two-sided geometric"

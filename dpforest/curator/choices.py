@@ -86,7 +86,7 @@ class Choices(Base):
         return choice
 
     def _chosen(self, asked: Candidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
-        """Draw a candidate for each choice; whoever calls this charges for it."""
+        """Draw a candidate for each choice; the caller makes the charge."""
         match asked:
             case FeatureCandidates():
                 return self._of_features(asked, score, rate, how)

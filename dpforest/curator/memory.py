@@ -66,7 +66,7 @@ class InMemoryRecords:
         self.part_of: np.ndarray | None = None
         self.n_parts = 1
         self._scores: np.ndarray | None = None  # of the released trees, of each record: (n_rows, n_classes)
-        # of which targets, whether together, and the weights beside them
+        # the targets, whether they were taken together, and the weights of the records for them
         self._calibrated: tuple[tuple[bytes, bool], np.ndarray] | None = None
         self.weighted: np.ndarray | None = None  # class and weight of each record in one code
         self.held_out = np.empty((len(codes), 0), np.uint8), np.empty(0, np.uint8)  # codes and labels put aside
@@ -155,7 +155,7 @@ class InMemoryRecords:
 
     @property
     def how(self) -> dict[str, Any]:
-        """What every kernel is told: which tree sees which record, and how many threads count."""
+        """The arguments of every kernel: which tree sees which record, and the number of threads that count."""
         return {"assignment": self.assignment, "n_jobs": self.n_jobs}
 
     def side_weights(self, sides: np.ndarray, together: bool) -> np.ndarray:

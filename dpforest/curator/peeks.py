@@ -1,4 +1,4 @@
-"""Unpaid reads, as published algorithms make them: the answer is exact, and the ledger records a leak."""
+"""Reads without a charge, as published algorithms make them: the answer is exact, and the ledger records a leak."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dpforest.privacy import ADD_REMOVE, claim
 
 __all__ = ["Leak", "Peeks"]
 
-#: What is read unpaid, and the line of the paper that reads it.
+#: What is read without a charge, and the line of the paper that reads it.
 Leak = tuple[str, str]
 
 
 class Peeks(Base):
-    """The reads that nobody pays for."""
+    """The reads that are not charged."""
 
     @claim("def-leak")
     def peek(self, query: Query, leak: Leak) -> np.ndarray:

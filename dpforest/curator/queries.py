@@ -467,7 +467,7 @@ class CrossSums(Query):
         codes, how, weights = records.codes, {"n_jobs": records.n_jobs}, records.side_weights(self.sides, self.together)
         if records.n_classes:
             return counting.cross_sums(codes, records.labels, weights, self.sides, self.crossings, **how)
-        # every record has label 0: beside "target" 1 it counts among the others, and beside 0 as the target
+        # every record has label 0: for target 1 it is one of the others, and for target 0 it is of the target
         one = np.zeros(len(records.labels), dtype=np.uint8)
         found = counting.cross_sums(codes, one, weights, np.array([1, 0]), self.crossings, **how)
         return np.stack([found[0, :, 0], found[1, :, 1]], axis=1)[None]

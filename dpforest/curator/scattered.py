@@ -81,7 +81,7 @@ class Question:
 
 
 class _BlockRecords(InMemoryRecords):
-    """The records of one block, told apart in the whole table."""
+    """The records of one block, each identified by its key or by its place in the whole table."""
 
     def __init__(self, block: Block, n_classes: int, cardinalities: np.ndarray) -> None:
         super().__init__(block.codes, block.labels, n_classes, cardinalities)

@@ -43,8 +43,8 @@ class Selection:
         Rate ``epsilon / R``, or the papers' ``epsilon / (2 sensitivity)``.
     stop_margin : float or None
         If given, *stop* is a candidate too, where nodes choose how to split.  Its score is ``score.rest`` of the node
-        plus the public constant ``stop_margin / rate``, so that only nodes whose splits cannot be told apart by the
-        noise tend to stop.
+        plus the public constant ``stop_margin / rate``, so that only nodes whose splits cannot be distinguished under
+        the noise tend to stop.
     n_max : float
         Public cap on the number of records, for scores whose range depends on it; more records raise.
     """
@@ -109,7 +109,7 @@ class CutCandidates(_OfNodes):
 
     ``allowed`` (bool, n_nodes by the sum of the cardinalities) are the candidates of each node, at least one.  The
     columns of a feature follow those of the features before it: the cut after code 0, after code 1, and so on; after
-    the last code nothing is left to cut off, and the column stands for the split with one child per code.
+    the last code nothing is left to cut off, and this column is the split with one child per code.
     """
 
     allowed: np.ndarray

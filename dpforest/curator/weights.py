@@ -93,7 +93,7 @@ FINE = 1 << 10
 
 @claim("lem-calibrated-weights")
 def calibrated_steps(scores: np.ndarray, labels: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """How many steps of ``1 / FINE`` each record counts for, beside each target class: int32, (n_targets, n_rows).
+    """The weight of each record for each target class, in steps of ``1 / FINE``: int32, (n_targets, n_rows).
 
     Parameters
     ----------
@@ -104,8 +104,9 @@ def calibrated_steps(scores: np.ndarray, labels: np.ndarray, targets: np.ndarray
 
     Notes
     -----
-    Beside target k a record of class k weighs ``min(1, (1 - p) / p)`` and any other ``min(1, p / (1 - p))``, with
-    ``p = p_k``, rounded to the nearest step.  At scores that are calibrated both sides then weigh alike.
+    For target k, a record of class k has weight ``min(1, (1 - p) / p)`` and any other record ``min(1, p / (1 - p))``,
+    with ``p = p_k``, rounded to the nearest step.  Where the scores are calibrated, both sides then have the same
+    expected weight.
     """
     parts, rest = _odds(scores)
     steps = np.empty((len(targets), len(labels)), dtype=np.int32)

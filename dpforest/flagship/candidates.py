@@ -23,7 +23,7 @@ _FINE = 1 << 20
 
 @dataclass
 class ReleasedTotals:
-    """The bins of each feature, and what released tables have told about them.
+    """The bins of each feature, and what released tables say of them.
 
     Attributes
     ----------

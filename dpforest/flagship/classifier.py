@@ -93,10 +93,10 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
     What is ``"auto"`` follows from a public rule, :func:`~dpforest.flagship.schedules.schedule`.  It looks at the
     number of records: ``n_rows`` if declared, else under replace-one the number itself, which is public there, and
     under add-remove the sum of noisy class totals, of which a first look has 1 % of the budget.  Where one class
-    has nearly all records, the rule goes by eight times the number of the others.  Where tables would be mostly
-    noise there is one round at most, a trial: its table moves the scores if it stands out of its noise.  A
-    ``delta`` is made use of where there are rounds enough that it pays, or where ``n_estimators`` is given: the
-    guarantee says which.
+    has nearly all records, the rule uses eight times the number of the others.  Where tables would be mostly
+    noise there is one round at most, a trial: its table changes the scores only if its signal clearly exceeds its
+    noise.  A ``delta`` is used where there are enough rounds to make it an advantage, or where ``n_estimators`` is
+    given: the guarantee says whether it is used.
 
     Examples
     --------

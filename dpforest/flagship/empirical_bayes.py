@@ -39,7 +39,8 @@ __all__ = [
 VARIANCES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 #: Lengths over which neighbouring codes of a numeric feature are alike, as shares of their number.
 CHAIN_LENGTHS = (1 / 16, 1 / 5, 1.0)
-#: The same for the groups of a crossed table, as shares of each feature's groups; besides, cells that are unlike.
+#: The same for the groups of a crossed table, as shares of each feature's groups; a further prior has independent
+#: cells.
 TABLE_LENGTHS = (0.3, 1.0)
 
 
@@ -133,7 +134,7 @@ WIDEST = 0.9
 def whole_step(steps: np.ndarray) -> np.ndarray:
     """The steps that make gaps as large as these say to first order: ``D = S tanh(f / 2)`` solved for f.
 
-    Parameters and returns are of float64, shape (n_cells,); a step of r stands for a gap of ``r / 2`` of the size.
+    Parameters and returns are of float64, shape (n_cells,); a step of r means a gap ``D = S r / 2``.
     """
     part = np.clip(steps / 2, -WIDEST, WIDEST)
     return log((1 + part) / (1 - part))
@@ -285,7 +286,7 @@ def _dense_posterior(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same under prior covariances (n_priors, n_cells, n_cells), by elimination without pivots."""
     n = len(gap)
-    # the covariance of the gaps, and beside it the gaps: both are reduced together
+    # the covariance of the gaps, and in a last column the gaps: both are reduced together
     rest = np.empty((len(prior), n, n + 1))
     rest[:, :, :n] = prior * curvature[:, None] * curvature
     rest[:, np.arange(n), np.arange(n)] += variance

@@ -137,8 +137,9 @@ def shrunk(at: float, variance: float) -> tuple[float, float]:
 def quantile(counts: np.ndarray, noise: float = 0.0) -> float:
     """The scale at which residuals are clipped: the first of ``RESIDUAL_SIZES`` to which ``UNCLIPPED`` records keep.
 
-    ``counts`` are noisy numbers of records between the sizes.  A standard deviation of their noise is taken off each,
-    for what is left of large residuals that nobody has would set the scale.  Without a positive number it is 1.
+    ``counts`` are noisy numbers of records between the sizes.  A standard deviation of their noise is subtracted from
+    each; otherwise the noise in counts of large residuals that no record has would set the scale.  Where no
+    difference is positive, the scale is 1.
     """
     below = np.cumsum(np.maximum(counts - noise, 0.0))
     if below[-1] <= 0:

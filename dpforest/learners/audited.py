@@ -27,7 +27,7 @@ LAYERS = EXACT, GREY_BOX, STATISTICAL = "exact", "greybox", "statistical"
 #: Options, the features of the universe, and the depth of the trees; None leaves the learner's own.
 Settings = tuple[tuple[dict[str, Any], int, int | None], ...]
 
-HALF_STOP = {"stop_margin": 0.5}  # a head start that lets a node of few records do either, stop or split
+HALF_STOP = {"stop_margin": 0.5}  # a stop offset with which a node of few records may either stop or split
 CUT_ONCE = {"n_estimators": 1, "cuts_per_feature": 1}  # a feature of two codes has a single cut
 
 
@@ -61,7 +61,7 @@ class AuditSpec:
     numeric : bool
         Whether the features of the universe are numeric ones; else they are categories.
     usual : mapping
-        Options that an audit gives unless told otherwise: a small universe can do without the learner's own.
+        Options that an audit sets unless others are given: a small universe does not need the learner's own.
     masks : bool
         Whether its trees may differ in nothing but where they cut a feature of two codes.
     sparing : bool

@@ -32,7 +32,7 @@ def check_parts(n_parts: int, schema: Schema) -> None:
 def best_cuts(
     run: Run, nodes: Frontier, features: np.ndarray, score: Score, leak: Leak
 ) -> tuple[np.ndarray, np.ndarray]:
-    """:func:`best_of_parts` of these nodes, from exact counts that nobody pays for; a leak.
+    """:func:`best_of_parts` of these nodes, from exact counts that are not charged; a leak.
 
     ``features`` (bool, n_nodes by n_features) says which ones each node considers.
     """

@@ -140,8 +140,9 @@ class PrivateEstimator(Predictor, BaseEstimator):
         key : str or None
             Name of a column of ``X`` that identifies a record, by whole numbers or text.  Where each record belongs to
             one tree or part, its coin is a keyed hash of that, and of its place in the table if None
-            (:prf:ref:`thm-keyed-assignment`).  Keys may repeat, and may change where a record is replaced; whoever
-            chooses them gains nothing.  Not beside ``sampling="poisson"``, whose copies must be independent.
+            (:prf:ref:`thm-keyed-assignment`).  Keys may repeat, and may change where a record is replaced; an
+            attacker who chooses them gains nothing.  Not allowed with ``sampling="poisson"``, whose copies must be
+            independent.
         person : str, array-like of shape (n_rows,), or None
             Whose row it is: the name of a column of ``X``, which is no column of the schema, or the persons
             themselves, by whole numbers or text; ``"7"`` and 7 are two persons.  With it ``epsilon`` is promised to a
@@ -176,12 +177,12 @@ class PrivateEstimator(Predictor, BaseEstimator):
             once in a search or cross-validation of scikit-learn: what that costs so far.  Also inside of one: a search
             chooses by exact scores, and a step of a pipeline before this learner, such as a scaler, learned from rows.
         UnprovenPrivacyWarning
-            When ``variant="published"`` spends more than the paper claims, or reads what nobody paid for.
+            When ``variant="published"`` spends more than the paper claims, or reads records without a charge.
         """
         asked = copy.copy(self)  # what is asked for does not change on the way, nor does what was learned before
         learned = asked.learn(X, y, key, person, max_rows)
         kept = {name: value for name, value in vars(self).items() if name != "feature_names_in_"}
-        self.__dict__ = {**kept, **learned}  # in one step: whoever reads finds the former fit or this one
+        self.__dict__ = {**kept, **learned}  # in one step: a reader finds the former fit or this one
         account.note_readers()
         if not account.active():
             account.note_search(learned["guarantee_"])
@@ -324,11 +325,11 @@ class PrivateEstimator(Predictor, BaseEstimator):
         return epsilon
 
     def promised_delta(self) -> float:
-        """The delta beside ``epsilon``: 0, for a loss of at most epsilon without exception."""
+        """The delta that goes with ``epsilon``: 0, for a loss of at most epsilon without exception."""
         return 0.0
 
     def option(self, name: str) -> Any:
-        """A parameter; in place of ``"auto"`` what that stands for in this variant."""
+        """A parameter; in place of ``"auto"`` the value that it means in this variant."""
         value = getattr(self, name)
         if not isinstance(value, str) or value != "auto":
             return value
@@ -337,7 +338,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
     # -- what an auditor asks --------------------------------------------------------------------------------
 
     def audited_schema(self, delta: float = 0.0) -> Schema:
-        """A copy of the declared schema, for an audit of this delta; whoever promises a larger one is refused."""
+        """A copy of the declared schema, for an audit of this delta; a larger promised delta is refused."""
         if self.promised_delta() > delta:
             raise ValueError(
                 f"this audit speaks of delta = {delta:g}, and the learner has {self.promised_delta():g}: audit it with "
@@ -384,7 +385,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
         return int(n_bins)
 
     def check_parameters(self) -> None:
-        """Raise ValueError or TypeError for a parameter that is not allowed, or not beside another."""
+        """Raise ValueError or TypeError for a parameter that is not allowed, or not allowed together with another."""
         check_values(self.PARAMETERS, partial(getattr, self), self.variant == "published", self.SOURCE)
 
     def declared_schema(self) -> Schema:
@@ -475,7 +476,7 @@ def source_of_bits(source: str, random_state: Any) -> Seeded | Secure:
 
 
 class _Seed:
-    """Stands for a seed where parameters are printed."""
+    """Replaces a seed where parameters are printed."""
 
     def __repr__(self) -> str:
         return "<seed>"
@@ -577,10 +578,10 @@ def check_covered(
     score : Score
     relation : {"add-remove", "replace-one"}
     stop : str
-        What may end a branch: nothing that is read unpaid, and *stop* only where its score has room for one.
+        What may end a branch: no read without a charge, and *stop* only where the score's range covers it.
     sampling : str
         How the trees share the records: copies need scores that no cap bounds, and a bootstrap of the size of the data
-        costs more than it is given.  (That copies are by place, not by key, the curator sees to.)
+        costs more than it is given.  (The curator makes sure that copies are by place, not by key.)
     weighted : bool
         Whether records have weights of their own, which only homogeneous scores may see.
     n_max : float

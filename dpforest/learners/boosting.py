@@ -85,9 +85,9 @@ def real_votes(counts: np.ndarray, noise: np.ndarray, *, smoothing: float, alpha
 
 
 def discrete_votes(counts: np.ndarray, *, alpha_max: float) -> np.ndarray:
-    """AdaBoost's votes: each leaf for its commonest class, all of a round as loudly as the round is right.
+    """AdaBoost's votes: each leaf votes for its most frequent class, with a weight that the round's error sets.
 
-    With tau the share of the round's counts that is not of its leaf's commonest class, that is SAMME's
+    With tau the share of the round's counts that is not of its leaf's most frequent class, that weight is SAMME's
     ``alpha = ln((1 - tau) / tau) + ln(n_classes - 1)``, at least 0 and at most ``alpha_max``; with two classes, twice
     AdaBoost's.  Parameters and returns are those of :func:`real_votes`.
     """
@@ -271,7 +271,7 @@ class PrivateBoostedClassifier(WithDelta, BoostedClassifier):
                 run.weigh_records(None, None, self.weights, public)
             this = Round(run, epsilon)
             yield this
-            # whoever asked for the round has grown its tree
+            # the caller that asked for the round has grown its tree
             run.set_leaf_values(this.leaves, whole_votes(self.learning_rate * self._say(this.counts, this.noise)))
 
     def _say(self, counts: np.ndarray, noise: np.ndarray) -> np.ndarray:
@@ -309,7 +309,7 @@ class AdaBoost:
     run : Run
         Of two classes, with the trees planted.
     error, update : pairs of str
-        What is read unpaid for a tree's error and for the new weights, and where the paper does it.
+        What is read without a charge for a tree's error and for the new weights, and where the paper does it.
 
     Notes
     -----

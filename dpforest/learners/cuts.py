@@ -92,9 +92,10 @@ class CutPool:
 
     Notes
     -----
-    To whoever sees one split alone, it is drawn from all divisions.  Trees of one forest share the pool, so that each
-    of its bitmaps is made once for all of them.  The pool is drawn without looking at a record: the release is a
-    mixture over pools of what is private given each, and so as private (:prf:ref:`thm-post-processing`).
+    For an observer who sees one split alone, that split is drawn from all divisions.  Trees of one forest share the
+    pool, so that each of its bitmaps is made once for all of them.  The pool is drawn without looking at a record: the
+    release is a mixture, over pools, of releases that are private given the pool, and so it is as private
+    (:prf:ref:`thm-post-processing`).
     """
 
     def __init__(self, chance: Chance, cardinalities: Any, ordered: Any):
@@ -137,7 +138,7 @@ def cuts_at_values(run: Run, nodes: Frontier, size: int, each: int, leak: Leak) 
 
     Parameters and returns are those of :func:`random_cuts`.  Every feature is cut in the order of its codes.
     """
-    # public cuts are drawn and not looked at, so that a seed stands for the model that it has always stood for
+    # public cuts are drawn and not looked at, so that a seed gives the same model as in earlier versions
     pool = CutPool(run.chance, run.sizes, np.ones(len(run.sizes), dtype=bool))
     features, _ = random_cuts(run.chance, pool, len(nodes), size, each)
     return features, value_cuts(run.chance, run.peek_codes(nodes, leak), features, run.sizes)

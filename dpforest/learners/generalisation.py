@@ -26,7 +26,7 @@ __all__ = [
     "specialise_values",
 ]
 
-#: Specialisations that "auto" stands for, where the schema has so many.
+#: The number of specialisations that "auto" means, where the schema has so many.
 SPECIALISATIONS = 10
 MECHANISMS = OneOf("auto", *SELECTIONS)
 CRITERIA = {score.name: score for score in (scores.majority, scores.gini, scores.information_gain)}
@@ -53,7 +53,7 @@ def most_specialisations(roots: Mapping[str, Value], sizes: np.ndarray) -> int:
 
 
 class Generalisation:
-    """The groups of records that cannot be told apart, and the cut of each feature, which is the same for all groups.
+    """Groups of records that cannot be distinguished, and the cut of each feature, which is the same for all groups.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Generalisation:
     ----------
     groups : Frontier
     cuts : list of dict of int to Value
-        By feature, the values that are told apart, by their places.
+        By feature, the values that are distinguished, by their places.
     cells : ndarray of int, shape (n_groups, n_features)
         The place of each group's value in the cut of each feature.
     """

@@ -14,7 +14,8 @@ from dpforest.schema import TARGET_LEVELS
 
 __all__ = ["MAX_NODES", "Frontier", "Growth", "accurate", "masses", "one_vote", "pure", "votes"]
 
-#: No forest grows beyond this many nodes unless its estimator is told so: 16 million nodes are about a gigabyte.
+#: No forest grows beyond this many nodes unless its estimator is given a larger ``max_nodes``: 16 million nodes are
+#: about a gigabyte.
 MAX_NODES = 1 << 24
 
 
@@ -168,7 +169,7 @@ def votes(said: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def one_vote(counts: np.ndarray) -> np.ndarray:
-    """One vote of each leaf for its commonest class: int64, in the shape of ``counts``, (n_leaves, n_classes)."""
+    """One vote of each leaf for its most frequent class: int64, in the shape of ``counts``, (n_leaves, n_classes)."""
     return votes(counts.argmax(axis=1), counts.shape[1])
 
 

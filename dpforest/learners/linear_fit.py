@@ -58,7 +58,7 @@ class PrivateLinear(PrivateEstimator):
         return "centred" if self.variant == "proved" and self.option("fit_intercept") else "unit"
 
     def design(self, run: Run, positive: int | None = None) -> Design:
-        """The coordinates of a record; ``positive`` is the class that is told from the rest."""
+        """The coordinates of a record; ``positive`` is the class that is separated from the rest."""
         return Design.of(run.schema, self.bins(run.schema), self.coding, self.option("fit_intercept"), positive)
 
     def deviations(self, auto: float) -> float:

@@ -5,7 +5,7 @@ A learner declares a parameter as an annotated attribute of its class::
     max_depth: Annotated[int, Whole(1, 1000), "Splits on the longest path."] = 5
 
 From this come the signature of ``__init__`` (keywords only), ``get_params``, the check in ``fit``, what ``"auto"``
-stands for, what the published variant leaves to choose, and the table in the docstring.
+means, what the published variant leaves to choose, and the table in the docstring.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Epsilon:
 
 @dataclass(frozen=True)
 class Delta:
-    """By how much an event may be more probable beside the factor of epsilon: 0, or at most 0.01."""
+    """By how much an event may be more probable in addition to the factor ``exp(epsilon)``: 0, or at most 0.01."""
 
     words = "float, 0 or at most 0.01"
 
@@ -171,14 +171,14 @@ class Delta:
         return check_delta(value, name)
 
 
-#: What may be asked for as the head start of *stop*, and as a cap on the number of records.
+#: What may be given as the stop offset, and as a cap on the number of records.
 MARGIN = Number(-1e6, 1e6, "a finite number of at most a million")
 CAP = Number(2, math.inf, "a public cap of at least 2 records")
 
 
 @dataclass(frozen=True)
 class Auto:
-    """What ``"auto"`` stands for in each variant; the published one may do without the parameter."""
+    """What ``"auto"`` means in each variant; the published one may do without the parameter."""
 
     proved: Any
     published: Any = None

@@ -123,9 +123,9 @@ def identify(values: Any) -> People:
     """Who is who in a column of persons: rows are of one person if and only if they have the same value.
 
     A whole number is itself, whether it comes as an integer, as a float such as 7.0, or as True, which is 1.  Another
-    float is itself, and so is a text: ``"7"`` is not 7, nor is ``"7.0"``.  Persons are not told apart by a hash, for
-    two persons with one number could crowd out each other's rows.  NumPy's own texts lose zero characters at their end
-    before anyone can see them, so that there may be fewer persons than were written down.
+    float is itself, and so is a text: ``"7"`` is not 7, nor is ``"7.0"``.  Persons are not identified by a hash, for
+    two persons with the same hash could displace each other's rows.  NumPy's own texts lose zero characters at their
+    end before this function can see them, so that there may be fewer persons than were written down.
 
     Raises
     ------

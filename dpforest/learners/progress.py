@@ -1,4 +1,4 @@
-"""Progress of a long fit: a bar after some seconds, where somebody watches."""
+"""Progress of a long fit: a bar after some seconds, on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def shown(items: Iterable[Item], total: int, unit: str) -> Iterator[Item]:
 
     Notes
     -----
-    The bar says how many rounds or levels there were, which are public, and how long they took, which is for whoever
-    fits.  It is written to standard error, on a terminal and in a notebook; ``TQDM_DISABLE=1`` in the environment
-    turns it off.
+    The bar shows the number of rounds or levels, which is public, and the time that they took, which is only for the
+    person who runs the fit.  It is written to standard error, on a terminal and in a notebook; ``TQDM_DISABLE=1`` in
+    the environment turns it off.
     """
     if not _watched() or math.isinf(SECONDS):
         yield from items

@@ -154,7 +154,7 @@ class Run:
     def rounds(self, n_rounds: int) -> Iterator[int]:
         """Boosting, one tree after the other: the number of the tree whose root is the frontier now, from 0."""
         for number in shown(range(n_rounds), n_rounds, "rounds"):
-            self._in_rounds = True  # whose levels are not counted beside them
+            self._in_rounds = True  # the bar shows rounds, and not the levels within them
             self.growth.begin(number)
             yield number
 
@@ -215,7 +215,7 @@ class Run:
         return self.growth.release(shrinkage)
 
     def parts(self, label: str, n_parts: int) -> np.ndarray:
-        """Scopes of public parts of the records, of which a record is in one at most, beside the trees: (n_parts,)."""
+        """Scopes, next to those of the trees, of public parts of the records, at most one part a record: (n_parts,)."""
         return self.ledger.open(label, np.repeat(self.ledger.open(label, [0]), n_parts))
 
     # -- the records that are asked -----------------------------------------------------------------------------
@@ -397,7 +397,7 @@ class Run:
         return self.curator.sum_products(design, weights, until=until)
 
     def draw(self, nodes: Frontier, qualities: np.ndarray, rate: float, score: Score, query: str) -> np.ndarray:
-        """The place of each node's choice by the exponential mechanism, among qualities that a peek has told.
+        """The place of each node's choice by the exponential mechanism, among qualities that a peek has read.
 
         Weights are ``exp(rate * quality)``.  The ledger is charged what that costs by the range of ``score``; the peek
         stays a leak.
@@ -412,7 +412,7 @@ class Run:
         self.ledger.charge(nodes.scopes, add_remove, replace_one, query, "exponential")
         return choice
 
-    # -- reads that nobody pays for --------------------------------------------------------------------------
+    # -- reads that are not charged --------------------------------------------------------------------------
 
     def peek(self, nodes: Frontier, leak: Leak) -> np.ndarray:
         """The *exact* class counts of each node: int64, shape (n_nodes, n_classes); a leak."""

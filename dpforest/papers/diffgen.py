@@ -29,7 +29,7 @@ class DiffGenClassifier(PrivateTable):
     forest_ : Forest
         The released tree.
     ledger_ : Ledger
-        Every charge; ``ledger_.leaks`` is empty iff nothing was read unpaid.
+        Every charge; ``ledger_.leaks`` is empty iff nothing was read without a charge.
     guarantee_ : Guarantee
     classes_, n_features_in_, feature_names_in_, schema_, n_bins_
 
@@ -41,7 +41,7 @@ class DiffGenClassifier(PrivateTable):
     Raises
     ------
     ValueError
-        Besides bad parameters: a taxonomy that is no tree over the declared categories; more specialisations than
+        On bad parameters; on a taxonomy that is no tree over the declared categories; on more specialisations than
         there are.
 
     Source

@@ -191,7 +191,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         return run.release()  # step 4: its votes are added up
 
     def _settle_published(self, run: Run, leaves: Frontier) -> None:
-        run.set_leaf_values(leaves, one_vote(run.peek(leaves, LABEL)))  # our reading: the exact commonest class
+        run.set_leaf_values(leaves, one_vote(run.peek(leaves, LABEL)))  # our reading: the exact most frequent class
 
     @claim("thm-diffpets", "thm-forest-delta")
     def as_proved(self, run: Run) -> Forest:

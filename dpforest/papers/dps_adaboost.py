@@ -65,7 +65,7 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     Raises
     ------
     ValueError
-        Besides bad parameters: in the published variant, when a round's budget ``epsilon / T - ln(alpha)`` is not
+        On bad parameters; in the published variant also when a round's budget ``epsilon / T - ln(alpha)`` is not
         positive.
 
     Source

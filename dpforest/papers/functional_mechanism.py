@@ -119,7 +119,7 @@ class _FunctionalMechanism(PrivateLinear):
 
     def _products(self, run: Run, design: Design, epsilon: float) -> tuple[np.ndarray, float]:
         """All products of two features, and of a feature and the target, at one noise; and the ridge for it."""
-        # a square costs nothing beside the products under replace-one if it weighs half as much
+        # under replace-one, squares with half the weight of the products add nothing to the cost
         square = 0.5 if run.relation == REPLACE_ONE else 1.0
         weights = Weights(first=float(design.intercept), cross=1.0, square=square, product=1.0)
         weights = weights.scaled(epsilon / design.loss(weights, run.relation))

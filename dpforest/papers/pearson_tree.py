@@ -62,7 +62,7 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
     Raises
     ------
     ValueError
-        Besides bad parameters: when ``n_parts`` times the number of classes is more than 256.
+        On bad parameters, and when ``n_parts`` times the number of classes is more than 256.
 
     Source
     ------
@@ -71,10 +71,10 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
 
     Notes
     -----
-    How ``variant="published"`` reads the patent stands below :prf:ref:`alg-pearson-tree`.  Besides: of cuts or features
-    that are equally good the first is taken, empty nodes are leaves, and class counts have two-sided geometric noise in
-    place of Laplace noise, of scale ``1 / epsilon_2`` under both relations.  A path costs ``max_depth epsilon_1 +
-    epsilon_2`` (:prf:ref:`cex-level-budget`); an argmax costs nothing and is a leak.
+    How ``variant="published"`` reads the patent is stated below :prf:ref:`alg-pearson-tree`.  In addition, of cuts or
+    features that are equally good the first is taken, empty nodes are leaves, and class counts have two-sided geometric
+    noise in place of Laplace noise, of scale ``1 / epsilon_2`` under both relations.  A path costs
+    ``max_depth epsilon_1 + epsilon_2`` (:prf:ref:`cex-level-budget`); an argmax costs nothing and is a leak.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """PINQ-based ID3: the tree of SuLQ-based ID3, whose counts are asked of parts (McSherry, 2009).
 
 PINQ's operator *Partition* divides the records by a public key; questions to the parts cost their maximum, not their
-sum.  The chapter *PINQ-based ID3* tells what that saves, beside an interface that has no such operator.
+sum.  The chapter *PINQ-based ID3* says what that saves, compared with an interface that has no such operator.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Smooth forest: random trees whose leaves say a label, with smooth sensitivity (Fletcher and Islam, 2017).
 
-The structure is drawn without looking at a record, each tree has records of its own, and a leaf says its commonest
-class by the exponential mechanism.  The published one scales it by a sensitivity that the records decide.  The chapter
-*Smooth sensitivity* tells why that breaks the claim, and why counts as scores do not.
+The structure is drawn without looking at a record, each tree has records of its own, and the exponential mechanism
+selects the label of a leaf, where the most frequent class is the most probable.  The published variant scales that
+mechanism by a sensitivity that depends on the records.  The chapter *Smooth sensitivity* says why that breaks the
+claim, and why counts as scores do not.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class SmoothForestClassifier(PrivateForestClassifier):
     forest_ : Forest
         The released trees.
     ledger_ : Ledger
-        Every charge; ``ledger_.leaks`` is empty iff nothing was read unpaid.
+        Every charge; ``ledger_.leaks`` is empty iff nothing was read without a charge.
     guarantee_ : Guarantee
     classes_, n_features_in_, feature_names_in_, schema_, n_bins_
 

@@ -300,7 +300,7 @@ class Protocol:
         )
 
     def ratio(self, name: str) -> float:
-        """How many records of the commonest class there are for each other one; taken as public."""
+        """How many records of the most frequent class there are for each record of the other; taken as public."""
         data = self.sets[name]
         return float(round((data.y == commonest(data)).sum() / (data.y == rare(data)).sum()))
 
@@ -345,7 +345,7 @@ class Protocol:
         return pd.DataFrame(rows, columns=["data", "records", "max_depth", "seed", "part", "accuracy"])
 
     def floors(self) -> dict[str, dict[str, float]]:
-        """What saying the commonest class measures."""
+        """The measures of a rule that always says the most frequent class."""
         found = {}
         for name in self.sets:
             data = self.part(name, 0)

@@ -113,7 +113,7 @@ def over_records(page: Page, key: str | None = None) -> None:
 
 
 def over_budget(page: Page, key: str | None = None) -> None:
-    """Precision, recall and F1 against the budget, the paper's table 3 beside: a panel for each."""
+    """Precision, recall and F1 against the budget, with the paper's table 3: a panel for each measure."""
     figure, axes = plots.figure(3, 2.4, sharex=True)
     budgets = page.protocol.epsilons
     for panel, measure in zip(axes, TABLE_3, strict=True):

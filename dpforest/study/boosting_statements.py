@@ -1,8 +1,8 @@
 """What the CART-DPsAdaBoost paper says that its experiments show: a rule for each sentence.
 
 The paper speaks of its own algorithm, so a verdict is that of the published variant.  Where its budget for a round is
-not positive, there is no algorithm to run; then its design without any noise stands beside.  So does the repair,
-wherever it was run at the same setting.
+not positive, there is no algorithm to run; then the finding also gives its design without any noise.  It gives the
+repair too, wherever that was run at the same setting.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Case:
     head : int
         The depth that the paper names best.
     floor : mapping
-        What saying the commonest class measures.
+        The measures of a rule that always says the most frequent class.
     """
 
     rows: pd.DataFrame
@@ -106,7 +106,7 @@ class Runs:
     head : mapping
         The depth that the paper names best, for each data set.
     floors : mapping
-        What saying the commonest class measures, for each data set.
+        The measures of a rule that always says the most frequent class, for each data set.
     """
 
     published: pd.DataFrame
@@ -174,7 +174,7 @@ def _on_tables(rows: pd.DataFrame, rule: Callable[[pd.DataFrame], Finding]) -> F
 
 
 def _judged(runs: Runs, name: str, rule: Rule, noiseless: bool) -> Finding:
-    """The rule's finding for the published variant, with that of the repair beside it."""
+    """The rule's finding for the published variant, together with that of the repair."""
     case = runs.case(name)
     if case.ran:
         finding = rule(case)
@@ -261,7 +261,7 @@ def _unsteady(case: Case) -> Finding:
 
 
 def _noise_is_small(case: Case) -> Finding:
-    """How far from one budget to another the effect of noise moves; what noise costs stands beside."""
+    """How far the effect of noise moves from one budget to another; in addition, what noise costs."""
     costs = case.noise_costs()
     costs = costs[[e for e in costs.columns if e >= 0.25]]
     moves = costs.max(axis=1) - costs.min(axis=1)

@@ -1,4 +1,4 @@
-"""Table 1 of the CART-DPsAdaBoost paper: nine systems by its words, beside what a fit of each spends and loses."""
+"""Table 1 of the CART-DPsAdaBoost paper: nine systems in its words, with what a fit of each spends and loses."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _measured(build: Callable, data: Dataset, seed: int, depth: int, rounds: int
 
 
 def table_1(rows: pd.DataFrame) -> list[dict[str, str]]:
-    """The paper's table 1 beside the means of :func:`nine`, a row for each system, as text."""
+    """The paper's table 1 with the means of :func:`nine`, a row for each system, as text."""
     systems = {**TABLE_1, **OWN}
     return [
         _line(str(data), str(name), systems[str(name)], found)
@@ -167,7 +167,7 @@ def _known(value: float, form: str) -> str:
 
 
 def access(rows: pd.DataFrame) -> str:
-    """Which systems read records beside the queries that are charged, in words: an interface would not let them."""
+    """Which systems read records without a charge, in words: an interface would not let them."""
     rows = rows[rows["error"] == ""]
     leaks = rows.groupby("system", sort=False)["leaks"].max()
     reading = [name for name in leaks.index if leaks[name]]

@@ -47,7 +47,7 @@ class Page:
     ----------
     protocol : Protocol
     floors : dict
-        What saying the commonest class measures.
+        The measures of a rule that always says the most frequent class.
     plain : dict
         AdaBoost without privacy, by data set and depth.
     proved, published, stumps, steps : DataFrame
@@ -100,7 +100,7 @@ class Page:
         return rows
 
     def below(self, name: str) -> str:
-        """The paper's accuracy beside the commonest class."""
+        """The paper's accuracy compared with that of the most frequent class."""
         theirs, floor = PAPER[name]["accuracy"], self.floors[name]["accuracy"]
         words = (
             f"- *{short(name)}*: always saying `{commonest(self.protocol.sets[name])}` is right on {floor:.3f} of the "
@@ -159,7 +159,7 @@ class Page:
         return table
 
     def repaired(self, name: str) -> str:
-        """What the repaired classifier does beside the paper and the floor."""
+        """The accuracy of the repaired classifier, compared with the paper's and with the floor."""
         rows, head, floor = at(self.proved, name), self.head[name], self.floors[name]["accuracy"]
         means = rows[rows["epsilon"] == self.top].groupby("max_depth")["accuracy"].mean()
         ours, bare = self.here(name, epsilon=self.top), self.here(name, epsilon=NOISELESS)
@@ -265,7 +265,7 @@ class Page:
         return [*rows, {"ε": "floor", **{f"{measure}, proved": f"{floor[measure]:.3f}" for measure in TABLE_3}}]
 
     def f1(self, name: str) -> str:
-        """F1 beside that of the floor."""
+        """F1 compared with that of the floor."""
         floor, ours = self.floors[name]["F1"], self.here(name, epsilon=self.top, measure="F1")
         words = f"F1 of the floor is {floor:.3f}; at ε = {self.top:g} the repaired classifier has {ours:.3f}"
         if name in PAPER:

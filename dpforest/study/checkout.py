@@ -1,4 +1,4 @@
-"""The repository that a notebook stands in: some read its records or its programs, from wherever they are run."""
+"""The repository that holds a notebook: some notebooks read its records or programs, from any working folder."""
 
 from __future__ import annotations
 

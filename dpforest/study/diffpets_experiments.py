@@ -205,7 +205,7 @@ def rises_with_budget(rows: pd.DataFrame, name: str, measure: str = "accuracy") 
 def approaches(rows: pd.DataFrame, name: str, measure: str = "scaled_mse") -> Finding:
     """A method's error comes nearer to that of the model without noise as the budget rises, on every data set.
 
-    Judged by the gap between the two; the ratio at both ends of the grid is said beside it.
+    Judged by the gap between the two; the finding also gives their ratio at both ends of the grid.
     """
     found = {}
     bare = _along(rows, NON_PRIVATE, measure)
@@ -261,7 +261,7 @@ def diff_lr_sensitivity(features: Iterable[int]) -> Finding:
     """Diff-LR lowers the sensitivity of FM, where sensitivity is what the noise of a coefficient is made from.
 
     Its parts have smaller sensitivities than the whole, and smaller budgets.  What decides is the scale of the noise,
-    sensitivity over budget, of each part beside FM's.
+    sensitivity over budget, of each part compared with that of FM.
     """
     ratios: list[float] = []
     for d in features:

@@ -69,7 +69,7 @@ TRADITION_2 = {"splits": "exponential", "labels": "laplace-2"}
 
 
 class ExchangedForest(EDPRFClassifier):
-    """The published eDPRF forest with one of its steps exchanged; as it stands it is the published one, bit by bit.
+    """The published eDPRF forest with one of its steps exchanged; by default it is the published one, bit by bit.
 
     It is for comparisons with what was published and as little private as that.
     """

@@ -49,7 +49,7 @@ def by_budget(rows: pd.DataFrame, name: str, measure: str, low: float, high: flo
 
 
 def by_depth(rows: pd.DataFrame, name: str, measure: str) -> str:
-    """How a forest changes from the shallowest to the deepest, and how it stands against the published one."""
+    """How a forest changes from the shallowest to the deepest, and how it compares with the published one."""
     here = rows[rows["data"] == name]
     ours, depths = here[here["learner"] == EDPRF], sorted(here["levels"].unique())
     first, last = depths[0], depths[-1]

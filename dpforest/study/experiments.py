@@ -166,7 +166,7 @@ def differences(
 
 
 def floor(data: Dataset, seeds: Iterable[int], test_size: float = 0.3) -> dict[str, float]:
-    """What always saying the commonest training label, or the training mean, scores, averaged over seeds.
+    """The scores of always saying the most frequent training label, or the training mean, averaged over seeds.
 
     The floor of every plot; it is not private.
     """

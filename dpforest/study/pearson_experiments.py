@@ -1,6 +1,6 @@
 """Experiments of the patent on MapReduce trees: its tree in both readings, the repair, and what its words say of them.
 
-The patent prints no number.  Its words are judged beside a tree without privacy, over the number of parts.
+The patent prints no number.  Its words are judged by comparison with a tree without privacy, over the number of parts.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def noisy(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def levels(floors: Mapping[str, Mapping[str, float]], measure: str) -> dict[str, dict[str, float]]:
-    """The lines of a figure: what the commonest class measures on every set."""
+    """The lines of a figure: a measure of always saying the most frequent class, on every set."""
     return {name: {FLOOR: values[measure]} for name, values in floors.items()}
 
 
@@ -143,7 +143,7 @@ def table(rows: pd.DataFrame, axis: str, says: Callable[[Any], str], floors: Map
 
 
 def against_noise(rows: pd.DataFrame, name: str, top: float) -> dict[str, Any]:
-    """What the correlation costs beside a score of counts, with and without noise, on one set at the largest budget.
+    """What the correlation costs against a score of counts, with and without noise, on one set at the largest budget.
 
     Returns
     -------
@@ -261,7 +261,7 @@ def cart(data: Dataset, seeds: Iterable[int], max_depth: int, n_bins: int) -> pd
         With its official test part, or divided as :func:`dpforest.study.experiments.sweep` divides it.
     seeds : iterable of int
     max_depth : int
-        That of the trees beside which it stands.
+        That of the trees with which it is compared.
     n_bins : int
         Bins of a number.
     """
@@ -349,7 +349,7 @@ def judge(
 def _beside_cart(
     rows: pd.DataFrame, trees: Mapping[str, pd.DataFrame], measure: str, sign: float, unit: str, factor: float
 ) -> Finding:
-    """The tree that draws, beside a tree without privacy; that of the arg max stands beside it."""
+    """The tree that draws, compared with a tree without privacy; in addition, the tree of the arg max."""
     found = {}
     for name, tree in trees.items():
         drawn, argmax = (

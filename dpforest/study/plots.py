@@ -149,7 +149,7 @@ def show(made: Figure, alt: str, key: str | None = None) -> None:
 
 
 def _bundle(made: Figure, **_: Any) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the content and the metadata that a figure shown without :func:`show` carries beside its image."""
+    """Return the content and the metadata that a figure shown without :func:`show` has in addition to its image."""
     return {}, {figures.KEY: figures.describe(made)}
 
 

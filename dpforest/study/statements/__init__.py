@@ -1,8 +1,8 @@
 """Experimental claims: what a paper says that its experiments show, and the verdict of a run of its own protocol.
 
-One file of statements a chapter, ``edprf.toml`` for instance.  A notebook measures, a rule of
-:mod:`dpforest.study.statements.rules` judges, and :class:`Statements` puts both beside the paper's own words: a verdict
-is never typed.
+There is one file of statements for each chapter, ``edprf.toml`` for instance.  A notebook measures, a rule of
+:mod:`dpforest.study.statements.rules` judges, and :class:`Statements` shows both next to the paper's own words: a
+verdict is never typed.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def style(verdict: str) -> str:
 
 
 def _row(said: Statement, found: Finding) -> str:
-    """One statement; the id stands in the row, so that a link leads there."""
+    """One statement; the id is in the row, so that a link leads there."""
     text = {name: html.escape(getattr(said, name)) for name in _FIELDS}
     original = f'<q lang="zh">{text["says"]}</q> ' if said.says != said.english else ""
     numbers = UNREADABLE if said.paper == "?" else text["paper"]

@@ -61,7 +61,7 @@ class Finding:
         return {REPRODUCED: 1, OPPOSITE: -1}.get(self.verdict, 0)
 
     def beside(self, name: str, other: Finding) -> Finding:
-        """The same verdict, with the numbers of another run beside its own, that of a repair for instance."""
+        """The same verdict, with the numbers of another run in addition to its own, those of a repair for instance."""
         return Finding(self.verdict, f"{self.ours}; {name}: {other.ours}")
 
 
@@ -96,7 +96,7 @@ def more(differences: ArrayLike, unit: str = "points", factor: float = 100.0, th
     factor : float, default 100
         What a difference is multiplied by to be shown in that unit.
     than : str
-        What stands behind the numbers.
+        Words that follow the unit.
     """
     return _signed(*interval(np.asarray(differences, dtype=float) * factor), unit, than)
 
@@ -219,7 +219,7 @@ def _signed(mean: float, low: float, high: float, unit: str, than: str) -> Findi
 
 
 def throughout(findings: Mapping[str, Finding] | Iterable[tuple[str, Finding]], name_at_most: int = 4) -> Finding:
-    """A statement about many comparisons, told by their number: the verdict of :func:`everywhere`, in fewer words.
+    """A statement about many comparisons, given as counts: the verdict of :func:`everywhere`, in fewer words.
 
     Parameters
     ----------

@@ -280,7 +280,7 @@ def _members(name: str, packed: bytes, wanted: set[str], room: _Room, depth: int
                         yield info.filename, room.read(stream)
         return
     if name.endswith("gz"):
-        packed = room.unzip(packed)  # all of it, for a tar is read through members that are not wanted, too
+        packed = room.unzip(packed)  # all of it here: to go on in a tar unpacks unwanted members, too
     with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as tape:
         for member in tape:
             file = tape.extractfile(member) if worth_reading(member.name) else None

@@ -40,9 +40,9 @@ class Dask(Table):
     Parameters
     ----------
     X : dask.dataframe.DataFrame, or path, glob or list of paths of Parquet files
-        Each pass computes the DataFrame anew, so persist what is expensive, and what a second computation might
-        change (a sample, random numbers).  One made from a table in memory travels to a cluster with every pass, unless
-        it is persisted there.  Paths name files that every worker can reach: they are read as
+        Each pass computes the DataFrame anew, so persist what is expensive to compute, and what a second
+        computation might change (a sample, random numbers).  One made from a table in memory travels to a cluster with
+        every pass, unless it is persisted there.  Paths name files that every worker can reach: they are read as
         :class:`~dpforest.engines.parquet.Parquet` reads them, in the same order and with the same checks, some row
         groups at a time.  Addresses with ``://`` go through ``dask.dataframe.read_parquet``.
     scheduler : optional

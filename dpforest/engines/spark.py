@@ -53,8 +53,8 @@ class Spark(Table):
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
-        Classic, or of Spark Connect.  Each pass computes it anew, so persist what is expensive, and what a second
-        computation might change (a sample, random numbers).
+        Classic, or of Spark Connect.  Each pass computes it anew, so persist what is expensive to compute, and what a
+        second computation might change (a sample, random numbers).
     progress : bool or None
         Whether each pass shows how many of its tasks have finished.  None: where standard error is a terminal and
         Spark does not draw its own bar (``spark.ui.showConsoleProgress``).  Spark Connect shows none of ours.
@@ -298,7 +298,7 @@ def _piece(
 
 
 def _add_to(sums: dict[tuple[int, int], dict], piece: dict) -> None:
-    """Add a piece to the one that has its place; of several errors keep the first by the alphabet."""
+    """Add a piece to the one that has its place; of several errors keep the first in alphabetical order."""
     place = piece["number"], piece["start"]
     there = sums.get(place)
     if piece["error"] is not None:

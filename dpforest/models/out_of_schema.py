@@ -33,7 +33,7 @@ def warn_of_strays(
     target : str
         What the target is called, if numbers are predicted.
     fit : bool
-        Whether the model learns from these rows; else they are a query, and not secret.
+        Whether the model learns from these rows; else they are a query, which is not secret.
     named : bool
         Whether the columns were found by their names; else by their order.
     """

@@ -65,7 +65,7 @@ def anywhere(method: Callable[[Any, Any], np.ndarray]) -> Callable[[Any, Any], A
 
 
 class Predictor:
-    """What a released model says of itself, by ``schema_``, ``n_bins_`` and ``guarantee_`` of whichever class."""
+    """What a released model says of itself, from the ``schema_``, ``n_bins_`` and ``guarantee_`` that it has."""
 
     #: What is released: the key of the model in the JSON, and with an underscore the attribute that holds it.
     _RELEASED = "forest"

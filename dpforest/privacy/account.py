@@ -466,7 +466,7 @@ def note_release(table: object, promise: Guarantee, above: int = 0) -> None:
 def note_search(promise: Guarantee) -> None:
     """Warn, once for a search, ensemble or cross-validation of scikit-learn, what its fits cost outside of any account.
 
-    In a worker process the warning is of the first fit, for the process does not know of the others.
+    In a worker process the first fit gives the warning, for the process does not see the others.
     """
     search = searcher()
     if search is None:

@@ -131,7 +131,7 @@ def unit_of(max_rows: int | None) -> str:
     return UNIT if max_rows is None else f"a person of at most {max_rows} row{'s' * (max_rows > 1)}"
 
 
-#: Where the random bits of a fit came from: a generator that a seed starts, the operating system, or it is not known.
+#: Where the random bits of a fit came from: a generator that a seed starts, the operating system, or an unknown source.
 SEEDED, SECURE, UNKNOWN = SOURCES = "seeded", "secure", "unknown"
 #: On what a proof may rest, and how that is said; in addition a cap on the number of records, see :func:`capped`.
 ASSUMPTIONS = {"SipHash": "the pseudo-randomness of SipHash"}
@@ -237,7 +237,7 @@ class Guarantee:
         return self.epsilon if self.max_rows else rows * self.epsilon
 
     def delta_of_rows(self, rows: int) -> float:
-        """The delta next to :meth:`of_rows`: ``delta (1 + e^epsilon + ... + e^((rows - 1) epsilon))``, at most 1."""
+        """The delta for :meth:`of_rows`: ``delta (1 + e^epsilon + ... + e^((rows - 1) epsilon))``, at most 1."""
         if not self.delta or self.max_rows:
             return self.delta
         steps = (math.exp(min(step * self.epsilon, 700.0)) if step else 1.0 for step in range(rows))

@@ -288,10 +288,10 @@ class Schema:
 
         *Categories.*  A number is the declared number that equals it, and a text the declared text.  Where there is
         none, a text is the declared number that it writes, and a number the one declared text that writes it; the texts
-        ``True`` and ``False`` are declared bools.  For one text in a column of a file, or in an array, makes texts of
-        all numbers there, before they come here.  So codes that look like numbers need care: ``"250.0"`` and
-        ``"2.5e2"`` are the declared text or number 250, and are not counted in ``other``.  Declare such a column by
-        groups with a :class:`~dpforest.schema.Prefix`, which takes texts as they are written.
+        ``True`` and ``False`` are declared bools.  The reason: one text in a column of a file, or in an array,
+        turns all numbers there into texts before they come here.  So codes that look like numbers need care:
+        ``"250.0"`` and ``"2.5e2"`` are the declared text or number 250, and are not counted in ``other``.  Declare such a
+        column by groups with a :class:`~dpforest.schema.Prefix`, which takes texts as they are written.
         """
         n_bins = _check_bins(n_bins, extra=self.missing == "bin")
         table = frames.columns_of(X)
@@ -484,7 +484,7 @@ class Schema:
         Check
             True if a fit takes the table; printed, the columns that are missing or there twice, the cells, labels and
             persons that are refused, how many rows have them, and what to write.  It shows cells and exact counts: it
-            is for the eyes of the table's owner alone, like the table itself.  Do not release it.
+            is only for those who may see the table itself.  Do not release it.
 
         Notes
         -----

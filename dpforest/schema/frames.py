@@ -331,7 +331,7 @@ def _kind(dtype: Any) -> str:
 
 
 def _kind_of_pandas(dtype: Any) -> str:
-    """The same of a type of pandas: an Arrow type is what it is elsewhere; types of times or intervals are neither."""
+    """The same for a type of pandas; an Arrow type is what it is elsewhere, types of times or intervals are neither."""
     pandas = sys.modules["pandas"]
     if isinstance(dtype, pandas.CategoricalDtype):
         return "categorical" if _kind_of_pandas(dtype.categories.dtype) else ""

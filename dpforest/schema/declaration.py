@@ -290,8 +290,8 @@ class Schema:
         none, a text is the declared number that it writes, and a number the one declared text that writes it; the texts
         ``True`` and ``False`` are declared bools.  The reason: one text in a column of a file, or in an array,
         turns all numbers there into texts before they come here.  So codes that look like numbers need care:
-        ``"250.0"`` and ``"2.5e2"`` are the declared text or number 250, and are not counted in ``other``.  Declare such a
-        column by groups with a :class:`~dpforest.schema.Prefix`, which takes texts as they are written.
+        ``"250.0"`` and ``"2.5e2"`` are the declared text or number 250, and are not counted in ``other``.  Declare such
+        a column by groups with a :class:`~dpforest.schema.Prefix`, which takes texts as they are written.
         """
         n_bins = _check_bins(n_bins, extra=self.missing == "bin")
         table = frames.columns_of(X)

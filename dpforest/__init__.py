@@ -1,4 +1,4 @@
-# ruff: noqa: F401  (the imports are for type checkers and for whoever reads the syntax tree)
+# ruff: noqa: F401  (the imports are for type checkers and for tools that read the syntax tree)
 """Differentially private decision trees and forests: published, refuted or proved, repaired and audited."""
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def __dir__() -> list[str]:
     return [*__all__, *registry.ROOMS]
 
 
-# what is released uses these, which stand above it, and so does whoever checks a table against a schema
+# functions of higher packages, for the code of released models and for the check of a table against a schema
 hooks.lend(
     sum_values=lambda: __getattr__("counting").sum_values,
     table_of=lambda: __getattr__("engines").table_of,

@@ -46,7 +46,7 @@ class Weights:
         Of the product of coordinates of two columns.
     within : float
         Of the product of two indicators of one column.  Every record has 0 there: with weight 0 that public value
-        stands, otherwise it gets noise like the rest.
+        is kept as it is, otherwise it gets noise like the rest.
     answer : float
         Of the square of the target.
     """
@@ -110,7 +110,7 @@ class Design:
             ``"centred"``: a numeric column has one coordinate in [-1, 1], a column of two categories has -1 and 1, one
             of more has an indicator each, one of a single category has none.  ``"unit"``: a numeric column has one
             coordinate in [0, 1], every category an indicator.  A column with a bin for missing values has an
-            indicator for it, beside which its other coordinates are 0.
+            indicator for it, and where that is 1, the other coordinates of the column are 0.
         positive : int or None
             With classes: which class is 1 where the others are -1.  None: the second of two classes; with more, an
             indicator for each.
@@ -138,7 +138,7 @@ class Design:
 
     @classmethod
     def margin(cls, schema: Schema, n_bins: int, masses: bool) -> Design:
-        """The design of the target alone, beside the intercept.
+        """The design of the intercept and the target alone.
 
         Parameters
         ----------

@@ -305,7 +305,7 @@ def _best(scores: np.ndarray, rate: np.ndarray) -> np.ndarray:
     """Best score of each row, kept as a column; refuses scores and rates without a meaning."""
     best = scores.max(axis=-1, keepdims=True, initial=-np.inf)  # NaN where one of the scores is
     least = scores.min(initial=0.0, where=scores > -np.inf)
-    # no comparison holds for NaN; where one fails, it is told why, or that nothing is wrong
+    # no comparison holds for NaN; where one fails, _check finds out why, or that nothing is wrong
     usual = least > -_LARGE and best.min(initial=0.0) > -_LARGE and best.max(initial=0.0) < _LARGE
     if not (usual and rate.min(initial=0.0) >= 0):
         _check(scores, rate, best)

@@ -25,7 +25,7 @@ _short.maxstring = _short.maxother = _short.maxlong = LONGEST
 
 
 def plain(text: Any) -> str:
-    """A text on one line: what cannot be printed is escaped, so that no name can lay out what stands beside it."""
+    """A text on one line: what cannot be printed is escaped, so that no name can reformat the text around it."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
 
 

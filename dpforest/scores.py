@@ -129,7 +129,7 @@ class Score:
         return self._exact(counts) if self._exact else fixed(self.function(self._in_reals(counts)))
 
     def exact_rest(self, counts: np.ndarray) -> np.ndarray:
-        """``rest`` beside :meth:`exact`, on the same grid, of the whole counts of the node (..., classes)."""
+        """``rest`` on the same grid as :meth:`exact`, of the whole counts of the node (..., classes)."""
         if self._exact_rest:
             return self._exact_rest(counts)
         return fixed(self.rest(self._in_reals(counts)))  # type: ignore[misc]

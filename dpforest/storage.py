@@ -20,28 +20,28 @@ from dpforest.messages import shown
 
 __all__ = ["dump", "listed", "parse", "read", "read_json", "table", "write"]
 
-_PATIENCE = 5.0  # seconds that somebody at the other end of a pipe may take to come
-_STALE = 3600.0  # seconds after which a part belongs to nobody who is still writing
+_PATIENCE = 5.0  # seconds that the other end of a pipe may take to open
+_STALE = 3600.0  # seconds after which a part has no writer any more
 
 
 def write(path: str | os.PathLike[str], content: bytes | str) -> None:
-    """Write a file so that whoever reads it, whenever, finds the old content or the new one.
+    """Write a file so that a reader finds the old content or the new one, whenever it reads.
 
-    The content goes to a file beside it, from there to the disk, and takes the name in one step.  What fails or is
+    The content goes to a file next to it, from there to the disk, and takes the name in one step.  What fails or is
     killed leaves the old file; parts that killed writers of the same file left behind are removed.
 
     Parameters
     ----------
     path : path
         A link is followed.  What is no regular file, such as ``/dev/stdout``, is written to as it is; a pipe that
-        nobody reads is refused after some seconds.
+        has no reader is refused after some seconds.
     content : bytes or str
         Text is written in UTF-8.
 
     Raises
     ------
     OSError
-        The folder is missing or cannot be written, the disk is full, or nobody reads the pipe.
+        The folder is missing or cannot be written, the disk is full, or the pipe has no reader.
     """
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
@@ -93,7 +93,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def _stream(path: str | os.PathLike[str], way: int) -> IO[bytes]:
-    """A file, or a pipe once somebody is at its other end: who opens one as a file waits there for ever."""
+    """A file, or a pipe once its other end is open; a plain ``open`` of a pipe might wait for that for ever."""
     mode = "rb" if way == os.O_RDONLY else "wb"
     if not Path(path).is_fifo():
         return open(path, mode)
@@ -101,7 +101,7 @@ def _stream(path: str | os.PathLike[str], way: int) -> IO[bytes]:
     while stream is None:
         try:
             stream = os.fdopen(os.open(path, way | os.O_NONBLOCK), mode)
-        except OSError as error:  # to write, somebody must have it open
+        except OSError as error:  # to write, the pipe must have a reader
             if error.errno != errno.ENXIO or time.monotonic() > until:
                 raise OSError(
                     error.errno, f"nobody reads the pipe, or it is closed: {error.strerror}", str(path)

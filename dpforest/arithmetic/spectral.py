@@ -14,7 +14,7 @@ import numpy as np
 __all__ = ["apply", "is_positive_definite"]
 
 _EPSILON = float(np.finfo(float).eps)
-_NOTHING = 1e-150  # beside a matrix whose largest entry is about 1
+_NOTHING = 1e-150  # compared with a matrix whose largest entry is about 1
 _SWEEPS = 100  # per eigenvalue; two are usual
 
 
@@ -70,7 +70,7 @@ def is_positive_definite(matrix: np.ndarray) -> bool:
 
 
 def _tridiagonal(rest: np.ndarray) -> tuple[list[float], list[float], list[tuple[int, np.ndarray, float]]]:
-    """The diagonal, what stands beside it, and the reflections: from which row on, by what, half its square."""
+    """The diagonal, the entries next to it, and the reflections: first row, vector, half the vector's square."""
     diagonal, beside, reflections = [], [], []
     for start in range(1, len(rest)):
         diagonal.append(float(rest[0, 0]))

@@ -1,4 +1,4 @@
-"""Exact samplers on random bits, vectorised: whoever gives the bits, the same bits give the same draw everywhere.
+"""Exact samplers on random bits, vectorised: from any source, the same bits give the same draw everywhere.
 
 A draw is a function of a uniform real number, which is given 64 bits at a time.  Doubles decide where they can be
 trusted: where the distance to the boundary is far beyond any rounding error of theirs.  Elsewhere
@@ -142,7 +142,7 @@ class Exact:
         # where a word does not decide, which is one in 2^64
         asked = np.ones((len(scores), scores.shape[1] + 1), dtype=bool)
         asked[:, :-1] = able
-        words = np.full(asked.shape, ~np.uint64(0))  # tails where nobody asks
+        words = np.full(asked.shape, ~np.uint64(0))  # tails where no word is asked for
         words[asked] = self._words(int(asked.sum()))
 
         def exponent(row: int, column: int) -> Fraction:

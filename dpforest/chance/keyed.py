@@ -1,8 +1,9 @@
 """Coins that belong to records: a keyed hash of each record's number, the same wherever and whenever it is asked.
 
 A table that is read block by block, on many machines and more than once, cannot keep a drawn coin for each record.  So
-the coin is computed: SipHash-2-4 of the record's number under a key of 128 bits that is drawn once.  To whoever does
-not know the key, and cannot tell SipHash from a random function, the coins of different numbers are independent.
+the coin is computed: SipHash-2-4 of the record's number under a key of 128 bits that is drawn once.  For an
+observer who does not know the key, and cannot tell SipHash from a random function, the coins of different numbers are
+independent.
 """
 
 from __future__ import annotations
@@ -98,14 +99,14 @@ def identify(values: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        A missing key; a float of 2^53 or more (in single precision 2^24), for it may stand for several integers.
+        A missing key; a float of 2^53 or more (in single precision 2^24), to which several integers may round.
     TypeError
         A key that is neither a number nor text.
 
     Notes
     -----
-    *Whoever chooses keys* may repeat them, and may find texts that have the number of another key, for the hash is
-    public.  Records with one number share their coins.  That costs nothing, for a coin still depends on nothing but
+    *Anyone who chooses keys* may repeat them, and may find texts that have the number of another key, for the hash
+    is public.  Records with one number share their coins.  That costs nothing, for a coin still depends on nothing but
     the key of its own record: :prf:ref:`thm-keyed-assignment` holds for every function of the keys, equal ones
     included, and learners pay for a record that moves from one tree to another.  Copies of a Poisson bootstrap must
     be independent between records, and are never drawn by key.
@@ -116,7 +117,7 @@ def identify(values: Any) -> np.ndarray:
     if column.dtype != object and column.isna().any():
         raise ValueError(_MISSING)
     if isinstance(column.dtype, pd.CategoricalDtype):
-        used, places = np.unique(column.cat.codes.to_numpy(), return_inverse=True)  # others are nobody's
+        used, places = np.unique(column.cat.codes.to_numpy(), return_inverse=True)  # no record has the others
         return identify(pd.Series(column.cat.categories[used], copy=False))[places]
     kind = column.dtype.kind
     if kind in "iub":

@@ -21,7 +21,7 @@ _BY_WORDS = (np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.S
 class Seeded(Exact):
     """Reproducible randomness from a NumPy generator: for research and tests, not for a release.
 
-    Whoever knows the seed can subtract the noise.
+    An observer who knows the seed can subtract the noise.
 
     Parameters
     ----------

@@ -186,7 +186,7 @@ def _octets(n_masks: int):
     def add(typing_context, planes, masks, stride, words, to, step):
         """Add to ``to[step * k + b]`` the ones of plane b in mask k, which begins at ``masks + stride * k``.
 
-        A word of each plane stands beside the same word of the others, and a word of the mask goes to all eight lanes.
+        A word of each plane lies next to the same word of the others, and a word of the mask goes to all eight lanes.
         So no sum over lanes is left to be taken at the end.
         """
 

@@ -27,7 +27,7 @@ def cross_sums(
     codes : ndarray of uint8, shape (n_features, n_rows)
     labels : ndarray of uint8, shape (n_rows,)
     weights : ndarray of int32, shape (n_targets, n_rows)
-        Whole and not negative: what a record counts for beside each target.
+        Whole and not negative: the weight of each record in the sums of each target.
     targets : ndarray of int, shape (n_targets,)
     crossings : Crossings
     n_jobs : int

@@ -3,7 +3,8 @@
 Numba keeps a compiled kernel until the file that defines it changes, and compiles into it functions and constants of
 other files.  And it numbers the kept files by an index that processes with other signatures or processors may rewrite
 at the same time.  Here each has one file, whose name is a digest of the sources of the whole package, the types of the
-arguments, the processor and the versions: what is found is never stale, and never somebody else's.
+arguments, the processor and the versions: what is found is never stale, and never made for
+other types or processors.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dpforest import storage
 __all__ = ["helper", "jit", "kernel"]
 
 jit: Any = njit  # Numba, not the type checker, knows the types inside compiled code
-# Wrappers that nobody calls take as long to compile as a short function.
+# Wrappers that are never called take as long to compile as a short function.
 helper = jit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called by kernels alone
 
 
@@ -63,7 +64,7 @@ class _Files:
             return None
 
     def save(self, key: object, data: Any) -> None:
-        """Keep the data; whoever reads meanwhile finds all of it or nothing."""
+        """Keep the data; a process that reads meanwhile finds all of it or nothing."""
         storage.write(self._path(key), dumps(data))
 
     def flush(self) -> None:

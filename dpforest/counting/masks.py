@@ -68,7 +68,7 @@ def schedule(features, masks, n_features: int, uses: np.ndarray, use_start: np.n
 
 
 def _stretches(used, use_start, kept_row, n_kept, feature, n_features):
-    """Cut the entries into stretches that need few bitmaps besides those kept; place the bitmaps of each by feature."""
+    """Cut the entries into stretches that need few bitmaps more than the kept ones; place those of each by feature."""
     n_entries, n_tests = len(use_start) - 1, len(feature)
     row, made = np.empty(len(used), np.int32), np.empty(len(used), np.int32)
     made_start, entry_start = np.zeros((2, n_entries + 2), np.int32)  # at most a stretch per entry, at least one

@@ -59,7 +59,7 @@ def candidate_counts(
     masks : ndarray of uint64, shape (n_slots, K, 4)
         Codes of the feature that go to the second child, as 256 bits.
     known : ndarray of int64, shape (n_slots, n_classes), optional
-        Class counts of the nodes, if an earlier answer has told them: they are not counted again.
+        Class counts of the nodes, if they are known from an earlier answer: they are not counted again.
 
     Other parameters and errors are those of :func:`node_class_counts`.
 

@@ -20,7 +20,7 @@ def products(
     codes, labels
         The records, see :mod:`dpforest.counting`.
     columns : sequence of ndarray of int, each of shape (n_codes, n_coordinates)
-        The coordinates that each code of a column stands for, by a public table.
+        The coordinates that belong to each code of a column, by a public table.
     answer : ndarray of int, shape (n_labels, n_coordinates)
         Those of each label.
     intercept : bool

@@ -1,6 +1,6 @@
 """The row kernel: each record walks down the trees, and where it arrives it counts once.
 
-Blocks of rows are short, so that where each record of the block stands stays in the first-level cache; nothing is
+Blocks of rows are short, so that the current nodes of their records stay in the first-level cache; nothing is
 kept per record between blocks.  Trees are the outer loop, so that the histogram of one tree stays in the cache;
 with an assignment each record is in one tree, and all trees are walked as if they were one (a single *unit*).
 """
@@ -102,10 +102,10 @@ def _bit(mask, code):
 
 @helper
 def _descend(codes, begin, n, unit, assignment, nodes, masks, roots, height, row, at):
-    """Of ``n`` rows from ``begin`` on, write to ``row`` those that walk, and to ``at`` where each stands in the end.
+    """Of ``n`` rows from ``begin`` on, write to ``row`` those that walk, and to ``at`` the node where each arrives.
 
-    A row walks ``height[unit]`` steps from the root of its tree.  How many walk: not those of other trees, nor of trees
-    in which nothing is wanted.
+    A row walks ``height[unit]`` steps from the root of its tree.  Returned is how many rows walk: not those of other
+    trees, nor of trees in which nothing is wanted.
     """
     n_rows, table, mask_of = codes.shape[1], pointer(nodes), pointer(masks)
     rows, here, walking = pointer(row), pointer(at), 0

@@ -1,12 +1,12 @@
 """How each kernel sums the rows of a table, known before any record is read.
 
 The sums of ``table[label]`` over some records are whole-number combinations of *counts* of these records: the counts
-are what an kernel makes, the combination is done once per query.  Labels with equal rows are one *group*.  Class
+are what a kernel makes, the combination is done once per query.  Labels with equal rows are one *group*.  Class
 counts are the sums of the identity table, whose groups are the classes.
 
 * The bit kernel counts the records in *planes*, sets of labels: the binary digits of the table's columns, each
-  different one once, or the groups but one, whichever are fewer.  The plain count of records stands for the set of
-  all labels, and with it the last group needs no plane.
+  different one once, or the groups but one, whichever are fewer.  The plain count of records is the count
+  of the set of all labels, and with it the last group needs no plane.
 * The row kernel keeps a histogram of the groups, or where these are many, the sums themselves.
 """
 

@@ -20,7 +20,7 @@ _LEAST = 1 << 12  # rows that are worth a thread
 
 
 def check_threads(n_jobs: object) -> int:
-    """A number of threads; -1 stands for the number of cores."""
+    """A number of threads; -1 means the number of cores."""
     if not isinstance(n_jobs, Integral) or (int(n_jobs) < 1 and int(n_jobs) != -1):
         raise ValueError(f"n_jobs must be a positive number of threads, or -1 for all cores, not {shown(n_jobs)}")
     return int(n_jobs) if int(n_jobs) > 0 else os.cpu_count() or 1

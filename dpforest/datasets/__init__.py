@@ -10,9 +10,9 @@ folder), then downloaded from the UCI repository; every file is checked by sha25
 scikit-learn and need no file.
 
 A schema says what is public *before* the data: its bounds, categories and classes come from the documentation of the
-set, or are round numbers with a reason, and never from the rows.  It stands in a file of ``schemas``, where a comment
-beside each says which.  Values outside the bounds are clipped by :meth:`dpforest.schema.Schema.encode`, which counts
-them.
+set, or are round numbers with a reason, and never from the rows.  It is stated in a file of ``schemas``, where a
+comment next to each says which.  Values outside the bounds are clipped by :meth:`dpforest.schema.Schema.encode`, which
+counts them.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def load(name: str, *, download: bool = True) -> Dataset:
     """Load a data set.
 
     Where the environment variable ``DPFOREST_READS`` names a file, a line with the set's name is added to it, so that
-    whoever runs a program or a notebook learns which data it asked for; :func:`schema` does so too.
+    anyone who runs a program or a notebook learns which data it asked for; :func:`schema` does so too.
 
     Parameters
     ----------

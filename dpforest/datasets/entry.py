@@ -46,7 +46,7 @@ class Entry:
     weight : str or None
         The column of the instance weights.
     separator : str
-        What stands between two cells of a row.
+        The text between two cells of a row.
     header : bool
         Whether a first line names the columns.
     source : str

@@ -211,7 +211,7 @@ def _download(archive: str) -> bytes:
     try:
         with urllib.request.urlopen(_request(archive, "GET"), timeout=TIMEOUT) as response:
             length = int(response.headers.get("Content-Length") or 0)
-            # disable=None: no bar where nobody watches (a file, a pipe)
+            # disable=None: no bar where the output is no terminal (a file, a pipe)
             with tqdm(
                 total=length or None, unit="B", unit_scale=True, desc=archive.split("/")[-1], disable=None
             ) as bar:
@@ -280,7 +280,7 @@ def _members(name: str, packed: bytes, wanted: set[str], room: _Room, depth: int
                         yield info.filename, room.read(stream)
         return
     if name.endswith("gz"):
-        packed = room.unzip(packed)  # all of it here, for a tape is wound on through what nobody wants, too
+        packed = room.unzip(packed)  # all of it here: to go on in a tar unpacks unwanted members, too
     with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as tape:
         for member in tape:
             file = tape.extractfile(member) if worth_reading(member.name) else None

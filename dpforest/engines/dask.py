@@ -40,9 +40,9 @@ class Dask(Table):
     Parameters
     ----------
     X : dask.dataframe.DataFrame, or path, glob or list of paths of Parquet files
-        Each pass computes the DataFrame anew, so persist what is dear, and what a second computation might change (a
-        sample, random numbers).  One made from a table in memory travels to a cluster with every pass, unless it is
-        persisted there.  Paths name files that every worker can reach: they are read as
+        Each pass computes the DataFrame anew, so persist what is expensive to compute, and what a second
+        computation might change (a sample, random numbers).  One made from a table in memory travels to a cluster with
+        every pass, unless it is persisted there.  Paths name files that every worker can reach: they are read as
         :class:`~dpforest.engines.parquet.Parquet` reads them, in the same order and with the same checks, some row
         groups at a time.  Addresses with ``://`` go through ``dask.dataframe.read_parquet``.
     scheduler : optional
@@ -59,9 +59,9 @@ class Dask(Table):
     twice replaces itself, since the sum takes one value for each partition.  The names of a pass's tasks are its own,
     so that no pass finds the answers of another one, and they leave the cluster when it ends.
 
-    *Positions.*  Without a key column, a record is told by its place: partitions in their order, rows in theirs.  The
-    first look keeps the number of rows of each partition, and a later pass that finds another number refuses to go on.
-    Places survive another partitioning as long as the order does.  Where the order of rows is not fixed (after a
+    *Positions.*  Without a key column, a record is identified by its place: partitions in their order, rows in theirs.
+    The first look keeps the number of rows of each partition, and a later pass that finds another number refuses to go
+    on.  Places survive another partitioning as long as the order does.  Where the order of rows is not fixed (after a
     shuffle, a join or a ``set_index`` with repeated values), name a key: ``fit(X, y, key="id")``.
 
     *Workers* need this version of dpforest, and so does the scheduler, which reads the graph.  ``n_jobs`` has no say in
@@ -141,7 +141,7 @@ class Dask(Table):
 
         Notes
         -----
-        ``scheduler`` has no say: whoever computes the answers chooses it.  The model is one node of the graph.
+        ``scheduler`` is not used: the call that computes the answers chooses one.  The model is one node of the graph.
         """
         frame = self._select(columns)
         from dask import delayed

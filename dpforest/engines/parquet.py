@@ -57,7 +57,7 @@ class Parquet(Table):
     Parameters
     ----------
     paths : path, or list of paths
-        Each is a file, a directory, which stands for the ``*.parquet`` in it, or a pattern such as ``data/*.parquet``
+        Each is a file, a directory, which means the ``*.parquet`` in it, or a pattern such as ``data/*.parquet``
         (``**`` for any number of directories).  The rows of the table are those of the first file, then the second: in
         the order of the list, and of the names, as text, within a directory or a pattern.
     rows : int
@@ -82,14 +82,14 @@ class Parquet(Table):
     Memory: the ``cache``, the footers, and for each thread at most ``min(rows, 2**18)`` decoded rows of the columns
     that are needed, ``rows`` encoded ones (a byte for each feature, and nine more for each row; at the end twice), of
     each column 1 MB and a page of the file, and what it has counted, three times while sums are added.  With 14 columns
-    in single precision and the default ``rows``, these are about 100 MB per thread besides the counts, whatever the
-    size of the table, of its files and of their row groups.
+    in single precision and the default ``rows``, these are about 100 MB per thread in addition to the counts, whatever
+    the size of the table, of its files and of their row groups.
 
     All files must have the columns, of types that say the same: integers and floats of any size are alike, as are
     texts, whether or not they are written as dictionaries, and a column of which one file knows no value goes with
     everything.  In the column that identifies a record, integers and floats differ.
 
-    Columns that stand in the names of folders alone, such as ``ward=surgery``, are not read.
+    Columns that are stated in the names of folders alone, such as ``ward=surgery``, are not read.
 
     A table is what its footers say.  That the numbers of rows in a footer agree with each other and with the pages that
     are read is checked; a file that leaves rows out consistently, of all columns, is a valid file of fewer rows.

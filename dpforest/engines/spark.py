@@ -53,8 +53,8 @@ class Spark(Table):
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
-        Classic, or of Spark Connect.  Each pass computes it anew, so persist what is dear, and what a second
-        computation might change (a sample, random numbers).
+        Classic, or of Spark Connect.  Each pass computes it anew, so persist what is expensive to compute, and what a
+        second computation might change (a sample, random numbers).
     progress : bool or None
         Whether each pass shows how many of its tasks have finished.  None: where standard error is a terminal and
         Spark does not draw its own bar (``spark.ui.showConsoleProgress``).  Spark Connect shows none of ours.
@@ -67,8 +67,8 @@ class Spark(Table):
     finishes; between two stages, the shuffle file of one, and a file that is lost is written again before it is read.
     An attempt that fails leaves nothing behind.
 
-    *Order.*  Spark keeps no order of rows, so that a record can be told only by a key column: learners whose trees
-    share the records need ``fit(X, y, key="id")``.
+    *Order.*  Spark keeps no order of rows, so that a record can be identified only by a key column: learners whose
+    trees share the records need ``fit(X, y, key="id")``.
 
     *Python on the workers.*  Spark starts the Python that ``PYSPARK_PYTHON`` named when the session started, otherwise
     ``python3``.  On a local master where nothing was named, the passes use the driver's own, ``sys.executable``.  On a
@@ -298,7 +298,7 @@ def _piece(
 
 
 def _add_to(sums: dict[tuple[int, int], dict], piece: dict) -> None:
-    """Add a piece to the one that stands in its place; of several errors the first by the alphabet."""
+    """Add a piece to the one that has its place; of several errors keep the first in alphabetical order."""
     place = piece["number"], piece["start"]
     there = sums.get(place)
     if piece["error"] is not None:
@@ -337,7 +337,7 @@ def _shared(session: Any, packed: bytes, after: ExitStack) -> Callable[[], bytes
 
 
 def _if_alive(cleanup: Callable, *arguments: Any) -> None:
-    """Clean up, unless the session has died meanwhile: that is told by the pass, if it had no answer yet."""
+    """Clean up, unless the session has died meanwhile: the pass reports that, if it had no answer yet."""
     with suppress(Exception):
         cleanup(*arguments)
 
@@ -349,7 +349,7 @@ def _watch(context: Any, tag: str, bar: Any, done: threading.Event) -> None:
         try:
             jobs = [tracker.getJobInfo(job) for job in context._jsc.sc().statusTracker().getJobIdsForTag(tag)]
             stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-        except Exception:  # the session died: whoever waits for the answers says so
+        except Exception:  # the session died: the pass that waits for the answers reports that
             return
         bar.total = sum(stage.numTasks for stage in stages if stage)
         bar.n = sum(stage.numCompletedTasks for stage in stages if stage)

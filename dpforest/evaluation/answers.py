@@ -1,7 +1,6 @@
 """What a released model says of a record, and what is true of it, as a cell of a public grid.
 
-Each record by itself: its cell is a function of the record and of what was released before, whatever stands in other
-rows.
+Each record is read by itself: its cell is a function of the record and of what was released before, not of other rows.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ GAINS = {True: ("accuracy", "log loss", "brier score"), False: ("absolute error"
 def check_model(model: Any) -> Any:
     """A copy of the model, if it is one of this library that was fitted or loaded, that is quiet about values it meets.
 
-    To a model rows are a query; here they are people, of whom the table's owner is told by :func:`open_rows`.
+    For a model, rows are a query; here they are people, and :func:`open_rows` warns the table's owner of such values.
     """
     if not isinstance(model, Predictor):
         within = {"best_estimator_": "the learner that it kept, .best_estimator_", "steps": "its last step, [-1]"}

@@ -89,11 +89,11 @@ def hold_out(
     person : str, array-like of shape (n_rows,), or None
         Whose row it is, as for ``fit``: all rows of a person go to the same side.
     source : {"secure", "seeded"}
-        Seeded coins are for research: whoever knows them knows which side a row is on, so nothing is promised, and
-        what is fitted or tested on such a side says that it is seeded.
+        Seeded coins are for research: an observer who knows them knows which side a row is on, so nothing is promised,
+        and what is fitted or tested on such a side says that it is seeded.
     random_state : int, Generator, RandomState or None
-        Seed of the seeded source.  A person's coin is then a hash of the seed and the person's name, so that nobody
-        else moves when a person is added; without ``person`` it belongs to the place of the row.
+        Seed of the seeded source.  A person's coin is then a hash of the seed and the person's name, so that no
+        other person moves when one is added; without ``person`` it belongs to the place of the row.
 
     Returns
     -------
@@ -116,8 +116,8 @@ def hold_out(
     A frame of pandas is marked in its ``attrs``, which its parts inherit; of any other table take the sides that
     :meth:`Sides.split` returns, for what is indexed by hand carries nothing, nor does a file.
 
-    A shuffled split with a seed, as ``train_test_split`` makes it, is a function of the number of rows: one more, and
-    another half of the table stands on the other side.  Under add-remove no theorem covers that.
+    A shuffled split with a seed, as ``train_test_split`` makes it, is a function of the number of rows: with one row
+    more, another half of the table is on the other side.  Under add-remove no theorem covers that.
     """
     check_number(share, "share", 1 / _SIDES, 1 - 1 / _SIDES, "above 0 and below 1")
     if source == SECURE and random_state is not None:

@@ -221,7 +221,7 @@ class Evaluation:
             lines += [f"  of {plain(group)}", *(f"  {line}" for line in _lines(part.measures()))]
         return "\n".join(lines)
 
-    # -- what stands behind the measures ---------------------------------------------------------------------
+    # -- what the measures are computed from -----------------------------------------------------------------
 
     @property
     def kind(self) -> str:

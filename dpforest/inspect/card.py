@@ -1,4 +1,4 @@
-"""The model card: what a released model is, what it promises, and what whoever releases it adds."""
+"""The model card: what a released model is, what it promises, and what its publisher adds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def card(
     test: object = None,
     format: str = "markdown",
 ) -> str:
-    """A page for whoever answers for a released model, or uses it.
+    """A page for anyone who answers for a released model, or uses it.
 
     Parameters
     ----------

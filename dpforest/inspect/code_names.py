@@ -52,7 +52,7 @@ class Words:
         return self._schema.edges(name, self._n_bins) if name in self._schema.numeric else None
 
     def condition(self, feature: int, inside: np.ndarray, among: np.ndarray | None = None) -> str:
-        """What a record is told by: the feature's name, and which of its codes are meant.
+        """The condition on a record: the feature's name, and which of its codes are meant.
 
         Parameters
         ----------

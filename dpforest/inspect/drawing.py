@@ -85,7 +85,7 @@ def plot_tree(model: Any, tree: int = 0, max_depth: int | None = 4, ax: Axes | N
     Returns
     -------
     matplotlib.axes.Axes
-        Bars are shares of the noisy counts (beside them the likeliest class, and of how many noisy counts in all), a
+        Bars are shares of the noisy counts (next to them the most likely class, and the total of the noisy counts), a
         vote, or what is added to the score.  A pale leaf has fewer noisy counts than two standard deviations of
         the noise of their sum, by the ledger of a fitted estimator: what it says is noise.  A loaded model has no
         ledger, and no pale leaf.  Long conditions are cut, and of a large tree the first rows are drawn:
@@ -173,7 +173,7 @@ def plot_effect(
 
     Notes
     -----
-    *The band.*  How large the noise is stands in the ledger, which the fitted estimator has and a file does not.  So
+    *The band.*  The size of the noise is stated in the ledger, which the fitted estimator has and a file does not.  So
     there is a band for a fitted private boosting of classes alone.  It is the noise of the noisy sums of the rounds
     that were added, carried to the score of a cell whose records weigh a half each, as where the odds are even; where
     the model is sure, records weigh less and noise more.  The learner shrinks its votes, which makes noise smaller
@@ -247,7 +247,7 @@ def _tex(text: str) -> str:
 
 
 def _names(ax: Axes, names: list[str], length: int = 34) -> None:
-    """Names beside horizontal bars, the first on top."""
+    """Names next to horizontal bars, the first on top."""
     ax.set_yticks(range(len(names)), labels=[_tex(_cut(name, length)) for name in names], size=8)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
@@ -349,7 +349,7 @@ def _steps(
             ax.annotate(
                 "missing", (edges[-1], values[-1]), xytext=(-4, 5), textcoords="offset points", ha="right", size=8
             )
-    if (np.diff(edges) < 0.4 * np.diff(edges).max()).any():  # small numbers told apart beside a large bound
+    if (np.diff(edges) < 0.4 * np.diff(edges).max()).any():  # narrow bins for small numbers, and a large bound
         far = float(np.abs(edges).max())
         ax.set_xscale("symlog", linthresh=far / 300, linscale=0.5)
     ax.axhline(0, color="black", lw=0.8)

@@ -1,4 +1,4 @@
-"""How much a model's answers hang on each feature, and how."""
+"""How much a model's answers depend on each feature, and how."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def partial_dependence(model: Any, feature: str, X: Any = None) -> Any:
 
 
 def _used(view: View) -> list[int]:
-    """Features that the answers may hang on."""
+    """Features that the answers may depend on."""
     if view.kind == "linear":
         return [feature for feature, table in enumerate(view.tables) if table.any()]
     return np.unique(view.forest.feature[view.forest.feature >= 0]).tolist()

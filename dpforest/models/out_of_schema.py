@@ -33,7 +33,7 @@ def warn_of_strays(
     target : str
         What the target is called, if numbers are predicted.
     fit : bool
-        Whether the model learns from these rows; else they are a query, and nobody's secret.
+        Whether the model learns from these rows; else they are a query, which is not secret.
     named : bool
         Whether the columns were found by their names; else by their order.
     """
@@ -76,7 +76,7 @@ def warn_of_strays(
 
 
 def outside() -> int:
-    """How many calls above the caller stands who is not of this library, as ``stacklevel`` counts."""
+    """How many calls above is the first caller that is not of this library, as ``stacklevel`` counts."""
     level, frame = 0, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "dpforest":
         level, frame = level + 1, frame.f_back

@@ -65,7 +65,7 @@ def anywhere(method: Callable[[Any, Any], np.ndarray]) -> Callable[[Any, Any], A
 
 
 class Predictor:
-    """What a released model says of itself, from ``schema_``, ``n_bins_`` and ``guarantee_``, whoever provides them."""
+    """What a released model says of itself, from the ``schema_``, ``n_bins_`` and ``guarantee_`` that it has."""
 
     #: What is released: the key of the model in the JSON, and with an underscore the attribute that holds it.
     _RELEASED = "forest"
@@ -76,7 +76,7 @@ class Predictor:
     classes_: Any
     guarantee_: Guarantee
     n_jobs: int | None = None
-    #: Whether a query is told of its values outside the schema.
+    #: Whether a query is warned of its values outside the schema.
     tells_strays: bool = True
 
     def to_dict(self, *, seeded: bool = False) -> dict:
@@ -154,7 +154,7 @@ class Predictor:
     def _repr_html_(self) -> str | None:
         """A box for a notebook, once there is a model.
 
-        It stands in the place of scikit-learn's diagram, which lists the parameters, the seed among them.
+        It replaces scikit-learn's diagram, which lists the parameters, the seed among them.
         """
         self = copy.copy(self)  # one fit, whatever is learned meanwhile
         if not hasattr(self, "guarantee_"):

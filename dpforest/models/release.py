@@ -219,7 +219,7 @@ def load(path: str | os.PathLike[str]) -> Released:
     try:
         return released(description)
     except ValueError as error:
-        said = str(error)  # which may show what stands there, however long that is
+        said = str(error)  # which may show a value of the file, however long that is
         raise ValueError(f"{path} cannot be read: {said if len(said) < 500 else said[:500] + '...'}") from None
 
 
@@ -236,7 +236,7 @@ def released(description: dict) -> Released:
 
 
 def _member(description: Any, name: str, *kinds: type) -> Any:
-    """What stands there under this name, which must be of one of these types exactly."""
+    """The value under this name, which must be of one of these types exactly."""
     if type(description) is not dict or name not in description:
         raise ValueError(f"not a released model: it has no {shown(name)}")
     value = description[name]
@@ -250,7 +250,7 @@ def _member(description: Any, name: str, *kinds: type) -> Any:
 
 
 def _check_members(description: dict, key: str) -> tuple[str, int]:
-    """The learner's name and the number of bins; nothing else may stand there than what the format says."""
+    """The learner's name and the number of bins; there may be no other members than those of the format."""
     number = _member(description, "format", int)
     if number not in (1, FORMAT, WITH_DELTA):
         raise ValueError(

@@ -466,7 +466,7 @@ def note_release(table: object, promise: Guarantee, above: int = 0) -> None:
 def note_search(promise: Guarantee) -> None:
     """Warn, once for a search, ensemble or cross-validation of scikit-learn, what its fits cost outside of any account.
 
-    In a worker process the first fit is told of, for nobody there sees the others.
+    In a worker process the first fit gives the warning, for the process does not see the others.
     """
     search = searcher()
     if search is None:
@@ -488,7 +488,7 @@ def note_search(promise: Guarantee) -> None:
 
 
 def note_readers() -> None:
-    """Warn, once for each, of what reads rows or labels itself, beside the learner; inside of an account, too."""
+    """Warn, once for each, of what reads rows or labels itself, in addition to the learner; in an account, too."""
     behind = {
         f"{name} fits to the labels itself, beside this learner: no account is charged for that, and no guarantee "
         "covers what it makes of the learner's answers": each

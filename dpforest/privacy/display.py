@@ -32,7 +32,7 @@ def number(value: float) -> str:
 
 
 def box(title: str, rows: Iterable[tuple[str, str]], more: str = "", note: str = "") -> str:
-    """A titled table of names and values; ``more`` is HTML, for instance a :func:`bar`; ``note`` stands out below.
+    """A titled table of names and values; ``more`` is HTML, for instance a :func:`bar`; ``note`` is in bold below.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def box(title: str, rows: Iterable[tuple[str, str]], more: str = "", note: str =
 
 
 def bar(parts: Iterable[tuple[str, float]], total: float) -> str:
-    """A bar of the shares of a total, each told by its title; what is left stays empty."""
+    """A bar of the shares of a total, each with its name as a title; what is left stays empty."""
     pieces = "".join(
         f'<span title="{escape(name)}: {share:.6g}" style="display:inline-block;box-sizing:border-box;height:100%;'
         f'width:{100 * max(0.0, min(1.0, share / total)):.4g}%;background:#4c78a8;border-right:1px solid #fff8"></span>'

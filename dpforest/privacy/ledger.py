@@ -57,7 +57,7 @@ class Ledger:
 
     A scope (the forest, a tree, a node) bears its own charges, and has children that compose as its ``kind`` says.
     The cost of a scope is its own charges plus the composition of its children, so that a tree of queries costs
-    its dearest root-to-leaf path and no more (:prf:ref:`thm-path`).
+    its most expensive root-to-leaf path and no more (:prf:ref:`thm-path`).
 
     The ledger holds privacy losses, names and structure that is itself an output.  It never holds an answer.
 
@@ -69,7 +69,7 @@ class Ledger:
         0: charges are losses, and add up to an epsilon.  Above: charges are rhos of zero-concentrated differential
         privacy, and their sum is said as the epsilon of this delta (:prf:ref:`thm-concentrated-path`).
     leaks : list of Leak
-        Unpaid reads; empty iff nothing was read unpaid.
+        Reads without a charge; empty iff every read was charged.
     promise : Guarantee or None
         What the fit promises of every run, once it is done.
     n_max : float
@@ -125,7 +125,7 @@ class Ledger:
         return bool(scopes.view(np.uint64).max(initial=0) < self._size)  # where a negative number is a large one
 
     def drop_delta(self) -> None:
-        """Charge losses and not rhos, from the first charge on: whoever is asked for less promises more."""
+        """Charge losses and not rhos, from the first charge on: an epsilon without a delta promises more."""
         if self._charges:
             raise ValueError("rhos were charged: a delta can only be dropped before the first charge")
         self.delta = 0.0
@@ -147,7 +147,7 @@ class Ledger:
         ]
 
     def leak(self, what: str, where: str) -> None:
-        """Record an unpaid read.  The same leak is kept once, however many nodes it happens in."""
+        """Record a read without a charge.  The same leak is kept once, however many nodes it happens in."""
         if (entry := Leak(what, where)) not in self.leaks:
             self.leaks.append(entry)
 
@@ -203,8 +203,8 @@ class Ledger:
     def epsilon(self) -> float:
         """What this run spent under the ledger's relation, path-wise; infinite if there is a leak.
 
-        Another run on the same data may spend more, if its answers lead down a dearer path: the promise about every
-        run is the :class:`Guarantee`.
+        Another run on the same data may spend more, if its answers lead down a more expensive path: the promise about
+        every run is the :class:`Guarantee`.
         """
         return self.total(self.relation)
 

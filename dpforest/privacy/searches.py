@@ -1,4 +1,4 @@
-"""Fits inside of scikit-learn: many models of one table, which nobody may have counted, and tables without names."""
+"""Fits inside of scikit-learn: many models of one table, perhaps outside of any account, and tables without names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpforest.messages import listed
 
 __all__ = ["choosers", "elsewhere", "first_time", "fitted_before", "names_lost", "noted", "readers", "searcher"]
 
-#: Where scikit-learn fits a learner several times, and what there reads labels itself, beside the learner.
+#: Where scikit-learn fits a learner several times, and what there reads labels itself, in addition to the learner.
 _SEARCHES = tuple(
     f"sklearn.{room}"
     for room in ("calibration", "ensemble", "feature_selection", "model_selection", "multiclass", "multioutput")

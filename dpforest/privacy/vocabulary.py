@@ -43,8 +43,9 @@ T = TypeVar("T")
 ADD_REMOVE = "add-remove"
 REPLACE_ONE = "replace-one"
 RELATIONS = (ADD_REMOVE, REPLACE_ONE)
-#: L1 sensitivity of a histogram, by relation: a record that comes or goes changes one count by 1, a replaced one two.
-#: It is the scale of the noise of a count at epsilon 1, and, times a record's worth, that of two masses of a target.
+#: L1 sensitivity of a histogram, by relation: a record that is added or removed changes one count by 1, a replaced one
+#: changes two.  It is the scale of the noise of a count at epsilon 1, and, times a record's worth, that of two masses
+#: of a target.
 HISTOGRAM_SENSITIVITY = {ADD_REMOVE: 1, REPLACE_ONE: 2}
 NON_PRIVATE = "non-private"
 
@@ -112,7 +113,7 @@ def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
 
 @dataclass(frozen=True)
 class Leak:
-    """A read of the data that nobody paid for: what was read, and where the paper does it."""
+    """A read of the data without a charge: what was read, and where the paper does it."""
 
     what: str
     where: str
@@ -130,9 +131,9 @@ def unit_of(max_rows: int | None) -> str:
     return UNIT if max_rows is None else f"a person of at most {max_rows} row{'s' * (max_rows > 1)}"
 
 
-#: Where the random bits of a fit came from: a generator that a seed starts, the operating system, or nobody knows.
+#: Where the random bits of a fit came from: a generator that a seed starts, the operating system, or an unknown source.
 SEEDED, SECURE, UNKNOWN = SOURCES = "seeded", "secure", "unknown"
-#: On what a proof may rest, and how that is said; a cap on the number of records besides, see :func:`capped`.
+#: On what a proof may rest, and how that is said; in addition a cap on the number of records, see :func:`capped`.
 ASSUMPTIONS = {"SipHash": "the pseudo-randomness of SipHash"}
 _CAP = "n_max="
 #: What no guarantee of one model speaks of.
@@ -176,12 +177,12 @@ class Guarantee:
     claimed : float or None
         What the paper claims for the published variant; None for the proved one.
     leaks : tuple of Leak
-        The unpaid reads that make ``epsilon`` infinite; empty iff there are none.
+        The reads without a charge, which make ``epsilon`` infinite; empty iff there are none.
     variant : {"proved", "published"}
     source : {"seeded", "secure", "unknown"}
         Where the random bits came from, those of the noise and those that put rows aside before; seeded if some were.
-        The proof speaks of bits that nobody can know: whoever has or finds the seed can subtract the noise.  A file
-        that does not say it is of unknown source.
+        The proof speaks of bits that no one can know: an attacker who has or finds the seed can subtract the noise.
+        A file that does not say it is of unknown source.
     version : str or None
         Of this library, when the model was fitted.
     rests_on : tuple of str
@@ -189,7 +190,7 @@ class Guarantee:
         the records, and they were computed by a hash under a drawn key; ``"n_max=1000"`` where the noise is that of
         tables of at most 1,000 records, which a fit refuses to exceed.
     delta : float
-        0 for pure differential privacy.  Above: each event may be more probable by delta, beside the factor
+        0 for pure differential privacy.  Above: each event may be more probable by delta, in addition to the factor
         ``e^epsilon``.
     max_rows : int or None
         None: the unit is one row.  Else it is a person, of whose rows so many were learned from at most, and data sets
@@ -236,7 +237,7 @@ class Guarantee:
         return self.epsilon if self.max_rows else rows * self.epsilon
 
     def delta_of_rows(self, rows: int) -> float:
-        """The delta beside :meth:`of_rows`: ``delta (1 + e^epsilon + ... + e^((rows - 1) epsilon))``, at most 1."""
+        """The delta for :meth:`of_rows`: ``delta (1 + e^epsilon + ... + e^((rows - 1) epsilon))``, at most 1."""
         if not self.delta or self.max_rows:
             return self.delta
         steps = (math.exp(min(step * self.epsilon, 700.0)) if step else 1.0 for step in range(rows))

@@ -165,7 +165,7 @@ def remedy(text: str) -> str:
 
 
 def places(column: Any, known: Mapping[str | float, int], where: str, *, numerals: bool = False) -> np.ndarray:
-    """Where each cell of a column stands among the known texts and numbers: int16, -1 elsewhere and -2 for nothing.
+    """The place of each cell of a column among the known texts and numbers: int16, -1 if it has none, -2 if missing.
 
     With ``numerals``, a text that is not known is the number that it writes; where texts are known by their beginnings
     it is not.

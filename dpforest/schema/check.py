@@ -177,7 +177,7 @@ class _Look:
         return columns
 
     def _beside(self, where: str, given: Any, columns: dict[str, Any], look: Callable[[str, Any], None]) -> None:
-        """Look at what is passed beside the table, or named in it."""
+        """Look at what is passed with the table, or named in it."""
         if given is None:
             return
         if isinstance(given, str):
@@ -316,7 +316,7 @@ def _different(column: Any) -> Iterator[tuple[Any, int]]:
         try:
             key = type(cell), cell
             found.setdefault(key, [cell, 0])[1] += 1
-        except TypeError:  # a list, or what else cannot be told apart
+        except TypeError:  # a list, or another cell that has no hash
             found.setdefault((type(cell), shown(cell)), [cell, 0])[1] += 1
     for cell, rows in found.values():
         yield cell, rows

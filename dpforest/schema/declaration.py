@@ -108,7 +108,7 @@ class Schema:
         :class:`~dpforest.schema.Prefix` for all texts that begin alike; the longest beginning counts, and a value
         that is listed comes before all beginnings.  The table has the values; the model speaks of the groups.
     classes : sequence, optional
-        The class labels, texts and numbers, at least two, told apart like categories.  Give either ``classes`` or
+        The class labels, texts and numbers, at least two, distinguished like categories.  Give either ``classes`` or
         ``target``.
     target : (low, high), optional
         Bounds of the target of a regression.
@@ -261,7 +261,7 @@ class Schema:
             names, in whatever order; others are not looked at.  An array, or rows as lists, must have as many columns
             as the schema, in its order.
         n_bins : int
-            Bins of each numeric column, equally wide over the declared bounds, between 2 and 255 (254 beside a bin for
+            Bins of each numeric column, equally wide over the declared bounds, between 2 and 255 (254 with a bin for
             missing values).  A value on an edge belongs to the bin above it, the upper bound to the last bin.  The
             edges are those of :meth:`edges`; a value in another precision is the number that it is there: 0.7 in
             single precision is a little less than 0.7.
@@ -288,10 +288,10 @@ class Schema:
 
         *Categories.*  A number is the declared number that equals it, and a text the declared text.  Where there is
         none, a text is the declared number that it writes, and a number the one declared text that writes it; the texts
-        ``True`` and ``False`` are declared bools.  For one text in a file or in an array makes texts of all numbers
-        beside it, before they come here.  So codes that look like numbers need care: ``"250.0"`` and ``"2.5e2"`` are
-        the declared text or number 250, and are not counted in ``other``.  Declare such a column by groups with a
-        :class:`~dpforest.schema.Prefix`, which takes texts as they are written.
+        ``True`` and ``False`` are declared bools.  The reason: one text in a column of a file, or in an array,
+        turns all numbers there into texts before they come here.  So codes that look like numbers need care:
+        ``"250.0"`` and ``"2.5e2"`` are the declared text or number 250, and are not counted in ``other``.  Declare such
+        a column by groups with a :class:`~dpforest.schema.Prefix`, which takes texts as they are written.
         """
         n_bins = _check_bins(n_bins, extra=self.missing == "bin")
         table = frames.columns_of(X)
@@ -484,13 +484,13 @@ class Schema:
         Check
             True if a fit takes the table; printed, the columns that are missing or there twice, the cells, labels and
             persons that are refused, how many rows have them, and what to write.  It shows cells and exact counts: it
-            is for the eyes of whoever holds the table, like the table itself.  Do not release it.
+            is only for those who may see the table itself.  Do not release it.
 
         Notes
         -----
-        Nothing is charged, for nothing is released.  What a fit would tell by an error, one cell at a time and after
-        the account was charged, stands here before.  What is changed because of it should be known from documentation:
-        a category that is declared because it was found here is public from then on.
+        Nothing is charged, for nothing is released.  What a fit would report by an error, one cell at a time and after
+        the account was charged, is listed here before.  What is changed because of it should be known from
+        documentation: a category that is declared because it was found here is public from then on.
 
         Examples
         --------
@@ -704,7 +704,7 @@ def _check_bins(n_bins: object, extra: bool) -> int:
 def _known(declared: Sequence, codes: Sequence[int] | None = None, *, numerals: bool = False) -> dict[str | float, int]:
     """The code of each declared text and number, its place if no other is given.
 
-    With ``numerals``, also of what else stands for declared values of that code and of no other one.
+    With ``numerals``, also of every other text or number that means declared values of that code and of no other one.
     """
     codes = range(len(declared)) if codes is None else codes
     known = {

@@ -182,7 +182,7 @@ def _with_names(X: Any, name: str, rows: Sequence, kinds: set[type], alone: bool
     return _of_records(rows, name, alone) if records else found
 
 
-#: Stands for the cells of a record under a name that it has more than once.
+#: Replaces the cells of a record under a name that it has more than once.
 _TWICE = object()
 
 
@@ -331,7 +331,7 @@ def _kind(dtype: Any) -> str:
 
 
 def _kind_of_pandas(dtype: Any) -> str:
-    """The same of a type of pandas: what an Arrow type is, wherever it stands, and no type of times or intervals."""
+    """The same for a type of pandas; an Arrow type is what it is elsewhere, types of times or intervals are neither."""
     pandas = sys.modules["pandas"]
     if isinstance(dtype, pandas.CategoricalDtype):
         return "categorical" if _kind_of_pandas(dtype.categories.dtype) else ""

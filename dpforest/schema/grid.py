@@ -15,9 +15,9 @@ import numpy as np
 
 __all__ = ["DOUBLINGS", "FINEST", "GRIDS", "bin_column", "edges", "look_up", "open_edges"]
 
-#: How the public bins of a column lie between its bounds: all equally wide; or half as many, and besides, where 0 lies
-#: between the bounds, every half, quarter, ... of each bound, which tells small numbers apart beside a large bound; or
-#: these, of which the equally wide ones are divided into as many parts as there are codes for.
+#: How the public bins of a column lie between its bounds: all equally wide; or half as many, and in addition, where
+#: 0 lies between the bounds, every half, quarter, ... of each bound, which distinguishes small numbers below a large
+#: bound; or these, of which the equally wide ones are divided into as many parts as there are codes for.
 GRIDS = ("even", "doubling", "fine")
 DOUBLINGS = 14  # the finest of them is a share of 2^-14 of the bound
 FINEST = 254  # bins of a fine grid at most: one code is left for missing values

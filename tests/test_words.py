@@ -107,13 +107,17 @@ def test_prose_has_plain_words(path):
     assert found == [], f"{path.relative_to(ROOT)}: in a notebook lines are those of a cell"
 
 
+#: What a program prints in an example is code's, as the program is.
+_EXAMPLE = re.compile(r"^ *>>> .*(?:\n *\S.*)*", re.MULTILINE)
+
+
 def remarks(source: str) -> Iterator[tuple[int, str]]:
     """The docstrings and comments of a module, each with the line on which it begins."""
     for node in ast.walk(ast.parse(source)):
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if documented and ast.get_docstring(node):
             first = node.body[0].value
-            yield first.lineno, first.value
+            yield first.lineno, _EXAMPLE.sub(lambda found: "\n" * found[0].count("\n"), first.value)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string.lstrip("#: ")
@@ -128,11 +132,13 @@ def test_docstrings_and_comments_have_plain_words(path):
 
 
 def test_a_docstring_and_a_comment_are_read():
-    source = '"""Told."""\n\n\ndef f():\n    """Nobody."""\n    return "beside"  #: stands\n'
+    source = (
+        '"""Told.\n\n>>> print("dear")\ndear\n"""\n\n\ndef f():\n    """Nobody."""\n    return "beside"  #: stands\n'
+    )
     assert [(start, fault.split(": ")[1]) for start, text in remarks(source) for fault in faults(text)] == [
         (1, "'Told'"),
-        (5, "'Nobody'"),
-        (6, "'stands'"),
+        (9, "'Nobody'"),
+        (10, "'stands'"),
     ]
 
 

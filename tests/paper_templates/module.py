@@ -27,7 +27,7 @@ class NewPaperClassifier(PrivateForestClassifier):
     forest_ : Forest
         The released trees.
     ledger_ : Ledger
-        Every charge; ``ledger_.leaks`` is empty iff nothing was read unpaid.
+        Every charge; ``ledger_.leaks`` is empty iff nothing was read without a charge.
     guarantee_ : Guarantee
     classes_, n_features_in_, feature_names_in_, schema_, n_bins_
 

@@ -181,16 +181,29 @@ def test_a_figure_in_a_page_becomes_a_file_and_programs_for_icons_go(tmp_path):
     page.parent.mkdir()
     page.write_text(
         '<script src="../_static/vendor/fontawesome/6/js/all.min.js"></script>\n'
-        '<link rel="preload" as="font" href="x/fa-brands-400.woff2" /><p class="a b"><img alt="x" '
+        '<link rel="preload" as="font" href="x/fa-brands-400.woff2" /><p class="a b"><span class="n">f</span>'
+        '<span class="k">in</span><span class="p">(</span><span class="n">b</span><img alt="x" '
         'src="data:image/png;base64,aGVsbG8="></p>'
     )
     (tmp_path / "_static").mkdir()
     (tmp_path / "_static" / "a.js").write_text("x.classList.add('made-later')")
-    assert BUILT["used"](tmp_path) == {"a", "b", "x", "classList", "add", "made-later"}
+    assert BUILT["used"](tmp_path) == {*"abknpx", "classList", "add", "made-later"}
     BUILT["lighten"](tmp_path)
     [figure] = (tmp_path / "_images").iterdir()
     assert figure.read_bytes() == b"hello"
-    assert page.read_text() == f'<p class="a b"><img alt="x" src="../_images/{figure.name}" loading="lazy"></p>'
+    assert page.read_text() == (
+        f'<p class="a b">f<span class="k">in</span>(b<img alt="x" src="../_images/{figure.name}" loading="lazy"></p>'
+    )
+
+
+@needs_book
+def test_code_that_is_not_marked_has_the_colour_of_what_was():
+    style = (HTML / "_static" / "pygments.css").read_text(encoding="utf-8")
+    for theme in ("light", "dark"):
+        start = re.escape(f'html[data-theme="{theme}"] .highlight ')
+        [plain] = set(re.findall(rf"{start}\{{[^}}]*[ ;]color: (#\w+)", style))
+        for kind in "npw":
+            assert re.findall(rf"{start}\.{kind} \{{ color: (#\w+)", style) == [plain]
 
 
 @pytest.mark.slow

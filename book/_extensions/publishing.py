@@ -45,6 +45,8 @@ _ICONS = re.compile(
     r'[ \t]*(?:<script src="[^"]*/fontawesome/[^"]*\.js[^"]*"></script>'
     r'|<link rel="preload" [^>]*fa-(?:brands|regular)-400\.woff2" />)\n?'
 )
+#: Pieces of code in the colour of the code around them: names, brackets and blanks, a quarter of a page of statements.
+_PLAIN = re.compile(r'<span class="[npw]">([^<]*)</span>')
 #: Style sheets of the theme that are purged.
 _STYLES = (
     "styles/bootstrap.css",
@@ -254,7 +256,8 @@ def icons(out: Path) -> None:
 def lighten(out: Path) -> None:
     """Leave out what no page of this book uses of the theme: its program for icons, rules, icons, two more fonts.
 
-    And a figure that was written into a page becomes a file, which is fetched when a reader comes near it.
+    Nor are pieces of code marked that look like the code around them.  And a figure that was written into a page
+    becomes a file, which is fetched when a reader comes near it.
     """
     for path in out.rglob("*.html"):
 
@@ -266,7 +269,8 @@ def lighten(out: Path) -> None:
             return f'src="{os.path.relpath(file, path.parent)}" loading="lazy"'
 
         text = path.read_text(encoding="utf-8")
-        light = re.sub(r'src="data:image/png;base64,([^"]*)"', laid_beside, _ICONS.sub("", text))
+        light = _PLAIN.sub(r"\1", _ICONS.sub("", text))
+        light = re.sub(r'src="data:image/png;base64,([^"]*)"', laid_beside, light)
         if len(light) < len(text):
             path.write_text(light, encoding="utf-8")
     words = used(out)

@@ -395,7 +395,7 @@ def _of_forest(estimator: Any, n_canaries: Any, confidence: Any, random_state: A
     sizes = schema.cardinalities(estimator.bins(schema)).tolist()
     if (n_cells := math.prod(sizes)) < n_canaries:
         raise ValueError(
-            f"{n_canaries} canaries need cells of their own, and the schema has {n_cells}: lower n_canaries, or "
+            f"{shown(n_canaries)} canaries need cells of their own, and the schema has {n_cells}: lower n_canaries, or "
             "declare more features, categories or bins"
         )
     cells = _distinct_cells(rng, n_canaries, sizes, n_cells)

@@ -92,11 +92,17 @@ class Given(Exact):
         return self.words[self.read - size : self.read].copy()
 
 
-def shipped(rates: np.ndarray, first: np.ndarray, more: np.ndarray) -> tuple[list[bool], int]:
-    """The coins of the code that ships, and how many of ``more`` it read, in the order of the coins that need them."""
-    source = Given(more)
-    coins = source._heads(first, rates, np.ones(len(rates)), lambda at: Fraction(rates[at]))
-    return coins.tolist(), source.read
+def shipped(rates: np.ndarray, first: np.ndarray, more: np.ndarray, size: int | None = None) -> tuple[list[bool], int]:
+    """The coins of the code that ships, and how many of ``more`` it read, in the order of the coins that need them.
+
+    All are tossed at once, or so many: few are tossed one by one, by lines of their own.
+    """
+    source, coins = Given(more), list[bool]()
+    for start in range(0, len(rates), size or len(rates)):
+        own = rates[start : start + (size or len(rates))]
+        words = first[start : start + len(own)]
+        coins += source._heads(words, own, np.ones(len(own)), lambda at, own=own: Fraction(own[at])).tolist()
+    return coins, source.read
 
 
 def proved(
@@ -140,9 +146,11 @@ def asked_to_wait(draws: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return rates, words
 
 
-def shipped_waits(rates: np.ndarray, words: np.ndarray) -> list[int]:
-    """The geometric numbers of the code that ships, each on words of its own."""
-    return [Given(own)._waiting(rates[at : at + 1]).item() for at, own in enumerate(words)]
+def shipped_waits(
+    rates: np.ndarray, words: np.ndarray, draw: Callable[[Given, np.ndarray], np.ndarray] = Exact._geometric
+) -> list[int]:
+    """The geometric numbers of the code that ships, each on words of its own: one by one, or as ``draw`` has arrays."""
+    return [draw(Given(own), rates[at : at + 1]).item() for at, own in enumerate(words)]
 
 
 def proved_waits(rates: np.ndarray, words: np.ndarray, number: Callable[..., int | None] = waiting) -> list[int | None]:

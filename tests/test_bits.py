@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
+from dpforest.chance.exact import _FEW, Exact
 from tests import bits, coq, not_run
 
 needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason=not_run.COQ)
@@ -23,6 +24,7 @@ def test_the_proved_coin_is_the_one_that_ships(question):
     coins, read = bits.proved(*question)
     assert None not in coins
     assert bits.shipped(*question) == (coins, read)
+    assert bits.shipped(*question, size=1) == bits.shipped(*question, size=_FEW) == (coins, read)  # one by one
     assert read > 20  # at boundaries a second word is taken
     assert 0.2 < np.mean(coins) < 0.8
 
@@ -43,7 +45,8 @@ def test_the_proved_geometric_number_is_the_one_that_ships():
     question = bits.asked_to_wait(1000, seed=6)
     numbers = bits.proved_waits(*question)
     assert None not in numbers
-    assert bits.shipped_waits(*question) == numbers
+    assert bits.shipped_waits(*question) == numbers  # one by one
+    assert bits.shipped_waits(*question, draw=Exact._waiting) == numbers  # as arrays
     assert len(set(numbers)) > 20
 
 

@@ -61,11 +61,10 @@ def write(target: Path, title: str, book: str) -> None:
     image = Image.new("RGB", SIZE, _PAPER)
     draw = ImageDraw.Draw(image)
     _mark(draw, _MARGIN - 15, _MARGIN - 15, 5)
-    sizes = (76, 64, 52, 44)
-    for size in sizes:
+    for size in (76, 64, 52, 44):  # the last one if none fits
         font = ImageFont.truetype(_FACE, size)
         lines = _wrapped(title.split(), font)
-        if len(lines) * size <= 260 or size == sizes[-1]:
+        if len(lines) * size <= 260:
             break
     if len(lines) > _LINES:
         lines = [*lines[: _LINES - 1], f"{lines[_LINES - 1]} …"]

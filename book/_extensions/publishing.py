@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import cards
 import yaml
 from docutils import nodes
 from exercises import as_files
@@ -185,6 +184,8 @@ def describe(app: Sphinx, pagename: str, _: str, context: dict[str, Any], doctre
     if words:
         found |= {"description": words, "og:description": words}
     if site:
+        import cards  # what draws is loaded where something is drawn
+
         picture = f"_images/cards/{pagename.replace('/', '-')}.png"
         cards.write(Path(app.outdir, picture), found["og:title"], found["og:site_name"])
         found |= {"og:url": f"{site}/{uri}", "og:image": f"{site}/{picture}", "twitter:card": "summary_large_image"}

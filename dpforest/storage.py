@@ -104,12 +104,12 @@ def _stream(path: str | os.PathLike[str], way: int) -> IO[bytes]:
         except OSError as error:  # to write, the pipe must have a reader
             if error.errno != errno.ENXIO or time.monotonic() > until:
                 raise OSError(
-                    error.errno, f"nobody reads the pipe, or it is closed: {error.strerror}", str(path)
+                    error.errno, f"no process reads the pipe, or it is closed: {error.strerror}", str(path)
                 ) from None
             time.sleep(0.01)
     if way == os.O_RDONLY and not select.select([stream], [], [], _PATIENCE)[0]:
         stream.close()
-        raise TimeoutError(errno.ETIMEDOUT, "nobody writes to the pipe", str(path))
+        raise TimeoutError(errno.ETIMEDOUT, "no process writes to the pipe", str(path))
     os.set_blocking(stream.fileno(), True)
     return stream
 

@@ -616,13 +616,13 @@ def test_equal_split_is_clean_where_it_is_priced():
 
 BROKEN = [
     (PurityStop(), ["leak", "control-flow"]),
-    (SecretPurityStop(), ["unpaid", "control-flow"]),
-    (LooksForNothing(), ["unpaid"]),
+    (SecretPurityStop(), ["uncharged", "control-flow"]),
+    (LooksForNothing(), ["uncharged"]),
     (SizeRule(), ["leak", "control-flow"]),
-    (DearWhenFull(), ["unpaid", "charge"]),
+    (DearWhenFull(), ["uncharged", "charge"]),
     (ExactArgmax(), ["paid"]),
     (ExactLeaves(), ["leak", "output"]),
-    (UnpaidDraw(), ["unpaid", "loss"]),
+    (UnpaidDraw(), ["uncharged", "loss"]),
     (FaintCharge(), ["sensitivity", "loss"]),
     (DoubledCounts(), ["sensitivity", "loss"]),
     (RateOfData(), ["loss"]),
@@ -632,8 +632,8 @@ BROKEN = [
     (AllTreesSeeAll(n_estimators=2), ["composition"]),
     (OneScopeTooCheap(), ["loss"]),
     (UnpricedEqualSplit(n_estimators=2), ["moved", "sensitivity", "loss", "composition"]),
-    (FailsOnNothing(), ["unpaid", "control-flow"]),
-    (OwnScopes(), ["unpaid", "control-flow"]),
+    (FailsOnNothing(), ["uncharged", "control-flow"]),
+    (OwnScopes(), ["uncharged", "control-flow"]),
     (OwnBins(), ["encoding"]),
     (OwnClasses(), ["encoding"]),
     (Plain(split=0.7), ["paid"]),
@@ -656,7 +656,7 @@ def test_a_broken_learner_is_found_out(learner, kinds):
     for found in audit.findings:
         assert found.kind in KINDS
         assert found.count >= 1
-        if found.kind not in ("leak", "unpaid", "paid", "encoding"):
+        if found.kind not in ("leak", "uncharged", "paid", "encoding"):
             assert are_neighbours(found.pair.one, found.pair.other, learner.relation)
         if found.measured is not None:
             assert found.measured > found.allowed
@@ -665,7 +665,7 @@ def test_a_broken_learner_is_found_out(learner, kinds):
 DOORS = [
     (CheapNoise, NoisyCounts(relation="replace-one"), ["sensitivity", "loss", "paid"]),
     (WrongRange, Plain(), ["sensitivity", "loss"]),
-    (FreeCount, Plain(), ["unpaid", "output"]),
+    (FreeCount, Plain(), ["uncharged", "output"]),
     (Chunks, Plain(n_estimators=3), ["moved", "sensitivity", "loss", "composition"]),
     (Bootstrap, Plain(relation="replace-one"), ["sensitivity", "loss", "composition"]),
     (Bootstrap, Plain(), ["control-flow"]),
@@ -758,7 +758,7 @@ def test_a_door_that_lets_out_any_record_unpaid_is_found(slip):
             return super().say(growth, leaves, curator, chance, ledger, epsilon)
 
     audit = look(Asks(), runs=2, door=Loose, pairs=some_traps(Asks()))
-    assert ("unpaid", "tell") in {(found.kind, found.where) for found in audit.findings}
+    assert ("uncharged", "tell") in {(found.kind, found.where) for found in audit.findings}
     assert look(Plain(), runs=2, door=Loose, pairs=some_traps(Plain())).findings == []
 
 
@@ -768,7 +768,7 @@ def test_the_number_of_records_is_public_under_replace_one_alone():
             return self._records.n_records
 
     nine = ((0, 0, 0),) * 9
-    assert look(SizeRule(), door=QuietSize, pairs=((nine, (*nine, (0, 0, 0))),)).kinds == ["unpaid", "control-flow"]
+    assert look(SizeRule(), door=QuietSize, pairs=((nine, (*nine, (0, 0, 0))),)).kinds == ["uncharged", "control-flow"]
     learner = SizeRule(relation="replace-one")
     for door in (QuietSize, Curator):
         assert look(learner, door=door, pairs=some_traps(learner)).findings == []
@@ -843,7 +843,7 @@ def test_a_slip_on_an_answer_that_never_comes_is_found():
     data = ((0, 0, 0),) * 20
     learner, pair = RareSlip(epsilon=20.0, depth=0, leaf=1.0), (data, (*data, (0, 0, 0)))
     assert look(learner, runs=2, pairs=(pair,)).findings == []
-    assert look(learner, runs=20, pairs=(pair,)).kinds == ["unpaid"]
+    assert look(learner, runs=20, pairs=(pair,)).kinds == ["uncharged"]
 
 
 def test_a_refund_counts_for_nothing():

@@ -677,7 +677,7 @@ def test_what_cannot_be_audited_is_refused():
         one_run(random_trees(), n_canaries=10, confidence=95)
     with pytest.raises(ValueError, match="needs schema="):
         one_run(RandomTreesClassifier(), n_canaries=10)
-    with pytest.raises(ValueError, match="stop='purity' reads the data unpaid"):
+    with pytest.raises(ValueError, match="stop='purity' reads the data without a charge"):
         one_run(edprf(stop="purity"), n_canaries=10)
     with pytest.raises(TypeError, match="count your own guesses and use one_run_bound"):
         one_run(object(), n_canaries=10)

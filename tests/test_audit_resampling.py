@@ -214,4 +214,4 @@ def test_the_number_of_records_is_a_read():
 
     for relation in RELATIONS:
         found = look(Sizes(schema=CLASSES, n_estimators=1, max_depth=1, relation=relation)).findings
-        assert any(finding.kind == "unpaid" for finding in found)
+        assert any(finding.kind == "uncharged" for finding in found)

@@ -58,7 +58,7 @@ def test_a_published_learner_breaks_the_claim_of_its_paper(capsys):
     assert said[2].strip().startswith("on ")
     assert said[3].strip().startswith("against ")
     assert "against 0 of:" in said[4]
-    assert any("leak: eDPRF algorithm 5, line 1 reads unpaid" in line for line in said)
+    assert any("leak: eDPRF algorithm 5, line 1 reads without a charge" in line for line in said)
     assert said[-2] == "verdict      VIOLATED, by exact, greybox, statistical"
     assert "to be expected" in said[-1]
     assert "cex-purity-stop" in said[-1]

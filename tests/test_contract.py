@@ -456,7 +456,7 @@ REFUSED: dict[str, list[tuple[dict, str]]] = {
         ({"n_bins": 2.5}, "n_bins must be a whole number between 2 and 255"),
         ({"criterion": "information-gain"}, "needs a public cap"),
         ({"criterion": "normalised-gini"}, "use stop='never'"),
-        ({"stop": "purity"}, "reads the data unpaid"),
+        ({"stop": "purity"}, "reads the data without a charge"),
         ({"criterion": "information-gain", "n_max": 100}, "more records than the public cap"),
         ({"n_max": 100, "stop": "never"}, "more records than the public cap"),
         *(
@@ -544,8 +544,8 @@ REFUSED: dict[str, list[tuple[dict, str]]] = {
     ],
     "PearsonTreeClassifier": [
         ({"criterion": "information-gain"}, "criterion must be one of"),
-        ({"selection": "argmax"}, "reads the data unpaid.*variant='published'"),
-        ({"stop": "purity"}, "reads the data unpaid.*variant='published'"),
+        ({"selection": "argmax"}, "reads the data without a charge.*variant='published'"),
+        ({"stop": "purity"}, "reads the data without a charge.*variant='published'"),
         ({"criterion": "normalised-gini", "stop": "candidate"}, "no stop candidate in its range"),
         *(
             ({"variant": "published", option: value}, f"{LETTER}.*{option}")

@@ -122,7 +122,7 @@ def test_copies_of_two_trees_multiply(each):
 # -- what is checked -------------------------------------------------------------------------------------------------
 
 REFUSED = [
-    (scores.gini, {"stop": "purity"}, "reads the data unpaid"),
+    (scores.gini, {"stop": "purity"}, "reads the data without a charge"),
     (scores.normalised_gini, {"stop": "candidate"}, "no stop candidate in its range"),
     (scores.gini, {"sampling": "bootstrap"}, "costs more than epsilon"),
     (scores.information_gain, {"sampling": "poisson", "n_max": 100}, "copies know none"),

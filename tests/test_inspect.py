@@ -381,7 +381,7 @@ def test_a_card_tells_what_the_file_and_the_ledger_tell(name, variant, how):
     assert text.startswith(f"# Model card: {name}\n")
     assert r"to \*teach\* \| &lt;b&gt;well&lt;/b&gt;" in text
     assert "\n\\# head\n" in text
-    assert "Nobody has said so yet." in text  # of the records
+    assert "Not stated yet." in text  # of the records
     assert "not for release" in text
     page = inspect.card(model, purpose="<b>", format="html")
     assert "<b>" not in page

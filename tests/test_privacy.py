@@ -615,7 +615,7 @@ def test_ledger_prints_as_a_tree():
         "    - choose a feature, permute-and-flip: 0.5 to 1 each, 2x",
         "    + level 2 (3x, children compose by partition)",
         "      - choose a label, exponential: 1.5 each, 3x",
-        "no leaks: nothing was read unpaid",
+        "no leaks: every read of the records was charged",
     ]
 
 

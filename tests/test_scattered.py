@@ -672,7 +672,9 @@ def test_what_is_refused_is_all_that_the_whole_table_is_asked_for():
     methods = {
         name: each for owner in Curator.__mro__ for name, each in vars(owner).items() if inspect.isfunction(each)
     }
-    users = {name for name, each in methods.items() if {"whole", "_unpaid"} & {*each.__code__.co_names}} - {"_unpaid"}
+    users = {name for name, each in methods.items() if {"whole", "_uncharged"} & {*each.__code__.co_names}} - {
+        "_uncharged"
+    }
     kinds = {name: each for name in queries.__all__ if inspect.isclass(each := getattr(queries, name))}
     whole = {name for name, each in kinds.items() if issubclass(each, queries.WholeQuery)}
     assert whole == {"HeldOutCounts", "LargestWeight", "WeightedError", "WholeQuery"}

@@ -131,6 +131,47 @@ def test_docstrings_and_comments_have_plain_words(path):
     assert found == [], f"{path.relative_to(ROOT)}: lines after that on which the docstring begins"
 
 
+def messages(source: str) -> Iterator[tuple[int, str]]:
+    """The texts of a module that are no docstring, each with its line; a single word is a key, and free."""
+    tree = ast.parse(source)
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    docstrings = {
+        id(node.body[0].value)  # type: ignore[attr-defined]
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and ast.get_docstring(node)
+    }
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        if " " in text and id(node) not in docstrings:
+            yield node.lineno, text
+
+
+#: Sources of Python: a module is one, and each cell of code in a notebook.
+CELLS = {
+    f"{path.relative_to(ROOT)}, cell {number}": "".join(cell["source"])
+    for path in FILES
+    if path.suffix == ".ipynb"
+    for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"])
+    if cell["cell_type"] == "code"
+}
+
+
+def test_messages_labels_and_captions_have_plain_words():
+    sources = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in MODULES} | CELLS
+    found = [
+        f"{where}, line {line}: {fault[0]!r}: {text}"
+        for where, source in sources.items()
+        for line, text in messages(source)
+        for fault in BANNED.finditer(text)
+    ]
+    assert found == []
+
+
+def test_a_message_is_read_and_a_key_is_not():
+    source = '"""Told."""\nraise ValueError(f"nobody {x} is told", "dear", {"commonest": 1})\n'
+    assert [text for _, text in messages(source)] == ["nobody ", " is told"]
+
+
 def test_a_docstring_and_a_comment_are_read():
     source = (
         '"""Told.\n\n>>> print("dear")\ndear\n"""\n\n\ndef f():\n    """Nobody."""\n    return "beside"  #: stands\n'

@@ -20,7 +20,7 @@ __all__ = ["KEYS_REPEAT", "InMemoryRecords"]
 
 KEYS_REPEAT = (
     "a Poisson bootstrap draws the copies of each record by itself, and a key may come twice, so that records would be "
-    "copied together, which nobody pays for: leave key out; where an engine keeps no order of the rows, use "
+    "copied together, which is not charged: leave key out; where an engine keeps no order of the rows, use "
     "sampling='assignment' or 'all'"
 )
 

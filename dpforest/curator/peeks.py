@@ -60,11 +60,11 @@ class Peeks(Base):
 
         Until the next draw every query reads the records drawn.
         """
-        self._unpaid(leak).draw_by_weight(self._chance)
+        self._uncharged(leak).draw_by_weight(self._chance)
 
     def count_by_share(self, leak: Leak) -> None:
         """Let each record count for its weight over the largest one, in steps of ``1 / unit``; a leak."""
-        self._unpaid(leak).count_by_weight()
+        self._uncharged(leak).count_by_weight()
         self._count_in_steps()
 
     @claim("cex-normalised-weights")
@@ -72,9 +72,9 @@ class Peeks(Base):
         """AdaBoost's step: ``exp(alpha)`` for a record that the tree gets wrong, ``exp(-alpha)`` for one that it gets
         right, and all weights divided by their sum; a leak, though nothing is answered.
         """
-        self._unpaid(leak).boost(tree, alpha)
+        self._uncharged(leak).boost(tree, alpha)
 
-    def _unpaid(self, leak: Leak) -> MaterializedRecords:
+    def _uncharged(self, leak: Leak) -> MaterializedRecords:
         """All records at once, and a leak; no leak where they cannot be had."""
         records = self._records.whole()
         self._ledger.leak(*leak)

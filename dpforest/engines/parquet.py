@@ -318,7 +318,7 @@ def _footer(path: str, columns: list[str]) -> _ParquetFile:
         if not folders:
             raise
         raise TableError(
-            f"{error}. {', '.join(map(repr, folders))} stands in the names of folders, which are not read: write the "
+            f"{error}. {', '.join(map(repr, folders))} is in the names of folders, which are not read: write the "
             "column into the files, or read the table with Dask or Spark"
         ) from None
     return _ParquetFile(path, mark, metadata, {name: schema.field(name).type for name in columns})

@@ -61,8 +61,8 @@ class Block:
         """The number of each record: of its key, or of its place in the table."""
         if self.numbers is None:
             raise TableError(
-                "the trees share the records, and this engine keeps no order by which a record could be told: name a "
-                "column that identifies it, fit(X, y, key='id')"
+                "the trees share the records, and this engine keeps no order by which a record could be identified: "
+                "name a column that identifies it, fit(X, y, key='id')"
             )
         return self.numbers
 

@@ -49,7 +49,7 @@ def check_model(model: Any) -> Any:
         inner = next((what for name, what in within.items() if hasattr(model, name)), "")
         raise TypeError(
             f"a {type(model).__name__} is no model of this library: whether its answer to a row depends on the rows "
-            "beside it is not known, and a theorem needs that it does not"
+            "next to it is not known, and a theorem needs that it does not"
             + (f"; give {inner}, and the rows as that takes them" if inner else "")
         )
     account.check_process(model)

@@ -44,7 +44,9 @@ class Constants:
     rounds_power_multiclass: float = _number("the same of more than two classes, of which a round moves one")
     no_rounds_below: float = _number("x below which there are no rounds, of two classes")
     no_rounds_below_multiclass: float = _number("x below which there are no rounds, of more classes")
-    trial_from: float = _number("x from which there is a trial in place of no rounds: one table, kept if it stands out")
+    trial_from: float = _number(
+        "x from which there is a trial in place of no rounds: one table, kept if its scores exceed their noise"
+    )
     trial_totals_share: float = _number("trial: share of the budget for the class totals")
     trial_select_share: float = _number("trial: share of the round for the selection of its table")
     trial_evidence: float = _number("trial: standard deviations by which the gaps of a table exceed noise, at least")

@@ -75,7 +75,7 @@ def card(
     page.text(_kind(view))
     for heading, words in list(added.items())[:3]:
         page.heading(2, heading)
-        page.text(words if words and words.strip() else "Nobody has said so yet.")
+        page.text(words if words and words.strip() else "Not stated yet.")
     page.heading(2, "What is promised")
     for paragraph in model.guarantee_.explain().split("\n\n"):
         page.text(paragraph)
@@ -84,7 +84,7 @@ def card(
         page.text("Each query to the records and its price, as the ledger of the fit has it.")
         page.code(str(model.ledger_))
     else:
-        page.text("A saved model has no ledger. Whoever fitted it can make this card from the fitted estimator.")
+        page.text("A saved model has no ledger. Who fitted it can make this card from the fitted estimator.")
     page.heading(2, "What was public before the records")
     page.table(["column", "kind", "values"], _columns(schema))
     page.text(_answers(schema))

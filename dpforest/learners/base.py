@@ -113,7 +113,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
     ] = SEEDED
     random_state: Annotated[
         int | np.random.Generator | np.random.RandomState | None,
-        "Seed of the seeded source.  Whoever knows it can subtract the noise.",
+        "Seed of the seeded source.  An attacker who knows it can subtract the noise.",
     ] = None
     n_jobs: Annotated[int | None, "Threads that count."] = None
 
@@ -607,6 +607,8 @@ def check_covered(
     if weighted and not score.homogeneous:
         raise ValueError(f"criterion={shown(score.name)} has no proved range where records have weights: use 'gini'")
     if stop == "purity":
-        raise ValueError("stop='purity' reads the data unpaid, so no proof covers it; use variant='published'")
+        raise ValueError(
+            "stop='purity' reads the data without a charge, so no proof covers it; use variant='published'"
+        )
     if stop == "candidate" and score.rest is None:
         raise ValueError(f"criterion={shown(score.name)} has no stop candidate in its range: use stop='never'")

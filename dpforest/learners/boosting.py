@@ -213,8 +213,8 @@ class PrivateBoostedClassifier(WithDelta, BoostedClassifier):
         Literal["real", "discrete"],
         AsPublished(),
         """A leaf votes for every class by the log of its share (:func:`~dpforest.learners.boosting.real_votes`), or for
-        its commonest class by SAMME's alpha of the round (:func:`~dpforest.learners.boosting.discrete_votes`).  A round
-        at chance, or whose counts are all 0 or less, gets no vote.""",
+        its most frequent class by SAMME's alpha of the round (:func:`~dpforest.learners.boosting.discrete_votes`).  A
+        round at chance, or whose counts are all 0 or less, gets no vote.""",
     ] = "real"
     weights: Annotated[
         str,

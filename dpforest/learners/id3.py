@@ -72,9 +72,9 @@ class PrivateID3Forest(PrivateForestClassifier):
         """What a leaf says: its noisy class counts, which the forest adds up, or one vote for the largest of them.
         Either is read off the noisy counts, and may be released as published, too.""",
     ] = "auto"
-    stop_margin: Annotated[float, MARGIN, "Head start of the *stop* candidate, in units of the selection's noise."] = (
-        6.0
-    )
+    stop_margin: Annotated[
+        float, MARGIN, "Stop offset: the public score of the *stop* candidate, in units of the selection's noise."
+    ] = 6.0
 
     criterion: str
     stop: str

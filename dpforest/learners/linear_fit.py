@@ -48,7 +48,7 @@ class PrivateLinear(PrivateEstimator):
     ] = "auto"
     n_bins: Annotated[
         int | str,
-        """Public grid of each numeric feature, at most 255 (254 beside a bin for missing values), which is what auto
+        """Public grid of each numeric feature, at most 255 (254 and a bin for missing values), which is what auto
         is.""",
     ] = "auto"
 

@@ -174,7 +174,7 @@ def _person(cell: Any) -> int | float | str:
         return float(cell)
     if cells.said(cell, _WHERE) is None:
         raise ValueError(
-            f"{_WHERE} has missing values, and whose row that is nobody can say: leave these rows out, or, if each is "
+            f"{_WHERE} has missing values, and whose row that is cannot be known: leave these rows out, or, if each is "
             "of a person of its own, give each a name that no other has"
         )
     raise TypeError(f"a person's name must be a whole number or text, not {shown(cell)}: {_AS_TEXT}")

@@ -405,7 +405,7 @@ class Run:
         if not len(nodes):
             return np.zeros(0, dtype=np.int64)
         if self.ledger.delta:
-            raise ValueError("no theorem speaks of qualities that a peek has told under a delta: leave delta=0")
+            raise ValueError("no theorem speaks of qualities that a peek has read under a delta: leave delta=0")
         rates = np.full(len(nodes), rate)
         choice = mechanisms.select("exponential", qualities, rates, self.chance)
         add_remove, replace_one = (rates * score.range(relation) for relation in RELATIONS)

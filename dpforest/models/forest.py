@@ -140,7 +140,7 @@ class Forest:
         if type(shrinkage) not in (int, float) or not 0 <= shrinkage <= 1e100:
             raise ValueError(f"not a forest: shrinkage must be a number from 0 on, not {shown(shrinkage)}")
         if more := description.keys() - {field.name for field in fields(cls)}:
-            raise ValueError(f"not a forest: nobody knows {sorted(more)}")
+            raise ValueError(f"not a forest: unknown fields {sorted(more)}")
         return forest
 
     def tree(self, number: int) -> Forest:

@@ -97,7 +97,7 @@ class LinearModel:
             coding, link, clip = (description[name] for name in ("coding", "link", "clip"))
             more = description.keys() - {field.name for field in fields(cls)}
             if more or (type(coding), type(link), type(clip)) != (str, str, bool):
-                raise ValueError(f"coding and link must be text, clip true or false, and nobody knows {sorted(more)}")
+                raise ValueError(f"coding and link must be text, clip true or false; unknown fields {sorted(more)}")
             return cls(coding, link, clip, np.array(intercept, dtype=float), np.array(coefficients, dtype=float))
         except (KeyError, OverflowError, ValueError) as error:
             raise ValueError(f"not a linear model: {error}") from None

@@ -105,7 +105,7 @@ class Predictor:
                 "it is not known where its noise came from"
                 if self.guarantee_.source == UNKNOWN
                 else (
-                    "its noise came from a seed (source='seeded'), or its rows were put aside by one, and whoever "
+                    "its noise came from a seed (source='seeded'), or its rows were put aside by one, and anyone who "
                     "has or finds the seed can subtract the noise, or knows who was put aside"
                 )
             )

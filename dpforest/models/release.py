@@ -257,7 +257,7 @@ def _check_members(description: dict, key: str) -> tuple[str, int]:
             f"format {shown(number)} is not known; this version reads formats 1, {FORMAT} and {WITH_DELTA}"
         )
     if more := description.keys() - {"format", "estimator", "n_bins", "schema", "guarantee", key}:
-        raise ValueError(f"not a released model: nobody knows {reprlib.repr(sorted(map(str, more)))}")
+        raise ValueError(f"not a released model: unknown fields {reprlib.repr(sorted(map(str, more)))}")
     name = _member(description, "estimator", str)
     if not name.isidentifier():
         raise ValueError(f"not a released model: estimator is {reprlib.repr(name)}")

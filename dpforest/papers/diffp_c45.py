@@ -84,7 +84,10 @@ class DiffPC45Classifier(PrivateEstimator, ForestClassifier):
         "Mechanism of splits.",
     ] = "auto"
     stop_margin: Annotated[
-        float, MARGIN, AsPublished(), "Head start of *stop* among the candidates, in units of the selection's noise."
+        float,
+        MARGIN,
+        AsPublished(),
+        "Stop offset: the public score of *stop* among the candidates, in units of the selection's noise.",
     ] = 6.0
     prune: Annotated[bool, OneOf(True, False), "Whether the grown tree is pruned, which costs nothing."] = True
     confidence: Annotated[float, Share(), "C4.5's confidence factor: the smaller, the more is pruned."] = 0.25

@@ -84,7 +84,9 @@ class DiffPID3Classifier(PrivateID3Tree):
         "Mechanism of splits.",
     ] = "auto"
     stop_margin: Annotated[
-        float, MARGIN, "Head start of the *stop* candidate, in units of the selection's noise; proved only."
+        float,
+        MARGIN,
+        "Stop offset: the public score of the *stop* candidate, in units of the selection's noise; proved only.",
     ] = 18.0  # chosen in notebooks/diffp_id3.ipynb
 
     @claim("alg-diffp-id3", "pub-diffp-id3")

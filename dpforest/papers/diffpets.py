@@ -42,7 +42,7 @@ TALL = 10  # height beyond which the default would make more leaves than a table
 PURITY = "which nodes hold a single class", "DiffPETs algorithm 2, termination"
 ERROR = "which nodes have an error below the threshold", "DiffPETs algorithm 2, termination"
 VALUES = "which values of each feature occur in a node", "DiffPETs algorithm 2, line 5"
-LABEL = "the commonest class of each leaf", "DiffPETs algorithm 2, line 2"
+LABEL = "the most frequent class of each leaf", "DiffPETs algorithm 2, line 2"
 
 
 class _DiffPETs(WithDelta, PrivateForest):
@@ -85,9 +85,9 @@ class _DiffPETs(WithDelta, PrivateForest):
         "What a level gets, relative to the level above it; 1 makes all levels equal.",
     ] = 0.6
     stop: Annotated[
-        Literal["candidate", "never"], "Whether *stop* stands among the candidates of a node's selection, if proved."
+        Literal["candidate", "never"], "Whether *stop* is among the candidates of a node's selection, if proved."
     ] = "candidate"
-    stop_margin: Annotated[float, MARGIN, "Its head start, in units of the selection's noise."] = 6.0
+    stop_margin: Annotated[float, MARGIN, "Its stop offset, in units of the selection's noise."] = 6.0
 
     def height(self, schema: Schema) -> int:
         """Splits on the longest path, the paper's h."""
@@ -143,7 +143,7 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
         Literal["proved", "published"],
         """``"published"`` is the paper as its chapter reads it: a bootstrap of the size of the data for every tree,
         cuts at values that occur in the node, categories cut by their order, a noisy count at every node that nothing
-        uses, the purity test, leaves that say their commonest class.  It warns, for its proof fails.""",
+        uses, the purity test, leaves that release their most frequent class.  It warns, for its proof fails.""",
     ] = "proved"
     max_features: Annotated[
         int | str,
@@ -231,8 +231,8 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
             ({"variant": "published"}, 1, 1),
         ),
         refuted(
-            "the published code reads, unpaid, whether a node is pure, which values occur in it and the commonest "
-            "class of a leaf (pub-diffpets)"
+            "the published code reads, without a charge, whether a node is pure, which values occur in it and the most "
+            "frequent class of a leaf (pub-diffpets)"
         ),
         defaults=CUT_ONCE,
         masks=True,
@@ -348,7 +348,7 @@ class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
             ({"variant": "published"}, 1, 1),
         ),
         refuted(
-            "the published code reads, unpaid, the error of a node and which values occur in it "
+            "the published code reads, without a charge, the error of a node and which values occur in it "
             "(pub-diffpets-regression)"
         ),
         defaults=CUT_ONCE,

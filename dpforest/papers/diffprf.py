@@ -81,7 +81,7 @@ class DiffPRFClassifier(PrivateID3Forest):
         Literal["auto", "candidate", "count", "never"],
         Auto(published="count", proved="candidate"),
         AsPublished(),
-        """What may end a branch early.  ``"candidate"``: *stop* stands among the candidates of the node's selection.
+        """What may end a branch early.  ``"candidate"``: *stop* is among the candidates of the node's selection.
         ``"count"``: half of a node's share pays for a noisy count of its records, and the node is a leaf if the count
         is below sqrt(2) / epsilon for each class and value of its widest feature.""",
     ] = "auto"
@@ -170,7 +170,7 @@ class DiffPRFClassifier(PrivateID3Forest):
             ({"variant": "published"}, 1, 1),
         ),
         {
-            ADD_REMOVE: Broken(f"{BOOTSTRAP}, and the number of records is read unpaid", (GREY_BOX,)),
+            ADD_REMOVE: Broken(f"{BOOTSTRAP}, and the number of records is read without a charge", (GREY_BOX,)),
             REPLACE_ONE: Broken(BOOTSTRAP, (GREY_BOX,)),
         },
         sizes=(60,),  # enough for the noisy count to let a node split

@@ -80,7 +80,7 @@ class DiffPRFsClassifier(PrivateID3Forest):
         Literal["auto", "candidate", "never", "purity"],
         Auto(published="purity", proved="candidate"),
         AsPublished(),
-        """What may end a branch early.  ``"candidate"``: *stop* stands among the candidates of the last selection.
+        """What may end a branch early.  ``"candidate"``: *stop* is among the candidates of the last selection.
         ``"purity"`` (published only): the node's records share one class, read without paying.""",
     ] = "auto"
 
@@ -139,7 +139,9 @@ class DiffPRFsClassifier(PrivateID3Forest):
             (HALF_STOP | {"sampling": "poisson"}, 2, 1),
             ({"variant": "published", "n_bins": 3}, 1, 1),
         ),
-        refuted("the published code reads, unpaid, whether the records of a node share one class (pub-diffprfs)"),
+        refuted(
+            "the published code reads, without a charge, whether the records of a node share one class (pub-diffprfs)"
+        ),
         numeric=True,
         defaults={"n_estimators": 1, "n_bins": 2},
     )

@@ -119,5 +119,7 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
             (OTHER | CLASSES, 1, None),
             ({"variant": "published"}, 2, None),
         ),
-        refuted("the published code reads, unpaid, the weights, the errors and the best splits (pub-dp-adaboost)"),
+        refuted(
+            "the published code reads, without a charge, the weights, the errors and the best splits (pub-dp-adaboost)"
+        ),
     )

@@ -34,8 +34,8 @@ __all__ = ["Bins", "DPEBMClassifier", "gaussian_mu", "merge_categories", "merge_
 SIZE = "the exact number of records, which the weight of a bin has to reach", "DP-EBM, the histograms"
 OCCURS = "which categories occur", "DP-EBM, the histograms of categories"
 BROKEN = Broken(
-    "the published code reads, unpaid, which categories occur, under add-remove the number of records, and has half "
-    "the noise that replace-one needs (pub-dp-ebm)",
+    "the published code reads, without a charge, which categories occur, under add-remove the number of records, and "
+    "has half the noise that replace-one needs (pub-dp-ebm)",
     (GREY_BOX,),
 )
 _HALVINGS = 60  # of the interval in which mu lies

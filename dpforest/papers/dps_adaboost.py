@@ -135,9 +135,9 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     stop: Annotated[
         Literal["candidate", "never"],
         AsPublished(),
-        "Whether *stop* stands among the candidates of a node's selection.",
+        "Whether *stop* is among the candidates of a node's selection.",
     ] = "never"
-    stop_margin: Annotated[float, MARGIN, AsPublished(), "Its head start, in units of the selection's noise."] = 1.0
+    stop_margin: Annotated[float, MARGIN, AsPublished(), "Its stop offset, in units of the selection's noise."] = 1.0
     max_nodes: Annotated[
         int, Integer(), "The trees together do not grow beyond this; branches that would are leaves."
     ] = MAX_NODES
@@ -234,8 +234,8 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
             ({"variant": "published"}, 2, 1),
         ),
         refuted(
-            "the published code reads, unpaid, the weights, the errors, the best splits and the held-out records "
-            "(pub-dps-adaboost)"
+            "the published code reads, without a charge, the weights, the errors, the best splits and the held-out "
+            "records (pub-dps-adaboost)"
         ),
         # under replace-one it was caught with 400 draws in 24 of 24 seeds, with 320 in 21
         defaults=CUT_ONCE,

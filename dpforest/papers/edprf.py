@@ -109,14 +109,14 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
         Literal["auto", "candidate", "never", "purity"],
         Auto(published="purity", proved="candidate"),
         AsPublished(),
-        """What may end a branch early.  ``"candidate"``: *stop* stands among the candidates of the node's selection, at
+        """What may end a branch early.  ``"candidate"``: *stop* is among the candidates of the node's selection, at
         no further cost.  ``"purity"`` (published only): the node's records share one class, read without paying.""",
     ] = "auto"
     stop_margin: Annotated[
         float,
         MARGIN,
         AsPublished(),
-        "Head start of *stop*, in units of the selection's noise: large values stop large nodes.",
+        "Stop offset, in units of the selection's noise: large values stop large nodes.",
     ] = 6.0  # chosen in notebooks/tuning.ipynb
     n_max: Annotated[float, CAP, "Public cap on the number of records, for information gain."] = math.inf
 
@@ -204,6 +204,9 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
             ({"variant": "published", "criterion": "normalised-gini"}, 2, 2),
             ({"variant": "published", "n_estimators": 2}, 1, 1),
         ),
-        refuted("the published code reads, unpaid, whether the records of a node share one class (cex-purity-stop)"),
+        refuted(
+            "the published code reads, without a charge, whether the records of a node share one class "
+            "(cex-purity-stop)"
+        ),
         reduced=False,
     )

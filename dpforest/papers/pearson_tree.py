@@ -140,7 +140,7 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
         """What may end a branch early: nothing, or ``"candidate"``: *stop* is one of the candidates.  ``"purity"``
         (published only): the node's records share one class, read without paying.""",
     ] = "auto"
-    stop_margin: Annotated[float, MARGIN, "Head start of *stop*, in units of the selection's noise."] = 1.0
+    stop_margin: Annotated[float, MARGIN, "Stop offset, in units of the selection's noise."] = 1.0
     reuse: Annotated[
         Literal["auto", True, False],
         Auto(published=False, proved=True),
@@ -226,7 +226,7 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
         super().check_parameters()
         if self.variant == "proved":
             if self.selection == "argmax":
-                raise ValueError("selection='argmax' reads the data unpaid: use variant='published'")
+                raise ValueError("selection='argmax' reads the data without a charge: use variant='published'")
             check_covered(CRITERIA[self.criterion], self.relation, stop=self.option("stop"))
 
     def draws_record_coins(self) -> bool:
@@ -247,8 +247,8 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
             ({"variant": "published", "selection": "exponential", "n_parts": 2}, 2, 1),
         ),
         refuted(
-            "the published code reads, unpaid, whether a node is pure, the best cuts and the largest correlation "
-            "(pub-pearson-tree)"
+            "the published code reads, without a charge, whether a node is pure, the best cuts and the largest "
+            "correlation (pub-pearson-tree)"
         ),
         numeric=True,
         defaults={"n_parts": 1, "n_bins": 2},

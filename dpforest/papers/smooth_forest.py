@@ -32,8 +32,8 @@ GAP = "the gap between the two largest class counts of each leaf", "smooth fores
 BROKEN = dict.fromkeys(
     RELATIONS,
     Broken(
-        "the published code reads, unpaid, the gap of a leaf's two largest counts, and scales its noise by it "
-        "(cex-smooth-exponential)",
+        "the published code reads, without a charge, the gap of a leaf's two largest counts, and scales its noise by "
+        "it (cex-smooth-exponential)",
         (GREY_BOX,),
     ),
 )

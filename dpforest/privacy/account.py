@@ -224,7 +224,7 @@ class Budget:
     def check_process(self) -> None:
         """Raise BudgetError in a process that came from the account's own, which would not see the charge."""
         if _process() != self._process:
-            raise BudgetError("this account belongs to another process, where nobody would see the charge")
+            raise BudgetError("this account belongs to another process, where the charge would not be seen")
 
     def check(self, charge: _AccountCharge, unit: str) -> None:
         """Raise BudgetError unless this charge can be added."""
@@ -490,8 +490,8 @@ def note_search(promise: Guarantee) -> None:
 def note_readers() -> None:
     """Warn, once for each, of what reads rows or labels itself, in addition to the learner; in an account, too."""
     behind = {
-        f"{name} fits to the labels itself, beside this learner: no account is charged for that, and no guarantee "
-        "covers what it makes of the learner's answers": each
+        f"{name} fits to the labels itself, in addition to this learner: no account is charged for that, and no "
+        "guarantee covers what it makes of the learner's answers": each
         for name, each in readers().items()
     }
     behind |= {

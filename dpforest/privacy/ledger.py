@@ -250,7 +250,7 @@ class Ledger:
     def __str__(self) -> str:
         lines = [f"Ledger ({self.relation}): epsilon = {self._spent()}{'; charges are rhos' if self.delta else ''}"]
         self._lines(np.array([0]), "", lines)
-        lines += [f"leak: {leak}" for leak in self.leaks] or ["no leaks: nothing was read unpaid"]
+        lines += [f"leak: {leak}" for leak in self.leaks] or ["no leaks: every read of the records was charged"]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

@@ -322,27 +322,28 @@ class Guarantee:
                 "model, by whomever, costs nothing more."
             )
             page.append(self._for_whom())
-        page += [f"Read unpaid. {_sentence(str(leak))}" for leak in self.leaks]
+        page += [f"Read without a charge. {_sentence(str(leak))}" for leak in self.leaks]
         if self.variant == "published":
             page.append("The variant. The paper's algorithm to the letter, which does not always keep what it claims.")
         else:
             page.append("The variant. The one that is proved in the book.")
         page.append(
             {
-                SEEDED: "The randomness. Seeded: this model is for research and not for release. Whoever has the seed, "
-                "or finds it by trying, can subtract the noise, or knows which rows were put aside before the fit, and "
-                "then nothing above holds. Fit with source='secure' for a release, and put rows aside without a seed.",
+                SEEDED: "The randomness. Seeded: this model is for research and not for release. Anyone who has the "
+                "seed, or finds it by trying, can subtract the noise, or knows which rows were put aside before the "
+                "fit, and then nothing above holds. Fit with source='secure' for a release, and put rows aside without "
+                "a seed.",
                 SECURE: "The randomness. Secure: it came from the operating system's entropy and was not kept; the "
                 "promise is as good as that.",
-                UNKNOWN: "The randomness. Unknown: the file does not say where it came from. If it was seeded, whoever "
-                "has or finds the seed can subtract the noise: do not release this model.",
+                UNKNOWN: "The randomness. Unknown: the file does not say where it came from. If it was seeded, anyone "
+                "who has or finds the seed can subtract the noise: do not release this model.",
             }[self.source]
         )
         if any(name in ASSUMPTIONS for name in self.rests_on):
             page.append(
                 "On what it rests. The coins that say which row goes to which tree were computed by a hash under a "
                 "random key, so the promise holds up to "
-                f"{_joined(self.rests_on)}: against whoever cannot tell it from a random function."
+                f"{_joined(self.rests_on)}: against anyone who cannot tell it from a random function."
             )
         if finite and math.isfinite(self.n_max):
             page.append(
@@ -364,9 +365,9 @@ class Guarantee:
             return (
                 f"For whom. The unit is {self.unit}: a person may have any number of rows in the table, of which at "
                 f"most {self.max_rows} {'was' if self.max_rows == 1 else 'were'} learned from, drawn by lots of "
-                "that person's own. Who a person is, the column of persons says: whoever stands there under two "
-                f"names is two. Two persons together are promised twice as much. Another model or number from the same "
-                f"persons adds its loss{more}."
+                "that person's own. Who a person is, the column of persons says: one who has two names there "
+                f"counts as two. Two persons together are promised twice as much. Another model or number from the "
+                f"same persons adds its loss{more}."
             )
         two, ten = (
             display.up(self.epsilon, k) + (f" with a delta of {self.delta_of_rows(k):.3g}" if self.delta else "")

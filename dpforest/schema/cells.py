@@ -153,7 +153,7 @@ def remedy(text: str) -> str:
     """What makes a number of a text that writes none: a rule for one cell by itself."""
     text = text.strip()
     if not text or text.lower() in _NOTHING:
-        return "; if it stands for nothing, make it missing, None, and declare Schema(missing='bin')"
+        return "; if it means that nothing is known, make it missing, None, and declare Schema(missing='bin')"
     bare = "".join(sign for sign in text if sign != "%" and unicodedata.category(sign) != "Sc").strip()
     if _THOUSANDS.fullmatch(bare):
         return "; a thousands separator? column.str.replace(',', '')"

@@ -341,7 +341,7 @@ class Schema:
             return found
         codes = cells.places(y, known, "y")
         if (codes == -2).any():
-            raise ValueError("y contains NaN: a label is missing, and no class stands for that; drop the record")
+            raise ValueError("y contains NaN: a label is missing, and no class means that; drop the record")
         if codes.min(initial=0) < 0:
             numbered = all(isinstance(each, str) for each in known) and _are_numbers(y)
             remedy = _NUMBERED if numbered else "add it to Schema(classes=...) or drop the record"
@@ -434,7 +434,7 @@ class Schema:
         """
         description = storage.read(source)
         if type(description) is dict and (more := description.keys() - {*_MEMBERS, *_MORE}):
-            raise ValueError(f"not a schema: nobody knows {listed(sorted(more))}")
+            raise ValueError(f"not a schema: unknown fields {listed(sorted(more))}")
         try:
             return cls.written(description, "not a schema")
         except (TypeError, OverflowError) as error:

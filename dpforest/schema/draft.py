@@ -37,7 +37,10 @@ class Draft:
     twice: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = ["# fill in each ... from documentation, never from the rows: what stands here is public", "Schema("]
+        lines = [
+            "# fill in each ... from documentation, never from the rows: what is written here is public",
+            "Schema(",
+        ]
         lines += _entries("numeric", self.numeric, "(..., ...)", "lowest and highest value")
         lines += _entries(
             "categorical", self.categorical, "[...]", "every category; numbers written as text may be numeric"

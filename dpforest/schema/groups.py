@@ -98,7 +98,7 @@ def check(given: Mapping, where: str) -> tuple[list[str], list[list]]:
         twice = next(text for text in beginnings if beginnings.count(text) > 1)
         raise ValueError(f"{where} has Prefix({reprlib.repr(twice)}) more than once")
     if beginnings and any(not isinstance(each, (str, Prefix)) for group in members for each in group):
-        raise TypeError(f"{where} is grouped by the first characters of texts: list texts beside them, and no numbers")
+        raise TypeError(f"{where} is grouped by the first characters of texts: list texts only, and no numbers")
     return [*given], members
 
 

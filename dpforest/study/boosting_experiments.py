@@ -31,11 +31,11 @@ __all__ = [
     "at",
     "calls_a_split",
     "cells",
-    "commonest",
     "fit",
     "fitted",
     "implied",
     "measures",
+    "most_frequent",
     "rare",
     "share_that_fits",
 ]
@@ -103,14 +103,14 @@ STEPS: dict[str, dict[str, Any]] = {
 # -- measures ----------------------------------------------------------------------------------------------------------
 
 
-def commonest(data: Dataset) -> Any:
+def most_frequent(data: Dataset) -> Any:
     """The label that most training records have: the positive class of the paper's tables."""
     return data.y.value_counts().idxmax()
 
 
 def rare(data: Dataset) -> Any:
     """The other label."""
-    return next(label for label in data.y.unique() if label != commonest(data))
+    return next(label for label in data.y.unique() if label != most_frequent(data))
 
 
 def measures(y: np.ndarray, scores: np.ndarray, classes: Sequence, positive: Any) -> dict[str, float]:
@@ -173,7 +173,7 @@ def fit(build: Callable, data: Dataset, seed: int, **setting: Any) -> dict[str, 
         return found
     with quiet():
         scores = model.decision_function(data.X_test)
-    measured = measures(np.asarray(data.y_test), scores, model.classes_, commonest(data))
+    measured = measures(np.asarray(data.y_test), scores, model.classes_, most_frequent(data))
     made = {"rounds": model.boosted_.n_trees, "loss": model.guarantee_.epsilon, "calls": calls_a_split(model)}
     return {**measured, **made, "error": ""}
 
@@ -302,7 +302,7 @@ class Protocol:
     def ratio(self, name: str) -> float:
         """How many records of the most frequent class there are for each record of the other; taken as public."""
         data = self.sets[name]
-        return float(round((data.y == commonest(data)).sum() / (data.y == rare(data)).sum()))
+        return float(round((data.y == most_frequent(data)).sum() / (data.y == rare(data)).sum()))
 
     def steps(self, seeds: int) -> pd.DataFrame:
         """The :data:`STEPS` from the repair to the paper, at the largest budget; column ``step``."""
@@ -349,7 +349,7 @@ class Protocol:
         found = {}
         for name in self.sets:
             data = self.part(name, 0)
-            classes = [rare(data), commonest(data)]
+            classes = [rare(data), most_frequent(data)]
             truth = np.asarray(data.y_test)
             found[name] = measures(truth, np.ones(len(truth)), classes, classes[1])
         return found
@@ -366,7 +366,7 @@ class Protocol:
         codes, test = (data.schema.encode(X, n_bins).codes.T for X in (data.X, data.X_test))
         tree = DecisionTreeClassifier(max_depth=depth)
         model = AdaBoostClassifier(tree, n_estimators=self.rounds, random_state=0).fit(codes, data.y)
-        return measures(np.asarray(data.y_test), model.decision_function(test), model.classes_, commonest(data))
+        return measures(np.asarray(data.y_test), model.decision_function(test), model.classes_, most_frequent(data))
 
     def curve(self, name: str, **setting: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """Shares of false and of true positives of one fit, the ROC curve; None where there is no budget."""
@@ -377,7 +377,7 @@ class Protocol:
         _, model = fitted(DPsAdaBoostClassifier, data, 0, whole)
         if model is None:
             return None
-        positive = commonest(data)
+        positive = most_frequent(data)
         with quiet():
             scores = model.decision_function(data.X_test) * (1 if positive == model.classes_[1] else -1)
         false, true, _ = roc_curve(np.asarray(data.y_test) == positive, scores)

@@ -64,7 +64,7 @@ def over_depth(page: Page, rows: str, measure: str, key: str | None = None) -> N
     _legend(figure, axes)
     alt = (
         f"One panel per data set: {measure} of the {rows} classifier against the depth of its trees, a line for each "
-        "budget, with the same without noise, scikit-learn's AdaBoost and the floor of the commonest class."
+        "budget, with the same without noise, scikit-learn's AdaBoost and the floor of the most frequent class."
     )
     plots.show(figure, alt=alt, key=key)
 
@@ -107,7 +107,7 @@ def over_records(page: Page, key: str | None = None) -> None:
     _legend(figure, axes)
     alt = (
         "One panel per data set: accuracy on training and on test records against the number of training records, for "
-        "several depths, as proved and as published, with the floor of the commonest class."
+        "several depths, as proved and as published, with the floor of the most frequent class."
     )
     plots.show(figure, alt=alt, key=key)
 
@@ -135,7 +135,7 @@ def over_budget(page: Page, key: str | None = None) -> None:
     _legend(figure, axes)
     alt = (
         "Three panels, precision, recall and F1 against the privacy budget: the repaired classifier, the floor of the "
-        "commonest class, and the paper's table 3 for each data set."
+        "most frequent class, and the paper's table 3 for each data set."
     )
     plots.show(figure, alt=alt, key=key)
 
@@ -183,7 +183,7 @@ def stumps_over_budget(page: Page, key: str | None = None) -> None:
     _legend(figure, axes, columns=1)
     alt = (
         "One panel per data set: accuracy of boosted stumps against the privacy budget, for CART-DPsAdaBoost and "
-        "DP-AdaBoost, each as proved and as published, with the floor of the commonest class."
+        "DP-AdaBoost, each as proved and as published, with the floor of the most frequent class."
     )
     plots.show(figure, alt=alt, key=key)
 

@@ -231,7 +231,7 @@ def _values(name: str) -> Rule:
 
 def _useful(case: Case) -> Finding:
     accuracy = case.by_depth("accuracy")[case.head]
-    return more(accuracy - case.floor["accuracy"], than="above the commonest class")
+    return more(accuracy - case.floor["accuracy"], than="above the most frequent class")
 
 
 def _against(case: Case) -> Finding:

@@ -17,8 +17,8 @@ from dpforest.study.boosting_experiments import (
     STUMPS,
     Protocol,
     at,
-    commonest,
     implied,
+    most_frequent,
     rare,
 )
 from dpforest.study.boosting_experiments import share_that_fits as fitting_share
@@ -88,7 +88,7 @@ class Page:
                     "test": f"{len(np.asarray(data.y_test)):,}",
                     "features": f"{data.schema.n_features}",
                     "table 2 of the paper": known.get("table 2", ""),
-                    "commonest class": str(commonest(data)),
+                    "most frequent class": str(most_frequent(data)),
                     "depth": f"{self.head[name]}",
                     "floor": f"{self.floors[name]['accuracy']:.4f}",
                     "AdaBoost, no privacy": f"{best['accuracy']:.4f}",
@@ -103,8 +103,8 @@ class Page:
         """The paper's accuracy compared with that of the most frequent class."""
         theirs, floor = PAPER[name]["accuracy"], self.floors[name]["accuracy"]
         words = (
-            f"- *{short(name)}*: always saying `{commonest(self.protocol.sets[name])}` is right on {floor:.3f} of the "
-            f"test set; the paper's best accuracy is {theirs:.3f}, "
+            f"- *{short(name)}*: always saying `{most_frequent(self.protocol.sets[name])}` is right on {floor:.3f} of "
+            f"the test set; the paper's best accuracy is {theirs:.3f}, "
         )
         if theirs < floor:
             return words + (
@@ -119,14 +119,14 @@ class Page:
     def table_3_implies(self, name: str) -> tuple[list[dict[str, str]], list[str]]:
         """The accuracies that table 3 means with either class as the positive one, and which class it is."""
         data, printed, best = self.protocol.part(name, 0), PAPER[name]["table 3"], PAPER[name]["accuracy"]
-        yes, other = commonest(data), rare(data)
+        yes, other = most_frequent(data), rare(data)
         share = float((data.y_test == yes).mean())
         first, second = ([implied(p, r, s) for p, r, _ in printed.values()] for s in (share, 1 - share))
         rows = [
             {
                 "data": short(name),
                 "ε": f"{epsilon:g}",
-                "if the commonest is positive": f"{one:.3f}",
+                "if the most frequent is positive": f"{one:.3f}",
                 "if the other is": f"{two:.3f}",
             }
             for epsilon, one, two in zip(printed, first, second, strict=True)
@@ -189,7 +189,7 @@ class Page:
         words = (
             f"- *{short(name)}*: {len(ran)} of {len(asked)} fits run. The budget ε/T − ln α is negative as soon as a "
             f"tree errs on less than {limits[low]:.3f} (ε = {self.protocol.epsilons[low]:g}) to {limits[high]:.3f} "
-            f"(ε = {self.protocol.epsilons[high]:g}) of the weight; saying the commonest class errs on "
+            f"(ε = {self.protocol.epsilons[high]:g}) of the weight; saying the most frequent class errs on "
             f"{1 - self.floors[name]['accuracy']:.3f}. "
         )
         if len(ran) < len(asked):

@@ -143,7 +143,7 @@ def _lost(rows: pd.DataFrame, floors: Mapping[str, Mapping[str, float]]) -> str:
         )
     return (
         f"- **Where nothing clearly beats the floor** in accuracy, neither eDPRF nor random trees: {listed(lost)}. "
-        "There say the commonest label, and spend the budget on something else."
+        "There say the most frequent label, and spend the budget on something else."
     )
 
 

@@ -36,8 +36,8 @@ __all__ = ["KINDS", "GreyBoxAudit", "GreyBoxFinding", "greybox"]
 
 #: What may be found, and what it means.
 KINDS = {
-    "leak": "the ledger names a read that nobody paid for",
-    "unpaid": "the records were read, and neither a charge nor a leak was written",
+    "leak": "the ledger names a read without a charge",
+    "uncharged": "the records were read, and neither a charge nor a leak was written",
     "control-flow": "with the same answers, another question follows",
     "output": "with the same answers, another model is released",
     "encoding": "the record that changed changes how others are read",
@@ -362,7 +362,7 @@ class _Audit:
         if released(forest) != released(another):
             self.find(pair, "output", "the released model", "differs although all answers are the same")
         elif fingerprint(forest) != fingerprint(another):
-            text = "holds something beside its fields that differs although all answers are the same"
+            text = "holds something other than its fields that differs although all answers are the same"
             self.find(pair, "output", "the released model", text)
         if state != its_state:
             text = "keeps something that differs although all answers are the same"
@@ -397,14 +397,14 @@ class _Audit:
         """What one run shows by itself."""
         for leak in ledger.leaks:
             self._leaks.setdefault(leak)
-            self.find(pair, "leak", leak.where, f"reads unpaid: {leak.what}")
+            self.find(pair, "leak", leak.where, f"reads without a charge: {leak.what}")
         free = () if self._relation != REPLACE_ONE else ("size",)  # the number of records is public
         steps = run.steps
         for step, after in zip(steps, [*steps[1:], None], strict=True):
             # an answer that the curator gives without a charge may be charged by the learner, if it does so at once
             late = step.query != LEARNER and after is not None and after.query == LEARNER and after.charges
             if not step.settled and not late and step.query not in free:
-                self.find(pair, "unpaid", step.query, "reads the records, and writes neither a charge nor a leak")
+                self.find(pair, "uncharged", step.query, "reads the records, and writes neither a charge nor a leak")
         for step in steps:
             if step.query in RESAMPLING and (kind := step.query.replace("_", "-")) not in ledger._kinds:
                 text = f"composes no scope by {kind}, although records may come to a tree several times"

@@ -196,7 +196,7 @@ def telling_pairs(
             "the first record": ((), here[0]),
             "a second class": ((here[last],), beside[0]),
             "a second class after two": ((here[last], here[last]), beside[0]),
-            "a tie, and one beside it": ((here[0], here[last]), beside[last]),
+            "a tie, and one next to it": ((here[0], here[last]), beside[last]),
             "two apart, and one more": ((across[last], beside[0]), beside[0]),
         }
         found = [Pair(name, common, (*common, new)) for name, (common, new) in added.items()]
@@ -205,7 +205,7 @@ def telling_pairs(
             "a tie": ((here[last],), here[0], here[last]),
             "the last of its class": ((here[last], here[last]), here[0], here[last]),
             "from one side to another": ((here[0],), across[last], beside[last]),
-            "two beside": ((beside[last], beside[last]), here[0], here[last]),
+            "two next to": ((beside[last], beside[last]), here[0], here[last]),
         }
         found = [Pair(name, (*common, old), (*common, new)) for name, (common, old, new) in replaced.items()]
     for size in sizes:

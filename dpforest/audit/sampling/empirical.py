@@ -179,7 +179,7 @@ class EmpiricalAudit:
         (a, b), (c, d) = self.intervals
         bound, claim = self._bound
         return (
-            f"Above, the bound {bound:.3g} as a bar beside the claim {claim:.3g}. Below, the event's "
+            f"Above, the bound {bound:.3g} as a bar next to the claim {claim:.3g}. Below, the event's "
             f"probability: {a:.3g} to {b:.3g} on the first data set, {c:.3g} to {d:.3g} on the second."
         )
 

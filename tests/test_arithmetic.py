@@ -215,3 +215,11 @@ def test_one_by_one_and_many_at_once_are_the_same_bits(name):
     for found in (few, one):
         assert (np.isnan(found) == np.isnan(many)).all()
         assert (found.view(np.int64) == many.view(np.int64))[~np.isnan(many)].all()
+
+
+def test_the_end_of_a_condition():
+    """Both numbers come together around it, and the condition goes on holding at the lower one alone."""
+    low, high = arithmetic.last_where(lambda x: x * x <= 2, 0.0, 2.0, 50)
+    assert low * low <= 2 < high * high
+    assert high - low == 2.0**-49
+    assert arithmetic.last_where(lambda x: True, 0.0, 1.0, 3) == (0.875, 1.0)

@@ -330,6 +330,20 @@ def sigmoid(x: Number) -> Number:
     return _like(x, 1 / (1 + exp(-np.asarray(x, dtype=float))))
 
 
+def last_where(holds: Callable[[float], bool], low: float, high: float, halvings: int) -> tuple[float, float]:
+    """Where a condition ends that holds up to some number: ``(low, high)``, moved together by halving the interval.
+
+    It holds at ``low`` and not at ``high``, on entry and on return; neither is tried.
+    """
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return low, high
+
+
 def matmul(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """The product of two matrices, or of a matrix or a vector and a vector, every sum in the same fixed order."""
     a, b = np.asarray(a), np.asarray(b)

@@ -7,15 +7,12 @@ tells what of the published claim holds, and why the repair does.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import NormalDist
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dpforest.arithmetic import exp
 from dpforest.curator import FINEST
 from dpforest.curator.queries import CellResiduals
 from dpforest.learners.audited import EXACT, GREY_BOX, AuditSpec, Broken
@@ -27,9 +24,10 @@ from dpforest.learners.run import Run
 from dpforest.models.boosted import BoostedClassifier, BoostedForest
 from dpforest.models.crossings import Crossings
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, claim
+from dpforest.privacy.gaussian import gaussian_mu
 from dpforest.schema import MAX_CODES
 
-__all__ = ["Bins", "DPEBMClassifier", "gaussian_mu", "merge_categories", "merge_numbers"]
+__all__ = ["Bins", "DPEBMClassifier", "merge_categories", "merge_numbers"]
 
 SIZE = "the exact number of records, which the weight of a bin has to reach", "DP-EBM, the histograms"
 OCCURS = "which categories occur", "DP-EBM, the histograms of categories"
@@ -38,29 +36,6 @@ BROKEN = Broken(
     "has half the noise that replace-one needs (pub-dp-ebm)",
     (GREY_BOX,),
 )
-_HALVINGS = 60  # of the interval in which mu lies
-_MOST_MU = 1000.0
-
-
-def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The mu of which Gaussian differential privacy is (epsilon, delta)-differential privacy, to nine digits.
-
-    It solves ``delta = F(-epsilon / mu + mu / 2) - e^epsilon F(-epsilon / mu - mu / 2)``, F being the normal law; at
-    most 1000, and infinite for an infinite epsilon.  Noise of standard deviation ``s`` on a sum of sensitivity 1 costs
-    a mu of ``1 / s``, and the squares of mus add up.
-
-    Source
-    ------
-    Dong, Roth and Su (2022), corollary 2.13.
-    """
-    if math.isinf(epsilon):
-        return epsilon
-    law, low, high = NormalDist(), 0.0, _MOST_MU
-    for _ in range(_HALVINGS):
-        mu = (low + high) / 2
-        excess = law.cdf(mu / 2 - epsilon / mu) - exp(epsilon) * law.cdf(-mu / 2 - epsilon / mu)
-        low, high = (mu, high) if excess <= delta else (low, mu)
-    return float(f"{low:.9g}")  # the last digits depend on the C library
 
 
 class Bins(NamedTuple):

@@ -8,7 +8,7 @@ from numbers import Real
 
 import numpy as np
 
-from dpforest.arithmetic import exp, log, log1p
+from dpforest.arithmetic import exp, last_where, log, log1p
 from dpforest.messages import shown
 from dpforest.privacy.vocabulary import claim
 
@@ -104,10 +104,5 @@ def rho_of(epsilon: float, delta: float) -> float:
     high = 2 * low
     while epsilon_of(high, delta) <= epsilon:
         low, high = high, 2 * high
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if epsilon_of(middle, delta) <= epsilon:
-            low = middle
-        else:
-            high = middle
-    return low
+    rho, _ = last_where(lambda rho: epsilon_of(rho, delta) <= epsilon, low, high, _HALVINGS)
+    return rho

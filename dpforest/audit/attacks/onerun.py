@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, betaincinv, expit, logit
 
-from dpforest.arithmetic import exp, log, logaddexp
+from dpforest.arithmetic import exp, last_where, log, logaddexp
 from dpforest.audit.attacks.canaries import guess_by_score
 from dpforest.audit.attacks.observer import LeafNoise, leaf_of
 from dpforest.audit.sampling.bounds import check_confidence, check_delta, check_promise
@@ -234,7 +234,8 @@ def one_run_rho_bound(correct, guesses, canaries, confidence: float = 0.95) -> f
     low, high = 0.0, 1.0
     while refuted(high):
         low, high = high, 2 * high
-    return _largest(refuted, low, high, _RHO_HALVINGS)
+    rho, _ = last_where(refuted, low, high, _RHO_HALVINGS)
+    return rho
 
 
 @seal("thm-one-run", "thm-one-run-delta")
@@ -464,18 +465,7 @@ def _least_epsilon(v: int, r: int, m: int, delta: float, alpha: float, most: flo
     def refuted(epsilon: float) -> bool:
         return _worst_tail(v, r, m, epsilon, delta) <= alpha
 
-    return _largest(refuted, 0.0, most, _HALVINGS) if refuted(0.0) else 0.0
-
-
-def _largest(refuted: Callable[[float], bool], low: float, high: float, halvings: int) -> float:
-    """The largest refuted value, within rounding, of which the first is one, and all below it."""
-    for _ in range(halvings):
-        middle = (low + high) / 2
-        if refuted(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+    return last_where(refuted, 0.0, most, _HALVINGS)[0] if refuted(0.0) else 0.0
 
 
 def _least_chance(correct, guesses, confidence: float):

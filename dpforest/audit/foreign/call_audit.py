@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
 from dpforest.audit.foreign.calls import UNJUDGED, CallFinding, NoiseCall, NoiseSource, named
 from dpforest.audit.foreign.recording import Recording, record_calls
 from dpforest.audit.foreign.tracing import plain
 from dpforest.messages import shown
 from dpforest.privacy import check_delta, check_epsilon
+from dpforest.privacy.gaussian import gaussian_epsilon
 
 __all__ = ["CallAudit", "audit_calls"]
 
@@ -148,7 +147,8 @@ def audit_calls(
         quiet = any(each.kind in UNJUDGED | {"control-flow"} for each in found)
         found += _of_outcomes(outcomes[0], outcomes[1], quiet, run)
         rho = math.fsum(loss for call, loss in losses if call.law == "gaussian")
-        total = math.fsum(loss for call, loss in losses if call.law != "gaussian") + _gaussian_epsilon(rho, delta)
+        others = math.fsum(loss for call, loss in losses if call.law != "gaussian")
+        total = others + gaussian_epsilon(math.sqrt(2 * rho), delta)
         if total > epsilon * (1 + _SLACK):
             largest = max(losses, key=lambda each: each[1])[0]
             found.append(CallFinding("loss", largest.where, f"the calls lose {total:.6g}, and {epsilon:g} is claimed"))
@@ -300,20 +300,3 @@ def _changes(one: NoiseCall, other: NoiseCall) -> tuple[np.ndarray, bool]:
 
 def _short(scale: Any) -> str:
     return f"{float(scale):.6g}" if np.ndim(scale) == 0 else "an array"
-
-
-def _gaussian_epsilon(rho: float, delta: float) -> float:
-    """The exact epsilon at delta of Gaussian noise whose rhos add up to ``rho``."""
-    if rho == 0 or (math.isinf(rho) or delta == 0):
-        return math.inf if rho else 0.0
-    mu = math.sqrt(2 * rho)
-
-    def excess(epsilon: float) -> float:
-        return math.exp(log_ndtr(mu / 2 - epsilon / mu)) - math.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)) - delta
-
-    if excess(0.0) <= 0:
-        return 0.0
-    high = 1.0
-    while excess(high) > 0:
-        high *= 2
-    return float(brentq(excess, 0.0, high))

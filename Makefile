@@ -59,7 +59,7 @@ slow: env ## run all tests, and note which are slow and left out by `make check`
 check: env ## check style and types, and run the quick tests that what has changed reaches (SINCE=REV: since a commit)
 	@mkdir -p _build
 	@{ $(LINT); } >_build/lint.log 2>&1 & linting=$$!; \
-	files=$$($(PY) -m tests.reached --since $(SINCE)) && $(PYTEST) -m "not slow" $$files; tested=$$?; \
+	files=$$($(PY) -m tools.reached --since $(SINCE)) && $(PYTEST) -m "not slow" $$files; tested=$$?; \
 	wait $$linting; linted=$$?; cat _build/lint.log; exit $$((tested + linted))
 
 # --- environment -----------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ scale: env ## fit 100 trees to 10^8 rows within 4 GB, and note it in notebooks/r
 	ulimit -d 3900000 && $(PY) -m benchmarks.scale --rows 100000000 --json notebooks/record/scale.json
 
 times: ## measure these commands on a fresh clone, as a table (TIMES="--all --without --ci" for all there is; hours)
-	@python3 tests/loop_times.py $(TIMES)
+	@python3 tools/loop_times.py $(TIMES)
 
 lint: env ## check style, layout and types
 	$(LINT)
@@ -166,10 +166,10 @@ test-elsewhere: env ## run all tests and notebooks as other processors would com
 	done
 
 claims: env ## write book/claims.md, the table of verdicts, from a scan of book, library, tests and notebooks
-	$(PY) -m tests.claims
+	$(PY) -m tools.claims
 
 pictures: env ## write the book's pictures that no notebook draws, and the figures with knobs
-	$(PY) -m tests.pictures
+	$(PY) -m tools.pictures
 
 mathjax: ## make the book's part of MathJax again, from book/mathjax (needs Node and npm; some minutes the first time)
 	cd book/mathjax && npm install --no-audit --no-fund --no-package-lock && npm run build
@@ -179,23 +179,23 @@ formal: env ## have Coq check the theorems of tests/formal, toss a million coins
 	$(PY) -m tests.bits
 
 dist: env ## make the source distribution and the wheel in dist/ (TAG=v1.0.0: if tag, version and CHANGELOG.md agree)
-	@test -z "$$TAG" || $(PY) -m tests.changelog "$$TAG"
+	@test -z "$$TAG" || $(PY) -m tools.changelog "$$TAG"
 	@rm -rf dist
 	$(PY) -m hatchling build -d dist
 
 lists: env ## write what is made from dpforest/registry.py: imports, the README's table, the API page's list
-	$(PY) -m tests.lists
+	$(PY) -m tools.lists
 
 paper: env ## lay out a new paper: make paper KEY=lumberjack CLASS=Lumberjack
-	@$(PY) -m tests.new_paper "$(KEY)" "$(CLASS)" && $(PY) -m tests.lists
+	@$(PY) -m tools.new_paper "$(KEY)" "$(CLASS)" && $(PY) -m tools.lists
 
 paper-out: env ## take such a paper out again, if nobody has worked on it: make paper-out KEY=lumberjack
-	@$(PY) -m tests.new_paper --out "$(KEY)" && $(PY) -m tests.lists
+	@$(PY) -m tools.new_paper --out "$(KEY)" && $(PY) -m tools.lists
 
 mutate: env ## mutation test of the modules that decide privacy (an hour or more; MODULES="scores budgets" for some)
 	@test -x $(VENV)/mutate/bin/cosmic-ray || { $(PY) -m venv $(VENV)/mutate && \
 	  $(VENV)/mutate/bin/python -m pip install -qq --disable-pip-version-check cosmic-ray==8.7.0; }
-	$(PY) tests/mutate.py $(MODULES)
+	$(PY) tools/mutate.py $(MODULES)
 
 clean: ## remove what was built, but not the environment
 	rm -rf _build notebooks/rendered dist mutants

@@ -53,7 +53,7 @@ settings.load_profile("patient")
 collect_ignore_glob = [
     "notebooks/record*",
     "notebooks/rendered*",
-    "tests/paper_templates*",
+    "tools/paper_templates*",
     "_build*",
     "*/.ipynb_checkpoints*",
     "*.part.ipynb",

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from dpforest.study.published import PUBLISHED
-from tests import experimental, published
-from tests.claims import (
+from tools import experimental, published
+from tools.claims import (
     BELOW,
     BOOK,
     CHART,

@@ -23,7 +23,7 @@ TEXTS = [
     *ROOT.glob("*.md"),
     *(ROOT / "book").rglob("*.md"),
     *(ROOT / "dpforest").rglob("*.py"),
-    *(ROOT / "tests" / "paper_templates").iterdir(),
+    *(ROOT / "tools" / "paper_templates").iterdir(),
 ]
 
 
@@ -59,7 +59,7 @@ def test_a_notebook_declares_what_it_reads(name: str) -> None:
 
 
 def test_the_notebook_that_make_paper_lays_out_declares_what_it_reads() -> None:
-    nb = nbformat.v4.reads((ROOT / "tests" / "paper_templates" / "notebook.ipynb").read_text(encoding="utf-8"))
+    nb = nbformat.v4.reads((ROOT / "tools" / "paper_templates" / "notebook.ipynb").read_text(encoding="utf-8"))
     assert wrongly_declared(nb, {}) == []
 
 

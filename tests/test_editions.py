@@ -12,7 +12,8 @@ import pytest
 import yaml
 from docutils import nodes
 
-from tests import editions, not_run, published
+from tests import not_run
+from tools import editions, published
 
 ROOT = Path(__file__).resolve().parent.parent
 EXTENSION = runpy.run_path(str(ROOT / "book" / "_extensions" / "editions.py"))
@@ -169,7 +170,7 @@ def test_a_page_whose_english_one_has_changed_is_named(tmp_path: Path, monkeypat
     english, noted, chinese = editions.text_of("budgets")
     said = (
         "book/budgets.md has changed since it was translated: look at book/zh/budgets.md, then run "
-        "python -m tests.editions --store"
+        "python -m tools.editions --store"
     )
     assert (noted, chinese, editions.outdated("budgets", english, noted)) == ("", CHINESE, [said])
     for _ in range(2):

@@ -17,7 +17,7 @@ import pytest
 
 import dpforest
 from dpforest import registry
-from tests import lists
+from tools import lists
 
 ROOT = Path(dpforest.__file__).parent
 

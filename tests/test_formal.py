@@ -13,7 +13,8 @@ import zoo
 from test_contract import KINDS, fitted, model, table
 
 from dpforest.privacy import RELATIONS
-from tests import claims, coq, not_run
+from tests import coq, not_run
+from tools import claims
 
 needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason=not_run.COQ)
 

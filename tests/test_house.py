@@ -20,9 +20,10 @@ from test_floors import FLOORS
 import dpforest
 from dpforest.audit.report.settings import LEARNERS
 from dpforest.registry import PAPERS, ROOM_OF
-from tests import lists, new_paper, slow
-from tests.loop_times import CI, STEPS
-from tests.new_paper import MARK, PaperError
+from tests import slow
+from tools import lists, new_paper
+from tools.loop_times import CI, STEPS
+from tools.new_paper import MARK, PaperError
 
 ROOT = Path(__file__).resolve().parents[1]
 GITHUB = ROOT / ".github"

@@ -16,7 +16,8 @@ import pytest
 
 from dpforest.study.statements import Statement, Verdicts
 from dpforest.study.statements.rules import VERDICTS, Finding
-from tests import knobs, oracle
+from tests import oracle
+from tools import knobs
 
 STATIC = knobs.FOLDER.parent
 PHONE = 340

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import loop_times
-from tests.loop_times import ALONE, PLAIN, STEPS, Step
+from tools import loop_times
+from tools.loop_times import ALONE, PLAIN, STEPS, Step
 
 ROOT = Path(__file__).resolve().parent.parent
 

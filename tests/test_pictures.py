@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from dpforest import mechanisms
-from tests import knobs, oracle, pictures
+from tests import oracle
+from tools import knobs, pictures
 
 #: Of each file: what draws it anew, which every worker would do if it were done here.
 FILES = pictures.programs()

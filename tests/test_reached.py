@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import reached
+from tools import reached
 
 FILES = {
     "lib/__init__.py": "",

@@ -36,7 +36,7 @@ from dpforest.learners.base import PrivateEstimator
 from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import NOT_COVERED
 from dpforest.registry import PAPERS
-from tests import changelog
+from tools import changelog
 
 NUMBERS = Schema(
     numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, target=(0, 1), missing="bin", other={"c": "u"}

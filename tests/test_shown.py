@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests import shown
+from tools import shown
 
 BROKEN = """# A page
 
@@ -44,7 +44,7 @@ def test_a_program_prints_what_its_page_shows(page):
     text = shown.path_of(page).read_text(encoding="utf-8")
     assert text.count("```python") == len(shown.parts(text)) > 2
     assert text.count("```text") == sum(bool(said) for _, said in shown.parts(text))
-    assert shown.faults(text) == [], "python -m tests.shown --store, if that is meant"
+    assert shown.faults(text) == [], "python -m tools.shown --store, if that is meant"
 
 
 @pytest.mark.parametrize("page", shown.PAGES)

@@ -16,8 +16,8 @@ import pytest
 import dpforest
 from dpforest import RandomTreesClassifier, Schema, mechanisms
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE
-from tests import claims
-from tests.published import LEARNERS
+from tools import claims
+from tools.published import LEARNERS
 
 ROOT = Path(dpforest.__file__).parents[1]
 BOOK, NOTEBOOKS = ROOT / "book", ROOT / "notebooks"

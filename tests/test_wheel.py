@@ -17,7 +17,7 @@ from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
 import dpforest
-from tests import changelog
+from tools import changelog
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = dpforest.__version__

@@ -33,7 +33,7 @@ KINDS = {
     "Claim": "主张",
     "Conjecture": "主张",
 }
-#: The words of a verdict (tests/published.py).
+#: The words of a verdict (tools/published.py).
 TRUE = {"yes": "成立", "after a repair": "修复后成立", "no": "不成立", "open": "未定"}
 RELATIONS = {"add-remove": "增删关系", "replace-one": "替换关系"}
 READ = {"whole": "原文已通读", "in part": "原文已部分阅读", "second hand": "依据其他论文的描述"}

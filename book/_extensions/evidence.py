@@ -79,7 +79,7 @@ def of_code(where: str) -> Place:
 def scanned() -> tuple[ModuleType, Any, dict[str, list[str]]]:
     """The module that looks for the claims, what it finds, and the claims with a verdict by chapter."""
     sys.path.insert(0, str(ROOT))
-    claims = import_module("tests.claims")
+    claims = import_module("tools.claims")
     found = claims.scan()
     return claims, found, claims.chapters(found)
 

@@ -1,7 +1,7 @@
 """What papers claim: headed *Claim* in the book, with its verdict, and the page of claims knows whose each is.
 
 sphinx-proof has no block of that name, and sets a claim as a conjecture.  The verdicts are those that the tests state
-(``tests/published.py``); no chapter types one.
+(``tools/published.py``); no chapter types one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 // Figures with knobs: each works offline, from the exact law, and is drawn again when a knob is turned.
 //
-// A <figure class="knobs" data-figure="..."> comes from tests/knobs.py with its controls, one sentence and a table of
+// A <figure class="knobs" data-figure="..."> comes from tools/knobs.py with its controls, one sentence and a table of
 // the numbers at the knobs' first places, which dpforest computed: that is what a page without JavaScript shows.  Here
 // the formulas stand a second time; tests/test_interactive.py compares the two.
 (() => {

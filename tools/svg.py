@@ -1,4 +1,4 @@
-"""A few marks of SVG, as text, for ``tests/pictures.py``: ink is the page's own, colours are classes of custom.css."""
+"""A few marks of SVG, as text, for ``tools/pictures.py``: ink is the page's own, colours are classes of custom.css."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Lay out a new paper, or take it out again.
 
-    python -m tests.new_paper lumberjack Lumberjack    # make paper KEY=lumberjack CLASS=Lumberjack
-    python -m tests.new_paper --out lumberjack         # make paper-out KEY=lumberjack
+    python -m tools.new_paper lumberjack Lumberjack    # make paper KEY=lumberjack CLASS=Lumberjack
+    python -m tools.new_paper --out lumberjack         # make paper-out KEY=lumberjack
 
 A paper has a module, a chapter, tests and a notebook of one name, a line in the registry, two in the table of contents
-and an entry in the bibliography.  They are made from ``tests/paper_templates/``, in which the paper is called
+and an entry in the bibliography.  They are made from ``tools/paper_templates/``, in which the paper is called
 ``newpaper`` and its estimator ``NewPaperClassifier``.  The tests fail until every place marked `MARK` is filled in.
 """
 
@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.lists import REGISTRY, ROOT, papers, registered
+from tools.lists import REGISTRY, ROOT, papers, registered
 
 #: What marks a place that is to be filled in; `tests/test_house.py` finds it.
 MARK = "TODO"
@@ -153,7 +153,7 @@ def _says(path: Path, text: str) -> bool:
 
 def main(arguments: list[str] | None = None, root: Path = ROOT, say: Callable[[str], None] = print) -> int:
     """Run the command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.new_paper", description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(prog="python -m tools.new_paper", description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("--out", action="store_true", help="take the paper out")
     parser.add_argument("key", help="the name of its four files, such as lumberjack")
     parser.add_argument("name", nargs="?", default="", help="the name of its estimator, such as Lumberjack")

@@ -4,7 +4,7 @@ A page is cut into pieces: paragraphs, and blocks of code.  What a piece states 
 skeleton: blocks, labels, references, numbers from notebooks, figures, formulas, code, citations, numbers, headings.  A
 translation has the same pieces in the same order, and each has the skeleton of the English one.
 
-``python -m tests.editions --store`` notes in each Chinese page the digest of the English page that it translates.
+``python -m tools.editions --store`` notes in each Chinese page the digest of the English page that it translates.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def outdated(page: str, english: str, noted: str) -> list[str]:
         return []
     return [
         f"book/{page}.md has changed since it was translated: look at book/zh/{page}.md, then run "
-        "python -m tests.editions --store"
+        "python -m tools.editions --store"
     ]
 
 

@@ -24,8 +24,8 @@ from dpforest.audit.sampling import bounds
 from dpforest.curator.weights import weight_steps
 from dpforest.models.boosted import SCALE
 from dpforest.privacy import equal_split
-from tests import knobs
-from tests.svg import Picture
+from tools import knobs
+from tools.svg import Picture
 
 FOLDER = knobs.FOLDER.parent / "pictures"
 FAR = 60  # an output above all counts

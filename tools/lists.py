@@ -1,7 +1,7 @@
 """Write the lists that are made from the registry: imports, the README's table of learners, the API's estimators.
 
 ``dpforest/registry.py`` says which papers there are, and the docstrings of their modules and classes say the rest.  A
-list stands between two comments, imports stand in a row; ``python -m tests.lists`` (`make lists`) writes them.  Imports
+list stands between two comments, imports stand in a row; ``python -m tools.lists`` (`make lists`) writes them.  Imports
 are not looked up when the library runs, but written out for those who read its syntax: type checkers, and the keys of
 the renderings of record.
 """

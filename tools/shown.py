@@ -1,4 +1,4 @@
-"""What programs on the book's pages print: ``python -m tests.shown --store`` writes it under each, nobody types it.
+"""What programs on the book's pages print: ``python -m tools.shown --store`` writes it under each, nobody types it.
 
 On these pages the blocks of ``python`` are one program in parts, run in order.  A block of ``text`` directly below
 a part is what that part prints: its lines, its warnings, and the error with which it stops, if it does; then the next

@@ -1,7 +1,7 @@
-"""Which test files a change reaches: ``python -m tests.reached``, for ``make check``.
+"""Which test files a change reaches: ``python -m tools.reached``, for ``make check``.
 
-    python -m tests.reached                 the files that what has changed since the last commit reaches, a line each
-    python -m tests.reached --since REV     the same since a commit
+    python -m tools.reached                 the files that what has changed since the last commit reaches, a line each
+    python -m tools.reached --since REV     the same since a commit
 
 A test file is reached if a definition that it reaches, by ``notebooks/reach.py``, is another one than before.  Words
 do not count there; a file whose tests read the repository's own files is reached by any change.  Where nothing has
@@ -22,14 +22,14 @@ sys.path.insert(0, str(ROOT / "notebooks"))
 from reach import DATA, Library, Place, Reach  # noqa: E402  (a folder of programs)
 
 #: What all tests run with.
-FRAME = {"conftest.py", "tests/conftest.py", "pyproject.toml", "requirements.txt", "tests/reached.py"}
+FRAME = {"conftest.py", "tests/conftest.py", "pyproject.toml", "requirements.txt", "tools/reached.py"}
 
 
 def git(root: Path, *words: str) -> list[str]:
     """The lines that git prints."""
     done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"tests.reached: git {words[0]}: {done.stderr.strip()}")
+        raise SystemExit(f"tools.reached: git {words[0]}: {done.stderr.strip()}")
     return done.stdout.splitlines()
 
 

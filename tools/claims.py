@@ -18,8 +18,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests import coq, experimental, published
-from tests.published import Published
+from tests import coq
+from tools import experimental, published
+from tools.published import Published
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOK, TESTS, NOTEBOOKS = ROOT / "book", ROOT / "tests", ROOT / "notebooks"
@@ -60,7 +61,7 @@ KINDS = {
 }
 NEEDS_PROOF = ("lem", "thm")
 NEEDS_VERDICT = ("lem", "thm", "pub", "cex")
-#: Of what this book claims itself; what a paper published has other words, see ``tests/published.py``.
+#: Of what this book claims itself; what a paper published has other words, see ``tools/published.py``.
 VERDICTS = ("proved", "refuted")
 EVIDENCE = ("symbolic", "exhaustive", "statistical", "numerical")
 
@@ -183,7 +184,7 @@ def _scan_tests(path: Path, found: Scan) -> None:
 
 
 def _stated(where: str, options: dict) -> Verdict:
-    """What a mark certifies; of a published claim in the words of ``tests/published.py``."""
+    """What a mark certifies; of a published claim in the words of ``tools/published.py``."""
     kept = {name: options.get(name, "") for name in ("verdict", "constant", "evidence")}
     return Verdict(test=where, said=published.of(options) if "true" in options else None, **kept)
 

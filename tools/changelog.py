@@ -1,4 +1,4 @@
-"""What CHANGELOG.md says of a version: ``python -m tests.changelog v1.0.0`` prints its section, for the release's page.
+"""What CHANGELOG.md says of a version: ``python -m tools.changelog v1.0.0`` prints its section, for the release's page.
 
 It fails where the tag, the version of the library and the newest section do not agree.
 """

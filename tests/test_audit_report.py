@@ -823,6 +823,15 @@ def test_json_is_read_as_it_was_written(small, tmp_path):
         run(FEW[:1], scale=TINY, path=path)
 
 
+def test_the_hash_of_the_code_is_that_of_what_it_does():
+    source = 'def one():\n    """One."""\n    return 1\n'
+    same = (
+        '"""A module."""\n# of one function\ndef one():\n    """The first number.\n\n    Of all."""\n    return (1)\n'
+    )
+    assert reports._syntax(source) == reports._syntax(same)
+    assert reports._syntax(source) != reports._syntax(source.replace("return 1", "return 2"))
+
+
 @pytest.mark.slow
 def test_refusals_of_a_run():
     with pytest.raises(ValueError, match="scale must be one of"):

@@ -377,9 +377,16 @@ def versions() -> dict[str, str]:
 
 @cache
 def _digest() -> str:
-    """A hash of all modules of the library as they were at the first call; comments and layout do not count."""
+    """A hash of all modules of the library as they were at the first call."""
     root = Path(dpforest.__file__).parent
-    trees = [
-        f"{path.relative_to(root)} {ast.dump(ast.parse(path.read_bytes()))}" for path in sorted(root.rglob("*.py"))
-    ]
+    trees = [f"{path.relative_to(root)} {_syntax(path.read_bytes())}" for path in sorted(root.rglob("*.py"))]
     return hashlib.sha256("\n".join(trees).encode()).hexdigest()
+
+
+def _syntax(source: str | bytes) -> str:
+    """What a module does; its comments, layout and docstrings do not count."""
+    tree, documented = ast.parse(source), ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    for node in ast.walk(tree):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return ast.dump(tree)

@@ -825,9 +825,7 @@ def test_json_is_read_as_it_was_written(small, tmp_path):
 
 def test_the_hash_of_the_code_is_that_of_what_it_does():
     source = 'def one():\n    """One."""\n    return 1\n'
-    same = (
-        '"""A module."""\n# of one function\ndef one():\n    """The first number.\n\n    Of all."""\n    return (1)\n'
-    )
+    same = '"""Numbers."""\n# one\ndef one():\n    """The first number.\n\n    Of all."""\n    return (1)\n'
     assert reports._syntax(source) == reports._syntax(same)
     assert reports._syntax(source) != reports._syntax(source.replace("return 1", "return 2"))
 

@@ -491,6 +491,7 @@ def test_a_test_for_release_of_a_table_from_which_something_was_released_is_noti
 
 def test_tables_that_are_gone_are_forgotten():
     X, y = table(60)
+    gc.collect()  # of tables of other tests
     before = len(account._TABLES)
     fitted(source="secure", random_state=None).fit(X, y)
     assert len(account._TABLES) == before + 1

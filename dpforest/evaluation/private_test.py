@@ -482,7 +482,8 @@ def _groups(
         if table.names is None:
             raise TypeError("by names a column of X, so X must be a frame")
         (column,), place = map(str, by), 0
-        frames.check_names([column], list(map(str, table.names)), "X")
+        if not table.by_records:  # whose names are read with the records
+            frames.check_names([column], list(map(str, table.names)), "X")
         declared = Schema(categorical=by, classes=[0, 1])
     else:
         raise TypeError(f"by must be the name of a column, or one column with its groups, not {type(by).__name__}")

@@ -24,6 +24,7 @@ from dpforest.audit.sampling.empirical import empirical
 from dpforest.audit.sampling.events import choose, propose
 from dpforest.audit.sampling.features import features_of, grain
 from dpforest.audit.sampling.outputs import OutputReader
+from dpforest.audit.sampling.trade_off import trade_off
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
 from tests import not_run
 
@@ -350,6 +351,29 @@ def test_features_of_the_user():
     audit = empirical(sample, (True, False), 1.0, n=5000, random_state=0, features=lambda x: np.bitwise_count(x) % 2)
     assert audit.violated
     assert "feature[0]" in audit.event
+
+
+@pytest.mark.claim("thm-audit-bound")
+@pytest.mark.parametrize("audit", [empirical, trade_off], ids=["empirical", "trade-off"])
+@pytest.mark.parametrize(
+    "beside_others",
+    [lambda x: np.full(len(x), x.mean()), lambda x: np.argsort(np.argsort(x)), lambda x: x + 1e-3 * len(x)],
+    ids=["mean", "rank", "size"],
+)
+def test_features_are_of_each_output_by_itself(audit, beside_others):
+    """The mean of all draws, as a feature of each, would put all draws of a side into an event or none: a false alarm.
+
+    The draws are then not independent, and a noisy count of loss 1 was "shown" to lose more than 6.
+    """
+
+    def noisy(records, size, rng):
+        return sum(records) + rng.geometric(1 - math.exp(-1), size) - rng.geometric(1 - math.exp(-1), size)
+
+    asked = {"claim": 1.0, "n": 4000, "random_state": 0}
+    with pytest.raises(ValueError, match="what that output alone decides"):
+        audit(noisy, ((), (1,)), features=beside_others, **asked)
+    alone = audit(noisy, ((), (1,)), features=lambda x: [[math.sin(each), math.nan, math.inf] for each in x], **asked)
+    assert not alone.violated
 
 
 def test_known_laws_give_the_likelihood_ratio_set():

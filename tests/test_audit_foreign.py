@@ -285,6 +285,26 @@ def test_a_choice_loses_the_largest_log_ratio():
     assert audit_calls(certain, ONE, OTHER, epsilon=1.0, sources=[CHOICE]).epsilon == math.inf
 
 
+@pytest.mark.claim("lem-range-concentrated")
+def test_many_small_losses_are_less_than_their_sum_at_a_delta():
+    """400 counts of a loss of 1/100 each: 4 together, and at a delta of 1e-6 not even 1.1: no fault."""
+
+    def many(rows):
+        return [len(rows) + np.random.default_rng().laplace(0, 100.0) for _ in range(400)]
+
+    rho = 400 * 0.01**2 / 2
+    bound = rho + 2 * math.sqrt(rho * math.log(1e6))  # the plainest conversion
+    audit = audit_calls(many, ONE, OTHER, epsilon=1.1, delta=1e-6)
+    assert not audit.violated
+    assert 0.8 < audit.epsilon < bound < 1.1
+    assert audit_calls(many, ONE, OTHER, epsilon=0.8, delta=1e-6).violated
+    pure = audit_calls(many, ONE, OTHER, epsilon=1.1)
+    assert pure.violated
+    assert pure.epsilon == pytest.approx(4.0)
+    few = audit_calls(many, ONE, OTHER, epsilon=5.0, delta=1e-300)
+    assert few.epsilon == pytest.approx(4.0)  # where the sum is less
+
+
 @pytest.mark.parametrize("draw", [lambda: np.random.default_rng().normal(0, 4.0), lambda: random.gauss(0, 4.0)])
 def test_gaussian_noise_has_its_exact_epsilon(draw):
     audit = audit_calls(lambda rows: [len(rows) + draw(), sum(rows) + draw()], ONE, OTHER, epsilon=5.0, delta=1e-5)

@@ -194,6 +194,18 @@ def test_a_fit_that_fails_after_it_began_to_read_stays_charged():
     assert "charged" not in str(caught.value)
 
 
+@pytest.mark.claim("thm-account")
+def test_the_names_of_records_are_read_after_the_charge():
+    """A name that only one of a list of records has is data: whether it is there must not be told for nothing."""
+    rows = [{"x": 0.5}] * 19 + [{"x": 0.5, "rare": 1}]
+    asked = [Schema(numeric={name: (0, 1)}, classes=["no", "yes"]) for name in ("rare", "rarer")]
+    with Budget(2.0) as budget:
+        for number, schema in enumerate(asked, 1):
+            with pytest.raises(ValueError, match=r"has no .*stays charged"):
+                RandomTreesClassifier(epsilon=0.5, schema=schema).fit(rows, ["no", "yes"] * 10)
+            assert budget.spent == 0.5 * number
+
+
 def test_relations_are_kept_apart():
     X, y = table(60)
     with Budget(3.0) as budget, pytest.raises(BudgetError, match="fit with relation='add-remove'"):
@@ -491,6 +503,7 @@ def test_a_test_for_release_of_a_table_from_which_something_was_released_is_noti
 
 def test_tables_that_are_gone_are_forgotten():
     X, y = table(60)
+    gc.collect()  # of tables of other tests
     before = len(account._TABLES)
     fitted(source="secure", random_state=None).fit(X, y)
     assert len(account._TABLES) == before + 1

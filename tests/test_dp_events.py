@@ -170,6 +170,31 @@ def test_a_promise_is_one_event_of_every_run(ledger):
     assert costs(event)[0] >= ledger.paid(ledger.relation) * (1 - 1e-12)
 
 
+def test_no_rho_is_promised_where_an_answer_settles_whether_there_is_a_delta(monkeypatch):
+    """A run without the delta has losses, one with it rhos: what every run promises is neither, but both numbers."""
+    promised, used = [], set()
+    for n_rows in (150, 9000):  # clearly too few for a delta, and clearly enough
+        X = np.linspace(0, 10, n_rows)[:, None]
+        schema = Schema(numeric={"a": (0, 10)}, classes=["n", "p"])
+        learner = PrivateBoostingClassifier(epsilon=1.0, delta=1e-6, schema=schema, random_state=0)
+        ledger = learner.fit(X, np.where(X[:, 0] > 5, "n", "p")).ledger_
+        used.add(ledger.delta)
+        promised.append(promised_event(ledger))
+    assert used == {0.0, 1e-6}
+    event = {"event": "approximate", "epsilon": 1.0, "delta": 1e-6, "of": "the promise", "count": 1}
+    assert [each["events"] for each in promised] == [[event], [event]]
+    assert [each["charged"] for each in promised] == ["losses", "rhos"]
+    monkeypatch.setitem(sys.modules, "dp_accounting", SimpleNamespace(dp_event=_Made()))
+    assert to_dp_event(promised[0]) == (
+        "ComposedDpEvent",
+        [("SelfComposedDpEvent", ("EpsilonDeltaDpEvent", 1.0, 1e-6), 1)],
+    )
+    old = SimpleNamespace(ComposedDpEvent=list)  # a release that has no such event
+    monkeypatch.setitem(sys.modules, "dp_accounting", SimpleNamespace(dp_event=old))
+    with pytest.raises(ImportError, match="take a later one"):
+        to_dp_event(promised[0])
+
+
 def test_a_promise_that_has_no_event_is_refused():
     ledger = two([[0.5]])
     with pytest.raises(ValueError, match="no promise"):
@@ -209,7 +234,7 @@ def test_events_of_dp_accounting_are_made_with_these_arguments(monkeypatch, rela
         ("ZCDpEvent", {"add-remove": 0.01, "replace-one": 0.02}[relation]),
         1,
     )
-    with pytest.raises(ValueError, match="pure, concentrated or non-private"):
+    with pytest.raises(ValueError, match="pure, concentrated, approximate or non-private"):
         to_dp_event({"relation": relation, "events": [{"event": "other", "count": 1}]})
 
 

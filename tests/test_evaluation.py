@@ -824,6 +824,39 @@ def test_accounts_persons_and_names(models):
     assert "not for release" not in str(secure)
 
 
+@pytest.mark.claim("thm-account")
+def test_a_refusal_of_test_rows_is_charged(models):
+    """Whether a table is refused depends on its rows: if that were free, it would say which values there are."""
+    model = models["two classes"]["RandomTreesClassifier"]
+    X, y = table(300, TWO, 5)
+    X = X.assign(ward=np.where(np.arange(300) == 17, "rare", "common"))
+    groups = {"ward": ["common"]}
+    asks = [
+        lambda: evaluation.evaluate(model, X, y, 0.125, by=groups, random_state=0),
+        lambda: evaluation.evaluate(model, X, ["neither", *y[1:]], 0.125, random_state=0),
+        lambda: evaluation.choose([model, model], X, ["neither", *y[1:]], 0.125, random_state=0),
+    ]
+    with Budget(0.5) as budget:
+        for number, ask in enumerate(asks, 1):
+            with pytest.raises(ValueError, match=r"0\.125 stays charged"):
+                ask()
+            assert budget.spent == 0.125 * number
+        for free in (  # what no record decides is said before
+            lambda: evaluation.evaluate(model, X, y, 0.125, by={"word": ["common"]}),
+            lambda: evaluation.evaluate(model, X, y, 0.125, by={"ward": [*range(200)]}),
+            lambda: evaluation.evaluate(model, X, y, 0.125, source="secure", random_state=0),
+            lambda: evaluation.evaluate(model, X, y, 0.125, max_rows=2),
+            lambda: evaluation.choose([model, model], X, y, -1.0),
+        ):
+            with pytest.raises((ValueError, TypeError)):
+                free()
+        with pytest.raises(BudgetError, match="nothing was read"):
+            evaluation.evaluate(model, X, y, 0.25, by=groups)  # which would be refused by its rows
+        assert budget.spent == 0.375
+        evaluation.evaluate(model, X, y, 0.125, by={"ward": ["common", "rare"]}, random_state=0)
+    assert budget.left == 0
+
+
 @pytest.mark.parametrize("kind", ["two classes", "numbers"])
 def test_what_the_schema_does_not_know_is_the_secret_of_the_test_rows(kind, models):
     """To a model rows are a query, of which it may say what it likes; here the counts are of people."""
@@ -902,15 +935,15 @@ def test_groups_that_are_none(models):
     X, y = table(50, TWO, 7)
     model = models["two classes"]["RandomTreesClassifier"]
 
-    def refused(error, text, by, table=X):
+    def refused(error, text, by, table=X, spent=0.0):
         with Budget(1.0) as account, pytest.raises(error, match=text):
             evaluation.evaluate(model, table, y, 0.5, by=by)
-        assert account.spent == 0
+        assert account.spent == spent
 
     refused(ValueError, "by='x' is no categorical column.*give the public groups", "x")
     refused(ValueError, r"by='sex' is no categorical column of the model's schema: name one of \['c'\]", "sex")
     refused(ValueError, "X has no column 'sex'", {"sex": ["f", "m"]})
-    refused(ValueError, "holds 'b', which is not among its declared categories", {"c": ["a"]})
+    refused(ValueError, "holds 'b', which is not among its declared categories", {"c": ["a"]}, spent=0.5)  # by a row
     refused(TypeError, "by must be the name of a column", {"c": ["a", "b"], "d": ["u"]})
     refused(TypeError, "by must be the name of a column", ["c"])
     many = X.assign(ward=0)

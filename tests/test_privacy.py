@@ -629,6 +629,7 @@ def test_ledger_holds_no_answer():
         "leaks",
         "promise",
         "n_max",
+        "optional_delta",
         "_parents",
         "_kinds",
         "_labels",

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from replayed import one_of_each
 from scipy import special
 from shared import MIXED, PAIR, THREE, assert_spent, table, variants_of
+from sklearn.base import clone
 
 from dpforest import Schema, counting, mechanisms, scores
 from dpforest.arithmetic.fixed import STEPS
@@ -1260,6 +1261,80 @@ def test_a_delta_is_used_where_there_are_rounds_enough():
     asked = model(epsilon=0.1, delta=1e-6, n_estimators=2).fit(X, y).ledger_
     assert asked.delta == 1e-6  # rounds that are asked for make use of it
     assert asked.epsilon == pytest.approx(0.1, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [PrivateBoostingClassifier, PrivateBoostingRegressor])
+def test_what_is_promised_does_not_depend_on_the_noise(kind):
+    """Where a noisy number of records settles whether the delta is used, the promise has it on every run."""
+    answer = {"target": (0, 1)} if kind is PrivateBoostingRegressor else {"classes": [0, 1]}
+    n_rows = 1200 if kind is PrivateBoostingRegressor else 1500
+    schema = Schema(numeric={"x": (0, 1)}, **answer)
+    X = np.linspace(0, 1, n_rows)[:, None]
+    y = (X[:, 0] > 0.5).astype(int)
+    learner = kind(epsilon=1.0, delta=1e-6, schema=schema, interactions=0, grid="doubling")
+    fits = [clone(learner).set_params(random_state=seed).fit(X, y) for seed in range(12)]
+    assert {fit.ledger_.delta for fit in fits} == {0.0, 1e-6}
+    assert {(fit.guarantee_.epsilon, fit.guarantee_.delta) for fit in fits} == {(1.0, 1e-6)}
+
+
+def first_look_and_two_noises(n, left, cut=2, reach=30):
+    """Law of a number of records with geometric noise of ratio 19/20, and of another answer by whether it is large.
+
+    Not large: geometric noise of the ratio ``left``, in fractions; what is beyond the reach is taken as the reach,
+    which is post-processing.  Large: Gaussian noise of weights (99/100)^(k^2), of which all but 1e-15 is there.
+    """
+
+    def geometric(ratio):
+        law = {k: (1 - ratio) / (1 + ratio) * ratio ** abs(k - n) for k in range(-reach, reach + 1)}
+        law[-reach], law[reach] = (ratio ** abs(end - n) / (1 + ratio) for end in (-reach, reach))
+        return law
+
+    weights = {k: 0.99 ** ((k - n) ** 2) for k in range(-60, 62)}
+    gauss = {k: weight / math.fsum(weights.values()) for k, weight in weights.items()}
+    return {
+        (seen >= cut, seen, said): float(chance) * weight if seen >= cut else chance * weight
+        for seen, chance in geometric(Fraction(19, 20)).items()
+        for said, weight in (gauss if seen >= cut else geometric(left)).items()
+    }
+
+
+def excess(one, other, ratio, sides):
+    """Sum, over the outcomes on these sides, of what exceeds ``ratio`` times the other law."""
+    return math.fsum(max(one[at] - ratio * other[at], 0) for at in one if at[0] in sides)
+
+
+@pytest.mark.claim("thm-private-boosting-delta")
+def test_a_delta_that_an_answer_may_leave_unused_is_promised_on_every_run():
+    """Losses where the delta is not taken up, rhos where it is: epsilon and delta bound both, no one of them does.
+
+    The loss is ln 2; the rho is that of the first look, half of its square, and of the Gaussian noise.
+    """
+    rho = math.log(20 / 19) ** 2 / 2 + math.log(100 / 99)
+    a = 1 + np.geomspace(1e-2, 1e3, 4000)  # orders, each of which makes a delta of epsilon and rho
+    logs = (a - 1) * (a * rho - math.log(2)) + a * np.log1p(-1 / a) - np.log(a - 1)
+    delta = math.exp(logs.min())
+    assert 1e-8 < delta < 1e-3
+    laws = [first_look_and_two_noises(n, left=Fraction(10, 19)) for n in (0, 1)]
+    for one, other in (laws, laws[::-1]):
+        assert excess(one, other, 2, {False}) == 0  # ln(20/19) and ln(19/10) are ln 2 together
+        assert excess(one, other, Fraction(199, 100), {False}) > delta
+        assert 1e-12 < excess(one, other, 2, {True, False}) <= delta  # so there is no epsilon without a delta
+        squares = math.fsum(float(one[at]) ** 2 / float(other[at]) for at in one)
+        assert math.log(squares) > 8 * 2 * rho  # of order 2: nor is that rho what all runs together keep to
+    # a mutant: what does not take up the delta spends epsilon once more, as if the first look had cost nothing
+    bare = [first_look_and_two_noises(n, left=Fraction(1, 2)) for n in (0, 1)]
+    assert all(excess(*pair, 2, {False}) > 10 * delta for pair in (bare, bare[::-1]))
+
+
+def test_rounds_that_are_asked_for_have_their_delta_from_the_first_look_on():
+    """Looks without a delta could cost more than all of its rho, where the delta is small enough."""
+    X, y = np.linspace(0, 1, 20)[:, None], np.array([0, 1] * 10)
+    schema = Schema(numeric={"x": (0, 1)}, target=(0, 1))
+    fitted = PrivateBoostingRegressor(epsilon=1.0, delta=1e-100, schema=schema, n_estimators=3, random_state=0)
+    ledger = fitted.fit(X, y).ledger_
+    assert ledger.delta == ledger.promised_delta == 1e-100
+    assert ledger.epsilon == pytest.approx(1.0, rel=1e-9)
+    assert {query["mechanism"] for query in ledger.to_dict()["queries"]} == {"discrete Gaussian", "exponential"}
 
 
 def test_a_delta_is_taken_up_once_and_for_what_has_a_theorem():

@@ -16,7 +16,7 @@ from dpforest.learners import intake
 from dpforest.models.out_of_core import is_out_of_core
 from dpforest.models.predictor import Predictor
 from dpforest.privacy import SECURE, Guarantee, account, sides
-from dpforest.schema import TARGET_LEVELS, Schema
+from dpforest.schema import TARGET_LEVELS, Schema, frames
 
 __all__ = [
     "GAINS",
@@ -26,6 +26,7 @@ __all__ = [
     "check_model",
     "error_cells",
     "gains",
+    "look",
     "note_test",
     "open_rows",
     "said_cells",
@@ -60,8 +61,8 @@ def check_model(model: Any) -> Any:
     return quiet
 
 
-def open_rows(X: Any, y: Any, person: Any, schemas: Iterable[Schema]) -> intake.Opened:
-    """A test table in memory, in which ``y`` and ``person`` may be named; what a schema does not know is warned of."""
+def look(X: Any, y: Any, person: Any, schemas: Iterable[Schema]) -> tuple[frames.Columns, list[Schema]]:
+    """A test table in memory, of which only the names were looked at, and what is declared of it, each once."""
     if is_out_of_core(X):
         raise TypeError("read the test rows into memory: tests of tables that an engine reads are not covered")
     declared: list[Schema] = []
@@ -69,7 +70,12 @@ def open_rows(X: Any, y: Any, person: Any, schemas: Iterable[Schema]) -> intake.
         plain = schema.with_grid("even")  # which bounds and categories there are, whatever the bins between them
         if plain not in declared:
             declared.append(plain)
-    opened = intake.columns_of(intake.look(X, y, None, person, declared[0]), y, None, person)
+    return intake.look(X, y, None, person, declared[0]), declared
+
+
+def open_rows(columns: frames.Columns, y: Any, person: Any, declared: Iterable[Schema]) -> intake.Opened:
+    """Read a table that was looked at, and charged for; what a schema does not know is warned of."""
+    opened = intake.columns_of(columns, y, None, person)
     for schema in declared:
         intake.encode(opened.columns, opened.answers, schema, 2)
     return opened

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpforest.arithmetic import log
-from dpforest.evaluation.answers import GAINS, LEVELS, as_given, check_model, gains, note_test, open_rows
+from dpforest.evaluation.answers import GAINS, LEVELS, as_given, check_model, gains, look, note_test, open_rows
 from dpforest.evaluation.one_node import ModelChooser, cells_schema
 from dpforest.learners.parameters import check_choice
 from dpforest.messages import shown
@@ -92,7 +92,7 @@ def choose(
     Raises
     ------
     BudgetError
-        An account is open and refuses the charge: nothing was released.
+        An account is open and refuses the charge: nothing was read.
     TypeError, ValueError
         On models that cannot be compared, and whatever ``fit`` raises.
 
@@ -113,8 +113,6 @@ def choose(
     known = GAINS[first.schema_.classes is not None]
     check_choice(measure, "measure", ("auto", *known))
     measure = known[1] if measure == "auto" else measure
-    rows = open_rows(X, y, person, [model.schema_ for model in quiet])
-    cells = np.stack([gains(model, rows.columns, rows.answers, measure) for model in quiet], axis=1)
     names = [str(place) for place in range(len(named))]
     chooser = ModelChooser(
         epsilon=epsilon,
@@ -123,7 +121,11 @@ def choose(
         source=source,
         random_state=random_state,
     )
-    chooser.fit(as_given(cells, X), np.zeros(len(cells), dtype=int), person=rows.persons, max_rows=max_rows)
+    columns, declared = look(X, y, person, [model.schema_ for model in quiet])
+    with chooser.charged(columns, X, person, max_rows):
+        rows = open_rows(columns, y, person, declared)
+        cells = np.stack([gains(model, rows.columns, rows.answers, measure) for model in quiet], axis=1)
+        chooser.fit(as_given(cells, X), np.zeros(len(cells), dtype=int), person=rows.persons, max_rows=max_rows)
     note_test(X, chooser.guarantee_)
     name = list(named)[chooser.chosen()]
     rate = chooser.ledger_.epsilon / chooser.SCORE.exact_range(relation)

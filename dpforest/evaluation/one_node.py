@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpforest.arithmetic.fixed import fixed
 from dpforest.evaluation.design_effect import SHARE
-from dpforest.learners.base import PrivateForestClassifier
+from dpforest.learners import persons
+from dpforest.learners.base import PrivateForestClassifier, source_of_bits
 from dpforest.learners.run import Run, Selection
 from dpforest.models.forest import Forest
-from dpforest.privacy import claim
-from dpforest.schema import Schema
+from dpforest.privacy import PERSON, ROW, check_epsilon, claim, sides
+from dpforest.schema import Schema, frames
 from dpforest.scores import Score
 
-__all__ = ["Evaluator", "ModelChooser", "cells_schema", "gain"]
+__all__ = ["ChargedFirst", "Evaluator", "ModelChooser", "cells_schema", "gain"]
 
 
 def cells_schema(columns: dict[str, int], classes: Any) -> Schema:
@@ -43,8 +46,39 @@ gain = Score(
 )
 
 
+class ChargedFirst(PrivateForestClassifier):
+    """A learner of a test, which is charged before the rows of the test are read to make its table of cells."""
+
+    _is_charged = False
+
+    @claim("thm-account")
+    @contextmanager
+    def charged(self, columns: frames.Columns, X: Any, person: Any, max_rows: int | None) -> Iterator[None]:
+        """Charge the accounts that are open, before a cell of ``X`` is read: its fit inside charges nothing more.
+
+        Whether rows are refused is a function of the rows, so a refusal that cost nothing could be asked for without
+        end.  All that can be said without a record is said before the charge.
+        """
+        most = persons.check_asked(person, max_rows, self.relation)
+        epsilon = check_epsilon(self.epsilon)
+        self.check_parameters()
+        if not isinstance(self.random_state, (np.random.Generator, np.random.RandomState)):  # of these it may draw
+            source_of_bits(self.source, self.random_state)
+        persons.of_a_row(epsilon, self.promised_delta(), most or 1)
+        sides.check_units(sides.carried(X, columns.shape[0]), ROW if most is None else PERSON, self.relation)
+        with self._charged(epsilon, most, X):
+            self._is_charged = True
+            try:
+                yield
+            finally:
+                self._is_charged = False
+
+    def _charged(self, epsilon: float, max_rows: int | None, X: Any) -> AbstractContextManager[None]:
+        return nullcontext() if self._is_charged else super()._charged(epsilon, max_rows, X)
+
+
 @claim("thm-private-test")
-class Evaluator(PrivateForestClassifier):
+class Evaluator(ChargedFirst):
     """Noisy counts of the cells of a table of one column, or of two, for each class.
 
     Attributes
@@ -78,7 +112,7 @@ class Evaluator(PrivateForestClassifier):
 
 
 @claim("thm-private-choice")
-class ModelChooser(PrivateForestClassifier):
+class ModelChooser(ChargedFirst):
     """A column, chosen by the sum of its records' gains.
 
     Attributes

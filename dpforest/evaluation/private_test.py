@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpforest.arithmetic import log
-from dpforest.evaluation.answers import MOST_CELLS, as_given, check_model, error_cells, note_test, open_rows, said_cells
+from dpforest.evaluation.answers import (
+    MOST_CELLS,
+    as_given,
+    check_model,
+    error_cells,
+    look,
+    note_test,
+    open_rows,
+    said_cells,
+)
 from dpforest.evaluation.design_effect import alike_cells, design_effect, n_alike_cells
 from dpforest.evaluation.estimates import Estimate, Ratio, estimate, noise_variance
 from dpforest.evaluation.one_node import Evaluator, cells_schema
@@ -355,7 +364,7 @@ def evaluate(
     Raises
     ------
     BudgetError
-        An account is open and refuses the charge: nothing was released.
+        An account is open and refuses the charge: nothing was read.
     TypeError, ValueError
         On a model of another library or one that was not fitted, and whatever ``fit`` raises.
 
@@ -378,30 +387,24 @@ def evaluate(
     model = check_model(model)
     check_number(level, "level", 0.5, 1 - 1e-9, "above 0.5 and below 1")
     check_count(bins, "bins", 2, MOST_CELLS)
-    rows = open_rows(X, y, person, [model.schema_])
+    columns, declared = look(X, y, person, [model.schema_])
     classes = () if model.schema_.classes is None else tuple(model.schema_.classes.tolist())
-    width, labels = 0.0, rows.answers
-    groups, places = _groups(by, model.schema_, rows.columns)
+    width = 0.0
+    groups, place = _groups(by, model.schema_, columns)
     several = len(classes) > 2
     most = MOST_CELLS // (len(groups) * (len(classes) if several else 1))
     if by is not None and most < (1 if several else 2):
         raise ValueError(f"{len(groups)} groups are too many for a table of {MOST_CELLS} cells: put some together")
     if not classes:
         low, high = model.schema_.target
-        width, labels = float(high - low), np.zeros(len(rows.answers), dtype=int)
-        bins = min(bins, most)
-        cells, size = error_cells(model, rows.columns, rows.answers, bins), bins
+        width, bins = float(high - low), min(bins, most)
+    elif len(classes) == 2 and bins % 2:
+        raise ValueError(f"bins must be even, so that one edge is the middle, not {bins}")
     else:
-        if len(classes) == 2 and bins % 2:
-            raise ValueError(f"bins must be even, so that one edge is the middle, not {bins}")
         bins = max(1, min(bins, most if several else most - most % 2))
-        cells, size = said_cells(model, rows.columns, bins), bins * (len(classes) if len(classes) > 2 else 1)
-    columns, sizes = [cells + size * places], {"said": size * len(groups)}
+    size = bins * (len(classes) if several else 1)
     kinds, most_rows = _kinds(size, len(classes), bins), persons.check_asked(person, max_rows, relation) or 1
-    if rows.persons is not None and most_rows > 1:
-        codes = model.schema_.encode_labels(rows.answers) if classes else labels
-        columns.append(alike_cells(kinds[cells, codes], rows.persons, most_rows))
-        sizes["alike"] = n_alike_cells(most_rows)
+    sizes = {"said": size * len(groups)} | ({"alike": n_alike_cells(most_rows)} if most_rows > 1 else {})
     tester = Evaluator(
         epsilon=epsilon,
         schema=cells_schema(sizes, list(classes) or [0, 1]),
@@ -409,7 +412,18 @@ def evaluate(
         source=source,
         random_state=random_state,
     )
-    tester.fit(as_given(np.stack(columns, axis=1), X), labels, person=rows.persons, max_rows=max_rows)
+    with tester.charged(columns, X, person, max_rows):
+        rows = open_rows(columns, y, person, declared)
+        if classes:
+            labels, cells = rows.answers, said_cells(model, rows.columns, bins)
+        else:
+            labels = np.zeros(len(rows.answers), dtype=int)
+            cells = error_cells(model, rows.columns, rows.answers, bins)
+        table = [cells + size * place(rows.columns)]
+        if rows.persons is not None and most_rows > 1:
+            codes = model.schema_.encode_labels(rows.answers) if classes else labels
+            table.append(alike_cells(kinds[cells, codes], rows.persons, most_rows))
+        tester.fit(as_given(np.stack(table, axis=1), X), labels, person=rows.persons, max_rows=max_rows)
     note_test(X, tester.guarantee_)
     counts, *alike = (table[:, : len(classes) or 1] for table in tester.counts())
     rate = tester.ledger_.epsilon * Evaluator.shares(len(sizes))[0]
@@ -450,10 +464,12 @@ def _kinds(size: int, n_classes: int, bins: int) -> np.ndarray:
     return (_predicted(size, n_classes, bins)[:, None] == np.arange(n_classes)).astype(np.int64)
 
 
-def _groups(by: str | Mapping | None, schema: Schema, table: frames.Columns) -> tuple[list, np.ndarray]:
-    """The groups, and in which of them each record is: a function of the record and of what is public."""
+def _groups(
+    by: str | Mapping | None, schema: Schema, table: frames.Columns
+) -> tuple[list, Callable[[frames.Columns], np.ndarray]]:
+    """The groups, and what says in which of them each record is: a function of the record and of what is public."""
     if by is None:
-        return [None], np.zeros(table.shape[0], dtype=np.int64)
+        return [None], lambda rows: np.zeros(rows.shape[0], dtype=np.int64)
     if isinstance(by, str):
         if by not in schema.categorical:
             name, known = reprlib.repr(by), reprlib.repr([*schema.categorical])
@@ -466,8 +482,11 @@ def _groups(by: str | Mapping | None, schema: Schema, table: frames.Columns) -> 
         if table.names is None:
             raise TypeError("by names a column of X, so X must be a frame")
         (column,), place = map(str, by), 0
+        if not table.by_records:  # whose names are read with the records
+            frames.check_names([column], list(map(str, table.names)), "X")
         declared = Schema(categorical=by, classes=[0, 1])
     else:
         raise TypeError(f"by must be the name of a column, or one column with its groups, not {type(by).__name__}")
     groups = [*declared.categorical[column], *(["missing"] if declared.missing == "bin" else [])]
-    return groups, declared.with_grid("even").encode(table, 2).codes[place].astype(np.int64)
+    plain = declared.with_grid("even")
+    return groups, lambda rows: plain.encode(rows, 2).codes[place].astype(np.int64)

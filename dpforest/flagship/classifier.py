@@ -96,7 +96,8 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
     has nearly all records, the rule uses eight times the number of the others.  Where tables would be mostly
     noise there is one round at most, a trial: its table changes the scores only if its signal clearly exceeds its
     noise.  A ``delta`` is used where there are enough rounds to make it an advantage, or where ``n_estimators`` is
-    given: the guarantee says whether it is used.
+    given: the ledger says whether it is used.  The guarantee has it also where it is not, if it is a noisy number of
+    records that decided so: then another fit to the same records may use it.
 
     Examples
     --------

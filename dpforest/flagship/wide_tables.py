@@ -164,15 +164,15 @@ class WideTables(WithDelta):
     def estimate_size(self, run: Run, ask: Callable[[float], np.ndarray]) -> tuple[float, np.ndarray | None, float]:
         """The number of records that the rule goes by, and a first look with its noise, if there was one.
 
-        ``ask`` releases numbers of records of parts that are all records together, at a share of the budget.  The look
-        has no delta, so that whether to make use of one is still open.
+        ``ask`` releases numbers of records of parts that are all records together, at a share of the budget.  Where the
+        rule sets the rounds, the look has no delta, so that whether to make use of one is still open.
         """
         if self.n_rows is not None:
             return float(self.n_rows), None, 0.0
         if run.relation == REPLACE_ONE:
             return float(run.size(SIZE_LEAK)), None, 0.0
-        if run.ledger.delta:
-            run.without_delta()
+        if run.ledger.delta and isinstance(self.n_estimators, str):
+            run.without_delta(by_answers=True)
         first, noise = ask(SIZE_SHARE), count_noise(SIZE_SHARE * run.budget, run.ledger)
         return max(at_least(first, noise), 1.0), first, noise
 

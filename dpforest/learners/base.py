@@ -244,7 +244,7 @@ class PrivateEstimator(Predictor, BaseEstimator):
             source,
             __version__,
             rests_on,
-            ledger.delta,
+            ledger.promised_delta,
             most,
         )
 

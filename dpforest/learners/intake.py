@@ -130,10 +130,11 @@ def look(X: Any, y: Any, key: str | None, person: Any, schema: Schema) -> frames
         raise ValueError(
             f"{shown(person)} says whose row it is, and is a column of the schema: take it out of the schema"
         )
-    if table.names is not None:
+    if table.names is None:
+        if lost := searches.names_lost(schema.columns):
+            warnings.warn(lost, stacklevel=outside())
+    elif not table.by_records:  # which names records have is for later, when they are read
         frames.check_names([*schema.columns, *named], list(map(str, table.names)), "X")
-    elif lost := searches.names_lost(schema.columns):
-        warnings.warn(lost, stacklevel=outside())
     return table
 
 

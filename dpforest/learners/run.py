@@ -102,10 +102,13 @@ class Run:
         """What there is to spend, in the unit of the charges: epsilon, or the rho that the delta makes of it."""
         return in_charges(self.epsilon, self.ledger.delta)
 
-    def without_delta(self) -> None:
-        """Spend epsilon without a delta from now on, where nothing was spent: that is as private with any delta."""
+    def without_delta(self, by_answers: bool = False) -> None:
+        """Spend epsilon without a delta from now on, where nothing was spent: that is as private with any delta.
+
+        ``by_answers``: an answer will say whether :meth:`with_delta` follows.
+        """
         self._with_delta = self.ledger.delta, self.epsilon
-        self.ledger.drop_delta()
+        self.ledger.drop_delta(by_answers)
         self.epsilon = max(self.epsilon, self._alone)
 
     def with_delta(self) -> None:

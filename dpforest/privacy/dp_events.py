@@ -26,6 +26,7 @@ _JOINED = "children by {} were not charged alike: their events are one event of 
 _AMPLIFIED = "children by {} are one event of the loss that the theorem gives"
 _THIS_RUN = "what this run spent; another run on the same data may spend more, up to the promise"
 _EVERY_RUN = "what every run promises, in one event, however it was spent"
+_OPTIONAL = "an answer said whether the delta is used, so that no loss and no rho bounds every run"
 
 
 class _Cost(NamedTuple):
@@ -58,8 +59,8 @@ def privacy_event(ledger: Ledger, relation: str | None = None) -> dict[str, Any]
     dict
         ``relation``, ``unit``, ``epsilon`` (null for infinity), ``delta`` and ``charged`` as in
         :meth:`Ledger.to_dict`; ``events``: objects with ``event``, which is ``"pure"``, ``"concentrated"`` or
-        ``"non-private"``, its ``epsilon`` or ``rho``, ``of`` (query and mechanism) and ``count``, how often it is
-        composed; ``notes``: what is an upper bound, and of what.
+        ``"non-private"``, or in a promise ``"approximate"``, its ``epsilon``, ``rho`` or ``delta``, ``of`` (query and
+        mechanism) and ``count``, how often it is composed; ``notes``: what is an upper bound, and of what.
 
     Guarantee
     ---------
@@ -102,23 +103,29 @@ def promised_event(ledger: Ledger) -> dict[str, Any]:
 
     Guarantee
     ---------
-    One event of the promised epsilon, or with a delta of the rho that assures it.  It holds whatever was answered, so
-    that fits which are chosen by what others released may be composed by it.
+    One event of the promised epsilon, or with a delta of the rho that assures it; ``"approximate"``, of the epsilon and
+    the delta, where an answer says whether the delta is used, for no rho bounds the runs that do not
+    (:prf:ref:`thm-private-boosting-delta`).  It holds whatever was answered, so that fits which are chosen by what
+    others released may be composed by it.
     """
     promise = ledger.promise
     if promise is None:
         raise ValueError("the ledger has no promise: its fit is not done")
     if promise.max_rows is not None:
         raise ValueError("the promise is to persons, and charges speak of rows: an event would mix the two")
-    if promise.delta != ledger.delta:
+    if promise.delta != ledger.promised_delta:
         raise ValueError("the promise has another delta than the charges: no event says what both do")
     if math.isinf(promise.epsilon):
         events: list[dict[str, Any]] = [{"event": "non-private", "of": "no finite promise", "count": 1}]
+    elif ledger.optional_delta:
+        both = {"epsilon": promise.epsilon, "delta": promise.delta}
+        events = [{"event": "approximate", **both, "of": "the promise", "count": 1}]
     else:
         cost = _Cost(in_charges(promise.epsilon, promise.delta), "the promise")
         events = [_described(cost, 1, bool(promise.delta))]
-    notes = [_EVERY_RUN, *([] if promise.delta else [_SELECTION])]
-    return _tree(promise.relation, promise.epsilon, promise.delta, events, notes)
+    notes = [_EVERY_RUN, *([] if promise.delta else [_SELECTION]), *([_OPTIONAL] if ledger.optional_delta else [])]
+    charged = {"charged": "rhos" if ledger.delta else "losses"}
+    return {**_tree(promise.relation, promise.epsilon, promise.delta, events, notes), **charged}
 
 
 def to_dp_event(event: dict[str, Any]) -> Any:
@@ -134,12 +141,13 @@ def to_dp_event(event: dict[str, Any]) -> Any:
         Of pure losses under add-remove: ``DiscreteLaplaceDpEvent`` of sensitivity 1, under replace-one
         ``RandomizedResponseDpEvent`` of two buckets; both are the worst mechanism of that loss, and
         ``dp_accounting.pld.PLDAccountant`` composes them.  Of rhos: ``ZCDpEvent``, for
-        ``dp_accounting.rdp.RdpAccountant``.  What leaked or has no noise: ``NonPrivateDpEvent``.
+        ``dp_accounting.rdp.RdpAccountant``.  Of an epsilon with a delta: ``EpsilonDeltaDpEvent``, for
+        ``PLDAccountant``.  What leaked or has no noise: ``NonPrivateDpEvent``.
 
     Raises
     ------
     ImportError
-        Where dp-accounting is not installed: ``pip install dp-accounting``.
+        Where dp-accounting is not installed: ``pip install dp-accounting``; or is too old for an epsilon with a delta.
 
     Notes
     -----
@@ -161,8 +169,15 @@ def _converted(dp: Any, event: dict[str, Any], relation: str, count: int) -> lis
         made = dp.NonPrivateDpEvent()
     elif kind == "concentrated":
         made = dp.ZCDpEvent(event["rho"])
+    elif kind == "approximate":
+        if not hasattr(dp, "EpsilonDeltaDpEvent"):
+            raise ImportError(
+                "this dp-accounting has no event of an epsilon with a delta: take a later one, or add up epsilons and "
+                "deltas, as Budget does"
+            )
+        made = dp.EpsilonDeltaDpEvent(event["epsilon"], event["delta"])
     elif kind != "pure":
-        raise ValueError(f"an event is pure, concentrated or non-private, not {shown(kind)}")
+        raise ValueError(f"an event is pure, concentrated, approximate or non-private, not {shown(kind)}")
     elif relation == REPLACE_ONE:
         # one by one: PLDAccountant of dp-accounting 0.6.0 counts a randomised response in a self-composition once
         coin = dp.RandomizedResponseDpEvent(noise_parameter=float(2 / (1 + exp(event["epsilon"]))), num_buckets=2)

@@ -74,6 +74,9 @@ class Ledger:
         What the fit promises of every run, once it is done.
     n_max : float
         The public cap on the number of records up to which the charges are what they say; infinite without one.
+    optional_delta : float
+        The delta of a fit that lets an answer say whether it is used: then the fit promises it on every run, also on
+        one that charges losses.  0 where that is settled before the first answer.
     """
 
     relation: str = ADD_REMOVE
@@ -81,6 +84,7 @@ class Ledger:
     promise: Guarantee | None = None
     delta: float = 0.0
     n_max: float = math.inf
+    optional_delta: float = 0.0
     _parents: list[np.ndarray] = field(default_factory=lambda: [np.array([-1])])
     _kinds: list[str] = field(default_factory=lambda: ["sequential"])
     _labels: list[str] = field(default_factory=lambda: ["model"])
@@ -124,11 +128,20 @@ class Ledger:
     def _has(self, scopes: np.ndarray) -> bool:
         return bool(scopes.view(np.uint64).max(initial=0) < self._size)  # where a negative number is a large one
 
-    def drop_delta(self) -> None:
-        """Charge losses and not rhos, from the first charge on: an epsilon without a delta promises more."""
+    def drop_delta(self, by_answers: bool = False) -> None:
+        """Charge losses and not rhos, from the first charge on: an epsilon without a delta promises more.
+
+        ``by_answers``: an answer may bring the delta back, so that the fit promises it on every run.
+        """
         if self._charges:
             raise ValueError("rhos were charged: a delta can only be dropped before the first charge")
+        self.optional_delta = self.delta if by_answers else 0.0
         self.delta = 0.0
+
+    @property
+    def promised_delta(self) -> float:
+        """The delta of every run: that of this one, or the one that another run may use."""
+        return self.delta or self.optional_delta
 
     @claim("lem-range-concentrated")
     def take_delta(self, delta: float) -> None:

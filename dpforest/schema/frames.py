@@ -43,6 +43,11 @@ class Columns:
         self._table = table
         self.shape = tuple(table.shape)
 
+    @property
+    def by_records(self) -> bool:
+        """Whether each record has names of its own, so that which there are is read from the records."""
+        return isinstance(self._table, _RecordList)
+
     def __getitem__(self, place: int) -> Any:
         """A column, as an array, or as a pandas Series where pandas has it so."""
         if self.names is None:

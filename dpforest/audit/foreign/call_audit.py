@@ -15,7 +15,7 @@ from dpforest.audit.foreign.calls import UNJUDGED, CallFinding, NoiseCall, Noise
 from dpforest.audit.foreign.recording import Recording, record_calls
 from dpforest.audit.foreign.tracing import plain
 from dpforest.messages import shown
-from dpforest.privacy import check_delta, check_epsilon
+from dpforest.privacy import check_delta, check_epsilon, claim, epsilon_of
 from dpforest.privacy.gaussian import gaussian_epsilon
 
 __all__ = ["CallAudit", "audit_calls"]
@@ -34,7 +34,8 @@ class CallAudit:
         What the code promises.
     epsilon : float
         What the calls lose together on this pair: the sum of the losses of Laplace and geometric noise and of choices;
-        with Gaussian noise, the exact epsilon of all of it at ``delta`` is added, infinite where ``delta`` is 0.
+        with Gaussian noise, the exact epsilon of all of it at ``delta`` is added, infinite where ``delta`` is 0.  With
+        a ``delta`` the epsilon of all rhos, where that is less: a loss c has a rho of half its square.
     rho : float
         The sum of the rhos of Gaussian calls.
     calls : list of (NoiseCall, float)
@@ -147,8 +148,7 @@ def audit_calls(
         quiet = any(each.kind in UNJUDGED | {"control-flow"} for each in found)
         found += _of_outcomes(outcomes[0], outcomes[1], quiet, run)
         rho = math.fsum(loss for call, loss in losses if call.law == "gaussian")
-        others = math.fsum(loss for call, loss in losses if call.law != "gaussian")
-        total = others + gaussian_epsilon(math.sqrt(2 * rho), delta)
+        total = _together([loss for call, loss in losses if call.law != "gaussian"], rho, delta)
         if total > epsilon * (1 + _SLACK):
             largest = max(losses, key=lambda each: each[1])[0]
             found.append(CallFinding("loss", largest.where, f"the calls lose {total:.6g}, and {epsilon:g} is claimed"))
@@ -300,3 +300,14 @@ def _changes(one: NoiseCall, other: NoiseCall) -> tuple[np.ndarray, bool]:
 
 def _short(scale: Any) -> str:
     return f"{float(scale):.6g}" if np.ndim(scale) == 0 else "an array"
+
+
+@claim("lem-range-concentrated")
+def _together(losses: list[float], rho: float, delta: float) -> float:
+    """The epsilon at delta of calls with these losses, and of Gaussian ones whose rhos add up to ``rho``, at most.
+
+    Many small losses add up to less at a delta than their sum, as the accountants of other libraries know.
+    """
+    added = math.fsum(losses) + gaussian_epsilon(math.sqrt(2 * rho), delta)
+    rhos = rho + math.fsum(loss * loss / 2 for loss in losses)
+    return min(added, epsilon_of(rhos, delta)) if delta else added

@@ -270,7 +270,7 @@ def empirical(
         is among the events.
     features : callable, optional
         ``features(outputs)`` gives an array (size,) or (size, k) of further numbers to look at, such as statistics of
-        a tree.
+        a tree: of each output by itself, or it is refused.
     events : collection of str
         The kinds of events that are looked at, of "atoms", "thresholds", "sets" and "classifier".
     delta : float

@@ -72,7 +72,7 @@ def features_of(batches: tuple[Batch, Batch], extra: Callable | None = None, bit
     batches : tuple of two Batches
         They show which columns hold numbers at all.
     extra : callable, optional
-        The user's own: ``extra(outputs)`` gives an array (size,) or (size, k).
+        The user's own: ``extra(outputs)`` gives an array (size,) or (size, k), of each output by itself.
     bits : bool
         Whether the lowest bits of doubles are among them.
     """
@@ -178,15 +178,25 @@ def _length(item: Hashable) -> int:
 
 
 def _given(batch: Batch, extra: Callable) -> np.ndarray:
-    """The user's features of a batch."""
+    """The user's features of a batch, each a function of one output: else the draws of an event are not independent."""
 
-    def checked(batch: Batch) -> np.ndarray:
-        given = np.asarray(extra(batch.raw), dtype=float)
-        if given.ndim not in (1, 2) or len(given) != batch.size:
+    def asked(raw: np.ndarray | list) -> np.ndarray:
+        given = np.asarray(extra(raw), dtype=float)
+        if given.ndim not in (1, 2) or len(given) != len(raw):
             raise ValueError(
                 "features must return an array of shape (size,) or (size, k), one row per output; "
-                f"for {batch.size} outputs it returned shape {given.shape}"
+                f"for {len(raw)} outputs it returned shape {given.shape}"
             )
-        return given.reshape(batch.size, -1)
+        return given.reshape(len(raw), -1)
+
+    def checked(batch: Batch) -> np.ndarray:
+        given, half = asked(batch.raw), batch.size // 2
+        # a mean, a rank or a share of the whole batch is another one of half of it; last bits may differ by the batch
+        if half and not np.allclose(asked(batch.raw[:half]), given[:half], rtol=1e-6, atol=1e-12, equal_nan=True):
+            raise ValueError(
+                "features must say of each output what that output alone decides, or draws are not independent: of "
+                f"the first {half} of {batch.size} outputs it says something else where the others are not there"
+            )
+        return given
 
     return batch.once("features", checked)

@@ -22,12 +22,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpforest.inspect.verification import AXIOMS, INSTALL, NAME, module, order
+from dpforest.inspect.verification import AXIOMS, FOLDER, INSTALL, NAME, module, order
 
 ROOT = Path(__file__).resolve().parents[1]
 FORMAL = ROOT / "tests" / "formal"
 #: Where there are files, those that ship first.
-FOLDERS = [ROOT / "dpforest" / "formal", FORMAL]
+FOLDERS = [FOLDER, FORMAL]
 STATEMENTS = FORMAL / "statements.txt"
 CORE = "Core"
 __all__ = ["INSTALL", "NAME", "module"]

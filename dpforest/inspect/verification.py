@@ -8,12 +8,12 @@ import re
 import shutil
 import subprocess
 import tempfile
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from graphlib import TopologicalSorter
-from importlib import resources
 from itertools import groupby
 from pathlib import Path
 
@@ -22,14 +22,27 @@ from dpforest.models.release import Released, load
 from dpforest.privacy import ADD_REMOVE, RELATIONS, SEEDED, UNIT, Guarantee, claim
 from dpforest.privacy.certificate import CLAIM, Certificate, digest_of, obstacle
 
-__all__ = ["INSTALL", "NotVerifiedError", "Verified", "module", "order", "verify", "verify_all"]
+__all__ = [
+    "AXIOMS",
+    "FOLDER",
+    "INSTALL",
+    "NAME",
+    "NotVerifiedError",
+    "Verified",
+    "module",
+    "order",
+    "verify",
+    "verify_all",
+]
 
 INSTALL = "apt-get install --no-install-recommends coq"
+FOLDER = Path(__file__).resolve().parents[1] / "formal"
 NAME = "DPForest"  # what the theorems' files call themselves
 NEEDS = re.compile(rf"From {NAME} Require Import ([\w ]+)\.")
 _TOP = "Certificate"  # the file with the theorem, which needs the others
 _SLACK = Fraction(1, 2**40)  # of the guarantee: what the rounding of doubles may add to it
 _SECONDS = 300.0  # that Coq may take
+_WIDTH = 84  # of what is printed
 _LINE = 100  # terms of one definition: a longer list is put together from several
 _DIGITS = Context(prec=17, rounding=ROUND_CEILING)
 #: On what the reals of Coq's standard library rest, and nothing else may.
@@ -85,36 +98,36 @@ class Verified:
         rows = [
             ("spent", f"{loss} under {promise.relation}, for {promise.unit}: {within}"),
             ("ledger", f"{self.charges:,} charges to {self.scopes:,} scopes, added up by Coq as exact fractions"),
-            ("theorem", f"{CLAIM}, in Coq {self.theorem}:"),
-            ("", f"of all models with this ledger, none, and no set of them, is more than e^{loss} times as likely"),
-            ("", "on a neighbour"),
-            *(("if" if not number else "", text) for number, text in enumerate(self.hypotheses())),
-            ("rests on", "the axioms of Coq's real numbers, and no others:"),
-            *(("", axiom) for axiom in self.assumptions),
-            ("not shown", "that the code drew as the ledger says, and that other runs spend no more: for that there"),
-            ("", "are proofs, replays and audits; nor who wrote the file"),
+            ("theorem", f"{CLAIM}, in Coq {self.theorem}"),
+            ("says", f"of the models with this ledger no set is more than e^{loss} times as likely on a neighbour"),
+            *zip(["if", *[""] * 9], self.hypotheses(), strict=False),
+            *zip(["rests on", *[""] * len(AXIOMS)], self.assumptions, strict=False),
+            ("not shown", "that the code drew as the ledger says, that other runs spend no more, who wrote the file"),
         ]
-        return "\n".join(f"  {name:<10}{text}" for name, text in rows)
+        return "\n".join(
+            textwrap.fill(text, _WIDTH, initial_indent=f"  {name:<10}", subsequent_indent=" " * 12)
+            for name, text in rows
+        )
 
     def hypotheses(self) -> list[str]:
         """What the theorem asks for, in words."""
         promise = self.guarantee
         found = [
-            "each query loses at most what it was charged, under either relation, whatever was answered before;",
-            "each read of the records is in the ledger; which question is next is a function of the answers;",
-            "to which part of a scope a record goes is a function of that record, of earlier answers, and of a coin",
-            "of the record's own, independent of all else and of one law for all records;",
+            "each query loses at most what it was charged, whatever was answered before;",
+            "each read of the records is in the ledger, and which question is next is a function of the answers;",
+            "to which part of a scope a record goes is a function of that record, of earlier answers, and of a coin of "
+            "its own, independent of all else and of one law for all;",
         ]
         if promise.max_rows:
             found += [
-                f"of each person at most {promise.max_rows} of the rows are learned from, by lots of the person's own;"
+                f"of a person at most {promise.max_rows} of the rows are learned from, by lots of that person's own;"
             ]
             if promise.relation != ADD_REMOVE:
                 found += ["the order of the rows does not change the law of an answer;"]
         if "SipHash" in promise.rests_on:
-            found += ["these coins were computed by a hash: the claim is up to the pseudo-randomness of SipHash;"]
+            found += ["coins are computed by a hash, so all is up to the pseudo-randomness of SipHash;"]
         if promise.source == SEEDED:
-            found += ["no one has the seed, or can find it: the noise of this file is seeded, and it is for research;"]
+            found += ["no one has the seed, or can find it: the noise is seeded, and the file is for research;"]
         return [*found, "the bits are fair, independent and unknown"]
 
 
@@ -154,24 +167,24 @@ def verify_all(
     paths: Sequence[str | os.PathLike[str]], *, seeded: bool = False
 ) -> list[Verified | NotVerifiedError | OSError]:
     """:func:`verify` of several files, by one run of Coq: for each what was proved, or why nothing was."""
-    read: list[_File | NotVerifiedError | OSError] = []
+    read: list[_Asked | NotVerifiedError | OSError] = []
     for path in paths:
         try:
-            read.append(_File.of(path, seeded))
+            read.append(_Asked.of(path, seeded))
         except (NotVerifiedError, OSError) as error:
             read.append(error)
-    files = [each for each in read if isinstance(each, _File)]
+    files = [each for each in read if isinstance(each, _Asked)]
     if not files:
-        return [each for each in read if not isinstance(each, _File)]
+        return [each for each in read if not isinstance(each, _Asked)]
     try:
         proved = iter(_ask(files))
     except NotVerifiedError as error:
-        return [error if isinstance(each, _File) else each for each in read]
-    return [next(proved) if isinstance(each, _File) else each for each in read]
+        return [error if isinstance(each, _Asked) else each for each in read]
+    return [next(proved) if isinstance(each, _Asked) else each for each in read]
 
 
 @dataclass(frozen=True)
-class _File:
+class _Asked:
     """What a file says, checked as far as that needs no proof."""
 
     certificate: Certificate
@@ -179,7 +192,7 @@ class _File:
     bound: Fraction  # for the unit
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str], seeded: bool) -> _File:
+    def of(cls, path: str | os.PathLike[str], seeded: bool) -> _Asked:
         try:
             model = load(path)
         except ValueError as error:
@@ -253,12 +266,10 @@ def order(texts: dict[str, str]) -> list[str]:
 
 def kernel() -> dict[str, str]:
     """The texts of the theorems that ship, by name: what a certificate rests on."""
-    folder = resources.files("dpforest") / "formal"
-    files = [file for file in folder.iterdir() if file.name.endswith(".v")]
-    return {file.name.removesuffix(".v"): file.read_text(encoding="utf-8") for file in files}
+    return {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.v")}
 
 
-def _ask(files: Sequence[_File]) -> list[Verified]:
+def _ask(files: Sequence[_Asked]) -> list[Verified]:
     """One run of Coq: the theorems, then each ledger."""
     if shutil.which("coqc") is None:
         raise NotVerifiedError(f"nothing was verified: coqc is not installed ({INSTALL})")
@@ -304,7 +315,7 @@ def _unit(certificate: Certificate) -> int:
     return math.lcm(*(loss.denominator for *_, alpha, rho in certificate.charges for loss in (alpha, rho)))
 
 
-def _terms(number: int, file: _File) -> Iterator[str]:
+def _terms(number: int, file: _Asked) -> Iterator[str]:
     """A ledger in Coq, and its theorem.  Of the file nothing enters but whole numbers, and which scope has which."""
     certificate, unit = file.certificate, _unit(file.certificate)
     yield f"Module File{number}.\n"

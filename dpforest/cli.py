@@ -1,6 +1,7 @@
-"""The command line: ``dpforest audit edprf --epsilon 1 --relation add-remove``.
+"""The command line: ``dpforest audit edprf --epsilon 1 --relation add-remove``, ``dpforest verify model.json``.
 
-Exit codes: 0, no violation found; 1, the claim is violated (with ``--all``: something unexpected); 2, bad input.
+Exit codes of an audit: 0, no violation found; 1, the claim is violated (with ``--all``: something unexpected); 2, bad
+input.  Of a verification: 0, proved; 1, not proved; 2, bad input.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from dpforest.audit.report.settings import LEARNERS
 from dpforest.audit.report.subjects import EXACT, LAYERS, SCALES, Scale, Subject
 from dpforest.audit.report.universes import default_universe, learner
 from dpforest.chance import NotEnumerableError
+from dpforest.inspect.verification import Verified, verify_all
 from dpforest.mechanisms import SELECTIONS
+from dpforest.messages import plain as on_one_line
 from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, RELATIONS, check_epsilon
 
@@ -41,6 +44,14 @@ _EXAMPLES = """examples:
   dpforest audit --all --scale small --json report.json
 
 exit code: 0 no violation found, 1 the claim is violated (--all: something unexpected), 2 bad input"""
+
+_VERIFY_EXAMPLES = """examples:
+  dpforest verify model.json
+  dpforest verify --seeded one.json another.json
+
+A file has a certificate if it was written by model.save(path, certificate=True).  Coq must be installed (coqc).
+
+exit code: 0 proved for every file, 1 not proved for some file, 2 bad input: a file that cannot be read"""
 
 #: Data sets that an exact audit may enumerate when it is asked to, by engine; unasked, it takes those of the scale.
 _MOST = {"tables": 20_000, "states": 2_000_000, "replays": 500}
@@ -122,7 +133,31 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument("--random-state", type=int, default=0, help="seed; the same seed, the same answer (default: 0)")
     how.add_argument("--json", metavar="FILE", help="write what was found as JSON; --all goes on where it stopped")
     how.add_argument("--quiet", action="store_true", help="print the verdict alone, and no progress bar")
+    verify = commands.add_parser(
+        "verify",
+        help="have Coq prove what a released model's file says of its privacy loss",
+        epilog=_VERIFY_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Have the proof assistant Coq add up the ledger in a released model's file, and prove by theorem\n"
+        "thm-certificate that it is at most what the file's guarantee says.  Printed are the sum, the theorem, its\n"
+        "hypotheses and its assumptions.  That the code drew as the ledger says is not shown by a file.",
+    )
+    verify.set_defaults(do=_verify)
+    verify.add_argument("file", nargs="+", help="a released model, saved with certificate=True")
+    verify.add_argument("--seeded", action="store_true", help="also look at models for research, whose noise is seeded")
     return parser
+
+
+def _verify(asked: argparse.Namespace) -> int:
+    code = 0
+    for path, found in zip(asked.file, verify_all(asked.file, seeded=asked.seeded), strict=True):
+        if isinstance(found, Verified):
+            print(f"{path}: verified\n{found}")
+        else:
+            said = f"{path} cannot be read: {found.strerror}" if isinstance(found, OSError) else found
+            print(f"dpforest verify: {on_one_line(said)}", file=sys.stderr)
+            code = max(code, 2 if isinstance(found, OSError) else 1)
+    return code
 
 
 def _audit(asked: argparse.Namespace) -> int:

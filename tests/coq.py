@@ -1,4 +1,4 @@
-"""The theorems that Coq checks: compile ``tests/formal``, and print what the listed theorems say and rest on.
+"""The theorems that Coq checks: compile the development, and print what the listed theorems say and rest on.
 
 Usage::
 
@@ -6,6 +6,7 @@ Usage::
     python -m tests.coq --store    # write that file again, after a look at what has changed
     python -m tests.coq --chk      # besides, have coqchk check all proofs again
 
+The files are in ``tests/formal``, and those that ``dpforest verify`` needs in ``dpforest/formal``, which ships.
 ``theorems.txt`` says which theorem is which claim's.  A statement is compared as Coq prints it, so that a weaker one
 shows as a difference, and so are the assumptions, of which only those of the standard library's reals are allowed.
 They are asked once for all theorems together.
@@ -19,15 +20,17 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
 from pathlib import Path
 
-FORMAL = Path(__file__).resolve().parent / "formal"
+from dpforest.inspect.verification import AXIOMS, FOLDER, INSTALL, NAME, module, order
+
+ROOT = Path(__file__).resolve().parents[1]
+FORMAL = ROOT / "tests" / "formal"
+#: Where there are files, those that ship first.
+FOLDERS = [FOLDER, FORMAL]
 STATEMENTS = FORMAL / "statements.txt"
-NAME = "DPForest"
 CORE = "Core"
-NEEDS = re.compile(rf"From {NAME} Require Import ([\w ]+)\.")
-INSTALL = "apt-get install --no-install-recommends coq"
+__all__ = ["INSTALL", "NAME", "module"]
 #: What may not stand in a proof: each takes something for true.
 FORBIDDEN = re.compile(
     r"\b(?:Admitted|[Aa]dmit|give_up|Axioms?|Parameters?|Conjectures?|bypass_check|Unset|Guarded|Positivity)\b"
@@ -40,12 +43,7 @@ LOCAL = re.compile(
     r"(Section|End|Hypothes[ie]s|Variables?|Context)\b"
 )
 #: Of the standard library: what its real numbers rest on.
-ALLOWED = {
-    "ClassicalDedekindReals.sig_not_dec",
-    "ClassicalDedekindReals.sig_forall_dec",
-    "FunctionalExtensionality.functional_extensionality_dep",
-    "Classical_Prop.classic",
-}
+ALLOWED = AXIOMS
 
 
 @dataclass(frozen=True)
@@ -60,9 +58,19 @@ class Theorem:
     @property
     def line(self) -> int:
         """Where it stands in its file, from 1; 0 if it does not."""
-        lines = (FORMAL / f"{self.file}.v").read_text().splitlines()
+        lines = files()[self.file].read_text().splitlines()
         found = [at for at, line in enumerate(lines, 1) if re.match(rf"(?:Theorem|Corollary) {self.name}\b", line)]
         return found[0] if found else 0
+
+    @property
+    def path(self) -> str:
+        """Its file, from the root of the repository."""
+        return str(files()[self.file].relative_to(ROOT))
+
+
+def files() -> dict[str, Path]:
+    """Every file of the development, by its name."""
+    return {path.stem: path for folder in FOLDERS for path in sorted(folder.glob("*.v"))}
 
 
 def theorems() -> list[Theorem]:
@@ -101,29 +109,17 @@ def forbidden(text: str) -> list[str]:
     return found
 
 
-def order() -> list[str]:
-    """The files, each after those that it needs."""
-    needs = {path.stem: " ".join(NEEDS.findall(path.read_text())).split() for path in sorted(FORMAL.glob("*.v"))}
-    return list(TopologicalSorter(needs).static_order())
-
-
-def module(name: str, text: str, core: str = "") -> str:
-    """A file as a module beside those that it needs, or after them, where they are compiled in ``core``."""
-    beside = NEEDS.sub(lambda found: f"Import {' '.join(core + needed for needed in found[1].split())}.", text)
-    return f"Module {name}.\n{beside}\nEnd {name}.\n"
-
-
 def questions() -> str:
     """What each listed theorem says and what all rest on, asked of Coq."""
     listed = theorems()
-    files = " ".join(dict.fromkeys(theorem.file for theorem in listed))
+    named = " ".join(dict.fromkeys(theorem.file for theorem in listed))
     asked = "".join(f"Check @{theorem.name}.\n" for theorem in listed)
     # of all together, for each question walks through the standard library's reals
     together = "".join(f"let _ := @{theorem.name} in " for theorem in listed)  # a pair would repeat what each says
     asked += f"Definition together := {together}tt.\nPrint Assumptions together.\n"
     return (
         "From Coq Require Import Reals List.\nImport ListNotations.\nOpen Scope R_scope.\n"
-        f"From {NAME} Require Import {files}.\nSet Printing Width 100.\n{asked}"
+        f"From {NAME} Require Import {named}.\nSet Printing Width 100.\n{asked}"
     )
 
 
@@ -143,7 +139,8 @@ def compile_all(folder: Path) -> str:
 
     The files become modules of one, ``Core``: for each by itself Coq would load the standard library's reals again.
     """
-    modules = [module(name, (FORMAL / f"{name}.v").read_text()) for name in order()]
+    texts = {name: path.read_text() for name, path in files().items()}
+    modules = [module(name, texts[name]) for name in order(texts)]
     return coqc(folder, CORE, "".join([*modules, module("Asked", questions())]))
 
 

@@ -20,6 +20,7 @@ import pytest
 from scipy import stats
 
 from dpforest.audit.sampling.bounds import epsilon_lower
+from dpforest.audit.sampling.draws import UNCHECKED
 from dpforest.audit.sampling.empirical import empirical
 from dpforest.audit.sampling.events import choose, propose
 from dpforest.audit.sampling.features import features_of, grain
@@ -474,12 +475,35 @@ def test_the_auditor_itself_would_always_alarm_on_the_same_draws():
 # -- the answer --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("n", [(), (1, 1, 1)], ids=["neighbours", "three records more"])
+def test_the_answer_says_whether_the_pairs_were_checked(n):
+    """A pair that is none of neighbours refutes any claim, so an answer without a check says that there was none."""
+
+    def count(data, size, rng):
+        return len(data) + rng.geometric(0.5, size) - rng.geometric(0.5, size)
+
+    asked = {"claim": 1.0, "n": 2_000, "random_state": 0}
+    audit = empirical(count, [((), n or (1,))], **asked)
+    assert audit.violated == bool(n)
+    assert audit.relation is audit.to_dict()["relation"] is None
+    said = "that the pair is one of neighbours was not checked (relation=)"
+    assert str(audit).endswith(said)
+    if n:
+        with pytest.raises(ValueError, match="not one of neighbours"):
+            empirical(count, [((), n)], relation="add-remove", **asked)
+    else:
+        checked = empirical(count, [((), (1,))], relation="add-remove", **asked)
+        assert checked.relation == checked.to_dict()["relation"] == "add-remove"
+        assert said not in str(checked)
+        assert checked.epsilon_lower == audit.epsilon_lower
+
+
 def test_the_answer_in_words_numbers_and_pictures():
     audit = empirical(rare, ("the pair", False, True), 0.5, n=20_000, random_state=0)
     assert str(audit).startswith(
         f"eps >= {audit.epsilon_lower:.4g} with 95 % confidence (claim 0.5: VIOLATED) by event "
     )
-    assert str(audit).endswith("on pair the pair, n = 20000 per side")
+    assert str(audit).endswith("on pair the pair, n = 20000 per side" + UNCHECKED)
     told = json.loads(audit.to_json())
     assert told == audit.to_dict()
     assert told["hits"] == list(audit.hits)

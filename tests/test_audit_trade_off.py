@@ -427,6 +427,15 @@ def test_words_table_and_figure_of_a_band():
 
     found = trade_off(flip, ("one more", *SCORES), rho=0.5, n=5000, random_state=0)
     assert "rho = 0.5: VIOLATED; with 95 % confidence, on pair one more, n = 5000 per side" in str(found)
+    assert found.relation is None
+    assert "that the pair is one of neighbours was not checked" in str(found)
+
+    def count(data, size, rng):
+        return len(data) + rng.geometric(0.5, size) - rng.geometric(0.5, size)
+
+    checked = trade_off(count, ((), (1,)), rho=0.5, n=1000, relation="add-remove", random_state=0)
+    assert checked.relation == "add-remove"
+    assert "not checked" not in str(checked)
     assert len(found.table) == len(found.tests)
     np.testing.assert_allclose(found.errors, np.array(found.hits) / 5000 * [1, -1] + [0, 1])
     assert f"{float(found.type_two(0.5)):.3g} there, and lies below" in found.alt

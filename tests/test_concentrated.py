@@ -37,9 +37,20 @@ from dpforest.mechanisms import discrete_gaussian, discrete_gaussian_law, expone
 from dpforest.models.boosted import SCALE
 from dpforest.models.crossings import Crossings
 from dpforest.models.release import released
-from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Guarantee, Ledger, check_delta, epsilon_of, rho_of
+from dpforest.privacy import (
+    ADD_REMOVE,
+    RELATIONS,
+    REPLACE_ONE,
+    Guarantee,
+    Ledger,
+    check_delta,
+    epsilon_of,
+    rho_of,
+    rho_of_range,
+)
 from dpforest.schema import TARGET_LEVELS
 from dpforest.scores import gini, majority
+from dpforest.study.exact_ranges import exactly, largest_range
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 ORDERS = 1 + np.logspace(-4, 2.5, 300)
@@ -279,6 +290,99 @@ def test_a_bounded_range_is_concentrated():
         p, q = (exponential_law([at, 0.0], 1.0) for at in (eta / 2, -eta / 2))
         worst = (divergence(p, q, ORDERS) / ORDERS).max()
         assert share < worst / (eta**2 / 8) <= 1 + 1e-9
+
+
+GRID = 2**200
+
+
+def down(x):
+    return Fraction(math.floor(x * GRID), GRID)
+
+
+def up(x):
+    return Fraction(math.ceil(x * GRID), GRID)
+
+
+def exp_between(x):
+    """Bounds of e^x for a fraction x from 0 to 8, in fractions: a partial sum, and the most of the rest."""
+    term = total = Fraction(1)
+    for n in range(1, 80):
+        term *= x / n
+        total += term
+    return down(total), up(total + term)  # the rest falls faster than by halves
+
+
+def log_between(x):
+    """Bounds of ln(x) for a fraction x >= 1, in fractions: 2 artanh((x - 1) / (x + 1))."""
+    z = (x - 1) / (x + 1)
+    low = high = Fraction(0)
+    below, above = down(z), up(z)
+    for n in range(1, 400, 2):
+        low, high = low + down(2 * below / n), high + up(2 * above / n)
+        below, above = down(below * z * z), up(above * z * z)
+    return low, high + 2 * above / (401 * (1 - z * z))
+
+
+@pytest.mark.claim("lem-range-exact")
+@pytest.mark.parametrize(
+    "eta", [Fraction(1, 64), Fraction(1, 4), Fraction(1), Fraction(9, 8), Fraction(2), Fraction(4)]
+)
+def test_the_exact_rho_of_a_range_in_fractions(eta):
+    """Never below the number, and above by one part in 10^12 at most; the bounds are certified."""
+    lows, highs = zip(*(log_between(e / eta - 1 / eta) for e in exp_between(eta)), strict=True)
+    below, above = (eta / (e - 1) for e in reversed(exp_between(eta)))
+    low, high = below - 1 + min(lows), above - 1 + max(highs)
+    assert low <= high < low * (1 + Fraction(1, 10**15))
+    assert high <= Fraction(rho_of_range(float(eta))) <= low * (1 + Fraction(1, 10**12))
+    assert rho_of_range(float(eta)) < eta**2 / 8
+
+
+@pytest.mark.claim(
+    "lem-range-exact",
+    verdict="proved",
+    evidence="numerical",
+    constant=r"$x - 1 - \ln x$, $x = \eta/(e^\eta - 1)$, attained as the order falls to 1",
+)
+@pytest.mark.parametrize("eta", [0.1, 0.5, 1.0, 2.0, 4.0])
+def test_no_laws_of_a_bounded_range_cost_more_and_two_outcomes_cost_that(eta):
+    rho, rng = rho_of_range(eta), np.random.default_rng(0)
+    orders = 1 + np.logspace(-4, 3, 400)
+    worst = 0.0
+    for t in np.linspace(0, eta, 200)[1:-1]:
+        first = math.expm1(eta - t) / math.expm1(eta)  # under Q, of the outcome whose quotient is e^t
+        q = np.array([first, 1 - first])
+        p = q * np.exp([t, t - eta])
+        assert p.sum() == pytest.approx(1)
+        worst = max(worst, float((divergence(p, q, orders) / orders).max()))
+    assert 0.999 * rho < worst <= rho * (1 + 1e-9)
+    for _ in range(100):
+        scores, change = rng.normal(0, 2, (2, rng.integers(2, 6)))
+        change = (change - change.min()) / np.ptp(change)
+        p, q = exponential_law(scores, eta), exponential_law(scores + change, eta)
+        for a, b in ((p, q), (q, p)):
+            assert (divergence(a, b, ORDERS) <= ORDERS * rho + 1e-12).all()
+
+
+def test_the_exact_rho_of_no_range_and_of_any():
+    assert rho_of_range(0.0) == 0
+    assert rho_of_range(math.inf) == math.inf
+    assert rho_of_range(1e-8) == pytest.approx(1e-16 / 8, rel=1e-12)
+    assert rho_of_range(1e6) == pytest.approx(1e6 - 1 - math.log(1e6), rel=1e-12)
+    for wrong in (-1.0, math.nan):
+        with pytest.raises(ValueError, match="eta must be at least 0"):
+            rho_of_range(wrong)
+
+
+def test_what_the_exact_rho_would_save_a_ledger():
+    ledger = Ledger(ADD_REMOVE, delta=1e-6)
+    ledger.charge(0, 2.0**2 / 8, 0.0, "choose", "exponential")
+    ledger.charge(0, 0.25, 0.5, "count", "discrete Gaussian")
+    assert largest_range(ledger) == 2.0
+    assert exactly(ledger).paid(ADD_REMOVE) == pytest.approx(0.25 + rho_of_range(2.0), rel=1e-12)
+    assert exactly(ledger).paid(REPLACE_ONE) == 0.5
+    assert ledger.paid(ADD_REMOVE) == 0.75
+    with pytest.raises(ValueError, match="this ledger has losses"):
+        largest_range(Ledger())
 
 
 @pytest.mark.claim("lem-range-concentrated")

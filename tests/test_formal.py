@@ -82,6 +82,15 @@ STRONGER = [
     (  # many rows at the price of one
         "Persons", "private person_add_remove (INR k * alpha)", "private person_add_remove alpha", "thm_persons",
     ),
+    (  # a replaced record that changes its part at the price of one that stays
+        "Certificate", "(first, Z.max stays (first + second))", "(first, stays)", "cost_keeps",
+    ),
+    (  # parts of one scope taken for disjoint
+        "Certificate", "Closed => True | Shared => apart = false", "Closed => True | Shared => True", "cost_keeps",
+    ),
+    (  # any k rows of a person at the price of one
+        "Certificate", "at_most AddRemove (Z.of_nat k) l", "at_most AddRemove 1 l", "thm_certificate_of_persons",
+    ),
 ]  # fmt: skip
 
 
@@ -91,7 +100,7 @@ def refused(compiled):
     folder, _ = compiled
     asked = f"From {coq.NAME} Require {coq.CORE}.\nSet Silent.\n"
     for file, right, wrong, theorem in STRONGER:
-        text = (coq.FORMAL / f"{file}.v").read_text()
+        text = coq.files()[file].read_text()
         before, found, after = text.rpartition(right)
         assert found
         text = before + wrong + after
@@ -122,7 +131,7 @@ def test_a_stronger_theorem_does_not_compile(refused, case):
 
 
 def test_nothing_is_taken_for_true():
-    for path in coq.FORMAL.glob("*.v"):
+    for path in coq.files().values():
         assert coq.forbidden(path.read_text()) == []
 
 
@@ -185,7 +194,7 @@ def test_an_assumption_of_any_theorem_is_printed(tmp_path, monkeypatch):
     """Of two listed theorems the first rests on a planted axiom."""
     listed = [coq.Theorem("thm-a", name, "Planted", "") for name in ("bad", "good")]
     monkeypatch.setattr(coq, "theorems", lambda: listed)
-    monkeypatch.setattr(coq, "FORMAL", tmp_path)
+    monkeypatch.setattr(coq, "FOLDERS", [tmp_path])
     text = "Axiom planted : False.\nTheorem bad : 1 = 2.\nProof. destruct planted. Qed.\n"
     (tmp_path / "Planted.v").write_text(text + "Theorem good : 1 = 1.\nProof. reflexivity. Qed.\n")
     assert coq.assumptions(coq.compile_all(tmp_path)) == {"planted"}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import pytest
 
+from tests import not_run
 from tools import shown
 
 BROKEN = """# A page
@@ -39,7 +41,12 @@ warnings.warn("and goes on", UserWarning)
 """
 
 
-@pytest.mark.parametrize("page", shown.PAGES)
+NEEDS_COQ = pytest.mark.skipif(shutil.which("coqc") is None, reason=not_run.COQ)
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[NEEDS_COQ] if page in shown.WITH_COQ else []) for page in shown.PAGES]
+)
 def test_a_program_prints_what_its_page_shows(page):
     text = shown.path_of(page).read_text(encoding="utf-8")
     assert text.count("```python") == len(shown.parts(text)) > 2

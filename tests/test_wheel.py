@@ -60,6 +60,8 @@ def test_the_wheel_is_the_library_with_its_types_and_licence(shipped):
     assert {name for name in names if name.endswith(".py")} == sources
     data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "dpforest").rglob("*.toml")}
     assert {"dpforest/datasets/schemas/adult.toml", "dpforest/study/statements/edprf.toml"} <= data <= {*names}
+    theorems = {path.relative_to(ROOT).as_posix() for path in (ROOT / "dpforest" / "formal").iterdir()}
+    assert "dpforest/formal/Certificate.v" in theorems <= {*names}  # what `dpforest verify` hands to Coq
     assert shipped.wheel.stat().st_size < 2_000_000
 
 

@@ -329,8 +329,7 @@ def formal() -> str:
     for theorem in coq.theorems():
         lines += [
             f"(coq-{theorem.name})=",
-            f"**{{prf:ref}}`{theorem.claim}`** · {theorem.clause} · "
-            f"`tests/formal/{theorem.file}.v`, line {theorem.line}",
+            f"**{{prf:ref}}`{theorem.claim}`** · {theorem.clause} · `{theorem.path}`, line {theorem.line}",
             "",
             f"```{{dropdown}} {theorem.name}",
             "~~~coq",

@@ -22,7 +22,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "notebooks")]
 from compare import difference  # noqa: E402  (a folder of programs)
 
 #: The pages whose programs are run, without what is elsewhere: each makes its own table.
-PAGES = ("first_regression", "foreign", "with_delta", "troubleshooting")
+PAGES = ("first_regression", "foreign", "with_delta", "troubleshooting", "machine_checked")
+#: Those that hand something to Coq.
+WITH_COQ = ("machine_checked",)
 WIDTH = 84  # of a page, in letters
 _PART = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 

@@ -10,10 +10,13 @@ from dpforest.inspect.effects import Effect, effects
 from dpforest.inspect.explanation import Explanation, explain
 from dpforest.inspect.influence import importances, partial_dependence
 from dpforest.inspect.text import export_text
+from dpforest.inspect.verification import NotVerifiedError, Verified, verify
 
 __all__ = [
     "Effect",
     "Explanation",
+    "NotVerifiedError",
+    "Verified",
     "card",
     "effects",
     "explain",
@@ -23,4 +26,5 @@ __all__ = [
     "plot_effect",
     "plot_importances",
     "plot_tree",
+    "verify",
 ]

@@ -19,6 +19,7 @@ from dpforest.messages import shown
 from dpforest.models.out_of_core import is_out_of_core
 from dpforest.models.out_of_schema import warn_of_strays
 from dpforest.privacy import SECURE, UNKNOWN, Guarantee, account, display
+from dpforest.privacy.certificate import Certificate, certificate_of, digest_of
 from dpforest.schema import Schema, frames
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Predictor:
     #: Whether a query is warned of its values outside the schema.
     tells_strays: bool = True
 
-    def to_dict(self, *, seeded: bool = False) -> dict:
+    def to_dict(self, *, seeded: bool = False, certificate: bool = False) -> dict:
         """The released model as lists and numbers, ready for JSON: no record, no exact count, no seed.
 
         Parameters
@@ -87,6 +88,9 @@ class Predictor:
         seeded : bool
             Whether a model may be written whose noise did not come from the operating system: for research, not for
             release.  What is written says so, and so does every copy of it.
+        certificate : bool
+            Whether the ledger is written, too, for ``dpforest verify`` (:prf:ref:`thm-certificate`): each charge, and
+            how the records of a scope were divided.  All of it is released already, as a function of the answers.
 
         Returns
         -------
@@ -96,7 +100,8 @@ class Predictor:
         Raises
         ------
         ValueError
-            The fit drew from a seed, or it is not known from what, and ``seeded`` was not asked for.
+            The fit drew from a seed, or it is not known from what, and ``seeded`` was not asked for; or a certificate
+            was, and there is no ledger, or no theorem in Coq that covers it.
         """
         self = copy.copy(self)  # one fit, whatever is learned meanwhile
         self._released()
@@ -113,14 +118,24 @@ class Predictor:
                 f"this {self._name()} is not for release: {origin}. Fit and put aside with source='secure', or "
                 "ask with seeded=True for what says of itself that it is for research"
             )
-        return self._describe()
+        description = self._describe()
+        if certificate:
+            description["certificate"] = self._certificate().to_dict()
+            description["certificate"]["digest"] = digest_of(description)
+        return description
 
-    def save(self, path: str | os.PathLike[str], *, seeded: bool = False) -> None:
+    def save(self, path: str | os.PathLike[str], *, seeded: bool = False, certificate: bool = False) -> None:
         """Write :meth:`to_dict` as a JSON file, whole or not at all; :func:`~dpforest.models.release.load` reads it.
 
-        ``seeded`` and the errors are those of :meth:`to_dict`; a disk that cannot be written raises OSError.
+        The parameters and the errors are those of :meth:`to_dict`; a disk that cannot be written raises OSError.
         """
-        storage.write(path, json.dumps(self.to_dict(seeded=seeded), allow_nan=False))
+        storage.write(path, json.dumps(self.to_dict(seeded=seeded, certificate=certificate), allow_nan=False))
+
+    def _certificate(self) -> Certificate:
+        """The certificate of this model."""
+        if not hasattr(self, "ledger_"):
+            raise ValueError("there is no ledger to certify: ask the estimator that was fitted")
+        return certificate_of(self.ledger_)
 
     def card(self, **added: Any) -> str:
         """The model card, a page of Markdown or HTML: :func:`dpforest.inspect.card` of this model.

@@ -25,6 +25,13 @@ The file is one JSON object (RFC 8259, UTF-8) with exactly these members:
     ``"one row"``, or ``"a person of at most k rows"`` with a whole number k (``"1 row"``), of whose rows so many were
     learned from: then data sets are neighbours that differ by all rows of one person.  ``not_covered``: a list of what
     the guarantee does not speak of, for human readers.  See :class:`dpforest.privacy.Guarantee`.
+``certificate``
+    Only where it was asked for: the ledger, for ``dpforest verify``.  ``format``: 1.  ``claim``: ``"thm-certificate"``.
+    ``charges``: objects with ``query`` and ``mechanism``, and what one asking costs, ``add_remove`` and
+    ``replace_one``.  ``scopes``: objects with a ``label``; ``apart``, whether a record of it is in one of its parts at
+    most; its ``charges`` and its ``parts``, by their places in the two lists, from 0.  A part is listed before, and the
+    last scope is the model.  ``spent``: what all of it adds up to for one row, ``add_remove`` and ``replace_one``.
+    Losses are exact, as texts ``"7/8"``.  ``digest``: the SHA-256 of all else, as JSON with sorted keys and no spaces.
 
 Numbers, texts and truth values stand as such and are never converted: a reader refuses ``"1"``, ``1.0`` and ``true``
 where a whole number is due.  The file holds no record, no exact count and no seed.
@@ -58,6 +65,7 @@ from dpforest.privacy import (
     check_rests_on,
     unit_of,
 )
+from dpforest.privacy.certificate import Certificate
 from dpforest.schema import Schema
 
 __all__ = [
@@ -91,6 +99,8 @@ class Released(Predictor):
         As on the estimator that was fitted.
     feature_names_in_, n_features_in_
         The columns of the schema, in the order in which an array must have them.
+    certificate_
+        None, or the ledger that the file has for ``dpforest verify``; reading does not check what it adds up to.
 
     Raises
     ------
@@ -102,6 +112,7 @@ class Released(Predictor):
         self.description = description
         try:
             self._estimator, self.n_bins_ = _check_members(description, self._RELEASED)
+            self.certificate_ = _read_certificate(description)
             self.schema_ = Schema.written(description["schema"], "not a released model")
             self.guarantee_ = _guarantee(description["guarantee"], description["format"])
             self._read(_member(description, self._RELEASED, dict))
@@ -124,6 +135,11 @@ class Released(Predictor):
 
     def __sklearn_clone__(self) -> Released:
         return account.inherit(self, type(self)(copy.deepcopy(self.description)))
+
+    def _certificate(self) -> Certificate:
+        if self.certificate_ is None:
+            raise ValueError("this model was saved without a certificate: save the estimator that was fitted again")
+        return self.certificate_
 
     def __repr__(self) -> str:
         return f"<released {self._name()}: {self._released()}, {self.guarantee_!r}>"
@@ -256,12 +272,21 @@ def _check_members(description: dict, key: str) -> tuple[str, int]:
         raise ValueError(
             f"format {shown(number)} is not known; this version reads formats 1, {FORMAT} and {WITH_DELTA}"
         )
-    if more := description.keys() - {"format", "estimator", "n_bins", "schema", "guarantee", key}:
+    if more := description.keys() - {"format", "estimator", "n_bins", "schema", "guarantee", "certificate", key}:
         raise ValueError(f"not a released model: unknown fields {reprlib.repr(sorted(map(str, more)))}")
     name = _member(description, "estimator", str)
     if not name.isidentifier():
         raise ValueError(f"not a released model: estimator is {reprlib.repr(name)}")
     return name, _member(description, "n_bins", int)
+
+
+def _read_certificate(description: dict) -> Certificate | None:
+    if "certificate" not in description:
+        return None
+    try:
+        return Certificate.written(description["certificate"])
+    except ValueError as error:
+        raise ValueError(f"not a released model: {error}") from None
 
 
 def _guarantee(description: Any, number: int) -> Guarantee:

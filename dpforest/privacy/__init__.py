@@ -11,7 +11,7 @@ from dpforest.privacy.account import (
     BudgetWarning,
 )
 from dpforest.privacy.composition import bootstrap, equal_split, parallel, poisson_bootstrap, sequential
-from dpforest.privacy.concentrated import check_delta, epsilon_of, in_charges, rho_of
+from dpforest.privacy.concentrated import check_delta, epsilon_of, in_charges, rho_of, rho_of_range
 from dpforest.privacy.dp_events import privacy_event, promised_event, to_dp_event
 from dpforest.privacy.ledger import KINDS, Ledger
 from dpforest.privacy.vocabulary import (
@@ -78,6 +78,7 @@ __all__ = [
     "privacy_event",
     "promised_event",
     "rho_of",
+    "rho_of_range",
     "sequential",
     "to_dp_event",
     "unit_of",

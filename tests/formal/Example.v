@@ -1,7 +1,7 @@
 (* A learner that does what the theorems ask for, so that they speak of something: stumps of eDPRF, book/edprf.md, and
    a round of boosting. *)
 From Coq Require Import Reals Lra List ZArith Arith Bool Lia.
-From DPForest Require Import Law Privacy Program Path Forest Selection Scores Noise Budgets Learners Boosting.
+From DPForest Require Import Law Privacy Program Path Forest Certificate Selection Scores Noise Budgets Learners Boosting.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -69,4 +69,55 @@ Proof.
   assert (Hb : at_most_one 1 beside) by (intros x; pose proof (class_small x); unfold beside; cbn [fst snd]; lia).
   apply thm_private_boosting. intros _. split; [exact I|]. intros _. split; [intros _; exact Hb|].
   intros chosen. split; [exact Hb|]. intros os. simpl. lra.
+Qed.
+
+(** * The stump as a fit with a certificate, dpforest/formal/Certificate.v: its ledger has three charges, costs 1. *)
+Definition stump_fit : fit record answer :=
+  Query [] (law choose_feature) (/ 4) (/ 2) (fun chosen =>
+  Divide [] (Certificate.Apart (code (match chosen with Chosen r => r | _ => 0%nat end)))
+  (Query [0%nat] (law count_classes) (/ 4) (/ 2) (fun _ =>
+  Query [1%nat] (law count_classes) (/ 4) (/ 2) (fun _ => Certificate.Stop)))).
+Definition asks : list (Z * Z) := [(1, 2)%Z].
+Definition stump_ledger : ledger := Scope true asks [Scope false asks []; Scope false asks []].
+
+Lemma stump_truthful : truthful stump_fit.
+Proof.
+  assert (H1 : coming choose_feature = / 4 /\ replaced choose_feature = / 2) by (simpl; lra).
+  assert (H2 : coming count_classes = / 4 /\ replaced count_classes = / 2) by (simpl; lra).
+  destruct (question_sound choose_feature gini_true) as (_ & _ & H3 & H4).
+  destruct (question_sound count_classes counts_true) as (_ & _ & H5 & H6).
+  destruct H1 as [E1 E2], H2 as [E3 E4]. rewrite E1 in H3. rewrite E2 in H4. rewrite E3 in H5. rewrite E4 in H6.
+  cbn [truthful stump_fit]. repeat (split; [lra|]). split; [exact H3|]. split; [exact H4|]. intros _.
+  repeat (split; [lra|]). split; [exact H5|]. split; [exact H6|]. intros _.
+  repeat (split; [lra|]). split; [exact H5|]. split; [exact H6|]. intros _. exact I.
+Qed.
+
+Lemma stump_of_file o1 o2 o3 t : of_file stump_ledger 4 stump_fit (o1 :: o2 :: o3 :: t).
+Proof.
+  split; [|repeat split].
+  simpl. unfold in_parts_of, shifted. simpl. replace (/ 4 * 1) with (/ 4) by lra.
+  replace (/ 4 * 2) with (/ 2) by lra. apply Permutation.Permutation_refl.
+Qed.
+
+Ltac costs :=
+  unfold loss; match goal with |- _ * IZR ?z <= _ => let v := eval vm_compute in z in change z with v end; lra.
+
+Theorem thm_certificate_of_a_stump (coin : dist nat) :
+  (forall o1 o2 o3, of_file stump_ledger 4 stump_fit [o1; o2; o3]) /\
+  private replace_one 1 (Certificate.answers coin stump_fit).
+Proof.
+  split; [intros; apply stump_of_file|].
+  apply (thm_certificate_every_run coin stump_fit stump_truthful ReplaceOne). intros t.
+  assert (Hu : 0 < / 4) by lra. exists (/ 4).
+  assert (E1 : / 4 * 1 = / 4) by lra. assert (E2 : / 4 * 2 = / 2) by lra.
+  destruct t as [|o1 [|o2 [|o3 t]]].
+  - exists (Scope true [] []). split; [assumption|]. split; [split; [apply Permutation.Permutation_refl|now split]|].
+    costs.
+  - exists (Scope true asks []). split; [assumption|]. split; [split; [|now split]|].
+    + simpl. unfold in_parts_of, shifted. simpl. rewrite E1, E2. apply Permutation.Permutation_refl.
+    + costs.
+  - exists (Scope true asks [Scope false asks []]). split; [assumption|]. split; [split; [|repeat split]|].
+    + simpl. unfold in_parts_of, shifted. simpl. rewrite E1, E2. apply Permutation.Permutation_refl.
+    + costs.
+  - exists stump_ledger. split; [assumption|]. split; [exact (stump_of_file o1 o2 o3 t)|]. costs.
 Qed.

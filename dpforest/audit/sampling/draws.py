@@ -14,6 +14,8 @@ from dpforest.privacy import ADD_REMOVE, check_relation
 __all__ = ["SIDES", "NamedPair", "Sampler", "check_law", "check_pairs", "check_random"]
 
 SIDES = ("first", "second")
+#: What an answer says where no relation was given.
+UNCHECKED = "; that the pair is one of neighbours was not checked (relation=)"
 _ASKED = 8  # calls on either side after one that failed: 8 of 8 against none are no chance, 1 in 12,870
 _SURE = 1e-12  # the probability below which a coincidence is not one
 _INDEPENDENT = "it must take its randomness from `rng`, or the draws of an audit are not independent"

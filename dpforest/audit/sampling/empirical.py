@@ -30,7 +30,7 @@ from dpforest.audit.sampling.bounds import (
     rho_lower,
     rho_p_value,
 )
-from dpforest.audit.sampling.draws import SIDES, NamedPair, Sampler, check_law, check_pairs, check_random
+from dpforest.audit.sampling.draws import SIDES, UNCHECKED, NamedPair, Sampler, check_law, check_pairs, check_random
 from dpforest.audit.sampling.events import ANYTHING, KINDS, Proposal, choose, likelihood_ratio, propose, thirds
 from dpforest.audit.sampling.features import features_of
 from dpforest.audit.sampling.grids import check_grain, law_on, sampler_on, spelled_grid, stands_on, suited_grid
@@ -90,6 +90,9 @@ class EmpiricalAudit:
     on_grid : EmpiricalAudit or None
         If they do, the audit of the same mechanism with its outputs on a grid, where they are gone; None if there is
         nothing to audit on it.
+    relation : {"add-remove", "replace-one"} or None
+        Under which each pair was checked to be one of neighbours; None if none was, so that the bound is on the loss
+        of a mechanism only if the pairs are neighbours.
     """
 
     epsilon_lower: float
@@ -109,6 +112,7 @@ class EmpiricalAudit:
     grid: float | None = None
     lowest_bits: EmpiricalAudit | None = None
     on_grid: EmpiricalAudit | None = None
+    relation: str | None = None
 
     @property
     def intervals(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -144,7 +148,7 @@ class EmpiricalAudit:
             f"{'eps' if self.rho is None else 'rho'} >= {bound:.4g} with {100 * self.confidence:.6g} % confidence "
             f"(claim {claim:.6g}{f' with delta = {self.delta:g}' if self.delta else ''}: "
             f"{verdict}) by event {self.event} on pair {self._pair}, n = {self.n} per side"
-            f"{self._grain}"
+            f"{UNCHECKED if self.relation is None else ''}{self._grain}"
         )
 
     @property
@@ -258,8 +262,9 @@ def empirical(
     random_state : None, int or Generator
         The same seed gives the same answer, if ``sample`` does.
     relation : {None, "add-remove", "replace-one"}
-        None takes the caller's word that the pairs are neighbours.  Otherwise data sets are sequences of records
-        (lists of tuples, rows of an array or of a DataFrame), and each pair is checked as multisets.
+        None takes the caller's word that the pairs are neighbours, and the answer says so.  Otherwise data sets are
+        sequences of records (lists of tuples, rows of an array or of a DataFrame), and each pair is checked as
+        multisets.
     method : {"fixed", "sharp", "betting"}
         "fixed": Clopper-Pearson on ``n`` draws, half of the error for either side.  "sharp": the joint bound, larger
         by some 0.007 where "fixed" gives 0.981; a mechanism whose loss is exactly its claim is then refuted with
@@ -331,7 +336,7 @@ def empirical(
     named = check_pairs(pairs, relation)
     rounds = _rounds(len(named), n)
     rng = np.random.default_rng(random_state)
-    asked = _Request(claim, n, confidence, kinds, method, delta, rho, law, features)
+    asked = _Request(claim, n, confidence, kinds, method, delta, rho, law, features, relation)
     try:
         found, grid = _audited(sample, named, rounds, asked, grain, rng, progress)
         if grid is not None:  # the lowest bits tell the data sets apart: once more, without them
@@ -356,6 +361,7 @@ class _Request:
     rho: float | None
     law: Callable | None
     features: Callable | None
+    relation: str | None
 
     @property
     def bounded(self) -> tuple[float, bool]:
@@ -418,6 +424,7 @@ def _audited(
             delta=asked.delta,
             rho=asked.rho,
             grid=grid,
+            relation=asked.relation,
         )
 
     found = outcome(0)

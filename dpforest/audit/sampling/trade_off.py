@@ -26,7 +26,7 @@ from dpforest.audit.sampling.bounds import (
     rho_of_events,
     wilson,
 )
-from dpforest.audit.sampling.draws import Sampler, check_random
+from dpforest.audit.sampling.draws import UNCHECKED, Sampler, check_random
 from dpforest.audit.sampling.events import Event, half_lines, propose, thirds
 from dpforest.audit.sampling.features import features_of, repeatable
 from dpforest.audit.sampling.outputs import Batch, shortened
@@ -68,6 +68,8 @@ class TradeOff:
     rho : float or None
         The rho that it promises, of zero-concentrated privacy; None if it promises an epsilon.
     pair : str or tuple of two data sets
+    relation : {"add-remove", "replace-one"} or None
+        Under which the pair was checked to be one of neighbours; None if it was not.
     """
 
     tests: tuple[str, ...]
@@ -78,6 +80,7 @@ class TradeOff:
     delta: float
     rho: float | None
     pair: Any
+    relation: str | None = None
 
     @property
     def errors(self) -> np.ndarray:
@@ -147,7 +150,7 @@ class TradeOff:
         return (
             f"{self.table.to_string(index=False, float_format='{:.4g}'.format)}\n"
             f"{self._promise}: {'VIOLATED' if self.violated else 'not refuted'}; with {100 * self.confidence:.6g} % "
-            f"confidence, on pair {name}, n = {self.n} per side"
+            f"confidence, on pair {name}, n = {self.n} per side{UNCHECKED if self.relation is None else ''}"
         )
 
     @property
@@ -293,6 +296,7 @@ def trade_off(
         delta=delta,
         rho=rho,
         pair=named.name if named.given else (named.one, named.other),
+        relation=relation,
     )
 
 

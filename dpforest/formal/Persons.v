@@ -162,20 +162,21 @@ Qed.
 Context (M : list A -> dist O) (alpha : R) (Halpha : 0 <= alpha).
 Definition of_persons (D : list (P * A)) : dist O := bind lots (fun c => M (kept c D)).
 
-Lemma for_all_lots eps D D' : (forall c, close eps (M (kept c D)) (M (kept c D'))) ->
-  close eps (of_persons D) (of_persons D').
+Lemma for_all_lots S eps D D' : (forall c, close_on S eps (M (kept c D)) (M (kept c D'))) ->
+  close_on S eps (of_persons D) (of_persons D').
 Proof.
-  intros H B f Hf. simpl. apply (E_le_scale lots B); [left; apply exp_pos|..]; try (intros c; apply E_range, Hf).
+  intros H B f Hf HS. simpl. apply (E_le_scale lots B); [left; apply exp_pos|..]; try (intros c; apply E_range, Hf).
   intros c. now apply (H c B).
 Qed.
-Lemma close_more eps eps' (Q Q' : dist O) : eps <= eps' -> close eps Q Q' -> close eps' Q Q'.
+Lemma close_more S eps eps' (Q Q' : dist O) : eps <= eps' -> close_on S eps Q Q' -> close_on S eps' Q Q'.
 Proof.
-  intros He H B f Hf. eapply Rle_trans; [apply (H B f Hf)|]. apply Rmult_le_compat_r;
+  intros He H B f Hf HS. eapply Rle_trans; [apply (H B f Hf HS)|]. apply Rmult_le_compat_r;
     [apply (E_range Q' B f Hf)|now apply exp_le].
 Qed.
-Lemma close_steps eps eps' (Q Q' Q'' : dist O) : close eps Q Q' -> close eps' Q' Q'' -> close (eps + eps') Q Q''.
+Lemma close_steps S eps eps' (Q Q' Q'' : dist O) : close_on S eps Q Q' -> close_on S eps' Q' Q'' ->
+  close_on S (eps + eps') Q Q''.
 Proof.
-  intros H H' B f Hf. rewrite exp_plus, Rmult_assoc. eapply Rle_trans; [apply (H B f Hf)|].
+  intros H H' B f Hf HS. rewrite exp_plus, Rmult_assoc. eapply Rle_trans; [apply (H B f Hf HS)|].
   apply Rmult_le_compat_l; [left; apply exp_pos|now apply (H' B)].
 Qed.
 
@@ -192,39 +193,43 @@ Definition person_add_remove (D D' : list (P * A)) : Prop := exists u, joins u D
 Definition person_replaced (D D' : list (P * A)) : Prop := exists u u' D0, joins u D0 D /\ joins u' D0 D'.
 Definition row_changed (D D' : list (P * A)) : Prop := exists u, row_of u D D'.
 
-Lemma joins_close u D D' : (1 <= k)%nat -> private add_remove alpha M -> joins u D D' -> forall c,
-  close (INR k * alpha) (M (kept c D)) (M (kept c D')) /\ close (INR k * alpha) (M (kept c D')) (M (kept c D)).
+Lemma joins_close S u D D' : (1 <= k)%nat -> private_on S add_remove alpha M -> joins u D D' -> forall c,
+  close_on S (INR k * alpha) (M (kept c D)) (M (kept c D')) /\ close_on S (INR k * alpha) (M (kept c D')) (M (kept c D)).
 Proof.
   intros Hk HM Hj c. destruct (lem_own_rows c u D D' Hk) as [H _]. destruct (H Hj) as (l1 & b & l2 & Hb & -> & ->).
   destruct (block_steps b l1 l2) as [H1 H2]. apply le_INR in Hb.
-  split; (eapply close_more; [|apply (group_privacy add_remove alpha M (length b) HM); eassumption]; nra).
+  split; (eapply close_more; [|apply (group_privacy_on S add_remove alpha M (length b) HM); eassumption]; nra).
 Qed.
 
 (** (a) *)
+Lemma persons_on S : (1 <= k)%nat -> private_on S add_remove alpha M ->
+  private_on S person_add_remove (INR k * alpha) of_persons.
+Proof.
+  intros Hk HM D D' [u [H|H]]; apply for_all_lots; intros c; apply (joins_close S u _ _ Hk HM H c).
+Qed.
 Theorem thm_persons : (1 <= k)%nat -> private add_remove alpha M ->
   private person_add_remove (INR k * alpha) of_persons.
-Proof.
-  intros Hk HM D D' [u [H|H]]; apply for_all_lots; intros c; apply (joins_close u _ _ Hk HM H c).
-Qed.
+Proof. rewrite <- !private_everywhere. apply persons_on. Qed.
 
 (** (b) The data between are those without either person. *)
 Theorem thm_persons_replaced : (1 <= k)%nat -> private add_remove alpha M ->
   private person_replaced (2 * INR k * alpha) of_persons.
 Proof.
-  intros Hk HM D D' (u & u' & D0 & H & H'). apply for_all_lots. intros c.
+  rewrite <- !private_everywhere. intros Hk HM D D' (u & u' & D0 & H & H'). apply for_all_lots. intros c.
   replace (2 * INR k * alpha) with (INR k * alpha + INR k * alpha) by ring.
-  apply (close_steps _ _ _ (M (kept c D0)));
-    [apply (joins_close u _ _ Hk HM H c)|apply (joins_close u' _ _ Hk HM H' c)].
+  apply (close_steps _ _ _ _ (M (kept c D0)));
+    [apply (joins_close _ u _ _ Hk HM H c)|apply (joins_close _ u' _ _ Hk HM H' c)].
 Qed.
 
 (** (c) *)
 Theorem thm_persons_row : (1 <= k)%nat -> private add_remove alpha M -> private row_changed (2 * alpha) of_persons.
 Proof.
-  intros Hk HM D D' [u H]. apply for_all_lots. intros c. destruct (lem_own_rows c u D D' Hk) as [_ Hr].
+  rewrite <- !private_everywhere. intros Hk HM D D' [u H]. apply for_all_lots. intros c.
+  destruct (lem_own_rows c u D D' Hk) as [_ Hr].
   destruct (Hr H) as (m & H1 & H2). replace (2 * alpha) with (alpha + alpha) by ring.
-  assert (Hz : forall Q : dist O, close alpha Q Q)
-    by (intros Q B f Hf; pose proof (exp_ge_1 alpha Halpha); pose proof (E_range Q B f Hf); nra).
-  apply (close_steps _ _ _ (M m)).
+  assert (Hz : forall Q : dist O, close_on (fun _ => True) alpha Q Q)
+    by (intros Q B f Hf _; pose proof (exp_ge_1 alpha Halpha); pose proof (E_range Q B f Hf); nra).
+  apply (close_steps _ _ _ _ (M m)).
   - destruct H1 as [->|[a Ha]]; [apply Hz|]. apply HM. exists a. now right.
   - destruct H2 as [->|[a Ha]]; [apply Hz|]. apply HM. exists a. now left.
 Qed.
@@ -246,9 +251,9 @@ Qed.
 Definition person_exchanged (D D' : list (P * A)) : Prop :=
   exists u u' D0, joins u D0 D /\ joins u' D0 D' /\ rows u D <> [] /\ rows u' D' <> [].
 
-Theorem thm_persons_one_row rho : k = 1%nat -> private replace_one rho M ->
-  private row_changed rho of_persons /\
-  ((forall l m, Permutation l m -> close 0 (M l) (M m)) -> private person_exchanged rho of_persons).
+Lemma persons_one_row_on S rho : k = 1%nat -> private_on S replace_one rho M ->
+  private_on S row_changed rho of_persons /\
+  ((forall l m, Permutation l m -> close_on S 0 (M l) (M m)) -> private_on S person_exchanged rho of_persons).
 Proof.
   intros Hk HM. split.
   - intros D D' [u (H & H1 & H2 & _)]. apply for_all_lots. intros c.
@@ -262,8 +267,16 @@ Proof.
     assert (Hn : forall w, own c w [] = []) by (intros w; unfold own; simpl; now destruct k).
     rewrite H0, Hn in E0. rewrite H0', Hn in E0'. simpl in E0, E0'. rewrite E, E', Ea, Ea'. simpl.
     replace rho with (0 + (rho + 0)) by ring.
-    apply (close_steps _ _ _ (M (a :: kept c D0))); [apply Hs; rewrite E0; symmetry; apply Permutation_middle|].
-    apply (close_steps _ _ _ (M (a' :: kept c D0))); [|apply Hs; rewrite E0'; apply Permutation_middle].
+    apply (close_steps _ _ _ _ (M (a :: kept c D0))); [apply Hs; rewrite E0; symmetry; apply Permutation_middle|].
+    apply (close_steps _ _ _ _ (M (a' :: kept c D0))); [|apply Hs; rewrite E0'; apply Permutation_middle].
     apply HM. exists a, a', [], (kept c D0). now split.
+Qed.
+Theorem thm_persons_one_row rho : k = 1%nat -> private replace_one rho M ->
+  private row_changed rho of_persons /\
+  ((forall l m, Permutation l m -> close 0 (M l) (M m)) -> private person_exchanged rho of_persons).
+Proof.
+  intros Hk HM. destruct (persons_one_row_on (fun _ => True) rho Hk) as [H1 H2]; [now apply private_everywhere|].
+  split; [now apply private_everywhere|]. intros Hs. apply private_everywhere, H2. intros l m Hp B f Hf _.
+  exact (Hs l m Hp B f Hf).
 Qed.
 End Persons.

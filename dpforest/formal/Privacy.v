@@ -24,6 +24,17 @@ Definition close {O} (eps : R) (P Q : dist O) : Prop := forall B f, test B f -> 
 Definition private {X O} (N : list X -> list X -> Prop) (eps : R) (M : list X -> dist O) : Prop :=
   forall D D', N D D' -> close eps (M D) (M D').
 
+(** The promise about outputs of S alone: tests are 0 elsewhere. *)
+Definition close_on {O} (S : O -> Prop) (eps : R) (P Q : dist O) : Prop :=
+  forall B f, test B f -> (forall o, f o <> 0 -> S o) -> E P f <= exp eps * E Q f.
+Definition private_on {X O} (S : O -> Prop) (N : list X -> list X -> Prop) (eps : R) (M : list X -> dist O) : Prop :=
+  forall D D', N D D' -> close_on S eps (M D) (M D').
+Lemma private_everywhere {X O} (N : list X -> list X -> Prop) eps (M : list X -> dist O) :
+  private_on (fun _ => True) N eps M <-> private N eps M.
+Proof.
+  split; intros H D D' HN B f Hf; [exact (H D D' HN B f Hf (fun _ _ => I))|intros _; exact (H D D' HN B f Hf)].
+Qed.
+
 Lemma exp_le x y : x <= y -> exp x <= exp y.
 Proof. intros [H|H]; [left; now apply exp_increasing|subst; lra]. Qed.
 Lemma exp_ge_1 x : 0 <= x -> 1 <= exp x.
@@ -48,6 +59,20 @@ Proof.
     + apply (test_more B); [nra|assumption].
     + apply (test_more (exp eps * B)); [lra|]. apply test_scaled; [assumption|lra].
   - intros _. rewrite (E_scale Q B) by (try assumption; lra). now apply (H B).
+Qed.
+
+(** Where the loss is at most eps. *)
+Lemma within_on (S : O -> Prop) L eps P Q : (forall o, S o -> L o <= eps) -> within L P Q -> close_on S eps P Q.
+Proof.
+  intros HL H B f Hf HS. pose proof (test_bound P B f Hf) as HB. pose proof (exp_pos eps) as He.
+  assert (Hle : forall o, 0 <= exp (L o) * f o <= exp eps * f o).
+  { intros o. specialize (Hf o). pose proof (exp_pos (L o)). split; [nra|].
+    destruct (Req_dec (f o) 0) as [->|Hne]; [lra|]. apply Rmult_le_compat_r; [lra|]. now apply exp_le, HL, HS. }
+  assert (Hs : test (exp eps * B) (fun o => exp eps * f o)) by (apply test_scaled; [assumption|lra]).
+  rewrite <- (E_scale Q B) by (try assumption; lra). eapply Rle_trans; [apply (H (B + exp eps * B))|].
+  - apply (test_more B); [nra|assumption].
+  - intros o. specialize (Hle o). specialize (Hs o). nra.
+  - apply (E_mono Q (exp eps * B)); [intros o; specialize (Hle o); specialize (Hs o); lra|assumption|apply Hle].
 Qed.
 
 Lemma within_refl P : within (fun _ => 0) P P.
@@ -129,15 +154,18 @@ Qed.
 Fixpoint steps {X} (N : list X -> list X -> Prop) (k : nat) (D D' : list X) : Prop :=
   match k with O => D = D' | S k => exists D1, N D D1 /\ steps N k D1 D' end.
 
-Theorem group_privacy {X O} (N : list X -> list X -> Prop) eps (M : list X -> dist O) k :
-  private N eps M -> private (steps N k) (INR k * eps) M.
+Lemma group_privacy_on {X O} S (N : list X -> list X -> Prop) eps (M : list X -> dist O) k :
+  private_on S N eps M -> private_on S (steps N k) (INR k * eps) M.
 Proof.
-  intros HM. induction k as [|k IH]; intros D D' H B f Hf.
+  intros HM. induction k as [|k IH]; intros D D' H B f Hf HS.
   - simpl in H. subst. rewrite Rmult_0_l, exp_0. lra.
   - destruct H as (D1 & H1 & H2). rewrite S_INR. replace ((INR k + 1) * eps) with (eps + INR k * eps) by ring.
-    rewrite exp_plus, Rmult_assoc. eapply Rle_trans; [apply (HM D D1 H1 B f Hf)|].
+    rewrite exp_plus, Rmult_assoc. eapply Rle_trans; [apply (HM D D1 H1 B f Hf HS)|].
     apply Rmult_le_compat_l; [left; apply exp_pos|]. now apply (IH D1 D' H2 B).
 Qed.
+Theorem group_privacy {X O} (N : list X -> list X -> Prop) eps (M : list X -> dist O) k :
+  private N eps M -> private (steps N k) (INR k * eps) M.
+Proof. rewrite <- !private_everywhere. apply group_privacy_on. Qed.
 
 Corollary replace_one_at_most_twice {X O} eps (M : list X -> dist O) :
   private add_remove eps M -> private replace_one (2 * eps) M.

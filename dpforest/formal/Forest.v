@@ -32,14 +32,15 @@ Proof. now rewrite E_deal_app. Qed.
 
 Ltac bounded Hf := try assumption; try (let x := fresh in intros x; repeat (apply E_range; let y := fresh in intros y); apply Hf).
 
-Lemma dealt_add_remove M eps :
-  (forall c x r1 r2, close eps (M (r1 ++ r2)) (M (r1 ++ block c x ++ r2)) /\
-                     close eps (M (r1 ++ block c x ++ r2)) (M (r1 ++ r2))) ->
-  private add_remove eps (dealt M).
+Lemma dealt_add_remove S M eps :
+  (forall c x r1 r2, close_on S eps (M (r1 ++ r2)) (M (r1 ++ block c x ++ r2)) /\
+                     close_on S eps (M (r1 ++ block c x ++ r2)) (M (r1 ++ r2))) ->
+  private_on S add_remove eps (dealt M).
 Proof.
   intros HM. assert (He : 0 <= exp eps) by (left; apply exp_pos).
-  assert (H : forall x D D', adds x D D' -> close eps (dealt M D) (dealt M D') /\ close eps (dealt M D') (dealt M D)).
-  { intros x D D' (l1 & l2 & -> & ->). split; intros B f Hf; simpl; rewrite E_deal_mid, E_deal_app;
+  assert (H : forall x D D', adds x D D' ->
+    close_on S eps (dealt M D) (dealt M D') /\ close_on S eps (dealt M D') (dealt M D)).
+  { intros x D D' (l1 & l2 & -> & ->). split; intros B f Hf HS; simpl; rewrite E_deal_mid, E_deal_app;
       apply (E_le_scale (deal l1) B); bounded Hf; intros r1;
       rewrite <- (E_const coin (E (deal l2) (fun r2 => E (M (r1 ++ r2)) f)))
         by (apply (E_range _ B); intros r2; apply E_range, Hf);
@@ -49,11 +50,11 @@ Proof.
 Qed.
 
 (** An exchanged record keeps its coin, for coins look at nothing. *)
-Lemma dealt_replace_one M eps :
-  (forall c x x' r1 r2, close eps (M (r1 ++ block c x ++ r2)) (M (r1 ++ block c x' ++ r2))) ->
-  private replace_one eps (dealt M).
+Lemma dealt_replace_one S M eps :
+  (forall c x x' r1 r2, close_on S eps (M (r1 ++ block c x ++ r2)) (M (r1 ++ block c x' ++ r2))) ->
+  private_on S replace_one eps (dealt M).
 Proof.
-  intros HM D D' (x & x' & l1 & l2 & -> & ->) B f Hf. simpl. assert (He : 0 <= exp eps) by (left; apply exp_pos).
+  intros HM D D' (x & x' & l1 & l2 & -> & ->) B f Hf HS. simpl. assert (He : 0 <= exp eps) by (left; apply exp_pos).
   rewrite !E_deal_mid.
   apply (E_le_scale (deal l1) B); bounded Hf; intros r1. apply (E_le_scale coin B); bounded Hf; intros c.
   apply (E_le_scale (deal l2) B); bounded Hf; intros r2. now apply (HM c x x' r1 r2) with (B := B).
@@ -106,11 +107,12 @@ Theorem sharing rel eps : honest p ->
   private (neighbours rel) eps (dealt coin trees (run p)).
 Proof.
   intros Hp Hl He. destruct rel.
-  - apply dealt_add_remove. intros c x r1 r2. destruct (block_add_remove p Hp (block trees c x) r1 r2) as [H1 H2].
-    split; apply within_const; eapply within_weaken; [|exact H1| |exact H2]; intros t; apply He.
-  - apply dealt_replace_one. intros c x x' r1 r2. apply within_const.
-    eapply within_weaken; [|apply (block_replace_one p Hp (block trees c x) (block trees c x'))].
-    + intros t. pose proof (He c x t). pose proof (He c x' t). simpl in *. lra.
+  - apply private_everywhere, dealt_add_remove. intros c x r1 r2.
+    destruct (block_add_remove p Hp (block trees c x) r1 r2) as [H1 H2].
+    split; (eapply within_on; [intros t _; apply He|eassumption]).
+  - apply private_everywhere, dealt_replace_one. intros c x x' r1 r2.
+    eapply within_on; [|apply (block_replace_one p Hp (block trees c x) (block trees c x'))].
+    + intros t _. pose proof (He c x t). pose proof (He c x' t). simpl in *. lra.
     + unfold block. rewrite !map_length. now apply Hl.
 Qed.
 End Sharing.
@@ -130,8 +132,8 @@ Qed.
 Theorem thm_assignment_replace_one eps : (forall k x x' t, pair_cost (k, x) (k, x') p t <= eps) ->
   private replace_one eps (dealt coin own_tree (run p)).
 Proof.
-  intros H. apply dealt_replace_one. intros c x x' r1 r2. apply within_const.
-  eapply within_weaken; [apply (H c x x')|]. apply transcript_replace_one; [assumption|]. now exists r1, r2.
+  intros H. apply private_everywhere, dealt_replace_one. intros c x x' r1 r2.
+  eapply within_on; [intros t _; apply (H c x x')|]. apply transcript_replace_one; [assumption|]. now exists r1, r2.
 Qed.
 End Assignment.
 

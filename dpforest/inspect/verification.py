@@ -1,0 +1,356 @@
+"""``dpforest verify``: Coq adds up the ledger in a model's file, and proves what that says of the file's guarantee."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from graphlib import TopologicalSorter
+from itertools import groupby
+from pathlib import Path
+
+from dpforest.messages import shown
+from dpforest.models.release import Released, load
+from dpforest.privacy import ADD_REMOVE, RELATIONS, SEEDED, UNIT, Guarantee, claim
+from dpforest.privacy.certificate import CLAIM, Certificate, digest_of, obstacle
+
+__all__ = [
+    "AXIOMS",
+    "FOLDER",
+    "INSTALL",
+    "NAME",
+    "NotVerifiedError",
+    "Verified",
+    "module",
+    "order",
+    "verify",
+    "verify_all",
+]
+
+INSTALL = "apt-get install --no-install-recommends coq"
+FOLDER = Path(__file__).resolve().parents[1] / "formal"
+NAME = "DPForest"  # what the theorems' files call themselves
+NEEDS = re.compile(rf"From {NAME} Require Import ([\w ]+)\.")
+_TOP = "Certificate"  # the file with the theorem, which needs the others
+_SLACK = Fraction(1, 2**40)  # of the guarantee: what the rounding of doubles may add to it
+_SECONDS = 300.0  # that Coq may take
+_WIDTH = 84  # of what is printed
+_LINE = 100  # terms of one definition: a longer list is put together from several
+_DIGITS = Context(prec=17, rounding=ROUND_CEILING)
+#: On what the reals of Coq's standard library rest, and nothing else may.
+AXIOMS = {
+    "ClassicalDedekindReals.sig_not_dec",
+    "ClassicalDedekindReals.sig_forall_dec",
+    "FunctionalExtensionality.functional_extensionality_dep",
+    "Classical_Prop.classic",
+}
+
+
+class NotVerifiedError(ValueError):
+    """A file of which nothing was proved; the message says why in a sentence."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What Coq proved of a released model's file; ``str`` says it in lines.
+
+    Attributes
+    ----------
+    spent : Fraction
+        The loss of the released output for the guarantee's unit and relation, exactly.
+    guarantee : Guarantee
+        What the file says.
+    scopes, charges : int
+        Sizes of the ledger.
+    theorem : str
+        Its name in Coq; its claim's id is ``thm-certificate``.
+    assumptions : tuple of str
+        What the proof rests on, as Coq prints it: the axioms of its real numbers.
+    """
+
+    spent: Fraction
+    guarantee: Guarantee
+    scopes: int
+    charges: int
+    theorem: str
+    assumptions: tuple[str, ...]
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether the sum is above what the file says, by rounding alone."""
+        return self.spent > Fraction(self.guarantee.epsilon)
+
+    def __str__(self) -> str:
+        loss, promise = _up(self.spent), self.guarantee
+        within = f"at most the {promise.epsilon:.17g} that the file says"
+        if self.exceeds:
+            within = (
+                f"above the {promise.epsilon:.17g} that the file says by rounding alone, less than one part in 10^12"
+            )
+        rows = [
+            ("spent", f"{loss} under {promise.relation}, for {promise.unit}: {within}"),
+            ("ledger", f"{self.charges:,} charges to {self.scopes:,} scopes, added up by Coq as exact fractions"),
+            ("theorem", f"{CLAIM}, in Coq {self.theorem}"),
+            ("says", f"of the models with this ledger no set is more than e^{loss} times as likely on a neighbour"),
+            *zip(["if", *[""] * 9], self.hypotheses(), strict=False),
+            *zip(["rests on", *[""] * len(AXIOMS)], self.assumptions, strict=False),
+            ("not shown", "that the code drew as the ledger says, that other runs spend no more, who wrote the file"),
+        ]
+        return "\n".join(
+            textwrap.fill(text, _WIDTH, initial_indent=f"  {name:<10}", subsequent_indent=" " * 12)
+            for name, text in rows
+        )
+
+    def hypotheses(self) -> list[str]:
+        """What the theorem asks for, in words."""
+        promise = self.guarantee
+        found = [
+            "each query loses at most what it was charged, whatever was answered before;",
+            "each read of the records is in the ledger, and which question is next is a function of the answers;",
+            "to which part of a scope a record goes is a function of that record, of earlier answers, and of a coin of "
+            "its own, independent of all else and of one law for all;",
+        ]
+        if promise.max_rows:
+            found += [
+                f"of a person at most {promise.max_rows} of the rows are learned from, by lots of that person's own;"
+            ]
+            if promise.relation != ADD_REMOVE:
+                found += ["the order of the rows does not change the law of an answer;"]
+        if "SipHash" in promise.rests_on:
+            found += ["coins are computed by a hash, so all is up to the pseudo-randomness of SipHash;"]
+        if promise.source == SEEDED:
+            found += ["no one has the seed, or can find it: the noise is seeded, and the file is for research;"]
+        return [*found, "the bits are fair, independent and unknown"]
+
+
+@claim("thm-certificate")
+def verify(path: str | os.PathLike[str], *, seeded: bool = False) -> Verified:
+    """Have Coq add up the ledger in a model's file, and prove what that says of its guarantee.
+
+    Parameters
+    ----------
+    path : path
+        A file of :meth:`save(path, certificate=True) <dpforest.models.predictor.Predictor.save>`.
+    seeded : bool
+        Whether a model may be looked at whose noise came from a seed, for research.
+
+    Returns
+    -------
+    Verified
+
+    Raises
+    ------
+    NotVerifiedError
+        Nothing was proved: the message says which hypothesis is not met, or what does not fit.
+    OSError
+        The file cannot be read.
+
+    Guarantee
+    ---------
+    Nothing is charged: the file alone is read.  What is proved is :prf:ref:`thm-certificate`.
+    """
+    (found,) = verify_all([path], seeded=seeded)
+    if isinstance(found, Verified):
+        return found
+    raise found
+
+
+def verify_all(
+    paths: Sequence[str | os.PathLike[str]], *, seeded: bool = False
+) -> list[Verified | NotVerifiedError | OSError]:
+    """:func:`verify` of several files, by one run of Coq: for each what was proved, or why nothing was."""
+    read: list[_Asked | NotVerifiedError | OSError] = []
+    for path in paths:
+        try:
+            read.append(_Asked.of(path, seeded))
+        except (NotVerifiedError, OSError) as error:
+            read.append(error)
+    files = [each for each in read if isinstance(each, _Asked)]
+    if not files:
+        return [each for each in read if not isinstance(each, _Asked)]
+    try:
+        proved = iter(_ask(files))
+    except NotVerifiedError as error:
+        return [error if isinstance(each, _Asked) else each for each in read]
+    return [next(proved) if isinstance(each, _Asked) else each for each in read]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a file says, checked as far as that needs no proof."""
+
+    certificate: Certificate
+    guarantee: Guarantee
+    bound: Fraction  # for the unit
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], seeded: bool) -> _Asked:
+        try:
+            model = load(path)
+        except ValueError as error:
+            raise NotVerifiedError(str(error)) from None
+        name, promise = str(path), model.guarantee_
+        if why := obstacle(promise, seeded):
+            raise NotVerifiedError(f"{name} is not verified: {why}")
+        if model.certificate_ is None:
+            raise NotVerifiedError(
+                f"{name} is not verified: it has no certificate; save the fitted estimator with certificate=True"
+            )
+        try:
+            return cls(model.certificate_, promise, _bound(model, model.certificate_))
+        except ValueError as error:
+            raise NotVerifiedError(f"{name} is not verified: {error}") from None
+
+    @property
+    def rows(self) -> int:
+        return self.guarantee.max_rows or 1
+
+    @property
+    def theorem(self) -> str:
+        if self.guarantee.unit == UNIT:
+            return "thm_certificate_of_rows"
+        return f"thm_certificate_of_{'' if self.guarantee.relation == ADD_REMOVE else 'exchanged_'}persons"
+
+
+def _bound(model: Released, certificate: Certificate) -> Fraction:
+    """What the ledger adds up to for the guarantee's unit; an error where the file contradicts itself."""
+    promise, total = model.guarantee_, certificate.total()
+    for relation in RELATIONS:
+        if total[relation] != certificate.spent[relation]:
+            raise ValueError(
+                f"its charges add up to {_up(total[relation])} under {relation}, and it says "
+                f"{_up(certificate.spent[relation])}: its ledger was changed"
+            )
+    spent = (promise.max_rows or 1) * total[promise.relation]
+    if spent > Fraction(promise.epsilon) * (1 + _SLACK):
+        raise ValueError(
+            f"its ledger adds up to {_up(spent)} under {promise.relation}, for {promise.unit}, and its guarantee says "
+            f"{promise.epsilon:.17g}"
+        )
+    if digest_of(model.description) != certificate.digest:
+        raise ValueError("it was changed after it was written: its digest is of another ledger, guarantee or model")
+    return spent
+
+
+def _up(number: Fraction) -> str:
+    """A number in 17 digits that are never too small."""
+    return f"{float(number):.17g}" if Fraction(float(number)) == number else str(_decimal(number))
+
+
+def _decimal(number: Fraction) -> Decimal:
+    return _DIGITS.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize()
+
+
+# -- Coq -----------------------------------------------------------------------------------------------------------
+
+
+def module(name: str, text: str, core: str = "") -> str:
+    """A file as a module next to those that it needs, or after them, where they are compiled in ``core``."""
+    beside = NEEDS.sub(lambda found: f"Import {' '.join(core + needed for needed in found[1].split())}.", text)
+    return f"Module {name}.\n{beside}\nEnd {name}.\n"
+
+
+def order(texts: dict[str, str]) -> list[str]:
+    """The files of a development, each after those that it needs."""
+    needs = {name: " ".join(NEEDS.findall(texts[name])).split() for name in sorted(texts)}
+    return list(TopologicalSorter(needs).static_order())
+
+
+def kernel() -> dict[str, str]:
+    """The texts of the theorems that ship, by name: what a certificate rests on."""
+    return {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.v")}
+
+
+def _ask(files: Sequence[_Asked]) -> list[Verified]:
+    """One run of Coq: the theorems, then each ledger."""
+    if shutil.which("coqc") is None:
+        raise NotVerifiedError(f"nothing was verified: coqc is not installed ({INSTALL})")
+    texts = kernel()
+    text = "".join(module(name, texts[name]) for name in order(texts))
+    text += "From Coq Require Import ZArith Arith List Reals.\n"
+    text += f"Import ListNotations {_TOP} Program.\nOpen Scope Z_scope.\n"
+    text += "".join(line for number, file in enumerate(files) for line in _terms(number, file))
+    text += "".join(f"Eval vm_compute in (cost File{number}.released).\n" for number in range(len(files)))
+    together = "".join(f"let _ := @File{number}.certified in " for number in range(len(files)))
+    text += f"Definition together := {together}tt.\nPrint Assumptions together.\n"
+    said = _coqc(text)
+    costs = [(int(alpha), int(rho)) for alpha, rho in re.findall(r"= \((\d+),\s*(\d+)\)", said)]
+    axioms = tuple(re.findall(r"^([\w.']+)\s*(?::|$)", said.partition("\nAxioms:\n")[2], flags=re.MULTILINE))
+    if len(costs) != len(files) or not axioms or not set(axioms) <= AXIOMS:
+        raise NotVerifiedError(f"nothing was verified: Coq says what was not expected of it, {shown(said[-60:])}")
+    found = []
+    for file, cost in zip(files, costs, strict=True):
+        spent = file.rows * Fraction(cost[RELATIONS.index(file.guarantee.relation)], _unit(file.certificate))
+        if spent != file.bound:
+            raise NotVerifiedError("nothing was verified: Coq adds up a ledger to another number than this library")
+        found.append(Verified(spent, file.guarantee, *file.certificate.sizes(), file.theorem, axioms))
+    return found
+
+
+def _coqc(text: str) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "Verified.v").write_text(text, encoding="utf-8")
+        try:
+            made = subprocess.run(
+                ["coqc", "-q", "Verified.v"], cwd=folder, capture_output=True, text=True, check=False, timeout=_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            raise NotVerifiedError(f"nothing was verified: Coq was stopped after {_SECONDS:g} seconds") from None
+    if made.returncode:
+        error = made.stderr.strip().splitlines()[-1:] or ["no reason"]
+        raise NotVerifiedError(f"nothing was verified: Coq refuses, and says {shown(error[0])}")
+    return made.stdout
+
+
+def _unit(certificate: Certificate) -> int:
+    """Of how many parts of 1 every charge is a whole number."""
+    return math.lcm(*(loss.denominator for *_, alpha, rho in certificate.charges for loss in (alpha, rho)))
+
+
+def _terms(number: int, file: _Asked) -> Iterator[str]:
+    """A ledger in Coq, and its theorem.  Of the file nothing enters but whole numbers, and which scope has which."""
+    certificate, unit = file.certificate, _unit(file.certificate)
+    yield f"Module File{number}.\n"
+    for at, (*_, add_remove, replace_one) in enumerate(certificate.charges):
+        yield f"Definition c{at} : Z * Z := ({int(add_remove * unit)}, {int(replace_one * unit)}).\n"
+    for at, scope in enumerate(certificate.scopes):
+        own, parts = f"o{at}", f"p{at}"
+        yield from _list(own, "Z * Z", "c", scope.charges)
+        yield from _list(parts, "ledger", "s", scope.parts)
+        yield f"Definition s{at} : ledger := Scope {str(scope.apart).lower()} {own} {parts}.\n"
+    relation = "AddRemove" if file.guarantee.relation == ADD_REMOVE else "ReplaceOne"
+    numbers = f"released {unit} {file.bound.denominator} {file.bound.numerator}"
+    yield f"Definition released := s{len(certificate.scopes) - 1}.\n"
+    yield f"Lemma spent : at_most {relation} {file.rows} {numbers} = true.\nProof. vm_compute. reflexivity. Qed.\n"
+    if file.guarantee.unit == UNIT:
+        yield f"Definition certified := {file.theorem} {relation} {numbers} spent.\n"
+    else:  # who the persons are, and how their lots are drawn, is any
+        given = "P A C O who_eq row_eq people everybody once lots before ordered coin g Hg"
+        at_least_one = f"(Z.to_nat {file.rows}) {numbers} (proj1 (Nat.leb_le 1 (Z.to_nat {file.rows})) eq_refl)"
+        rest = at_least_one if relation == "AddRemove" else numbers
+        yield f"Definition certified := fun {given} => @{file.theorem} {given} {rest} spent.\n"
+    yield f"End File{number}.\n"
+
+
+def _list(name: str, kind: str, letter: str, places: Sequence[int]) -> Iterator[str]:
+    """A list in Coq, from its runs of equal entries."""
+    runs = [f"repeat {letter}{place} (Z.to_nat {sum(1 for _ in same)})" for place, same in groupby(places)]
+    pieces = []
+    for at in range(0, len(runs), _LINE):
+        pieces.append(f"{name}_{at}")
+        yield f"Definition {pieces[-1]} : list ({kind}) := {' ++ '.join(runs[at : at + _LINE])}.\n"
+    while len(pieces) > _LINE:
+        longer = []
+        for at in range(0, len(pieces), _LINE):
+            longer.append(f"{pieces[at]}_")
+            yield f"Definition {longer[-1]} : list ({kind}) := {' ++ '.join(pieces[at : at + _LINE])}.\n"
+        pieces = longer
+    yield f"Definition {name} : list ({kind}) := {' ++ '.join([*pieces, '[]'])}.\n"

@@ -1,0 +1,461 @@
+"""A certificate with the file: Coq adds up the ledger that a model brings along, or says in a sentence why not."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import math
+import shutil
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from test_contract import KINDS, fitted, model, table
+
+import dpforest
+from dpforest import EDPRFClassifier, cli
+from dpforest.inspect import NotVerifiedError, Verified, verification, verify
+from dpforest.inspect.verification import verify_all
+from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, Guarantee, Ledger
+from dpforest.privacy.certificate import Certificate, certificate_of, digest_of
+from tests import coq, not_run
+
+needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason=not_run.COQ)
+#: Learners of which the ledger has losses, and not rhos.
+PURE = [name for name in KINDS if not model(name).promised_delta()]
+
+
+def saved(estimator, path):
+    estimator.save(path, seeded=True, certificate=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def description():
+    """A small forest with a certificate, whose trees share their records."""
+    return fitted("DiffPETsClassifier").to_dict(seeded=True, certificate=True)
+
+
+@pytest.fixture
+def refused(tmp_path, monkeypatch):
+    """What is said of a description; Coq is never reached."""
+    monkeypatch.setattr(verification, "_coqc", lambda text: pytest.fail("this went to Coq"))
+
+    def said(description, *, seeded=True):
+        (tmp_path / "model.json").write_text(description if isinstance(description, str) else json.dumps(description))
+        with pytest.raises(NotVerifiedError) as error:
+            verify(tmp_path / "model.json", seeded=seeded)
+        text = str(error.value)
+        assert "\n" not in text
+        assert len(text) < 600
+        return text.replace(str(tmp_path / "model.json"), "model.json")
+
+    return said
+
+
+def forged(description, change, sums=False, digest=True):
+    """A changed copy; with its own sums and digest made to fit, if asked for."""
+    twin = copy.deepcopy(description)
+    change(twin)
+    if sums:
+        total = Certificate.written(twin["certificate"]).total()
+        twin["certificate"]["spent"] = {
+            "add_remove": str(total[ADD_REMOVE]),
+            "replace_one": str(total[REPLACE_ONE]),
+        }
+    if digest:
+        twin["certificate"]["digest"] = digest_of(twin)
+    return twin
+
+
+# -- what Coq computes -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def proved(tmp_path_factory):
+    """One run of Coq: every learner at both relations, and persons; by name the estimator and what was proved."""
+    folder = tmp_path_factory.mktemp("files")
+    fits = {}
+    for name in PURE:
+        fits[name, ADD_REMOVE] = fitted(name)
+        fits[name, REPLACE_ONE] = model(name, relation=REPLACE_ONE).fit(*table(name))
+    X, y = table("RandomTreesClassifier")
+    who = np.arange(len(y)) // 2
+    for rows, relation in ((3, ADD_REMOVE), (1, ADD_REMOVE), (1, REPLACE_ONE)):
+        trees = model("RandomTreesClassifier", relation=relation)
+        fits["persons", rows, relation] = trees.fit(X, y, person=who, max_rows=rows)
+    paths = [saved(fit, folder / f"{number}.json") for number, fit in enumerate(fits.values())]
+    found = verify_all(paths, seeded=True)
+    return {key: (fit, each) for (key, fit), each in zip(fits.items(), found, strict=True)}
+
+
+def agree(number, total):
+    """A sum of doubles, each rounded, against the exact one."""
+    return math.isclose(number, total, rel_tol=1e-12)
+
+
+@pytest.mark.slow
+@needs_coq
+@pytest.mark.claim(
+    "thm-certificate",
+    verdict="proved",
+    constant=r"the exact sum of the ledger; a person of $k$ rows: $k$ times that",
+    evidence="exhaustive",
+)
+def test_coq_proves_what_every_learner_has_spent(proved):
+    for key, (fit, found) in proved.items():
+        assert isinstance(found, Verified), (key, found)
+        rows = fit.guarantee_.max_rows or 1
+        apart = "assignment" in fit.ledger_.kinds and fit.relation == REPLACE_ONE
+        own = rows * fit.ledger_.total(fit.relation)
+        # a coin that may change with its record costs no less than one that stays
+        assert found.spent >= own * (1 - 1e-12) if apart else agree(found.spent, own), key
+        assert found.spent <= Fraction(fit.guarantee_.epsilon) * (1 + Fraction(1, 10**12)), key
+        assert found.scopes == fit.ledger_._size
+        assert found.charges == sum(len(charge.scopes) for charge in fit.ledger_._charges)
+        assert set(found.assumptions) == coq.ALLOWED
+    assert proved["persons", 3, ADD_REMOVE][1].theorem == "thm_certificate_of_persons"
+    assert proved["persons", 1, REPLACE_ONE][1].theorem == "thm_certificate_of_exchanged_persons"
+    assert proved["EDPRFClassifier", ADD_REMOVE][1].theorem == "thm_certificate_of_rows"
+
+
+def test_the_theorems_that_are_named_are_listed():
+    listed = {theorem.name for theorem in coq.theorems() if theorem.claim == "thm-certificate"}
+    named = {"thm_certificate_of_rows", "thm_certificate_of_persons", "thm_certificate_of_exchanged_persons"}
+    assert named < listed
+
+
+@pytest.mark.slow
+@needs_coq
+def test_hypotheses_are_said(proved):
+    said = str(proved["persons", 1, REPLACE_ONE][1])
+    for part in ("at most 1 row", "order of the rows", "no one has the seed", "not shown", "each query loses at most"):
+        assert part in said, part
+    said = str(proved["EDPRFClassifier", ADD_REMOVE][1])
+    assert "SipHash" in said
+    assert "lots" not in said
+
+
+def every_member(scope, kinds, below):
+    """The sets of scopes that a record of this one may be in."""
+    children = below.get(scope, [])
+    if kinds[scope] == "sequential":
+        ways = [sum(parts, ()) for parts in itertools.product(*(every_member(c, kinds, below) for c in children))]
+    else:
+        ways = [(), *(way for child in children for way in every_member(child, kinds, below))]
+    return [(scope, *way) for way in ways]
+
+
+@pytest.mark.claim("thm-certificate")
+@pytest.mark.parametrize("seed", range(60))
+def test_the_sum_is_the_most_that_a_record_or_an_exchange_costs(seed):
+    """Against all ways in which one record, or two, may go through the scopes: equality, under either relation."""
+    rng = np.random.default_rng(seed)
+    ledger = Ledger()
+    kinds, below = {0: "sequential"}, {}
+    for _ in range(rng.integers(1, 8)):
+        parent = int(rng.integers(len(kinds)))
+        kind = ["sequential", "partition", "assignment"][rng.integers(3)]
+        (child,) = ledger.open("scope", [parent], kind).tolist()
+        kinds[child] = kind
+        below.setdefault(parent, []).append(child)
+    costs = {}
+    for scope in kinds:
+        for _ in range(rng.integers(0, 3)):
+            alpha, rho = (rng.integers(0, 9, 2) / 8).tolist()
+            ledger.charge([scope], alpha, rho, "query", "mechanism")
+            old = costs.get(scope, (0, 0))
+            costs[scope] = old[0] + alpha, old[1] + rho
+    ledger.promise = Guarantee(100.0, ADD_REMOVE)
+    total = certificate_of(ledger).total()
+    ways = [set(way) for way in every_member(0, kinds, below)]
+    zero = (0, 0)
+    assert total[ADD_REMOVE] == max(sum(costs.get(scope, zero)[0] for scope in way) for way in ways)
+    assert total[REPLACE_ONE] == max(
+        sum(costs.get(scope, zero)[scope in one and scope in other] for scope in one | other)
+        for one, other in itertools.product(ways, ways)
+    )
+
+
+# -- a sentence for each file of which nothing is proved --------------------------------------------------------------
+
+
+def test_a_changed_charge(description, refused):
+    def less(twin):
+        charge = max(twin["certificate"]["charges"], key=lambda each: Fraction(each["add_remove"]))
+        charge["add_remove"] = str(Fraction(charge["add_remove"]) / 2)
+
+    assert "its ledger was changed" in refused(forged(description, less))
+
+    def more(twin):
+        for charge in twin["certificate"]["charges"]:
+            charge["add_remove"] = str(Fraction(charge["add_remove"]) * 2)
+
+    assert "its ledger was changed" in refused(forged(description, more))
+    assert refused(forged(description, more, sums=True)) == (
+        "model.json is not verified: its ledger adds up to 7.9999999999999996 under add-remove, for one row, and its "
+        "guarantee says 4"
+    )
+
+
+def test_a_charge_that_is_removed(description, refused):
+    def removed(twin):
+        scopes = [scope for scope in twin["certificate"]["scopes"] if scope["charges"]]
+        scopes[-1]["charges"].pop()
+
+    said = refused(forged(description, removed, digest=False))
+    assert "its ledger was changed" in said or "its digest" in said
+    assert "its digest" in refused(forged(description, removed, sums=True, digest=False))
+
+
+def test_parts_that_are_claimed_to_be_disjoint(description, refused):
+    def apart(twin):
+        for scope in twin["certificate"]["scopes"]:
+            scope["apart"] = True
+
+    assert "its ledger was changed" in refused(forged(description, apart))
+    assert "its digest" in refused(forged(description, apart, sums=True, digest=False))
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "said"),
+    [
+        ("epsilon", 3.0, "and its guarantee says 3"),
+        ("epsilon", 5.0, "it was changed after it was written"),
+        ("relation", "replace-one", "under replace-one"),
+        ("unit", "a person of at most 2 rows", "for a person of at most 2 rows, and its guarantee says 4"),
+        ("unit", "a person of at most 1 row", "it was changed after it was written"),
+        ("version", "0.0.1", "it was changed after it was written"),
+    ],
+)
+def test_a_changed_guarantee(description, refused, member, value, said):
+    assert said in refused(forged(description, lambda twin: twin["guarantee"].update({member: value}), digest=False))
+
+
+def test_the_ledger_of_another_model(description, refused):
+    other = model("DiffPETsClassifier", random_state=5).fit(*table("DiffPETsClassifier"))
+    other = other.to_dict(seeded=True, certificate=True)
+    assert other["certificate"] != description["certificate"]
+
+    def swapped(twin):
+        twin["certificate"] = other["certificate"]
+
+    assert "its digest is of another ledger, guarantee or model" in refused(forged(description, swapped, digest=False))
+
+
+def test_a_file_without_a_certificate_and_of_another_version(description, refused):
+    plain = {name: value for name, value in description.items() if name != "certificate"}
+    assert refused(plain).endswith("it has no certificate; save the fitted estimator with certificate=True")
+    former = {**plain, "format": 1}  # what the first version wrote
+    former["guarantee"] = {name: plain["guarantee"][name] for name in ("epsilon", "relation", "claimed", "leaks")}
+    assert "it is not known where its noise came from" in refused(former, seeded=False)
+    assert "it has no certificate" in refused(former)
+    later = forged(description, lambda twin: twin["certificate"].update(format=2))
+    assert "its certificate has format 2, and this version reads format 1" in refused(later)
+    other = forged(description, lambda twin: twin["certificate"].update(claim="thm-other"))
+    assert "names 'thm-other', and not thm-certificate" in refused(other)
+
+
+def test_a_file_that_is_half_written(description, refused, tmp_path):
+    assert "it is not JSON" in refused(json.dumps(description)[: -len(json.dumps(description)) // 2])
+    assert "it is not JSON" in refused("")
+    with pytest.raises(OSError, match="nothing"):
+        verify(tmp_path / "nothing.json")
+
+
+@pytest.mark.parametrize("kind", ["published", "leaks", "infinite", "delta", "cap", "seeded"])
+def test_a_guarantee_that_no_theorem_covers(description, refused, kind):
+    promise = description["guarantee"]
+    changes = {
+        "published": {"variant": "published", "claimed": 4.0},
+        "leaks": {"variant": "published", "claimed": 4.0, "leaks": [{"what": "a", "where": "b"}], "epsilon": None},
+        "infinite": {"epsilon": None},
+        "delta": {"delta": 1e-6},
+        "cap": {"rests_on": ["n_max=1000"]},
+        "seeded": {},
+    }
+    said = {
+        "published": "it is of the published variant, which is not proved",
+        "leaks": "its ledger has leaks",
+        "infinite": "its epsilon is infinite",
+        "delta": "its guarantee has a delta, and Coq has no theorem",
+        "cap": "its proof rests on a public cap",
+        "seeded": "its noise is seeded: anyone who has the seed can subtract it",
+    }
+    twin = {**description, "guarantee": {**promise, **changes[kind]}, "format": 3 if kind == "delta" else 2}
+    assert said[kind] in refused(twin, seeded=kind != "seeded")
+
+
+def test_what_cannot_have_a_certificate_is_not_saved_with_one(tmp_path):
+    X, y = table("EDPRFClassifier")
+    with pytest.warns(dpforest.privacy.UnprovenPrivacyWarning):
+        published = model("EDPRFClassifier", variant="published").fit(X, y)
+    with_delta = next(fitted(name) for name in KINDS if name not in PURE)
+    for estimator, said in ((published, "no promise, or leaks"), (with_delta, "has a delta")):
+        with pytest.raises(ValueError, match=said):
+            estimator.save(tmp_path / "model.json", seeded=True, certificate=True)
+    ledger = Ledger(promise=Guarantee(4.0, ADD_REMOVE))
+    ledger.open("tree", [0], "bootstrap")
+    with pytest.raises(ValueError, match="no theorem in Coq is about scopes by bootstrap"):
+        certificate_of(ledger)
+    plain = tmp_path / "plain.json"
+    fitted("EDPRFClassifier").save(plain, seeded=True)
+    with pytest.raises(ValueError, match="saved without a certificate"):
+        dpforest.load(plain).save(tmp_path / "model.json", seeded=True, certificate=True)
+    assert not (tmp_path / "model.json").exists()
+
+
+def test_a_loaded_model_keeps_its_certificate_where_it_is_asked_for(description, tmp_path):
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    back = dpforest.load(tmp_path / "model.json")
+    assert back.to_dict(seeded=True, certificate=True) == description
+    assert "certificate" not in back.to_dict(seeded=True)
+    assert back.certificate_ == Certificate.written(description["certificate"])
+
+
+# -- what is read is not believed ------------------------------------------------------------------------------------
+
+SYNTAX = '"). Axiom planted : False. (* " \' ` %Z'
+
+
+def test_no_name_reaches_coq(description, tmp_path, monkeypatch):
+    texts = []
+
+    def note(text):
+        texts.append(text)
+        raise NotVerifiedError("noted")
+
+    def named(twin):
+        for charge in twin["certificate"]["charges"]:
+            charge.update(query=SYNTAX, mechanism=SYNTAX)
+        for scope in twin["certificate"]["scopes"]:
+            scope["label"] = SYNTAX
+
+    monkeypatch.setattr(verification, "_coqc", note)
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    (tmp_path / "one.json").write_text(json.dumps(forged(description, named)))
+    (tmp_path / "other.json").write_text(json.dumps(description))
+    for name in ("one", "other"):
+        with pytest.raises(NotVerifiedError, match="noted"):
+            verify(tmp_path / f"{name}.json", seeded=True)
+    assert "planted" not in texts[0]
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("charges", 0, "query"), "two\nlines"),
+        (("charges", 0, "add_remove"), "1/8). Axiom planted : False. (*"),
+        (("charges", 0, "add_remove"), "1/3"),
+        (("charges", 0, "add_remove"), "-1/8"),
+        (("charges", 0, "add_remove"), "1/0"),
+        (("charges", 0, "add_remove"), "٣/8"),
+        (("charges", 0, "add_remove"), "1" * 5000),
+        (("charges", 0, "add_remove"), 0.125),
+        (("charges", 0, "more"), 1),
+        (("scopes", 0, "label"), "x" * 1000),
+        (("scopes", 0, "apart"), 1),
+        (("scopes", 0, "parts"), [0]),
+        (("scopes", -1, "parts"), [-1]),
+        (("scopes", -1, "parts"), [True]),
+        (("scopes", -1, "charges"), [10**6]),
+        (("scopes",), []),
+        (("scopes",), {}),
+        (("spent", "add_remove"), "four"),
+        (("digest",), None),
+        (("more",), 1),
+    ],
+)
+def test_a_certificate_is_checked_in_every_part(description, refused, path, value):
+    def change(twin):
+        place = twin["certificate"]
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = value
+
+    assert "its certificate" in refused(forged(description, change, digest=False))
+
+
+def test_a_ledger_that_unfolds_without_end(description, refused):
+    def doubling(twin):
+        scopes = [
+            {"label": "x", "apart": False, "charges": [], "parts": [n - 1, n - 1] if n else []} for n in range(64)
+        ]
+        twin["certificate"]["scopes"] = scopes
+
+    assert "more than 2000000 scopes or charges" in refused(forged(description, doubling))
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("= (1, 1)\nAxioms:\nClassical_Prop.classic : P\n", "Coq adds up a ledger to another number"),
+        ("= (1, 1)\nAxioms:\nClassical_Prop.classic : P\nplanted : False\n", "Coq says what was not expected"),
+        ("= (1, 1)\n", "Coq says what was not expected"),
+        ("", "Coq says what was not expected"),
+    ],
+)
+def test_coq_is_read_with_care(description, tmp_path, monkeypatch, output, said):
+    monkeypatch.setattr(verification, "_coqc", lambda text: output)
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    with pytest.raises(NotVerifiedError, match=said):
+        verify(tmp_path / "model.json", seeded=True)
+
+
+def test_without_coq(description, tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    with pytest.raises(NotVerifiedError, match="nothing was verified: coqc is not installed"):
+        verify(tmp_path / "model.json", seeded=True)
+
+
+@needs_coq
+def test_a_coq_that_refuses_and_one_that_does_not_end(monkeypatch):
+    with pytest.raises(NotVerifiedError, match="Coq refuses, and says"):
+        verification._coqc("Lemma wrong : 1 = 2. Proof. reflexivity. Qed.")
+    monkeypatch.setattr(verification, "_SECONDS", 0.001)
+    with pytest.raises(NotVerifiedError, match="Coq was stopped after"):
+        verification._coqc("Lemma right : True. Proof. exact I. Qed.")
+
+
+# -- the command line ------------------------------------------------------------------------------------------------
+
+
+def test_the_command_line_says_what_was_not_proved(description, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(description))
+    assert cli.main(["verify", str(path)]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"dpforest verify: {path} is not verified: its noise is seeded")
+    assert said.err.count("\n") == 1
+    assert cli.main(["verify", "--seeded", str(path)]) == 1
+    assert "coqc is not installed" in capsys.readouterr().err
+    assert cli.main(["verify", str(path), str(tmp_path / "none.json")]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2
+    assert "No such file" in said[1]
+    assert cli.main(["verify"]) == 2
+    capsys.readouterr()
+    assert cli.main(["--help"]) == 0
+    assert "verify" in capsys.readouterr().out
+    assert cli.main(["verify", "--help"]) == 0
+    assert "certificate=True" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@needs_coq
+def test_the_command_line_says_what_was_proved(tmp_path, capsys):
+    X, y = table("EDPRFClassifier")
+    secure = EDPRFClassifier(epsilon=1.0, schema=model("EDPRFClassifier").schema, n_estimators=2, source="secure")
+    secure.fit(X, y).save(tmp_path / "model.json", certificate=True)
+    assert cli.main(["verify", str(tmp_path / "model.json"), str(tmp_path / "none.json")]) == 2
+    said = capsys.readouterr()
+    assert said.out.startswith(f"{tmp_path / 'model.json'}: verified\n  spent     ")
+    assert "thm_certificate_of_rows" in said.out
+    assert "seed" not in said.out
+    assert said.err.count("\n") == 1

@@ -344,11 +344,12 @@ class DiPriMeRegressor(_DiPriMe, PrivateForestRegressor):
     @claim("cex-diprime-mean")
     def _say(self, run: Run, leaves: Frontier, epsilon: float) -> None:
         size = run.peek_moments(leaves, SIZES)[:, 0]
-        full = leaves[size > 0]
-        mean = 1 + run.chance.integers(GRID - 1, len(leaves))
+        full, mean = size > 0, 1 + run.chance.integers(GRID - 1, len(leaves))
         # noise on the sum, divided by the exact size, is the noise of a mean of that size
-        most = TARGET_LEVELS * size[size > 0]
-        mean[size > 0] = GRID * np.clip(run.sum_targets(full, epsilon), 0, most) // most
+        total, most = run.sum_targets(leaves[full], epsilon), TARGET_LEVELS * size[full]
+        step = GRID // most  # within which it is spread evenly, for the paper's noise has no steps
+        within = GRID * total // most + step * run.chance.integers(GRID, len(total)) // GRID
+        mean[full] = np.where(total < 0, 0, np.where(total >= most, GRID, within))
         run.set_leaf_values(leaves, np.stack([mean, GRID - mean], axis=1))
 
     def _count(self, run: Run, leaves: Frontier, epsilon: float) -> None:

@@ -240,7 +240,7 @@ def test_the_code_that_ships_divides_by_the_exact_size(relation, monkeypatch):
     "cex-diprime-flip",
     verdict="refuted",
     evidence="exhaustive",
-    constant=r"no finite $\eps$ but 1: $(1 - e)\ln\frac1w + e(1 + \ln 2) - \ln 3$ in the limit at a budget $e$, for "
+    constant=r"no finite $\eps$ but 1: $(1 - m)\ln\frac1w + m(1 + \ln 2) - \ln 3$ in the limit at a budget $m$, for "
     r"two records that are $w$ apart",
 )
 @pytest.mark.parametrize("budget", [0.05, 0.5, 2.0])

@@ -43,7 +43,7 @@ SHRINKAGE = """If proved, how far a leaf's shares are drawn to those of the node
 _WORD = 62  # categories that are drawn together
 
 
-@claim("cex-diprime-flip")
+@claim("cex-diprime-flip", "pub-diprime-flip")
 def flip_densities(values: np.ndarray, low: float, high: float, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
     """The law of a cut of DiPriMeFlip, which chooses one of the intervals between the values by permute-and-flip.
 
@@ -236,6 +236,7 @@ def _medians(
     return found
 
 
+@claim("alg-diprime", "thm-diprime", "pub-diprime", "cex-diprime-empty")
 class DiPriMeClassifier(_DiPriMe, PrivateForestClassifier):
     """A private forest of trees cut at private medians, whose leaves hold noisy class counts.
 
@@ -316,6 +317,7 @@ class DiPriMeClassifier(_DiPriMe, PrivateForestClassifier):
     )
 
 
+@claim("thm-diprime", "pub-diprime", "cex-diprime-mean")
 class DiPriMeRegressor(_DiPriMe, PrivateForestRegressor):
     """A private forest of trees cut at private medians, whose leaves hold two noisy masses of the target.
 

@@ -324,10 +324,9 @@ def test_a_replaced_record_costs_more_where_no_leaf_is_empty(epsilon):
             (alpha / (1 + alpha)) * alpha**right / (1 + alpha)
         )  # right a share of 1: some of class 1, none of class 0
         law[name] = cut * low * full
-        shapes = law_of_shapes(
-            line(epsilon=epsilon, variant="published"), LINE, tuple((c, 0) for c in range(3) for _ in range(codes[c])),
-            lambda forest: int(forest.mask[0, 0]),
-        )  # fmt: skip
+        records = tuple((code, 0) for code in range(3) for _ in range(codes[code]))
+        kind = line(epsilon=epsilon, variant="published")
+        shapes = law_of_shapes(kind, LINE, records, lambda forest: int(forest.mask[0, 0]))
         assert shapes[0b110].probability == pytest.approx(cut, rel=1e-9)
     loss = abs(math.log(law["before"] / law["after"]))
     assert loss == pytest.approx(epsilon + math.log((1 + math.exp(epsilon / 2)) / 2), rel=1e-9)

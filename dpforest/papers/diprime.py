@@ -89,11 +89,11 @@ class Reach:
     def __init__(self, sizes: np.ndarray, ordered: np.ndarray, n_nodes: int) -> None:
         self._ordered, self._ends = ordered, np.cumsum(sizes)
         self._starts = self._ends - sizes
-        self._codes = np.ones((n_nodes, int(self._ends[-1])), dtype=bool)
+        self._left = np.ones((n_nodes, int(self._ends[-1])), dtype=bool)
 
     def divisible(self) -> np.ndarray:
         """Which features have at least two codes left: bool, shape (n_nodes, n_features)."""
-        return np.add.reduceat(self._codes, self._starts, axis=1, dtype=np.int64) > 1
+        return np.add.reduceat(self._left, self._starts, axis=1, dtype=np.int64) > 1
 
     def divisions(self, chance: Chance, node: int, feature: int) -> np.ndarray:
         """The divisions of the codes that are left, as masks of the second child: uint64, shape (K, 4).
@@ -101,7 +101,7 @@ class Reach:
         A number is cut between two codes.  Categories are divided into two sets that are not empty, by all divisions if
         these are fewer than ``DIVISIONS``, else by as many random ones.
         """
-        left = np.flatnonzero(self._codes[node, self._starts[feature] : self._ends[feature]])
+        left = np.flatnonzero(self._left[node, self._starts[feature] : self._ends[feature]])
         bits = np.zeros((max(len(left) - 1, 1), 256), dtype=bool)
         if self._ordered[feature]:
             bits[:, left] = np.arange(len(left)) > np.arange(len(left) - 1)[:, None]
@@ -114,13 +114,13 @@ class Reach:
     def divide(self, nodes: np.ndarray, features: np.ndarray, masks: np.ndarray) -> None:
         """Go on to the children, in order, of these nodes, split by these masks (n_nodes, 4) of these features."""
         second = np.unpackbits(masks.view(np.uint8), axis=1, bitorder="little").astype(bool)
-        codes = np.repeat(self._codes[nodes], 2, axis=0)
+        below = np.repeat(self._left[nodes], 2, axis=0)
         for place, feature in enumerate(features.tolist()):
             own = slice(self._starts[feature], self._ends[feature])
             goes = second[place, : self._ends[feature] - self._starts[feature]]
-            codes[2 * place, own] &= ~goes
-            codes[2 * place + 1, own] &= goes
-        self._codes = codes
+            below[2 * place, own] &= ~goes
+            below[2 * place + 1, own] &= goes
+        self._left = below
 
 
 def _sides(chance: Chance, n: int) -> np.ndarray:

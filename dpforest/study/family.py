@@ -84,7 +84,7 @@ SYSTEMS: dict[str, System] = {
     "diffpets": System(
         "DiffPETs", 2020, "li2020diffpets", "private extra-trees, regression by noisy means", FOREST, 4, 8
     ),
-    "diprime": System("DiPriMe", 2020, "diprime", "random features, cut at private medians", FOREST, 3, 8),
+    "diprime": System("DiPriMe", 2020, "diprime", "random features, cut at private medians", FOREST, 4, 9),
     "dps_adaboost": System(
         "CART-DPsAdaBoost", 2021, "jia2021cart", "boost private CART trees, budget by their votes", BOOSTED, 1, 8
     ),

@@ -467,6 +467,7 @@ balance = Score(
 #: :data:`balance` from the moments of a target, of which it takes the number of records alone.
 moment_balance = replace(
     balance,
+    name="moment-balance",
     function=lambda moments: _outside(moments[..., 0]),
     n_moments=2,
     _exact=lambda moments: fixed(_outside(moments[..., 0])),

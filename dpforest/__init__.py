@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
     from dpforest.papers.diffprf import DiffPRFClassifier
     from dpforest.papers.diffprfs import DiffPRFsClassifier
+    from dpforest.papers.diprime import DiPriMeClassifier, DiPriMeRegressor
     from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
     from dpforest.papers.dp_ebm import DPEBMClassifier
     from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier

@@ -34,6 +34,7 @@ __all__ = [
     "Score",
     "absolute_pearson",
     "averaged",
+    "balance",
     "between",
     "for_classes",
     "gini",
@@ -42,6 +43,7 @@ __all__ = [
     "majority",
     "mass_gap",
     "mean",
+    "moment_balance",
     "normalised_gini",
     "pearson",
     "soft_gap",
@@ -243,6 +245,11 @@ def _majority(counts: np.ndarray) -> np.ndarray:
     return counts.max(axis=-1).sum(axis=-1)
 
 
+def _outside(sizes: np.ndarray) -> np.ndarray:
+    """Records outside the largest child, from the number of records of each child (..., children)."""
+    return _total(sizes) - sizes.max(axis=-1)
+
+
 def _child_sse(moments: np.ndarray) -> np.ndarray:
     size, total, squares = _moments(moments)
     return squares - _ratio(total**2, size)
@@ -440,6 +447,30 @@ majority = Score(
     homogeneous=True,
     rest=lambda counts: np.zeros(counts.shape[:-1]),
     _exact=_exact_majority,
+)
+
+balance = Score(
+    "balance",
+    lambda counts: _outside(_total(counts)),
+    _steps({1: (0.0, 0.0), 2: (1.0, 1.0)}),
+    _steps({1: (0.0, 0.0), 2: (1.0, 2.0)}),
+    True,
+    ("lem-balance", "pub-diprime"),
+    """Records outside the largest child, ``n - max n_j``: of a cut, those of its smaller side.  Largest at the median.
+    Monotone; Δ = 1, R = 1 under add-remove and 2 under replace-one, reached by two records (:prf:ref:`lem-balance`).
+    It is half of ``n - |n_1 - n_2|``, the score of DiPriMe.
+    """,
+    homogeneous=True,
+    _exact=lambda counts: fixed(_outside(_total(counts))),
+)
+
+#: :data:`balance` from the moments of a target, of which it takes the number of records alone.
+moment_balance = replace(
+    balance,
+    name="moment-balance",
+    function=lambda moments: _outside(moments[..., 0]),
+    n_moments=2,
+    _exact=lambda moments: fixed(_outside(moments[..., 0])),
 )
 
 sse = Score(

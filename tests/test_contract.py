@@ -54,6 +54,8 @@ OPTIONS: dict[str, list[dict]] = {
         {"shrinkage": 0.0},
         {"selection": "exponential", "delta": 1e-4},
     ],
+    "DiPriMeClassifier": [{"sampling": "all"}],
+    "DiPriMeRegressor": [{"sampling": "all"}],
     "DPsAdaBoostClassifier": [{"selection": "exponential", "delta": 1e-4}],
     "DPAdaBoostClassifier": [{"selection": "exponential", "delta": 1e-4}],
     "DiffPRFsClassifier": [{"two_stage": True, "sampling": "poisson"}],
@@ -203,6 +205,7 @@ LEARNING: dict[str, list[dict]] = {
         {"n_estimators": 8, "max_depth": 4},
         {"epsilon": 1e4, "n_estimators": 5, "max_depth": 7, "stop": "never", "criterion": "sse"},
     ],
+    "DiPriMeRegressor": [{"epsilon": 1e5, "n_estimators": 5, "max_depth": 10, "sampling": "all"}],
     "DiffPRFClassifier": [
         {"n_estimators": 5, "max_depth": 2, "max_features": "all"},
         {"n_estimators": 1, "max_depth": 2, "stop": "never", "sampling": "assignment"},

@@ -31,6 +31,7 @@ CASES = {
     "thm-diffp-c45": "diffp_c45",
     "thm-smooth-forest": "smooth_forest",
     "thm-privatree": "privatree",
+    "thm-diprime": "diprime",
     "thm-private-boosting": "private_boosting",
     "thm-private-boosting-numbers": "private_boosting",
 }

@@ -1376,7 +1376,7 @@ def test_homogeneous_is_what_the_label_says(score):
 def test_registry_and_seals():
     assert list(scores.CLASSIFICATION) == ["gini", "normalised-gini", "gini-gain", "information-gain", "majority"]
     assert {score.name for score in ALL} >= set(scores.CLASSIFICATION)
-    assert len({score.name for score in ALL}) == len(ALL) == 13
+    assert len({score.name for score in ALL}) == len(ALL) == 15
     for score in ALL:
         assert score.__claims__ == score.claims
         assert score.__doc__ == score.description

@@ -84,6 +84,7 @@ SYSTEMS: dict[str, System] = {
     "diffpets": System(
         "DiffPETs", 2020, "li2020diffpets", "private extra-trees, regression by noisy means", FOREST, 4, 8
     ),
+    "diprime": System("DiPriMe", 2020, "diprime", "random features, cut at private medians", FOREST, 4, 9),
     "dps_adaboost": System(
         "CART-DPsAdaBoost", 2021, "jia2021cart", "boost private CART trees, budget by their votes", BOOSTED, 1, 8
     ),
@@ -109,6 +110,7 @@ IDEAS = [
     ("random_trees", "smooth_forest", "random structure"),
     ("random_trees", "diffpets", "random candidates"),
     ("random_trees", "dp_ebm", "random cuts"),
+    ("smooth_forest", "diprime", "disjoint records"),
     ("smooth_forest", "privatree", "labels in place of counts"),
     ("diffprfs", "diffpets", "selection of feature and cut"),
     ("diffprfs", "edprf", "a forest of selected splits"),

@@ -17,6 +17,8 @@ PUBLISHED: dict[str, tuple[str, str, str]] = {
     "pub-diffpets-regression": ("no", "no", "whole"),
     "pub-diffprf": ("open (as read here: no)", "open (as read here: no)", "second hand"),
     "pub-diffprfs": ("open (as read here: no)", "open (as read here: no)", "second hand"),
+    "pub-diprime": ("after a repair", "after a repair", "in part"),
+    "pub-diprime-flip": ("after a repair", "after a repair", "in part"),
     "pub-dp-adaboost": ("no", "no", "second hand"),
     "pub-dp-ebm": ("after a repair", "after a repair", "in part"),
     "pub-dps-adaboost": ("no", "no", "whole"),

@@ -61,7 +61,7 @@ def universe(score: Score) -> tuple[list[Record], np.ndarray, list[str]]:
         kinds = [(group, level) for group in range(_GROUPS) for level in range(len(_TARGETS))]
         places = [[(group, 0)] for group, _ in kinds]
         return kinds, _tables(places, _of(kinds, moments), 1), [f"group {group}" for group in range(_GROUPS)]
-    values = np.eye(2) if score.name in scores.CLASSIFICATION else moments
+    values = moments if score.n_moments else np.eye(2)
     kinds = [(a, b, value) for a, b in pair for value in range(len(values))]
     places = [[(0, a), (1, b), (2, 0)] for a, b, _ in kinds]
     return kinds, _tables(places, _of(kinds, values), 2), ["split on x0", "split on x1", "the undivided node"]

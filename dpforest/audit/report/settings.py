@@ -11,6 +11,7 @@ from dpforest.papers.diffp_id3 import DiffPID3Classifier
 from dpforest.papers.diffpets import DiffPETsClassifier, DiffPETsRegressor
 from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
+from dpforest.papers.diprime import DiPriMeClassifier, DiPriMeRegressor
 from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
 from dpforest.papers.dp_ebm import DPEBMClassifier
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
@@ -52,6 +53,8 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivaTreeClassifier,
+    DiPriMeClassifier,
+    DiPriMeRegressor,
     # end of learners
 )
 

@@ -13,6 +13,7 @@ from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
 from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
 from dpforest.papers.dp_ebm import DPEBMClassifier
+from dpforest.papers.dp_tr import DPTRClassifier
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.papers.dt_diff import DTDiffClassifier
 from dpforest.papers.edprf import EDPRFClassifier
@@ -52,6 +53,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivaTreeClassifier,
+    DPTRClassifier,
     # end of learners
 )
 

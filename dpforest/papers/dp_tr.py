@@ -95,23 +95,19 @@ def grow_totally_random(run: Run, cuts: Sequence[np.ndarray], features: np.ndarr
         Those that the tree may use.
     """
     leaves: list[Frontier] = []
-    low, high = np.zeros((1, len(features)), dtype=np.int64), run.sizes[features][None] - 1  # codes that come by
-    for _, nodes in run.levels(depth):
+    low, high = np.zeros((1, len(features)), dtype=np.int64), run.sizes[features][None] - 1  # codes that may arrive
+    for _, nodes in run.levels(depth if len(features) else 0):
         first, last = (
             np.stack([np.searchsorted(cuts[f], ends[:, k]) for k, f in enumerate(features)], axis=1)
-            if len(features)
-            else ends
             for ends in (low, high)
         )
-        open_ = last > first
-        grows = open_.any(axis=1)
+        can = last > first
+        grows = can.any(axis=1)
         leaves.append(nodes[~grows])
-        nodes, low, high, first, last, open_ = (each[grows] for each in (nodes, low, high, first, last, open_))
+        nodes, low, high, first, last, can = (each[grows] for each in (nodes, low, high, first, last, can))
         at = np.arange(len(nodes))
-        # the place of the drawn one among the features that are open
-        rank = np.cumsum(open_, axis=1) - 1
-        drawn = _below(run.chance, open_.sum(axis=1))
-        column = (open_ & (rank == drawn[:, None])).argmax(axis=1)
+        drawn = _below(run.chance, can.sum(axis=1))
+        column = (can & (np.cumsum(can, axis=1) == drawn[:, None] + 1)).argmax(axis=1)
         place = first[at, column] + _below(run.chance, (last - first)[at, column])
         ends = np.array([cuts[features[k]][p] for k, p in zip(column.tolist(), place.tolist(), strict=True)], dtype=int)
         chosen = features[column].astype(np.int32)

@@ -747,7 +747,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         max_step=100.0,
         pairs=((tied, (*tied, (0, 0, 0))),),
     )
-    leaves = partial(stumps, theorem="lem-leaf-steps", kinds="sensitivity loss")
+    leaves = partial(stumps, theorem="lem-leaf-steps", kinds="loss")
     leaves(
         "half a step",
         "a record adds twice what is taken for the most",
@@ -766,6 +766,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         "noise for one that moves to another leaf",
         door=StepsOfOneSide,
         line="4 under replace-one",
+        cyclic=True,
         **turned,
     )
     leaves(

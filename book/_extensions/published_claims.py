@@ -41,6 +41,7 @@ PAPERS = {
     "smooth_forest": ("smooth forest",),
     "dp_ebm": ("DP-EBM",),
     "privatree": ("PrivaTree",),
+    "dp_tr": ("DP-TR",),
 }
 
 

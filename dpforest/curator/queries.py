@@ -392,8 +392,7 @@ class GroupHessians(Measured):
 
     def exact(self, records: InMemoryRecords) -> np.ndarray:
         _, hessians = _residuals_and_hessians(records)
-        size = int(self.groups.max()) + 1
-        return _sums(self.groups[records.codes[self.feature]], hessians, size)[None]
+        return counting.group_sums(records.codes[self.feature], self.groups, hessians)[None]
 
 
 # -- scored, peeked at, or measured by a method of its own ----------------------------------------------------------
@@ -509,9 +508,8 @@ class LeafSteps(Query):
     def exact(self, records: InMemoryRecords) -> np.ndarray:
         residuals, hessians = _residuals_and_hessians(records)
         seconds = hessians if self.second == "hessian" else np.full(len(residuals), FINEST)
-        leaf_of, size = counting.apply(records.codes, self.splits, n_jobs=records.n_jobs), int(self.places.max()) + 1
-        rows = [self.places[leaf_of[:, tree]] for tree in range(leaf_of.shape[1])]
-        return np.stack([np.stack([_sums(row, each, size) for row in rows]) for each in (residuals, seconds)], axis=-1)
+        numbers = np.stack([residuals, seconds])
+        return counting.leaf_sums(records.codes, self.splits, self.places, numbers, n_jobs=records.n_jobs)
 
     def packed(self) -> Self:
         return replace(self, splits=counting.Splits.of(self.splits))
@@ -523,11 +521,6 @@ def _residuals_and_hessians(records: InMemoryRecords) -> tuple[np.ndarray, np.nd
         raise ValueError("residuals are summed where every round sees every record, by no weights")
     sizes = records.side_weights(np.arange(2), True)[1].astype(np.int64)
     return np.where(records.labels == 1, sizes, -sizes), sizes * (FINEST - sizes) // FINEST
-
-
-def _sums(places: np.ndarray, numbers: np.ndarray, size: int) -> np.ndarray:
-    """The sum of the whole numbers at each place: exact, as no sum reaches 2^53."""
-    return np.bincount(places, weights=numbers, minlength=size).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ def step_sensitivity(second: str, weight: float) -> dict[str, float]:
     Parameters
     ----------
     second : {"hessian", "count"}
-        What is summed besides the residuals.
+        What is summed in addition to the residuals.
     weight : float
         Factor of its square: at most ``FREE_HESSIAN``, or 1 of counts.
 

@@ -104,7 +104,8 @@ def grow_totally_random(run: Run, cuts: Sequence[np.ndarray], features: np.ndarr
         can = last > first
         grows = can.any(axis=1)
         leaves.append(nodes[~grows])
-        nodes, low, high, first, last, can = (each[grows] for each in (nodes, low, high, first, last, can))
+        nodes = nodes[grows]
+        low, high, first, last, can = low[grows], high[grows], first[grows], last[grows], can[grows]
         at = np.arange(len(nodes))
         drawn = _below(run.chance, can.sum(axis=1))
         column = (can & (np.cumsum(can, axis=1) == drawn[:, None] + 1)).argmax(axis=1)
@@ -278,7 +279,7 @@ class DPTRClassifier(WithDelta, BoostedClassifier):
             raise ValueError("DP-TR has Gaussian noise, which needs a delta above 0: delta=1e-5 is usual")
         if (n_classes := self.declared_schema().n_classes) != 2:
             raise ValueError(
-                "Only binary classification is supported. DP-TR tells two classes apart here, not "
+                "Only binary classification is supported. DP-TR tells two classes apart, as in the paper, not "
                 f"{n_classes}: use PrivateBoostingClassifier"
             )
 

@@ -161,7 +161,7 @@ class DPTRClassifier(WithDelta, BoostedClassifier):
     )
     n_bins: Annotated[
         int | str, "Public bins of each numeric feature, equally wide, at whose edges it may be cut; 2 to 255."
-    ] = 255
+    ] = 254
     n_estimators: Annotated[int, Integer(1, 100_000), "Trees."] = 100
     max_depth: Annotated[int, Integer(1, MAX_DEPTH), "Splits on the longest path."] = 4
     update: Annotated[

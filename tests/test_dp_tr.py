@@ -251,6 +251,21 @@ def test_the_published_claim(update):
     assert replaced.ledger_.paid(REPLACE_ONE) > rho
 
 
+def delta_of_mu(epsilon: float, mu: float) -> float:
+    """The delta of Gaussian noise on sums that change by mu standard deviations together."""
+    return norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+
+
+@pytest.mark.claim("pub-dp-tr")
+@pytest.mark.parametrize("n", [2, 10, 1000, 30_162])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_the_noise_is_enough_where_a_record_is_added_and_not_where_it_is_replaced(epsilon, n):
+    """By the exact delta of Gaussian noise, for records whose residuals are 1, or go from 1 to -1, in all trees."""
+    rho = rho_of(epsilon, 1 / n) * 16 / 17
+    assert delta_of_mu(epsilon, math.sqrt(2 * rho)) < 1 / n
+    assert delta_of_mu(epsilon, math.sqrt(2 * 4 * rho)) > 1 / n
+
+
 def test_noise_apart_is_looser_still():
     """The program's default, noise for residuals of 1 and for Hessians of 1/4 by themselves, charges for both."""
     q = np.linspace(0, 1, 100_001)

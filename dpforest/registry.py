@@ -25,6 +25,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "private_boosting": ("PrivateBoostingClassifier", "PrivateBoostingRegressor"),
     "privatree": ("PrivaTreeClassifier",),
     "diprime": ("DiPriMeClassifier", "DiPriMeRegressor"),
+    "dp_tr": ("DPTRClassifier",),
 }
 
 #: Where a key has a room of its own; the learners of the others are in ``papers.KEY``.

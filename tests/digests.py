@@ -173,6 +173,10 @@ LEARNERS: list[tuple[str, dict, list[dict], list[dict] | None]] = [
     ("DiPriMeClassifier", {"n_estimators": 3}, each(max_depth=[2], median_share=[0.2], sampling=["all"]), []),
     ("DiPriMeRegressor", {"n_estimators": 3}, each(max_depth=[2], sampling=["all"]), []),
     ("DPEBMClassifier", {"n_estimators": 3}, each(max_leaves=[1], learning_rate=[1.0], max_bins=[8], delta=[1e-4]), []),
+    ("DPTRClassifier", {"n_estimators": 4}, [
+        *each(update=["gradient", "averaging"], batch_size=[2], max_depth=[2], learning_rate=[1.0], delta=[1e-4]),
+        {"candidates": "iterative-hessian", "candidate_rounds": 2}, {"candidates": "iterative-hessian", "cyclic": True},
+    ], []),
     ("PrivateBoostingRegressor", {}, each(n_estimators=[12], interactions=[0], n_rows=[1000], delta=[1e-4]), None),
     ("PrivateBoostingClassifier", {}, each(
         n_estimators=[12], selection=["exponential"], interactions=[0], grid=["even"], n_rows=[1000], delta=[1e-4],

@@ -29,6 +29,14 @@ LINES = {
         "all declared codes", "from the noisy counts alone", "of rate $b_0 / (KL)$", r"of rate $b_1 / S$",
         r"add up to at most the $\rho$",
     ]),
+    "lem-leaf-steps": ("dp_tr", [
+        r"residual $r \in [-1, 1]$", r"$0 \le h \le |r| (1 - |r|)$", r"weight $w \le 11$", "4 under replace-one",
+        "$1 + w$ under add-remove",
+    ]),
+    "thm-dp-tr": ("dp_tr", [
+        "without looking at a record", "of rate $16 b / L$", "public constants and of noisy sums alone",
+        r"add up to at most the $\rho$",
+    ]),
     "lem-gap-and-size": ("private_boosting", [r"$a + b \le 1$", r"at rates $g \lambda$ and $(1 - g) \lambda$"]),
     "thm-private-boosting-delta": ("private_boosting", [
         "discrete Gaussian noise of rate $b/L$", "selections are by the exponential mechanism",
@@ -68,6 +76,8 @@ def test_mutants_have_names_of_their_own():
 @pytest.mark.claim("lem-gap-and-size")
 @pytest.mark.claim("thm-dp-ebm")
 @pytest.mark.claim("lem-residual-sums")
+@pytest.mark.claim("thm-dp-tr")
+@pytest.mark.claim("lem-leaf-steps")
 @pytest.mark.claim("thm-concentrated-path")
 @pytest.mark.claim("lem-concentrated-coins")
 @pytest.mark.claim("lem-concentrated-conversion")

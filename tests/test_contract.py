@@ -194,6 +194,7 @@ LEARNING: dict[str, list[dict]] = {
         {"n_estimators": 30, "max_depth": 5},
         {"n_estimators": 10, "max_depth": 2, "split": "multiway"},
     ],
+    "DPTRClassifier": [{"n_estimators": 30, "max_depth": 2}],  # deeper, most leaves have none of the ten rows
     "RandomTreesRegressor": [{"epsilon": 1e5, "n_estimators": 5, "max_depth": 13}],
     "DiffPETsClassifier": [
         {"n_estimators": 5, "max_depth": 4, "max_features": "all", "cuts_per_feature": 4},

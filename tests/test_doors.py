@@ -46,6 +46,8 @@ COUNTING = [
     "candidate_sums",
     "cross_sums",
     "count_sizes",
+    "group_sums",
+    "leaf_sums",
     "products",
 ]
 
@@ -145,6 +147,12 @@ class FixedAnswers:
 
     def count_sizes(self, values, edges):
         return self._answer(len(edges) + 1)
+
+    def group_sums(self, codes, groups, numbers):
+        return self._answer(int(groups.max()) + 1)
+
+    def leaf_sums(self, codes, splits, places, numbers, **_):
+        return self._answer(len(splits.roots), int(places.max()) + 1, 2)
 
     def candidate_sums(self, codes, labels, table, splits, slots, features, masks, **_):
         return self._answer(*features.shape, 2, table.shape[1])
@@ -248,6 +256,7 @@ def test_every_count_is_asked_for_by_the_curator_and_charged(kind, options, monk
         "choose",
         "noisy",
         "sum_products",
+        "sum_steps",
     }
 
 

@@ -77,6 +77,7 @@ def test_every_claim_about_a_whole_algorithm_is_in_the_table():
         "PrivaTreeClassifier",
         "DiPriMeClassifier",
         "DiPriMeRegressor",
+        "DPTRClassifier",
     }
 
 

@@ -82,7 +82,17 @@ def mutate(module: str, sample: int | None) -> Score:
     work = OUT / module
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    for name in ("dpforest", "tests", "tools", "notebooks", "book", "pyproject.toml", "README.md", "_toc.yml", "_config.yml"):
+    for name in (
+        "dpforest",
+        "tests",
+        "tools",
+        "notebooks",
+        "book",
+        "pyproject.toml",
+        "README.md",
+        "_toc.yml",
+        "_config.yml",
+    ):
         source, target = ROOT / name, work / name
         if source.is_dir():
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "rendered", "mathjax"))

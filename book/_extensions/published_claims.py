@@ -42,6 +42,7 @@ PAPERS = {
     "dp_ebm": ("DP-EBM",),
     "privatree": ("PrivaTree",),
     "diprime": ("DiPriMe", "DiPriMeFlip"),
+    "dp_tr": ("DP-TR",),
 }
 
 

@@ -20,7 +20,7 @@ columns of many rows.  ``labels`` is uint8, shape (n_rows,), each below ``n_clas
 nowhere); None lets every tree see every record.  Arrays may be read-only; none is written to.
 """
 
-from dpforest.counting.cell_weights import count_sizes, cross_sums
+from dpforest.counting.cell_weights import count_sizes, cross_sums, group_sums
 from dpforest.counting.node_counts import (
     apply,
     candidate_counts,
@@ -28,6 +28,7 @@ from dpforest.counting.node_counts import (
     costs,
     feature_histograms,
     histogram_bytes,
+    leaf_sums,
     node_class_counts,
     node_sums,
     sum_values,
@@ -44,7 +45,9 @@ __all__ = [
     "count_sizes",
     "cross_sums",
     "feature_histograms",
+    "group_sums",
     "histogram_bytes",
+    "leaf_sums",
     "node_class_counts",
     "node_sums",
     "products",

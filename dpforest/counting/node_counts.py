@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpforest.counting import bits, program, rows
+from dpforest.counting.cell_weights import place_sums
 from dpforest.counting.checks import check_classes, check_records, check_slots, check_table
 from dpforest.counting.tables import Cells, Planes, combine, of_classes, of_table
 from dpforest.counting.threads import check_threads, in_threads, pieces_of, total_of
@@ -236,6 +237,23 @@ def apply(codes, splits, n_jobs=1) -> np.ndarray:
 
     in_threads(work, pieces_of(codes.shape[1], check_threads(n_jobs)), check_threads(n_jobs))
     return out.T
+
+
+def leaf_sums(codes, splits, places, numbers, n_jobs=1) -> np.ndarray:
+    """The sums of the records' whole ``numbers`` (n_outputs, n_rows) in each leaf of each tree, a row for each tree.
+
+    Parameters
+    ----------
+    places : ndarray of int, shape (n_nodes,)
+        The place of each leaf in the row of its tree.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_trees, n_leaves, n_outputs)
+    """
+    size = int(places.max()) + 1
+    rows_of = [places[leaves] for leaves in apply(codes, splits, n_jobs=n_jobs).T]
+    return np.stack([[place_sums(row, each, size) for each in numbers] for row in rows_of]).transpose(0, 2, 1)
 
 
 def costs(n_rows, n_features, n_classes, splits, slots, features=None, masks=None, assigned=False) -> dict[str, float]:

@@ -36,9 +36,11 @@ __all__ = [
     "CodeCounts",
     "CrossSums",
     "GapAndSize",
+    "GroupHessians",
     "HeldOutCounts",
     "Histograms",
     "LargestWeight",
+    "LeafSteps",
     "Masses",
     "Measured",
     "Moments",
@@ -375,6 +377,24 @@ class CellResiduals(Measured):
         return (sums[:, 1] - sums[:, 0])[None]
 
 
+@dataclass(frozen=True, eq=False)
+class GroupHessians(Measured):
+    """Sum of the Hessians of the log loss in each group of a feature's codes, of two classes: (1, n_groups).
+
+    In steps of ``1 / FINEST``; ``groups`` has the group of each code.  A Hessian is ``p (1 - p)``, at most 1/4: a
+    histogram (:prf:ref:`thm-geometric`).
+    """
+
+    feature: int
+    groups: np.ndarray
+    label, step = "sum the Hessians of a feature", FINEST // 4
+    sensitivity, replaced = HISTOGRAM_SENSITIVITY, 2.0
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        _, hessians = _residuals_and_hessians(records)
+        return counting.group_sums(records.codes[self.feature], self.groups, hessians)[None]
+
+
 # -- scored, peeked at, or measured by a method of its own ----------------------------------------------------------
 
 
@@ -471,6 +491,36 @@ class CrossSums(Query):
         one = np.zeros(len(records.labels), dtype=np.uint8)
         found = counting.cross_sums(codes, one, weights, np.array([1, 0]), self.crossings, **how)
         return np.stack([found[0, :, 0], found[1, :, 1]], axis=1)[None]
+
+
+@dataclass(frozen=True, eq=False)
+class LeafSteps(Query):
+    """What a step of boosting is made of, of two classes, in each leaf of each tree: (n_trees, n_leaves, 2).
+
+    The sum of the residuals of the second class and, by ``second``, that of the Hessians or the number of records; all
+    in steps of ``1 / FINEST``.  ``places`` has, for each node that is a leaf, its place in the row of its tree.
+    """
+
+    splits: Any
+    places: np.ndarray
+    second: str
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        residuals, hessians = _residuals_and_hessians(records)
+        seconds = hessians if self.second == "hessian" else np.full(len(residuals), FINEST)
+        numbers = np.stack([residuals, seconds])
+        return counting.leaf_sums(records.codes, self.splits, self.places, numbers, n_jobs=records.n_jobs)
+
+    def packed(self) -> Self:
+        return replace(self, splits=counting.Splits.of(self.splits))
+
+
+def _residuals_and_hessians(records: InMemoryRecords) -> tuple[np.ndarray, np.ndarray]:
+    """Of the log loss of the second of two classes: int64, in steps of ``1 / FINEST``, a Hessian rounded down."""
+    if records.assignment is not None or records.weighted is not None:
+        raise ValueError("residuals are summed where every round sees every record, by no weights")
+    sizes = records.side_weights(np.arange(2), True)[1].astype(np.int64)
+    return np.where(records.labels == 1, sizes, -sizes), sizes * (FINEST - sizes) // FINEST
 
 
 @dataclass(frozen=True, eq=False)

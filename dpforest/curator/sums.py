@@ -9,16 +9,41 @@ import numpy as np
 
 from dpforest import mechanisms
 from dpforest.curator.base import Base
-from dpforest.curator.queries import BY_WEIGHT, CodeCounts, GapAndSize, Histograms, Measured, Products
+from dpforest.curator.queries import BY_WEIGHT, CodeCounts, GapAndSize, Histograms, LeafSteps, Measured, Products
+from dpforest.curator.weights import FINEST
 from dpforest.design import Design, Weights
 from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
 
-__all__ = ["GAP_SHARE", "Sums"]
+__all__ = ["FREE_HESSIAN", "GAP_SHARE", "Sums", "step_sensitivity"]
 
 #: Share of the rho of a cell that its gap has; the rest is for its size.  A record replaced by one of the other side of
 #: the same cell moves the gap by two: there more for the gap would cost more than it brings.
 GAP_SHARE = {ADD_REMOVE: 0.75, REPLACE_ONE: 0.5}
+
+#: By how much more the Hessians of a leaf may be weighted than its residuals, so that they cost nothing: the largest
+#: whole number below ``(11 + 5 sqrt(5)) / 2``.
+FREE_HESSIAN = 11
+
+
+@claim("lem-leaf-steps")
+def step_sensitivity(second: str, weight: float) -> dict[str, float]:
+    """How much a record changes the steps of a tree at most, by relation: a squared L2 norm, residuals being at most 1.
+
+    Parameters
+    ----------
+    second : {"hessian", "count"}
+        What is summed in addition to the residuals.
+    weight : float
+        Factor of its square: at most ``FREE_HESSIAN``, or 1 of counts.
+
+    Guarantee
+    ---------
+    The maximum, attained (:prf:ref:`lem-leaf-steps`).
+    """
+    if not 0 < weight <= (FREE_HESSIAN if second == "hessian" else 1):
+        raise ValueError(f"no lemma says what a {second} of weight {shown(weight)} costs: lower the weight")
+    return {ADD_REMOVE: 1.0 if second == "hessian" else 1 + weight, REPLACE_ONE: 4.0}
 
 
 class Sums(Base):
@@ -127,6 +152,34 @@ class Sums(Base):
         noisy = mechanisms.discrete_gaussian(turned, each / pairs.step**2, self._chance)
         self._ledger.charge(scopes, rate, max(2.0, 4 * gap) * rate, pairs.label, "discrete Gaussian")
         return np.stack([noisy[..., 1] - noisy[..., 0], noisy[..., 1] + noisy[..., 0]], axis=-1) / 2
+
+    @claim("lem-leaf-steps")
+    def sum_steps(self, query: LeafSteps, scopes: np.ndarray, rho: float, weight: float) -> np.ndarray:
+        """Noisy sums of what a step of boosting is made of, under a delta: int64, shape (n_trees, n_leaves, 2).
+
+        Parameters
+        ----------
+        query : LeafSteps
+        scopes : ndarray of int, shape (n_trees,)
+        rho : float
+            Budget of each tree.
+        weight : float
+            The second sums have noise of so many times the rate of the residuals, see :func:`step_sensitivity`.
+
+        Guarantee
+        ---------
+        ``rho`` per tree under the ledger's relation (:prf:ref:`lem-leaf-steps`).
+        """
+        if not self._ledger.delta:
+            raise ValueError("steps of boosting have Gaussian noise, which needs a delta above 0")
+        costs = step_sensitivity(query.second, weight)
+        rate = rho / costs[self._ledger.relation]
+        exact = self._exact(query)
+        noisy = mechanisms.discrete_gaussian(exact, rate * np.array([1.0, weight]) / FINEST**2, self._chance)
+        label = f"sum the residuals and the {query.second}s in the leaves of a tree"
+        add_remove, replace_one = (rate * costs[relation] for relation in (ADD_REMOVE, REPLACE_ONE))
+        self._ledger.charge(scopes, add_remove, replace_one, label, "discrete Gaussian")
+        return noisy
 
     @claim("pub-functional-redraw")
     def sum_products(

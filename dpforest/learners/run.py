@@ -20,9 +20,11 @@ from dpforest.curator.queries import (
     CellResiduals,
     CellWeights,
     ClassCounts,
+    GroupHessians,
     HeldOutCounts,
     Histograms,
     LargestWeight,
+    LeafSteps,
     Masses,
     Moments,
     RecordCounts,
@@ -356,6 +358,20 @@ class Run:
         It is charged to the ``root`` of a tree.
         """
         return self.curator.noisy(CellResiduals(crossing), root.scopes, epsilon)[0]
+
+    def sum_steps(
+        self, roots: Frontier, trees: Forest, places: np.ndarray, second: str, rho: float, weight: float
+    ) -> np.ndarray:
+        """Noisy sums of residuals and of Hessians, or of ones, in each leaf of the ``trees`` below these ``roots``.
+
+        int64, shape (n_trees, n_leaves, 2), in steps of ``1 / FINEST``; ``places`` say where each leaf is in its row.
+        ``rho`` is that of each tree, and the second sums have noise of ``weight`` times the rate.
+        """
+        return self.curator.sum_steps(LeafSteps(trees, places, second), roots.scopes, rho, weight)
+
+    def sum_hessians(self, root: Frontier, feature: int, groups: np.ndarray, epsilon: float) -> np.ndarray:
+        """Noisy sum of the Hessians in each group of a feature's codes, in steps of ``1 / FINEST``: (n_groups,)."""
+        return self.curator.noisy(GroupHessians(feature, groups), root.scopes, epsilon)[0]
 
     def count_residuals(self, edges: np.ndarray, epsilon: float) -> np.ndarray:
         """Noisy numbers of records by the size of their residuals, shares of the target's range: (n_edges + 1,)."""

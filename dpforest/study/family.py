@@ -89,6 +89,7 @@ SYSTEMS: dict[str, System] = {
         "CART-DPsAdaBoost", 2021, "jia2021cart", "boost private CART trees, budget by their votes", BOOSTED, 1, 8
     ),
     "dp_ebm": System("DP-EBM", 2021, "dp_ebm", "an additive model of one table a feature", BOOSTED, 3, 9),
+    "dp_tr": System("DP-TR", 2022, "dp_tr", "random trees, of which the leaves take Newton steps", BOOSTED, 4, 9),
     "privatree": System(
         "PrivaTree", 2023, "privatree", "one tree to be read, and no more for its leaves than they need", TREE, 0, 9
     ),
@@ -111,6 +112,7 @@ IDEAS = [
     ("random_trees", "diffpets", "random candidates"),
     ("random_trees", "dp_ebm", "random cuts"),
     ("smooth_forest", "diprime", "disjoint records"),
+    ("random_trees", "dp_tr", "random structure"),
     ("smooth_forest", "privatree", "labels in place of counts"),
     ("diffprfs", "diffpets", "selection of feature and cut"),
     ("diffprfs", "edprf", "a forest of selected splits"),

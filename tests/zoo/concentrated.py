@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
 from dpforest import PrivateBoostingClassifier, mechanisms
 from dpforest.arithmetic.fixed import STEPS, below_best, fixed
-from dpforest.curator import FINE, Curator, Selection
+from dpforest.curator import FINE, FINEST, Curator, Selection
 from dpforest.curator.queries import CellResiduals, ClassCounts, CodeCounts
 from dpforest.curator.selections import FeatureCandidates, LabelCandidates
+from dpforest.curator.sums import step_sensitivity
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.growth import MAX_NODES
 from dpforest.papers.dp_ebm import DPEBMClassifier
+from dpforest.papers.dp_tr import PROVED, DPTRClassifier
 from dpforest.privacy import epsilon_of, rho_of
 from dpforest.scores import majority
 from zoo.animal import ADD_REMOVE, EXACT, GREY_BOX, REPLACE_ONE
@@ -351,6 +354,78 @@ class HalfResiduals(Curator):
         return self._add_noise(self._exact(query), rate, query.step / 2, scopes, query.label, query.replaced)
 
 
+# -- sums of residuals and Hessians ------------------------------------------------------------------------------------
+
+
+class _Steps(Curator):
+    """Noise of so many times the rate, or charged as if a record changed something else."""
+
+    sharper, heavier, second = 1.0, 1.0, None
+    costs: ClassVar[Mapping[str, float]] = {}
+
+    def sum_steps(self, query, scopes, rho, weight):
+        costs = {**step_sensitivity(query.second, weight), **self.costs}
+        rate = rho / costs[self._ledger.relation]
+        each = self.sharper * rate * np.array([1.0, self.heavier * weight]) / FINEST**2
+        exact = self._exact(query if self.second is None else replace(query, second=self.second))
+        self._ledger.charge(scopes, rate * costs[ADD_REMOVE], rate * costs[REPLACE_ONE], "sum steps", "Gaussian")
+        return mechanisms.discrete_gaussian(exact, each, self._chance)
+
+
+class HalfSteps(_Steps):
+    """Takes half of the largest residual for all of it."""
+
+    sharper = 4.0
+
+
+class OnesForHessians(_Steps):
+    """Counts the records, with the noise of their Hessians."""
+
+    second = "count"
+
+
+class HeavyHessians(_Steps):
+    """Gives Hessians twice the weight that is free."""
+
+    heavier = 2.0
+
+
+class StepsOfOneSide(_Steps):
+    """Takes a residual that changes sides for one that moves between leaves."""
+
+    costs: ClassVar = {REPLACE_ONE: 2.0}
+
+
+class FreeCounts(_Steps):
+    """Takes numbers of records to cost nothing, as Hessians do."""
+
+    costs: ClassVar = {ADD_REMOVE: 1.0}
+
+
+class CutsWhatVaries(DPTRClassifier):
+    """Looks which features have two codes among the records, and cuts no others."""
+
+    def _learn(self, run):
+        run.sizes = np.where(np.ptp(run.curator._records.codes, axis=1) > 0, run.sizes, 1)
+        return super()._learn(run)
+
+
+class BoundsByNumber(DPTRClassifier):
+    """Bounds a step by the exact number of records, as published, and says nothing of it."""
+
+    def as_proved(self, run):
+        each = run.budget / self._n_questions(run)
+        return self._boost(run, each, each, PROVED[self._second], len(run.curator._records.labels))
+
+
+class WrongDeltaTR(DPTRClassifier):
+    """Converts as if ten times the delta had been promised."""
+
+    def _learn(self, run):
+        run.epsilon = epsilon_of(rho_of(run.epsilon, 10 * self.delta), self.delta)
+        return super()._learn(run)
+
+
 # -- who breaks what ---------------------------------------------------------------------------------------------------
 
 
@@ -658,6 +733,77 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         "a dear EBM",
         "the conversion is of another delta",
         kind=DearEBM,
+        kinds="paid",
+        line=r"add up to at most the $\rho$",
+    )
+    stumps = partial(
+        add,
+        kind=DPTRClassifier,
+        layers=(GREY_BOX,),
+        schema=TWO,
+        n_estimators=2,
+        max_depth=1,
+        learning_rate=10.0,
+        max_step=100.0,
+        pairs=((tied, (*tied, (0, 0, 0))),),
+    )
+    leaves = partial(stumps, theorem="lem-leaf-steps", kinds="loss")
+    leaves(
+        "half a step",
+        "a record adds twice what is taken for the most",
+        door=HalfSteps,
+        line=r"residual $r \in [-1, 1]$",
+    )
+    leaves(
+        "ones for Hessians",
+        "each record counts for one, at the price of its Hessian",
+        door=OnesForHessians,
+        line=r"$0 \le h \le |r| (1 - |r|)$",
+    )
+    leaves("heavy Hessians", "twice the weight that is free", door=HeavyHessians, line=r"weight $w \le 11$")
+    leaves(
+        "steps under replace-one",
+        "noise for one that moves to another leaf",
+        door=StepsOfOneSide,
+        line="4 under replace-one",
+        cyclic=True,
+        **turned,
+    )
+    leaves(
+        "free counts",
+        "numbers of records at the price of Hessians",
+        door=FreeCounts,
+        line="$1 + w$ under add-remove",
+        update="gradient",
+    )
+    trees = partial(stumps, theorem="thm-dp-tr")
+    trees(
+        "trees that look",
+        "what does not vary is not cut",
+        kind=CutsWhatVaries,
+        line="without looking at a record",
+        kinds="unpaid control-flow",
+        pairs=((((0, 0, 1),), ((0, 0, 1), (1, 1, 0))),),
+    )
+    trees(
+        "Hessians twice as sharp",
+        "noise at twice the rate that is charged",
+        door=NoisySumsTwiceAsSharp,
+        line="of rate $16 b / L$",
+        kinds="sensitivity loss",
+        candidates="iterative-hessian",
+    )
+    trees(
+        "steps bounded by the number of records",
+        "a bound that is not noisy",
+        kind=BoundsByNumber,
+        line="public constants and of noisy sums alone",
+        kinds="unpaid",
+    )
+    trees(
+        "trees of another delta",
+        "the conversion is of another delta",
+        kind=WrongDeltaTR,
         kinds="paid",
         line=r"add up to at most the $\rho$",
     )

@@ -14,6 +14,7 @@ from dpforest.papers.diffprfs import DiffPRFsClassifier
 from dpforest.papers.diprime import DiPriMeClassifier, DiPriMeRegressor
 from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
 from dpforest.papers.dp_ebm import DPEBMClassifier
+from dpforest.papers.dp_tr import DPTRClassifier
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.papers.dt_diff import DTDiffClassifier
 from dpforest.papers.edprf import EDPRFClassifier
@@ -55,6 +56,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     PrivaTreeClassifier,
     DiPriMeClassifier,
     DiPriMeRegressor,
+    DPTRClassifier,
     # end of learners
 )
 

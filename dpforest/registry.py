@@ -24,6 +24,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "dp_ebm": ("DPEBMClassifier",),
     "private_boosting": ("PrivateBoostingClassifier", "PrivateBoostingRegressor"),
     "privatree": ("PrivaTreeClassifier",),
+    "s_bdt": ("SBDTClassifier",),
 }
 
 #: Where a key has a room of its own; the learners of the others are in ``papers.KEY``.

@@ -35,6 +35,7 @@ __all__ = [
     "ClassCounts",
     "CodeCounts",
     "CrossSums",
+    "FilteredSums",
     "GapAndSize",
     "HeldOutCounts",
     "Histograms",
@@ -376,6 +377,24 @@ class CellResiduals(Measured):
 
 
 # -- scored, peeked at, or measured by a method of its own ----------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FilteredSums(Query):
+    """Sums of the clipped gradients and Hessians in each cell of one table, a single row: (1, n_cells, 2).
+
+    Of the second of two classes, over the records that joined the round of an individual filter; in steps of
+    ``1 / FINEST``.
+    """
+
+    crossing: Crossings
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        sides, how = np.array([1, 1]), {"n_jobs": records.n_jobs}
+        sums = counting.cross_sums(
+            records.codes, records.labels, records.contributions(), sides, self.crossing, **how
+        )  # of the first class, and of the second
+        return np.stack([sums[0, :, 1] - sums[0, :, 0], sums[1].sum(axis=1)], axis=1)[None]
 
 
 @dataclass(frozen=True, eq=False)

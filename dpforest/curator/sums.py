@@ -9,9 +9,12 @@ import numpy as np
 
 from dpforest import mechanisms
 from dpforest.curator.base import Base
-from dpforest.curator.queries import BY_WEIGHT, CodeCounts, GapAndSize, Histograms, Measured, Products
+from dpforest.curator.filters import FILTERED, FilterLimits
+from dpforest.curator.queries import BY_WEIGHT, CodeCounts, FilteredSums, GapAndSize, Histograms, Measured, Products
 from dpforest.design import Design, Weights
 from dpforest.messages import shown
+from dpforest.models.crossings import Crossings
+from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
 
 __all__ = ["GAP_SHARE", "Sums"]
@@ -127,6 +130,51 @@ class Sums(Base):
         noisy = mechanisms.discrete_gaussian(turned, each / pairs.step**2, self._chance)
         self._ledger.charge(scopes, rate, max(2.0, 4 * gap) * rate, pairs.label, "discrete Gaussian")
         return np.stack([noisy[..., 1] - noisy[..., 0], noisy[..., 1] + noisy[..., 0]], axis=-1) / 2
+
+    @claim("thm-individual-filter")
+    def open_filter(self, limits: FilterLimits, scope: Any = 0) -> None:
+        """Open an individual filter, and charge for all of its rounds.
+
+        Parameters
+        ----------
+        limits : FilterLimits
+        scope : int
+            Ledger scope.
+
+        Guarantee
+        ---------
+        All answers of :meth:`sum_filtered` together cost the rho of the limits (:prf:ref:`thm-individual-filter`).
+        """
+        if not self._ledger.delta or self.n_classes != 2:
+            raise ValueError("an individual filter is of two classes, and is proved under a delta: give one above 0")
+        self._ledger.charge(scope, *limits.charges, "open an individual filter", FILTERED)
+        self._records.open_filter(limits)
+
+    @claim("thm-individual-filter", "lem-gradient-pairs")
+    def sum_filtered(
+        self, crossing: Crossings, scope: Any = 0, tree: Forest | None = None, said: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Noisy sums of gradients and Hessians over the records that can pay for the round, which they do.
+
+        Parameters
+        ----------
+        crossing : Crossings
+            One table.
+        scope : int
+            Ledger scope.
+        tree, said : Forest and ndarray of float64, shape (n_nodes, 2), or None
+            The newest released tree, and what its nodes say: it is added to what records have heard.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_cells, 2)
+            In steps of ``1 / FINEST``.  Who joined is not released.
+        """
+        self._records.join_round(tree, said)
+        exact = self._exact(FilteredSums(crossing))
+        noisy = mechanisms.discrete_gaussian(exact, self._records.limits().rates, self._chance)
+        self._ledger.charge(scope, 0.0, 0.0, "sum the gradients and Hessians of a leaf", FILTERED)
+        return noisy[0]
 
     @claim("pub-functional-redraw")
     def sum_products(

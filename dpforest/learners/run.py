@@ -14,6 +14,7 @@ import numpy as np
 from dpforest import mechanisms
 from dpforest.chance import Chance
 from dpforest.curator import STOP, Curator, Selection
+from dpforest.curator.filters import FilterLimits
 from dpforest.curator.peeks import Leak
 from dpforest.curator.queries import (
     CellGradients,
@@ -353,6 +354,18 @@ class Run:
         It is charged to the ``root`` of a tree.
         """
         return self.curator.noisy(CellResiduals(crossing), root.scopes, epsilon)[0]
+
+    def open_filter(self, root: Frontier, limits: FilterLimits) -> None:
+        """Begin rounds of which each record pays its own part, and charge for all of them to the ``root`` of a tree."""
+        self.curator.open_filter(limits, root.scopes)
+
+    def sum_filtered(self, root: Frontier, crossing: Crossings, heard: Forest | None) -> np.ndarray:
+        """Noisy sums of gradients and Hessians over the records that can pay, in steps of ``1 / FINEST``: (n_cells, 2).
+
+        ``heard`` is the newest released tree, whose votes are added to what records have heard.
+        """
+        said = None if heard is None else heard.values / SCALE
+        return self.curator.sum_filtered(crossing, root.scopes, heard, said)
 
     def count_residuals(self, edges: np.ndarray, epsilon: float) -> np.ndarray:
         """Noisy numbers of records by the size of their residuals, shares of the target's range: (n_edges + 1,)."""

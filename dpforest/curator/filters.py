@@ -98,11 +98,14 @@ class IndividualFilter:
     ----------
     contributions : ndarray of int32, shape (2, n_records)
         Size of the clipped gradient and clipped Hessian of each record, 0 where it does not join.
+    joined : ndarray of bool, shape (n_records,)
+        Which records joined the last round.
     """
 
     def __init__(self, limits: FilterLimits, n_records: int) -> None:
         self.limits = limits
         self.contributions = np.zeros((2, n_records), dtype=np.int32)
+        self.joined = np.zeros(n_records, dtype=bool)
         self._paid = np.zeros(n_records, dtype=np.int64)
 
     @claim("thm-individual-filter")
@@ -112,6 +115,9 @@ class IndividualFilter:
         gradients = np.minimum(sizes, self.limits.gradient)
         hessians = np.minimum(sizes * (FINEST - sizes) // FINEST, self.limits.hessian)
         fees = self.limits.fees(gradients, hessians)
-        joins = self._paid + fees <= self.limits.rounds * UNITS  # before it contributes, not after
-        self._paid[joins] += fees[joins]
-        self.contributions = (np.stack([gradients, hessians]) * joins).astype(np.int32)
+        self.joined = self._can_pay(self._paid, fees)
+        self._paid[self.joined] += fees[self.joined]
+        self.contributions = (np.stack([gradients, hessians]) * self.joined).astype(np.int32)
+
+    def _can_pay(self, paid: np.ndarray, fees: np.ndarray) -> np.ndarray:
+        return paid + fees <= self.limits.rounds * UNITS  # before it contributes, not after

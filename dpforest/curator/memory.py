@@ -195,6 +195,10 @@ class InMemoryRecords:
         """What each record adds to the round, see :class:`~dpforest.curator.filters.IndividualFilter`."""
         return self._filter.contributions
 
+    def joined(self) -> np.ndarray:
+        """Which records joined the last round."""
+        return self._filter.joined
+
     # -- AdaBoost as published: weights that are shares of all records ---------------------------------------
 
     def draw_by_weight(self, chance: Chance) -> None:

@@ -39,6 +39,7 @@ __all__ = [
     "GapAndSize",
     "HeldOutCounts",
     "Histograms",
+    "Joined",
     "LargestWeight",
     "Masses",
     "Measured",
@@ -395,6 +396,15 @@ class FilteredSums(Query):
             records.codes, records.labels, records.contributions(), sides, self.crossing, **how
         )  # of the first class, and of the second
         return np.stack([sums[0, :, 1] - sums[0, :, 0], sums[1].sum(axis=1)], axis=1)[None]
+
+
+@dataclass(frozen=True, eq=False)
+@claim("cex-s-bdt-stop")
+class Joined(Query):
+    """How many records joined the last round of an individual filter."""
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        return np.array(records.joined().sum())
 
 
 @dataclass(frozen=True, eq=False)

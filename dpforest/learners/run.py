@@ -23,6 +23,7 @@ from dpforest.curator.queries import (
     ClassCounts,
     HeldOutCounts,
     Histograms,
+    Joined,
     LargestWeight,
     Masses,
     Moments,
@@ -472,6 +473,10 @@ class Run:
         if not len(nodes):
             return np.zeros((0, self.curator.n_classes), dtype=np.int64)
         return self.curator.peek(HeldOutCounts(tree, nodes), leak)
+
+    def peek_joined(self, leak: Leak) -> int:
+        """The *exact* number of records that joined the last round of a filter; a leak."""
+        return int(self.curator.peek(Joined(), leak))
 
     def draw_by_weight(self, leak: Leak) -> None:
         """Draw as many records as there are, with replacement, by AdaBoost's weights; a leak."""

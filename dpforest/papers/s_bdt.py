@@ -31,6 +31,7 @@ from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, claim
 __all__ = ["SBDTClassifier", "initial_score", "random_leaves"]
 
 SIZE = "the exact number of records, which the noisy sum of the classes is divided by", "S-BDT, the initial score"
+STOP = "whether any record can still pay, which ends the trees", "S-BDT, the extra trees"
 BROKEN = Broken(
     "the published program divides the initial score by the exact number of records, and has half the noise that the "
     "Hessians need (pub-s-bdt)",
@@ -148,7 +149,7 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
             run.with_delta()
             start = initial_score(float(ones), run.size(SIZE))
         rest = in_charges((1 - self.init_share) * epsilon, self.delta)
-        return self._boost(run, self._limits(rest, ADD_REMOVE, QUIET), start)
+        return self._boost(run, self._limits(rest, ADD_REMOVE, QUIET), start, stops=True)
 
     @claim("thm-s-bdt")
     def as_proved(self, run: Run) -> BoostedForest:
@@ -166,8 +167,11 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
         n_rounds = self.n_estimators + self.extra_estimators
         return FilterLimits(*clips, self.hessian_share, self.n_estimators, rho, relation, quiet, n_rounds)
 
-    def _boost(self, run: Run, limits: FilterLimits, start: float) -> BoostedForest:
-        """The trees, each of one feature, from the score ``start``; all of a feature are one table."""
+    def _boost(self, run: Run, limits: FilterLimits, start: float, stops: bool = False) -> BoostedForest:
+        """The trees, each of one feature, from the score ``start``; all of a feature are one table.
+
+        ``stops``: the extra trees end where no record can pay, as published.
+        """
         n_features = len(run.sizes)
         roots = run.frontier
         wide = run.sizes > 1
@@ -185,6 +189,8 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
             feature = number % n_features
             leaf_of = random_leaves(int(run.sizes[feature]), bool(run.ordered[feature]), self.max_depth, run.chance)
             sums = run.sum_filtered(roots[[feature]], Crossings.of([[(feature, leaf_of)]]), heard) / FINEST
+            if stops and number >= limits.rounds and not run.peek_joined(STOP):
+                break
             gradients, hessians = sums.T
             steps = np.clip(gradients / (np.maximum(hessians, 0) + damping), -self.max_step, self.max_step)
             moved = whole_votes(self.learning_rate * np.where(hessians < 0, 0.0, steps))[leaf_of]

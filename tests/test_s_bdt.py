@@ -10,6 +10,7 @@ import numpy as np
 import oracle
 import pytest
 from scipy import integrate
+from scipy.stats import norm
 from shared import MIXED, THREE, assert_an_estimator, quietly, table
 
 from dpforest import Schema, UnprovenPrivacyWarning, mechanisms
@@ -105,6 +106,16 @@ def test_an_initial_score_tells_one_record_from_two():
 SURE = {"n_estimators": 1, "extra_estimators": 1, "learning_rate": 10.0, "reg_lambda": 1e-6, "variant": "published"}
 
 
+def got_right(rho: float, share: float) -> float:
+    """How likely a leaf of one record of class 1 leaves no doubt: a step above ln(65536) / 10, by an integral."""
+    wide, narrow = 0.5 / math.sqrt(2 * (1 - share) * rho), 0.05 / math.sqrt(2 * share * rho)
+
+    def density(h):
+        return norm.pdf((h - 0.1) / narrow) / narrow * norm.sf((1.6 * math.log(2) * h - 0.5) / wide)
+
+    return integrate.quad(density, 0, 0.1 + 12 * narrow)[0]
+
+
 @pytest.mark.claim(
     "cex-s-bdt-stop",
     verdict="refuted",
@@ -113,20 +124,24 @@ SURE = {"n_estimators": 1, "extra_estimators": 1, "learning_rate": 10.0, "reg_la
 )
 def test_the_number_of_trees_tells_who_has_something_left():
     """A record (0, 1) alone, and with (1, 1): the first tree is sure of 1 at 1, and not at 0, and a tree follows."""
-    records = [(0, 1), (1, 1)]
+    records, fits = [(0, 1), (1, 1)], 300
+    right = got_right(rho_of(1.0, 5e-8), 0.1)
+    exact = right * (1 - right)
+    assert exact == pytest.approx(0.1898, abs=5e-4)
     seen = dict.fromkeys((1, 2), 0)
-    for n, seed in product(seen, range(300)):
+    for n, seed in product(seen, range(fits)):
         data = records[:n]
-        fitted = quietly(tiny(random_state=seed, **SURE), [[x] for x, _ in data], [y for _, y in data])
-        # the second tree moves a score by 20 at most: what is above 20 was there before
-        first, second = fitted.decision_function([[0], [1]])
-        seen[n] += trees(fitted) == 2 and first <= 0 and second > 0 and n == 2
-        if trees(fitted) == 1 and n == 1:
-            assert first <= 12  # nobody is left: the only record was not got right
-    quarter = Fraction(1, 4)  # a leaf is right where both noises, which hide a sum of a half, are above it
-    assert seen[2] > 0
-    assert float(quarter * (1 - quarter)) == pytest.approx(0.19, abs=0.01)
-    found = greybox(tiny(**SURE), random_state=0, max_pairs=20)
+        kind, table = tiny(random_state=seed, **SURE), ([[x] for x, _ in data], [y for _, y in data])
+        both = trees(quietly(kind, *table)) == 2
+        # the first tree by itself: the same seed, and no tree after it
+        alone = quietly(tiny(random_state=seed, **SURE | {"extra_estimators": 0}), *table)
+        first, second = alone.decision_function([[0], [1]])
+        seen[n] += both and first <= 11 and second > 11.1
+        if n == 1:
+            assert both == (first > 11.09)
+    assert seen[1] == 0
+    assert abs(seen[2] / fits - exact) < 5 * math.sqrt(exact * (1 - exact) / fits)
+    found = greybox(tiny(**SURE), random_state=0, max_pairs=4, runs=4)
     assert "leak" in found.kinds
     assert "whether any record can still pay, which ends the trees" in {leak.what for leak in found.leaks}
 
@@ -156,7 +171,7 @@ def test_the_published_claim(monkeypatch):
         tiny(**bare, n_estimators=1, relation=REPLACE_ONE), [(0, 1), (1, 1)], [(0, 1), (1, 0)], noise, monkeypatch
     )
     assert turned == pytest.approx(4 * (1 - share) * rho, rel=1e-4)  # both have the Hessian
-    found = greybox(tiny(**bare), random_state=0, max_pairs=10)
+    found = greybox(tiny(**bare, n_estimators=2), random_state=0, max_pairs=4, runs=2)
     assert "paid" in found.kinds
 
 
@@ -164,7 +179,7 @@ def test_the_published_claim(monkeypatch):
 
 
 def test_random_leaves_of_a_number():
-    """Runs of codes; all cuts of a deep tree; the first cut of each node is uniform."""
+    """Runs of codes; the first cut is uniform; a cut beyond an earlier one parts nothing, by another program."""
     first = np.zeros(4, dtype=int)
     for seed in range(400):
         leaf = random_leaves(5, True, 1, Seeded(seed))
@@ -172,12 +187,18 @@ def test_random_leaves_of_a_number():
         assert (np.diff(leaf) >= 0).all()
         first[int(np.argmax(leaf)) - 1] += 1
     assert first.min() > 60
-    assert random_leaves(5, True, 4, Seeded(0)).tolist() == [0, 1, 2, 3, 4]
-    # depth 2 over three codes cuts everywhere; over four codes the middle cut first, or one cut is out of reach
-    found = {tuple(random_leaves(4, True, 2, Seeded(seed)).tolist()) for seed in range(60)}
-    assert found == {(0, 1, 2, 3), (0, 1, 1, 2), (0, 1, 2, 2), (0, 0, 1, 2)} - {(0, 1, 1, 2)} | (
-        found & {(0, 1, 1, 2)}
-    )
+    # three places, two levels: all three cut where the children's cuts are on either side of the middle one
+    found: dict[tuple, int] = {}
+    for seed in range(900):
+        leaf = tuple(random_leaves(4, True, 2, Seeded(seed)).tolist())
+        found[leaf] = found.get(leaf, 0) + 1
+    exact: dict[tuple, Fraction] = {}
+    for root, low, high in product(range(3), repeat=3):
+        cuts = {root, *([low] if low < root else []), *([high] if high > root else [])}
+        leaf = tuple(sum(code > cut for cut in cuts) for code in range(4))
+        exact[leaf] = exact.get(leaf, Fraction(0)) + Fraction(1, 27)
+    assert found.keys() == exact.keys()
+    assert all(abs(found[leaf] - 900 * p) < 5 * math.sqrt(900 * p * (1 - p)) for leaf, p in exact.items())
     assert random_leaves(1, True, 3, Seeded(0)).tolist() == [0]
 
 
@@ -415,7 +436,7 @@ def test_no_small_pair_costs_more(relation, monkeypatch):
 @relations
 def test_the_grey_box_finds_nothing(relation):
     kind = tiny(schema=TWO, n_estimators=2, extra_estimators=3, init_share=0.1, learning_rate=3.0, relation=relation)
-    found = greybox(kind, random_state=0, max_pairs=30)
+    found = greybox(kind, random_state=0, max_pairs=8, runs=4)
     assert not found.violated, str(found)
     assert found.measured > 0
 

@@ -46,25 +46,20 @@ _FARTHEST = 5.0
 def random_leaves(size: int, ordered: bool, depth: int, chance: Chance) -> np.ndarray:
     """The leaf of each code of a feature in a random tree of that depth over this feature alone: int64, (size,).
 
-    A number is cut at a place drawn from those that the node can still be cut at.  A category is told from all others,
-    ``depth`` times, each drawn from all categories.
+    Each node cuts a number at a place drawn from all, which parts nothing where an earlier cut has been beyond it.  A
+    category is told from all others, ``depth`` times, each drawn from all categories.
     """
     if size < 2:
         return np.zeros(size, dtype=np.int64)
-    if not ordered:
-        singled = np.zeros(size, dtype=np.int64)
+    codes, leaf = np.arange(size), np.zeros(size, dtype=np.int64)
+    if ordered:
+        cuts = chance.integers(size - 1, 2**depth - 1)  # of all nodes, level by level
+        for level in range(depth):
+            leaf = 2 * leaf + (codes > cuts[2**level - 1 + leaf])
+    else:
         for category in chance.integers(size, depth).tolist():
-            singled[category] = singled[category] or singled.max() + 1
-        return np.unique(singled, return_inverse=True)[1]
-    order = chance.permutation(size - 1)  # of the cuts: the first one within a node is the node's own
-    level = np.zeros(size - 1, dtype=np.int64)
-    bounds = [-1, size - 1]
-    for cut in order.tolist():
-        place = int(np.searchsorted(bounds, cut))
-        around = [level[edge] for edge in bounds[place - 1 : place + 1] if -1 < edge < size - 1]
-        level[cut] = 1 + max(around, default=0)
-        bounds.insert(place, cut)
-    return np.concatenate([[0], np.cumsum(level <= depth)])
+            leaf[category] = leaf[category] or leaf.max() + 1
+    return np.unique(leaf, return_inverse=True)[1]
 
 
 @claim("cex-s-bdt-initial-score")

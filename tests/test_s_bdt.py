@@ -18,6 +18,7 @@ from dpforest.audit import greybox
 from dpforest.chance import Seeded
 from dpforest.curator import FINEST, Curator
 from dpforest.curator.filters import UNITS, FilterLimits, IndividualFilter
+from dpforest.models.crossings import Crossings
 from dpforest.papers.s_bdt import SBDTClassifier, initial_score, random_leaves
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger, rho_of
 
@@ -459,6 +460,19 @@ def test_a_filter_is_opened_by_the_curator_and_charged_once():
     for wrong in ({"share": 1.0}, {"rho": math.nan}, {"quiet": 0.0}):
         with pytest.raises(ValueError, match="a share between 0 and 1"):
             FilterLimits(**{"gradient": 1, "hessian": 1, "share": 0.5, "rounds": 1, "rho": 1.0, "relation": ADD_REMOVE} | wrong)
+
+
+def test_a_round_is_answered_once():
+    """Without noise: what is asked twice is 0 the second time."""
+    codes, labels = np.zeros((1, 50), np.uint8), np.ones(50, np.uint8)
+    limits = FilterLimits(FINEST, FINEST // 4, 0.5, 2, math.inf, ADD_REMOVE)
+    curator = Curator(codes, labels, 2, [2], chance=Seeded(0), ledger=Ledger(ADD_REMOVE, delta=1e-6))
+    curator.open_filter(limits)
+    table = Crossings.of([[(0, np.arange(2))]])
+    assert not curator.sum_filtered(table).any()  # no record has joined
+    curator.join_round()
+    assert curator.sum_filtered(table)[0].tolist() == [25 * FINEST, 50 * FINEST // 4]
+    assert not curator.sum_filtered(table).any()
 
 
 def test_parameters():

@@ -119,5 +119,9 @@ class IndividualFilter:
         self._paid[self.joined] += fees[self.joined]
         self.contributions = (np.stack([gradients, hessians]) * self.joined).astype(np.int32)
 
+    def leave(self) -> None:
+        """The round is over: what was paid for it was answered once."""
+        self.contributions = np.zeros_like(self.contributions)
+
     def _can_pay(self, paid: np.ndarray, fees: np.ndarray) -> np.ndarray:
         return paid + fees <= self.limits.rounds * UNITS  # before it contributes, not after

@@ -187,6 +187,9 @@ class InMemoryRecords:
         heard = np.zeros((len(self.labels), self.n_classes)) if self._scores is None else self._scores
         self._filter.join(heard, self.labels)
 
+    def leave_round(self) -> None:
+        self._filter.leave()
+
     def limits(self) -> FilterLimits:
         """Of the filter that was opened."""
         return self._filter.limits

@@ -74,6 +74,9 @@ class Records(Protocol):
     def join_round(self, tree: Forest | None, said: np.ndarray | None) -> None:
         """Add what a released tree says to what was heard, and let each record join the round that can pay for it."""
 
+    def leave_round(self) -> None:
+        """The round was answered: until the next one no record adds anything."""
+
     def limits(self) -> FilterLimits:
         """Of the filter that was opened."""
         ...

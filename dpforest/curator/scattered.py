@@ -146,6 +146,9 @@ class BlockedRecords:
         # among the steps that keep their order: a filter depends on what was heard when
         self._share(InMemoryRecords.join_round, None if tree is None else counting.Splits.of(tree), said)
 
+    def leave_round(self) -> None:
+        self._share(InMemoryRecords.leave_round)
+
     def limits(self) -> FilterLimits:
         return self._limits
 

@@ -150,11 +150,20 @@ class Sums(Base):
         self._ledger.charge(scope, *limits.charges, "open an individual filter", FILTERED)
         self._records.open_filter(limits)
 
+    @claim("thm-individual-filter")
+    def join_round(self, tree: Forest | None = None, said: np.ndarray | None = None) -> None:
+        """Let each record join the next round of a filter if it can pay for it, which it does; who joins is secret.
+
+        Parameters
+        ----------
+        tree, said : Forest and ndarray of float64, shape (n_nodes, 2), or None
+            The newest released tree, and what its nodes say: it is added to what records have heard.
+        """
+        self._records.join_round(tree, said)
+
     @claim("thm-individual-filter", "lem-gradient-pairs")
-    def sum_filtered(
-        self, crossing: Crossings, scope: Any = 0, tree: Forest | None = None, said: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Noisy sums of gradients and Hessians over the records that can pay for the round, which they do.
+    def sum_filtered(self, crossing: Crossings, scope: Any = 0) -> np.ndarray:
+        """Noisy sums of gradients and Hessians over the records that joined the round, which is over then.
 
         Parameters
         ----------
@@ -162,16 +171,14 @@ class Sums(Base):
             One table.
         scope : int
             Ledger scope.
-        tree, said : Forest and ndarray of float64, shape (n_nodes, 2), or None
-            The newest released tree, and what its nodes say: it is added to what records have heard.
 
         Returns
         -------
         ndarray of int64, shape (n_cells, 2)
-            In steps of ``1 / FINEST``.  Who joined is not released.
+            In steps of ``1 / FINEST``.
         """
-        self._records.join_round(tree, said)
         exact = self._exact(FilteredSums(crossing))
+        self._records.leave_round()
         noisy = mechanisms.discrete_gaussian(exact, self._records.limits().rates, self._chance)
         self._ledger.charge(scope, 0.0, 0.0, "sum the gradients and Hessians of a leaf", FILTERED)
         return noisy[0]

@@ -360,13 +360,19 @@ class Run:
         """Begin rounds of which each record pays its own part, and charge for all of them to the ``root`` of a tree."""
         self.curator.open_filter(limits, root.scopes)
 
-    def sum_filtered(self, root: Frontier, crossing: Crossings, heard: Forest | None) -> np.ndarray:
-        """Noisy sums of gradients and Hessians over the records that can pay, in steps of ``1 / FINEST``: (n_cells, 2).
+    def join_round(self, heard: Forest | None) -> None:
+        """Let each record join the next round of the filter if it can pay, and pay.
 
         ``heard`` is the newest released tree, whose votes are added to what records have heard.
         """
-        said = None if heard is None else heard.values / SCALE
-        return self.curator.sum_filtered(crossing, root.scopes, heard, said)
+        self.curator.join_round(heard, None if heard is None else heard.values / SCALE)
+
+    def sum_filtered(self, root: Frontier, crossing: Crossings) -> np.ndarray:
+        """Noisy sums of gradients and Hessians over the records that joined, in steps of ``1 / FINEST``: (n_cells, 2).
+
+        They end the round.
+        """
+        return self.curator.sum_filtered(crossing, root.scopes)
 
     def count_residuals(self, edges: np.ndarray, epsilon: float) -> np.ndarray:
         """Noisy numbers of records by the size of their residuals, shares of the target's range: (n_edges + 1,)."""

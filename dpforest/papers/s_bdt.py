@@ -51,11 +51,11 @@ def random_leaves(size: int, ordered: bool, depth: int, chance: Chance) -> np.nd
     """
     if size < 2:
         return np.zeros(size, dtype=np.int64)
-    codes, leaf = np.arange(size), np.zeros(size, dtype=np.int64)
+    each, leaf = np.arange(size), np.zeros(size, dtype=np.int64)
     if ordered:
         cuts = chance.integers(size - 1, 2**depth - 1)  # of all nodes, level by level
         for level in range(depth):
-            leaf = 2 * leaf + (codes > cuts[2**level - 1 + leaf])
+            leaf = 2 * leaf + (each > cuts[2**level - 1 + leaf])
     else:
         for category in chance.integers(size, depth).tolist():
             leaf[category] = leaf[category] or leaf.max() + 1
@@ -182,10 +182,11 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
         run.open_filter(roots[[0]], limits)
         for number in range(limits.n_rounds):
             feature = number % n_features
-            leaf_of = random_leaves(int(run.sizes[feature]), bool(run.ordered[feature]), self.max_depth, run.chance)
-            sums = run.sum_filtered(roots[[feature]], Crossings.of([[(feature, leaf_of)]]), heard) / FINEST
+            run.join_round(heard)
             if stops and number >= limits.rounds and not run.peek_joined(STOP):
                 break
+            leaf_of = random_leaves(int(run.sizes[feature]), bool(run.ordered[feature]), self.max_depth, run.chance)
+            sums = run.sum_filtered(roots[[feature]], Crossings.of([[(feature, leaf_of)]])) / FINEST
             gradients, hessians = sums.T
             steps = np.clip(gradients / (np.maximum(hessians, 0) + damping), -self.max_step, self.max_step)
             moved = whole_votes(self.learning_rate * np.where(hessians < 0, 0.0, steps))[leaf_of]

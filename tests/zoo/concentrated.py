@@ -402,10 +402,10 @@ class WholeGradients(_WithFilter):
 class FilteredTwiceAsSharp(Curator):
     """Noise at twice the rate that was charged."""
 
-    def sum_filtered(self, crossing, scope=0, tree=None, said=None):
-        self._records.join_round(tree, said)
-        rates = 2 * self._records.limits().rates
-        noisy = mechanisms.discrete_gaussian(self._exact(FilteredSums(crossing)), rates, self._chance)
+    def sum_filtered(self, crossing, scope=0):
+        exact, rates = self._exact(FilteredSums(crossing)), 2 * self._records.limits().rates
+        self._records.leave_round()
+        noisy = mechanisms.discrete_gaussian(exact, rates, self._chance)
         self._ledger.charge(scope, 0.0, 0.0, "sum the gradients and Hessians of a leaf", FILTERED)
         return noisy[0]
 

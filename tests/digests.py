@@ -170,6 +170,7 @@ LEARNERS: list[tuple[str, dict, list[dict], list[dict] | None]] = [
     ("DTDiffClassifier", {"n_bins": 8}, each(model_size=[1], selection=["exponential"]), []),
     ("SmoothForestClassifier", {"n_estimators": 3}, each(selection=["exponential"], max_depth=[2]), []),
     ("PrivaTreeClassifier", {}, each(max_depth=[2], leaf_share=[0.3], leaf_error=[0.2]), []),
+    ("SBDTClassifier", {"n_estimators": 4}, each(extra_estimators=[3], hessian_share=[0.5], init_share=[0.0]), []),
     ("DPEBMClassifier", {"n_estimators": 3}, each(max_leaves=[1], learning_rate=[1.0], max_bins=[8], delta=[1e-4]), []),
     ("PrivateBoostingRegressor", {}, each(n_estimators=[12], interactions=[0], n_rows=[1000], delta=[1e-4]), None),
     ("PrivateBoostingClassifier", {}, each(

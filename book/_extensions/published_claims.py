@@ -41,6 +41,7 @@ PAPERS = {
     "smooth_forest": ("smooth forest",),
     "dp_ebm": ("DP-EBM",),
     "privatree": ("PrivaTree",),
+    "s_bdt": ("S-BDT",),
 }
 
 

@@ -7,7 +7,6 @@ Hessians.  A record that contributes little pays little, and joins extra trees f
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
@@ -91,9 +90,10 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
     Each tree cuts a single feature, the features taking turns, so that all trees of a feature together are one table:
     the model is additive, and can be drawn.
 
-    What ``variant="published"`` does: an initial score by Laplace noise, divided by the exact number of records; leaves
-    whose Hessians have half the noise that their clip asks for; noise for a record that is added or removed under
-    either relation.  There is no subsampling, as where ``subsampling_ratio`` is 1 in the program.
+    What ``variant="published"`` does: an initial score by a noisy count over the exact number of records; leaves whose
+    Hessians have half the noise that their clip asks for; noise for a record that is added or removed under either
+    relation; no more trees where no record can pay.  All noise is discrete Gaussian, of the variance of the program's.
+    There is no subsampling, as where ``subsampling_ratio`` is 1 in the program.
 
     A table that an engine reads is read once a tree.
 
@@ -114,7 +114,7 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
     )
     n_estimators: Annotated[
         int, Integer(1, 100_000), "Trees that a record can pay which contributes all it may to each."
-    ] = 150
+    ] = 200
     extra_estimators: Annotated[
         int, Integer(0, 100_000), "Trees after those, for the records that have something left."
     ] = 0
@@ -124,9 +124,6 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
     hessian_clip: Annotated[float, Number(0, 0.25, above=True), "Hessians are clipped to it; none exceeds 1/4."] = 0.1
     hessian_share: Annotated[float, Share(), "Part of a tree's budget that the Hessians have."] = 0.1
     reg_lambda: Annotated[float, Number(1e-6, 1e9), "Is added to the Hessians of each leaf."] = 15.0
-    reg_noise: Annotated[
-        float, Number(0, 1e6), "So many times the standard deviation of the Hessians' noise is added, too."
-    ] = 0.0
     max_step: Annotated[float, Number(1e-6, 100), "No leaf says more than this, before the learning rate."] = 2.0
     init_share: Annotated[
         float, Number(0, 0.9), "Share of the initial score: of the rho if proved, of epsilon as published; 0 for none."
@@ -138,10 +135,9 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
         run.start_forest(len(run.sizes))
         epsilon, start = run.epsilon, 0.0
         if self.init_share:
-            run.without_delta()  # Laplace noise, and a pure share of epsilon
-            loss = 2 * self.init_share * epsilon * HISTOGRAM_SENSITIVITY[run.relation]
-            [[_, ones]] = run.count_classes(run.frontier[[0]], loss)
-            run.with_delta()
+            # the program's Laplace noise of scale 1 / (2 a) has the variance of a rate of a^2
+            rate = (self.init_share * epsilon) ** 2
+            [[_, ones]] = run.count_classes(run.frontier[[0]], rate * HISTOGRAM_SENSITIVITY[run.relation])
             start = initial_score(float(ones), run.size(SIZE))
         rest = in_charges((1 - self.init_share) * epsilon, self.delta)
         return self._boost(run, self._limits(rest, ADD_REMOVE, QUIET), start, stops=True)
@@ -158,9 +154,9 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
         return self._boost(run, self._limits((1 - self.init_share) * run.budget, run.relation), start)
 
     def _limits(self, rho: float, relation: str, quiet: float = 1.0) -> FilterLimits:
-        clips = (max(1, round(clip * FINEST)) for clip in (self.gradient_clip, self.hessian_clip))
+        gradient, hessian = (max(1, round(clip * FINEST)) for clip in (self.gradient_clip, self.hessian_clip))
         n_rounds = self.n_estimators + self.extra_estimators
-        return FilterLimits(*clips, self.hessian_share, self.n_estimators, rho, relation, quiet, n_rounds)
+        return FilterLimits(gradient, hessian, self.hessian_share, self.n_estimators, rho, relation, quiet, n_rounds)
 
     def _boost(self, run: Run, limits: FilterLimits, start: float, stops: bool = False) -> BoostedForest:
         """The trees, each of one feature, from the score ``start``; all of a feature are one table.
@@ -177,8 +173,6 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
         first = np.full(len(tables[0]), whole_votes(np.array(start)))
         tables[0] += first
         heard = _saying(trees[0], first) if start else None
-        # a rate is 1 / (2 sigma^2)
-        damping = self.reg_lambda + self.reg_noise / math.sqrt(2 * limits.rates[1]) / FINEST
         run.open_filter(roots[[0]], limits)
         for number in range(limits.n_rounds):
             feature = number % n_features
@@ -188,7 +182,7 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
             leaf_of = random_leaves(int(run.sizes[feature]), bool(run.ordered[feature]), self.max_depth, run.chance)
             sums = run.sum_filtered(roots[[feature]], Crossings.of([[(feature, leaf_of)]])) / FINEST
             gradients, hessians = sums.T
-            steps = np.clip(gradients / (np.maximum(hessians, 0) + damping), -self.max_step, self.max_step)
+            steps = np.clip(gradients / (np.maximum(hessians, 0) + self.reg_lambda), -self.max_step, self.max_step)
             moved = whole_votes(self.learning_rate * np.where(hessians < 0, 0.0, steps))[leaf_of]
             tables[feature] += moved
             heard = _saying(trees[feature], moved)

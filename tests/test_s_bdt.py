@@ -492,9 +492,18 @@ def test_without_noise_it_is_newton_boosting():
     """Leaves of one code each, no noise, by another program."""
     X, y = [[0, 0], [0, 1], [1, 0], [1, 1]] * 5 + [[0, 1]] * 3, [0, 1, 1, 1] * 5 + [0] * 3
     kind = SBDTClassifier(
-        epsilon="non-private", schema=TWO, n_estimators=40, learning_rate=0.3, gradient_clip=1.0, hessian_clip=0.25,
-        reg_lambda=1.0, init_share=0.0, extra_estimators=0, max_step=100.0, random_state=0,
-    )  # fmt: skip
+        epsilon="non-private",
+        schema=TWO,
+        n_estimators=40,
+        learning_rate=0.3,
+        gradient_clip=1.0,
+        hessian_clip=0.25,
+        reg_lambda=1.0,
+        init_share=0.0,
+        extra_estimators=0,
+        max_step=100.0,
+        random_state=0,
+    )
     found = kind.fit(X, y).decision_function([[0, 0], [0, 1], [1, 0], [1, 1]])
     tables, codes, labels = np.zeros((2, 2)), np.array(X), np.array(y)
     for number in range(40):

@@ -14,7 +14,6 @@ from dpforest.curator.queries import BY_WEIGHT, CodeCounts, FilteredSums, GapAnd
 from dpforest.design import Design, Weights
 from dpforest.messages import shown
 from dpforest.models.crossings import Crossings
-from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
 
 __all__ = ["GAP_SHARE", "Sums"]
@@ -149,17 +148,6 @@ class Sums(Base):
             raise ValueError("an individual filter is of two classes, and is proved under a delta: give one above 0")
         self._ledger.charge(scope, *limits.charges, "open an individual filter", FILTERED)
         self._records.open_filter(limits)
-
-    @claim("thm-individual-filter")
-    def join_round(self, tree: Forest | None = None, said: np.ndarray | None = None) -> None:
-        """Let each record join the next round of a filter if it can pay for it, which it does; who joins is secret.
-
-        Parameters
-        ----------
-        tree, said : Forest and ndarray of float64, shape (n_nodes, 2), or None
-            The newest released tree, and what its nodes say: it is added to what records have heard.
-        """
-        self._records.join_round(tree, said)
 
     @claim("thm-individual-filter", "lem-gradient-pairs")
     def sum_filtered(self, crossing: Crossings, scope: Any = 0) -> np.ndarray:

@@ -25,6 +25,7 @@ from dpforest.learners.run import Run
 from dpforest.models.boosted import BoostedClassifier, BoostedForest
 from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
+from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, claim, in_charges
 
 __all__ = ["SBDTClassifier", "initial_score", "random_leaves"]
@@ -46,19 +47,21 @@ def random_leaves(size: int, ordered: bool, depth: int, chance: Chance) -> np.nd
     """The leaf of each code of a feature in a random tree of that depth over this feature alone: int64, (size,).
 
     Each node cuts a number at a place drawn from all, which parts nothing where an earlier cut has been beyond it.  A
-    category is told from all others, ``depth`` times, each drawn from all categories.
+    category is parted from all others, ``depth`` times, each drawn from all categories.
     """
     if size < 2:
         return np.zeros(size, dtype=np.int64)
     each, leaf = np.arange(size), np.zeros(size, dtype=np.int64)
-    if ordered:
-        cuts = chance.integers(size - 1, 2**depth - 1)  # of all nodes, level by level
-        for level in range(depth):
-            leaf = 2 * leaf + (each > cuts[2**level - 1 + leaf])
-    else:
+    if not ordered:
         for category in chance.integers(size, depth).tolist():
             leaf[category] = leaf[category] or leaf.max() + 1
-    return np.unique(leaf, return_inverse=True)[1]
+        return np.unique(leaf, return_inverse=True)[1]
+    for _ in range(depth):
+        if (n_leaves := int(leaf[-1]) + 1) == size:
+            break
+        cuts = chance.integers(size - 1, n_leaves)
+        leaf = np.unique(2 * leaf + (each > cuts[leaf]), return_inverse=True)[1]
+    return leaf
 
 
 @claim("cex-s-bdt-initial-score")
@@ -119,7 +122,7 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
         int, Integer(0, 100_000), "Trees after those, for the records that have something left."
     ] = 0
     learning_rate: Annotated[float, Number(1e-6, 10), "Factor of every step."] = 0.1
-    max_depth: Annotated[int, Integer(1, 8), "Cuts on a path of a tree."] = 6
+    max_depth: Annotated[int, Integer(1, MAX_DEPTH), "Cuts on a path of a tree."] = 6
     gradient_clip: Annotated[float, Number(0, 1, above=True), "Gradients are clipped to it; none exceeds 1."] = 0.5
     hessian_clip: Annotated[float, Number(0, 0.25, above=True), "Hessians are clipped to it; none exceeds 1/4."] = 0.1
     hessian_share: Annotated[float, Share(), "Part of a tree's budget that the Hessians have."] = 0.1
@@ -197,7 +200,7 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
             raise ValueError("S-BDT has Gaussian noise, which needs a delta above 0: delta=5e-8 is the published one")
         if (n_classes := self.declared_schema().n_classes) != 2:
             raise ValueError(
-                "Only binary classification is supported. S-BDT tells two classes apart, as its authors' program, not "
+                "Only binary classification is supported. S-BDT tells two classes apart, as in the paper, not "
                 f"{n_classes}: use PrivateBoostingClassifier"
             )
 

@@ -91,7 +91,7 @@ SYSTEMS: dict[str, System] = {
     "privatree": System(
         "PrivaTree", 2023, "privatree", "one tree to be read, and no more for its leaves than they need", TREE, 0, 9
     ),
-    "s_bdt": System("S-BDT", 2023, "s_bdt", "each record pays for what it contributes", BOOSTED, 3, 10),
+    "s_bdt": System("S-BDT", 2024, "s_bdt", "each record pays for what it contributes", BOOSTED, 3, 10),
     "edprf": System("eDPRF", 2025, "wang2025edprf", "budgets aligned with depth, permute-and-flip", FOREST, 2, 9),
     "private_boosting": System(
         "Private boosting", 2026, "", "wide tables chosen one by one, empirical Bayes", BOOSTED, 1, 10

@@ -786,9 +786,11 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         pairs=((((0, 1),) * 6, (*((0, 1),) * 6, (0, 0))),),
     )
     paying(
-        "filtered sums twice as sharp", "noise at twice the rate that is charged", door=FilteredTwiceAsSharp,
+        "filtered sums twice as sharp",
+        "noise at twice the rate that is charged",
+        door=FilteredTwiceAsSharp,
         line="discrete Gaussian noise of rates",
-    )  # fmt: skip
+    )
     paying(
         "the end of the trees",
         "no record can pay, and it shows",

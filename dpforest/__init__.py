@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dpforest.papers.pinq_id3 import PinqID3Classifier
     from dpforest.papers.privatree import PrivaTreeClassifier
     from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
+    from dpforest.papers.s_bdt import SBDTClassifier
     from dpforest.papers.smooth_forest import SmoothForestClassifier
     from dpforest.papers.sulq_id3 import SulqID3Classifier
     from dpforest.privacy import (

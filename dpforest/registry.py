@@ -26,6 +26,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "privatree": ("PrivaTreeClassifier",),
     "diprime": ("DiPriMeClassifier", "DiPriMeRegressor"),
     "dp_tr": ("DPTRClassifier",),
+    "s_bdt": ("SBDTClassifier",),
 }
 
 #: Where a key has a room of its own; the learners of the others are in ``papers.KEY``.

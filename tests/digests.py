@@ -172,6 +172,7 @@ LEARNERS: list[tuple[str, dict, list[dict], list[dict] | None]] = [
     ("PrivaTreeClassifier", {}, each(max_depth=[2], leaf_share=[0.3], leaf_error=[0.2]), []),
     ("DiPriMeClassifier", {"n_estimators": 3}, each(max_depth=[2], median_share=[0.2], sampling=["all"]), []),
     ("DiPriMeRegressor", {"n_estimators": 3}, each(max_depth=[2], sampling=["all"]), []),
+    ("SBDTClassifier", {"n_estimators": 4}, each(extra_estimators=[3], hessian_share=[0.5], init_share=[0.0]), []),
     ("DPEBMClassifier", {"n_estimators": 3}, each(max_leaves=[1], learning_rate=[1.0], max_bins=[8], delta=[1e-4]), []),
     ("DPTRClassifier", {"n_estimators": 4}, [
         *each(update=["gradient", "averaging"], batch_size=[2], max_depth=[2], learning_rate=[1.0], delta=[1e-4]),

@@ -37,6 +37,13 @@ LINES = {
         "without looking at a record", "of rate $16 b / L$", "public constants and of noisy sums alone",
         r"add up to at most the $\rho$",
     ]),
+    "lem-gradient-pairs": ("s_bdt", [r"$|g| \le G$", "4 and 2 under replace-one"]),
+    "thm-individual-filter": ("s_bdt", [
+        "a function of its own class and codes and of what was released before",
+        "what it has paid and the fee together are at most", "discrete Gaussian noise of rates",
+        "Which records joined is not released",
+    ]),
+    "thm-s-bdt": ("s_bdt", ["a function of noisy class counts", "an individual filter", r"at most the $\rho$"]),
     "lem-gap-and-size": ("private_boosting", [r"$a + b \le 1$", r"at rates $g \lambda$ and $(1 - g) \lambda$"]),
     "thm-private-boosting-delta": ("private_boosting", [
         "discrete Gaussian noise of rate $b/L$", "selections are by the exponential mechanism",
@@ -78,6 +85,9 @@ def test_mutants_have_names_of_their_own():
 @pytest.mark.claim("lem-residual-sums")
 @pytest.mark.claim("thm-dp-tr")
 @pytest.mark.claim("lem-leaf-steps")
+@pytest.mark.claim("thm-s-bdt")
+@pytest.mark.claim("lem-gradient-pairs")
+@pytest.mark.claim("thm-individual-filter")
 @pytest.mark.claim("thm-concentrated-path")
 @pytest.mark.claim("lem-concentrated-coins")
 @pytest.mark.claim("lem-concentrated-conversion")

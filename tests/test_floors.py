@@ -114,6 +114,7 @@ UNCHARGED = {
     "poisson_bootstrap": "draws a number for each record, and answers nothing",
     "weigh_records": "weighs each record by itself and by what is released, and answers nothing",
     "add_scores": "lets each record hear what is released, and answers nothing",
+    "join_round": "lets each record pay for itself, and answers nothing",
     "hold_out": "draws a random order of the records, and answers nothing",
 }
 
@@ -129,6 +130,8 @@ NO_DOORS = {
     "Question": "to a block",
     "_BlockRecords": "a block",
     "Keys": "of a block's coins",
+    "FilterLimits": "public",
+    "IndividualFilter": "records have it",
     "CachedCounts": "counts that the records remember",
     "Split": "of such counts",
 }

@@ -570,7 +570,7 @@ def test_the_grey_box_names_the_flaw():
         "true majority": "output", "pruned by the records": "output", "refund of a pruned branch": "paid",
         "understated range": "sensitivity", "one-sided rate under replace-one": "sensitivity",
         "one budget, two levels": "paid", "epsilon per node": "paid", "a formula for the budget": "paid",
-        "a selection nobody pays for": "unpaid", "records by position": "moved", "trees of equal size": "moved",
+        "a selection nobody pays for": "uncharged", "records by position": "moved", "trees of equal size": "moved",
         "a bootstrap": "sensitivity", "taller for more records": "control-flow", "halves by rank": "sensitivity",
     }  # fmt: skip
     broken = [animal for animal in LEARNERS if not animal.sound]

@@ -43,6 +43,7 @@ PAPERS = {
     "privatree": ("PrivaTree",),
     "diprime": ("DiPriMe", "DiPriMeFlip"),
     "dp_tr": ("DP-TR",),
+    "s_bdt": ("S-BDT",),
 }
 
 

@@ -138,3 +138,14 @@ class Sharing(Base):
         at most 1 (:prf:ref:`thm-own-weights`).
         """
         self._records.add_scores(forest, np.asarray(values))
+
+    @claim("thm-individual-filter")
+    def join_round(self, tree: Forest | None = None, said: np.ndarray | None = None) -> None:
+        """Let each record join the next round of a filter if it can pay for it, which it does; who joins is secret.
+
+        Parameters
+        ----------
+        tree, said : Forest and ndarray of float64, shape (n_nodes, 2), or None
+            The newest released tree, and what its nodes say: it is added to what records have heard.
+        """
+        self._records.join_round(tree, said)

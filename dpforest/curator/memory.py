@@ -9,6 +9,7 @@ import numpy as np
 from dpforest import counting
 from dpforest.arithmetic import exp
 from dpforest.chance import Chance
+from dpforest.curator.filters import FilterLimits, IndividualFilter
 from dpforest.curator.known import CachedCounts
 from dpforest.curator.queries import Query
 from dpforest.curator.weights import calibrated_steps, gradient_steps, residual_steps, weight_levels, weight_steps
@@ -174,6 +175,32 @@ class InMemoryRecords:
         """How far each target lies above what was heard of it, as a share of the target's range."""
         shares = self.labels / TARGET_LEVELS
         return shares if self._scores is None else shares - (self._scores[:, 1] - self._scores[:, 0])
+
+    # -- an individual filter ---------------------------------------------------------------------------------
+
+    def open_filter(self, limits: FilterLimits) -> None:
+        self._filter = IndividualFilter(limits, len(self.labels))
+
+    def join_round(self, tree: Forest | None, said: np.ndarray | None) -> None:
+        if tree is not None and said is not None:
+            self.add_scores(tree, said)
+        heard = np.zeros((len(self.labels), self.n_classes)) if self._scores is None else self._scores
+        self._filter.join(heard, self.labels)
+
+    def leave_round(self) -> None:
+        self._filter.leave()
+
+    def limits(self) -> FilterLimits:
+        """Of the filter that was opened."""
+        return self._filter.limits
+
+    def contributions(self) -> np.ndarray:
+        """What each record adds to the round, see :class:`~dpforest.curator.filters.IndividualFilter`."""
+        return self._filter.contributions
+
+    def joined(self) -> np.ndarray:
+        """Which records joined the last round."""
+        return self._filter.joined
 
     # -- AdaBoost as published: weights that are shares of all records ---------------------------------------
 

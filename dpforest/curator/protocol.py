@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from dpforest.chance import Chance
+from dpforest.curator.filters import FilterLimits
 from dpforest.curator.known import CachedCounts
 from dpforest.curator.queries import Query
 from dpforest.models.forest import Forest
@@ -66,6 +67,19 @@ class Records(Protocol):
 
     def weigh_records(self, class_weights: Any, rule: str) -> None:
         """Let each record count for its weight under what was heard of it so far."""
+
+    def open_filter(self, limits: FilterLimits) -> None:
+        """Begin an individual filter, of which every record has paid nothing."""
+
+    def join_round(self, tree: Forest | None, said: np.ndarray | None) -> None:
+        """Add what a released tree says to what was heard, and let each record join the round that can pay for it."""
+
+    def leave_round(self) -> None:
+        """The round was answered: until the next one no record adds anything."""
+
+    def limits(self) -> FilterLimits:
+        """Of the filter that was opened."""
+        ...
 
     def whole(self) -> MaterializedRecords:
         """The records as a table in memory, for what looks at all of them at once.

@@ -35,10 +35,12 @@ __all__ = [
     "ClassCounts",
     "CodeCounts",
     "CrossSums",
+    "FilteredSums",
     "GapAndSize",
     "GroupHessians",
     "HeldOutCounts",
     "Histograms",
+    "Joined",
     "LargestWeight",
     "LeafSteps",
     "Masses",
@@ -396,6 +398,33 @@ class GroupHessians(Measured):
 
 
 # -- scored, peeked at, or measured by a method of its own ----------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FilteredSums(Query):
+    """Sums of the clipped gradients and Hessians in each cell of one table, a single row: (1, n_cells, 2).
+
+    Of the second of two classes, over the records that joined the round of an individual filter; in steps of
+    ``1 / FINEST``.
+    """
+
+    crossing: Crossings
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        sides, how = np.array([1, 1]), {"n_jobs": records.n_jobs}
+        sums = counting.cross_sums(
+            records.codes, records.labels, records.contributions(), sides, self.crossing, **how
+        )  # of the first class, and of the second
+        return np.stack([sums[0, :, 1] - sums[0, :, 0], sums[1].sum(axis=1)], axis=1)[None]
+
+
+@dataclass(frozen=True, eq=False)
+@claim("cex-s-bdt-stop")
+class Joined(Query):
+    """How many records joined the last round of an individual filter."""
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        return np.array(records.joined().sum())
 
 
 @dataclass(frozen=True, eq=False)

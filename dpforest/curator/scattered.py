@@ -16,6 +16,7 @@ import numpy as np
 
 from dpforest import counting
 from dpforest.chance import Chance, keyed
+from dpforest.curator.filters import FilterLimits
 from dpforest.curator.known import CachedCounts
 from dpforest.curator.memory import KEYS_REPEAT, InMemoryRecords
 from dpforest.curator.queries import Query
@@ -136,6 +137,20 @@ class BlockedRecords:
     def weigh_records(self, class_weights: Any, rule: str) -> None:
         self._weighing = [*self._scores(), (InMemoryRecords.weigh_records, (class_weights, rule))]
         self.known.forget()
+
+    def open_filter(self, limits: FilterLimits) -> None:
+        self._limits = limits
+        self._share(InMemoryRecords.open_filter, limits)
+
+    def join_round(self, tree: Forest | None, said: np.ndarray | None) -> None:
+        # among the steps that keep their order: a filter depends on what was heard when
+        self._share(InMemoryRecords.join_round, None if tree is None else counting.Splits.of(tree), said)
+
+    def leave_round(self) -> None:
+        self._share(InMemoryRecords.leave_round)
+
+    def limits(self) -> FilterLimits:
+        return self._limits
 
     def _scores(self) -> list[Step]:
         return [step for step in self._weighing if step[0] is InMemoryRecords.add_scores]

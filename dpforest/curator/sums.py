@@ -9,10 +9,21 @@ import numpy as np
 
 from dpforest import mechanisms
 from dpforest.curator.base import Base
-from dpforest.curator.queries import BY_WEIGHT, CodeCounts, GapAndSize, Histograms, LeafSteps, Measured, Products
+from dpforest.curator.filters import FILTERED, FilterLimits
+from dpforest.curator.queries import (
+    BY_WEIGHT,
+    CodeCounts,
+    FilteredSums,
+    GapAndSize,
+    Histograms,
+    LeafSteps,
+    Measured,
+    Products,
+)
 from dpforest.curator.weights import FINEST
 from dpforest.design import Design, Weights
 from dpforest.messages import shown
+from dpforest.models.crossings import Crossings
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
 
 __all__ = ["FREE_HESSIAN", "GAP_SHARE", "Sums", "step_sensitivity"]
@@ -180,6 +191,47 @@ class Sums(Base):
         add_remove, replace_one = (rate * costs[relation] for relation in (ADD_REMOVE, REPLACE_ONE))
         self._ledger.charge(scopes, add_remove, replace_one, label, "discrete Gaussian")
         return noisy
+
+    @claim("thm-individual-filter")
+    def open_filter(self, limits: FilterLimits, scope: Any = 0) -> None:
+        """Open an individual filter, and charge for all of its rounds.
+
+        Parameters
+        ----------
+        limits : FilterLimits
+        scope : int
+            Ledger scope.
+
+        Guarantee
+        ---------
+        All answers of :meth:`sum_filtered` together cost the rho of the limits (:prf:ref:`thm-individual-filter`).
+        """
+        if not self._ledger.delta or self.n_classes != 2:
+            raise ValueError("an individual filter is of two classes, and is proved under a delta: give one above 0")
+        self._ledger.charge(scope, *limits.charges, "open an individual filter", FILTERED)
+        self._records.open_filter(limits)
+
+    @claim("thm-individual-filter", "lem-gradient-pairs")
+    def sum_filtered(self, crossing: Crossings, scope: Any = 0) -> np.ndarray:
+        """Noisy sums of gradients and Hessians over the records that joined the round, which is over then.
+
+        Parameters
+        ----------
+        crossing : Crossings
+            One table.
+        scope : int
+            Ledger scope.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_cells, 2)
+            In steps of ``1 / FINEST``.
+        """
+        exact = self._exact(FilteredSums(crossing))
+        self._records.leave_round()
+        noisy = mechanisms.discrete_gaussian(exact, self._records.limits().rates, self._chance)
+        self._ledger.charge(scope, 0.0, 0.0, "sum the gradients and Hessians of a leaf", FILTERED)
+        return noisy[0]
 
     @claim("pub-functional-redraw")
     def sum_products(

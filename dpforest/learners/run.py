@@ -14,6 +14,7 @@ import numpy as np
 from dpforest import mechanisms
 from dpforest.chance import Chance
 from dpforest.curator import STOP, Curator, Selection
+from dpforest.curator.filters import FilterLimits
 from dpforest.curator.peeks import Leak
 from dpforest.curator.queries import (
     CellGradients,
@@ -23,6 +24,7 @@ from dpforest.curator.queries import (
     GroupHessians,
     HeldOutCounts,
     Histograms,
+    Joined,
     LargestWeight,
     LeafSteps,
     Masses,
@@ -373,6 +375,24 @@ class Run:
         """Noisy sum of the Hessians in each group of a feature's codes, in steps of ``1 / FINEST``: (n_groups,)."""
         return self.curator.noisy(GroupHessians(feature, groups), root.scopes, epsilon)[0]
 
+    def open_filter(self, root: Frontier, limits: FilterLimits) -> None:
+        """Begin rounds of which each record pays its own part, and charge for all of them to the ``root`` of a tree."""
+        self.curator.open_filter(limits, root.scopes)
+
+    def join_round(self, heard: Forest | None) -> None:
+        """Let each record join the next round of the filter if it can pay, and pay.
+
+        ``heard`` is the newest released tree, whose votes are added to what records have heard.
+        """
+        self.curator.join_round(heard, None if heard is None else heard.values / SCALE)
+
+    def sum_filtered(self, root: Frontier, crossing: Crossings) -> np.ndarray:
+        """Noisy sums of gradients and Hessians over the records that joined, in steps of ``1 / FINEST``: (n_cells, 2).
+
+        They end the round.
+        """
+        return self.curator.sum_filtered(crossing, root.scopes)
+
     def count_residuals(self, edges: np.ndarray, epsilon: float) -> np.ndarray:
         """Noisy numbers of records by the size of their residuals, shares of the target's range: (n_edges + 1,)."""
         return self.curator.noisy(ResidualCounts(edges), self.frontier.scopes, epsilon)[0]
@@ -478,6 +498,10 @@ class Run:
         if not len(nodes):
             return np.zeros((0, self.curator.n_classes), dtype=np.int64)
         return self.curator.peek(HeldOutCounts(tree, nodes), leak)
+
+    def peek_joined(self, leak: Leak) -> int:
+        """The *exact* number of records that joined the last round of a filter; a leak."""
+        return int(self.curator.peek(Joined(), leak))
 
     def draw_by_weight(self, leak: Leak) -> None:
         """Draw as many records as there are, with replacement, by AdaBoost's weights; a leak."""

@@ -93,6 +93,7 @@ SYSTEMS: dict[str, System] = {
     "privatree": System(
         "PrivaTree", 2023, "privatree", "one tree to be read, and no more for its leaves than they need", TREE, 0, 9
     ),
+    "s_bdt": System("S-BDT", 2024, "s_bdt", "each record pays for what it contributes", BOOSTED, 3, 10),
     "edprf": System("eDPRF", 2025, "wang2025edprf", "budgets aligned with depth, permute-and-flip", FOREST, 2, 9),
     "private_boosting": System(
         "Private boosting", 2026, "", "wide tables chosen one by one, empirical Bayes", BOOSTED, 1, 10
@@ -114,6 +115,7 @@ IDEAS = [
     ("smooth_forest", "diprime", "disjoint records"),
     ("random_trees", "dp_tr", "random structure"),
     ("smooth_forest", "privatree", "labels in place of counts"),
+    ("dp_ebm", "s_bdt", "one feature a tree, in turns"),
     ("diffprfs", "diffpets", "selection of feature and cut"),
     ("diffprfs", "edprf", "a forest of selected splits"),
     ("diffp_c45", "dp_adaboost", "private leaves"),

@@ -48,6 +48,7 @@ PUBLISHED: dict[str, tuple[str, str, str]] = {
     "pub-pinq-id3": ("yes", "after a repair", "in part"),
     "pub-privatree": ("after a repair", "after a repair", "in part"),
     "pub-random-trees": ("open (as read here: no)", "after a repair", "second hand"),
+    "pub-s-bdt": ("after a repair", "after a repair", "in part"),
     "pub-smooth-forest": ("no", "no", "in part"),
     "pub-sulq-id3": ("yes", "after a repair", "in part"),
     "pub-variance": ("open (as read here: after a repair)", "open (as read here: after a repair)", "in part"),

@@ -13,13 +13,15 @@ import numpy as np
 from dpforest import PrivateBoostingClassifier, mechanisms
 from dpforest.arithmetic.fixed import STEPS, below_best, fixed
 from dpforest.curator import FINE, FINEST, Curator, Selection
-from dpforest.curator.queries import CellResiduals, ClassCounts, CodeCounts
+from dpforest.curator.filters import FILTERED, UNITS, FilterLimits, IndividualFilter
+from dpforest.curator.queries import CellResiduals, ClassCounts, CodeCounts, FilteredSums
 from dpforest.curator.selections import FeatureCandidates, LabelCandidates
 from dpforest.curator.sums import step_sensitivity
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.growth import MAX_NODES
 from dpforest.papers.dp_ebm import DPEBMClassifier
 from dpforest.papers.dp_tr import PROVED, DPTRClassifier
+from dpforest.papers.s_bdt import SBDTClassifier, initial_score
 from dpforest.privacy import epsilon_of, rho_of
 from dpforest.scores import majority
 from zoo.animal import ADD_REMOVE, EXACT, GREY_BOX, REPLACE_ONE
@@ -426,6 +428,99 @@ class WrongDeltaTR(DPTRClassifier):
         return super()._learn(run)
 
 
+class PaysAfterwards(IndividualFilter):
+    """Looks at what was paid, and not at what is to be paid."""
+
+    def _can_pay(self, paid, fees):
+        return paid <= self.limits.rounds * UNITS
+
+
+class PaysTheMean(IndividualFilter):
+    """Takes from all records the mean of what they owe."""
+
+    def _can_pay(self, paid, fees):
+        fees[:] = fees.mean() if len(fees) else 0
+        return super()._can_pay(paid, fees)
+
+
+class Unclipped(IndividualFilter):
+    """Charges for the clipped contributions, and adds the whole ones."""
+
+    def join(self, scores, labels):
+        super().join(scores, labels)
+        self.contributions = 2 * self.contributions
+
+
+class _WithFilter(Curator):
+    """A curator whose records pay by a filter of another kind."""
+
+    filter: type[IndividualFilter]
+
+    def open_filter(self, limits, scope=0):
+        super().open_filter(limits, scope)
+        records = self._records
+        records._filter = self.filter(limits, len(records.labels))
+
+
+class LatePayers(_WithFilter):
+    filter = PaysAfterwards
+
+
+class MeanPayers(_WithFilter):
+    filter = PaysTheMean
+
+
+class WholeGradients(_WithFilter):
+    filter = Unclipped
+
+
+class FilteredTwiceAsSharp(Curator):
+    """Noise at twice the rate that was charged."""
+
+    def sum_filtered(self, crossing, scope=0):
+        exact, rates = self._exact(FilteredSums(crossing)), 2 * self._records.limits().rates
+        self._records.leave_round()
+        noisy = mechanisms.discrete_gaussian(exact, rates, self._chance)
+        self._ledger.charge(scope, 0.0, 0.0, "sum the gradients and Hessians of a leaf", FILTERED)
+        return noisy[0]
+
+
+class NoiseOfOneSide(Curator):
+    """Has the noise of a record that is added, whatever the relation is, and charges what was asked for."""
+
+    def open_filter(self, limits, scope=0):
+        super().open_filter(limits, scope)
+        self._records.open_filter(
+            FilterLimits(limits.gradient, limits.hessian, limits.share, limits.rounds, limits.rho, ADD_REMOVE)
+        )
+
+
+class StopsWhenNobodyPays(SBDTClassifier):
+    """Ends the trees where no record joins, as published, and says nothing of it."""
+
+    def _boost(self, run, limits, start, stops=False):
+        run.peek_joined = lambda leak: int(run.curator._records.joined().sum())
+        return super()._boost(run, limits, start, stops=True)
+
+
+class StartsFromTheSize(SBDTClassifier):
+    """Divides the noisy count by the exact number of records, as published, and says nothing of it."""
+
+    def as_proved(self, run):
+        run.start_forest(len(run.sizes))
+        [[_, ones]] = run.count_classes(run.frontier[[0]], 0.1 * run.budget)
+        start = initial_score(float(ones), len(run.curator._records.labels))
+        return self._boost(run, self._limits(0.9 * run.budget, run.relation), start)
+
+
+class DearSBDT(SBDTClassifier):
+    """Converts as if ten times the delta had been promised."""
+
+    def _learn(self, run):
+        run.epsilon = epsilon_of(rho_of(run.epsilon, 10 * self.delta), self.delta)
+        return super()._learn(run)
+
+
 # -- who breaks what ---------------------------------------------------------------------------------------------------
 
 
@@ -485,7 +580,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         "a record counts twice",
         line="in $[0, 1]$, as there",
         kind=Twice,
-        kinds="unpaid sensitivity loss",
+        kinds="uncharged sensitivity loss",
         **stump,
     )
     forest(
@@ -558,14 +653,14 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         "a record may be drawn several times",
         line="*Sharing*: *all* or *parts*",
         kind=Copied,
-        kinds="unpaid sensitivity loss",
+        kinds="uncharged sensitivity loss",
         **replaced,
     )
     add(
         "pure nodes stop",
         "whether a node is pure is read",
         kind=PureStop,
-        kinds="unpaid control-flow",
+        kinds="uncharged control-flow",
         schema=TWO,
         **as_before,
     )
@@ -573,7 +668,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         "halves by rank",
         "a child hangs on how many others lie below",
         kind=ByRank,
-        kinds="unpaid sensitivity loss",
+        kinds="uncharged sensitivity loss",
         **as_before,
     )
     add("a rho per node", "a record meets two nodes", kind=PerNode, kinds="paid", schema=TWO, **as_before)
@@ -592,7 +687,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         "an odd number of records has half of the budget",
         line="chosen, like the query, from earlier outputs and public coins",
         kind=ByParity,
-        kinds="unpaid output loss charge",
+        kinds="uncharged output loss charge",
         **stump,
     )
     path(
@@ -609,7 +704,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         theorem="lem-concentrated-coins",
         line="mixed by the same coins $c$",
         kind=ByPosition,
-        kinds="unpaid moved sensitivity loss",
+        kinds="uncharged moved sensitivity loss",
         n_estimators=2,
         **stump,
     )
@@ -705,7 +800,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         "a category that does not has no count",
         kind=NotesWhichOccur,
         line="all declared codes",
-        kinds="unpaid control-flow",
+        kinds="uncharged control-flow",
         pairs=((((0, 0, 1), (0, 1, 0)), ((0, 0, 1), (0, 1, 0), (1, 0, 1))),),
     )
     boosting(
@@ -713,7 +808,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         "bins reach for a number that is not noisy",
         kind=KnowsHowMany,
         line="from the noisy counts alone",
-        kinds="unpaid",
+        kinds="uncharged",
     )
     boosting(
         "histograms twice as sharp",
@@ -782,7 +877,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         "what does not vary is not cut",
         kind=CutsWhatVaries,
         line="without looking at a record",
-        kinds="unpaid control-flow",
+        kinds="uncharged control-flow",
         pairs=((((0, 0, 1),), ((0, 0, 1), (1, 1, 0))),),
     )
     trees(
@@ -798,7 +893,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         "a bound that is not noisy",
         kind=BoundsByNumber,
         line="public constants and of noisy sums alone",
-        kinds="unpaid",
+        kinds="uncharged",
     )
     trees(
         "trees of another delta",
@@ -806,6 +901,80 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         kind=WrongDeltaTR,
         kinds="paid",
         line=r"add up to at most the $\rho$",
+    )
+    # a first tree at score 0 uses up a round; one more is for those who have something left
+    sbdt = partial(
+        add,
+        kind=SBDTClassifier,
+        layers=(GREY_BOX,),
+        schema=ONE,
+        n_estimators=1,
+        extra_estimators=1,
+        init_share=0.0,
+        pairs=((tied_one := ((0, 1),), (*tied_one, (1, 0))),),
+    )
+    paying = partial(sbdt, theorem="thm-individual-filter", kinds="composition")
+    paying(
+        "paid afterwards",
+        "a record joins that has used up all, but not more",
+        door=LatePayers,
+        line="what it has paid and the fee together are at most",
+    )
+    paying(
+        "the mean fee",
+        "a record pays what all owe on average",
+        door=MeanPayers,
+        line="a function of its own class and codes and of what was released before",
+        n_estimators=2,
+        learning_rate=10.0,
+        reg_lambda=1e-6,
+        extra_estimators=4,
+        pairs=((((0, 1),) * 6, (*((0, 1),) * 6, (0, 0))),),
+    )
+    paying(
+        "filtered sums twice as sharp",
+        "noise at twice the rate that is charged",
+        door=FilteredTwiceAsSharp,
+        line="discrete Gaussian noise of rates",
+    )
+    paying(
+        "the end of the trees",
+        "no record can pay, and it shows",
+        kind=StopsWhenNobodyPays,
+        kinds="uncharged",
+        line="Which records joined is not released",
+        learning_rate=10.0,
+        reg_lambda=1e-6,
+        schema=TWO,
+        pairs=((((0, 0, 1),), ((0, 0, 1), (1, 1, 0))),),
+    )
+    pairs_of = partial(sbdt, theorem="lem-gradient-pairs", kinds="composition", extra_estimators=0)
+    pairs_of("whole gradients", "a record adds twice its clip", door=WholeGradients, line=r"$|g| \le G$")
+    pairs_of(
+        "one side of a replacement",
+        "noise for a record that is added",
+        door=NoiseOfOneSide,
+        line="4 and 2 under replace-one",
+        relation=REPLACE_ONE,
+        pairs=((((0, 1), (1, 1)), ((0, 1), (1, 0))),),
+    )
+    whole = partial(sbdt, theorem="thm-s-bdt", extra_estimators=0)
+    whole(
+        "an initial score from the size",
+        "the number of records is exact",
+        kind=StartsFromTheSize,
+        kinds="uncharged control-flow",
+        line="a function of noisy class counts",
+        init_share=0.1,
+    )
+    whole("a dear S-BDT", "the conversion is of another delta", kind=DearSBDT, kinds="paid", line=r"at most the $\rho$")
+    whole(
+        "an S-BDT that pays afterwards",
+        "a record joins that has used up all, but not more",
+        door=LatePayers,
+        kinds="composition",
+        line="an individual filter",
+        extra_estimators=1,
     )
     return tuple(found)
 

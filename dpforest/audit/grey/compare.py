@@ -11,6 +11,7 @@ from dpforest import arithmetic
 from dpforest.audit.exact.divergence import ORDERS, largest_rho, log_gaussian, noise_moment
 from dpforest.audit.exact.noisy import geometric_log_ratio
 from dpforest.audit.grey.frozen import GAUSSIAN, Draw, Step, Watch
+from dpforest.curator.filters import FILTERED
 from dpforest.mechanisms import exponential_law, permute_and_flip_law
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger
 
@@ -142,6 +143,8 @@ class Comparison:
         return costs if self._paying == ADD_REMOVE else np.maximum(costs, charge.costs[ADD_REMOVE])
 
     def _hold(self, weight: _Weight, charge) -> None:
+        if charge.mechanism == FILTERED:  # its rounds were charged together, and are held to that together
+            return
         where, allowed = f"{charge.query}, {charge.mechanism}", self._allowed(charge)
         # a bounded range of eta costs a rho of eta^2 / 8; noise is calibrated in the unit of its charges
         spent = np.sqrt(8 * allowed) if self._ledger.delta and weight.selected else allowed

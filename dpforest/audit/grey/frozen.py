@@ -26,7 +26,16 @@ GAUSSIAN = "discrete Gaussian"
 #: Methods of the curator after which a record may stand in a tree several times.
 RESAMPLING = ("bootstrap", "poisson_bootstrap")
 #: Methods that look at records or at their number, and answer nothing; all but the last draw.
-SILENT = ("assign", "partition_records", "split_equally", *RESAMPLING, "hold_out", "weigh_records", "add_scores")
+SILENT = (
+    "assign",
+    "partition_records",
+    "split_equally",
+    *RESAMPLING,
+    "hold_out",
+    "weigh_records",
+    "add_scores",
+    "join_round",
+)
 
 
 class PlaybackStopped(Exception):

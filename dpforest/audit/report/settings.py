@@ -23,6 +23,7 @@ from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.papers.pinq_id3 import PinqID3Classifier
 from dpforest.papers.privatree import PrivaTreeClassifier
 from dpforest.papers.random_trees import RandomTreesClassifier, RandomTreesRegressor
+from dpforest.papers.s_bdt import SBDTClassifier
 from dpforest.papers.smooth_forest import SmoothForestClassifier
 from dpforest.papers.sulq_id3 import SulqID3Classifier
 
@@ -57,6 +58,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     DiPriMeClassifier,
     DiPriMeRegressor,
     DPTRClassifier,
+    SBDTClassifier,
     # end of learners
 )
 

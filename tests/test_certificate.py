@@ -396,6 +396,7 @@ def test_a_ledger_that_unfolds_without_end(description, refused):
     ("output", "said"),
     [
         ("= (1, 1)\nAxioms:\nClassical_Prop.classic : P\n", "Coq adds up a ledger to another number"),
+        ("=\n  (1,\n   1)\nAxioms:\nClassical_Prop.classic : P\n", "Coq adds up a ledger to another number"),
         ("= (1, 1)\nAxioms:\nClassical_Prop.classic : P\nplanted : False\n", "Coq says what was not expected"),
         ("= (1, 1)\n", "Coq says what was not expected"),
         ("", "Coq says what was not expected"),

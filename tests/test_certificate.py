@@ -299,6 +299,10 @@ def test_what_cannot_have_a_certificate_is_not_saved_with_one(tmp_path):
     ledger.open("tree", [0], "bootstrap")
     with pytest.raises(ValueError, match="no theorem in Coq is about scopes by bootstrap"):
         certificate_of(ledger)
+    ledger = Ledger(REPLACE_ONE, promise=Guarantee(4.0, REPLACE_ONE))
+    ledger.charge(0, math.inf, 0.0, "count the records", "exact")
+    with pytest.raises(ValueError, match="no finite loss under one of the relations"):
+        certificate_of(ledger)
     plain = tmp_path / "plain.json"
     fitted("EDPRFClassifier").save(plain, seeded=True)
     with pytest.raises(ValueError, match="saved without a certificate"):
@@ -392,6 +396,7 @@ def test_a_ledger_that_unfolds_without_end(description, refused):
     ("output", "said"),
     [
         ("= (1, 1)\nAxioms:\nClassical_Prop.classic : P\n", "Coq adds up a ledger to another number"),
+        ("=\n  (1,\n   1)\nAxioms:\nClassical_Prop.classic : P\n", "Coq adds up a ledger to another number"),
         ("= (1, 1)\nAxioms:\nClassical_Prop.classic : P\nplanted : False\n", "Coq says what was not expected"),
         ("= (1, 1)\n", "Coq says what was not expected"),
         ("", "Coq says what was not expected"),

@@ -282,7 +282,7 @@ def _ask(files: Sequence[_Asked]) -> list[Verified]:
     together = "".join(f"let _ := @File{number}.certified in " for number in range(len(files)))
     text += f"Definition together := {together}tt.\nPrint Assumptions together.\n"
     said = _coqc(text)
-    costs = [(int(alpha), int(rho)) for alpha, rho in re.findall(r"= \((\d+),\s*(\d+)\)", said)]
+    costs = [(int(alpha), int(rho)) for alpha, rho in re.findall(r"=\s+\(\s*(\d+),\s*(\d+)\s*\)", said)]
     axioms = tuple(re.findall(r"^([\w.']+)\s*(?::|$)", said.partition("\nAxioms:\n")[2], flags=re.MULTILINE))
     if len(costs) != len(files) or not axioms or not set(axioms) <= AXIOMS:
         raise NotVerifiedError(f"nothing was verified: Coq says what was not expected of it, {shown(said[-60:])}")

@@ -190,6 +190,8 @@ def certificate_of(ledger: Ledger) -> Certificate:
         raise ValueError(f"there is no certificate of this model: {why}")
     if other := sorted(ledger.kinds - {*_APART}):
         raise ValueError(f"there is no certificate of this model: no theorem in Coq is about scopes by {other[0]}")
+    if not all(np.isfinite(losses).all() for entry in ledger._charges for losses in entry.costs.values()):
+        raise ValueError("there is no certificate of this model: a query has no finite loss under one of the relations")
     charges: dict[tuple[str, str, float, float], int] = {}
     own: dict[int, list[int]] = defaultdict(list)
     for entry in ledger._charges:

@@ -6,6 +6,7 @@ import math
 import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
 from itertools import combinations_with_replacement, product
@@ -423,6 +424,22 @@ def test_intervals_of_numbers_hold_the_share_that_they_say(models, epsilon):
     assert np.mean(widths) < (1.5 if epsilon == "non-private" else 4) * np.quantile(errors, 0.9)
     with pytest.raises(ValueError, match="share"):
         found.within(1.0)
+
+
+@pytest.mark.claim("thm-private-test")
+@pytest.mark.parametrize(("n", "epsilon", "bins"), [(1000, 0.1, 60), (300, 0.05, 20), (5000, 1.0, 20)])
+def test_the_luckiest_of_many_edges_is_no_interval(n, epsilon, bins):
+    """A little more than the share is far off, whatever the edge: one that passes by luck must have no 59 chances.
+
+    Of 1000 tables at 95 % each more than 80 would be too narrow less than once in 10,000 times.
+    """
+    rng, a = np.random.default_rng(0), math.exp(-epsilon)
+    law = np.r_[0.8999, np.zeros(bins - 2), 0.1001]  # the last bin alone is beyond, so that only the width will do
+    noise = rng.geometric(1 - a, (2, 1000, bins))
+    counts = rng.multinomial(n, law, 1000) + noise[0] - noise[1]
+    test = private_test.Evaluation(counts[0][:, None], (), bins, 10.0, 2 * a / (1 - a) ** 2, 0.95, None, None)
+    found = [replace(test, counts=each[:, None].astype(float)).within(0.9) for each in counts]
+    assert 10 < sum(width < 10 for width in found) <= 80
 
 
 def test_too_much_noise_has_no_narrow_interval(models):

@@ -158,8 +158,11 @@ class Evaluation:
 
         Notes
         -----
-        The first edge beyond which there are at most ``1 - share`` of the records, when a margin for the noise and for
-        the chance by which these rows were put aside is added (a normal law, one-sided).
+        The first edge beyond which, as beyond each wider one, there are at most ``1 - share`` of the records, when a
+        margin for the noise and for the chance by which these rows were put aside is added (a normal law, one-sided).
+        Edges are so tested from the widest on, up to the first that fails: an answer that is too narrow has passed
+        the widest of all that are, which one test in ``1 / (1 - level)`` does.  The first edge that passes, whatever
+        wider ones say, would be the luckiest of many.
         """
         if self.kind != "numbers":
             raise ValueError(f"half widths are for numbers, and this was a test of {self.kind}")
@@ -168,8 +171,8 @@ class Evaluation:
         bins, total = np.arange(1, self.bins), max(float(self.counts.sum()), 1.0)
         noise = self.variance * ((self.bins - bins) * share**2 + bins * (1 - share) ** 2)
         margin = NormalDist().inv_cdf(self.level) * np.sqrt(noise + self.design_effect * total * share * (1 - share))
-        good = np.flatnonzero(beyond + margin <= (1 - share) * total)
-        edge = (good[0] + 1) / self.bins if good.size else 1.0
+        bad = np.flatnonzero(beyond + margin > (1 - share) * total)
+        edge = (bad[-1] + 2 if bad.size else 1) / self.bins
         return float(edge**2 * self.width)
 
     def confusion(self) -> pd.DataFrame:

@@ -250,7 +250,9 @@ def options_of(learner) -> list[dict]:
         if name in known and known[name].default != value
     ]
     alone = {"variant": "published", "sampling": "all"}  # where the published bootstrap is not what is asked for
-    return [one for one in [{}, *single, *([alone] if "sampling" in known else [])] if accepted(learner, one)]
+    ends = {"variant": "published", "extra_estimators": 3}  # where no record can pay
+    more = [*([alone] if "sampling" in known else []), *([ends] if "extra_estimators" in known else [])]
+    return [one for one in [{}, *single, *more] if accepted(learner, one)]
 
 
 LEARNERS = learners()
@@ -317,7 +319,11 @@ def test_blocks_give_the_model_of_the_table_in_memory(learner, options):
 
 
 #: The steps that a block repeats before it answers: functions, which travel by their name.
-REPEATED = {"assign", "partition_records", "poisson_bootstrap", "add_scores", "weigh_records"}
+REPEATED = {"assign", "partition_records", "poisson_bootstrap", "add_scores", "weigh_records"} | {
+    "open_filter",
+    "join_round",
+    "leave_round",
+}
 
 
 def test_every_step_and_answer_was_asked_of_blocks():
@@ -747,6 +753,7 @@ PUBLIC = {
     "dpforest.schema.declaration Schema",
     "dpforest.curator.scattered Question",
     "dpforest.curator.scattered Keys",
+    "dpforest.curator.filters FilterLimits",
     "dpforest.models.structure Splits",
     "dpforest.models.crossings Crossings",
     "dpforest.design Design",

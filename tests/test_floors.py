@@ -77,9 +77,10 @@ CURATORS = {"Curator", "InMemoryRecords", "BlockedRecords", "over"}
 TABLES = {"X", "y", "codes", "labels", "encoded"}
 #: Functions that a table passes through on its way to the schema, and with it to the curator or to the released trees.
 TABLE_FUNCTIONS = {
-    "evaluation.answers": {"look", "as_given", "gains", "note_test", "_errors"},
+    "evaluation.answers": {"look", "open_rows", "as_given", "gains", "note_test", "_errors"},
     "evaluation.choice": {"choose"},
     "evaluation.held_out": {"hold_out"},
+    "evaluation.one_node": {"charged", "_charged"},
     "evaluation.private_test": {"evaluate"},
     "learners.base": {"fit", "learn", "_charged", "replay", "read", "_codes"},
     "learners.intake": {"of", "open", "_encoded", "look", "columns_of", "encode"},

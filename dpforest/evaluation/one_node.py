@@ -62,7 +62,7 @@ class ChargedFirst(PrivateForestClassifier):
         most = persons.check_asked(person, max_rows, self.relation)
         epsilon = check_epsilon(self.epsilon)
         self.check_parameters()
-        if not isinstance(self.random_state, (np.random.Generator, np.random.RandomState)):  # of these it may draw
+        if self.random_state is None or isinstance(self.random_state, int):  # of a generator it may draw
             source_of_bits(self.source, self.random_state)
         persons.of_a_row(epsilon, self.promised_delta(), most or 1)
         sides.check_units(sides.carried(X, columns.shape[0]), ROW if most is None else PERSON, self.relation)

@@ -47,7 +47,7 @@ LINES = {
     "lem-gap-and-size": ("private_boosting", [r"$a + b \le 1$", r"at rates $g \lambda$ and $(1 - g) \lambda$"]),
     "thm-private-boosting-delta": ("private_boosting", [
         "discrete Gaussian noise of rate $b/L$", "selections are by the exponential mechanism",
-        r"at rate $\sqrt{8 b} / R$", "On every run the rhos add up to at most the",
+        r"at rate $\sqrt{8 b} / R$", "On every run that takes up the delta the rhos add up to at most the",
     ]),
 }  # fmt: skip
 #: How many times the claimed rho the exact audit finds, where it is known by hand.

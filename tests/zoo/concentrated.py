@@ -770,7 +770,7 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         "the conversion is of another delta",
         kind=DearFlagship,
         kinds="paid",
-        line="On every run the rhos add up to at most the",
+        line="On every run that takes up the delta the rhos add up to at most the",
     )
     # a feature that tells the records apart, and one that does not; steps that leave no doubt
     ebm = partial(

@@ -230,6 +230,8 @@ WISHES: dict[str, list] = {
     "shrinkage": [1.0],
     "grid": ["quantile"],
     "multi_class": ["multinomial"],
+    "candidates": ["iterative-hessian"],
+    "extra_estimators": [3],
 }
 
 

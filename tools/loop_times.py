@@ -59,7 +59,7 @@ CI = Step("`.ci/run`", ".ci/run", 25)
 #: With the packages of requirements.txt alone, and then with those of `pip install .` alone.
 _WARNED = r"build succeeded, \d+ warning"
 PLAIN = (
-    Step("`jupyter-book build .`", f"{PYTHON} -m jupyter_book build .", None, None, "build succeeded", _WARNED),
+    Step("`jupyter-book build .`", ".venv/bin/jupyter-book build .", None, None, "build succeeded", _WARNED),
     Step("`pytest --nbval`", f"{PYTHON} -m pytest --nbval", None, None, r"notebooks/\w+\.ipynb", "notebooks/record/"),
     Step(
         "`pytest --nbval notebooks`",

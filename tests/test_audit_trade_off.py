@@ -210,7 +210,7 @@ def test_words_numbers_and_figure_of_a_claimed_rho():
     kept = json.loads(found.to_json())
     assert (kept["rho"], kept["claim"], kept["rho_lower"]) == (0.5, "inf", found.rho_lower)
     assert "rho" not in empirical(flip, SCORES, 2.0, n=400, random_state=0).to_dict()
-    assert f"{found.rho_lower:.3g} as a bar beside the claim 0.5" in found.alt
+    assert f"{found.rho_lower:.3g} as a bar next to the claim 0.5" in found.alt
     made = found.plot()
     assert made.axes[0].get_xlabel().startswith("rho")
     widths = [bar.get_width() for bar in made.axes[1].patches]

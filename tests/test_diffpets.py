@@ -159,7 +159,7 @@ def test_a_poisson_bootstrap_leaves_each_tree_a_little_less(relation):
 LEAKS = {
     ("which nodes hold a single class", "DiffPETs algorithm 2, termination"),
     ("which values of each feature occur in a node", "DiffPETs algorithm 2, line 5"),
-    ("the commonest class of each leaf", "DiffPETs algorithm 2, line 2"),
+    ("the most frequent class of each leaf", "DiffPETs algorithm 2, line 2"),
 }
 
 
@@ -183,7 +183,7 @@ def test_the_published_forest_lists_what_it_reads_unpaid(relation):
         single.fit(*table(300))
     assert {(leak.what, leak.where) for leak in single.ledger_.leaks} == {
         ("which nodes hold a single class", "DiffPETs algorithm 2, termination"),
-        ("the commonest class of each leaf", "DiffPETs algorithm 2, line 2"),
+        ("the most frequent class of each leaf", "DiffPETs algorithm 2, line 2"),
     }
     assert single.ledger_.paid(ADD_REMOVE) == pytest.approx(
         privacy.bootstrap({ADD_REMOVE: 0.5, REPLACE_ONE: 0.25}[relation], 0.0, ADD_REMOVE), rel=1e-12

@@ -335,7 +335,7 @@ def test_a_column_that_stands_in_the_names_of_folders_is_said_not_to_be_read(tmp
         folder.mkdir()
         write(folder / "a.parquet", TABLE[TABLE["work"] == work].drop(columns="work"))
     paths = str(tmp_path / "**" / "*.parquet")
-    refused(paths, r"a\.parquet has no column 'work'; it has .*\. 'work' stands in the names of folders.*not read")
+    refused(paths, r"a\.parquet has no column 'work'; it has .*\. 'work' is in the names of folders.*not read")
     with pytest.raises(TableError, match="has no column 'work'") as caught:
         counted(write(tmp_path / "work.parquet", TABLE.drop(columns="work")))
     assert "folders" not in str(caught.value)

@@ -204,7 +204,7 @@ def test_an_audit_has_a_value_for_each_group():
         ({"a": ["u"], "b": ["u"]}, ValueError, "must list different values"),
         ({"a": ["u", 1], "b": [True]}, ValueError, "must list different values"),
         ({"a": [Prefix("u")], "b": [Prefix("u")]}, ValueError, r"has Prefix\('u'\) more than once"),
-        ({"a": [Prefix("u")], "b": [3]}, TypeError, "list texts beside them, and no numbers"),
+        ({"a": [Prefix("u")], "b": [3]}, TypeError, "list texts only, and no numbers"),
         ({"a": "uv"}, TypeError, r"\['a'\] must be a list of values and of Prefix"),
         ({"a": {"b": ["u"]}}, TypeError, r"\['a'\] must be a list"),
         ({"a": 3}, TypeError, r"\['a'\] must be a list"),

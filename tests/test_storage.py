@@ -173,9 +173,9 @@ def pipe(tmp_path, monkeypatch):
 
 
 def test_a_pipe_with_nobody_at_its_other_end_is_refused(pipe):
-    with pytest.raises(OSError, match="nobody writes to the pipe"):
+    with pytest.raises(OSError, match="no process writes to the pipe"):
         storage.read_json(pipe)
-    with pytest.raises(OSError, match="nobody reads the pipe"):
+    with pytest.raises(OSError, match="no process reads the pipe"):
         storage.write(pipe, "{}")
 
 

@@ -169,6 +169,24 @@ def test_messages_labels_and_captions_have_plain_words():
     assert found == []
 
 
+def texts(of: object) -> Iterator[str]:
+    """All text in JSON."""
+    if isinstance(of, str):
+        yield of
+    elif isinstance(of, dict | list):
+        for each in of.values() if isinstance(of, dict) else of:
+            yield from texts(each)
+
+
+def test_captions_that_stand_in_the_metadata_of_cells_have_plain_words():
+    notebooks = {path: json.loads(path.read_text(encoding="utf-8")) for path in FILES if path.suffix == ".ipynb"}
+    captions = [
+        (path.name, text) for path, nb in notebooks.items() for cell in nb["cells"] for text in texts(cell["metadata"])
+    ]
+    assert len(captions) > 100
+    assert [(name, found[0], text) for name, text in captions for found in BANNED.finditer(text)] == []
+
+
 def test_a_message_is_read_and_a_key_is_not():
     source = '"""Told."""\nraise ValueError(f"nobody {x} is told", "dear", {"commonest": 1})\n'
     assert [text for _, text in messages(source)] == ["nobody ", " is told"]

@@ -58,7 +58,7 @@ class FilterLimits:
     @property
     @claim("lem-gradient-pairs")
     def rates(self) -> np.ndarray:
-        """The rates of the noise of gradients and of Hessians: float64, shape (2,)."""
+        """The rates of the noise of gradients and of Hessians, float64 of shape (2,)."""
         both = {ADD_REMOVE: (1.0, 1.0), REPLACE_ONE: (4.0, 2.0)}[self.relation]
         each = self.rho / self.rounds
         return np.array(
@@ -71,7 +71,7 @@ class FilterLimits:
     @property
     @claim("thm-individual-filter")
     def charges(self) -> tuple[float, float]:
-        """What all rounds together cost, by relation: add-remove, replace-one."""
+        """What all rounds together cost under add-remove, and under replace-one."""
         if self.relation == REPLACE_ONE:
             return self.rho / 2, self.rho
         # what the Hessians' noise lacks is paid by each round, and no unit of a filter costs more than 1 / quiet^2

@@ -175,7 +175,7 @@ class Sums(Base):
         rho : float
             Budget of each tree.
         weight : float
-            The second sums have noise of so many times the rate of the residuals, see :func:`step_sensitivity`.
+            The second sums have noise of so many times the rate of the residuals, see ``step_sensitivity``.
 
         Guarantee
         ---------

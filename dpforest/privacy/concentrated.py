@@ -137,7 +137,10 @@ def rho_of_range(eta: float) -> float:
         raise ValueError(f"eta must be at least 0, not {shown(eta)}")
     if eta <= 1:  # the terms of the number cancel each other: by its series, of which the rest is below the last digit
         terms = [b * (n + 1) / (n * math.factorial(n)) for n, b in zip(range(2, 22, 2), _BERNOULLI, strict=True)]
-        return float(_UP * eta**2 * np.polynomial.Polynomial(terms)(eta**2))
+        series = 0.0
+        for term in reversed(terms):
+            series = series * eta**2 + term
+        return _UP * eta**2 * series
     if math.isinf(eta):
         return eta
     inverse = exp(-eta)

@@ -6,7 +6,7 @@ import math
 
 from scipy.special import log_ndtr
 
-from dpforest.arithmetic import last_where
+from dpforest.arithmetic import exp, last_where
 
 __all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu"]
 
@@ -30,7 +30,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     being the normal law.
     """
     shift = epsilon / mu
-    return math.exp(log_ndtr(mu / 2 - shift)) - math.exp(epsilon + log_ndtr(-mu / 2 - shift))
+    return float(exp(log_ndtr(mu / 2 - shift)) - exp(epsilon + log_ndtr(-mu / 2 - shift)))
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier
 
-from dpforest import Schema, UnprovenPrivacyWarning, load
+from dpforest import Schema, UnprovenPrivacyWarning, load, mechanisms
 from dpforest.audit.exact.enumeration import audit_pairs
 from dpforest.audit.exact.laws import answers
 from dpforest.audit.search.pairs import Pair
@@ -42,6 +42,34 @@ def quietly(estimator, X, y):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnprovenPrivacyWarning)
         return estimator.fit(X, y)
+
+
+def played(kind, data, answers, monkeypatch) -> list[tuple[np.ndarray, np.ndarray]]:
+    """What Gaussian noise was asked for, and at what rate, where the answers are these whatever the records are.
+
+    ``answers(number, shape)`` is that to the question of this number, from 1.
+    """
+    asked: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def note(counts, rate, chance):
+        asked.append((np.array(counts, dtype=float), np.broadcast_to(rate, np.shape(counts))))
+        return answers(len(asked), np.shape(counts))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mechanisms, "discrete_gaussian", note)
+        quietly(kind, [record[:-1] for record in data], [record[-1] for record in data])
+    return asked
+
+
+def concentration(kind, one, other, answers, monkeypatch) -> float:
+    """The rho that two data sets need along one transcript."""
+    runs = [played(kind, data, answers, monkeypatch) for data in (one, other)]
+    assert len(runs[0]) == len(runs[1])
+    return sum(
+        float((rate * (first - second) ** 2).sum())
+        for (first, rate), (second, its_rate) in zip(*runs, strict=True)
+        if np.array_equal(rate, its_rate) or pytest.fail("a rate depends on the records")
+    )
 
 
 #: Neighbours whom a table of groups, divided once by a or by b, tells apart by all of epsilon: records (a, b, class).

@@ -10,9 +10,9 @@ import numpy as np
 import oracle
 import pytest
 from scipy.stats import norm
-from shared import MIXED, THREE, assert_an_estimator, quietly, table
+from shared import MIXED, THREE, assert_an_estimator, concentration, quietly, table
 
-from dpforest import Schema, UnprovenPrivacyWarning, mechanisms
+from dpforest import Schema, UnprovenPrivacyWarning
 from dpforest.audit import greybox
 from dpforest.chance import Seeded
 from dpforest.curator import FINEST, Curator
@@ -219,31 +219,6 @@ def test_what_one_record_changes_of_the_sums():
     records = [(0, 1), (0, 0), (1, 1), (1, 0), (1, 0)]
     exact = [sum(label - 1 / (1 + math.exp(-scores[c])) for c, label in records if c == cell) for cell in (0, 1)]
     assert sums_of(records, scores) == pytest.approx(exact, abs=5 / FINEST)
-
-
-def played(kind: DPEBMClassifier, data, answers, monkeypatch) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What noise was asked for, and at what rate, where the answers are these whatever the records are."""
-    asked = []
-
-    def note(counts, rate, chance):
-        asked.append((np.array(counts, dtype=float), np.broadcast_to(rate, np.shape(counts))))
-        return answers(len(asked), np.shape(counts))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(mechanisms, "discrete_gaussian", note)
-        kind.fit([record[:-1] for record in data], [record[-1] for record in data])
-    return asked
-
-
-def concentration(kind, one, other, answers, monkeypatch) -> float:
-    """The rho that two data sets need along one transcript."""
-    runs = [played(kind, data, answers, monkeypatch) for data in (one, other)]
-    assert len(runs[0]) == len(runs[1])
-    return sum(
-        float((rate * (first - second) ** 2).sum())
-        for (first, rate), (second, its_rate) in zip(*runs, strict=True)
-        if np.array_equal(rate, its_rate) or pytest.fail("a rate depends on the records")
-    )
 
 
 def loud(number, shape):

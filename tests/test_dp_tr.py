@@ -10,9 +10,9 @@ import numpy as np
 import oracle
 import pytest
 from scipy.stats import norm
-from shared import MIXED, THREE, assert_an_estimator, quietly, some_traps, table
+from shared import MIXED, THREE, assert_an_estimator, concentration, quietly, some_traps, table
 
-from dpforest import Schema, UnprovenPrivacyWarning, mechanisms
+from dpforest import Schema, UnprovenPrivacyWarning
 from dpforest.audit import greybox
 from dpforest.chance import Seeded
 from dpforest.curator import FINEST, Curator
@@ -275,32 +275,6 @@ def test_noise_apart_is_looser_still():
 
 
 # -- as proved -------------------------------------------------------------------------------------------------------
-
-
-def played(kind: DPTRClassifier, data, answers, monkeypatch) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What noise was asked for, and at what rate, where the answers are these whatever the records are."""
-    asked = []
-
-    def note(counts, rate, chance):
-        shape = np.shape(counts)
-        asked.append((np.array(counts, dtype=float), np.broadcast_to(rate, shape)))
-        return answers(len(asked), shape)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(mechanisms, "discrete_gaussian", note)
-        kind.fit([record[:-1] for record in data], [record[-1] for record in data])
-    return asked
-
-
-def concentration(kind, one, other, answers, monkeypatch) -> float:
-    """The rho that two data sets need along one transcript."""
-    runs = [played(kind, data, answers, monkeypatch) for data in (one, other)]
-    assert len(runs[0]) == len(runs[1])
-    return sum(
-        float((rate * (first - second) ** 2).sum())
-        for (first, rate), (second, its_rate) in zip(*runs, strict=True)
-        if np.array_equal(rate, its_rate) or pytest.fail("a rate depends on the records")
-    )
 
 
 def loud(number, shape):

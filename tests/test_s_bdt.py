@@ -11,9 +11,9 @@ import oracle
 import pytest
 from scipy import integrate
 from scipy.stats import norm
-from shared import MIXED, THREE, assert_an_estimator, quietly, table
+from shared import MIXED, THREE, assert_an_estimator, concentration, quietly, table
 
-from dpforest import Schema, UnprovenPrivacyWarning, mechanisms
+from dpforest import Schema, UnprovenPrivacyWarning
 from dpforest.audit import greybox
 from dpforest.chance import Seeded
 from dpforest.curator import FINEST, Curator
@@ -346,31 +346,6 @@ def test_the_filter_that_ships_against_fractions():
 
 
 # -- as proved -------------------------------------------------------------------------------------------------------
-
-
-def played(kind: SBDTClassifier, data, answers, monkeypatch) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What noise was asked for, and at what rate, where the answers are these whatever the records are."""
-    asked = []
-
-    def note(counts, rate, chance):
-        asked.append((np.array(counts, dtype=float), np.broadcast_to(rate, np.shape(counts))))
-        return answers(len(asked), np.shape(counts))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(mechanisms, "discrete_gaussian", note)
-        quietly(kind, [record[:-1] for record in data], [record[-1] for record in data])
-    return asked
-
-
-def concentration(kind, one, other, answers, monkeypatch) -> float:
-    """The rho that two data sets need along one transcript."""
-    runs = [played(kind, data, answers, monkeypatch) for data in (one, other)]
-    assert len(runs[0]) == len(runs[1])
-    return sum(
-        float((rate * (first - second) ** 2).sum())
-        for (first, rate), (second, its_rate) in zip(*runs, strict=True)
-        if np.array_equal(rate, its_rate) or pytest.fail("a rate depends on the records")
-    )
 
 
 def noise(number, shape):

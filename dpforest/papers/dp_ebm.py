@@ -8,20 +8,19 @@ tells what of the published claim holds, and why the repair does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
 from dpforest.curator import FINEST
 from dpforest.curator.queries import CellResiduals
 from dpforest.learners.audited import EXACT, GREY_BOX, AuditSpec, Broken
-from dpforest.learners.base import WithDelta
 from dpforest.learners.boosting import LOUDEST, boosted, whole_votes
 from dpforest.learners.facts import Facts
+from dpforest.learners.gaussian_boosting import FeatureTables, GaussianBoostedClassifier
 from dpforest.learners.parameters import Delta, Integer, Number, Share
 from dpforest.learners.run import Run
-from dpforest.models.boosted import BoostedClassifier, BoostedForest
+from dpforest.models.boosted import BoostedForest
 from dpforest.models.crossings import Crossings
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, claim
 from dpforest.privacy.gaussian import gaussian_mu
@@ -99,7 +98,7 @@ def merge_categories(counts: np.ndarray, target: float, occurs: np.ndarray | Non
     return Bins(bin_of, np.append(weights, others if len(weights) else max(others, target)))
 
 
-class DPEBMClassifier(WithDelta, BoostedClassifier):
+class DPEBMClassifier(GaussianBoostedClassifier):
     """Explainable boosting: an additive model of two classes, one released table a feature.
 
     Attributes
@@ -202,12 +201,7 @@ class DPEBMClassifier(WithDelta, BoostedClassifier):
         """The rounds: ``budget`` buys the sums of one step."""
         n_features = len(bins)
         run.start_forest(n_features)
-        roots = run.frontier
-        wide = run.sizes > 1
-        run.split_multiway(roots[wide], np.flatnonzero(wide))
-        leaves = run.frontier
-        trees = [run.tree(feature) for feature in range(n_features)]
-        votes = [np.zeros(size, dtype=np.int64) for size in run.sizes.tolist()]
+        tables = FeatureTables(run)
         cuts = [
             run.chance.subsets(max(n - 1, 1), min(self.max_leaves, n) - 1, self.n_estimators)
             for n in (len(each.weights) for each in bins)
@@ -215,34 +209,16 @@ class DPEBMClassifier(WithDelta, BoostedClassifier):
         for number in run.rounds(self.n_estimators):
             for feature in range(n_features):
                 leaf_of, weights = bins[feature].leaves(cuts[feature][number])
-                sums = run.sum_residuals(roots[[feature]], Crossings.of([[(feature, leaf_of)]]), budget) / FINEST
+                sums = run.sum_residuals(tables.roots[[feature]], Crossings.of([[(feature, leaf_of)]]), budget) / FINEST
                 steps = np.clip(self.learning_rate * sums / weights, -LOUDEST, LOUDEST)
-                moved = whole_votes(steps)[leaf_of]
-                votes[feature] += moved
-                run.add_scores(replace(trees[feature], values=_values(moved, trees[feature].n_nodes)))
-        for nodes, several in ((leaves, True), (roots[~wide], False)):
-            mine = [each for each in votes if (len(each) > 1) == several]
-            run.set_leaf_values(nodes, _values(np.concatenate(mine) if mine else np.zeros(0, dtype=np.int64)))
+                run.add_scores(tables.move(feature, whole_votes(steps)[leaf_of]))
+        tables.set_leaf_values()
         return boosted(run, "softmax")
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        if not self.delta:
-            raise ValueError("DP-EBM has Gaussian noise, which needs a delta above 0: delta=1e-5 is the published one")
-        if (n_classes := self.declared_schema().n_classes) != 2:
-            raise ValueError(
-                "Only binary classification is supported. DP-EBM tells two classes apart, as in the paper, not "
-                f"{n_classes}: use PrivateBoostingClassifier"
-            )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
     def lacking(self) -> dict[str, str]:
         return {EXACT: "noisy sums decide the residuals of the next step, so that replay cannot visit them"}
 
+    TITLE, DELTA = "DP-EBM", "1e-5 is the published one"
     FACTS = Facts(leaks="records", two_classes=True)
     AUDIT: ClassVar = AuditSpec(
         "dp-ebm",
@@ -250,10 +226,3 @@ class DPEBMClassifier(WithDelta, BoostedClassifier):
         dict.fromkeys(RELATIONS, BROKEN),
         defaults={"n_estimators": 1},
     )
-
-
-def _values(votes: np.ndarray, n_nodes: int | None = None) -> np.ndarray:
-    """Votes for the second class; with ``n_nodes`` of all nodes of a tree, whose root may come before its leaves."""
-    values = np.zeros((n_nodes or len(votes), 2), dtype=np.int64)
-    values[len(values) - len(votes) :, 1] = votes
-    return values

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from dpforest.chance import Chance
 from dpforest.curator import FINEST
 from dpforest.curator.sums import FREE_HESSIAN, step_sensitivity
 from dpforest.learners.audited import EXACT, GREY_BOX, AuditSpec, Broken
-from dpforest.learners.base import WithDelta
 from dpforest.learners.boosting import LOUDEST, boosted, whole_votes
 from dpforest.learners.facts import Facts
+from dpforest.learners.gaussian_boosting import GaussianBoostedClassifier
 from dpforest.learners.growth import Frontier
 from dpforest.learners.parameters import Delta, Integer, Number, OneOf
 from dpforest.learners.run import Run
-from dpforest.models.boosted import BoostedClassifier, BoostedForest
+from dpforest.models.boosted import BoostedForest
 from dpforest.models.forest import Forest, cut_masks
 from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim, rho_of
@@ -119,7 +119,7 @@ def grow_totally_random(run: Run, cuts: Sequence[np.ndarray], features: np.ndarr
     return every[np.argsort(every.nodes)]
 
 
-class DPTRClassifier(WithDelta, BoostedClassifier):
+class DPTRClassifier(GaussianBoostedClassifier):
     """Boosted trees of two classes, of which every split is random and every leaf takes a noisy Newton step.
 
     Attributes
@@ -273,24 +273,10 @@ class DPTRClassifier(WithDelta, BoostedClassifier):
         steps = np.divide(residuals, over, out=np.zeros_like(over), where=seconds > 0)
         return self.learning_rate * np.clip(steps, -self.max_step, self.max_step)
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        if not self.delta:
-            raise ValueError("DP-TR has Gaussian noise, which needs a delta above 0: delta=1e-5 is usual")
-        if (n_classes := self.declared_schema().n_classes) != 2:
-            raise ValueError(
-                "Only binary classification is supported. DP-TR tells two classes apart, as in the paper, not "
-                f"{n_classes}: use PrivateBoostingClassifier"
-            )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def lacking(self) -> dict[str, str]:
         return {EXACT: "noisy sums decide the residuals of the next step, so that replay cannot visit them"}
 
+    TITLE, DELTA = "DP-TR", "1e-5 is usual"
     FACTS = Facts(leaks="size", two_classes=True)
     AUDIT: ClassVar = AuditSpec(
         "dp-tr",

@@ -7,8 +7,7 @@ Hessians.  A record that contributes little pays little, and joins extra trees f
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -17,14 +16,13 @@ from dpforest.chance import Chance
 from dpforest.curator import FINEST
 from dpforest.curator.filters import FilterLimits
 from dpforest.learners.audited import EXACT, GREY_BOX, AuditSpec, Broken
-from dpforest.learners.base import WithDelta
 from dpforest.learners.boosting import boosted, whole_votes
 from dpforest.learners.facts import Facts
+from dpforest.learners.gaussian_boosting import FeatureTables, GaussianBoostedClassifier
 from dpforest.learners.parameters import Delta, Integer, Number, Share
 from dpforest.learners.run import Run
-from dpforest.models.boosted import BoostedClassifier, BoostedForest
+from dpforest.models.boosted import BoostedForest
 from dpforest.models.crossings import Crossings
-from dpforest.models.forest import Forest
 from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, claim, in_charges
 
@@ -71,7 +69,7 @@ def initial_score(ones: float, n_records: float) -> float:
     return float(log(share) - log(1 - share))
 
 
-class SBDTClassifier(WithDelta, BoostedClassifier):
+class SBDTClassifier(GaussianBoostedClassifier):
     """Boosted random trees of one feature each, with Newton leaves and an individual filter, of two classes.
 
     Attributes
@@ -167,51 +165,27 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
         ``stops``: the extra trees end where no record can pay, as published.
         """
         n_features = len(run.sizes)
-        roots = run.frontier
-        wide = run.sizes > 1
-        run.split_multiway(roots[wide], np.flatnonzero(wide))
-        leaves = run.frontier
-        trees = [run.tree(feature) for feature in range(n_features)]
-        tables = [np.zeros(size, dtype=np.int64) for size in run.sizes.tolist()]
-        first = np.full(len(tables[0]), whole_votes(np.array(start)))
-        tables[0] += first
-        heard = _saying(trees[0], first) if start else None
-        run.open_filter(roots[[0]], limits)
+        tables = FeatureTables(run)
+        heard = tables.move(0, np.full(run.sizes[0], whole_votes(np.array(start)))) if start else None
+        run.open_filter(tables.roots[[0]], limits)
         for number in range(limits.n_rounds):
             feature = number % n_features
             run.join_round(heard)
             if stops and number >= limits.rounds and not run.peek_joined(STOP):
                 break
             leaf_of = random_leaves(int(run.sizes[feature]), bool(run.ordered[feature]), self.max_depth, run.chance)
-            sums = run.sum_filtered(roots[[feature]], Crossings.of([[(feature, leaf_of)]])) / FINEST
+            sums = run.sum_filtered(tables.roots[[feature]], Crossings.of([[(feature, leaf_of)]])) / FINEST
             gradients, hessians = sums.T
             steps = np.clip(gradients / (np.maximum(hessians, 0) + self.reg_lambda), -self.max_step, self.max_step)
             moved = whole_votes(self.learning_rate * np.where(hessians < 0, 0.0, steps))[leaf_of]
-            tables[feature] += moved
-            heard = _saying(trees[feature], moved)
-        for nodes, several in ((leaves, True), (roots[~wide], False)):
-            mine = [each for each in tables if (len(each) > 1) == several]
-            run.set_leaf_values(nodes, _values(np.concatenate(mine) if mine else np.zeros(0, dtype=np.int64)))
+            heard = tables.move(feature, moved)
+        tables.set_leaf_values()
         return boosted(run, "softmax")
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        if not self.delta:
-            raise ValueError("S-BDT has Gaussian noise, which needs a delta above 0: delta=5e-8 is the published one")
-        if (n_classes := self.declared_schema().n_classes) != 2:
-            raise ValueError(
-                "Only binary classification is supported. S-BDT tells two classes apart, as in the paper, not "
-                f"{n_classes}: use PrivateBoostingClassifier"
-            )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
     def lacking(self) -> dict[str, str]:
         return {EXACT: "noisy sums decide the gradients of the next tree, so that replay cannot visit them"}
 
+    TITLE, DELTA = "S-BDT", "5e-8 is the published one"
     FACTS = Facts(leaks="size", two_classes=True)
     AUDIT: ClassVar = AuditSpec(
         "s-bdt",
@@ -219,15 +193,3 @@ class SBDTClassifier(WithDelta, BoostedClassifier):
         dict.fromkeys(RELATIONS, BROKEN),
         defaults={"n_estimators": 1},
     )
-
-
-def _saying(tree: Forest, moved: np.ndarray) -> Forest:
-    """A tree of one level, by which each code of its feature says what it moved by for the second class."""
-    return replace(tree, values=_values(moved, tree.n_nodes))
-
-
-def _values(votes: np.ndarray, n_nodes: int | None = None) -> np.ndarray:
-    """Votes for the second class; with ``n_nodes`` of all nodes of a tree, whose root may come before its leaves."""
-    values = np.zeros((n_nodes or len(votes), 2), dtype=np.int64)
-    values[len(values) - len(votes) :, 1] = votes
-    return values

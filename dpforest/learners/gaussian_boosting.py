@@ -1,0 +1,85 @@
+"""Boosting of two classes by sums with Gaussian noise, and additive models: one table a feature."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpforest.learners.base import WithDelta
+from dpforest.learners.run import Run
+from dpforest.models.boosted import BoostedClassifier
+from dpforest.models.forest import Forest
+
+__all__ = ["FeatureTables", "GaussianBoostedClassifier"]
+
+
+class GaussianBoostedClassifier(WithDelta, BoostedClassifier):
+    """Base of the boosted classifiers of two classes whose sums have Gaussian noise.
+
+    Attributes
+    ----------
+    TITLE, DELTA : str
+        How the paper's algorithm is called, and which delta it has, for messages.
+    """
+
+    TITLE: ClassVar[str]
+    DELTA: ClassVar[str]
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if not self.delta:
+            raise ValueError(f"{self.TITLE} has Gaussian noise, which needs a delta above 0: delta={self.DELTA}")
+        if (n_classes := self.declared_schema().n_classes) != 2:
+            raise ValueError(
+                f"Only binary classification is supported. {self.TITLE} tells two classes apart, as in the paper, not "
+                f"{n_classes}: use PrivateBoostingClassifier"
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class FeatureTables:
+    """The tables of an additive model: by how much each code of a feature has moved the score of the second class.
+
+    Parameters
+    ----------
+    run : Run
+        It has started a forest of as many trees as there are features, which are split here, one by each feature.
+
+    Attributes
+    ----------
+    roots : Frontier
+        One for each feature.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.roots = run.frontier
+        self._run, self._wide = run, run.sizes > 1
+        run.split_multiway(self.roots[self._wide], np.flatnonzero(self._wide))
+        self._leaves = run.frontier
+        self._trees = [run.tree(feature) for feature in range(len(run.sizes))]
+        self._votes = [np.zeros(size, dtype=np.int64) for size in run.sizes.tolist()]
+
+    def move(self, feature: int, votes: np.ndarray) -> Forest:
+        """Add to a table the votes of one step, and return a tree by which each code says that step alone."""
+        self._votes[feature] += votes
+        tree = self._trees[feature]
+        return replace(tree, values=_values(votes, tree.n_nodes))
+
+    def set_leaf_values(self) -> None:
+        """Let the leaves of the run say what their codes have been moved by."""
+        for nodes, several in ((self._leaves, True), (self.roots[~self._wide], False)):
+            mine = [each for each in self._votes if (len(each) > 1) == several]
+            self._run.set_leaf_values(nodes, _values(np.concatenate(mine) if mine else np.zeros(0, dtype=np.int64)))
+
+
+def _values(votes: np.ndarray, n_nodes: int | None = None) -> np.ndarray:
+    """Votes for the second class; with ``n_nodes`` of all nodes of a tree, whose root may come before its leaves."""
+    values = np.zeros((n_nodes or len(votes), 2), dtype=np.int64)
+    values[len(values) - len(votes) :, 1] = votes
+    return values

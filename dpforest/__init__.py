@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dpforest.papers.diffprfs import DiffPRFsClassifier
     from dpforest.papers.diprime import DiPriMeClassifier, DiPriMeRegressor
     from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
-    from dpforest.papers.dp_ebm import DPEBMClassifier
+    from dpforest.papers.dp_ebm import DPEBMClassifier, DPEBMRegressor
     from dpforest.papers.dp_tr import DPTRClassifier
     from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
     from dpforest.papers.dt_diff import DTDiffClassifier

@@ -21,7 +21,7 @@ PAPERS: dict[str, tuple[str, ...]] = {
     "diffgen": ("DiffGenClassifier",),
     "dt_diff": ("DTDiffClassifier",),
     "smooth_forest": ("SmoothForestClassifier",),
-    "dp_ebm": ("DPEBMClassifier",),
+    "dp_ebm": ("DPEBMClassifier", "DPEBMRegressor"),
     "private_boosting": ("PrivateBoostingClassifier", "PrivateBoostingRegressor"),
     "privatree": ("PrivaTreeClassifier",),
     "diprime": ("DiPriMeClassifier", "DiPriMeRegressor"),

@@ -174,6 +174,7 @@ LEARNERS: list[tuple[str, dict, list[dict], list[dict] | None]] = [
     ("DiPriMeRegressor", {"n_estimators": 3}, each(max_depth=[2], sampling=["all"]), []),
     ("SBDTClassifier", {"n_estimators": 4}, each(extra_estimators=[3], hessian_share=[0.5], init_share=[0.0]), []),
     ("DPEBMClassifier", {"n_estimators": 3}, each(max_leaves=[1], learning_rate=[1.0], max_bins=[8], delta=[1e-4]), []),
+    ("DPEBMRegressor", {"n_estimators": 3}, each(max_leaves=[1], learning_rate=[1.0]), []),
     ("DPTRClassifier", {"n_estimators": 4}, [
         *each(update=["gradient", "averaging"], batch_size=[2], max_depth=[2], learning_rate=[1.0], delta=[1e-4]),
         {"candidates": "iterative-hessian", "candidate_rounds": 2}, {"candidates": "iterative-hessian", "cyclic": True},

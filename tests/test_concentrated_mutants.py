@@ -27,7 +27,7 @@ LINES = {
     "lem-residual-sums": ("dp_ebm", [r"$r \in [-1, 1]$", "4 under replace-one"]),
     "thm-dp-ebm": ("dp_ebm", [
         "all declared codes", "from the noisy counts alone", "of rate $b_0 / (KL)$", r"of rate $b_1 / S$",
-        r"add up to at most the $\rho$",
+        "clipped to one range", r"add up to at most the $\rho$",
     ]),
     "lem-leaf-steps": ("dp_tr", [
         r"residual $r \in [-1, 1]$", r"$0 \le h \le |r| (1 - |r|)$", r"weight $w \le 11$", "4 under replace-one",

@@ -74,6 +74,7 @@ def test_every_claim_about_a_whole_algorithm_is_in_the_table():
         "FunctionalMechanismClassifier",
         "DiffLRRegressor",
         "DPEBMClassifier",
+        "DPEBMRegressor",
         "PrivaTreeClassifier",
         "DiPriMeClassifier",
         "DiPriMeRegressor",

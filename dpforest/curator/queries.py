@@ -38,6 +38,7 @@ __all__ = [
     "FilteredSums",
     "GapAndSize",
     "GroupHessians",
+    "GroupResiduals",
     "HeldOutCounts",
     "Histograms",
     "Joined",
@@ -55,6 +56,7 @@ __all__ = [
     "TargetSums",
     "WeightedError",
     "WholeQuery",
+    "WideResiduals",
 ]
 
 #: The step of a query whose records count by their weight.
@@ -395,6 +397,40 @@ class GroupHessians(Measured):
     def exact(self, records: InMemoryRecords) -> np.ndarray:
         _, hessians = _residuals_and_hessians(records)
         return counting.group_sums(records.codes[self.feature], self.groups, hessians)[None]
+
+
+@dataclass(frozen=True, eq=False)
+@claim("lem-residual-sums")
+class GroupResiduals(Measured):
+    """Sum of the residuals of the target in each group of a feature's codes, (1, n_groups), in steps of ``1 / FINEST``.
+
+    A residual is the target less what released trees say, as a share of the target's range, clipped to -1 and 1;
+    ``groups`` has the group of each code.
+
+    Guarantee
+    ---------
+    As for :class:`CellResiduals`: a record adds a number from -1 to 1 to one group (:prf:ref:`lem-residual-sums`).
+    """
+
+    feature: int
+    groups: np.ndarray
+    label, step = "sum the residuals in the leaves of a feature", FINEST
+    sensitivity, replaced = {ADD_REMOVE: 1.0, REPLACE_ONE: 4.0}, 4.0
+    limit: ClassVar[int] = 1
+
+    def exact(self, records: InMemoryRecords) -> np.ndarray:
+        steps = np.rint(np.clip(records.residuals(), -self.limit, self.limit) * FINEST)
+        return counting.group_sums(records.codes[self.feature], self.groups, steps)[None]
+
+
+@dataclass(frozen=True, eq=False)
+@claim("cex-dp-ebm-target")
+class WideResiduals(GroupResiduals):
+    """As :class:`GroupResiduals`, clipped to 1024 ranges: with noise for one range, what DP-EBM publishes."""
+
+    limit: ClassVar[int] = 1024
+    label, step = "sum the residuals in the leaves of a feature, whatever they are", limit * FINEST
+    sensitivity, replaced = {ADD_REMOVE: 1.0, REPLACE_ONE: 4.0}, 4.0
 
 
 # -- scored, peeked at, or measured by a method of its own ----------------------------------------------------------

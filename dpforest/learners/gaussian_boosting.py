@@ -1,4 +1,4 @@
-"""Boosting of two classes by sums with Gaussian noise, and additive models: one table a feature."""
+"""Boosting by sums with Gaussian noise, and additive models: one table a feature."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dpforest.learners.run import Run
 from dpforest.models.boosted import BoostedClassifier
 from dpforest.models.forest import Forest
 
-__all__ = ["FeatureTables", "GaussianBoostedClassifier"]
+__all__ = ["FeatureTables", "GaussianBoosted", "GaussianBoostedClassifier"]
 
 
-class GaussianBoostedClassifier(WithDelta, BoostedClassifier):
-    """Base of the boosted classifiers of two classes whose sums have Gaussian noise.
+class GaussianBoosted(WithDelta):
+    """Base of the boosted learners whose sums have Gaussian noise.
 
     Attributes
     ----------
@@ -31,6 +31,13 @@ class GaussianBoostedClassifier(WithDelta, BoostedClassifier):
         super().check_parameters()
         if not self.delta:
             raise ValueError(f"{self.TITLE} has Gaussian noise, which needs a delta above 0: delta={self.DELTA}")
+
+
+class GaussianBoostedClassifier(GaussianBoosted, BoostedClassifier):
+    """Base of the boosted classifiers of two classes whose sums have Gaussian noise."""
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if (n_classes := self.declared_schema().n_classes) != 2:
             raise ValueError(
                 f"Only binary classification is supported. {self.TITLE} tells two classes apart, as in the paper, not "

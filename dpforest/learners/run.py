@@ -22,6 +22,7 @@ from dpforest.curator.queries import (
     CellWeights,
     ClassCounts,
     GroupHessians,
+    GroupResiduals,
     HeldOutCounts,
     Histograms,
     Joined,
@@ -33,6 +34,7 @@ from dpforest.curator.queries import (
     ResidualCounts,
     TargetSums,
     WeightedError,
+    WideResiduals,
 )
 from dpforest.curator.selections import (
     BinaryCandidates,
@@ -360,6 +362,17 @@ class Run:
         It is charged to the ``root`` of a tree.
         """
         return self.curator.noisy(CellResiduals(crossing), root.scopes, epsilon)[0]
+
+    def sum_target_residuals(
+        self, root: Frontier, feature: int, groups: np.ndarray, epsilon: float, *, wide: bool = False
+    ) -> np.ndarray:
+        """Noisy sum of the residuals of the target in each group of a feature's codes, in steps of ``1 / FINEST``.
+
+        int64, shape (n_groups,), charged to the ``root`` of a tree.  A residual, as a share of the target's range, is
+        clipped to one range, or to 1024 if ``wide``.
+        """
+        query = (WideResiduals if wide else GroupResiduals)(feature, groups)
+        return self.curator.noisy(query, root.scopes, epsilon)[0]
 
     def sum_steps(
         self, roots: Frontier, trees: Forest, places: np.ndarray, second: str, rho: float, weight: float

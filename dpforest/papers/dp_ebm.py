@@ -13,20 +13,21 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from dpforest.curator import FINEST
-from dpforest.curator.queries import CellResiduals
+from dpforest.curator.queries import CellResiduals, WideResiduals
 from dpforest.learners.audited import EXACT, GREY_BOX, AuditSpec, Broken
 from dpforest.learners.boosting import LOUDEST, boosted, whole_votes
 from dpforest.learners.facts import Facts
-from dpforest.learners.gaussian_boosting import FeatureTables, GaussianBoostedClassifier
+from dpforest.learners.gaussian_boosting import FeatureTables, GaussianBoosted, GaussianBoostedClassifier
+from dpforest.learners.growth import Frontier
 from dpforest.learners.parameters import Delta, Integer, Number, Share
 from dpforest.learners.run import Run
-from dpforest.models.boosted import BoostedForest
+from dpforest.models.boosted import NO_LINK, BoostedForest, BoostedRegressor
 from dpforest.models.crossings import Crossings
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, claim
 from dpforest.privacy.gaussian import gaussian_mu
 from dpforest.schema import MAX_CODES
 
-__all__ = ["Bins", "DPEBMClassifier", "merge_categories", "merge_numbers"]
+__all__ = ["Bins", "DPEBMClassifier", "DPEBMRegressor", "merge_categories", "merge_numbers"]
 
 SIZE = "the exact number of records, which the weight of a bin has to reach", "DP-EBM, the histograms"
 OCCURS = "which categories occur", "DP-EBM, the histograms of categories"
@@ -98,7 +99,101 @@ def merge_categories(counts: np.ndarray, target: float, occurs: np.ndarray | Non
     return Bins(bin_of, np.append(weights, others if len(weights) else max(others, target)))
 
 
-class DPEBMClassifier(GaussianBoostedClassifier):
+class _DPEBM(GaussianBoosted):
+    """What the classifier and the regressor share."""
+
+    delta: Annotated[float, Delta(), "Positive: the noise is Gaussian.  Well below one over the number of records."] = (
+        1e-5
+    )
+    n_bins: Annotated[
+        int | str, "Public bins of each numeric feature, equally wide, of which the histograms make fewer; 2 to 255."
+    ] = 62
+    n_estimators: Annotated[int, Integer(1, 100_000), "Rounds; each visits every feature once."] = 300
+    learning_rate: Annotated[float, Number(1e-6, 10), "Factor of every step."] = 0.01
+    max_leaves: Annotated[int, Integer(1, MAX_CODES), "Leaves of a step, cut at random."] = 3
+    max_bins: Annotated[
+        int, Integer(3, MAX_CODES), "Bins of a feature, about, one of them for what is missing: the rest weigh alike."
+    ] = 32
+    bin_budget_frac: Annotated[
+        float, Share(), "Share of the histograms: of the rho if proved, of epsilon as published."
+    ] = 0.1
+
+    @claim("alg-dp-ebm", "pub-dp-ebm", "pub-dp-ebm-regression")
+    def as_published(self, run: Run) -> BoostedForest:
+        """Noise by Gaussian differential privacy; the exact number of records; the categories that occur."""
+        share, delta, n_steps = self.bin_budget_frac, self.delta / 2, self.n_estimators * len(run.sizes)
+        for_bins, for_steps = (gaussian_mu(run.epsilon * part, delta) for part in (share, 1 - share))
+        run.start_forest(1)
+        occurs = np.ones(int(run.sizes.sum()), dtype=bool)
+        if not run.ordered.all():
+            [occurs] = run.peek_codes(run.frontier, OCCURS)
+        # a mu is a rho of half its square where a record is added or removed, which is what the noise is made for
+        histograms = self._histograms(run, for_bins**2 / 2 * HISTOGRAM_SENSITIVITY[run.relation])
+        bins = self._bins(run, histograms, run.size(SIZE), occurs)
+        return self._boost(run, bins, for_steps**2 / 2 / n_steps * CellResiduals.sensitivity[run.relation])
+
+    @claim("thm-dp-ebm")
+    def as_proved(self, run: Run) -> BoostedForest:
+        """The repair: the noisy number of records, all declared categories, and noise for either relation."""
+        run.start_forest(1)
+        share, n_steps = self.bin_budget_frac, self.n_estimators * len(run.sizes)
+        histograms = self._histograms(run, share * run.budget)
+        n_records = float(np.mean([counts.sum() for counts in histograms]))
+        bins = self._bins(run, histograms, n_records)
+        return self._boost(run, bins, (1 - share) * run.budget / n_steps)
+
+    def _histograms(self, run: Run, budget: float) -> list[np.ndarray]:
+        """The noisy number of records of each code, feature by feature."""
+        every = np.ones((1, len(run.sizes)), dtype=bool)
+        counts = run.count_children(run.frontier, every, budget, classes=False)[0, :, 0]
+        return np.split(counts, np.cumsum(run.sizes)[:-1])
+
+    def _bins(
+        self, run: Run, histograms: Sequence[np.ndarray], n_records: float, occurs: np.ndarray | None = None
+    ) -> list[Bins]:
+        target = max(n_records, 1.0) / (self.max_bins - 1)
+        there = [None] * len(histograms) if occurs is None else np.split(occurs, np.cumsum(run.sizes)[:-1])
+        return [
+            merge_numbers(counts, target) if ordered else merge_categories(counts, target, mine)
+            for counts, ordered, mine in zip(histograms, run.ordered.tolist(), there, strict=True)
+        ]
+
+    @claim("lem-residual-sums")
+    def _boost(self, run: Run, bins: Sequence[Bins], budget: float) -> BoostedForest:
+        """The rounds: ``budget`` buys the sums of one step."""
+        n_features = len(bins)
+        run.start_forest(n_features)
+        tables = FeatureTables(run)
+        self._start(run, tables)
+        cuts = [
+            run.chance.subsets(max(n - 1, 1), min(self.max_leaves, n) - 1, self.n_estimators)
+            for n in (len(each.weights) for each in bins)
+        ]
+        for number in run.rounds(self.n_estimators):
+            for feature in range(n_features):
+                leaf_of, weights = bins[feature].leaves(cuts[feature][number])
+                sums = self._sums(run, tables.roots[[feature]], feature, leaf_of, budget) / FINEST
+                steps = np.clip(self.learning_rate * sums / weights, -LOUDEST, LOUDEST)
+                run.add_scores(tables.move(feature, whole_votes(steps)[leaf_of]))
+        tables.set_leaf_values()
+        return boosted(run, self._link)
+
+    def _start(self, run: Run, tables: FeatureTables) -> None:
+        """Where the scores begin, if not at 0."""
+
+    def _sums(self, run: Run, root: Frontier, feature: int, leaf_of: np.ndarray, budget: float) -> np.ndarray:
+        """Noisy sums of the residuals in the leaves of one feature, in steps of ``1 / FINEST``."""
+        raise NotImplementedError
+
+    def lacking(self) -> dict[str, str]:
+        return {EXACT: "noisy sums decide the residuals of the next step, so that replay cannot visit them"}
+
+    TITLE, DELTA = "DP-EBM", "1e-5 is the published one"
+    _link: ClassVar[str]
+
+
+@claim("alg-dp-ebm", "thm-dp-ebm", "pub-dp-ebm")
+class DPEBMClassifier(_DPEBM, GaussianBoostedClassifier):
     """Explainable boosting: an additive model of two classes, one released table a feature.
 
     Attributes
@@ -139,89 +234,77 @@ class DPEBMClassifier(GaussianBoostedClassifier):
     ['no', 'yes']
     """
 
-    delta: Annotated[float, Delta(), "Positive: the noise is Gaussian.  Well below one over the number of records."] = (
-        1e-5
-    )
-    n_bins: Annotated[
-        int | str, "Public bins of each numeric feature, equally wide, of which the histograms make fewer; 2 to 255."
-    ] = 62
-    n_estimators: Annotated[int, Integer(1, 100_000), "Rounds; each visits every feature once."] = 300
-    learning_rate: Annotated[float, Number(1e-6, 10), "Factor of every step."] = 0.01
-    max_leaves: Annotated[int, Integer(1, MAX_CODES), "Leaves of a step, cut at random."] = 3
-    max_bins: Annotated[
-        int, Integer(3, MAX_CODES), "Bins of a feature, about, one of them for what is missing: the rest weigh alike."
-    ] = 32
-    bin_budget_frac: Annotated[
-        float, Share(), "Share of the histograms: of the rho if proved, of epsilon as published."
-    ] = 0.1
+    _link = "softmax"
 
-    @claim("alg-dp-ebm", "pub-dp-ebm")
-    def as_published(self, run: Run) -> BoostedForest:
-        """Noise by Gaussian differential privacy; the exact number of records; the categories that occur."""
-        share, delta, n_steps = self.bin_budget_frac, self.delta / 2, self.n_estimators * len(run.sizes)
-        for_bins, for_steps = (gaussian_mu(run.epsilon * part, delta) for part in (share, 1 - share))
-        run.start_forest(1)
-        occurs = np.ones(int(run.sizes.sum()), dtype=bool)
-        if not run.ordered.all():
-            [occurs] = run.peek_codes(run.frontier, OCCURS)
-        # a mu is a rho of half its square where a record is added or removed, which is what the noise is made for
-        histograms = self._histograms(run, for_bins**2 / 2 * HISTOGRAM_SENSITIVITY[run.relation])
-        bins = self._bins(run, histograms, run.size(SIZE), occurs)
-        step = for_steps**2 / 2 / n_steps
-        return self._boost(run, bins, step * CellResiduals.sensitivity[run.relation])
+    def _sums(self, run: Run, root: Frontier, feature: int, leaf_of: np.ndarray, budget: float) -> np.ndarray:
+        return run.sum_residuals(root, Crossings.of([[(feature, leaf_of)]]), budget)
 
-    @claim("thm-dp-ebm")
-    def as_proved(self, run: Run) -> BoostedForest:
-        """The repair: the noisy number of records, all declared categories, and noise for either relation."""
-        run.start_forest(1)
-        share, n_steps = self.bin_budget_frac, self.n_estimators * len(run.sizes)
-        histograms = self._histograms(run, share * run.budget)
-        n_records = float(np.mean([counts.sum() for counts in histograms]))
-        bins = self._bins(run, histograms, n_records)
-        return self._boost(run, bins, (1 - share) * run.budget / n_steps)
-
-    def _histograms(self, run: Run, budget: float) -> list[np.ndarray]:
-        """The noisy number of records of each code, feature by feature."""
-        every = np.ones((1, len(run.sizes)), dtype=bool)
-        counts = run.count_children(run.frontier, every, budget, classes=False)[0, :, 0]
-        return np.split(counts, np.cumsum(run.sizes)[:-1])
-
-    def _bins(
-        self, run: Run, histograms: Sequence[np.ndarray], n_records: float, occurs: np.ndarray | None = None
-    ) -> list[Bins]:
-        target = max(n_records, 1.0) / (self.max_bins - 1)
-        there = [None] * len(histograms) if occurs is None else np.split(occurs, np.cumsum(run.sizes)[:-1])
-        return [
-            merge_numbers(counts, target) if ordered else merge_categories(counts, target, mine)
-            for counts, ordered, mine in zip(histograms, run.ordered.tolist(), there, strict=True)
-        ]
-
-    @claim("lem-residual-sums")
-    def _boost(self, run: Run, bins: Sequence[Bins], budget: float) -> BoostedForest:
-        """The rounds: ``budget`` buys the sums of one step."""
-        n_features = len(bins)
-        run.start_forest(n_features)
-        tables = FeatureTables(run)
-        cuts = [
-            run.chance.subsets(max(n - 1, 1), min(self.max_leaves, n) - 1, self.n_estimators)
-            for n in (len(each.weights) for each in bins)
-        ]
-        for number in run.rounds(self.n_estimators):
-            for feature in range(n_features):
-                leaf_of, weights = bins[feature].leaves(cuts[feature][number])
-                sums = run.sum_residuals(tables.roots[[feature]], Crossings.of([[(feature, leaf_of)]]), budget) / FINEST
-                steps = np.clip(self.learning_rate * sums / weights, -LOUDEST, LOUDEST)
-                run.add_scores(tables.move(feature, whole_votes(steps)[leaf_of]))
-        tables.set_leaf_values()
-        return boosted(run, "softmax")
-
-    def lacking(self) -> dict[str, str]:
-        return {EXACT: "noisy sums decide the residuals of the next step, so that replay cannot visit them"}
-
-    TITLE, DELTA = "DP-EBM", "1e-5 is the published one"
     FACTS = Facts(leaks="records", two_classes=True)
     AUDIT: ClassVar = AuditSpec(
         "dp-ebm",
+        (({}, 2, None), ({"n_estimators": 2, "max_leaves": 2}, 1, None), ({"variant": "published"}, 2, None)),
+        dict.fromkeys(RELATIONS, BROKEN),
+        defaults={"n_estimators": 1},
+    )
+
+
+@claim("thm-dp-ebm", "pub-dp-ebm-regression", "cex-dp-ebm-target")
+class DPEBMRegressor(_DPEBM, BoostedRegressor):
+    """Explainable boosting of a number: an additive model, one released table a feature.
+
+    Attributes
+    ----------
+    boosted_, ledger_, guarantee_, n_features_in_, feature_names_in_, schema_, n_bins_
+
+    Guarantee
+    ---------
+    As for :class:`DPEBMClassifier`: ``(epsilon, delta)`` if proved (:prf:ref:`thm-dp-ebm`).  None if published: the
+    noise is made for residuals of at most one range of the target, and nothing keeps them there
+    (:prf:ref:`cex-dp-ebm-target`).
+
+    Source
+    ------
+    As for :class:`DPEBMClassifier`; the program's ``DPExplainableBoostingRegressor``.
+
+    Notes
+    -----
+    The prediction is the sum of what the tables say, within the declared range of the target.  It begins in the middle
+    of the range, and residuals are clipped to one range.
+
+    What ``variant="published"`` does besides: predictions begin at the target 0, wherever the range lies, and residuals
+    are whatever they are, up to 1024 ranges.
+
+    Examples
+    --------
+    >>> from dpforest import Schema
+    >>> from dpforest.papers.dp_ebm import DPEBMRegressor
+    >>> schema = Schema(numeric={"x": (0, 1)}, target=(0, 10))
+    >>> X = [[i / 400] for i in range(400)]
+    >>> y = [2.0] * 200 + [8.0] * 200
+    >>> model = DPEBMRegressor(epsilon=4.0, schema=schema, random_state=0).fit(X, y)
+    >>> low, high = model.predict([[0.1], [0.9]])
+    >>> bool(low < 4 and high > 6)
+    True
+    """
+
+    _link = NO_LINK
+
+    def _start(self, run: Run, tables: FeatureTables) -> None:
+        start = 0.5
+        if self.variant == "published":
+            low, high = run.schema.decode_target([0, 1])
+            start = float(np.clip(-low / (high - low), -WideResiduals.limit, WideResiduals.limit))
+        run.add_scores(tables.move(0, whole_votes(np.full(run.sizes[0], start))))
+
+    def _sums(self, run: Run, root: Frontier, feature: int, leaf_of: np.ndarray, budget: float) -> np.ndarray:
+        if self.variant == "proved":
+            return run.sum_target_residuals(root, feature, leaf_of, budget)
+        # the noise that a residual of one range needs
+        return run.sum_target_residuals(root, feature, leaf_of, budget * WideResiduals.limit**2, wide=True)
+
+    FACTS = Facts(leaks="records")
+    AUDIT: ClassVar = AuditSpec(
+        "dp-ebm-regressor",
         (({}, 2, None), ({"n_estimators": 2, "max_leaves": 2}, 1, None), ({"variant": "published"}, 2, None)),
         dict.fromkeys(RELATIONS, BROKEN),
         defaults={"n_estimators": 1},

@@ -21,6 +21,7 @@ PUBLISHED: dict[str, tuple[str, str, str]] = {
     "pub-diprime-flip": ("after a repair", "after a repair", "in part"),
     "pub-dp-adaboost": ("no", "no", "second hand"),
     "pub-dp-ebm": ("after a repair", "after a repair", "in part"),
+    "pub-dp-ebm-regression": ("after a repair", "after a repair", "in part"),
     "pub-dp-tr": ("after a repair", "after a repair", "in part"),
     "pub-dps-adaboost": ("no", "no", "whole"),
     "pub-dt-diff": ("open (as read here: yes)", "open (as read here: after a repair)", "second hand"),

@@ -14,15 +14,16 @@ from dpforest import PrivateBoostingClassifier, mechanisms
 from dpforest.arithmetic.fixed import STEPS, below_best, fixed
 from dpforest.curator import FINE, FINEST, Curator, Selection
 from dpforest.curator.filters import FILTERED, UNITS, FilterLimits, IndividualFilter
-from dpforest.curator.queries import CellResiduals, ClassCounts, CodeCounts, FilteredSums
+from dpforest.curator.queries import CellResiduals, ClassCounts, CodeCounts, FilteredSums, GroupResiduals
 from dpforest.curator.selections import FeatureCandidates, LabelCandidates
 from dpforest.curator.sums import step_sensitivity
 from dpforest.learners.base import PrivateEstimator
 from dpforest.learners.growth import MAX_NODES
-from dpforest.papers.dp_ebm import DPEBMClassifier
+from dpforest.papers.dp_ebm import DPEBMClassifier, DPEBMRegressor
 from dpforest.papers.dp_tr import PROVED, DPTRClassifier
 from dpforest.papers.s_bdt import SBDTClassifier, initial_score
 from dpforest.privacy import epsilon_of, rho_of
+from dpforest.schema import Schema
 from dpforest.scores import majority
 from zoo.animal import ADD_REMOVE, EXACT, GREY_BOX, REPLACE_ONE
 from zoo.learners import (
@@ -334,6 +335,21 @@ class DearEBM(DPEBMClassifier):
 class HistogramsTwiceAsSharp(Curator):
     def _drawn_noise(self, exact, rate, step):
         return super()._drawn_noise(exact, 2 * rate if step == 1 else rate, step)
+
+
+class AnyResidual(GroupResiduals):
+    limit = 1024
+    label, step = GroupResiduals.label, GroupResiduals.step
+    sensitivity, replaced = GroupResiduals.sensitivity, GroupResiduals.replaced
+
+
+class ResidualsOfAnySize(Curator):
+    """Does not clip the residuals of a target to its range."""
+
+    def noisy(self, query, scopes, epsilon):
+        if isinstance(query, GroupResiduals):
+            query = AnyResidual(query.feature, query.groups)
+        return super().noisy(query, scopes, epsilon)
 
 
 class ResidualsOfOneSide(Curator):
@@ -822,6 +838,15 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         "noise at twice the rate that is charged",
         door=NoisySumsTwiceAsSharp,
         line=r"of rate $b_1 / S$",
+        kinds="sensitivity loss",
+    )
+    boosting(
+        "residuals of any size",
+        "a prediction beyond the range has residuals beyond it",
+        kind=DPEBMRegressor,
+        door=ResidualsOfAnySize,
+        schema=Schema.from_dict(TWO.to_dict() | {"classes": None, "target": [0, 1]}),
+        line="clipped to one range",
         kinds="sensitivity loss",
     )
     boosting(

@@ -13,7 +13,7 @@ from dpforest.papers.diffprf import DiffPRFClassifier
 from dpforest.papers.diffprfs import DiffPRFsClassifier
 from dpforest.papers.diprime import DiPriMeClassifier, DiPriMeRegressor
 from dpforest.papers.dp_adaboost import DPAdaBoostClassifier
-from dpforest.papers.dp_ebm import DPEBMClassifier
+from dpforest.papers.dp_ebm import DPEBMClassifier, DPEBMRegressor
 from dpforest.papers.dp_tr import DPTRClassifier
 from dpforest.papers.dps_adaboost import DPsAdaBoostClassifier
 from dpforest.papers.dt_diff import DTDiffClassifier
@@ -52,6 +52,7 @@ _EVERY: tuple[type[PrivateEstimator], ...] = (
     DTDiffClassifier,
     SmoothForestClassifier,
     DPEBMClassifier,
+    DPEBMRegressor,
     PrivateBoostingClassifier,
     PrivateBoostingRegressor,
     PrivaTreeClassifier,

@@ -271,8 +271,8 @@ class DPEBMRegressor(_DPEBM, BoostedRegressor):
     The prediction is the sum of what the tables say, within the declared range of the target.  It begins in the middle
     of the range, and residuals are clipped to one range.
 
-    What ``variant="published"`` does besides: predictions begin at the target 0, wherever the range lies, and residuals
-    are whatever they are, up to 1024 ranges.
+    What ``variant="published"`` does in addition: predictions begin at the target 0, wherever the range lies, and
+    residuals are whatever they are, up to 1024 ranges.
 
     Examples
     --------

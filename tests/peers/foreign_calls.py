@@ -133,6 +133,7 @@ TABLE = np.array([[0.0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 1], [1, 1, 1], [0, 0
 BOUNDS = np.zeros(2), np.ones(2)
 POINTS = np.column_stack([np.linspace(0.05, 0.95, 20), np.tile([0.0, 1.0], 10)])  # one feature and a class
 STEPS = np.array([[0.1, 0], [0.2, 0], [0.8, 1], [0.9, 1], [0.3, 0], [0.85, 1]])  # one feature and a class
+TARGETS = POINTS + [0, 1000]  # one feature and a target
 CODES = np.array([[0], [1], [2], [0], [1], [2], [2]])  # one category
 VISITS = [(1, "a", 1.0), (1, "b", 1.0), (2, "a", 0.0), (3, "b", 1.0), (4, "a", 1.0)]  # a person, a place, a number
 
@@ -197,6 +198,27 @@ def ebm(rows: np.ndarray, kind: str = "continuous") -> Any:
 
 def ebm_of_categories(rows) -> Any:
     return ebm(rows, "nominal")
+
+
+def ebm_of_targets(rows: np.ndarray) -> Any:
+    """DP-EBM of one feature and a target from 1000 to 1001, and what it shows of it."""
+    from interpret.privacy import DPExplainableBoostingRegressor
+
+    model = DPExplainableBoostingRegressor(
+        feature_types=["continuous"],
+        privacy_bounds={0: (0.0, 1.0)},
+        privacy_target_min=1000.0,
+        privacy_target_max=1001.0,
+        epsilon=1.0,
+        delta=1e-5,
+        max_rounds=2,
+        max_bins=4,
+        random_state=seed,
+        n_jobs=1,
+        outer_bags=1,
+    )
+    model.fit(rows[:, :1], rows[:, 1])
+    return {"scores": [*model.term_scores_], "intercept": model.intercept_, "bins": [*model.bins_[0]]}
 
 
 def ebm_weights(rows: np.ndarray) -> Any:
@@ -320,6 +342,9 @@ _CASES = [
     ("interpret-core", "DP-EBM, a nominal feature", "replace-one", ebm_of_categories,
      [("a", 0), ("b", 1)] * 10 + [("c", 1)], [("a", 0), ("b", 1)] * 10 + [("b", 1)], "public",
      "one draw for each category that occurs: the list of categories must be public"),
+    ("interpret-core", "DP-EBM for regression, targets from 1000 to 1001", "replace-one", ebm_of_targets, TARGETS,
+     changed(TARGETS, 0, [0.95, 1000.0]), "refuted",
+     "predictions begin at 0, so residuals are a thousand, and the noise is made for 1"),
     ("distributed-random-forest", "DPRandomForest, its thresholds", "replace-one",
      lambda rows: [tree.tree_.threshold for tree in forest_of_one(rows)._trees], STEPS, changed(STEPS, 2, [0.6, 1]),
      "refuted", "splits are scikit-learn's on the records, and only the leaves have noise"),
@@ -371,7 +396,7 @@ NOT_JUDGED = {
         "models.PCA and tools.std, nanmean and other variants: not looked at",
         "the noise's own law, and its floating-point numbers",
     ],
-    "interpret-core": ["interactions, several features, the regressor; the boosting itself is compiled code"],
+    "interpret-core": ["interactions, several features; the boosting itself is compiled code"],
     "pipeline-dp": ["private selection of partitions, vectors, quantiles, Gaussian noise; Beam and Spark"],
     "OpenDP, PyDP": ["values are noised in compiled code: nothing can be recorded from Python"],
     "smartnoise-synth": [

@@ -49,6 +49,7 @@ __all__ = [
     "Moments",
     "NodeQuery",
     "OfMoments",
+    "OfResiduals",
     "Products",
     "Query",
     "RecordCounts",
@@ -400,23 +401,16 @@ class GroupHessians(Measured):
 
 
 @dataclass(frozen=True, eq=False)
-@claim("lem-residual-sums")
-class GroupResiduals(Measured):
-    """Sum of the residuals of the target in each group of a feature's codes, (1, n_groups), in steps of ``1 / FINEST``.
+class OfResiduals(Query):
+    """A query about the residuals of the target, in each group of a feature's codes: (1, n_groups).
 
-    A residual is the target less what released trees say, as a share of the target's range, clipped to -1 and 1;
-    ``groups`` has the group of each code.
-
-    Guarantee
-    ---------
-    As for :class:`CellResiduals`: a record adds a number from -1 to 1 to one group (:prf:ref:`lem-residual-sums`).
+    A residual is the target less what released trees say, as a share of the target's range, clipped at ``limit`` ranges
+    and in steps of ``1 / FINEST``; ``groups`` has the group of each code.
     """
 
     feature: int
     groups: np.ndarray
-    label, step = "sum the residuals in the leaves of a feature", FINEST
-    sensitivity, replaced = {ADD_REMOVE: 1.0, REPLACE_ONE: 4.0}, 4.0
-    limit: ClassVar[int] = 1
+    limit: ClassVar[int]
 
     def exact(self, records: InMemoryRecords) -> np.ndarray:
         steps = np.rint(np.clip(records.residuals(), -self.limit, self.limit) * FINEST)
@@ -424,12 +418,27 @@ class GroupResiduals(Measured):
 
 
 @dataclass(frozen=True, eq=False)
+@claim("lem-residual-sums")
+class GroupResiduals(OfResiduals, Measured):
+    """Sum of the residuals of the target in each group of a feature's codes, clipped to one range: (1, n_groups).
+
+    Guarantee
+    ---------
+    As for :class:`CellResiduals`: a record adds a number from -1 to 1 to one group (:prf:ref:`lem-residual-sums`).
+    """
+
+    limit = 1
+    label, step = "sum the residuals in the leaves of a feature", FINEST
+    sensitivity, replaced = {ADD_REMOVE: 1.0, REPLACE_ONE: 4.0}, 4.0
+
+
+@dataclass(frozen=True, eq=False)
 @claim("cex-dp-ebm-target")
-class WideResiduals(GroupResiduals):
+class WideResiduals(OfResiduals, Measured):
     """As :class:`GroupResiduals`, clipped to 1024 ranges: with noise for one range, what DP-EBM publishes."""
 
-    limit: ClassVar[int] = 1024
-    label, step = "sum the residuals in the leaves of a feature, whatever they are", limit * FINEST
+    limit = 1024
+    label, step = "sum the residuals in the leaves of a feature, whatever they are", 1024 * FINEST
     sensitivity, replaced = {ADD_REMOVE: 1.0, REPLACE_ONE: 4.0}, 4.0
 
 

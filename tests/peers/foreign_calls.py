@@ -133,7 +133,7 @@ TABLE = np.array([[0.0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 1], [1, 1, 1], [0, 0
 BOUNDS = np.zeros(2), np.ones(2)
 POINTS = np.column_stack([np.linspace(0.05, 0.95, 20), np.tile([0.0, 1.0], 10)])  # one feature and a class
 STEPS = np.array([[0.1, 0], [0.2, 0], [0.8, 1], [0.9, 1], [0.3, 0], [0.85, 1]])  # one feature and a class
-TARGETS = POINTS + [0, 1000]  # one feature and a target
+TARGETS = POINTS + np.array([0, 1000])  # one feature and a target
 CODES = np.array([[0], [1], [2], [0], [1], [2], [2]])  # one category
 VISITS = [(1, "a", 1.0), (1, "b", 1.0), (2, "a", 0.0), (3, "b", 1.0), (4, "a", 1.0)]  # a person, a place, a number
 

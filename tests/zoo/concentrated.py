@@ -14,7 +14,15 @@ from dpforest import PrivateBoostingClassifier, mechanisms
 from dpforest.arithmetic.fixed import STEPS, below_best, fixed
 from dpforest.curator import FINE, FINEST, Curator, Selection
 from dpforest.curator.filters import FILTERED, UNITS, FilterLimits, IndividualFilter
-from dpforest.curator.queries import CellResiduals, ClassCounts, CodeCounts, FilteredSums, GroupResiduals
+from dpforest.curator.queries import (
+    CellResiduals,
+    ClassCounts,
+    CodeCounts,
+    FilteredSums,
+    GroupResiduals,
+    Measured,
+    OfResiduals,
+)
 from dpforest.curator.selections import FeatureCandidates, LabelCandidates
 from dpforest.curator.sums import step_sensitivity
 from dpforest.learners.base import PrivateEstimator
@@ -337,7 +345,7 @@ class HistogramsTwiceAsSharp(Curator):
         return super()._drawn_noise(exact, 2 * rate if step == 1 else rate, step)
 
 
-class AnyResidual(GroupResiduals):
+class AnyResidual(OfResiduals, Measured):
     limit = 1024
     label, step = GroupResiduals.label, GroupResiduals.step
     sensitivity, replaced = GroupResiduals.sensitivity, GroupResiduals.replaced

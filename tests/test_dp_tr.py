@@ -387,6 +387,16 @@ def test_trees_are_random_and_no_cut_is_one_sided(cyclic):
         assert used == [{0}, {1}] * 20
 
 
+@pytest.mark.parametrize("options", SETTINGS, ids=str)
+def test_no_more_nodes_than_there_is_room_for(options, monkeypatch):
+    """Deep trees of wide features would fill the memory; what is spent does not depend on it."""
+    monkeypatch.setattr(DPTRClassifier, "max_nodes", 50)
+    fitted = model(n_estimators=4, max_depth=1000, **options).fit(*table())
+    assert 48 <= fitted.boosted_.forest.n_nodes <= 50
+    assert fitted.ledger_.paid(ADD_REMOVE) == pytest.approx(rho_of(4.0, 1e-5), rel=1e-12)
+    assert np.isfinite(fitted.predict_proba(table()[0])).all()
+
+
 def test_a_feature_of_one_category():
     same = model(schema=ALONE, epsilon=20.0, n_estimators=9).fit([["a"]] * 9, [1] * 9)
     assert same.boosted_.forest.n_nodes == 9

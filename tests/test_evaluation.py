@@ -289,6 +289,47 @@ def test_intervals_hold_as_often_as_they_say(models, epsilon):
     assert min(hits.values()) > 270, hits
 
 
+@pytest.mark.claim("thm-private-test")
+@pytest.mark.parametrize(("wrong", "n", "epsilon"), [(0.03, 100, 10.0), (0.01, 300, 10.0), (0.005, 1000, 5.0)])
+def test_intervals_hold_where_few_rows_are_wrong(models, wrong, n, epsilon):
+    # of 300 tests: fewer than 270 would come up less than once in 10,000 times; a normal law has 0.74 of them
+    model = models["two classes"]["RandomTreesClassifier"]
+    X, _ = table(300 * n, TWO, 11)
+    said = model.predict(X)
+    y = np.where(np.random.default_rng(12).random(len(said)) < wrong, np.where(said == "yes", "no", "yes"), said)
+    whole = evaluation.evaluate(model, X, y, "non-private")
+    read = {
+        "accuracy": lambda test: test["accuracy"],
+        **{name: lambda test, name=name: test.at(0.5)[name] for name in ("sensitivity", "specificity", "precision")},
+    }
+    hits: dict[str, int] = defaultdict(int)
+    for number in range(300):
+        few = slice(n * number, n * (number + 1))
+        found = evaluation.evaluate(model, X[few], y[few], epsilon, random_state=number)
+        for name, of in read.items():
+            hits[name] += of(found).low <= of(whole).value <= of(found).high
+    assert min(hits.values()) > 270, dict(hits)
+
+
+@pytest.mark.claim("thm-private-test")
+@pytest.mark.parametrize("effect", [1.0, 2.5])
+@pytest.mark.parametrize("count", [1, 4, 90])
+def test_an_interval_has_what_its_own_variance_does_not_refute(count, effect):
+    """A sum of counts is Poisson, of which the score interval is known; and a share has nearly Wilson's."""
+    step, quantile = 0.25, 1.96
+    found = evaluation.estimates.estimate(
+        lambda counts: step * float(counts.sum()), np.array([[float(count)]]), 0.0, quantile, (0, math.inf), effect
+    )
+    for end in (found.low, found.high):  # of a mean m the variance is m, in steps
+        assert (found.value - end) ** 2 == pytest.approx(quantile**2 * effect * step * end, rel=1e-9)
+    n = 400
+    share = evaluation.estimates.Ratio([[0.0], [1.0]])
+    found = evaluation.estimates.estimate(share, np.array([[n - count], [count]]), 0.0, quantile)
+    middle, z = (count / n + quantile**2 / (2 * n)) / (1 + quantile**2 / n), quantile**2 / n
+    width = quantile * math.sqrt(count / n * (1 - count / n) / n + z / (4 * n)) / (1 + z)
+    assert (found.low, found.high) == pytest.approx((middle - width, middle + width), rel=0.02)
+
+
 @pytest.mark.claim("thm-private-test", "lem-own-rows")
 @pytest.mark.parametrize(("max_rows", "alike"), [(None, 0), (1, 1), (2, 0.5), (3, 0), (3, 1)])
 @pytest.mark.parametrize("kind", ["two classes", "numbers"])

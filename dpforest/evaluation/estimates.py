@@ -135,6 +135,10 @@ def estimate(
     -----
     A count varies with the rows by about its own size (Poisson), and by its noise; both are independent between
     counts, so the variance of a measure is the sum of theirs, each times the square of its slope.
+
+    The interval has those numbers that the rows do not refute, each held to the variance that it would have itself (a
+    score interval, such as Wilson's of a share): where few rows are wrong, a larger number of them would also vary
+    more.  By how much, for each step of the measure, is a mean of the slopes, weighted by the squares times the counts.
     """
     value, low, high = measure(counts), *bounds
     if math.isnan(value):
@@ -144,8 +148,15 @@ def estimate(
         return Estimate(min(max(value, low), high), low, high, math.inf)
     noise = variance * float((slopes**2).sum())
     # unbiased, for the noise of a count is 0 on average; and at least as if one row were spread over all cells
-    rows = design_effect * max(float((slopes**2 * counts).sum()), float((slopes**2).mean()))
-    width = quantile * math.sqrt(noise + rows)
-    return Estimate(
-        min(max(value, low), high), max(value - width, low), min(value + width, high), quantile * math.sqrt(noise)
-    )
+    weights = slopes**2 * counts
+    if weights.sum() < (slopes**2).mean():
+        weights = slopes**2 / slopes.size
+    rows = design_effect * float(weights.sum())
+    slope = float((weights * slopes).sum()) / float(weights.sum()) if rows else 0.0
+    slope = design_effect * min(max(slope, float(slopes.min())), float(slopes.max()))  # noise may lead out of them
+    # the ends d solve d^2 = quantile^2 (noise + rows + slope d); rounding must not part them from the value
+    middle = quantile**2 * slope / 2
+    width = math.sqrt(quantile**2 * (noise + rows) + middle**2)
+    ends = (min(max(value + end, low), high) for end in (middle - width, middle + width))
+    value = min(max(value, low), high)
+    return Estimate(value, min(next(ends), value), max(next(ends), value), quantile * math.sqrt(noise))

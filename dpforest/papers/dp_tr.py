@@ -19,7 +19,7 @@ from dpforest.learners.audited import EXACT, GREY_BOX, AuditSpec, Broken
 from dpforest.learners.boosting import LOUDEST, boosted, whole_votes
 from dpforest.learners.facts import Facts
 from dpforest.learners.gaussian_boosting import GaussianBoostedClassifier
-from dpforest.learners.growth import Frontier
+from dpforest.learners.growth import MAX_NODES, Frontier
 from dpforest.learners.parameters import Delta, Integer, Number, OneOf
 from dpforest.learners.run import Run
 from dpforest.models.boosted import BoostedForest
@@ -85,7 +85,7 @@ def grow_totally_random(run: Run, cuts: Sequence[np.ndarray], features: np.ndarr
     """Grow the tree at the frontier without looking at a record; returns its leaves, in the order of their numbers.
 
     A node draws one of the features that can still be cut in it, uniformly, and then one of the cuts that leave codes
-    on both sides.  It is a leaf where there is none.
+    on both sides.  It is a leaf where there is none, or where the forest has no room for more nodes.
 
     Parameters
     ----------
@@ -102,7 +102,8 @@ def grow_totally_random(run: Run, cuts: Sequence[np.ndarray], features: np.ndarr
             for ends in (low, high)
         )
         can = last > first
-        grows = can.any(axis=1)
+        grows = np.any(can, axis=1)
+        grows[grows] = run.within_max_nodes(int(grows.sum()))
         leaves.append(nodes[~grows])
         nodes = nodes[grows]
         low, high, first, last, can = low[grows], high[grows], first[grows], last[grows], can[grows]
@@ -188,6 +189,8 @@ class DPTRClassifier(GaussianBoostedClassifier):
     learning_rate: Annotated[float, Number(1e-6, 10), "Factor of every step."] = 0.3
     reg_lambda: Annotated[float, Number(0, 1e6), "Added to what a sum of residuals is divided by."] = 1.0
     max_step: Annotated[float, Number(1e-6, LOUDEST), "Bound of a step, before the learning rate."] = 2.0
+    #: The forest does not grow beyond this; branches that would are leaves.
+    max_nodes = MAX_NODES
 
     @claim("alg-dp-tr", "pub-dp-tr", "cex-dp-tr-size")
     def as_published(self, run: Run) -> BoostedForest:
@@ -221,7 +224,7 @@ class DPTRClassifier(GaussianBoostedClassifier):
 
     def _boost(self, run: Run, steps: float, hessians: float, weight: float, most: int | None) -> BoostedForest:
         """The trees: ``steps`` buys the sums of one, and ``hessians`` a histogram of one feature."""
-        run.start_forest(self.n_estimators)
+        run.start_forest(self.n_estimators, max_nodes=self.max_nodes)
         wide = np.flatnonzero(run.sizes > 1)
         cuts = [equal_cuts(size, self.n_candidates) for size in run.sizes.tolist()]
         remade, batch = self._rounds_of_candidates(len(wide)), self.batch_size

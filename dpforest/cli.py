@@ -51,7 +51,7 @@ _VERIFY_EXAMPLES = """examples:
 
 A file has a certificate if it was written by model.save(path, certificate=True).  Coq must be installed (coqc).
 
-exit code: 0 proved for every file, 1 not proved for some file, 2 bad input: a file that cannot be read"""
+exit code: 0 proved for every file, 1 not proved for some file, or no model, 2 bad input: a file that is not there"""
 
 #: Data sets that an exact audit may enumerate when it is asked to, by engine; unasked, it takes those of the scale.
 _MOST = {"tables": 20_000, "states": 2_000_000, "replays": 500}

@@ -209,6 +209,15 @@ def test_a_promise_that_has_no_event_is_refused():
     assert [each["event"] for each in promised_event(ledger)["events"]] == ["non-private"]
 
 
+@pytest.mark.parametrize("given", [None, {}, EDPRFClassifier()], ids=["None", "dict", "a model"])
+def test_what_is_no_ledger_and_no_event_is_refused_in_words(given):
+    for function in (privacy_event, promised_event):
+        with pytest.raises(TypeError, match=r"of a ledger, such as clf\.ledger_, not of"):
+            function(given)
+    with pytest.raises(TypeError, match="is what privacy_event or promised_event gave, not"):
+        to_dp_event(given)
+
+
 def test_without_dp_accounting_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(ImportError, match="pip install dp-accounting"):

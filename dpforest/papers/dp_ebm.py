@@ -220,7 +220,8 @@ class DPEBMClassifier(_DPEBM, GaussianBoostedClassifier):
     of delta for the bins; the weight of a bin reaches for the exact number of records; a category that does not occur
     has no count.  Bounds are the declared ones, and the noise is discrete.
 
-    A table that an engine reads is read once a step, which is ``n_estimators`` times the number of features.
+    A table that an engine reads is read once a step, which is ``n_estimators`` times the number of features, and each
+    time the scores of all steps before are added up again: the time grows with the square of the number of steps.
 
     Examples
     --------

@@ -96,7 +96,8 @@ class SBDTClassifier(GaussianBoostedClassifier):
     relation; no more trees where no record can pay.  All noise is discrete Gaussian, of the variance of the program's.
     There is no subsampling, as where ``subsampling_ratio`` is 1 in the program.
 
-    A table that an engine reads is read once a tree.
+    A table that an engine reads is read once a tree, and each time all rounds before are gone through again: what a
+    record has paid is kept nowhere.  So the time grows with the square of the number of trees.
 
     Examples
     --------

@@ -82,6 +82,7 @@ def privacy_event(ledger: Ledger, relation: str | None = None) -> dict[str, Any]
     >>> privacy_event(ledger)["events"]
     [{'event': 'pure', 'epsilon': 0.25, 'of': 'counts, geometric', 'count': 2}]
     """
+    _check_ledger(ledger)
     relation = check_relation(ledger.relation if relation is None else relation)
     notes: dict[str, None] = {}
     path = _path_of(ledger, relation, notes)
@@ -108,6 +109,7 @@ def promised_event(ledger: Ledger) -> dict[str, Any]:
     (:prf:ref:`thm-private-boosting-delta`).  It holds whatever was answered, so that fits which are chosen by what
     others released may be composed by it.
     """
+    _check_ledger(ledger)
     promise = ledger.promise
     if promise is None:
         raise ValueError("the ledger has no promise: its fit is not done")
@@ -126,6 +128,11 @@ def promised_event(ledger: Ledger) -> dict[str, Any]:
     notes = [_EVERY_RUN, *([] if promise.delta else [_SELECTION]), *([_OPTIONAL] if ledger.optional_delta else [])]
     charged = {"charged": "rhos" if ledger.delta else "losses"}
     return {**_tree(promise.relation, promise.epsilon, promise.delta, events, notes), **charged}
+
+
+def _check_ledger(ledger: Any) -> None:
+    if not isinstance(ledger, Ledger):
+        raise TypeError(f"privacy events are of a ledger, such as clf.ledger_, not of {shown(ledger)}")
 
 
 def to_dp_event(event: dict[str, Any]) -> Any:
@@ -153,6 +160,8 @@ def to_dp_event(event: dict[str, Any]) -> Any:
     -----
     An accountant must be given the event's relation, ``NeighboringRelation.ADD_OR_REMOVE_ONE`` or ``REPLACE_ONE``.
     """
+    if not isinstance(event, dict) or not event.keys() >= {"events", "relation"}:
+        raise TypeError(f"an event is what privacy_event or promised_event gave, not {shown(event)}")
     try:
         from dp_accounting import dp_event as dp
     except ImportError as error:

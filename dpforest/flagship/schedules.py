@@ -37,11 +37,14 @@ class Constants:
 
     max_rounds: float = _number("rounds at most, of two classes")
     max_rounds_multiclass: float = _number("rounds at most, of more classes: a round moves the scores of one")
-    min_rounds: float = _number("rounds at least, if there are any")
+    min_rounds: float = _number("rounds at least, if there are any, of two classes")
+    min_rounds_multiclass: float = _number("the same of more classes, and of numbers")
     reference_ratio: float = _number("x of the reference table")
     reference_rounds: float = _number("rounds of the reference table, as a share of the most")
     rounds_power: float = _number("power of x by which rounds grow")
     rounds_power_multiclass: float = _number("the same of more than two classes, of which a round moves one")
+    small_ratio: float = _number("x below which a table of two classes is small")
+    rounds_power_small: float = _number("power of x by which rounds grow, of a small table")
     no_rounds_below: float = _number("x below which there are no rounds, of two classes")
     no_rounds_below_multiclass: float = _number("x below which there are no rounds, of more classes")
     trial_from: float = _number(
@@ -57,6 +60,7 @@ class Constants:
     bins_ratio: float = _number("histograms of numbers: ratio of all records to the noise of a count, at least")
     large_ratio: float = _number("x above which a table is large")
     select_share: float = _number("share of a round for the selection of its table")
+    select_share_small: float = _number("the same of a small table")
     select_share_large: float = _number("the same of a large table")
     growth_large: float = _number("budget of a round over that of the one before, of a large table; else 1")
     regression_rounds: float = _number("numbers: rounds, times those of two classes")
@@ -79,11 +83,14 @@ class Constants:
 PURE = Constants(
     max_rounds=40,
     max_rounds_multiclass=60,
-    min_rounds=2,
+    min_rounds=1,
+    min_rounds_multiclass=2,
     reference_ratio=20_000,
     reference_rounds=0.25,
     rounds_power=0.35,
     rounds_power_multiclass=0.45,
+    small_ratio=2000,
+    rounds_power_small=0.75,
     no_rounds_below=100,
     no_rounds_below_multiclass=120,
     trial_from=55,
@@ -97,6 +104,7 @@ PURE = Constants(
     bins_ratio=25,
     large_ratio=math.inf,
     select_share=0.2,
+    select_share_small=0.35,
     select_share_large=0.2,
     growth_large=1.0,
     regression_rounds=1.3,
@@ -118,11 +126,14 @@ PURE = Constants(
 GAUSSIAN = Constants(
     max_rounds=60,
     max_rounds_multiclass=90,
-    min_rounds=3,
+    min_rounds=1,
+    min_rounds_multiclass=3,
     reference_ratio=3000,
     reference_rounds=0.37,
     rounds_power=0.6,
     rounds_power_multiclass=0.6,
+    small_ratio=-math.inf,  # no table is small: where rounds are so few, the delta is not used
+    rounds_power_small=math.inf,
     no_rounds_below=18,
     no_rounds_below_multiclass=27,
     trial_from=math.inf,  # so few rounds make no use of a delta
@@ -136,6 +147,7 @@ GAUSSIAN = Constants(
     bins_ratio=12,
     large_ratio=1500,
     select_share=0.35,
+    select_share_small=math.inf,
     select_share_large=0.2,
     growth_large=1.07,
     regression_rounds=1.3,
@@ -255,26 +267,45 @@ def schedule(
     """
     c, x = GAUSSIAN if delta else PURE, n_rows * signal_to_noise(epsilon, relation, delta)
     two = n_classes == 2
-    most, power = c.max_rounds_multiclass, c.rounds_power_multiclass
-    if two or together:
-        most, power = c.max_rounds, c.rounds_power
-    # the power law of rounds passes through the reference table
-    grown = math.inf if math.isinf(x) else c.reference_rounds * most * exp(power * log(x / c.reference_ratio))
-    most = int(most)
-    rounds = most if grown > most else round(grown)
     too_small = known and x < (c.no_rounds_below if two else c.no_rounds_below_multiclass)
     if too_small and trials and not together and x >= c.trial_from:
         return BoostingSchedule(1, c.trial_totals_share, c.trial_select_share, evidence=c.trial_evidence)
-    rounds = 0 if too_small else min(max(rounds, int(c.min_rounds)), most)
     # noise of a count falls with the budget, with a delta with its root
     totals = (c.totals_scale / x) * (c.totals_scale / x) if delta else c.totals_scale / x
-    large = x > c.large_ratio
+    small = two and x < c.small_ratio
     return BoostingSchedule(
-        rounds,
+        0 if too_small else _rounds(c, x, two, together),
         min(max(totals, c.totals_share_min), c.totals_share_max),
-        c.select_share_large if large else c.select_share,
-        c.growth_large if large else 1.0,
+        c.select_share_small if small else _select_share(c, x),
+        _growth(c, x),
     )
+
+
+def _rounds(c: Constants, x: float, two: bool, together: bool) -> int:
+    """Rounds by the power law that passes through the reference table; of a small table by a steeper one.
+
+    ``two``: of two classes, which alone have small tables.  ``together``: as many as of two classes, else.
+    """
+    most, power, least = c.max_rounds_multiclass, c.rounds_power_multiclass, c.min_rounds_multiclass
+    if two or together:
+        most, power = c.max_rounds, c.rounds_power
+    if two:
+        least = c.min_rounds
+    if math.isinf(x):
+        return int(most)
+    law_from = c.small_ratio if two and x < c.small_ratio else x
+    grown = c.reference_rounds * most * exp(power * log(law_from / c.reference_ratio))
+    if x < law_from:
+        grown = grown * exp(c.rounds_power_small * log(x / law_from))
+    return int(max(round(min(grown, most)), least))
+
+
+def _select_share(c: Constants, x: float) -> float:
+    return c.select_share_large if x > c.large_ratio else c.select_share
+
+
+def _growth(c: Constants, x: float) -> float:
+    return c.growth_large if x > c.large_ratio else 1.0
 
 
 def bins_share(
@@ -296,15 +327,14 @@ def regression_schedule(
 ) -> RegressionSchedule:
     """The schedule of a regressor, a public rule; parameters as of :func:`schedule`, and ``rounds`` if asked for."""
     c, x = GAUSSIAN if delta else PURE, n_rows * signal_to_noise(epsilon, relation, delta)
-    of_classes = schedule(n_rows, epsilon, 2, relation, delta, trials=False)
     power = x if delta else 1.0
     mean = min(max(c.mean_scale / x / power, c.mean_share_min), c.mean_share_max)
     size = min(max(c.size_scale / x / power, c.size_share_min), c.size_share_max)
     if rounds is None:
-        rounds = 0 if x < c.regression_no_rounds_below else round(c.regression_rounds * of_classes.rounds)
+        rounds = 0 if x < c.regression_no_rounds_below else round(c.regression_rounds * _rounds(c, x, False, True))
     if rounds:
         shift = min(max(c.shift_scale / x, c.shift_share_min), c.shift_share_max)
-        return RegressionSchedule(rounds, mean, size, shift, of_classes.select_share, of_classes.growth)
+        return RegressionSchedule(rounds, mean, size, shift, _select_share(c, x), _growth(c, x))
     if x < c.mean_alone_below:
         return RegressionSchedule(0, 1.0, 0.0, 0.0)
     return RegressionSchedule(0, c.mean_share_no_rounds, c.size_share_no_rounds, 1.0)

@@ -31,14 +31,16 @@ from dpforest.models.crossings import Crossings
 from dpforest.privacy import REPLACE_ONE, claim
 from dpforest.schema import Schema
 
-__all__ = ["CELLS", "SECOND_SIZE_SHARE", "SIZE_LEAK", "SIZE_SHARE", "WideTables"]
+__all__ = ["CELLS", "EVEN_SHARE", "EVEN_SHARE_TWO", "SECOND_SIZE_SHARE", "SIZE_LEAK", "SIZE_SHARE", "WideTables"]
 
 CHOOSERS = ("auto", *SELECTIONS)
 #: Share of the budget for a noisy number of records, where none is declared.
 SIZE_SHARE = 0.01
 #: A delta pays above this share of the answers that have the same noise with it and without: what decides is
-#: the gap of a cell, which has the larger part of the budget under a delta.
+#: the gap of a cell, which has the larger part of the budget under a delta.  Of two classes the few rounds that there
+#: are without a delta lead further.
 EVEN_SHARE = 0.4
+EVEN_SHARE_TWO = 0.55
 #: Share for a second one, where the noise of the first may have drowned the number and the target is numeric.
 SECOND_SIZE_SHARE = 0.06
 #: Log prior of a prior variance t of a table of one feature, for each cell: minus so many t.
@@ -183,7 +185,8 @@ class WideTables(WithDelta):
         """
         if not self.delta:
             return
-        pays = not isinstance(self.n_estimators, str) or rounds > EVEN_SHARE * run.even_answers(self.delta)
+        share = EVEN_SHARE_TWO if run.schema.n_classes == 2 else EVEN_SHARE
+        pays = not isinstance(self.n_estimators, str) or rounds > share * run.even_answers(self.delta)
         if pays and not run.ledger.delta:
             run.with_delta()
         elif run.ledger.delta and not pays:

@@ -139,8 +139,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_VERIFY_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Have the proof assistant Coq add up the ledger in a released model's file, and prove by theorem\n"
-        "thm-certificate that it is at most what the file's guarantee says.  Printed are the sum, the theorem, its\n"
-        "hypotheses and its assumptions.  That the code drew as the ledger says is not shown by a file.",
+        "thm-certificate that it is at most what the file's guarantee says, or with a delta by thm-certificate-delta.\n"
+        "Printed are the sum, the theorem, its hypotheses and its assumptions.  That the code drew as the ledger says\n"
+        "is not shown by a file.",
     )
     verify.set_defaults(do=_verify)
     verify.add_argument("file", nargs="+", help="a released model, saved with certificate=True")

@@ -9,11 +9,10 @@ import numpy as np
 from dpforest.curator.weights import FINEST, gradient_steps
 from dpforest.messages import shown
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, claim
+from dpforest.privacy.vocabulary import FILTERED
 
 __all__ = ["FILTERED", "UNITS", "FilterLimits", "IndividualFilter"]
 
-#: The mechanism of a round whose charge was made when the filter was opened.
-FILTERED = "discrete Gaussian, within a filter"
 #: Units in which a record pays; a round costs so many at most.
 UNITS = 1 << 20
 

@@ -266,6 +266,16 @@ Fixpoint truthful (g : fit) : Prop :=
   | Divide _ _ next => truthful next
   end.
 
+(** Whatever it is that queries keep, what they are charged is at least 0. *)
+Fixpoint counted (g : fit) : Prop :=
+  match g with
+  | Stop => True
+  | Query _ _ alpha rho next => 0 <= alpha /\ 0 <= rho /\ forall o, counted (next o)
+  | Divide _ _ next => counted next
+  end.
+Lemma truthful_counted g : truthful g -> counted g.
+Proof. induction g; simpl; intuition auto. Qed.
+
 Fixpoint charged (g : fit) (t : list O) : list (address * (R * R)) :=
   match g, t with
   | Query v _ alpha rho next, o :: t => (v, (alpha, rho)) :: charged (next o) t
@@ -287,10 +297,10 @@ Definition ledger_of (unit : R) (l : ledger) (g : fit) (t : list O) : Prop :=
 
 Lemma sound_honest g : truthful g -> forall how, honest (asked g how).
 Proof. induction g; simpl; intros; intuition auto. Qed.
-Lemma sound_charges g : truthful g -> forall t e, In e (charged g t) -> 0 <= fst (snd e) /\ 0 <= snd (snd e).
+Lemma sound_charges g : counted g -> forall t e, In e (charged g t) -> 0 <= fst (snd e) /\ 0 <= snd (snd e).
 Proof.
   induction g as [|v q al rh next IH|v w next IH]; simpl; intros H t e He; [easy| |eapply IH; eassumption].
-  destruct H as (Ha & Hr & _ & _ & Hn). destruct t as [|o t]; [easy|]. destruct He as [<-|He]; [now split|].
+  destruct H as (Ha & Hr & Hn). destruct t as [|o t]; [easy|]. destruct He as [<-|He]; [now split|].
   exact (IH o (Hn o) t e He).
 Qed.
 
@@ -320,21 +330,21 @@ Proof.
   - right. intros y. rewrite E. apply andb_false_r.
 Qed.
 
-Lemma spent_charges g : truthful g -> forall how t y, spent AddRemove y (asked g how) t <=
+Lemma spent_charges g : counted g -> forall how t y, spent AddRemove y (asked g how) t <=
   sum (fun e => if member (ways g how t) (fst e) y then fst (snd e) else 0) (charged g t).
 Proof.
   induction g as [|v q al rh next IH|v w next IH]; simpl; intros H how t y; [lra| |auto].
-  destruct H as (Ha & _ & _ & _ & Hn). destruct t as [|o t]; simpl; [lra|]. specialize (IH o (Hn o) how t y).
+  destruct H as (Ha & _ & Hn). destruct t as [|o t]; simpl; [lra|]. specialize (IH o (Hn o) how t y).
   unfold sum in *. destruct (member_extends v how _ (extends_ways (next o) how t)) as [E|E]; rewrite E.
   - destruct (member _ v y); lra.
   - destruct (member _ v y); lra.
 Qed.
-Lemma pair_charges g : truthful g -> forall how t y y', pair_cost y y' (asked g how) t <=
+Lemma pair_charges g : counted g -> forall how t y y', pair_cost y y' (asked g how) t <=
   sum (fun e => match member (ways g how t) (fst e) y, member (ways g how t) (fst e) y' with
     | true, true => snd (snd e) | false, false => 0 | _, _ => fst (snd e) end) (charged g t).
 Proof.
   induction g as [|v q al rh next IH|v w next IH]; simpl; intros H how t y y'; [lra| |auto].
-  destruct H as (Ha & Hr & _ & _ & Hn). destruct t as [|o t]; simpl; [lra|]. specialize (IH o (Hn o) how t y y').
+  destruct H as (Ha & Hr & Hn). destruct t as [|o t]; simpl; [lra|]. specialize (IH o (Hn o) how t y y').
   unfold sum in *. destruct (member_extends v how _ (extends_ways (next o) how t)) as [E|E]; rewrite !E.
   - destruct (member _ v y), (member _ v y'); lra.
   - destruct (member (ways _ _ _) v y), (member (ways _ _ _) v y'); lra.
@@ -352,7 +362,7 @@ Qed.
 Definition loss (rel : relation) (unit : R) (l : ledger) : R :=
   unit * IZR (match rel with AddRemove => fst (cost l) | ReplaceOne => snd (cost l) end).
 
-Lemma ledger_bounds unit l g t : 0 < unit -> truthful g -> ledger_of unit l g t ->
+Lemma ledger_bounds unit l g t : 0 < unit -> counted g -> ledger_of unit l g t ->
   (forall y, spent AddRemove y (asked g start) t <= loss AddRemove unit l) /\
   (forall y y', pair_cost y y' (asked g start) t <= loss ReplaceOne unit l).
 Proof.
@@ -394,12 +404,12 @@ Proof.
     assert (Ha : adds (c, x) (r1 ++ r2) (r1 ++ block own_tree c x ++ r2)) by (now exists r1, r2).
     destruct (transcript_add_remove _ _ _ _ Hh Ha) as [H1 H2].
     split; (eapply within_on; [|eassumption]); intros t (unit & l & Hu & Hl & He);
-      eapply Rle_trans; try exact He; apply (ledger_bounds unit l g t Hu Hg Hl).
+      eapply Rle_trans; try exact He; apply (ledger_bounds unit l g t Hu (truthful_counted g Hg) Hl).
   - apply dealt_replace_one. intros c x x' r1 r2.
     assert (Hs : swaps (c, x) (c, x') (r1 ++ block own_tree c x ++ r2) (r1 ++ block own_tree c x' ++ r2))
       by (now exists r1, r2).
     eapply within_on; [|exact (transcript_replace_one _ _ _ _ _ Hh Hs)]. intros t (unit & l & Hu & Hl & He).
-    eapply Rle_trans; [|exact He]. apply (ledger_bounds unit l g t Hu Hg Hl).
+    eapply Rle_trans; [|exact He]. apply (ledger_bounds unit l g t Hu (truthful_counted g Hg) Hl).
 Qed.
 
 (** If every run affords it, that is the promise itself. *)

@@ -29,6 +29,11 @@ Definition close_on {O} (S : O -> Prop) (eps : R) (P Q : dist O) : Prop :=
   forall B f, test B f -> (forall o, f o <> 0 -> S o) -> E P f <= exp eps * E Q f.
 Definition private_on {X O} (S : O -> Prop) (N : list X -> list X -> Prop) (eps : R) (M : list X -> dist O) : Prop :=
   forall D D', N D D' -> close_on S eps (M D) (M D').
+(** (epsilon, delta), by tests with values between 0 and 1. *)
+Definition nearly_on {O} (S : O -> Prop) (eps delta : R) (P Q : dist O) : Prop :=
+  forall f, test 1 f -> (forall o, f o <> 0 -> S o) -> E P f <= exp eps * E Q f + delta.
+Definition approximate_on {X O} (S : O -> Prop) (N : list X -> list X -> Prop) (eps delta : R) (M : list X -> dist O) :
+  Prop := forall D D', N D D' -> nearly_on S eps delta (M D) (M D').
 Lemma private_everywhere {X O} (N : list X -> list X -> Prop) eps (M : list X -> dist O) :
   private_on (fun _ => True) N eps M <-> private N eps M.
 Proof.

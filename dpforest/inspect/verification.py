@@ -11,7 +11,7 @@ import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from graphlib import TopologicalSorter
 from itertools import groupby
@@ -20,7 +20,8 @@ from pathlib import Path
 from dpforest.messages import shown
 from dpforest.models.release import Released, load
 from dpforest.privacy import ADD_REMOVE, RELATIONS, SEEDED, UNIT, Guarantee, claim
-from dpforest.privacy.certificate import CLAIM, Certificate, digest_of, obstacle
+from dpforest.privacy.certificate import CLAIMS, Certificate, digest_of, filtered, obstacle
+from dpforest.privacy.concentrated import best_order
 
 __all__ = [
     "AXIOMS",
@@ -39,12 +40,23 @@ INSTALL = "apt-get install --no-install-recommends coq"
 FOLDER = Path(__file__).resolve().parents[1] / "formal"
 NAME = "DPForest"  # what the theorems' files call themselves
 NEEDS = re.compile(rf"From {NAME} Require Import ([\w ]+)\.")
-_TOP = "Certificate"  # the file with the theorem, which needs the others
+#: The file with the theorem, which needs the others, by whether the charges are rhos.
+_TOPS = {False: "Certificate", True: "Delta"}
 _SLACK = Fraction(1, 2**40)  # of the guarantee: what the rounding of doubles may add to it
 _SECONDS = 300.0  # that Coq may take
 _WIDTH = 84  # of what is printed
 _LINE = 100  # terms of one definition: a longer list is put together from several
 _DIGITS = Context(prec=17, rounding=ROUND_CEILING)
+_FINE = Context(prec=80, Emin=MIN_EMIN, Emax=MAX_EMAX)  # of a conversion, of which Coq is told what is found
+_BITS = 32  # of an order, less 1: at the best one the bound is flat
+_PLACES = 96  # of epsilon and of the tangent behind the point, in bits
+_SQUARES = 100  # of a bound of an exponential function: they make it right to 24 digits
+_ROOM = Decimal("1e-22"), Decimal("1e-19")  # of tangent and epsilon, given away so that Coq's bounds are enough
+#: On what the rho of a mechanism rests, which is a hypothesis of the theorem.
+_RHOS = {
+    "discrete Gaussian": "for the discrete Gaussian that is thm-discrete-gaussian, which is proved in prose;",
+    "exponential": "for the exponential mechanism that is lem-range-concentrated, which is proved in Coq;",
+}
 #: On what the reals of Coq's standard library rest, and nothing else may.
 AXIOMS = {
     "ClassicalDedekindReals.sig_not_dec",
@@ -65,15 +77,20 @@ class Verified:
     Attributes
     ----------
     spent : Fraction
-        The loss of the released output for the guarantee's unit and relation, exactly.
+        The loss of the released output for the guarantee's unit and relation, exactly; with rhos, the epsilon that
+        they assure at the guarantee's delta.
     guarantee : Guarantee
         What the file says.
     scopes, charges : int
         Sizes of the ledger.
     theorem : str
-        Its name in Coq; its claim's id is ``thm-certificate``.
+        Its name in Coq; its claim's id is ``thm-certificate``, or ``thm-certificate-delta`` for a ledger of rhos.
     assumptions : tuple of str
         What the proof rests on, as Coq prints it: the axioms of its real numbers.
+    rho : Fraction or None
+        What a ledger of rhos adds up to for the guarantee's unit, exactly.
+    mechanisms : tuple of str
+        Those of which the charges are rhos.
     """
 
     spent: Fraction
@@ -82,6 +99,8 @@ class Verified:
     charges: int
     theorem: str
     assumptions: tuple[str, ...]
+    rho: Fraction | None = None
+    mechanisms: tuple[str, ...] = ()
 
     @property
     def exceeds(self) -> bool:
@@ -95,11 +114,18 @@ class Verified:
             within = (
                 f"above the {promise.epsilon:.17g} that the file says by rounding alone, less than one part in 10^12"
             )
+        at, more = "", ""
+        if self.rho is not None:
+            at = f" at a delta of {promise.delta!r}, for a rho of {_up(self.rho)},"
+            more = f", and {promise.delta!r} more"
         rows = [
-            ("spent", f"{loss} under {promise.relation}, for {promise.unit}: {within}"),
+            ("spent", f"{loss}{at} under {promise.relation}, for {promise.unit}: {within}"),
             ("ledger", f"{self.charges:,} charges to {self.scopes:,} scopes, added up by Coq as exact fractions"),
-            ("theorem", f"{CLAIM}, in Coq {self.theorem}"),
-            ("says", f"of the models with this ledger no set is more than e^{loss} times as likely on a neighbour"),
+            ("theorem", f"{CLAIMS[self.rho is not None]}, in Coq {self.theorem}"),
+            (
+                "says",
+                f"of the models with this ledger no set is more than e^{loss} times as likely on a neighbour{more}",
+            ),
             *zip(["if", *[""] * 9], self.hypotheses(), strict=False),
             *zip(["rests on", *[""] * len(AXIOMS)], self.assumptions, strict=False),
             ("not shown", "that the code drew as the ledger says, that other runs spend no more, who wrote the file"),
@@ -112,8 +138,11 @@ class Verified:
     def hypotheses(self) -> list[str]:
         """What the theorem asks for, in words."""
         promise = self.guarantee
-        found = [
-            "each query loses at most what it was charged, whatever was answered before;",
+        found = ["each query loses at most what it was charged, whatever was answered before;"]
+        if self.rho is not None:
+            found = ["each query is zero-concentrated at the rho that it was charged, whatever was answered before;"]
+            found += [text for name, text in _RHOS.items() if name in self.mechanisms]
+        found += [
             "each read of the records is in the ledger, and which question is next is a function of the answers;",
             "to which part of a scope a record goes is a function of that record, of earlier answers, and of a coin of "
             "its own, independent of all else and of one law for all;",
@@ -131,7 +160,7 @@ class Verified:
         return [*found, "the bits are fair, independent and unknown"]
 
 
-@claim("thm-certificate")
+@claim("thm-certificate", "thm-certificate-delta")
 def verify(path: str | os.PathLike[str], *, seeded: bool = False) -> Verified:
     """Have Coq add up the ledger in a model's file, and prove what that says of its guarantee.
 
@@ -155,7 +184,8 @@ def verify(path: str | os.PathLike[str], *, seeded: bool = False) -> Verified:
 
     Guarantee
     ---------
-    Nothing is charged: the file alone is read.  What is proved is :prf:ref:`thm-certificate`.
+    Nothing is charged: the file alone is read.  What is proved is :prf:ref:`thm-certificate`, or of a ledger of rhos
+    :prf:ref:`thm-certificate-delta`.
     """
     (found,) = verify_all([path], seeded=seeded)
     if isinstance(found, Verified):
@@ -189,7 +219,8 @@ class _Asked:
 
     certificate: Certificate
     guarantee: Guarantee
-    bound: Fraction  # for the unit
+    bound: Fraction  # for the unit, of losses or of rhos
+    conversion: _Conversion | None  # of rhos
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], seeded: bool) -> _Asked:
@@ -205,39 +236,81 @@ class _Asked:
                 f"{name} is not verified: it has no certificate; save the fitted estimator with certificate=True"
             )
         try:
-            return cls(model.certificate_, promise, _bound(model, model.certificate_))
+            return cls(model.certificate_, promise, *_bound(model, model.certificate_))
         except ValueError as error:
             raise NotVerifiedError(f"{name} is not verified: {error}") from None
 
     @property
-    def rows(self) -> int:
-        return self.guarantee.max_rows or 1
+    def weight(self) -> int:
+        """How many times the loss of a row, or its rho, is that of the unit."""
+        return _weight(self.guarantee, self.certificate)
 
     @property
     def theorem(self) -> str:
+        name = f"thm_certificate_{'delta_' * self.certificate.rhos}of_"
         if self.guarantee.unit == UNIT:
-            return "thm_certificate_of_rows"
-        return f"thm_certificate_of_{'' if self.guarantee.relation == ADD_REMOVE else 'exchanged_'}persons"
+            return f"{name}rows"
+        return f"{name}{'' if self.guarantee.relation == ADD_REMOVE else 'exchanged_'}persons"
 
 
-def _bound(model: Released, certificate: Certificate) -> Fraction:
-    """What the ledger adds up to for the guarantee's unit; an error where the file contradicts itself."""
+@dataclass(frozen=True)
+class _Conversion:
+    """Of which epsilon a rho assures a delta, by which order and which tangent of a power: Coq checks them."""
+
+    epsilon: Fraction
+    delta: Fraction
+    order: Fraction
+    tangent: Fraction
+
+    @classmethod
+    @claim("lem-concentrated-conversion")
+    def of(cls, rho: Fraction, delta: Fraction) -> _Conversion:
+        """The least epsilon, to 18 digits, of the best order, whose search need not be exact."""
+        digits, power = math.frexp(best_order(float(rho), float(delta)) if rho else 1 / delta)
+        above = round(digits * 2**_BITS) * Fraction(2) ** (power - _BITS)
+        r, d, m, one = *(_FINE.divide(Decimal(x.numerator), Decimal(x.denominator)) for x in (rho, delta, above)), 1
+        with localcontext(_FINE):
+            order = m + one
+            tail = (order * d).ln()
+            tangent = (tail - m * r) * order / m
+            tangent -= _ROOM[0] * (one + abs(tangent))
+            epsilon = order * r - (one / m + one).ln() - tail / m
+            epsilon = max(epsilon + _ROOM[1] * (one + abs(epsilon)), Decimal(0))
+        short = (Fraction(math.floor(Fraction(x) * 2**_PLACES), 2**_PLACES) for x in (epsilon, tangent))
+        return cls(next(short), delta, above + 1, next(short))
+
+
+def _weight(promise: Guarantee, certificate: Certificate) -> int:
+    return (promise.max_rows or 1) ** (2 if certificate.rhos else 1)
+
+
+def _bound(model: Released, certificate: Certificate) -> tuple[Fraction, _Conversion | None]:
+    """What the ledger adds up to for the guarantee's unit, and is converted to; an error where the file contradicts
+    itself.
+    """
     promise, total = model.guarantee_, certificate.total()
+    if why := filtered(mechanism for _, mechanism, *_ in certificate.charges):
+        raise ValueError(why)
+    if certificate.rhos and not promise.delta:
+        raise ValueError("its ledger has rhos, and its guarantee has no delta")
     for relation in RELATIONS:
         if total[relation] != certificate.spent[relation]:
             raise ValueError(
                 f"its charges add up to {_up(total[relation])} under {relation}, and it says "
                 f"{_up(certificate.spent[relation])}: its ledger was changed"
             )
-    spent = (promise.max_rows or 1) * total[promise.relation]
-    if spent > Fraction(promise.epsilon) * (1 + _SLACK):
+    spent = _weight(promise, certificate) * total[promise.relation]
+    conversion = _Conversion.of(spent, Fraction(promise.delta)) if certificate.rhos else None
+    if (conversion.epsilon if conversion else spent) > Fraction(promise.epsilon) * (1 + _SLACK):
+        which = f"a rho of {_up(spent)}" if conversion else _up(spent)
+        assures = f", which assures {_up(conversion.epsilon)} at its delta" if conversion else ""
         raise ValueError(
-            f"its ledger adds up to {_up(spent)} under {promise.relation}, for {promise.unit}, and its guarantee says "
-            f"{promise.epsilon:.17g}"
+            f"its ledger adds up to {which} under {promise.relation}, for {promise.unit}{assures}, and its guarantee "
+            f"says {promise.epsilon:.17g}"
         )
     if digest_of(model.description) != certificate.digest:
         raise ValueError("it was changed after it was written: its digest is of another ledger, guarantee or model")
-    return spent
+    return spent, conversion
 
 
 def _up(number: Fraction) -> str:
@@ -264,19 +337,25 @@ def order(texts: dict[str, str]) -> list[str]:
     return list(TopologicalSorter(needs).static_order())
 
 
-def kernel() -> dict[str, str]:
-    """The texts of the theorems that ship, by name: what a certificate rests on."""
-    return {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.v")}
+def kernel(top: str = _TOPS[True]) -> dict[str, str]:
+    """The texts of the theorems that ship, by name: of this file and of all that it needs."""
+    texts, asked = {}, [top]
+    while asked:
+        name = asked.pop()
+        texts[name] = FOLDER.joinpath(f"{name}.v").read_text(encoding="utf-8")
+        asked += " ".join(NEEDS.findall(texts[name])).split()
+    return texts
 
 
 def _ask(files: Sequence[_Asked]) -> list[Verified]:
     """One run of Coq: the theorems, then each ledger."""
     if shutil.which("coqc") is None:
         raise NotVerifiedError(f"nothing was verified: coqc is not installed ({INSTALL})")
-    texts = kernel()
+    top = _TOPS[any(file.certificate.rhos for file in files)]
+    texts = kernel(top)
     text = "".join(module(name, texts[name]) for name in order(texts))
     text += "From Coq Require Import ZArith Arith List Reals.\n"
-    text += f"Import ListNotations {_TOP} Program.\nOpen Scope Z_scope.\n"
+    text += f"Import ListNotations {' '.join(dict.fromkeys([_TOPS[False], top]))} Program.\nOpen Scope Z_scope.\n"
     text += "".join(line for number, file in enumerate(files) for line in _terms(number, file))
     text += "".join(f"Eval vm_compute in (cost File{number}.released).\n" for number in range(len(files)))
     together = "".join(f"let _ := @File{number}.certified in " for number in range(len(files)))
@@ -288,10 +367,15 @@ def _ask(files: Sequence[_Asked]) -> list[Verified]:
         raise NotVerifiedError(f"nothing was verified: Coq says what was not expected of it, {shown(said[-60:])}")
     found = []
     for file, cost in zip(files, costs, strict=True):
-        spent = file.rows * Fraction(cost[RELATIONS.index(file.guarantee.relation)], _unit(file.certificate))
+        spent = file.weight * Fraction(cost[RELATIONS.index(file.guarantee.relation)], _unit(file.certificate))
         if spent != file.bound:
             raise NotVerifiedError("nothing was verified: Coq adds up a ledger to another number than this library")
-        found.append(Verified(spent, file.guarantee, *file.certificate.sizes(), file.theorem, axioms))
+        known = (*file.certificate.sizes(), file.theorem, axioms)
+        if file.conversion is None:
+            found.append(Verified(spent, file.guarantee, *known))
+        else:
+            mechanisms = tuple(dict.fromkeys(mechanism for _, mechanism, *_ in file.certificate.charges))
+            found.append(Verified(file.conversion.epsilon, file.guarantee, *known, spent, mechanisms))
     return found
 
 
@@ -329,14 +413,23 @@ def _terms(number: int, file: _Asked) -> Iterator[str]:
     relation = "AddRemove" if file.guarantee.relation == ADD_REMOVE else "ReplaceOne"
     numbers = f"released {unit} {file.bound.denominator} {file.bound.numerator}"
     yield f"Definition released := s{len(certificate.scopes) - 1}.\n"
-    yield f"Lemma spent : at_most {relation} {file.rows} {numbers} = true.\nProof. vm_compute. reflexivity. Qed.\n"
+    yield f"Lemma spent : at_most {relation} {file.weight} {numbers} = true.\nProof. vm_compute. reflexivity. Qed.\n"
+    shown_by = "spent"
+    if change := file.conversion:
+        known = (change.epsilon, change.delta, change.order, change.tangent)
+        terms = " ".join(f"(QArith_base.Qmake ({x.numerator}) {x.denominator})" for x in known)
+        rho = f"(QArith_base.Qmake {file.bound.numerator} {file.bound.denominator})"
+        yield f"Lemma assured : assures (Z.to_nat {_SQUARES}) {rho} {terms} = true.\n"
+        yield "Proof. vm_compute. reflexivity. Qed.\n"
+        numbers, shown_by = f"{numbers} (Z.to_nat {_SQUARES}) {terms}", "spent assured"
     if file.guarantee.unit == UNIT:
-        yield f"Definition certified := {file.theorem} {relation} {numbers} spent.\n"
+        yield f"Definition certified := {file.theorem} {relation} {numbers} {shown_by}.\n"
     else:  # who the persons are, and how their lots are drawn, is any
+        rows = f"(Z.to_nat {file.guarantee.max_rows})"
         given = "P A C O who_eq row_eq people everybody once lots before ordered coin g Hg"
-        at_least_one = f"(Z.to_nat {file.rows}) {numbers} (proj1 (Nat.leb_le 1 (Z.to_nat {file.rows})) eq_refl)"
+        at_least_one = f"{rows} {numbers} (proj1 (Nat.leb_le 1 {rows}) eq_refl)"
         rest = at_least_one if relation == "AddRemove" else numbers
-        yield f"Definition certified := fun {given} => @{file.theorem} {given} {rest} spent.\n"
+        yield f"Definition certified := fun {given} => @{file.theorem} {given} {rest} {shown_by}.\n"
     yield f"End File{number}.\n"
 
 

@@ -89,8 +89,9 @@ class Predictor:
             Whether a model may be written whose noise did not come from the operating system: for research, not for
             release.  What is written says so, and so does every copy of it.
         certificate : bool
-            Whether the ledger is written, too, for ``dpforest verify`` (:prf:ref:`thm-certificate`): each charge, and
-            how the records of a scope were divided.  All of it is released already, as a function of the answers.
+            Whether the ledger is written, too, for ``dpforest verify`` (:prf:ref:`thm-certificate`, with a delta
+            :prf:ref:`thm-certificate-delta`): each charge, and how the records of a scope were divided.  All of it is
+            released already, as a function of the answers.
 
         Returns
         -------

@@ -26,12 +26,13 @@ The file is one JSON object (RFC 8259, UTF-8) with exactly these members:
     learned from: then data sets are neighbours that differ by all rows of one person.  ``not_covered``: a list of what
     the guarantee does not speak of, for human readers.  See :class:`dpforest.privacy.Guarantee`.
 ``certificate``
-    Only where it was asked for: the ledger, for ``dpforest verify``.  ``format``: 1.  ``claim``: ``"thm-certificate"``.
-    ``charges``: objects with ``query`` and ``mechanism``, and what one asking costs, ``add_remove`` and
-    ``replace_one``.  ``scopes``: objects with a ``label``; ``apart``, whether a record of it is in one of its parts at
-    most; its ``charges`` and its ``parts``, by their places in the two lists, from 0.  A part is listed before, and the
-    last scope is the model.  ``spent``: what all of it adds up to for one row, ``add_remove`` and ``replace_one``.
-    Losses are exact, as texts ``"7/8"``.  ``digest``: the SHA-256 of all else, as JSON with sorted keys and no spaces.
+    Only where it was asked for: the ledger, for ``dpforest verify``.  ``format``: 1.  ``claim``: ``"thm-certificate"``
+    where the charges are losses, ``"thm-certificate-delta"`` where they are rhos.  ``charges``: objects with
+    ``query`` and ``mechanism``, and what one asking costs, ``add_remove`` and ``replace_one``.  ``scopes``:
+    objects with a ``label``; ``apart``, whether a record of it is in one of its parts at most; its ``charges`` and its
+    ``parts``, by their places in the two lists, from 0.  A part is listed before, and the last scope is the model.
+    ``spent``: what all of it adds up to for one row, ``add_remove`` and ``replace_one``.
+    Charges are exact, as texts ``"7/8"``.  ``digest``: the SHA-256 of all else, as JSON with sorted keys and no spaces.
 
 Numbers, texts and truth values stand as such and are never converted: a reader refuses ``"1"``, ``1.0`` and ``true``
 where a whole number is due.  The file holds no record, no exact count and no seed.

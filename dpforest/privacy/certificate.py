@@ -7,6 +7,7 @@ import json
 import re
 import reprlib
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -16,12 +17,13 @@ import numpy as np
 from dpforest import storage
 from dpforest.messages import shown
 from dpforest.privacy.ledger import Ledger
-from dpforest.privacy.vocabulary import ADD_REMOVE, RELATIONS, REPLACE_ONE, SECURE, Guarantee, claim
+from dpforest.privacy.vocabulary import ADD_REMOVE, FILTERED, RELATIONS, REPLACE_ONE, SECURE, Guarantee, claim
 
-__all__ = ["Certificate", "certificate_of", "digest_of", "obstacle"]
+__all__ = ["CLAIMS", "Certificate", "certificate_of", "digest_of", "filtered", "obstacle"]
 
 FORMAT = 1
-CLAIM = "thm-certificate"
+#: The theorem, by whether the charges are rhos.
+CLAIMS = {False: "thm-certificate", True: "thm-certificate-delta"}
 #: Whether a record of a scope is in one of its children at most, by kind; of other kinds no theorem is proved in Coq.
 _APART = {"sequential": False, "partition": True, "assignment": True}
 _KEYS = {ADD_REMOVE: "add_remove", REPLACE_ONE: "replace_one"}
@@ -42,7 +44,7 @@ class _Scope:
     parts: tuple[int, ...]
 
 
-@claim("thm-certificate")
+@claim("thm-certificate", "thm-certificate-delta")
 @dataclass(frozen=True)
 class Certificate:
     """A ledger as a tree in which equal scopes are written once.
@@ -50,19 +52,22 @@ class Certificate:
     Attributes
     ----------
     charges : tuple of (str, str, Fraction, Fraction)
-        Each query and mechanism with a loss under add-remove and under replace-one, exact.
+        Each query and mechanism with a loss under add-remove and under replace-one, or a rho; exact.
     scopes : tuple
         Each after its parts; the last one is the model.
     spent : dict
         What all of it adds up to for one row, by relation, as the file says.
     digest : str
         Of the file without it.
+    rhos : bool
+        Whether the charges are rhos, and not losses.
     """
 
     charges: tuple[tuple[str, str, Fraction, Fraction], ...]
     scopes: tuple[_Scope, ...]
     spent: dict[str, Fraction]
     digest: str = ""
+    rhos: bool = False
 
     def sizes(self) -> tuple[int, int]:
         """How many scopes and charges there are, with all repetitions; an error where they are too many."""
@@ -93,7 +98,7 @@ class Certificate:
         """Ready for JSON; numbers are exact fractions, as text."""
         return {
             "format": FORMAT,
-            "claim": CLAIM,
+            "claim": CLAIMS[self.rhos],
             "charges": [
                 {
                     "query": query,
@@ -129,8 +134,10 @@ class Certificate:
         if number != FORMAT:
             raise ValueError(f"its certificate has format {shown(number)}, and this version reads format {FORMAT}")
         _exactly(description, _MEMBERS)
-        if _text(description, "claim") != CLAIM:
-            raise ValueError(f"its certificate names {shown(description['claim'])}, and not {CLAIM}")
+        if _text(description, "claim") not in CLAIMS.values():
+            raise ValueError(
+                f"its certificate names {shown(description['claim'])}, and not {' or '.join(CLAIMS.values())}"
+            )
         charges = []
         for each in storage.listed(_of(description, "charges", list), "charges", dict):
             _exactly(each, {"query", "mechanism", *_KEYS.values()})
@@ -146,7 +153,8 @@ class Certificate:
         spent = _of(description, "spent", dict)
         _exactly(spent, set(_KEYS.values()))
         sums = dict(zip(RELATIONS, _losses(spent), strict=True))
-        found = cls(tuple(charges), tuple(scopes), sums, _text(description, "digest"))
+        rhos = description["claim"] == CLAIMS[True]
+        found = cls(tuple(charges), tuple(scopes), sums, _text(description, "digest"), rhos)
         found.sizes()
         return found
 
@@ -159,8 +167,6 @@ def obstacle(promise: Guarantee, seeded: bool = False) -> str:
         return "it is of the published variant, which is not proved: what it spends is in its guarantee"
     if not promise.epsilon < np.inf:
         return "its epsilon is infinite: there is nothing to certify"
-    if promise.delta:
-        return "its guarantee has a delta, and Coq has no theorem on what the rhos of a ledger add up to"
     if promise.n_max < np.inf:
         return "its proof rests on a public cap of the number of records, which the theorem in Coq does not know"
     if promise.max_rows not in (None, 1) and promise.relation != ADD_REMOVE:
@@ -174,7 +180,14 @@ def obstacle(promise: Guarantee, seeded: bool = False) -> str:
     return ""
 
 
-@claim("thm-certificate")
+def filtered(mechanisms: Iterable[str]) -> str:
+    """Why no certificate covers a ledger of these mechanisms, in words; empty where one can."""
+    if FILTERED in mechanisms:
+        return "no theorem in Coq is about an individual filter, whose rounds are charged together"
+    return ""
+
+
+@claim("thm-certificate", "thm-certificate-delta")
 def certificate_of(ledger: Ledger) -> Certificate:
     """The ledger of a fit as a certificate: each charge, the double as the fraction that it is.
 
@@ -190,6 +203,8 @@ def certificate_of(ledger: Ledger) -> Certificate:
         raise ValueError(f"there is no certificate of this model: {why}")
     if other := sorted(ledger.kinds - {*_APART}):
         raise ValueError(f"there is no certificate of this model: no theorem in Coq is about scopes by {other[0]}")
+    if why := filtered(entry.mechanism for entry in ledger._charges):
+        raise ValueError(f"there is no certificate of this model: {why}")
     if not all(np.isfinite(losses).all() for entry in ledger._charges for losses in entry.costs.values()):
         raise ValueError("there is no certificate of this model: a query has no finite loss under one of the relations")
     charges: dict[tuple[str, str, float, float], int] = {}
@@ -210,7 +225,7 @@ def certificate_of(ledger: Ledger) -> Certificate:
         scope = _Scope(labels[number], _APART[kinds[number]], tuple(own[number]), tuple(reversed(parts[number])))
         parts[parents[number]].append(scopes.setdefault(scope, len(scopes)))
     exact = tuple((query, mechanism, Fraction(alpha), Fraction(rho)) for query, mechanism, alpha, rho in charges)
-    found = Certificate(exact, tuple(scopes), {})
+    found = Certificate(exact, tuple(scopes), {}, rhos=ledger.delta > 0)
     return replace(found, spent=found.total())
 
 

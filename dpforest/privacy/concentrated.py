@@ -12,7 +12,7 @@ from dpforest.arithmetic import exp, expm1, last_where, log, log1p
 from dpforest.messages import shown
 from dpforest.privacy.vocabulary import claim
 
-__all__ = ["check_delta", "epsilon_of", "in_charges", "rho_of", "rho_of_range"]
+__all__ = ["best_order", "check_delta", "epsilon_of", "in_charges", "rho_of", "rho_of_range"]
 
 MOST_DELTA = 0.01  # above it, "with probability delta all records are published" keeps the promise
 _LEAST_DELTA = 1e-300
@@ -66,6 +66,16 @@ def epsilon_of(rho: float, delta: float) -> float:
         raise ValueError(f"rho must be at least 0 and delta lie between 0 and 1, not {shown(rho)} and {shown(delta)}")
     if rho == 0 or math.isinf(rho):
         return rho
+    return max(_least(rho, delta)[1], 0.0)
+
+
+def best_order(rho: float, delta: float) -> float:
+    """The order whose bound :func:`epsilon_of` takes, less 1, for a rho above 0 that is finite."""
+    return _least(rho, delta)[0]
+
+
+def _least(rho: float, delta: float) -> tuple[float, float]:
+    """The best order, less 1, and what it bounds epsilon by."""
     middle, room = 0.0, 60.0
     for _ in range(_ROUNDS):
         excess = middle + room * _GRID  # of the order over 1, its logarithm
@@ -74,7 +84,7 @@ def epsilon_of(rho: float, delta: float) -> float:
         bounds = (1 + above) * rho - log1p(exp(-excess)) - (log(delta) + log1p(above)) / above
         best = int(np.argmin(bounds))
         middle, room = float(excess[best]), 2 * room / len(_GRID)
-    return max(float(bounds[best]), 0.0)
+    return float(above[best]), float(bounds[best])
 
 
 def in_charges(epsilon: float, delta: float) -> float:

@@ -15,6 +15,7 @@ from dpforest.privacy import display
 __all__ = [
     "ADD_REMOVE",
     "ASSUMPTIONS",
+    "FILTERED",
     "HISTOGRAM_SENSITIVITY",
     "NON_PRIVATE",
     "NOT_COVERED",
@@ -48,6 +49,8 @@ RELATIONS = (ADD_REMOVE, REPLACE_ONE)
 #: of a target.
 HISTOGRAM_SENSITIVITY = {ADD_REMOVE: 1, REPLACE_ONE: 2}
 NON_PRIVATE = "non-private"
+#: The mechanism of a round whose charge was made when the filter was opened.
+FILTERED = "discrete Gaussian, within a filter"
 
 
 class UnprovenPrivacyWarning(UserWarning):

@@ -118,7 +118,7 @@ def questions() -> str:
     together = "".join(f"let _ := @{theorem.name} in " for theorem in listed)  # a pair would repeat what each says
     asked += f"Definition together := {together}tt.\nPrint Assumptions together.\n"
     return (
-        "From Coq Require Import Reals List.\nImport ListNotations.\nOpen Scope R_scope.\n"
+        "From Coq Require Import QArith Reals List.\nImport ListNotations.\nOpen Scope R_scope.\n"
         f"From {NAME} Require Import {named}.\nSet Printing Width 100.\n{asked}"
     )
 

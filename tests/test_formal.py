@@ -91,6 +91,33 @@ STRONGER = [
     (  # any k rows of a person at the price of one
         "Certificate", "at_most AddRemove (Z.of_nat k) l", "at_most AddRemove 1 l", "thm_certificate_of_persons",
     ),
+    (  # a group at the price that it has in losses
+        "Concentrated", "(INR k * INR k * rho) M.", "(INR k * rho) M.", "lem_concentrated_group",
+    ),
+    ("Ranges", "concentrated N (eta * eta / 8) M.", "concentrated N (eta * eta / 9) M.", "lem_range_concentrated"),
+    (  # a loss taken for a range of its own size
+        "Ranges", "concentrated N (eps * eps / 2) M.", "concentrated N (eps * eps / 8) M.",
+        "lem_range_concentrated_loss",
+    ),
+    (  # the range of a monotone score, where it is not known to be one
+        "Ranges", "bounded_range N (rate * R) (exponential", "bounded_range N (rate * R / 2) (exponential",
+        "thm_exponential_bounded_range",
+    ),
+    (  # a delta that is too small
+        "Divergence", "(/ (a - 1) * exp (a * ln", "(/ a * exp (a * ln", "lem_concentrated_conversion",
+    ),
+    (  # a bound from below that is rounded up
+        "Delta", "squares bits k (Z.shiftr (low * low) bits)", "squares bits k (Z.shiftr (low * low) bits + 1)",
+        "squares_below",
+    ),
+    (  # the conversion of another rho
+        "Delta", "(n # m) eps delta a tau = true -> forall (X O", "(0 # m) eps delta a tau = true -> forall (X O",
+        "thm_certificate_delta_of_rows",
+    ),
+    (  # any j rows of a person at the rho of a row for each
+        "Delta", "at_most AddRemove (Z.of_nat j * Z.of_nat j) l", "at_most AddRemove (Z.of_nat j) l",
+        "thm_certificate_delta_of_persons",
+    ),
 ]  # fmt: skip
 
 

@@ -186,7 +186,7 @@ Proof.
 Qed.
 
 (** Coins that look at nothing cost nothing. *)
-Lemma conc_mixed {A O} S rho (d : dist A) (K K' : A -> dist O) : (forall x, conc_on S rho (K x) (K' x)) ->
+Theorem lem_concentrated_coins {A O} S rho (d : dist A) (K K' : A -> dist O) : (forall x, conc_on S rho (K x) (K' x)) ->
   conc_on S rho (bind d K) (bind d K').
 Proof.
   intros H th Ht B h Hh HS. simpl. pose proof (exp_pos (th / (1 - th) * rho)) as He.
@@ -200,7 +200,7 @@ Proof.
 Qed.
 
 (** Functions of the answer. *)
-Theorem thm_concentrated_post_processing {X O Z} (N : list X -> list X -> Prop) rho (M : list X -> dist O)
+Theorem thm_post_processing_concentrated {X O Z} (N : list X -> list X -> Prop) rho (M : list X -> dist O)
   (f : O -> dist Z) : concentrated N rho M -> concentrated N rho (fun D => bind (M D) f).
 Proof.
   intros H D D' HN th Ht B h Hh _. simpl. assert (Hk : test B (fun o => E (f o) h)) by (now apply (test_E f B (fun _ => h))).
@@ -286,7 +286,7 @@ Proof.
   unfold th1, th2. field. repeat split; nra.
 Qed.
 
-Lemma conc_steps {X} (N : list X -> list X -> Prop) rho M k : concentrated_on S N rho M ->
+Theorem lem_concentrated_group {X} (N : list X -> list X -> Prop) rho M k : concentrated_on S N rho M ->
   concentrated_on S (steps N k) (INR k * INR k * rho) M.
 Proof.
   intros HM. induction k as [|[|k] IH]; intros D D' H.

@@ -70,7 +70,7 @@ Let law (M : list (nat * X) -> dist O) (l1 l2 : list X) (b : C -> list (nat * X)
 
 Lemma law_conc S rho M l1 l2 b b' : (forall c r1 r2, conc_on S rho (M (r1 ++ b c ++ r2)) (M (r1 ++ b' c ++ r2))) ->
   conc_on S rho (law M l1 l2 b) (law M l1 l2 b').
-Proof. intros H. apply conc_mixed. intros r1. apply conc_mixed. intros c. apply conc_mixed. intros r2. apply H. Qed.
+Proof. intros H. apply lem_concentrated_coins. intros r1. apply lem_concentrated_coins. intros c. apply lem_concentrated_coins. intros r2. apply H. Qed.
 Lemma law_with M l1 x l2 B f : test B f ->
   E (dealt coin trees M (l1 ++ x :: l2)) f = E (law M l1 l2 (fun c => block trees c x)) f.
 Proof. intros _. unfold dealt, law. simpl. now rewrite E_deal_mid. Qed.
@@ -248,7 +248,7 @@ Proof.
   destruct (lem_own_rows who_eq row_eq people everybody once before total antisymmetric transitive k c u D D' Hk) as [H _].
   destruct (H Hj) as (l1 & b & l2 & Hb & E1 & E2). unfold kept. rewrite E1, E2.
   destruct (block_steps b l1 l2) as [H1 H2]. apply le_INR in Hb. pose proof (pos_INR (length b)).
-  split; (eapply conc_more; [|apply (conc_steps S add_remove rho M (length b) HM); eassumption]);
+  split; (eapply conc_more; [|apply (lem_concentrated_group S add_remove rho M (length b) HM); eassumption]);
     apply Rmult_le_compat_r; try assumption; now apply Rmult_le_compat.
 Qed.
 
@@ -263,7 +263,7 @@ Proof.
   assert (HM : concentrated_on (of_file l d g) add_remove (loss AddRemove (/ IZR (Zpos d)) l) (answers coin g)).
   { intros E E' HE. eapply conc_fewer; [|exact (thm_certificate_delta coin g Hg AddRemove _ E E' HE)].
     intros t Ht. exists (/ IZR (Zpos d))%R, l. split; [now apply Rinv_0_lt_compat, IZR_lt|]. split; [exact Ht|lra]. }
-  eapply conc_more; [exact H|]. destruct HN as [u [Hu|Hu]]; apply conc_mixed; intros c;
+  eapply conc_more; [exact H|]. destruct HN as [u [Hu|Hu]]; apply lem_concentrated_coins; intros c;
     apply (joins_conc _ _ _ j u _ _ H0 Hj HM Hu c).
 Qed.
 
@@ -283,7 +283,7 @@ Proof.
   pose proof (kept_around who_eq row_eq people everybody once before total antisymmetric transitive 1) as Ha.
   pose proof (one_kept row_eq before 1) as Ho.
   split; [intros D D' [u (H0 & H1 & H2 & _)]|intros Hs D D' (u & u' & D0 & [H0 Hu] & [H0' Hu'] & H1 & H2)];
-    apply (assures_nearly _ k (n # m) _ _ a tau); try assumption; apply conc_mixed; intros c.
+    apply (assures_nearly _ k (n # m) _ _ a tau); try assumption; apply lem_concentrated_coins; intros c.
   - destruct (Ha c u D D' H0) as (l1 & l2 & E & E').
     destruct (Ho c u _ eq_refl H1) as [b Eb]. destruct (Ho c u _ eq_refl H2) as [b' Eb'].
     apply HM. rewrite E, E', Eb, Eb'. exists b, b', l1, l2. now split.

@@ -47,7 +47,7 @@ _SECONDS = 300.0  # that Coq may take
 _WIDTH = 84  # of what is printed
 _LINE = 100  # terms of one definition: a longer list is put together from several
 _DIGITS = Context(prec=17, rounding=ROUND_CEILING)
-_FINE = Context(prec=80, Emin=MIN_EMIN, Emax=MAX_EMAX)  # of a conversion, of which Coq is told what is found
+_FINE = Context(prec=80, Emin=MIN_EMIN, Emax=MAX_EMAX)  # of a conversion, which is found here and checked by Coq
 _BITS = 32  # of an order, less 1: at the best one the bound is flat
 _PLACES = 96  # of epsilon and of the tangent behind the point, in bits
 _SQUARES = 100  # of a bound of an exponential function: they make it right to 24 digits
@@ -337,7 +337,7 @@ def order(texts: dict[str, str]) -> list[str]:
     return list(TopologicalSorter(needs).static_order())
 
 
-def kernel(top: str = _TOPS[True]) -> dict[str, str]:
+def kernel(top: str) -> dict[str, str]:
     """The texts of the theorems that ship, by name: of this file and of all that it needs."""
     texts, asked = {}, [top]
     while asked:

@@ -35,6 +35,8 @@ Lemma pr_range P o : 0 <= pr P o <= 1.
 Proof. apply (E_range P 1), test_ind. Qed.
 Lemma inside_range l x : 0 <= within_list l x <= 1.
 Proof. unfold within_list, inside. destruct (in_dec dec x l); lra. Qed.
+Lemma inside_below l x y : 0 <= y -> 0 <= within_list l x * y <= y.
+Proof. pose proof (inside_range l x). nra. Qed.
 Lemma sum_one (k : O -> R) l o : (forall x, 0 <= k x) -> In o l -> k o <= sum k l.
 Proof.
   intros Hk. induction l as [|x l IH]; intros H; [easy|]. simpl. pose proof (sum_nonneg k l (fun x _ => Hk x)).
@@ -161,10 +163,11 @@ Proof.
     rewrite <- (E_plus P (power B th)).
     - apply (E_mono P (power B th + power B th)).
       + apply (test_more (power B th)); [lra|assumption].
-      + intros x. pose proof (inside_range l x). pose proof (Hf x). split; nra.
-      + intros x. pose proof (inside_range l x). pose proof (Hf x). nra.
-    - intros x. pose proof (inside_range l x). pose proof (Hf x). split; nra.
-    - intros x. pose proof (inside_range l x). split; nra. }
+      + intros x. pose proof (inside_below l x _ (Hfn x)). pose proof (inside_below l x _ Hpb). pose proof (Hf x). lra.
+      + intros x. pose proof (inside_range l x) as Hi. pose proof (Hf x) as Hx.
+        pose proof (Rmult_le_compat_l (1 - within_list l x) _ _ ltac:(lra) (proj2 Hx)). lra.
+    - intros x. pose proof (inside_below l x _ (Hfn x)). pose proof (Hf x). lra.
+    - intros x. pose proof (inside_below l x _ Hpb). lra. }
   assert (H2 : power B th * E P (fun x => 1 - within_list l x) <= e).
   { rewrite (E_ext P _ (fun x => 1 - inside dec l0 x)) by (intros; unfold within_list; now rewrite Hin).
     apply Rle_trans with (power B th * (e / (power B th + 1))); [apply Rmult_le_compat_l; lra|].
@@ -192,8 +195,7 @@ Proof.
   { apply Rle_trans with (exp (- sg) * exp sg); [apply Rmult_le_compat_l; [left; apply exp_pos|now apply HD]|].
     rewrite <- exp_plus, Rplus_opp_l, exp_0. lra. }
   assert (H5 : E Q (fun x => within_list l x * h x) <= E Q h).
-  { apply (E_mono Q B); [intros x; pose proof (inside_range l x); pose proof (Hh x); split; nra|assumption|].
-    intros x. pose proof (inside_range l x). pose proof (Hh x). nra. }
+  { apply (E_mono Q B); [|assumption|]; intros x; pose proof (inside_below l x _ (Hhn x)); pose proof (Hh x); lra. }
   assert (H6 : c * ((1 - th) * (exp (- sg) * moment a P Q l) + th * (E Q (fun x => within_list l x * h x) / exp tau)) <=
     c * (1 - th + th * (E Q h / exp tau))).
   { apply Rmult_le_compat_l; [lra|]. apply Rplus_le_compat.

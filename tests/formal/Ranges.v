@@ -155,16 +155,20 @@ Proof.
     rewrite Rmult_1_l. set (tau := ln T). assert (ET : T = exp tau) by (unfold tau; now rewrite exp_ln). rewrite ET, power_of_exp.
     rewrite <- Rmult_assoc, <- exp_plus. set (c := exp ((1 - th) * sg + th * tau)). assert (Hc : 0 < c) by apply exp_pos.
     set (b := c * th / exp tau). assert (Hb : 0 <= b).
-    { unfold b, Rdiv. apply Rmult_le_pos; [nra|left; apply Rinv_0_lt_compat, exp_pos]. }
+    { unfold b, Rdiv. apply Rmult_le_pos; [apply Rmult_le_pos; lra|left; apply Rinv_0_lt_compat, exp_pos]. }
     (* what the line leaves is a test *)
     assert (Hrest : forall lv, let k := c * (1 - th) * exp (a * lv - sg) in
       test (k + b * B) (fun o => k + b * h o - exp lv * f o) /\ 0 <= k /\
       forall d : dist O, E d (fun o => k + b * h o - exp lv * f o) = k + b * E d h - exp lv * E d f).
     { intros lv k. assert (Hk : 0 <= k).
-      { unfold k. apply Rmult_le_pos; [nra|left; apply exp_pos]. }
-      assert (Hv : 0 < exp lv) by apply exp_pos.
+      { unfold k. apply Rmult_le_pos; [apply Rmult_le_pos; lra|left; apply exp_pos]. }
+      assert (Hv : 0 <= exp lv) by (left; apply exp_pos). pose proof (Rmult_le_pos _ _ Hb HB) as HbB.
+      pose proof (Rmult_le_pos _ _ Hv (power_nonneg B th)) as HvB.
+      assert (Hvf : forall o, 0 <= exp lv * f o <= exp lv * power B th).
+      { intros o. destruct (Hf o). split; [now apply Rmult_le_pos|now apply Rmult_le_compat_l]. }
       assert (Hrt : test (k + b * B) (fun o => k + b * h o - exp lv * f o)).
-      { intros o. pose proof (Hh o) as Ho. pose proof (Hf o) as Ho'. split; [|nra].
+      { intros o. pose proof (Hh o) as Ho. pose proof (Hvf o) as Ho'.
+        pose proof (Rmult_le_compat_l b _ _ Hb (proj2 Ho)) as Hbh. split; [|lra].
         pose proof (Hline lv tau (h o) (proj1 Ho)) as H. fold c in H. fold (f o) in H.
         replace (c * ((1 - th) * exp (a * lv - sg) + th * (h o / exp tau))) with (k + b * h o) in H; [lra|].
         unfold k, b, Rdiv. ring. }
@@ -173,8 +177,8 @@ Proof.
       assert (H : E d (fun o => (k + b * h o - exp lv * f o) + exp lv * f o) = E d (fun o => k + b * h o - exp lv * f o) +
         E d (fun o => exp lv * f o)).
       { apply (E_plus d (k + b * B + exp lv * power B th)).
-        - intros o. specialize (Hrt o). pose proof (Hf o). cbv beta in *. split; [lra|]. pose proof (power_nonneg B th). nra.
-        - intros o. pose proof (Hf o). split; [nra|]. assert (0 <= b * B) by nra. nra. }
+        - intros o. specialize (Hrt o). cbv beta in *. lra.
+        - intros o. specialize (Hvf o). lra. }
       rewrite (E_ext d _ (fun o => k + b * h o)) in H by (intros; ring). lra. }
     destruct (Hrest t) as (Hu1 & Hu2 & Hu3). destruct (Hrest (t - eta)) as (Hl1 & Hl2 & Hl3).
     pose proof (Hlo _ _ Hu1) as A1. pose proof (Hup _ _ Hl1) as A2. rewrite !Hu3 in A1. rewrite !Hl3 in A2.
@@ -189,7 +193,7 @@ Proof.
     apply (Rmult_le_reg_l (u - l)); [lra|].
     replace ((u - l) * (q * ku + (1 - q) * kl + b * E Q h)) with
       ((q * (u - l)) * ku + ((u - l) - q * (u - l)) * kl + (u - l) * (b * E Q h)) by ring.
-    rewrite Eq. nra. }
+    rewrite Eq. clear - A1 A2. lra. }
   eapply Rle_trans; [exact Hmain|]. apply Rmult_le_compat_r; [apply power_nonneg|]. apply exp_le.
   apply Rle_trans with ((1 - th) * (a * (a - 1) * (eta * eta / 8))); [apply Rmult_le_compat_l; lra|].
   right. unfold a. field. lra.

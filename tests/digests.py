@@ -19,6 +19,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
@@ -231,6 +232,7 @@ def mixed(n: int, seed: int):
     return (state >> np.uint64(33)).astype(np.int64).reshape(6, n)
 
 
+@cache
 def table(kind: str, regression: bool):
     """A schema, a table of 300 records, and its labels or targets."""
     import numpy as np

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from scipy.special import log_ndtr
 
@@ -33,6 +34,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     return float(exp(log_ndtr(mu / 2 - shift)) - exp(epsilon + log_ndtr(-mu / 2 - shift)))
 
 
+@lru_cache(maxsize=256)
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """The mu of which Gaussian differential privacy is (epsilon, delta)-differential privacy, to nine digits.
 

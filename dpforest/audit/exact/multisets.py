@@ -58,7 +58,8 @@ def _fill(rows, n_max):
     current = np.zeros(rows.shape[1], dtype=np.uint8)
     left = n_max
     for index in range(rows.shape[0]):
-        rows[index] = current
+        for kind in range(rows.shape[1]):  # one by one: a copy of the row takes four times as long to compile
+            rows[index, kind] = current[kind]
         column = rows.shape[1] - 1
         if left == 0:  # take back the last column in use, and step the one before
             while column > 0 and current[column] == 0:

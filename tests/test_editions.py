@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import json
 import re
 import runpy
+import sys
+import unicodedata
+from collections import Counter
+from functools import cache
+from html import escape, unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from docutils import nodes
+from PIL import Image
+from scipy import ndimage
 
+from dpforest.study import figures, plots
 from tests import not_run
 from tools import editions, published
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "book" / "_extensions"))
 EXTENSION = runpy.run_path(str(ROOT / "book" / "_extensions" / "editions.py"))
+FIGURES = runpy.run_path(str(ROOT / "book" / "_extensions" / "relabelled.py"))
 PAGES = editions.pages()
 
 
@@ -294,8 +308,145 @@ def test_what_is_drawn_again_has_chinese_words(page: str, browser: Any) -> None:
 
 
 def test_words_of_pictures_keep_their_numbers() -> None:
-    texts, _ = EXTENSION["_words"]()
+    texts, patterns, notebooks, _ = EXTENSION["_words"]()
     numbers = re.compile(r"\d+(?:\.\d+)?")
-    assert [said for said in texts.items() if len({tuple(sorted(numbers.findall(text))) for text in said}) > 1] == []
+    every = {**texts, **notebooks}
+    assert [said for said in every.items() if len({tuple(sorted(numbers.findall(text))) for text in said}) > 1] == []
+    groups = re.compile(r"\\(?:g<(\d+)>|(\d))")
+    for pattern, said in patterns:
+        kept = {int(a or b) for a, b in groups.findall(said)}
+        assert kept == set(range(1, pattern.groups + 1)), pattern.pattern
     assert EXTENSION["worded"]("ill 29") == "患病 29"
     assert EXTENSION["worded"]("not in the list") == "not in the list"
+
+
+# --- what notebooks draw and print -----------------------------------------------------------------------------------
+@cache
+def outputs(notebook: str) -> dict[str, str]:
+    """What a rendering of record hands to chapters as HTML, by its name."""
+    record = json.loads((ROOT / "notebooks" / "record" / f"{notebook}.ipynb").read_text(encoding="utf-8"))
+    found = {}
+    for output in (output for cell in record["cells"] for output in cell.get("outputs", [])):
+        name = output.get("metadata", {}).get("scrapbook", {}).get("name")
+        for kind, said in output.get("data", {}).items() if name else ():
+            if kind.endswith("text/html"):
+                found[name] = "".join(said)
+    return found
+
+
+@cache
+def described(notebook: str) -> dict[str, str]:
+    return FIGURES["pictures"](ROOT / "notebooks" / "record" / f"{notebook}.ipynb")
+
+
+SHOWING = [
+    (page, notebook, key)
+    for page in PAGES
+    for key, notebook in re.findall(
+        r"\{glue:any\} (\S+)\n:doc: \.\./notebooks/rendered/(\w+)\.ipynb", editions.text_of(page)[2]
+    )
+]
+DRAWN = [key for key in SHOWING if FIGURES["_PICTURE"].search(outputs(key[1])[key[2]])]
+
+
+def labels(notebook: str, key: str) -> list[str]:
+    """The words of a figure, with those for who cannot see it, or of a table as a Chinese page has them."""
+    code, worded = outputs(notebook)[key], EXTENSION["worded"]
+    if match := FIGURES["_PICTURE"].search(code):
+        said = [text for _, text in FIGURES["texts"](described(notebook)[match[2]])]
+        return [worded(text) for text in [unescape(match[1]), *said]]
+    assert EXTENSION["_TABLE"].search(code)
+    # Sentences on what a paper says and what was found stay English, and are marked so.
+    table = re.sub(r'(<td lang="en"[^>]*>).*?</td>', r"\1", EXTENSION["redrawn"](code), flags=re.DOTALL)
+    return [unescape(text) for _, text in EXTENSION["_SAID"].findall(table)]
+
+
+@pytest.mark.parametrize(("page", "notebook", "key"), SHOWING, ids=[f"{page}-{key}" for page, _, key in SHOWING])
+def test_figures_and_tables_of_notebooks_have_chinese_words(page: str, notebook: str, key: str) -> None:
+    said = labels(notebook, key)
+    assert said
+    assert [text for text in said if EXTENSION["unworded"](text)] == [], "write them in book/zh/words.toml"
+
+
+def breadth(text: str, size: float) -> float:
+    """About how many pixels a text is long."""
+    signs = sum(1 if unicodedata.east_asian_width(sign) in "WF" else 0.6 for sign in text)
+    return signs * size * FIGURES["DPI"] / 72
+
+
+@pytest.mark.parametrize(("page", "notebook", "key"), DRAWN, ids=[f"{page}-{key}" for page, _, key in DRAWN])
+def test_in_a_figure_nothing_but_words_is_covered(page: str, notebook: str, key: str) -> None:
+    _, source = FIGURES["_PICTURE"].search(outputs(notebook)[key]).groups()
+    picture, worded = base64.b64decode(source), EXTENSION["worded"]
+    said = {each: times for each, times in FIGURES["texts"](described(notebook)[source]).items()}
+    said = {each: times for each, times in said.items() if worded(each[1]) != each[1]}
+    places = FIGURES["places"](picture, Counter(said))
+    found, asked = Counter(place.whole for place in places), Counter({text: 0 for _, text in said})
+    for (_, text), times in said.items():
+        asked[text] += times
+    assert {text: found[text] for text, times in asked.items() if found[text] < max(1, times)} == {}, "not found"
+    grey = np.asarray(Image.open(io.BytesIO(picture)).convert("L"))
+    ink = np.zeros(grey.shape, dtype=bool)
+    for place in places:
+        drawn = FIGURES["_ink"](place.text, place.size, place.role == "y") > 0
+        ink[place.top : place.top + place.height, place.left : place.left + place.width] |= drawn
+    ink = ndimage.binary_dilation(ink, np.ones((5, 5)))
+    boxes = {place: FIGURES["covered"](place) for place in places}
+    for place, (left, top, width, height) in boxes.items():
+        box = np.s_[top : top + height, left : left + width]
+        assert (grey[box][~ink[box]] > 200).all(), f"{place} hides more than a line of the grid"
+        # The Chinese text has room: no edge of the picture and no other text is in its way.
+        if place.role != "y":
+            long = breadth(worded(place.text), place.size)
+            fixed = {"middle": 0.5, "end": 1}.get(FIGURES["ANCHORS"].get(place.role), 0)
+            start = left + fixed * (width - long)
+            assert 0 <= start <= grey.shape[1] - long, (place, start, long)
+            for other, (there, below, wide, high) in boxes.items():
+                apart = other == place or below >= top + height or below + high <= top
+                assert apart or there + wide <= start or there >= start + long, (place, other)
+
+
+def test_a_figure_is_the_same_picture_with_words_on_it() -> None:
+    made = relabelled_figure()
+    code = f'<img alt="A title" src="data:image/png;base64,{made.source}">'
+    words = {"A title": "标题", "noise": "噪声 <", "in noise": "在噪声中", "gap, long": "差距"}
+    shown = FIGURES["relabelled"](code, {made.source: made.described}, lambda text: words.get(text, text))
+    assert f'<img alt="标题" src="data:image/png;base64,{made.source}"><svg' in shown
+    marks = re.findall(r'<rect x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)"/><text[^>]*>([^<]*)<', shown)
+    assert sorted(text for *_, text in marks) == ["噪声 &lt;", "在噪声中", "差距", "标题"]
+    for *box, text in marks:
+        left, top, width, height = map(int, box)
+        english = next(word for word, said in words.items() if escape(said) == text)
+        x0, y0, x1, y1 = made.boxes[english]
+        assert x0 - 3 <= left <= left + width <= x1 + 3, english
+        assert y0 - 3 <= top <= top + height <= y1 + 3, english
+    assert FIGURES["relabelled"](code, {}, lambda text: text).startswith('<div class="relabelled"><img alt="A title"')
+
+
+def relabelled_figure() -> SimpleNamespace:
+    """A figure whose texts are known, and where they are in pixels from above."""
+    made, panel = plots.figure()
+    panel.plot([0, 1], [0, 1], label="in noise")
+    panel.set(title="A title", xlabel="noise", ylabel="gap, long")
+    panel.legend()
+    data = io.BytesIO()
+    made.dpi = FIGURES["DPI"]
+    made.savefig(data, format="png", dpi=made.dpi)
+    written = [panel.title, panel._left_title, panel.xaxis.label, panel.yaxis.label, *panel.get_legend().get_texts()]
+    boxes = {}
+    for text in written:
+        extent = text.get_window_extent()
+        boxes[text.get_text()] = (extent.x0, made.bbox.height - extent.y1, extent.x1, made.bbox.height - extent.y0)
+    return SimpleNamespace(
+        described=figures.describe(made), source=base64.b64encode(data.getvalue()).decode(), boxes=boxes
+    )
+
+
+def test_texts_of_several_parts_and_names() -> None:
+    worded, unworded = EXTENSION["worded"], EXTENSION["unworded"]
+    assert worded("published, add-remove, breast-cancer") == "发表版，增删关系，breast-cancer"
+    assert worded("published, a new label") == "published, a new label"
+    assert [text for text in ("a new label", "adult, ε = 1", "adults", "发表版", "K = 2") if unworded(text)] == [
+        "a new label",
+        "adults",
+    ]

@@ -197,6 +197,29 @@ def test_a_figure_in_a_page_becomes_a_file_and_programs_for_icons_go(tmp_path):
     )
 
 
+def test_cells_of_numbers_or_of_one_word_do_not_wrap(tmp_path):
+    style = ' style="text-align: left"'
+    kept = ["0.850 / 0.820 / 0.401", "45 of 300", "0.871 ± 0.010", "2.87 to 5.75 ✗", "6.95 至 ∞ ✗", "add-remove"]
+    others = [
+        "0.850",
+        "2 of the 300",
+        "a long word",
+        "Add - remove",
+        "congressional-voting-1984",
+        "of 300",
+        "a <b>b</b>",
+    ]
+    page = tmp_path / "a.html"
+    page.write_text("".join(f"<td{style}>{cell}</td><td>{cell}</td>" for cell in kept + others), encoding="utf-8")
+    (tmp_path / "_static").mkdir()
+    BUILT["lighten"](tmp_path)
+    shown = page.read_text(encoding="utf-8")
+    for cell in kept:
+        assert f'<td{style} class="unbroken">{cell}</td><td class="unbroken">{cell}</td>' in shown, cell
+    for cell in others:
+        assert f"<td{style}>{cell}</td><td>{cell}</td>" in shown, cell
+
+
 @needs_book
 def test_code_that_is_not_marked_has_the_colour_of_what_was():
     style = (HTML / "_static" / "pygments.css").read_text(encoding="utf-8")

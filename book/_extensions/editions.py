@@ -1,7 +1,7 @@
 """The Chinese edition: a page ``book/zh/NAME.md`` is written with the labels and paths of ``book/NAME.md``.
 
 When it is read its labels get a prefix, references lead to what the edition has and else to the English pages, and
-paths start one folder further down.  Its blocks have the numbers of the English ones, pictures that are files have
+paths start one folder further down.  Its blocks have the numbers of the English ones, pictures, figures and tables have
 Chinese words (``book/zh/words.toml``), and each page leads to its other language.
 """
 
@@ -15,12 +15,14 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import relabelled
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.osutil import relative_uri
 
-FOLDER = Path(__file__).resolve().parent.parent / "zh"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "book" / "zh"
 BOOK, EDITION, PREFIX = "book/", "book/zh/", "zh-"
 LANGUAGE, NAME = "zh-Hans", "中文"
 #: How the edition prints what sphinx-proof prints in English.
@@ -45,7 +47,11 @@ _ROLE = re.compile(r"\{(doc|glue:\w+|prf:ref|eq|ref|numref)\}`(?:([^`<]*)<([^`>]
 _LINK = re.compile(r"\]\(([\w./-]+\.(?:md|ipynb))?(?:#([\w-]+))?\)")
 _ADDRESS = re.compile(r'\b(href|src)="(?!#|[\w+.-]+:)([^"#]*)(?:#([^"]*))?"')
 _BROKEN = re.compile(r"[\u3000-\u9fff\uff00-\uffef“”]\n[\u3000-\u9fff\uff00-\uffef“”]")
-_SAID = re.compile(r'(>|\baria-label=")([^<>"]*[^<>"\s][^<>"]*)(?=[<"])')
+_SAID = re.compile(r'(>|\b(?:aria-label|data-head)=")([^<>"]*[^<>"\s][^<>"]*)(?=[<"])')
+_NOTEBOOK = re.compile(r"^:doc:[ \t]*\.\./(\S+\.ipynb)", re.MULTILINE)
+#: Sentences on what papers say of their experiments: they stay as they are.
+_PROSE = re.compile(r'<td((?: data-head="(?:论文|本书)">|>(?=<b>)))')
+_TABLE = re.compile(r'<table (?:border="\d+" )?class="(?:dataframe|statements)"')
 _ROW = re.compile(r'(<th scope="row"><a href="(\w+)\.html">)[^<]*')
 _OF = re.compile(r"(\d+) of (\d+)")
 _REFERENCE = re.compile(rf"({'|'.join(KINDS)}) ([\d.]+)")
@@ -101,27 +107,45 @@ def addressed(code: str, known: dict[str, set[str]]) -> str:
 
 
 @cache
-def _words() -> tuple[dict[str, str], list[tuple[re.Pattern[str], str]]]:
+def _words() -> tuple[dict[str, str], list[tuple[re.Pattern[str], str]], dict[str, str], set[str]]:
+    """What pictures say, patterns, what notebooks say, and names that stay."""
     found = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
-    return found["texts"], [(re.compile(pattern), said) for pattern, said in found["patterns"].items()]
+    patterns = [(re.compile(pattern), said) for pattern, said in found["patterns"].items()]
+    return found["texts"], patterns, found["notebooks"], set(found["names"]["kept"])
 
 
 def worded(text: str) -> str:
-    """What a picture or a chart says, in Chinese; as it is, if words.toml does not have it."""
-    texts, patterns = _words()
+    """What a picture, a chart or a table says, in Chinese; as it is, if words.toml does not have it."""
+    texts, patterns, notebooks, _ = _words()
     plain = text.replace("\u00a0", " ")
     for known in (plain, plain.strip()):  # blanks around it may tell it from others; else they stay
-        if said := texts.get(known):
+        if said := texts.get(known) or notebooks.get(known):
             return plain.replace(known, said)
         for pattern, form in patterns:
             if match := pattern.fullmatch(known):
                 return plain.replace(known, match.expand(form))
-    return text
+    parts = plain.split(", ")
+    said = [worded(part) for part in parts] if len(parts) > 1 else parts
+    return "，".join(said) if said != parts and not any(map(unworded, said)) else text
+
+
+def unworded(text: str) -> bool:
+    """Whether a text that a Chinese page shows is English: with words that are no names, and no Chinese."""
+    if any("\u4e00" <= sign <= "\u9fff" for sign in text):
+        return False
+    return bool(re.search("[A-Za-z]{2,}", _kept().sub("", text)))
+
+
+@cache
+def _kept() -> re.Pattern[str]:
+    """The names that stay, the longest first."""
+    names = sorted(_words()[3], key=len, reverse=True)
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, names))})(?![\w-])")
 
 
 def _handed_over() -> str:
     """The words for interactive.js, which draws some figures again: patterns, and what they become."""
-    texts, patterns = _words()
+    texts, patterns, *_ = _words()
     forms = [[re.escape(text), said] for text, said in texts.items()]
     forms += [[pattern.pattern, re.sub(r"\\(?:g<(\d+)>|(\d))", r"$\1\2", said)] for pattern, said in patterns]
     said = json.dumps(forms, ensure_ascii=False).replace("<", "\\u003c")
@@ -136,7 +160,17 @@ def redrawn(code: str) -> str:
         head = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE) if path.exists() else None
         return match[1] + escape(head[1]) if head else match[0]
 
-    return _SAID.sub(lambda match: match[1] + worded(match[2]), _ROW.sub(title, code))
+    code = _SAID.sub(lambda match: match[1] + worded(match[2]), _ROW.sub(title, code))
+    return _PROSE.sub(r'<td lang="en"\1', code)
+
+
+@cache
+def _described(page: Path) -> dict[str, str]:
+    """What is in the figures of the notebooks that a page shows, by their pictures."""
+    found: dict[str, str] = {}
+    for notebook in set(_NOTEBOOK.findall(page.read_text(encoding="utf-8"))):
+        found |= relabelled.pictures(ROOT / notebook)
+    return found
 
 
 def _truth(words: Any) -> str:
@@ -200,9 +234,12 @@ def _chinese(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     if not docname.startswith(EDITION):
         return
     known, knobs = labels(), False
+    described = _described(FOLDER / Path(docname).with_suffix(".md").name)
     for raw in doctree.findall(nodes.raw):
         if raw.get("format") == "html":
-            code = redrawn(raw.astext()) if "source" in raw.attributes else raw.astext()  # a file of the book
+            code = relabelled.relabelled(raw.astext(), described, worded)
+            if "source" in raw.attributes or _TABLE.search(code):  # a file of the book, or what a notebook shows
+                code = redrawn(code)
             raw[:] = [nodes.Text(addressed(code, known))]
             knobs = knobs or "data-figure=" in code
     if knobs:

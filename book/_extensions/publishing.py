@@ -46,6 +46,11 @@ _ICONS = re.compile(
 )
 #: Pieces of code in the colour of the code around them: names, brackets and blanks, a quarter of a page of statements.
 _PLAIN = re.compile(r'<span class="[npw]">([^<]*)</span>')
+#: Cells of tables that do not wrap: numbers with signs or short words between them, and a name with one hyphen.
+_UNBROKEN = re.compile(
+    r'<td( style="text-align: left")?>(?=(?:[\d.,%∞+−-]+ (?:/|±|of|to|against|至) )+[\d.,%∞+−-]+(?: ✗)?</td>'
+    r"|[a-z]+-[a-z]+</td>)"
+)
 #: Style sheets of the theme that are purged.
 _STYLES = (
     "styles/bootstrap.css",
@@ -258,7 +263,8 @@ def lighten(out: Path) -> None:
     """Leave out what no page of this book uses of the theme: its program for icons, rules, icons, two more fonts.
 
     Nor are pieces of code marked that look like the code around them.  And a figure that was written into a page
-    becomes a file, which is fetched when a reader comes near it.
+    becomes a file, which is fetched when a reader comes near it.  Cells of a few numbers or of one word stay on a line,
+    since a table that is too wide for a phone scrolls in any case.
     """
     for path in out.rglob("*.html"):
 
@@ -272,7 +278,8 @@ def lighten(out: Path) -> None:
         text = path.read_text(encoding="utf-8")
         light = _PLAIN.sub(r"\1", _ICONS.sub("", text))
         light = re.sub(r'src="data:image/png;base64,([^"]*)"', laid_beside, light)
-        if len(light) < len(text):
+        light = _UNBROKEN.sub(r'<td\1 class="unbroken">', light)
+        if light != text:
             path.write_text(light, encoding="utf-8")
     words = used(out)
     for path in (path for pattern in _STYLES for path in out.glob(f"_static/{pattern}")):

@@ -220,6 +220,17 @@ def test_cells_of_numbers_or_of_one_word_do_not_wrap(tmp_path):
         assert f"<td{style}>{cell}</td><td>{cell}</td>" in shown, cell
 
 
+def test_no_line_begins_with_the_stop_behind_a_formula(tmp_path):
+    formula = r'<span class="math notranslate nohighlight">\(a &lt; b\)</span>'
+    page = tmp_path / "a.html"
+    page.write_text(f"<p>{formula}, or {formula} and {formula}).</p><p>{formula}。</p>", encoding="utf-8")
+    (tmp_path / "_static").mkdir()
+    for _ in range(2):  # a page that has not changed is not written again
+        BUILT["lighten"](tmp_path)
+    kept = [f'<span class="unbroken">{formula}{stop}</span>' for stop in (",", ").", "。")]
+    assert page.read_text(encoding="utf-8") == f"<p>{kept[0]} or {formula} and {kept[1]}</p><p>{kept[2]}</p>"
+
+
 @needs_book
 def test_code_that_is_not_marked_has_the_colour_of_what_was():
     style = (HTML / "_static" / "pygments.css").read_text(encoding="utf-8")

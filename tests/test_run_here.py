@@ -162,6 +162,10 @@ def test_what_is_said_of_a_program(every: str, browser: Any) -> None:
         "def losses(node):\n    return 1,": "✗ Not yet. Line 2 of the check: a leaf is its own query",
     }.items():
         assert editor.check(program) == said
+    stub = Editor(browser, "budgets", "8")
+    stub.press("Run here")
+    hint = "TypeError: 'NoneType' object is not iterable (a function that returns nothing returns None)"
+    assert stub.check(stub.program) == f"✗ Not yet. Line 7 of the check: {hint}"
     editor.write("from fractions import Fraction\nprint(Fraction(1, 3) + 1)")
     editor.press("Run here")
     assert (editor.answer(), editor.printed) == ("The program ran.", "4/3")

@@ -51,6 +51,11 @@ _UNBROKEN = re.compile(
     r'<td( style="text-align: left")?>(?=(?:[\d.,%∞+−-]+ (?:/|±|of|to|against|至) )+[\d.,%∞+−-]+(?: ✗)?</td>'
     r"|[a-z]+-[a-z]+</td>)"
 )
+#: A formula in a line, and the stop or bracket behind it, which would else begin the next line.
+_CLOSED = re.compile(
+    r'(?<!<span class="unbroken">)(<span class="math notranslate nohighlight">\\\([^<]*\\\)</span>'
+    r"[,.;:!?)\]’”、。，：；！？）]+)"
+)
 #: Style sheets of the theme that are purged.
 _STYLES = (
     "styles/bootstrap.css",
@@ -264,7 +269,7 @@ def lighten(out: Path) -> None:
 
     Nor are pieces of code marked that look like the code around them.  And a figure that was written into a page
     becomes a file, which is fetched when a reader comes near it.  Cells of a few numbers or of one word stay on a line,
-    since a table that is too wide for a phone scrolls in any case.
+    since a table that is too wide for a phone scrolls in any case; no line begins with the stop behind a formula.
     """
     for path in out.rglob("*.html"):
 
@@ -279,6 +284,7 @@ def lighten(out: Path) -> None:
         light = _PLAIN.sub(r"\1", _ICONS.sub("", text))
         light = re.sub(r'src="data:image/png;base64,([^"]*)"', laid_beside, light)
         light = _UNBROKEN.sub(r'<td\1 class="unbroken">', light)
+        light = _CLOSED.sub(r'<span class="unbroken">\1</span>', light)
         if light != text:
             path.write_text(light, encoding="utf-8")
     words = used(out)

@@ -16,6 +16,7 @@
         ended: `超过 ${SECONDS} 秒，已停止。循环是否会结束？`, stopped: "已停止。", missing: "此页的 Python 无法载入。",
         line: (n) => `你的程序第 ${n} 行：`, ofCheck: (n) => `检查第 ${n} 行：`,
         module: (name) => `此页的 Python 没有模块 ${name}；请用笔记本。`,
+        nothing: "（None：函数没有返回值）",
       }
     : {
         run: "Run here", check: "Check", reset: "Reset", stop: "Stop",
@@ -27,6 +28,7 @@
         missing: "The Python of this page cannot be loaded.",
         line: (n) => `Line ${n} of your program: `, ofCheck: (n) => `Line ${n} of the check: `,
         module: (name) => `The Python of this page has no module ${name}; the notebook has.`,
+        nothing: " (a function that returns nothing returns None)",
       };
 
   // --- Python ---
@@ -89,7 +91,8 @@
     const module = last.match(/^ModuleNotFoundError: No module named '([^']*)'/);
     if (module) return place + words.module(module[1]);
     if (last === "AssertionError" && at > lines) return place + test.split("\n")[at - lines - 1].trim();
-    return place + last.replace(/^AssertionError: /, "");
+    const nothing = at > lines && last.includes("'NoneType'") ? words.nothing : "";
+    return place + last.replace(/^AssertionError: /, "") + nothing;
   }
 
   // --- the page ---

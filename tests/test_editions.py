@@ -308,14 +308,14 @@ def test_what_is_drawn_again_has_chinese_words(page: str, browser: Any) -> None:
 
 
 def test_words_of_pictures_keep_their_numbers() -> None:
-    texts, patterns, notebooks, _ = EXTENSION["_words"]()
-    numbers = re.compile(r"\d+(?:\.\d+)?")
-    every = {**texts, **notebooks}
-    assert [said for said in every.items() if len({tuple(sorted(numbers.findall(text))) for text in said}) > 1] == []
-    groups = re.compile(r"\\(?:g<(\d+)>|(\d))")
-    for pattern, said in patterns:
-        kept = {int(a or b) for a, b in groups.findall(said)}
-        assert kept == set(range(1, pattern.groups + 1)), pattern.pattern
+    words = EXTENSION["_words"]()
+    numbers = re.compile(r"\d+(?:[.,]\d+)*")
+    for name in ("texts", "notebooks", "statements"):
+        said = {text: chinese for text, chinese in words[name].items() if chinese}
+        assert [each for each in said.items() if len({tuple(sorted(numbers.findall(text))) for text in each}) > 1] == []
+    for pattern, form in [*words["patterns"], *words["phrases"]]:
+        kept = [int(a or b) for a, b in re.findall(r"\\(?:g<(\d+)>|(\d))", form)]
+        assert sorted(kept) == list(range(1, pattern.groups + 1)), pattern.pattern
     assert EXTENSION["worded"]("ill 29") == "患病 29"
     assert EXTENSION["worded"]("not in the list") == "not in the list"
 
@@ -347,6 +347,7 @@ SHOWING = [
     )
 ]
 DRAWN = [key for key in SHOWING if FIGURES["_PICTURE"].search(outputs(key[1])[key[2]])]
+PRINTED = [key for key in SHOWING if key not in DRAWN]
 
 
 def labels(notebook: str, key: str) -> list[str]:
@@ -356,8 +357,7 @@ def labels(notebook: str, key: str) -> list[str]:
         said = [text for _, text in FIGURES["texts"](described(notebook)[match[2]])]
         return [worded(text) for text in [unescape(match[1]), *said]]
     assert EXTENSION["_TABLE"].search(code)
-    # Sentences on what a paper says and what was found stay English, and are marked so.
-    table = re.sub(r'(<td lang="en"[^>]*>).*?</td>', r"\1", EXTENSION["redrawn"](code), flags=re.DOTALL)
+    table = re.sub(r"<code>[^<]*</code>|<q .*?</q>", "", EXTENSION["redrawn"](code))
     return [unescape(text) for _, text in EXTENSION["_SAID"].findall(table)]
 
 
@@ -372,6 +372,17 @@ def breadth(text: str, size: float) -> float:
     """About how many pixels a text is long."""
     signs = sum(1 if unicodedata.east_asian_width(sign) in "WF" else 0.6 for sign in text)
     return signs * size * FIGURES["DPI"] / 72
+
+
+@pytest.mark.parametrize(("page", "notebook", "key"), PRINTED, ids=[f"{page}-{key}" for page, _, key in PRINTED])
+def test_tables_keep_their_numbers(page: str, notebook: str, key: str) -> None:
+    def numbers(table: str) -> list[list[str]]:
+        cells = re.findall(r"<t[dh](?! scope)[^>]*>(?!<b>)(.*?)</t[dh]>", table, re.DOTALL)
+        return [sorted(re.findall(r"\d+(?:[.,]\d+)*", unescape(re.sub("<[^>]*>", "", cell)))) for cell in cells]
+
+    code = outputs(notebook)[key]
+    assert sum(map(len, numbers(code))) > 2
+    assert numbers(EXTENSION["redrawn"](code)) == numbers(code)
 
 
 @pytest.mark.parametrize(("page", "notebook", "key"), DRAWN, ids=[f"{page}-{key}" for page, _, key in DRAWN])

@@ -11,7 +11,7 @@ import json
 import re
 import tomllib
 from functools import cache
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +49,6 @@ _ADDRESS = re.compile(r'\b(href|src)="(?!#|[\w+.-]+:)([^"#]*)(?:#([^"]*))?"')
 _BROKEN = re.compile(r"[\u3000-\u9fff\uff00-\uffef“”]\n[\u3000-\u9fff\uff00-\uffef“”]")
 _SAID = re.compile(r'(>|\b(?:aria-label|data-head)=")([^<>"]*[^<>"\s][^<>"]*)(?=[<"])')
 _NOTEBOOK = re.compile(r"^:doc:[ \t]*\.\./(\S+\.ipynb)", re.MULTILINE)
-#: Sentences on what papers say of their experiments: they stay as they are.
-_PROSE = re.compile(r'<td((?: data-head="(?:论文|本书)">|>(?=<b>)))')
 _TABLE = re.compile(r'<table (?:border="\d+" )?class="(?:dataframe|statements)"')
 _ROW = re.compile(r'(<th scope="row"><a href="(\w+)\.html">)[^<]*')
 _OF = re.compile(r"(\d+) of (\d+)")
@@ -107,47 +105,58 @@ def addressed(code: str, known: dict[str, set[str]]) -> str:
 
 
 @cache
-def _words() -> tuple[dict[str, str], list[tuple[re.Pattern[str], str]], dict[str, str], set[str]]:
-    """What pictures say, patterns, what notebooks say, and names that stay."""
-    found = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
-    patterns = [(re.compile(pattern), said) for pattern, said in found["patterns"].items()]
-    return found["texts"], patterns, found["notebooks"], set(found["names"]["kept"])
+def _words() -> dict[str, Any]:
+    """What is in words.toml, with its patterns compiled."""
+    found: dict[str, Any] = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
+    for name in ("patterns", "phrases"):
+        found[name] = [(re.compile(pattern), said) for pattern, said in found[name].items()]
+    return found
 
 
 def worded(text: str) -> str:
-    """What a picture, a chart or a table says, in Chinese; as it is, if words.toml does not have it."""
-    texts, patterns, notebooks, _ = _words()
+    """What a picture, a chart or a table says, in Chinese; as it is, if words.toml does not have all of it."""
+    words = _words()
     plain = text.replace("\u00a0", " ")
     for known in (plain, plain.strip()):  # blanks around it may tell it from others; else they stay
-        if said := texts.get(known) or notebooks.get(known):
-            return plain.replace(known, said)
-        for pattern, form in patterns:
+        for texts in (words["texts"], words["notebooks"], words["statements"]):
+            if known in texts:
+                return plain.replace(known, texts[known])
+        for pattern, form in words["patterns"]:
             if match := pattern.fullmatch(known):
                 return plain.replace(known, match.expand(form))
     parts = plain.split(", ")
     said = [worded(part) for part in parts] if len(parts) > 1 else parts
-    return "，".join(said) if said != parts and not any(map(unworded, said)) else text
+    if said != parts and not any(map(_english, said)):
+        return "，".join(said)
+    phrased = plain
+    for pattern, form in words["phrases"]:
+        phrased = pattern.sub(form, phrased)
+    phrased = re.sub("[,;] ", lambda mark: {", ": "，", "; ": "；"}[mark[0]], phrased)
+    return phrased if re.search("[\u4e00-\u9fff]", phrased) and not _english(phrased) else text
 
 
 def unworded(text: str) -> bool:
     """Whether a text that a Chinese page shows is English: with words that are no names, and no Chinese."""
-    if any("\u4e00" <= sign <= "\u9fff" for sign in text):
-        return False
+    return _english(text) and not any("\u4e00" <= sign <= "\u9fff" for sign in text)
+
+
+def _english(text: str) -> bool:
+    """Whether a text has English words that are no names."""
     return bool(re.search("[A-Za-z]{2,}", _kept().sub("", text)))
 
 
 @cache
 def _kept() -> re.Pattern[str]:
     """The names that stay, the longest first."""
-    names = sorted(_words()[3], key=len, reverse=True)
+    names = sorted(_words()["names"]["kept"], key=len, reverse=True)
     return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, names))})(?![\w-])")
 
 
 def _handed_over() -> str:
     """The words for interactive.js, which draws some figures again: patterns, and what they become."""
-    texts, patterns, *_ = _words()
-    forms = [[re.escape(text), said] for text, said in texts.items()]
-    forms += [[pattern.pattern, re.sub(r"\\(?:g<(\d+)>|(\d))", r"$\1\2", said)] for pattern, said in patterns]
+    words = _words()
+    forms = [[re.escape(text), said] for text, said in words["texts"].items()]
+    forms += [[pattern.pattern, re.sub(r"\\(?:g<(\d+)>|(\d))", r"$\1\2", said)] for pattern, said in words["patterns"]]
     said = json.dumps(forms, ensure_ascii=False).replace("<", "\\u003c")
     return f'<script type="application/json" class="edition-words">{said}</script>'
 
@@ -160,8 +169,11 @@ def redrawn(code: str) -> str:
         head = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE) if path.exists() else None
         return match[1] + escape(head[1]) if head else match[0]
 
-    code = _SAID.sub(lambda match: match[1] + worded(match[2]), _ROW.sub(title, code))
-    return _PROSE.sub(r'<td lang="en"\1', code)
+    def words(match: re.Match[str]) -> str:
+        plain = unescape(match[2])
+        return match[1] + (match[2] if (said := worded(plain)) == plain else escape(said))
+
+    return _SAID.sub(words, _ROW.sub(title, code))
 
 
 @cache

@@ -123,7 +123,9 @@ def test_the_published_claim():
         assert len(fitted.ledger_.leaks) == 1 + (relation == ADD_REMOVE)
         assert fitted.guarantee_.epsilon == math.inf
         assert fitted.guarantee_.claimed == 1.0
-        assert "leak" in greybox(tiny(variant="published", relation=relation), random_state=0, max_pairs=20, runs=2).kinds
+        assert (
+            "leak" in greybox(tiny(variant="published", relation=relation), random_state=0, max_pairs=20, runs=2).kinds
+        )
     # numbers alone, under add-remove: the noise is right, and the number of records is not
     numbers = quietly(tiny(schema=NUMBER, variant="published"), [[0.1], [0.9]], [0, 1])
     assert [leak.what for leak in numbers.ledger_.leaks] == [
@@ -188,7 +190,10 @@ def test_the_published_guarantee_of_numbers():
             fitted = tiny(DPEBMRegressor, schema=TARGET, variant="published", relation=relation).fit([[0], [1]], [0, 1])
         assert fitted.guarantee_.epsilon == math.inf
         found = greybox(
-            tiny(DPEBMRegressor, schema=TARGET, variant="published", relation=relation), random_state=0, max_pairs=20, runs=2
+            tiny(DPEBMRegressor, schema=TARGET, variant="published", relation=relation),
+            random_state=0,
+            max_pairs=20,
+            runs=2,
         )
         assert "leak" in found.kinds
 

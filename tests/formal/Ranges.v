@@ -247,3 +247,20 @@ Proof.
     intros r Hi. rewrite <- Rmult_assoc, <- exp_plus. apply Rmult_le_compat_r; [apply Hf|]. apply exp_le.
     specialize (HR D D' HN top r). unfold d. nra.
 Qed.
+
+(** * A ledger of losses as one of rhos: c^2 / 2 for each loss c *)
+From DPForest Require Import Program Certificate Delta.
+Fixpoint in_rhos {Y O} (g : fit Y O) : fit Y O :=
+  match g with
+  | Stop => Stop
+  | Query v q alpha rho next => Query v q (alpha * alpha / 2) (rho * rho / 2) (fun o => in_rhos (next o))
+  | Divide v w next => Divide v w (in_rhos next)
+  end.
+Theorem thm_certificate_delta_of_losses {Y O} (g : fit Y O) : truthful g -> truthful_rho (in_rhos g).
+Proof.
+  induction g as [|v q al rh next IH|v w next IH]; simpl; [easy| |easy]. intros (Ha & Hr & Hqa & Hqr & Hn).
+  split; [nra|]. split; [nra|]. split; [|split; [|intros o; now apply IH]].
+  - apply lem_range_concentrated_loss; [assumption| |assumption]. intros D D' [x [H|H]]; exists x; auto.
+  - apply lem_range_concentrated_loss; [assumption| |assumption].
+    intros D D' (x & x' & l1 & l2 & E1 & E2). exists x', x, l1, l2. auto.
+Qed.

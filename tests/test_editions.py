@@ -461,3 +461,47 @@ def test_texts_of_several_parts_and_names() -> None:
         "a new label",
         "adults",
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if any(page == shown for shown, *_ in DRAWN)])
+def test_words_lie_on_their_figures_and_columns_are_readable(page: str, browser: Any) -> None:
+    built = ROOT / "_build" / "html" / "book" / "zh" / f"{page}.html"
+    if not built.exists():
+        pytest.skip(not_run.BOOK)
+    for width in (390, 1280):
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        browser.get(built.as_uri())
+        wrong, figures_seen = browser.execute_async_script(
+            """
+            const done = arguments[0], wrong = [];
+            const box = (node) => node.getBoundingClientRect();
+            const figures = [...document.querySelectorAll("div.relabelled")];
+            const loaded = figures.map((figure) => {
+              const image = figure.querySelector("img");
+              image.loading = "eager";
+              return image.decode();
+            });
+            Promise.all(loaded).then(() => document.fonts.ready).then(() => {
+              for (const figure of figures) {
+                const [image, words] = [box(figure.querySelector("img")), box(figure.querySelector("svg"))];
+                if (["left", "top", "right", "bottom"].some((side) => Math.abs(image[side] - words[side]) > 1))
+                  wrong.push("words are not on their figure");
+                for (const text of figure.querySelectorAll("text")) {
+                  const at = box(text);
+                  const room = text.hasAttribute("transform") ? at.width / 3 : 1; // a line is higher than its signs
+                  if (at.left < image.left - room || at.right > image.right + room) wrong.push(text.textContent);
+                }
+              }
+              for (const cell of document.querySelectorAll("table.dataframe :is(td, th)")) {
+                const long = Math.min(4, cell.textContent.match(/[\u4e00-\u9fff]+/g)?.[0].length || 0);
+                if (cell.clientWidth && cell.clientWidth < long * parseFloat(getComputedStyle(cell).fontSize))
+                  wrong.push(cell.textContent);
+              }
+              done([wrong, figures.length]);
+            });
+            """
+        )
+        assert figures_seen == sum(shown == page for shown, *_ in DRAWN)
+        assert wrong == [], width

@@ -16,7 +16,6 @@
         ended: `超过 ${SECONDS} 秒，已停止。循环是否会结束？`, stopped: "已停止。", missing: "此页的 Python 无法载入。",
         line: (n) => `你的程序第 ${n} 行：`, ofCheck: (n) => `检查第 ${n} 行：`,
         module: (name) => `此页的 Python 没有模块 ${name}；请用笔记本。`,
-        nothing: "（None：函数没有返回值）",
       }
     : {
         run: "Run here", check: "Check", reset: "Reset", stop: "Stop",
@@ -28,7 +27,6 @@
         missing: "The Python of this page cannot be loaded.",
         line: (n) => `Line ${n} of your program: `, ofCheck: (n) => `Line ${n} of the check: `,
         module: (name) => `The Python of this page has no module ${name}; the notebook has.`,
-        nothing: " (a function that returns nothing returns None)",
       };
 
   // --- Python ---
@@ -83,7 +81,7 @@
     return turn;
   }
 
-  /** The last line of a trace, after the line of the program or of its check where it ended. */
+  /** The last line of a trace, after the line where the program or its check ended. */
   function complaint(trace, lines, test) {
     const last = trace.trimEnd().split("\n").pop();
     const at = Number([...trace.matchAll(/#program\d+", line (\d+)/g)].pop()?.[1] || 0);
@@ -91,8 +89,7 @@
     const module = last.match(/^ModuleNotFoundError: No module named '([^']*)'/);
     if (module) return place + words.module(module[1]);
     if (last === "AssertionError" && at > lines) return place + test.split("\n")[at - lines - 1].trim();
-    const nothing = at > lines && last.includes("'NoneType'") ? words.nothing : "";
-    return place + last.replace(/^AssertionError: /, "") + nothing;
+    return place + last.replace(/^AssertionError: /, "").replace("'NoneType'", "$& (no return?)");
   }
 
   // --- the page ---

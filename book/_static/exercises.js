@@ -81,7 +81,7 @@
     return turn;
   }
 
-  /** The last line of a trace, after the line where the program or its check ended. */
+  /** The last line of a trace, after the line where it ended. */
   function complaint(trace, lines, test) {
     const last = trace.trimEnd().split("\n").pop();
     const at = Number([...trace.matchAll(/#program\d+", line (\d+)/g)].pop()?.[1] || 0);

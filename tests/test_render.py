@@ -678,12 +678,16 @@ class TestRecord:
         assert path.read_text() != other
 
     def test_files_beside_the_page_are_kept_and_shown(self, home: Path) -> None:
-        write(home, "a", "from pathlib import Path", "_ = Path('rendered/b.json').write_text('{}')", files=["b.json"])
+        kept = {"n": 1, "rows": [{"a": [1, 2]}, {"ε": None}], "none": []}
+        cells = "import json\nfrom pathlib import Path", f"_ = Path('rendered/b.json').write_text(json.dumps({kept!r}))"
+        write(home, "a", *cells, files=["b.json"])
         assert render.main([], source=home) == 0
         assert render.main(["--record"], source=home) == 0
         (home / "rendered" / "b.json").unlink()
         assert render.main([], source=home) == 0
-        assert (home / "rendered" / "b.json").read_text() == "{}"
+        shown = (home / "rendered" / "b.json").read_text()
+        assert json.loads(shown) == kept
+        assert '\n{"a": [1, 2]},\n' in shown  # a line for each row
         (home / "record" / "b.json").unlink()
         assert not render.recorded(next(render.plan(source=home)))
 

@@ -285,9 +285,7 @@ def _weight(promise: Guarantee, certificate: Certificate) -> int:
 
 
 def _bound(model: Released, certificate: Certificate) -> tuple[Fraction, _Conversion | None]:
-    """What the ledger adds up to for the guarantee's unit, and is converted to; an error where the file contradicts
-    itself.
-    """
+    """What the ledger adds up to for the guarantee's unit, and its conversion; an error where the file is at odds."""
     promise, total = model.guarantee_, certificate.total()
     if why := filtered(mechanism for _, mechanism, *_ in certificate.charges):
         raise ValueError(why)

@@ -173,27 +173,33 @@ def attributes(*names: str) -> Callable[[Any], Any]:
     return lambda model: {name: np.array(getattr(model, name)) for name in names}
 
 
+def ebm_options() -> dict[str, Any]:
+    """What the models of DP-EBM here have in common: two rounds and a few bins."""
+    return {
+        "epsilon": 1.0,
+        "delta": 1e-5,
+        "max_rounds": 2,
+        "max_bins": 4,
+        "random_state": seed,
+        "n_jobs": 1,
+        "outer_bags": 1,
+    }
+
+
+def ebm_shown(model: Any) -> dict[str, Any]:
+    """What a model of one feature shows."""
+    shown = {"scores": [*model.term_scores_], "intercept": model.intercept_, "bins": [*model.bins_[0]]}
+    return {**shown, "weights": [*model.bin_weights_]}
+
+
 def ebm(rows: np.ndarray, kind: str = "continuous") -> Any:
     """DP-EBM of one feature, and what it shows of it."""
     from interpret.privacy import DPExplainableBoostingClassifier
 
     bounds = {0: (0.0, 1.0)} if kind == "continuous" else {}
-    model = DPExplainableBoostingClassifier(
-        feature_types=[kind],
-        privacy_bounds=bounds,
-        epsilon=1.0,
-        delta=1e-5,
-        max_rounds=2,
-        max_bins=4,
-        random_state=seed,
-        n_jobs=1,
-        outer_bags=1,
-    )
-    model.fit(
-        np.array([[row[0]] for row in rows], object if kind == "nominal" else float), [int(row[1]) for row in rows]
-    )
-    shown = {"scores": [*model.term_scores_], "intercept": model.intercept_, "bins": [*model.bins_[0]]}
-    return {**shown, "weights": [*model.bin_weights_]}
+    model = DPExplainableBoostingClassifier(feature_types=[kind], privacy_bounds=bounds, **ebm_options())
+    values = np.array([[row[0]] for row in rows], object if kind == "nominal" else float)
+    return ebm_shown(model.fit(values, [int(row[1]) for row in rows]))
 
 
 def ebm_of_categories(rows) -> Any:
@@ -209,16 +215,9 @@ def ebm_of_targets(rows: np.ndarray) -> Any:
         privacy_bounds={0: (0.0, 1.0)},
         privacy_target_min=1000.0,
         privacy_target_max=1001.0,
-        epsilon=1.0,
-        delta=1e-5,
-        max_rounds=2,
-        max_bins=4,
-        random_state=seed,
-        n_jobs=1,
-        outer_bags=1,
+        **ebm_options(),
     )
-    model.fit(rows[:, :1], rows[:, 1])
-    return {"scores": [*model.term_scores_], "intercept": model.intercept_, "bins": [*model.bins_[0]]}
+    return ebm_shown(model.fit(rows[:, :1], rows[:, 1]))
 
 
 def ebm_weights(rows: np.ndarray) -> Any:

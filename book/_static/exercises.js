@@ -1,11 +1,12 @@
 // Exercises in the page: an editor in place of the stub, and a Python that is asked for after the first click.
 //
 // book/_extensions/exercises.py marks the exercises.  Python is a file with a text, which becomes a worker: so it runs
-// where the book is served and where it is a folder, and an endless loop can be ended.
+// from a folder, too, and what takes too long (the script's data-seconds) is ended.
 (() => {
   "use strict";
-  const PYTHON = new URL("../_python/python.js", document.currentScript.src);
-  const SECONDS = 10;
+  const { src, dataset } = document.currentScript;
+  const PYTHON = new URL("../_python/python.js", src);
+  const SECONDS = dataset.seconds || 10;
   const words = document.documentElement.lang.startsWith("zh")
     ? {
         run: "在此运行", check: "检查", reset: "还原", stop: "停止",
@@ -162,7 +163,7 @@
       const verdict = element("p", { className: "said" });
       const printed = element("pre", { hidden: true });
       const status = element("div", { className: "status" }, verdict, printed);
-      status.setAttribute("role", "status"); // it is read out when it changes
+      status.setAttribute("role", "status");
       const grow = () => (field.rows = Math.max(4, field.value.split("\n").length));
       const say = (text, kind = "") => {
         verdict.textContent = text;

@@ -48,12 +48,15 @@ book-sphinx: env ## build the book with the newest Sphinx and theme, for the day
 	$(BIN)/jupyter-book config sphinx .
 	PYTHONPATH=book/_extensions $(VENV)/sphinx/bin/sphinx-build -W -n --keep-going . _build/sphinx
 
-test: env ## run the tests, and compare every notebook's stored outputs with a new run
-	$(PYTEST) --nbval
+test: env ## run the tests, and compare notebooks' stored outputs with a new run; slow ones where they reach a change
+	$(PYTEST) --nbval --unless-passed
 
-slow: env ## run all tests, and note which are slow and left out by `make check`
+test-all: env ## run every test and every notebook, and note what passed, for `make test`
+	$(PYTEST) --nbval --note-passed
+
+slow: env ## run all tests, and note which are slow: `make check` leaves them out, `make test` where they passed as they are
 	@mkdir -p _build
-	$(PYTEST) --junitxml _build/times.xml tests
+	$(PYTEST) --nbval --junitxml _build/times.xml
 	$(PY) -m tests.slow _build/times.xml
 
 check: env ## check style and types, and run the quick tests that what has changed reaches (SINCE=REV: since a commit)

@@ -34,6 +34,7 @@ from tests.not_run import pytest_sessionstart, pytest_terminal_summary  # noqa: 
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parent
+pytest_plugins = ["tests.passed"]
 
 # Two workers share the cores: none of their libraries starts threads of its own.
 for word in (*render.ONE_THREAD, "NUMBA_NUM_THREADS"):

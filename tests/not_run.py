@@ -39,6 +39,12 @@ PARQUET = needs("pyarrow", "pip install 'dpforest[parquet]'")
 SPARK = needs("Spark", "make spark")
 
 
+def lacks(longrepr: object) -> bool:
+    """Whether a test was skipped for want of something, and not for a reason of its own."""
+    reason = longrepr[2] if isinstance(longrepr, tuple) else ""
+    return bool(_FORM.fullmatch(reason.removeprefix("Skipped: ")) or _PACKAGE.search(reason))
+
+
 def line(reasons: list[str]) -> str:
     """One line: how many tests were not run for want of what, and what mends it ('' where nothing was left out)."""
     missing: dict[str, Counter[str]] = defaultdict(Counter)

@@ -20,13 +20,21 @@ LIMIT, TOGETHER = 0.2, 5.0  # seconds
 
 
 def name(node: str) -> str:
-    """The test function of a node, as it stands in the list: ``test_privacy.py::TestLedger::test_it``."""
-    return node.partition("[")[0].rpartition("/")[2]
+    """A node as it stands in the list: ``test_privacy.py::TestLedger::test_it``, or ``edprf.ipynb`` for any cell."""
+    file, _, _ = node.partition("::")
+    return (file if file.endswith(".ipynb") else node.partition("[")[0]).rpartition("/")[2]
 
 
 @cache
 def listed() -> frozenset[str]:
     return frozenset(LIST.read_text().split())
+
+
+def files() -> list[str]:
+    """The files that hold something slow, by their paths from the root of the repository."""
+    marked = {path.name for path in TESTS.glob("test_*.py") if "mark.slow" in path.read_text(encoding="utf-8")}
+    names = marked | {line.partition("::")[0] for line in listed()}
+    return sorted(f"{'notebooks' if one.endswith('.ipynb') else 'tests'}/{one}" for one in names)
 
 
 def measured(report: Path) -> list[str]:

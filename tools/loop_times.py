@@ -53,6 +53,7 @@ STEPS = (
     Step("`make check`, one paper's code changed", "make check", 1, _CODE),
     Step("`make check`, one docstring changed", "make check", 1 / 2, _DOCSTRING),
     Step("`make test`", "make test", 6),
+    Step("`make test-all`", "make test-all", 20),
 )
 CI = Step("`.ci/run`", ".ci/run", 25)
 

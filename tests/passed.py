@@ -1,0 +1,171 @@
+"""Which slow tests `make test` need not run again: they passed, and all that they reach is as it was.
+
+``make test-all`` runs every test and notebook.  For each file in which nothing failed and nothing was missing, it notes
+in ``tests/passed.json`` a key of what the file reaches: definitions, by ``notebooks/reach.py``, the locked packages,
+and all files of the repository where the tests read these.  ``make test`` leaves out the slow tests
+(``tests/slow.txt``) of the files that still have that key, on a machine of the same kind, and its last line counts
+these files.  The command ``pytest`` alone leaves out nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sys
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "notebooks"))
+import render  # noqa: E402
+from reach import digest  # noqa: E402
+
+from tests import not_run, slow  # noqa: E402
+from tools import reached  # noqa: E402
+
+RECORD = "tests/passed.json"
+#: What every run of tests reads, whatever it reaches.
+SETTINGS = ("pyproject.toml", "requirements.txt", "tests/nbval-sanitize.cfg")
+
+
+def machine() -> dict[str, str]:
+    """What a result may depend on and no key holds: the processor, the system and the version of Python."""
+    return {
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "python": ".".join(platform.python_version_tuple()[:2]),
+    }
+
+
+class Keys:
+    """The keys of the test files and notebooks of a checkout."""
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self.root = root
+        self._library = reached.library(root)
+
+    @cached_property
+    def settings(self) -> str:
+        """A digest of what every run reads."""
+        return digest([(self.root / name).read_text(encoding="utf-8") for name in SETTINGS])
+
+    @cached_property
+    def files(self) -> str:
+        """A digest of all files of the repository, but the record of what passed."""
+        wanted = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+        names = "".join(reached.git(self.root, *wanted)).split("\0")
+        found = hashlib.sha256()
+        for name in sorted(names):
+            if name and name != RECORD and (path := self.root / name).is_file():
+                found.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode())
+        return found.hexdigest()
+
+    @cached_property
+    def notebooks(self) -> dict[str, str]:
+        """The keys that the renderings of notebooks have."""
+        return {job.name: job.key for job in render.plan(source=self.root / "notebooks")}
+
+    def of(self, name: str) -> str:
+        """The key of a file of tests or of a notebook, by its path from the root."""
+        path = self.root / name
+        if path.suffix == ".ipynb":
+            reach = reached.of(self._library, "conftest")
+            assert reach is not None
+            return digest([self.settings, reach.digest(), self.notebooks[path.stem], path.read_text(encoding="utf-8")])
+        module = f"tests.{path.stem}"
+        reach = reached.of(self._library, module)
+        assert reach is not None
+        alone = self._library.reach([], [module])
+        reads = any("__file__" in each.names.used for each in alone.definitions.values())
+        return digest([self.settings, reach.digest(), self.files if reads else ""])
+
+
+def read(root: Path = ROOT, record: str = RECORD) -> dict[str, Any]:
+    """The record, or an empty one where there is none that can be read."""
+    try:
+        found = json.loads((root / record).read_text(encoding="utf-8"))
+        return {"where": dict(found["where"]), "files": dict(found["files"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"where": {}, "files": {}}
+
+
+def kept(names: Iterable[str], root: Path = ROOT, record: str = RECORD) -> list[str]:
+    """Which of these files passed as they are, on a machine of this kind."""
+    found, keys = read(root, record), Keys(root)
+    if found["where"] != machine():
+        return []
+    try:
+        return [name for name in names if name in found["files"] and found["files"][name] == keys.of(name)]
+    except (OSError, SystemExit):  # no repository: what changed cannot be told
+        return []
+
+
+def note(passed: Iterable[str], failed: Iterable[str], root: Path = ROOT, record: str = RECORD) -> int:
+    """Write down the files that passed as a whole; a failure ends what was known of a file.  Return their number."""
+    found, keys = read(root, record), Keys(root)
+    files = found["files"] if found["where"] == machine() else {}
+    files |= {name: keys.of(name) for name in passed}
+    for name in failed:
+        files.pop(name, None)
+    files = {name: files[name] for name in sorted(files) if (root / name).exists()}
+    text = json.dumps({"where": machine(), "files": files}, indent=1)
+    (root / record).write_text(text + "\n", encoding="utf-8")
+    return len(files)
+
+
+# -- for pytest ------------------------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("dpforest")
+    group.addoption("--unless-passed", action="store_true", help="leave out slow tests that passed as they are")
+    group.addoption("--note-passed", action="store_true", help="note the files in which all tests passed")
+    group.addoption(
+        "--passed-in", default=RECORD, metavar="FILE", help="the record of these two (default: %(default)s)"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Find out once, for all workers, what is left out."""
+    option = config.option
+    chosen = option.keyword or option.markexpr or any("::" in word for word in config.args)
+    if option.note_passed and (chosen or option.unless_passed):
+        raise pytest.UsageError("--note-passed notes whole files: it goes with no choice of tests inside them")
+    if option.unless_passed and not hasattr(config, "workerinput"):
+        option.passed = kept(slow.files(), record=option.passed_in)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take away the slow tests of the files that passed as they are."""
+    names = set(getattr(config.option, "passed", ()))
+    gone = {item for item in items if of(item.nodeid) in names and item.get_closest_marker("slow")}
+    if gone:
+        config.hook.pytest_deselected(items=list(gone))
+        items[:] = [item for item in items if item not in gone]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name what was left out, and note what passed."""
+    if names := getattr(config.option, "passed", ()):
+        where = machine()
+        terminalreporter.write_line(
+            f"not run again: the slow tests of {len(names)} files, which passed (Python {where['python']}, "
+            f"{where['system']}, {where['machine']}) and reach nothing that has changed since; make test-all runs them"
+        )
+    if config.option.note_passed:
+        reports = terminalreporter.stats
+        failed = {of(one.nodeid) for kind in ("failed", "error") for one in reports.get(kind, ())}
+        lacking = {of(one.nodeid) for one in reports.get("skipped", ()) if not_run.lacks(one.longrepr)}
+        passed = {of(one.nodeid) for one in reports.get("passed", ())} - failed - lacking
+        known = note(passed & set(slow.files()), failed, record=config.option.passed_in)
+        terminalreporter.write_line(f"{config.option.passed_in}: {known} files passed as they are")
+
+
+def of(nodeid: str) -> str:
+    """The file of a test, by its path from the root."""
+    return nodeid.partition("::")[0]

@@ -1,0 +1,148 @@
+"""What passed is left out while all that it reaches is as it was, and no longer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+
+from tests import passed, slow
+from tests.test_reached import FILES, git
+
+FOUND = ["tests/test_one.py", "tests/test_reads.py", "tests/test_two.py", "notebooks/page.ipynb"]
+EVERY = set(FOUND)
+MORE = {
+    "conftest.py": "",
+    **dict.fromkeys(passed.SETTINGS, "x = 1\n"),
+    "requirements.txt": "numpy==2.0\n",
+    "requirements-opendp.txt": "",
+    "requirements-spark.txt": "",
+    "dpforest/__init__.py": "from lib import two\n",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name, text in {**FILES, **MORE}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    cell = nbformat.v4.new_code_cell("from dpforest import two\ntwo.Child().size()", id="one", execution_count=1)
+    cell.outputs = [nbformat.v4.new_output("execute_result", {"text/plain": "2"}, execution_count=1)]
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "notebooks" / "page.ipynb")
+    git(tmp_path, "init", "--quiet")
+    assert passed.note(FOUND, [], tmp_path) == 4
+    assert passed.kept(FOUND, tmp_path) == FOUND
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "changed"),
+    [
+        ("lib/one.py", "return RATE", "return RATE + 1", {"tests/test_one.py"}),
+        ("lib/one.py", "return RATE", "return RATE  # why", set()),
+        ("lib/two.py", "return 2", "return 3", {"tests/test_two.py", "notebooks/page.ipynb"}),
+        ("tests/test_two.py", "== 2", "== 1 + 1", {"tests/test_two.py"}),
+        ("tests/helper.py", "return Child()", "return  Child()", set()),
+        ("notebooks/page.ipynb", '"2"', '"3"', {"notebooks/page.ipynb"}),
+        ("book/a.md", "Words", "Other words", set()),
+        ("conftest.py", "", "RATE = 1\n", EVERY),
+        ("pyproject.toml", "1", "2", EVERY),
+        ("requirements.txt", "2.0", "2.1", EVERY),
+    ],
+)
+def test_what_reaches_a_change_is_run_again(project: Path, file: str, old: str, new: str, changed: set[str]) -> None:
+    """And so is whatever reads the files of the repository, after any change of one."""
+    path = project / file
+    path.write_text(path.read_text().replace(old, new, 1))
+    assert passed.kept(FOUND, project) == [name for name in FOUND if name not in changed | {"tests/test_reads.py"}]
+    path.write_text(path.read_text().replace(new, old, 1))
+    assert passed.kept(FOUND, project) == FOUND
+
+
+def test_a_new_file_counts_for_those_that_read_files(project: Path) -> None:
+    (project / "book" / "b.md").write_text("More.\n")
+    assert set(passed.kept(FOUND, project)) == EVERY - {"tests/test_reads.py"}
+
+
+def test_nothing_is_left_out_on_another_machine(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passed.platform, "machine", lambda: "another")
+    assert passed.kept(FOUND, project) == []
+    assert passed.note(FOUND[:1], [], project) == 1  # what another machine found is not mixed with it
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"where": 1, "files": {}}'])
+def test_a_record_that_cannot_be_read_leaves_out_nothing(project: Path, text: str) -> None:
+    (project / passed.RECORD).write_text(text)
+    assert passed.kept(FOUND, project) == []
+    assert passed.note(FOUND[:1], [], project) == 1
+
+
+def test_without_a_repository_nothing_that_reads_files_is_left_out(project: Path) -> None:
+    (project / ".git").rename(project / "gone")
+    assert passed.kept(["tests/test_reads.py"], project) == []
+
+
+def test_a_failure_ends_what_was_known(project: Path) -> None:
+    assert passed.note([], ["tests/test_one.py"], project) == 3
+    assert set(passed.kept(FOUND, project)) == EVERY - {"tests/test_one.py"}
+    (project / "tests" / "test_two.py").unlink()
+    assert passed.note(["tests/test_one.py"], [], project) == 3
+
+
+def report(node: str, reason: str = "") -> SimpleNamespace:
+    return SimpleNamespace(nodeid=node, longrepr=("file", 1, reason) if reason else None)
+
+
+def test_only_what_passed_as_a_whole_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that is skipped for want of a browser has shown nothing."""
+    names = slow.files()[:5]
+    whole, lacking, red, broken, own = (f"{name}::test_it" for name in names)
+    stats = {
+        "passed": [report(f"{name}::test_other") for name in names] + [report("tests/test_quick.py::test_it")],
+        "skipped": [report(lacking, "Skipped: needs a browser: get one"), report(own, "Skipped: another form")],
+        "failed": [report(red)],
+        "error": [report(broken)],
+    }
+    noted: list[set[str]] = []
+    monkeypatch.setattr(passed, "note", lambda *files, record: noted.extend(files) or 0)
+    lines: list[str] = []
+    config = SimpleNamespace(option=SimpleNamespace(note_passed=True, passed_in="here"))
+    passed.pytest_terminal_summary(SimpleNamespace(stats=stats, write_line=lines.append), config)
+    assert noted == [{names[0], names[4]}, {names[2], names[3]}]
+    assert passed.of(whole) == names[0]
+    assert len(lines) == 1
+
+
+def collected(record: Path, *options: str) -> tuple[int, str]:
+    """What pytest chooses of a file with slow tests and quick ones, with a record of its own."""
+    quiet = ["-q", "-p", "no:cacheprovider", "--collect-only"]
+    command = [sys.executable, "-m", "pytest", *quiet, "--passed-in", str(record), *options]
+    done = subprocess.run(command, cwd=passed.ROOT, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_options(tmp_path: Path) -> None:
+    """Slow tests of a file on record are left out, if asked for; a choice of tests is not noted as the file."""
+    name, record = "tests/test_bits.py", tmp_path / "passed.json"
+    keys = {"where": passed.machine(), "files": {name: passed.Keys().of(name)}}
+    record.write_text(json.dumps(keys))
+    code, said = collected(record, name, "--unless-passed")
+    assert code == 0
+    assert "not run again: the slow tests of 1 files" in said
+    left = said.count("test_bits.py::")
+    code, said = collected(record, name)
+    assert (code, "not run again" in said) == (0, False)
+    everything = said.count("test_bits.py::")
+    assert 0 < left < everything
+    record.write_text(json.dumps(keys | {"files": {name: "another"}}))
+    assert collected(record, name, "--unless-passed")[1].count("test_bits.py::") == everything
+    for chosen in (["-k", "law"], ["-m", "slow"], ["--unless-passed"], [f"{name}::test_a"]):
+        code, said = collected(record, *([name] if "::" not in chosen[-1] else []), *chosen, "--note-passed")
+        assert code != 0
+        assert "--note-passed notes whole files" in said
+    assert json.loads(record.read_text())["files"] == {name: "another"}

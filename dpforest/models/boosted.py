@@ -12,6 +12,7 @@ from dpforest.arithmetic import exp
 from dpforest.models.forest import Forest
 from dpforest.models.predictor import Classifying, Regressing, anywhere
 from dpforest.privacy import claim
+from dpforest.schema import Schema
 
 __all__ = ["LINKS", "NO_LINK", "SCALE", "BoostedClassifier", "BoostedForest", "BoostedRegressor"]
 
@@ -82,6 +83,12 @@ class BoostedForest:
         if type(link) is not str or link not in (*LINKS, NO_LINK):
             raise ValueError(f"not a boosted forest: link must be one of {[*LINKS, NO_LINK]}, not {link!r:.40}")
         return cls(Forest.from_dict({name: part for name, part in description.items() if name != "link"}), link)
+
+    def check_schema(self, schema: Schema, n_bins: int) -> None:
+        """Raise ValueError unless every table that the schema allows can be predicted."""
+        self.forest.check_schema(schema, n_bins)
+        if (self.link == NO_LINK) != (schema.classes is None):
+            raise ValueError("not a released boosted model: its link and its schema disagree on what is predicted")
 
     def __str__(self) -> str:
         return f"{self.n_trees} boosted trees"

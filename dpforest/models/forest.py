@@ -15,9 +15,11 @@ from dpforest.models import walk
 from dpforest.models.predictor import Classifying, Regressing, anywhere
 from dpforest.models.structure import SHAPE, Splits
 from dpforest.privacy import claim
+from dpforest.schema import Schema
 
-__all__ = ["Forest", "ForestClassifier", "ForestRegressor", "cut_masks", "ranges"]
+__all__ = ["MAX_DEPTH", "Forest", "ForestClassifier", "ForestRegressor", "cut_masks", "ranges"]
 
+MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for, and that a file may hold
 _ROWS = 1 << 16  # that are looked at together
 
 
@@ -142,6 +144,18 @@ class Forest:
         if more := description.keys() - {field.name for field in fields(cls)}:
             raise ValueError(f"not a forest: unknown fields {sorted(more)}")
         return forest
+
+    def check_schema(self, schema: Schema, n_bins: int) -> None:
+        """Raise ValueError unless every table that the schema allows can be predicted, in reasonable time."""
+        if self.is_deeper(MAX_DEPTH):
+            raise ValueError(f"not a released forest: it has more than {MAX_DEPTH} splits on a path")
+        if self.values.shape[1] != (schema.n_classes or 2):
+            raise ValueError("not a released forest: its leaves and its schema disagree on what is predicted")
+        if (self.feature >= schema.n_features).any():
+            raise ValueError("not a released forest: it splits on a feature that its schema does not have")
+        wide = self.multiway & (self.feature >= 0)
+        if (self.arity[wide] < schema.cardinalities(n_bins)[self.feature[wide]]).any():
+            raise ValueError("not a released forest: a node has fewer children than its feature has codes")
 
     def tree(self, number: int) -> Forest:
         """The forest of one tree of this one; its table of nodes is shared."""

@@ -15,6 +15,7 @@ from dpforest.design import CODINGS, Design, Weights
 from dpforest.messages import shown
 from dpforest.models.predictor import Classifying, Predictor, Regressing, anywhere
 from dpforest.privacy import claim
+from dpforest.schema import Schema
 
 __all__ = [
     "LINKS",
@@ -101,6 +102,12 @@ class LinearModel:
             return cls(coding, link, clip, np.array(intercept, dtype=float), np.array(coefficients, dtype=float))
         except (KeyError, OverflowError, ValueError) as error:
             raise ValueError(f"not a linear model: {error}") from None
+
+    def check_schema(self, schema: Schema, n_bins: int) -> None:
+        """Raise ValueError unless every table that the schema allows can be predicted."""
+        design, classes = Design.of(schema, n_bins, self.coding, intercept=False), schema.n_classes
+        if self.coefficients.shape != (classes if classes > 2 else 1, design.n_features):
+            raise ValueError("not a released linear model: its coefficients and its schema disagree")
 
     def __str__(self) -> str:
         return f"{len(self.intercept)} x {self.coefficients.shape[1]} coefficients"

@@ -51,9 +51,9 @@ import numpy as np
 
 from dpforest import storage
 from dpforest.messages import shown
-from dpforest.models.boosted import NO_LINK, BoostedClassifier, BoostedForest, BoostedRegressor
-from dpforest.models.forest import Forest, ForestClassifier, ForestRegressor
-from dpforest.models.linear import LinearClassifier, LinearModel, LinearPredictor, LinearRegressor
+from dpforest.models.boosted import BoostedClassifier, BoostedForest, BoostedRegressor
+from dpforest.models.forest import MAX_DEPTH, Forest, ForestClassifier, ForestRegressor
+from dpforest.models.linear import LinearClassifier, LinearModel, LinearRegressor
 from dpforest.models.predictor import FORMAT, WITH_DELTA, Predictor
 from dpforest.privacy import (
     RELATIONS,
@@ -82,7 +82,12 @@ __all__ = [
     "released",
 ]
 
-MAX_DEPTH = 1000  # splits on a path that an estimator may be asked for, and that a file may hold
+#: What is released, by its key in the JSON: each has ``from_dict``, ``to_dict`` and ``check_schema``.
+MODELS: dict[str, type[Forest] | type[BoostedForest] | type[LinearModel]] = {
+    "forest": Forest,
+    "boosted": BoostedForest,
+    "linear": LinearModel,
+}
 _LONGEST = 200  # characters of a name in a file
 
 
@@ -96,7 +101,7 @@ class Released(Predictor):
 
     Attributes
     ----------
-    forest_ or linear_, schema_, classes_, guarantee_, n_bins_
+    forest_, boosted_ or linear_, schema_, classes_, guarantee_, n_bins_
         As on the estimator that was fitted.
     feature_names_in_, n_features_in_
         The columns of the schema, in the order in which an array must have them.
@@ -116,7 +121,9 @@ class Released(Predictor):
             self.certificate_ = _read_certificate(description)
             self.schema_ = Schema.written(description["schema"], "not a released model")
             self.guarantee_ = _guarantee(description["guarantee"], description["format"])
-            self._read(_member(description, self._RELEASED, dict))
+            model = MODELS[self._RELEASED].from_dict(_member(description, self._RELEASED, dict))
+            model.check_schema(self.schema_, self.n_bins_)
+            setattr(self, f"{self._RELEASED}_", model)
             self.feature_names_in_ = np.array(self.schema_.columns, dtype=object)
             self.n_features_in_ = self.schema_.n_features
         except (KeyError, TypeError, OverflowError) as error:
@@ -125,10 +132,6 @@ class Released(Predictor):
             raise ValueError("not a released model of this kind: its schema declares another kind of answer")
         if self.schema_.classes is not None:
             self.classes_ = self.schema_.classes
-
-    def _read(self, description: dict) -> None:
-        """Read the model itself into its attribute; raise ValueError if it cannot predict what the schema allows."""
-        raise NotImplementedError
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """What :func:`sklearn.base.clone` makes another one of: the description."""
@@ -149,50 +152,28 @@ class Released(Predictor):
         return self._estimator
 
 
-class _ReleasedTrees(Released):
-    def _read(self, description: dict) -> None:
-        self.forest_ = Forest.from_dict(description)
-        check_fits(self.forest_, self.schema_, self.n_bins_)
-
-
-class ReleasedForest(_ReleasedTrees, ForestClassifier):
+class ReleasedForest(Released, ForestClassifier):
     """A released forest of a classifier: see :class:`Released`."""
 
 
-class ReleasedForestRegressor(_ReleasedTrees, ForestRegressor):
+class ReleasedForestRegressor(Released, ForestRegressor):
     """A released forest of a regressor: see :class:`Released`."""
 
 
-class _ReleasedRounds(Released):
-    def _read(self, description: dict) -> None:
-        self.boosted_ = BoostedForest.from_dict(description)
-        check_fits(self.boosted_.forest, self.schema_, self.n_bins_)
-        if (self.boosted_.link == NO_LINK) == self._CLASSIFIES:
-            raise ValueError("not a released boosted model: its link and its schema disagree on what is predicted")
-
-
-class ReleasedBoosted(_ReleasedRounds, BoostedClassifier):
+class ReleasedBoosted(Released, BoostedClassifier):
     """A released boosted model of classes: see :class:`Released`."""
 
 
-class ReleasedBoostedRegressor(_ReleasedRounds, BoostedRegressor):
+class ReleasedBoostedRegressor(Released, BoostedRegressor):
     """A released boosted model of a target: see :class:`Released`."""
 
 
-class _ReleasedLinear(Released, LinearPredictor):
-    def _read(self, description: dict) -> None:
-        self.linear_ = LinearModel.from_dict(description)
-        design, classes = self._design(), self.schema_.n_classes
-        if self.linear_.coefficients.shape != (classes if classes > 2 else 1, design.n_features):
-            raise ValueError("not a released linear model: its coefficients and its schema disagree")
-
-
-class ReleasedLinearRegressor(_ReleasedLinear, LinearRegressor):
-    """A released linear model of a target: see :class:`Released`."""
-
-
-class ReleasedLinearClassifier(_ReleasedLinear, LinearClassifier):
+class ReleasedLinearClassifier(Released, LinearClassifier):
     """A released linear model of classes: see :class:`Released`."""
+
+
+class ReleasedLinearRegressor(Released, LinearRegressor):
+    """A released linear model of a target: see :class:`Released`."""
 
 
 #: Who reads a released model, by its key in the JSON and whether it classifies.
@@ -204,19 +185,6 @@ READERS: dict[tuple[str, bool], type[Released]] = {
     ("linear", True): ReleasedLinearClassifier,
     ("linear", False): ReleasedLinearRegressor,
 }
-
-
-def check_fits(forest: Forest, schema: Schema, n_bins: int) -> None:
-    """Raise ValueError unless every table that the schema allows can be predicted, in reasonable time."""
-    if forest.is_deeper(MAX_DEPTH):
-        raise ValueError(f"not a released forest: it has more than {MAX_DEPTH} splits on a path")
-    if forest.values.shape[1] != (schema.n_classes or 2):
-        raise ValueError("not a released forest: its leaves and its schema disagree on what is predicted")
-    if (forest.feature >= schema.n_features).any():
-        raise ValueError("not a released forest: it splits on a feature that its schema does not have")
-    wide = forest.multiway & (forest.feature >= 0)
-    if (forest.arity[wide] < schema.cardinalities(n_bins)[forest.feature[wide]]).any():
-        raise ValueError("not a released forest: a node has fewer children than its feature has codes")
 
 
 def load(path: str | os.PathLike[str]) -> Released:

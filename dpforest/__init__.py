@@ -6,7 +6,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dpforest import hooks, registry
+from dpforest import registry
 from dpforest._version import __version__
 from dpforest.messages import shown
 
@@ -75,13 +75,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return [*__all__, *registry.ROOMS]
-
-
-# functions of higher packages, for the code of released models and for the check of a table against a schema
-hooks.lend(
-    sum_values=lambda: __getattr__("counting").sum_values,
-    table_of=lambda: __getattr__("engines").table_of,
-    card=lambda: __getattr__("inspect").card,
-    frames_of=lambda: __getattr__("engines").frames_of,
-    identify=lambda: import_module("dpforest.learners.persons").identify,
-)

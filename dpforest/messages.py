@@ -13,7 +13,7 @@ from datetime import date, time, timedelta
 from numbers import Number
 from typing import Any
 
-__all__ = ["LONGEST", "listed", "plain", "shown"]
+__all__ = ["LONGEST", "check_names", "listed", "plain", "shown"]
 
 LONGEST = 80  # characters of one value
 _FEW = 8  # names of a list
@@ -72,3 +72,14 @@ def _attempt(ask: Callable[[], Any], otherwise: Any) -> Any:
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def check_names(wanted: Iterable[str], there: Iterable[str], where: str, error: type[ValueError] = ValueError) -> None:
+    """Raise unless all columns are there, each once; others may be there too."""
+    wanted, there = [*dict.fromkeys(wanted)], list(there)
+    absent = [name for name in wanted if name not in there]
+    if absent:
+        raise error(f"{where} has no column {', '.join(map(shown, absent))}; it has {listed(there)}")
+    twice = [name for name in wanted if there.count(name) > 1]
+    if twice:
+        raise error(f"{where} has more than one column {', '.join(map(shown, twice))}")

@@ -14,7 +14,7 @@ import pandas as pd
 
 from dpforest import Schema, counting
 from dpforest.chance import keyed
-from dpforest.engines import Reader
+from dpforest.curator.reader import SchemaReader
 from tests.patience import PATIENCE
 
 SCHEMA = Schema(
@@ -22,7 +22,7 @@ SCHEMA = Schema(
     categorical={"work": ["private", "state", "none"], "level": [1, 2, 3, 9]},
     classes=["poor", "rich"],
 )
-READER = Reader(SCHEMA, 8, "income")
+READER = SchemaReader(SCHEMA, 8, "income")
 KEYED = replace(READER, key="id")
 
 
@@ -69,7 +69,7 @@ def forest(seed: int = 0) -> Count:
 COUNT = forest()
 
 
-def in_memory(table: pd.DataFrame = TABLE, reader: Reader = READER, task=COUNT) -> list:
+def in_memory(table: pd.DataFrame = TABLE, reader: SchemaReader = READER, task=COUNT) -> list:
     return [answer.tolist() for answer in task(reader.read(table, 0))]
 
 

@@ -35,7 +35,6 @@ from dpforest.curator.selections import BinaryCandidates, FeatureCandidates, Lab
 from dpforest.learners.growth import Growth
 from dpforest.mechanisms import discrete_gaussian, discrete_gaussian_law, exponential_law, permute_and_flip_law
 from dpforest.models.boosted import SCALE
-from dpforest.models.crossings import Crossings
 from dpforest.models.release import released
 from dpforest.privacy import (
     ADD_REMOVE,
@@ -50,6 +49,7 @@ from dpforest.privacy import (
 )
 from dpforest.schema import TARGET_LEVELS
 from dpforest.scores import gini, majority
+from dpforest.structure.crossings import Crossings
 from dpforest.study.exact_ranges import exactly, largest_range
 
 relations = pytest.mark.parametrize("relation", RELATIONS)

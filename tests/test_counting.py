@@ -15,7 +15,7 @@ from dpforest.counting import bits, checks, masks, node_counts, program, rows, t
 from dpforest.counting.threads import pieces_of
 from dpforest.counting.visit import visit
 from dpforest.models import walk
-from dpforest.models.structure import FEW, SHAPE, Splits
+from dpforest.structure.splits import FEW, SHAPE, Splits
 
 KERNELS = ["rows", "bits", "auto"]
 ROOT = Path(__file__).parent.parent

@@ -19,11 +19,11 @@ from dpforest.curator import FINEST, Curator
 from dpforest.curator.queries import CellResiduals, GroupResiduals, WideResiduals
 from dpforest.learners.growth import Growth
 from dpforest.models.boosted import SCALE
-from dpforest.models.crossings import Crossings
 from dpforest.papers.dp_ebm import DPEBMClassifier, DPEBMRegressor, merge_categories, merge_numbers
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger, rho_of
 from dpforest.privacy.gaussian import gaussian_mu
 from dpforest.schema import TARGET_LEVELS
+from dpforest.structure.crossings import Crossings
 
 ONE = Schema(categorical={"x": ["a", "b"]}, classes=[0, 1])
 TWO = Schema(categorical={"x": [0, 1], "z": [0, 1]}, classes=[0, 1])

@@ -50,7 +50,8 @@ from dpforest import (
     PrivateBoostingRegressor,
     Schema,
 )
-from dpforest.engines import EngineError, Reader, TableError
+from dpforest.curator.reader import SchemaReader
+from dpforest.engines import EngineError, TableError
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from tests import not_run
 
@@ -181,7 +182,7 @@ def test_numbered_columns_are_named_as_in_the_schema():
         categorical={"2": categorical[0], "3": categorical[1]},
         classes=SCHEMA.classes,
     )
-    found = Dask(dd.from_pandas(table, npartitions=3), scheduler="sync").open(Reader(schema, 8, "4")).total(COUNT)
+    found = Dask(dd.from_pandas(table, npartitions=3), scheduler="sync").open(SchemaReader(schema, 8, "4")).total(COUNT)
     assert same(found, in_memory())
 
 

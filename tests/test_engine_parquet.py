@@ -25,7 +25,8 @@ from dpforest import (
     RandomTreesRegressor,
     Schema,
 )
-from dpforest.engines import EngineError, Reader, TableError, is_out_of_core, table_of
+from dpforest.curator.reader import SchemaReader
+from dpforest.engines import EngineError, TableError, is_out_of_core, table_of
 from tests import not_run
 
 pa = pytest.importorskip("pyarrow", reason=not_run.PARQUET)
@@ -35,7 +36,7 @@ from dpforest.engines import parquet as engine  # noqa: E402
 from dpforest.engines.parquet import Parquet  # noqa: E402
 
 
-def counted(paths, reader: Reader = READER, task=COUNT, n_jobs: int = 1, **options) -> list:
+def counted(paths, reader: SchemaReader = READER, task=COUNT, n_jobs: int = 1, **options) -> list:
     table = Parquet(paths, progress=False, **options).open(reader, n_jobs)
     return [answer.tolist() for answer in table.total(task)]
 
@@ -61,7 +62,7 @@ def cut(folder: Path, sizes, table: pd.DataFrame = TABLE, **options) -> Path:
     return folder
 
 
-def refused(paths, text: str, reader: Reader = READER, kind=TableError, n_jobs: int = 1) -> None:
+def refused(paths, text: str, reader: SchemaReader = READER, kind=TableError, n_jobs: int = 1) -> None:
     with pytest.raises(kind, match=text):
         Parquet(paths, progress=False).open(reader, n_jobs)
 
@@ -267,7 +268,7 @@ def test_missing_values_have_a_bin(tmp_path):
     schema = Schema(
         numeric=SCHEMA.numeric, categorical=SCHEMA.categorical, classes=SCHEMA.classes.tolist(), missing="bin"
     )
-    reader = Reader(schema, 8, "income")
+    reader = SchemaReader(schema, 8, "income")
     table, rng = TABLE.astype({"hours": "Int64", "level": "Int64"}), np.random.default_rng(1)
     for name in SCHEMA.columns:
         table.loc[rng.random(997) < 0.2, name] = None
@@ -295,11 +296,15 @@ def test_large_integers_are_the_nearest_doubles_beside_missing_ones_and_without(
     schema = Schema(categorical={"c": [big, -big, 2]}, classes=[0, 1], missing="bin")
     for number, values in enumerate(([big, None, 2, -big], [big, big - 1, 2, -big])):
         path = write(tmp_path / f"{number}.parquet", pa.table({"c": pa.array(values, pa.int64()), "y": [0, 1, 0, 1]}))
-        (codes,) = Parquet(path).open(Reader(schema, 2, "y")).total(lambda block: (block.codes.astype(int),))
+        (codes,) = Parquet(path).open(SchemaReader(schema, 2, "y")).total(lambda block: (block.codes.astype(int),))
         assert codes.tolist() == [[0, 0 if number else 3, 2, 1]]
         assert codes.tolist() == schema.encode([[value] for value in values], 2).codes.tolist()
     over = pq.read_table(path).set_column(0, "c", pa.array([big + 1, None, 2, 2], pa.int64()))
-    refused(write(tmp_path / "b.parquet", over), "holds 9007199254740994.0, which is not among", Reader(schema, 2, "y"))
+    refused(
+        write(tmp_path / "b.parquet", over),
+        "holds 9007199254740994.0, which is not among",
+        SchemaReader(schema, 2, "y"),
+    )
 
 
 def test_the_index_of_pandas_is_a_column(tmp_path):
@@ -309,7 +314,7 @@ def test_the_index_of_pandas_is_a_column(tmp_path):
 
 def test_targets(tmp_path):
     schema = Schema(numeric={"age": (0, 100)}, target=(0, 50))
-    reader = Reader(schema, 8, "hours")
+    reader = SchemaReader(schema, 8, "hours")
     path = cut(tmp_path, [500, 497])
     for n_jobs in (1, 2):
         table = Parquet(path).open(reader, n_jobs)
@@ -716,4 +721,4 @@ def test_a_footer_that_lies_gives_an_error_and_no_memory(tmp_path, claim, which)
     with pytest.raises(TableError, match=r"lying\.parquet.*(forged|damaged)"):
         Parquet(lying, progress=False).rows(lambda frame: frame["x"].to_numpy(), ["x"], "x")
     with pytest.raises(TableError, match=r"lying\.parquet.*(forged|damaged)"):
-        Parquet(lying, progress=False).open(Reader(schema, 2, "y"))
+        Parquet(lying, progress=False).open(SchemaReader(schema, 2, "y"))

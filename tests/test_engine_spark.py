@@ -24,7 +24,8 @@ from dpforest import (
     Schema,
 )
 from dpforest.chance import keyed
-from dpforest.engines import EngineError, Reader, TableError, spark
+from dpforest.curator.reader import SchemaReader
+from dpforest.engines import EngineError, TableError, spark
 from dpforest.engines.table import Pass
 from tests import not_run
 
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.slow
 
 NUMERIC = {"age": (0, 100), "hours.week": (0, 80)}
 SCHEMA = Schema(numeric=NUMERIC, categorical={"sex": ["F", "M"]}, classes=["no", "yes"])
-READER = Reader(SCHEMA, 8, "paid", "id")
+READER = SchemaReader(SCHEMA, 8, "paid", "id")
 TYPES = "id long, age double, `hours.week` int, sex string, paid string"
 
 
@@ -240,7 +241,7 @@ def test_a_bad_value_is_named(frame):
 
 
 def test_without_a_key_records_cannot_be_told_apart(frame):
-    table = spark.Spark(frame).open(Reader(SCHEMA, 8, "paid"))
+    table = spark.Spark(frame).open(SchemaReader(SCHEMA, 8, "paid"))
     with pytest.raises(TableError, match=r"keeps no order .* fit\(X, y, key='id'\)"):
         table.total(count)
 
@@ -259,7 +260,7 @@ def test_no_record_is_felt_by_another(session):
     for more in ((150, None, None, None, "no"), (150, 1e300, 2**31 - 1, "M", "yes"), (3, 5.0, 7, "F", "no")):
         with_it = session.createDataFrame([*rows.itertuples(index=False, name=None), more], TYPES).repartition(3)
         found, before = (
-            spark.Spark(table).open(Reader(schema, 8, "paid", "id")).total(answers)[0]
+            spark.Spark(table).open(SchemaReader(schema, 8, "paid", "id")).total(answers)[0]
             for table in (with_it, frame_of(session, rows))
         )
         felt = np.flatnonzero((found != before).any(axis=1)).tolist()

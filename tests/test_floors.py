@@ -23,14 +23,14 @@ ROOT = Path(dpforest.__file__).parent
 
 #: Imports run downward.  A room stands on one floor; its own modules may import each other, papers may not.
 FLOORS = {
-    "_version": 0, "messages": 0, "registry": 0, "hooks": 0,
-    "storage": 0, "arithmetic": 0, "schema": 0, "privacy": 0, "design": 0, "chance": 0,
-    "mechanisms": 1, "scores": 1, "budgets": 1, "models": 1,
-    "counting": 2, "engines": 2, "inspect": 2,
-    "curator": 3,
-    "learners": 4,
-    "papers": 5, "flagship": 5, "evaluation": 5,
-    "datasets": 6,
+    "_version": 0, "messages": 0, "registry": 0, "storage": 0, "arithmetic": 0, "privacy": 0,
+    "engines": 0, "schema": 0, "design": 0, "chance": 0, "structure": 0,
+    "mechanisms": 1, "scores": 1, "budgets": 1,
+    "counting": 2,
+    "models": 3,
+    "curator": 4, "inspect": 4,
+    "learners": 5,
+    "papers": 6, "flagship": 6, "evaluation": 6, "datasets": 6,
     "study": 7,
     "audit": 8,
     "cli": 9,
@@ -65,10 +65,10 @@ RANDOM_NAMES = {
     "rvs",
 }
 
-#: What the package lends to the models, which stand below it: nothing that could count.
-LENT = {"sum_values": "counting", "table_of": "engines", "card": "inspect", "frames_of": "engines"}
+#: What else may ask a counting kernel, and for what: the walk of released trees, which counts nothing.
+WALKS = {("models.walk", "counting.sum_values")}
 #: What others than the curator may use of the engines: how a table is named and opened, not what its blocks hold.
-OPENING = {"Reader", "Table", "is_out_of_core", "table_of"}
+OPENING = {"Table", "frames_of", "is_out_of_core", "table_of"}
 #: The modules that make a curator: of a table that is fitted, and of codes that an auditor replays.
 MAKERS = {"learners.intake", "learners.base"}
 #: What makes one, or records for it.
@@ -85,10 +85,9 @@ TABLE_FUNCTIONS = {
     "learners.base": {"fit", "learn", "_charged", "replay", "read", "_codes"},
     "learners.intake": {"of", "open", "_encoded", "look", "columns_of", "encode"},
     "learners.persons": {"own_rows"},
-    "models.out_of_core": {"is_out_of_core", "library"},
     "models.predictor": {"answer", "score", "_codes", "_truth"},
-    "models.structure": {"check_codes", "check_below"},
-    "models.walk": {"sum_values", "check_values", "leaves", "_leaves"},
+    "models.walk": {"sum_values", "leaves", "_leaves"},
+    "structure.splits": {"check_codes", "check_below", "check_values"},
     "models.forest": {"sum_leaves", "leaves", "_leaf_sums", "predict", "predict_proba"},
     "models.generalised": {"encode", "generalise"},
     "models.linear": {"scores", "_scores", "predict", "predict_proba"},
@@ -267,18 +266,11 @@ def counts(module: Module) -> list[str]:
     """Uses of the counting kernels by others than the curator."""
     if module.room in ("counting", "curator", ""):
         return []
-    return [f"{module.name}:{line} imports {target}" for line, target in inside(module) if counting(target)]
-
-
-def counting(target: str) -> bool:
-    return target.split(".")[0] == "counting"
-
-
-def lends(module: Module) -> list[str]:
-    """Functions that somebody lends to the models: what is called, and by its keyword the name of what is lent."""
-    calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
-    calls = [call for call in calls if ast.unparse(call.func).split(".")[-1] == "lend"]
-    return [f"{each.arg}: {ast.unparse(each.value)}" for call in calls for each in call.keywords]
+    return [
+        f"{module.name}:{line} imports {target}"
+        for line, target in inside(module)
+        if target.split(".")[0] == "counting" and (module.name, target) not in WALKS
+    ]
 
 
 def passes(module: Module) -> list[str]:
@@ -400,17 +392,6 @@ def test_only_the_curator_counts(module):
     assert counts(module) == []
 
 
-def test_the_package_lends_what_cannot_count():
-    assert {module.name: lends(module) for module in MODULES if lends(module)} == {
-        "": [
-            *(f"{name}: lambda: __getattr__('{room}').{name}" for name, room in LENT.items()),
-            "identify: lambda: import_module('dpforest.learners.persons').identify",
-        ]
-    }
-    planted_loan = planted("cli", "hooks.lend(sum_values=lambda: counting.node_class_counts)")
-    assert lends(planted_loan) == ["sum_values: lambda: counting.node_class_counts"]
-
-
 def test_the_registry_is_what_type_checkers_see():
     """Every public name, by the module that its import in the package names, which must define it."""
     (package,) = (module for module in MODULES if not module.name)
@@ -429,7 +410,7 @@ def test_only_the_curator_asks_for_a_pass(module):
 
 @pytest.mark.parametrize(
     "module",
-    [m for m in MODULES if m.room in ("learners", "papers", "models", "evaluation")],
+    [m for m in MODULES if m.room in ("learners", "papers", "models", "evaluation", "structure")],
     ids=lambda module: module.name,
 )
 def test_learners_see_no_record(module):
@@ -496,10 +477,11 @@ def test_exceptions_are_needed():
     [
         ("scores", "from dpforest import curator"),
         ("scores", "from dpforest.mechanisms import exponential"),
-        ("schema", "import dpforest.privacy"),
+        ("privacy", "import dpforest.schema"),
         ("models.forest", "def f():\n    from dpforest.learners.base import PrivateEstimator"),
-        ("models.release", "def f():\n    from dpforest import counting"),
-        ("models.walk", "import dpforest\ndef f():\n    return dpforest.counting.sum_values"),
+        ("models.release", "def f():\n    from dpforest import curator"),
+        ("models.predictor", "import dpforest\ndef f():\n    return dpforest.inspect.card"),
+        ("counting.rows", "from dpforest.models.walk import leaves"),
         ("learners.growth", "from dpforest import EDPRFClassifier"),
         ("papers.edprf", "from dpforest.papers.random_trees import RandomTreesClassifier"),
         ("papers.edprf", "from .random_trees import RandomTreesClassifier"),
@@ -510,7 +492,7 @@ def test_exceptions_are_needed():
         ("learners.base", "from ..study import plots"),
         ("engines.table", "from dpforest.curator import Curator"),
         ("engines.dask", "from dpforest import counting"),
-        ("chance", "from dpforest.engines import Reader"),
+        ("engines.table", "from dpforest.schema import Schema"),
         ("schema.cells", "from dpforest.chance import keyed"),
         ("chance", "import importlib"),
         ("chance", "import importlib.util"),
@@ -532,6 +514,8 @@ def test_an_upward_import_is_found(name, source):
         ("audit.sampling", "from dpforest.study import plots"),
         ("cli", "import dpforest\ndpforest.audit.exact_audit"),
         ("models.boosted", "from dpforest.models.forest import Forest"),
+        ("models.walk", "import dpforest\ndef f():\n    return dpforest.counting.sum_values"),
+        ("schema.check", "from dpforest.engines import frames_of"),
         ("engines.spark", "from importlib.util import find_spec"),
         ("papers.edprf", "from dpforest import budgets\nimport numpy as np"),
     ],
@@ -582,6 +566,8 @@ def test_a_seed_that_is_only_passed_on_is_fine():
         ("papers.edprf", "from dpforest import counting"),
         ("learners.base", "import dpforest.counting.rows"),
         ("models.forest", "from dpforest.counting import rows"),
+        ("models.forest", "from dpforest.counting import sum_values"),
+        ("models.walk", "from dpforest.counting import node_class_counts"),
         ("engines.dask", "from dpforest import counting"),
         ("engines.table", "def f(block):\n    from dpforest.counting import node_class_counts"),
     ],
@@ -617,7 +603,7 @@ def test_a_pass_elsewhere_is_found(name, source):
     [
         (
             "learners.base",
-            "from dpforest.curator import Curator\nfrom dpforest.engines import Reader, table_of",
+            "from dpforest.curator import Curator\nfrom dpforest.engines import table_of",
         ),
         ("curator.scattered", "from dpforest.engines import Block\ntable.total(1)"),
         ("engines.dask", "from dpforest.engines.table import Block, Pass"),

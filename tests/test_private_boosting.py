@@ -64,11 +64,11 @@ from dpforest.flagship.wide_tables import EVEN_SHARE, EVEN_SHARE_TWO, SECOND_SIZ
 from dpforest.learners.boosting import whole_votes
 from dpforest.learners.growth import Growth
 from dpforest.learners.run import Run
-from dpforest.models.crossings import Crossings
 from dpforest.models.release import released
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, REPLACE_ONE, Ledger, epsilon_of, rho_of
 from dpforest.schema import TARGET_LEVELS
 from dpforest.schema.grid import FINEST as FINEST_GRID
+from dpforest.structure.crossings import Crossings
 
 relations = pytest.mark.parametrize("relation", RELATIONS)
 

@@ -28,8 +28,8 @@ from dpforest.curator.queries import (
 )
 from dpforest.learners.base import PrivateForestClassifier
 from dpforest.learners.growth import Growth
-from dpforest.models.crossings import Crossings
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, REPLACE_ONE, Ledger
+from dpforest.structure.crossings import Crossings
 
 ONE = Schema(categorical={"a": [0, 1]}, classes=[0, 1])
 

@@ -28,7 +28,7 @@ from dpforest import Prefix, Schema
 from dpforest.chance import Seeded, keyed
 from dpforest.curator import Curator
 from dpforest.curator.memory import KEYS_REPEAT, InMemoryRecords
-from dpforest.engines import Reader
+from dpforest.curator.reader import SchemaReader
 from dpforest.engines.dask import Dask
 from dpforest.engines.parquet import Parquet
 from dpforest.privacy import Ledger
@@ -347,7 +347,7 @@ def violations_on_engines(change: Change, path):
             expected = task.add((number, (*codes, label, coin)) for number, (codes, label, *_), coin in one_by_one)
             for table in tables:
                 try:
-                    found = table.open(Reader(SCHEMA, N_BINS, "y", key)).total(task)[0]
+                    found = table.open(SchemaReader(SCHEMA, N_BINS, "y", key)).total(task)[0]
                 except ValueError as error:
                     if SEVERAL in str(error):  # the frame's own library has made a float of a whole number
                         continue

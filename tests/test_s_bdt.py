@@ -18,9 +18,9 @@ from dpforest.audit import greybox
 from dpforest.chance import Seeded
 from dpforest.curator import FINEST, Curator
 from dpforest.curator.filters import UNITS, FilterLimits, IndividualFilter
-from dpforest.models.crossings import Crossings
 from dpforest.papers.s_bdt import SBDTClassifier, initial_score, random_leaves
 from dpforest.privacy import ADD_REMOVE, RELATIONS, REPLACE_ONE, Ledger, rho_of
+from dpforest.structure.crossings import Crossings
 
 ONE = Schema(categorical={"x": [0, 1]}, classes=[0, 1])
 TWO = Schema(categorical={"x": [0, 1], "z": [0, 1]}, classes=[0, 1])

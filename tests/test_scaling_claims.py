@@ -26,9 +26,10 @@ from dpforest import (
 from dpforest.chance import Replay, Seeded, keyed, outcomes
 from dpforest.curator import Curator, Selection
 from dpforest.curator.queries import CandidateCounts, ClassCounts, CodeCounts, Histograms, Moments, Products
+from dpforest.curator.reader import SchemaReader
 from dpforest.curator.selections import LabelCandidates
 from dpforest.design import Design
-from dpforest.engines import Reader, Table
+from dpforest.engines import Table
 from dpforest.learners.growth import Growth
 from dpforest.papers.pearson_tree import PearsonTreeClassifier
 from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, Ledger
@@ -81,7 +82,7 @@ def frame_of(n_rows, seed=0, regression=False):
 def curators(frame, table, key=None, regression=False):
     """The same records behind the curator in memory, and behind one that reads them in pieces."""
     schema = TARGETS if regression else SCHEMA
-    reader = Reader(schema, N_BINS, "y", key)
+    reader = SchemaReader(schema, N_BINS, "y", key)
     whole = reader.read(frame, 0)
     shape = schema.n_classes, schema.cardinalities(N_BINS)
     ids = None if key is None else whole.numbers
@@ -376,7 +377,7 @@ def test_the_shipped_curators_deal_by_the_key_and_by_nothing_else():
             ids = np.array([key for key, _ in order], dtype=np.uint64)
             codes, labels = np.zeros((1, len(order)), np.uint8), np.array([c for _, c in order], dtype=np.uint8)
             frame = pd.DataFrame({"a": 0.5, "y": labels.astype(int), "id": ids.astype(int)})
-            table = Pieces(frame, range(1, len(frame))).open(Reader(schema, 2, "y", "id"))
+            table = Pieces(frame, range(1, len(frame))).open(SchemaReader(schema, 2, "y", "id"))
 
             def memory(chance, ledger, codes=codes, labels=labels, ids=ids):
                 return Curator(codes, labels, 2, [2], chance=chance, ledger=ledger, ids=ids)

@@ -31,9 +31,10 @@ from dpforest.curator import Curator, Selection, queries
 from dpforest.curator.memory import InMemoryRecords
 from dpforest.curator.protocol import MaterializedRecords, Records
 from dpforest.curator.queries import ClassCounts, HeldOutCounts, Histograms, LargestWeight, RecordCounts, WeightedError
+from dpforest.curator.reader import SchemaReader
 from dpforest.curator.scattered import BlockedRecords
 from dpforest.curator.selections import CutCandidates, DivisionCandidates, FeatureCandidates, LabelCandidates
-from dpforest.engines import EngineError, Reader, Table, TableError
+from dpforest.engines import EngineError, Table, TableError
 from dpforest.engines.table import Block, merge, missing_columns
 from dpforest.learners.cuts import grow_random
 from dpforest.learners.growth import Growth
@@ -626,7 +627,7 @@ ONLY: dict[str, Any] = {
 
 
 def opened(table, kind="classifier", key=None):
-    return table.open(Reader(SCHEMAS[kind], 8, "y", key))
+    return table.open(SchemaReader(SCHEMAS[kind], 8, "y", key))
 
 
 def scattered(table, kind="classifier", source=None, ledger=None):
@@ -751,13 +752,13 @@ def test_passes_do_not_grow_with_the_table_nor_with_the_blocks():
 #: All that a pass may be made of.
 PUBLIC = {
     "dpforest.engines.table Pass",
-    "dpforest.engines.table Reader",
+    "dpforest.curator.reader SchemaReader",
     "dpforest.schema.declaration Schema",
     "dpforest.curator.scattered Question",
     "dpforest.curator.scattered Keys",
     "dpforest.curator.filters FilterLimits",
-    "dpforest.models.structure Splits",
-    "dpforest.models.crossings Crossings",
+    "dpforest.structure.splits Splits",
+    "dpforest.structure.crossings Crossings",
     "dpforest.design Design",
 }
 

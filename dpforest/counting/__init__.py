@@ -34,7 +34,7 @@ from dpforest.counting.node_counts import (
     sum_values,
 )
 from dpforest.counting.products import products
-from dpforest.models.structure import Splits
+from dpforest.structure.splits import Splits
 
 __all__ = [
     "Splits",

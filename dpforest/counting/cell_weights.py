@@ -6,8 +6,8 @@ import numpy as np
 
 from dpforest.counting.compiled import kernel
 from dpforest.counting.threads import check_threads, in_threads, pieces_of, total_of
-from dpforest.models.crossings import MOST_FEATURES, Crossings
-from dpforest.models.structure import check_codes, frozen, kind
+from dpforest.structure.crossings import MOST_FEATURES, Crossings
+from dpforest.structure.splits import check_codes, frozen, kind
 
 _BLOCK = 4096  # records that stay in the cache from table to table
 

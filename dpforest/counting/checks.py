@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 
 from dpforest.messages import shown
-from dpforest.models.structure import Splits, check_codes, frozen, kind
+from dpforest.structure.splits import Splits, check_codes, frozen, kind
 
 
 def check_classes(n_classes: object) -> int:

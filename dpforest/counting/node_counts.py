@@ -13,8 +13,7 @@ from dpforest.counting.tables import Cells, Planes, combine, of_classes, of_tabl
 from dpforest.counting.threads import check_threads, in_threads, pieces_of, total_of
 from dpforest.counting.visit import Visit, visit
 from dpforest.messages import shown
-from dpforest.models.structure import FEW, Splits, check_below, check_codes, frozen
-from dpforest.models.walk import check_values
+from dpforest.structure.splits import FEW, Splits, check_below, check_codes, check_values, frozen
 
 _PREPARING = 1e5  # nanoseconds: what it takes at least to prepare the bit kernel
 _PARTIAL_BYTES = 1 << 24  # what the threads' histograms may take together before they share one

@@ -11,7 +11,7 @@ from dpforest.counting.bits import AFTER, BLOCK, DEPTH, ENTRY, FLIP, SLOT, TREE,
 from dpforest.counting.masks import PART, SPAN, STOP, schedule
 from dpforest.counting.tables import Planes
 from dpforest.counting.visit import Visit
-from dpforest.models.structure import Splits
+from dpforest.structure.splits import Splits
 
 _ONE = np.uint64(1)
 # Carry-save counters take so many times as long for a word as an instruction for eight popcounts (measured with AVX2).

@@ -15,7 +15,7 @@ from dpforest.counting.bit_words import moved, pointer
 from dpforest.counting.compiled import helper, kernel
 from dpforest.counting.tables import Cells
 from dpforest.counting.visit import Visit
-from dpforest.models.structure import Splits, frozen
+from dpforest.structure.splits import Splits, frozen
 
 BLOCK = 2048  # rows
 _SORTING_BYTES = 1 << 24  # of one thread, for the rows that are sorted together

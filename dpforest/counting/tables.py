@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpforest.models.structure import frozen
+from dpforest.structure.splits import frozen
 
 LANES = 8  # planes that the bit kernel can count together
 _APART = 4  # planes, at most, that are counted one by one faster

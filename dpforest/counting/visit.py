@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpforest.counting.compiled import kernel
-from dpforest.models.structure import Splits, frozen
+from dpforest.structure.splits import Splits, frozen
 
 __all__ = ["Visit", "visit"]
 

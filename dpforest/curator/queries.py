@@ -18,10 +18,10 @@ from dpforest import counting
 from dpforest.curator.known import CachedCounts
 from dpforest.curator.weights import FINE, FINEST, weight_table
 from dpforest.design import Design
-from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, REPLACE_ONE, claim
 from dpforest.schema import TARGET_LEVELS
+from dpforest.structure.crossings import Crossings
 
 if TYPE_CHECKING:
     from dpforest.curator.memory import InMemoryRecords

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpforest import scores
-from dpforest.models.crossings import Crossings
+from dpforest.structure.crossings import Crossings
 
 __all__ = [
     "STOP",

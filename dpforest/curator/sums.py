@@ -23,8 +23,8 @@ from dpforest.curator.queries import (
 from dpforest.curator.weights import FINEST
 from dpforest.design import Design, Weights
 from dpforest.messages import shown
-from dpforest.models.crossings import Crossings
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, REPLACE_ONE, claim
+from dpforest.structure.crossings import Crossings
 
 __all__ = ["FREE_HESSIAN", "GAP_SHARE", "Sums", "step_sensitivity"]
 

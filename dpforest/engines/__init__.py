@@ -9,12 +9,21 @@ function counts each block, wherever the block lies, and the sums, hence the mod
 from __future__ import annotations
 
 from collections.abc import Iterator
+from os import PathLike
 from typing import Any
 
 from dpforest.engines.table import Block, EngineError, Reader, Table, TableError
-from dpforest.models.out_of_core import is_out_of_core, library
 
 __all__ = ["Block", "EngineError", "Reader", "Table", "TableError", "frames_of", "is_out_of_core", "table_of"]
+
+
+def is_out_of_core(X: Any) -> bool:
+    """Whether ``X`` is a table that an engine reads: a path, several, a Dask or a Spark DataFrame, or a ``Table``."""
+    if isinstance(X, (Table, str, PathLike)):
+        return True
+    if isinstance(X, (list, tuple)) and X and all(isinstance(path, (str, PathLike)) for path in X):
+        return True
+    return _library(X) in ("dask", "pyspark")
 
 
 def table_of(X: Any) -> Table:
@@ -31,11 +40,11 @@ def table_of(X: Any) -> Table:
     """
     if isinstance(X, Table):
         return X
-    if library(X) == "dask":
+    if _library(X) == "dask":
         from dpforest.engines.dask import Dask
 
         return Dask(X)
-    if library(X) == "pyspark":
+    if _library(X) == "pyspark":
         from dpforest.engines.spark import Spark
 
         return Spark(X)
@@ -65,8 +74,13 @@ def frames_of(X: Any, columns: list[str]) -> Iterator[Any]:
     frame: Any = getattr(table, "X", None)
     if hasattr(table, "frames"):
         yield from table.frames(columns)
-    elif library(frame) == "dask":
+    elif _library(frame) == "dask":
         for part in frame[[name for name in columns if name in frame.columns]].partitions:
             yield part.compute()
     else:
         raise TypeError("this table is not brought here to be looked at: look at some of its rows, .toPandas()")
+
+
+def _library(X: Any) -> str:
+    """The package that the type of ``X`` comes from."""
+    return type(X).__module__.split(".")[0]

@@ -209,7 +209,7 @@ class Parquet(Table):
         """First rows of the pieces that are kept: public, for it depends on the footers alone."""
         room = self.cache
         for piece in self._pieces:
-            room -= piece.n_rows * (self.reader.schema.n_features + (9 if self.reader.key else 1))
+            room -= piece.n_rows * (len(self.reader.features) + (9 if self.reader.key else 1))
             if room < 0:
                 return
             yield piece.first

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import copy
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
-import pandas as pd
 
-from dpforest.chance import keyed
-from dpforest.models.out_of_core import OutOfCoreTable
+from dpforest.messages import check_names
 from dpforest.privacy import account
-from dpforest.schema import Schema
-from dpforest.schema.frames import check_names
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Block", "EngineError", "Pass", "PassResult", "Read", "Reader", "Table", "TableError", "merge"]
 
@@ -67,45 +66,35 @@ class Block:
         return self.numbers
 
 
-@dataclass(frozen=True)
-class Reader:
+class Reader(Protocol):
     """How rows become a :class:`Block`: public, and small enough to travel to every worker.
 
-    Parameters
+    Attributes
     ----------
-    schema : Schema
-    n_bins : int
+    features : list of str
+        The columns that are encoded.
     target : str
         Column of the labels or of the numeric target.
     key : str or None
         Column that identifies a record.
+    columns : list of str
+        All of them: what is to be read.
     """
 
-    schema: Schema
-    n_bins: int
-    target: str
-    key: str | None = None
+    @property
+    def features(self) -> list[str]: ...
 
     @property
-    def columns(self) -> list[str]:
-        """The columns to read."""
-        return list(dict.fromkeys([*self.schema.columns, self.target, *([self.key] if self.key else [])]))
+    def target(self) -> str: ...
+
+    @property
+    def key(self) -> str | None: ...
+
+    @property
+    def columns(self) -> list[str]: ...
 
     def read(self, frame: pd.DataFrame, first: int | None = None) -> Block:
         """Encode rows of which the first is record ``first`` of the table, or None where there is no order."""
-        encoded = self.schema.encode(frame[self.schema.columns], self.n_bins)
-        strays = {**encoded.clipped, **encoded.other}
-        if self.schema.classes is None:
-            labels, outside = self.schema.encode_target(frame[self.target])
-        else:
-            labels, outside = self.schema.encode_labels(frame[self.target]), 0
-        numbers = None
-        if self.key is not None:
-            numbers = keyed.identify(frame[self.key])
-        elif first is not None:
-            numbers = np.arange(first, first + len(frame), dtype=np.uint64)
-        counts = [*(strays.get(name, 0) for name in self.schema.columns), outside]
-        return Block(encoded.codes, labels, numbers, np.array(counts, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -167,7 +156,7 @@ def merge(found: Iterable[PassResult], reader: Reader | None = None) -> PassResu
         elif piece.answers is not None:
             answers = tuple(mine + more for mine, more in zip(answers, piece.answers, strict=True))
     if strays is None:
-        strays = np.zeros(reader.schema.n_features + 1 if reader else 0, dtype=np.int64)
+        strays = np.zeros(len(reader.features) + 1 if reader else 0, dtype=np.int64)
     return PassResult(n_rows, strays, answers)
 
 
@@ -180,7 +169,7 @@ class Read(NamedTuple):
     seconds: float
 
 
-class Table(OutOfCoreTable):
+class Table(ABC):
     """A table that some engine reads.  A subclass says how its pieces are found and worked on.
 
     Parameters
@@ -225,7 +214,7 @@ class Table(OutOfCoreTable):
         look = Pass(reader)
         found = opened._timed(look.name, lambda: opened._look(look))
         opened.n_rows = found.n_rows
-        names = [*reader.schema.columns, reader.target]
+        names = [*reader.features, reader.target]
         opened.strays = {name: int(n) for name, n in zip(names, found.strays, strict=True) if n}
         return opened
 
@@ -246,6 +235,19 @@ class Table(OutOfCoreTable):
             )
         assert found.answers is not None  # a table without records is refused when it is opened
         return found.answers
+
+    @abstractmethod
+    def rows(self, answer: Callable[[pd.DataFrame], np.ndarray], columns: list[str], name: str) -> Any:
+        """``answer`` to all rows (of a table not yet opened), in the form that the engine's users expect.
+
+        Parameters
+        ----------
+        answer : callable
+            From a frame with ``columns`` to an array of as many rows, of one or two dimensions.
+        columns : list of str
+        name : str
+            What the answer is, for an engine that puts it into a column.
+        """
 
     @property
     def _hidden(self) -> bool | None:

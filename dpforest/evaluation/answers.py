@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dpforest.arithmetic import log
+from dpforest.engines import is_out_of_core
 from dpforest.learners import intake
-from dpforest.models.out_of_core import is_out_of_core
 from dpforest.models.predictor import Predictor
 from dpforest.privacy import SECURE, Guarantee, account, sides
 from dpforest.schema import TARGET_LEVELS, Schema, frames

@@ -25,11 +25,10 @@ from dpforest.evaluation.answers import (
 from dpforest.evaluation.design_effect import alike_cells, design_effect, n_alike_cells
 from dpforest.evaluation.estimates import Estimate, Ratio, estimate, noise_variance
 from dpforest.evaluation.one_node import Evaluator, cells_schema
-from dpforest.inspect.code_names import plain
 from dpforest.inspect.drawing import MORE, WIDTH, on_white
 from dpforest.learners import persons
 from dpforest.learners.parameters import check_count, check_number
-from dpforest.messages import shown
+from dpforest.messages import check_names, plain, shown
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, SEEDED, Guarantee, Ledger, claim
 from dpforest.schema import Schema, frames
 
@@ -486,7 +485,7 @@ def _groups(
             raise TypeError("by names a column of X, so X must be a frame")
         (column,), place = map(str, by), 0
         if not table.by_records:  # whose names are read with the records
-            frames.check_names([column], list(map(str, table.names)), "X")
+            check_names([column], list(map(str, table.names)), "X")
         declared = Schema(categorical=by, classes=[0, 1])
     else:
         raise TypeError(f"by must be the name of a column, or one column with its groups, not {type(by).__name__}")

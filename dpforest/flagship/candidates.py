@@ -10,7 +10,7 @@ from dpforest.chance import Chance
 from dpforest.flagship.binning import Binning
 from dpforest.learners.growth import Frontier
 from dpforest.learners.run import Run
-from dpforest.models.crossings import MOST_FEATURES, Crossings
+from dpforest.structure.crossings import MOST_FEATURES, Crossings
 
 __all__ = ["ReleasedTotals", "grow_table", "random_tables", "single_tables", "whole_table"]
 

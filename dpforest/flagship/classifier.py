@@ -29,10 +29,10 @@ from dpforest.learners.growth import Frontier
 from dpforest.learners.parameters import OneOf
 from dpforest.learners.run import Run
 from dpforest.models.boosted import BoostedClassifier, BoostedForest
-from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import claim
 from dpforest.schema import Schema
+from dpforest.structure.crossings import Crossings
 
 __all__ = ["MANY_CLASSES", "OVERSHOOT", "PrivateBoostingClassifier"]
 

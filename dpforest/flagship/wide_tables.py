@@ -27,9 +27,9 @@ from dpforest.learners.growth import Frontier
 from dpforest.learners.parameters import Either, Integer, Number, OneOf
 from dpforest.learners.run import Run
 from dpforest.mechanisms import SELECTIONS
-from dpforest.models.crossings import Crossings
 from dpforest.privacy import REPLACE_ONE, claim
 from dpforest.schema import Schema
+from dpforest.structure.crossings import Crossings
 
 __all__ = ["CELLS", "EVEN_SHARE", "EVEN_SHARE_TWO", "SECOND_SIZE_SHARE", "SIZE_LEAK", "SIZE_SHARE", "WideTables"]
 

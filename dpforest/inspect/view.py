@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from dpforest.design import Design
+from dpforest.engines import is_out_of_core
 from dpforest.inspect.code_names import Words
 from dpforest.messages import shown
 from dpforest.models.forest import Forest, ranges
-from dpforest.models.out_of_core import is_out_of_core
 from dpforest.models.predictor import Predictor
 from dpforest.privacy import HISTOGRAM_SENSITIVITY
 

@@ -11,10 +11,11 @@ from sklearn.exceptions import DataConversionWarning
 
 from dpforest.chance import Chance, keyed
 from dpforest.curator import Curator
-from dpforest.engines import Reader, Table, is_out_of_core, table_of
+from dpforest.curator.reader import SchemaReader
+from dpforest.engines import Table, is_out_of_core, table_of
 from dpforest.learners import persons
 from dpforest.learners.persons import People
-from dpforest.messages import shown
+from dpforest.messages import check_names, shown
 from dpforest.models.out_of_schema import outside, warn_of_strays
 from dpforest.privacy import Ledger, searches, sides
 from dpforest.schema import Encoded, Schema, frames
@@ -95,7 +96,7 @@ class TrainingTable:
             raise TypeError(
                 f"y must be the name of the column of labels where X is read by an engine, not {shown(target)}"
             )
-        table = table_of(self.columns).open(Reader(self.schema, self.n_bins, target, self.key), n_jobs)
+        table = table_of(self.columns).open(SchemaReader(self.schema, self.n_bins, target, self.key), n_jobs)
         _look_at(self.schema, table.n_rows, table.strays, target)
         return table
 
@@ -134,7 +135,7 @@ def look(X: Any, y: Any, key: str | None, person: Any, schema: Schema) -> frames
         if lost := searches.names_lost(schema.columns):
             warnings.warn(lost, stacklevel=outside())
     elif not table.by_records:  # which names records have is for later, when they are read
-        frames.check_names([*schema.columns, *named], list(map(str, table.names)), "X")
+        check_names([*schema.columns, *named], list(map(str, table.names)), "X")
     return table
 
 

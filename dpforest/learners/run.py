@@ -50,11 +50,11 @@ from dpforest.learners.growth import MAX_NODES, Frontier, Growth
 from dpforest.learners.progress import shown
 from dpforest.learners.sharing import share_out
 from dpforest.models.boosted import SCALE
-from dpforest.models.crossings import Crossings
 from dpforest.models.forest import Forest
 from dpforest.privacy import RELATIONS, Ledger, claim, in_charges
 from dpforest.schema import Schema
 from dpforest.scores import Score
+from dpforest.structure.crossings import Crossings
 
 __all__ = ["Leak", "Run", "Selection"]
 

@@ -50,6 +50,11 @@ class BoostedForest:
     def n_trees(self) -> int:
         return self.forest.n_trees
 
+    @property
+    def size(self) -> str:
+        """How large it is, in words."""
+        return self.forest.size
+
     def votes(self) -> np.ndarray:
         """Votes of each node for each class: float64, shape (n_nodes, n_classes)."""
         return self.forest.values / SCALE

@@ -13,9 +13,9 @@ from dpforest import storage
 from dpforest.messages import plain, shown
 from dpforest.models import walk
 from dpforest.models.predictor import Classifying, Regressing, anywhere
-from dpforest.models.structure import SHAPE, Splits
 from dpforest.privacy import claim
 from dpforest.schema import Schema
+from dpforest.structure.splits import SHAPE, Splits
 
 __all__ = ["MAX_DEPTH", "Forest", "ForestClassifier", "ForestRegressor", "cut_masks", "ranges"]
 
@@ -156,6 +156,11 @@ class Forest:
         wide = self.multiway & (self.feature >= 0)
         if (self.arity[wide] < schema.cardinalities(n_bins)[self.feature[wide]]).any():
             raise ValueError("not a released forest: a node has fewer children than its feature has codes")
+
+    @property
+    def size(self) -> str:
+        """How large it is, in words."""
+        return f"{self.n_trees} trees with {self.n_leaves} leaves together, at most {self.depth} splits deep."
 
     def tree(self, number: int) -> Forest:
         """The forest of one tree of this one; its table of nodes is shared."""

@@ -66,6 +66,11 @@ class LinearModel:
         if not (np.isfinite(self.intercept).all() and np.isfinite(self.coefficients).all()):
             raise ValueError("the coefficients of a linear model must be finite numbers")
 
+    @property
+    def size(self) -> str:
+        """How large it is, in words."""
+        return f"A linear model with {self.coefficients.size} coefficients."
+
     def scores(self, codes: np.ndarray, design: Design) -> np.ndarray:
         """The linear scores of encoded records, shape (n_rows, n_outputs)."""
         total = np.repeat(self.intercept[None], codes.shape[1], axis=0)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dpforest import hooks, storage
+from dpforest import storage
+from dpforest.engines import is_out_of_core, table_of
 from dpforest.messages import shown
-from dpforest.models.out_of_core import is_out_of_core
+from dpforest.models.card_page import write_card
 from dpforest.models.out_of_schema import warn_of_strays
 from dpforest.privacy import SECURE, UNKNOWN, Guarantee, account, display
 from dpforest.privacy.certificate import Certificate, certificate_of, digest_of
@@ -60,7 +61,7 @@ def anywhere(method: Callable[[Any, Any], np.ndarray]) -> Callable[[Any, Any], A
         from dpforest.models.release import released
 
         model, name = released(self._describe()), method.__name__
-        return hooks.borrow("table_of")(X).rows(Answer(model, name), model.schema_.columns, name)
+        return table_of(X).rows(Answer(model, name), model.schema_.columns, name)
 
     return answer
 
@@ -154,7 +155,9 @@ class Predictor:
         ---------
         Nothing is paid: the model and its ledger alone are read (:prf:ref:`thm-post-processing`).
         """
-        return hooks.borrow("card")(copy.copy(self), **added)
+        self = copy.copy(self)  # one fit, whatever is learned meanwhile
+        size, ledger = self._released().size, getattr(self, "ledger_", None)
+        return write_card(self._name(), size, self.schema_, self.guarantee_, ledger, **added)
 
     def _describe(self) -> dict:
         promise = self.guarantee_

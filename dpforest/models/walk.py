@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dpforest import hooks
-from dpforest.models.structure import Splits, check_codes, kind
+from dpforest.structure.splits import Splits, check_codes, check_values
 
-__all__ = ["check_values", "leaves", "sum_values"]
+__all__ = ["leaves", "sum_values"]
 
 _STEPS = 1 << 18  # records times trees that are walked together
 
@@ -47,24 +46,13 @@ def leaves(codes: np.ndarray, splits: Any) -> np.ndarray:
     return _leaves(codes, splits)
 
 
-def check_values(codes: np.ndarray, splits: Splits, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The codes, read-only, and the values; raise TypeError or ValueError where they are not what a walk needs."""
-    codes = check_codes(codes)
-    splits.check_codes(codes)
-    shape = f"({splits.n_nodes}, n_outputs)"
-    if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.ndim != 2:
-        raise TypeError(f"values must be a float64 array of shape {shape}, not {kind(values)}")
-    if len(values) != splits.n_nodes:
-        raise ValueError(f"values has shape {values.shape}, not {shape}")
-    return codes, values
-
-
 @cache
 def _compiled() -> Any:
     try:
-        return hooks.borrow("sum_values")
+        from dpforest.counting import sum_values as compiled
     except ImportError:  # Numba is not installed, or not for this NumPy
         return None
+    return compiled
 
 
 def _leaves(codes: np.ndarray, splits: Splits) -> np.ndarray:

@@ -22,10 +22,10 @@ from dpforest.learners.growth import Frontier
 from dpforest.learners.parameters import Delta, Integer, Number, Share
 from dpforest.learners.run import Run
 from dpforest.models.boosted import NO_LINK, BoostedForest, BoostedRegressor
-from dpforest.models.crossings import Crossings
 from dpforest.privacy import HISTOGRAM_SENSITIVITY, RELATIONS, claim
 from dpforest.privacy.gaussian import gaussian_mu
 from dpforest.schema import MAX_CODES
+from dpforest.structure.crossings import Crossings
 
 __all__ = ["Bins", "DPEBMClassifier", "DPEBMRegressor", "merge_categories", "merge_numbers"]
 

@@ -22,9 +22,9 @@ from dpforest.learners.gaussian_boosting import FeatureTables, GaussianBoostedCl
 from dpforest.learners.parameters import Delta, Integer, Number, Share
 from dpforest.learners.run import Run
 from dpforest.models.boosted import BoostedForest
-from dpforest.models.crossings import Crossings
 from dpforest.models.release import MAX_DEPTH
 from dpforest.privacy import ADD_REMOVE, HISTOGRAM_SENSITIVITY, RELATIONS, claim, in_charges
+from dpforest.structure.crossings import Crossings
 
 __all__ = ["SBDTClassifier", "initial_score", "random_leaves"]
 

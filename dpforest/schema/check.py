@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpforest import hooks
+from dpforest.engines import frames_of
 from dpforest.messages import listed, shown
 from dpforest.schema import cells, frames
+from dpforest.schema.person_names import tell_apart
 
 if TYPE_CHECKING:
     from dpforest.schema.declaration import Schema
@@ -97,7 +98,7 @@ def check(schema: Schema, X: Any, y: Any, person: Any) -> Check:
     """What :meth:`dpforest.schema.Schema.check` returns."""
     look = _Look(schema, y, person)
     try:
-        for frame in hooks.borrow("frames_of")(X, look.wanted):
+        for frame in frames_of(X, look.wanted):
             look.at(frame)
     except (TypeError, ValueError) as error:
         look.note("the table", str(error), "pass a table that fit takes")
@@ -221,13 +222,12 @@ class _Look:
         self._places(where, column, self.schema.known(), False, gap, remedy, True)
 
     def _persons(self, where: str, column: Any) -> None:
-        identify = hooks.borrow("identify")
         try:
-            identify(column)
+            tell_apart(column)
         except (TypeError, ValueError):
             for cell, rows in _different(column):
                 try:
-                    identify(_alone(cell))
+                    tell_apart(_alone(cell))
                 except (TypeError, ValueError) as error:
                     missing = "missing" in str(error)
                     what = _MISSING if missing else shown(cell)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dpforest.messages import check_names
 from dpforest.schema import frames
 
 __all__ = ["Draft", "draft", "is_blank"]
@@ -73,7 +74,7 @@ def draft(table: Any, target: str | None) -> Draft:
     if columns.names is None:
         raise TypeError("an array has no names and no types of columns: draft a schema from a frame")
     names = list(map(str, columns.names))
-    frames.check_names([] if target is None else [target], names, "the table")
+    check_names([] if target is None else [target], names, "the table")
     twice = tuple(name for name in dict.fromkeys(names) if names.count(name) > 1)
     kinds = {name: kind for name, kind in zip(names, columns.kinds(), strict=True) if name not in (target, *twice)}
     numeric, categorical, unusable = (

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from dpforest.messages import listed, shown
+from dpforest.messages import check_names, shown
 
-__all__ = ["Columns", "check_names", "columns_of", "one_column"]
+__all__ = ["Columns", "columns_of", "one_column"]
 
 _NUMBERS = {*(f"{kind}{size}" for kind in ("Int", "UInt") for size in (8, 16, 32, 64)), "Float32", "Float64"}
 
@@ -119,17 +119,6 @@ def one_column(y: Any, name: str) -> Any:
     if len(y.shape) != 1:
         raise ValueError(f"{name} must be one-dimensional, not of shape {y.shape}")
     return y
-
-
-def check_names(wanted: Iterable[str], there: Iterable[str], where: str, error: type[ValueError] = ValueError) -> None:
-    """Raise unless all columns are there, each once; others may be there too."""
-    wanted, there = [*dict.fromkeys(wanted)], list(there)
-    absent = [name for name in wanted if name not in there]
-    if absent:
-        raise error(f"{where} has no column {', '.join(map(shown, absent))}; it has {listed(there)}")
-    twice = [name for name in wanted if there.count(name) > 1]
-    if twice:
-        raise error(f"{where} has more than one column {', '.join(map(shown, twice))}")
 
 
 def _opened(X: Any, name: str, alone: bool = False) -> Any:

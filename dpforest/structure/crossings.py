@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpforest.models.structure import kind
+from dpforest.structure.splits import kind
 
 __all__ = ["MOST_FEATURES", "Crossings"]
 

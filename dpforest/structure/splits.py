@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FEW", "SHAPE", "Splits", "check_below", "check_codes", "frozen", "kind"]
+__all__ = ["FEW", "SHAPE", "Splits", "check_below", "check_codes", "check_values", "frozen", "kind"]
 
 #: The arrays that say how the nodes of trees hang together, with their types.
 SHAPE: dict[str, type] = {
@@ -144,6 +144,18 @@ def check_codes(codes: np.ndarray) -> np.ndarray:
     if codes.ndim != 2 or not codes.flags.c_contiguous:
         raise ValueError("codes must be C-contiguous, one row per feature: np.ascontiguousarray(table.T)")
     return frozen(codes)
+
+
+def check_values(codes: np.ndarray, splits: Splits, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The codes, read-only, and the values; raise TypeError or ValueError where they are not what a walk needs."""
+    codes = check_codes(codes)
+    splits.check_codes(codes)
+    shape = f"({splits.n_nodes}, n_outputs)"
+    if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.ndim != 2:
+        raise TypeError(f"values must be a float64 array of shape {shape}, not {kind(values)}")
+    if len(values) != splits.n_nodes:
+        raise ValueError(f"values has shape {values.shape}, not {shape}")
+    return codes, values
 
 
 def check_below(codes: np.ndarray, room: np.ndarray, what: str) -> None:

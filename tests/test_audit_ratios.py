@@ -43,10 +43,6 @@ def answer(bit, size, rng):
     return np.where(rng.random(size) < KEEP, bit, 1 - bit)
 
 
-def answer_law(bit):
-    return {bit: KEEP, 1 - bit: 1 - KEEP}
-
-
 def noisy(records, size, rng):
     """A count with geometric noise, which falls by the factor 0.4 from one number to the next."""
     return sum(records) + rng.geometric(0.6, size) - rng.geometric(0.6, size)

@@ -74,10 +74,6 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
     the score of the target class in each cell; of many classes it moves the scores of all.  The softmax of the scores
     is the probability of a class, and no calibration is needed.
 
-    Attributes
-    ----------
-    boosted_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``epsilon``-differential privacy of the released tables and scores under ``relation``

@@ -38,10 +38,6 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
     record divides a weight of 1 between the two sides of its cell, as its clipped residual says, and an empirical-Bayes
     step moves the prediction.
 
-    Attributes
-    ----------
-    boosted_, ledger_, guarantee_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``epsilon``-differential privacy of the released tables and predictions under ``relation``

@@ -196,7 +196,7 @@ def plot_effect(
     places = _outputs(view, effect, output)
     deviation = _deviation(view, effect, records)
     if len(asked) == 2:
-        return _heat(view, effect, places[0], ax)
+        return _heat(effect, places[0], ax)
     feature = view.feature(asked[0])
     draw = _categories if view.words.edges(feature) is None else _steps
     ax = draw(view, effect, feature, places, deviation, ax)
@@ -377,7 +377,7 @@ def _categories(
     return ax
 
 
-def _heat(view: View, effect: Effect, place: int, ax: Axes | None) -> Axes:
+def _heat(effect: Effect, place: int, ax: Axes | None) -> Axes:
     table = effect.table[..., place]
     ax = _axes(ax, max(1.6 + 0.22 * len(table), 2.8))
     far = float(np.abs(table).max()) or 1.0

@@ -70,6 +70,19 @@ __all__ = [
     "source_of_bits",
 ]
 
+#: How a docstring says what is released, by its kind.
+_RELEASED_AS = {
+    "forest": "forest_ : Forest\n    The released trees.",
+    "boosted": "boosted_ : BoostedForest\n    The released trees, in the order of their rounds, and the link.",
+    "linear": "linear_ : LinearModel\n    The released coefficients.",
+}
+#: What else a fit leaves on a learner.
+_ATTRIBUTES = """
+ledger_ : Ledger
+    Every charge; ``ledger_.leaks`` is empty iff nothing was read without a charge.
+guarantee_ : Guarantee
+n_features_in_, feature_names_in_, schema_, n_bins_"""
+
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 class PrivateEstimator(Predictor, BaseEstimator):
@@ -119,7 +132,8 @@ class PrivateEstimator(Predictor, BaseEstimator):
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        declare(cls)
+        classes = ", classes_" if getattr(cls, "_CLASSIFIES", False) else ""
+        declare(cls, f"{_RELEASED_AS[cls._RELEASED]}{_ATTRIBUTES}{classes}")
         if not isinstance(cls.FACTS, Facts):
             raise TypeError(f"{cls.__name__}.FACTS must be Facts(...), not {shown(cls.FACTS)}")
 

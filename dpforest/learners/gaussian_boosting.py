@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpforest.learners.audited import EXACT
 from dpforest.learners.base import WithDelta
 from dpforest.learners.run import Run
 from dpforest.models.boosted import BoostedClassifier
@@ -31,6 +32,9 @@ class GaussianBoosted(WithDelta):
         super().check_parameters()
         if not self.delta:
             raise ValueError(f"{self.TITLE} has Gaussian noise, which needs a delta above 0: delta={self.DELTA}")
+
+    def lacking(self) -> dict[str, str]:
+        return {EXACT: "noisy sums decide the residuals of the next step, so that replay cannot visit them"}
 
 
 class GaussianBoostedClassifier(GaussianBoosted, BoostedClassifier):

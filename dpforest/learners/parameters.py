@@ -259,10 +259,11 @@ def parameters_of(cls: type) -> dict[str, Parameter]:
     return found
 
 
-def declare(cls: type) -> None:
-    """Give a class the ``__init__`` of its parameters, and their table in its docstring, before *Attributes*.
+def declare(cls: type, attributes: str) -> None:
+    """Give a class the ``__init__`` of its parameters, and their table and ``attributes`` in its docstring.
 
-    A class that writes its own ``__init__``, or inherits one that was written, keeps it.
+    They come before *Guarantee*; a section *Attributes* that is there stays.  A class that writes its own ``__init__``,
+    or inherits one that was written, keeps it.
     """
     parameters = parameters_of(cls)
     cls.PARAMETERS = parameters  # type: ignore[attr-defined]
@@ -283,10 +284,13 @@ def declare(cls: type) -> None:
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
     cls.__init__ = __init__  # type: ignore[misc]
-    if cls.__doc__ and "\n    Attributes\n" in cls.__doc__ and "\n    Parameters\n" not in cls.__doc__:
+    doc = inspect.cleandoc(cls.__doc__ or "")  # Python takes the indentation away itself from 3.13 on
+    own = "\nAttributes\n" in doc
+    section = "Attributes\n" if own else "Guarantee\n"
+    if f"\n{section}" in doc and "\nParameters\n" not in doc:
         entries = "\n".join(parameter.table for parameter in parameters.values())
-        table = textwrap.indent(f"Parameters\n----------\n{entries}\n\n", "    ")
-        cls.__doc__ = cls.__doc__.replace("    Attributes\n", f"{table}    Attributes\n", 1)
+        parts = [f"Parameters\n----------\n{entries}", *([] if own else [f"Attributes\n----------\n{attributes}"])]
+        cls.__doc__ = doc.replace(section, "\n\n".join([*parts, section]), 1)
 
 
 def check_values(

@@ -62,11 +62,6 @@ def shares(sensitivities: Sequence, counts: Sequence, split: str) -> list:
 class DiffLRRegressor(PrivateLinearRegressor):
     """Linear regression by the functional mechanism, the budget divided over the degrees of the objective.
 
-    Attributes
-    ----------
-    linear_ : LinearModel
-    schema_, n_bins_, ledger_, guarantee_, n_features_in_, feature_names_in_
-
     Guarantee
     ---------
     ``epsilon``-differential privacy under ``relation``.  ``"published"`` has the noise of the functional mechanism,

@@ -24,15 +24,6 @@ class DiffGenClassifier(PrivateTable):
     The groups are the leaves of one tree, in which all groups that have a value are divided alike.  It predicts by the
     counts of a record's group; its ``table()`` is what other classifiers learn from.
 
-    Attributes
-    ----------
-    forest_ : Forest
-        The released tree.
-    ledger_ : Ledger
-        Every charge; ``ledger_.leaks`` is empty iff nothing was read without a charge.
-    guarantee_ : Guarantee
-    classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``epsilon``-differential privacy of the released table under ``relation``, of both variants

@@ -36,10 +36,6 @@ NO_RATIO = (
 class DiffPID3Classifier(PrivateID3Tree):
     """Private ID3 tree with splits drawn by the exponential mechanism.
 
-    Attributes
-    ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``epsilon``-differential privacy of the released tree under ``relation``, in both variants

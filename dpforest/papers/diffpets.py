@@ -113,10 +113,6 @@ class _DiffPETs(WithDelta, PrivateForest):
 class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
     """Differentially private extra-trees for classification.
 
-    Attributes
-    ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released forest under ``relation``
@@ -241,10 +237,6 @@ class DiffPETsClassifier(_DiffPETs, PrivateForestClassifier):
 
 class DiffPETsRegressor(_DiffPETs, PrivateForestRegressor):
     """Differentially private extra-trees for regression.
-
-    Attributes
-    ----------
-    forest_, ledger_, guarantee_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------

@@ -35,10 +35,6 @@ SIZE = "the number of records", "DiffPRF, the sensitivity of information gain"
 class DiffPRFClassifier(PrivateID3Forest):
     """Private random forest of ID3 trees.
 
-    Attributes
-    ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released forest under ``relation``

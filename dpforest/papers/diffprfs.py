@@ -36,10 +36,6 @@ class DiffPRFsClassifier(PrivateID3Forest):
     A numeric feature is cut in two on a public bin edge inside the node's range, and may be cut again below; a
     categorical one is split into one child per category, once on a path.
 
-    Attributes
-    ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released forest under ``relation``

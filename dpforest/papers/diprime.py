@@ -240,10 +240,6 @@ def _medians(
 class DiPriMeClassifier(_DiPriMe, PrivateForestClassifier):
     """A private forest of trees cut at private medians, whose leaves hold noisy class counts.
 
-    Attributes
-    ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released forest under ``relation``
@@ -320,10 +316,6 @@ class DiPriMeClassifier(_DiPriMe, PrivateForestClassifier):
 @claim("thm-diprime", "pub-diprime", "cex-diprime-mean")
 class DiPriMeRegressor(_DiPriMe, PrivateForestRegressor):
     """A private forest of trees cut at private medians, whose leaves hold two noisy masses of the target.
-
-    Attributes
-    ----------
-    forest_, ledger_, guarantee_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------

@@ -35,10 +35,6 @@ class DPAdaBoostClassifier(PrivateBoostedClassifier):
     noisy class counts, in which each record has a weight between 0 and 1 as in
     :class:`~dpforest.papers.dps_adaboost.DPsAdaBoostClassifier`.
 
-    Attributes
-    ----------
-    boosted_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released stumps and votes under ``relation``

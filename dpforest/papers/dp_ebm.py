@@ -14,7 +14,7 @@ import numpy as np
 
 from dpforest.curator import FINEST
 from dpforest.curator.queries import CellResiduals, WideResiduals
-from dpforest.learners.audited import EXACT, GREY_BOX, AuditSpec, Broken
+from dpforest.learners.audited import GREY_BOX, AuditSpec, Broken
 from dpforest.learners.boosting import LOUDEST, boosted, whole_votes
 from dpforest.learners.facts import Facts
 from dpforest.learners.gaussian_boosting import FeatureTables, GaussianBoosted, GaussianBoostedClassifier
@@ -185,9 +185,6 @@ class _DPEBM(GaussianBoosted):
         """Noisy sums of the residuals in the leaves of one feature, in steps of ``1 / FINEST``."""
         raise NotImplementedError
 
-    def lacking(self) -> dict[str, str]:
-        return {EXACT: "noisy sums decide the residuals of the next step, so that replay cannot visit them"}
-
     TITLE, DELTA = "DP-EBM", "1e-5 is the published one"
     _link: ClassVar[str]
 
@@ -195,10 +192,6 @@ class _DPEBM(GaussianBoosted):
 @claim("alg-dp-ebm", "thm-dp-ebm", "pub-dp-ebm")
 class DPEBMClassifier(_DPEBM, GaussianBoostedClassifier):
     """Explainable boosting: an additive model of two classes, one released table a feature.
-
-    Attributes
-    ----------
-    boosted_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------
@@ -252,10 +245,6 @@ class DPEBMClassifier(_DPEBM, GaussianBoostedClassifier):
 @claim("thm-dp-ebm", "pub-dp-ebm-regression", "cex-dp-ebm-target")
 class DPEBMRegressor(_DPEBM, BoostedRegressor):
     """Explainable boosting of a number: an additive model, one released table a feature.
-
-    Attributes
-    ----------
-    boosted_, ledger_, guarantee_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------

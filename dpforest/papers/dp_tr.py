@@ -15,7 +15,7 @@ import numpy as np
 from dpforest.chance import Chance
 from dpforest.curator import FINEST
 from dpforest.curator.sums import FREE_HESSIAN, step_sensitivity
-from dpforest.learners.audited import EXACT, GREY_BOX, AuditSpec, Broken
+from dpforest.learners.audited import GREY_BOX, AuditSpec, Broken
 from dpforest.learners.boosting import LOUDEST, boosted, whole_votes
 from dpforest.learners.facts import Facts
 from dpforest.learners.gaussian_boosting import GaussianBoostedClassifier
@@ -122,10 +122,6 @@ def grow_totally_random(run: Run, cuts: Sequence[np.ndarray], features: np.ndarr
 
 class DPTRClassifier(GaussianBoostedClassifier):
     """Boosted trees of two classes, of which every split is random and every leaf takes a noisy Newton step.
-
-    Attributes
-    ----------
-    boosted_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------
@@ -275,9 +271,6 @@ class DPTRClassifier(GaussianBoostedClassifier):
         over = over + self.reg_lambda
         steps = np.divide(residuals, over, out=np.zeros_like(over), where=seconds > 0)
         return self.learning_rate * np.clip(steps, -self.max_step, self.max_step)
-
-    def lacking(self) -> dict[str, str]:
-        return {EXACT: "noisy sums decide the residuals of the next step, so that replay cannot visit them"}
 
     TITLE, DELTA = "DP-TR", "1e-5 is usual"
     FACTS = Facts(leaks="size", two_classes=True)

@@ -51,10 +51,6 @@ class DPsAdaBoostClassifier(PrivateBoostedClassifier):
     released before.
     Its leaves vote by the noisy weighted class counts that are paid for; nothing else is asked.
 
-    Attributes
-    ----------
-    boosted_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released trees and votes under ``relation``

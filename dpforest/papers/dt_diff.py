@@ -33,15 +33,6 @@ class DTDiffClassifier(PrivateTable):
     The features of the model are chosen before a value is made special, each by how well all of its values together
     tell the classes apart.  Features outside the model keep their most general value.
 
-    Attributes
-    ----------
-    forest_ : Forest
-        The released tree.
-    ledger_ : Ledger
-        Every charge; ``ledger_.leaks`` is empty iff nothing was read without a charge.
-    guarantee_ : Guarantee
-    classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``epsilon``-differential privacy of the released table under ``relation``, of both variants

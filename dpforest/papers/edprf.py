@@ -35,15 +35,6 @@ PURITY = "which nodes hold a single class", "eDPRF algorithm 5, line 1"
 class EDPRFClassifier(WithDelta, PrivateForestClassifier):
     """Private random forest with budget alignment and permute-and-flip.
 
-    Attributes
-    ----------
-    forest_ : Forest
-        The released trees.
-    ledger_ : Ledger
-        Every charge; ``ledger_.leaks`` is empty iff nothing was read without a charge.
-    guarantee_ : Guarantee
-    classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released forest under ``relation``

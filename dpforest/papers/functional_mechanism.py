@@ -143,11 +143,6 @@ class _FunctionalMechanism(PrivateLinear):
 class FunctionalMechanismRegressor(_FunctionalMechanism, PrivateLinearRegressor):
     """Linear regression by the functional mechanism.
 
-    Attributes
-    ----------
-    linear_ : LinearModel
-    schema_, n_bins_, ledger_, guarantee_, n_features_in_, feature_names_in_
-
     Guarantee
     ---------
     ``epsilon``-differential privacy under ``relation``, the noise calibrated to the sharp L1 sensitivity of the sums
@@ -174,11 +169,6 @@ class FunctionalMechanismRegressor(_FunctionalMechanism, PrivateLinearRegressor)
 
 class FunctionalMechanismClassifier(_FunctionalMechanism, LinearClassifier):
     """Logistic regression by the functional mechanism, its objective taken to second order.
-
-    Attributes
-    ----------
-    linear_ : LinearModel
-    classes_, schema_, n_bins_, ledger_, guarantee_, n_features_in_, feature_names_in_
 
     Guarantee
     ---------

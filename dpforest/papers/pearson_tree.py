@@ -50,10 +50,6 @@ class PearsonTreeClassifier(PrivateEstimator, ForestClassifier):
     a private selection; the score of a cut is its mean over the parts, and one record moves one part only.  Categories
     are cut by the order of their codes, as in the patent.  Leaves vote by noisy class counts.
 
-    Attributes
-    ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released tree under ``relation``

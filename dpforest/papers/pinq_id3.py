@@ -27,10 +27,6 @@ MOST = 10**6  # times that the account without parts may be the one with them
 class PinqID3Classifier(CountedID3Tree):
     """Private ID3 tree from noisy counts of parts.
 
-    Attributes
-    ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``epsilon``-differential privacy of the released tree under ``relation``, in both variants and with either

@@ -83,10 +83,6 @@ def label_error(n_classes: int) -> float:
 class PrivaTreeClassifier(PrivateEstimator, ForestClassifier):
     """One shallow private tree of binary cuts, whose leaves say one label each.
 
-    Attributes
-    ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released tree under ``relation``

@@ -111,10 +111,6 @@ class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
 
     Each tree reads every record, so each gets ``epsilon / n_estimators``.
 
-    Attributes
-    ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``epsilon``-differential privacy under ``relation``, sharp: :prf:ref:`thm-random-trees`; ``(epsilon, delta)`` with
@@ -150,10 +146,6 @@ class RandomTreesClassifier(_RandomTrees, PrivateForestClassifier):
 @claim("thm-random-trees", "thm-masses")
 class RandomTreesRegressor(_RandomTrees, PrivateForestRegressor):
     """Random trees whose leaves hold two noisy masses of the target, above its lower bound and below its upper one.
-
-    Attributes
-    ----------
-    forest_, ledger_, guarantee_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------

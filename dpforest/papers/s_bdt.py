@@ -15,7 +15,7 @@ from dpforest.arithmetic import log
 from dpforest.chance import Chance
 from dpforest.curator import FINEST
 from dpforest.curator.filters import FilterLimits
-from dpforest.learners.audited import EXACT, GREY_BOX, AuditSpec, Broken
+from dpforest.learners.audited import GREY_BOX, AuditSpec, Broken
 from dpforest.learners.boosting import boosted, whole_votes
 from dpforest.learners.facts import Facts
 from dpforest.learners.gaussian_boosting import FeatureTables, GaussianBoostedClassifier
@@ -71,10 +71,6 @@ def initial_score(ones: float, n_records: float) -> float:
 
 class SBDTClassifier(GaussianBoostedClassifier):
     """Boosted random trees of one feature each, with Newton leaves and an individual filter, of two classes.
-
-    Attributes
-    ----------
-    boosted_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
 
     Guarantee
     ---------
@@ -182,9 +178,6 @@ class SBDTClassifier(GaussianBoostedClassifier):
             heard = tables.move(feature, moved)
         tables.set_leaf_values()
         return boosted(run, "softmax")
-
-    def lacking(self) -> dict[str, str]:
-        return {EXACT: "noisy sums decide the gradients of the next tree, so that replay cannot visit them"}
 
     TITLE, DELTA = "S-BDT", "5e-8 is the published one"
     FACTS = Facts(leaks="size", two_classes=True)

@@ -86,15 +86,6 @@ def smooth_qualities(counts: np.ndarray, epsilon: float) -> np.ndarray:
 class SmoothForestClassifier(PrivateForestClassifier):
     """Random trees on records of their own, whose leaves say one label each.
 
-    Attributes
-    ----------
-    forest_ : Forest
-        The released trees.
-    ledger_ : Ledger
-        Every charge; ``ledger_.leaks`` is empty iff nothing was read without a charge.
-    guarantee_ : Guarantee
-    classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released forest under ``relation``

@@ -21,10 +21,6 @@ __all__ = ["SulqID3Classifier"]
 class SulqID3Classifier(CountedID3Tree):
     """Private ID3 tree that sees noisy counts and nothing else.
 
-    Attributes
-    ----------
-    forest_, ledger_, guarantee_, classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``epsilon``-differential privacy of the released tree under ``relation``, in both variants

@@ -241,13 +241,14 @@ class Ledger:
         # A block was opened after its parents, so going through the blocks backwards meets children first.  Blocks
         # that share parents must be gathered before they compose: group them by the depth of their scopes.
         parents = np.concatenate(self._parents)
-        depth = self._depths(parents)
+        depth = self._depths()
         for level in range(int(depth.max()), 0, -1):
             ids = np.flatnonzero(depth == level)
             _compose(ids, parents, kinds, cost)
         return cost
 
-    def _depths(self, parents: np.ndarray) -> np.ndarray:
+    def _depths(self) -> np.ndarray:
+        """How many scopes hold each scope, one within the other."""
         depth = np.zeros(self._size, dtype=np.int64)
         start = 1
         for block in self._parents[1:]:

@@ -22,15 +22,6 @@ __all__ = ["NewPaperClassifier"]
 class NewPaperClassifier(PrivateForestClassifier):
     """TODO: what kind of learner this is, in a line.
 
-    Attributes
-    ----------
-    forest_ : Forest
-        The released trees.
-    ledger_ : Ledger
-        Every charge; ``ledger_.leaks`` is empty iff nothing was read without a charge.
-    guarantee_ : Guarantee
-    classes_, n_features_in_, feature_names_in_, schema_, n_bins_
-
     Guarantee
     ---------
     ``variant="proved"``: ``epsilon``-differential privacy of the released forest under ``relation``

@@ -258,7 +258,7 @@ class _StateSpace:
         for position, feature, child in self._children(node):
             p, q = float(node.split[first, position]), float(node.split[second, position])
             inside = self._inside(node, child, feature, at, one, other)
-            below = sum(self._known(child, *place) for place in inside) if math.isfinite(p - q) else 0.0
+            below = sum(self._known(child, *place) for _, *place in inside) if math.isfinite(p - q) else 0.0
             if not math.isinf(p) and p - q + below > best:
                 best, branch = p - q + below, (feature, inside, child, p, q)
         if branch is None:
@@ -290,7 +290,7 @@ class _StateSpace:
                 found.append((code, int(np.searchsorted(child.common, state)), mine, theirs))
         return found
 
-    def _known(self, child: Node, code: int, at: int, one: int | None, other: int | None) -> float:
+    def _known(self, child: Node, at: int, one: int | None, other: int | None) -> float:
         state = child.common[at]
         if other is None:
             return float(child.more[state, one])

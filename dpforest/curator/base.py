@@ -17,7 +17,7 @@ __all__ = ["Base"]
 
 
 class Base:
-    """A curator that answers nothing yet."""
+    """The records of a curator, exact answers about them, and noise together with its charge."""
 
     #: All that the curator knows of the records, and the only attribute that can tell anything of them.
     _records: Records
@@ -86,7 +86,7 @@ class Base:
         if self._ledger.delta:
             raise ValueError(f"no theorem says what it costs to {query} under a delta: leave delta=0")
 
-    def _parts(self, n_nodes: int, cells: int) -> list[slice]:
-        """Nodes in parts, of which each has no more cells in all than one answer may hold."""
+    def _batches(self, n_nodes: int, cells: int) -> list[slice]:
+        """Nodes in batches, none of which asks for more whole numbers than one answer may hold, ``cells`` a node."""
         step = max(1, self._records.cells // max(cells, 1))
         return [slice(start, start + step) for start in range(0, n_nodes, step)]

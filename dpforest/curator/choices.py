@@ -85,85 +85,86 @@ class Choices(Base):
         self._charge(scopes, rate, score, n_max, candidates.query(score), how.mechanism)
         return choice
 
-    def _chosen(self, asked: Candidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
+    def _chosen(self, candidates: Candidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
         """Draw a candidate for each choice; the caller makes the charge."""
-        match asked:
+        match candidates:
             case FeatureCandidates():
-                return self._of_features(asked, score, rate, how)
+                return self._of_features(candidates, score, rate, how)
             case CutCandidates():
-                return self._of_cuts(asked, score, rate, how)
+                return self._of_cuts(candidates, score, rate, how)
             case BinaryCandidates():
-                return self._of_binary_splits(asked, score, rate, how)
+                return self._of_binary_splits(candidates, score, rate, how)
             case DivisionCandidates():
-                return self._of_divisions(asked, score, rate, how)
+                return self._of_divisions(candidates, score, rate, how)
             case TableCandidates():
-                return self._of_tables(asked, score, rate, how)
+                return self._of_tables(candidates, score, rate, how)
             case LabelCandidates():
-                return self._of_labels(asked, score, rate, how)
-        raise TypeError(f"no selection scores {shown(asked)}: nothing is chosen")
+                return self._of_labels(candidates, score, rate, how)
+        raise TypeError(f"no selection scores {shown(candidates)}: nothing is chosen")
 
     @claim("lem-stop-candidate")
     def _of_features(
-        self, asked: FeatureCandidates, score: scores.Score, rate: np.ndarray, how: Selection
+        self, candidates: FeatureCandidates, score: scores.Score, rate: np.ndarray, how: Selection
     ) -> np.ndarray:
-        splits, nodes, allowed = asked.splits, asked.nodes, asked.allowed
-        counts, parts = self._occupied(splits, nodes)
-        behind = np.empty((len(nodes), len(self.cardinalities) + 1))
-        rest, size, histograms = np.ones(len(nodes), dtype=bool), self._widest(), None
-        for few in parts:
-            del histograms  # before there are others: two parts would take twice the memory
-            histograms, mine = self._exact(Histograms(splits, nodes[few], allowed[few])), allowed[few]
-            counts[few], rest[few] = self._of_nodes(histograms, mine), False
-            exact = partial(self._feature_scores, histograms, mine, score)
-            behind[few] = self._score_gap(exact, size, mine, counts[few], score, how.stop_margin, rate[few])
-            del exact
+        splits, nodes, allowed = candidates.splits, candidates.nodes, candidates.allowed
+        counts, batches = self._occupied(splits, nodes)
+        gap = np.empty((len(nodes), len(self.cardinalities) + 1))
+        empty, size, histograms = np.ones(len(nodes), dtype=bool), self._widest(), None
+        for occupied in batches:
+            del histograms  # before there are others: two batches would take twice the memory
+            histograms, mask = self._exact(Histograms(splits, nodes[occupied], allowed[occupied])), allowed[occupied]
+            counts[occupied], empty[occupied] = self._of_nodes(histograms, mask), False
+            exact = partial(self._feature_scores, histograms, mask, score)
+            gap[occupied] = self._score_gap(exact, size, mask, counts[occupied], score, how.stop_margin, rate[occupied])
+            del exact  # it holds the histograms
         # an empty node scores 0 on every feature; most nodes of a private tree are empty
-        if rest.any():
-            idle = allowed[rest], counts[rest], score, how.stop_margin, rate[rest]
-            behind[rest] = self._score_gap(lambda rows: 0, size, *idle)
-        if len(parts) > 1:  # those of all parts would take too much memory to be remembered
+        if empty.any():
+            idle = allowed[empty], counts[empty], score, how.stop_margin, rate[empty]
+            gap[empty] = self._score_gap(lambda rows: 0, size, *idle)
+        if len(batches) > 1:  # those of all batches would take too much memory to be remembered
             histograms = None
-        choice = STOP + self._drawn(behind, rate, how.mechanism)
+        choice = STOP + self._drawn(gap, rate, how.mechanism)
         split = None
         if histograms is not None:
-            split = Split.by_code(len(nodes), parts[0], histograms, self._offsets, choice)
+            split = Split.by_code(len(nodes), batches[0], histograms, self._offsets, choice)
         self._records.known.note(splits, nodes, counts, split)
         return choice
 
     @claim("thm-interval-exponential")
-    def _of_cuts(self, asked: CutCandidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
+    def _of_cuts(self, candidates: CutCandidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
         """On a grid of equal steps this is the exponential mechanism on an interval, its pieces weighted by length."""
-        splits, nodes, allowed = asked.splits, asked.nodes, asked.allowed
+        splits, nodes, allowed = candidates.splits, candidates.nodes, candidates.allowed
         features = np.logical_or.reduceat(allowed, self._offsets[:-1], axis=1)
         width = int(allowed.sum(axis=1).max(initial=0))
         columns = np.argsort(~allowed, axis=1, kind="stable")[:, :width]  # each node's candidates come first
         choice = np.empty(len(nodes), dtype=np.int64)
         counts = np.zeros((len(nodes), self.n_classes), dtype=np.int64)
         found = []
-        for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes * score.parts):
+        # a cut needs the counts of each code, and so all codes of a feature; of a mean over parts, part by part
+        for part in self._batches(len(nodes), int(self._offsets[-1]) * self.n_classes * score.parts):
             histograms = self._exact(Histograms(splits, nodes[part], features[part], score.parts > 1))
             own = self._of_nodes(histograms, features[part])
             counts[part] = self._of_all_parts(own)
-            able = np.take_along_axis(allowed[part], columns[part], axis=1)
+            valid = np.take_along_axis(allowed[part], columns[part], axis=1)
             exact = partial(self._cut_scores, histograms, allowed[part], columns[part], score)
-            behind = self._score_gap(exact, self._widest(), able, own, score, how.stop_margin, rate[part])
-            taken = self._drawn(behind, rate[part], how.mechanism)
-            each = np.arange(len(taken))
-            choice[part] = np.where(taken > 0, columns[part][each, np.maximum(taken, 1) - 1], STOP)
+            gap = self._score_gap(exact, self._widest(), valid, own, score, how.stop_margin, rate[part])
+            taken = self._drawn(gap, rate[part], how.mechanism)  # 0 is *stop*
+            rows = np.arange(len(taken))
+            choice[part] = np.where(taken > 0, columns[part][rows, np.maximum(taken, 1) - 1], STOP)
             found.append(Split.by_column(self._of_all_parts(histograms), self._offsets, choice[part]))
         self._records.known.note(splits, nodes, counts, Split.join(found))
         return choice
 
     def _of_binary_splits(
-        self, asked: BinaryCandidates, score: scores.Score, rate: np.ndarray, how: Selection
+        self, candidates: BinaryCandidates, score: scores.Score, rate: np.ndarray, how: Selection
     ) -> np.ndarray:
-        splits, nodes, features, masks = asked.splits, asked.nodes, asked.features, asked.masks
+        splits, nodes, features, masks = candidates.splits, candidates.nodes, candidates.features, candidates.masks
         known = self._records.known.recall(splits, nodes, score.n_moments or self.n_classes)
         counts = self._exact(CandidateCounts(splits, nodes, features, masks, score.n_moments, known))
         own = counts[:, 0].sum(axis=1)
-        able, size = np.ones(features.shape, dtype=bool), counts[:1].size
-        behind = self._score_gap(lambda rows: score.exact(counts[rows]), size, able, own, score, how.stop_margin, rate)
-        choice = STOP + self._drawn(behind, rate, how.mechanism)
+        valid, size = np.ones(features.shape, dtype=bool), counts[:1].size
+        gap = self._score_gap(lambda rows: score.exact(counts[rows]), size, valid, own, score, how.stop_margin, rate)
+        choice = STOP + self._drawn(gap, rate, how.mechanism)
         rows, taken = np.arange(len(nodes)), np.maximum(choice, 0)
         self._records.known.note(
             splits,
@@ -181,93 +182,97 @@ class Choices(Base):
 
     @claim("lem-common-choice")
     def _of_divisions(
-        self, asked: DivisionCandidates, score: scores.Score, rate: np.ndarray, how: Selection
+        self, candidates: DivisionCandidates, score: scores.Score, rate: np.ndarray, how: Selection
     ) -> np.ndarray:
         """A record is in one child of one node at most, so the sum has the range of the score of a single node."""
-        nodes, features = asked.nodes, asked.features
+        nodes, features = candidates.nodes, candidates.features
         utility = np.zeros((2, 1, len(features)), dtype=np.int64)
         divided = np.isin(np.arange(len(self.cardinalities)), features)
-        for part in self._parts(len(nodes), int(self._offsets[-1]) * self.n_classes):
+        for part in self._batches(len(nodes), int(self._offsets[-1]) * self.n_classes):
             wanted = np.tile(divided, (len(nodes[part]), 1))
-            histograms = self._exact(Histograms(asked.splits, nodes[part], wanted))
-            for place, (feature, child) in enumerate(zip(features, asked.children, strict=True)):
+            histograms = self._exact(Histograms(candidates.splits, nodes[part], wanted))
+            for place, (feature, child) in enumerate(zip(features, candidates.children, strict=True)):
                 own = histograms[:, self._offsets[feature] : self._offsets[feature + 1]]
                 goes = np.arange(child.max() + 1)[:, None] == child[: own.shape[1]]
                 counts = np.empty((len(own), len(goes), own.shape[2]), dtype=np.int64)
                 for number, codes in enumerate(goes):
                     np.add.reduce(own[:, codes], axis=1, out=counts[:, number])
                 utility[:, 0, place] += score.exact(counts).sum(axis=1)
-        behind = below_best(utility, np.ones((1, len(features)), dtype=bool))
-        return self._drawn(behind, rate, how.mechanism)
+        gap = below_best(utility, np.ones((1, len(features)), dtype=bool))
+        return self._drawn(gap, rate, how.mechanism)
 
     @claim("lem-soft-gap", "lem-calibrated-weights")
-    def _of_tables(self, asked: TableCandidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
+    def _of_tables(
+        self, candidates: TableCandidates, score: scores.Score, rate: np.ndarray, how: Selection
+    ) -> np.ndarray:
         """In each table a record is in one cell, with weights of at most 1 together (:prf:ref:`lem-soft-gap`).
 
         Of all sides together it weighs 2 at most, which counts for one record (:prf:ref:`lem-all-classes`).
         """
-        n_tables, n_sides = len(asked.crossings), len(asked.sides)
-        gaps = np.empty((1 if asked.together else n_sides, n_tables), dtype=np.int64)
-        for part in self._parts(n_tables, 2 * n_sides * int(asked.crossings.n_cells.max(initial=1))):
-            some = asked.crossings[part]
-            sums = self._exact(CrossSums(some, asked.sides, asked.together))
+        n_tables, n_sides = len(candidates.crossings), len(candidates.sides)
+        gaps = np.empty((1 if candidates.together else n_sides, n_tables), dtype=np.int64)
+        for part in self._batches(n_tables, 2 * n_sides * int(candidates.crossings.n_cells.max(initial=1))):
+            some = candidates.crossings[part]
+            sums = self._exact(CrossSums(some, candidates.sides, candidates.together))
             for place, (first, last) in enumerate(pairwise(some.starts.tolist()), part.start):
                 gaps[:, place] = score.exact(sums[:, first:last].reshape(len(gaps), -1, 2))[0]
-        behind = (gaps - gaps.max()).astype(float).reshape(1, -1)
-        return self._drawn(behind, rate, how.mechanism, 2 * FINEST if asked.together else FINE)
+        gap = (gaps - gaps.max()).astype(float).reshape(1, -1)
+        return self._drawn(gap, rate, how.mechanism, 2 * FINEST if candidates.together else FINE)
 
     @claim("thm-majority")
-    def _of_labels(self, asked: LabelCandidates, score: scores.Score, rate: np.ndarray, how: Selection) -> np.ndarray:
+    def _of_labels(
+        self, candidates: LabelCandidates, score: scores.Score, rate: np.ndarray, how: Selection
+    ) -> np.ndarray:
         """Counts have R = 1 under add-remove and 2 under replace-one (:prf:ref:`thm-majority`)."""
-        counts = self._class_counts(asked.splits, asked.nodes)
-        able, size = np.ones(counts.shape, dtype=bool), counts[:1].size
-        behind = self._score_gap(lambda rows: fixed(counts[rows]), size, able, counts, score, None, rate)
-        return self._drawn(behind[:, 1:].copy(), rate, how.mechanism)  # to stop is no label
+        counts = self._class_counts(candidates.splits, candidates.nodes)
+        valid, size = np.ones(counts.shape, dtype=bool), counts[:1].size
+        gap = self._score_gap(lambda rows: fixed(counts[rows]), size, valid, counts, score, None, rate)
+        return self._drawn(gap[:, 1:].copy(), rate, how.mechanism)  # to stop is no label
 
     def _occupied(self, splits: Any, nodes: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         """Class counts of the nodes, 0 where they are not known yet, and which nodes to look at, some at a time."""
         cells = int(self._offsets[-1]) * self.n_classes
-        asked = ClassCounts(splits, nodes)
-        counts = asked.recall(self._records.known, self.n_classes)
+        query = ClassCounts(splits, nodes)
+        counts = query.recall(self._records.known, self.n_classes)
         if counts is None and len(nodes) * cells <= self._records.cells:  # then one look will tell
             return np.zeros((len(nodes), self.n_classes), dtype=np.int64), [np.arange(len(nodes))]
         if counts is None:
-            counts = self._records.answer(asked)
-        few = np.flatnonzero(counts.any(axis=1))
-        return counts, [few[part] for part in self._parts(len(few), cells)]
+            counts = self._records.answer(query)
+        occupied = np.flatnonzero(counts.any(axis=1))
+        return counts, [occupied[part] for part in self._batches(len(occupied), cells)]
 
     @claim("thm-exact-scores")
     def _score_gap(
         self,
         exact: Callable[[slice], Any],
         size: int,
-        able: np.ndarray,
+        valid: np.ndarray,
         counts: np.ndarray,
         score: scores.Score,
         stop_margin: float | None,
         rate: np.ndarray,
     ) -> np.ndarray:
-        """How far each candidate is behind the best of its node: the first column is *stop*, the others are ``able``.
+        """How far each candidate is behind the best of its node: the first column is *stop*, the others are ``valid``.
 
         ``exact`` scores the candidates of some nodes, from so many counts of each.  Exact scores are larger than what
         is left of them, so they are made for a few nodes at a time, which also keeps them in the cache.
         """
-        behind = np.empty((len(able), able.shape[1] + 1))
+        gap = np.empty((len(valid), valid.shape[1] + 1))
 
         def fill(blocks: Iterable[slice]) -> None:
             for rows in blocks:
-                utility = np.zeros((2, *behind[rows].shape), dtype=np.int64)
+                utility = np.zeros((2, *gap[rows].shape), dtype=np.int64)
                 utility[:, :, 1:] = exact(rows)
-                may = np.full(behind[rows].shape, stop_margin is not None)
-                may[:, 1:] = able[rows]
+                takes_part = np.full(gap[rows].shape, stop_margin is not None)
+                takes_part[:, 1:] = valid[rows]
                 if stop_margin is not None:
-                    head_start = fixed(_head_start(stop_margin, rate[rows] / self.unit))
-                    utility[:, :, 0] = score.exact_rest(counts[rows]) + head_start
-                behind[rows] = below_best(utility, may)
+                    offset = fixed(_stop_offset(stop_margin, rate[rows] / self.unit))
+                    utility[:, :, 0] = score.exact_rest(counts[rows]) + offset
+                gap[rows] = below_best(utility, takes_part)
 
         step = max(1, _TOGETHER // max(size, 1))
-        in_threads(fill, [slice(at, at + step) for at in range(0, len(able), step)], check_threads(self._n_jobs))
-        return behind
+        in_threads(fill, [slice(at, at + step) for at in range(0, len(valid), step)], check_threads(self._n_jobs))
+        return gap
 
     def _widest(self) -> int:
         """Counts of the feature with the most codes."""
@@ -290,14 +295,14 @@ class Choices(Base):
         allowed, histograms = allowed[rows], histograms[rows]
         utility = np.zeros((2, *allowed.shape), dtype=np.int64)
         for first, last in pairwise(self._offsets):
-            mine = allowed[:, first:last]
-            if not mine.any():
+            mask = allowed[:, first:last]
+            if not mask.any():
                 continue
             counts = histograms[:, first:last]
-            below = counts.cumsum(axis=1)[:, :-1]
+            below = counts.cumsum(axis=1)[:, :-1]  # of the cut after each code but the last
             above = counts.sum(axis=1, keepdims=True) - below
             utility[:, :, first : last - 1] = score.exact(np.stack([below, above], axis=2))
-            if mine[:, -1].any():
+            if mask[:, -1].any():
                 utility[:, :, last - 1] = score.exact(counts)
         return np.take_along_axis(utility, columns[None, rows], axis=2)
 
@@ -334,11 +339,11 @@ class Choices(Base):
             epsilon = np.sqrt(8 * epsilon)
         return np.broadcast_to(epsilon / spread, (size,))
 
-    def _drawn(self, behind: np.ndarray, rate: np.ndarray, mechanism: str, record: int | None = None) -> np.ndarray:
+    def _drawn(self, gap: np.ndarray, rate: np.ndarray, mechanism: str, record: int | None = None) -> np.ndarray:
         """One candidate of each row, by how many steps it is behind; a record counts for ``unit * STEPS`` of them."""
         if self._ledger.delta and mechanism != "exponential":
             raise ValueError(f"{mechanism} has no bounded range: under a delta the selection must be 'exponential'")
-        return mechanisms.select(mechanism, behind, rate / (record or self.unit * STEPS), self._chance)
+        return mechanisms.select(mechanism, gap, rate / (record or self.unit * STEPS), self._chance)
 
     @claim("lem-range-concentrated")
     def _charge(
@@ -354,6 +359,6 @@ class Choices(Base):
         self._ledger.charge(scopes, add_remove, replace_one, query, mechanism)
 
 
-def _head_start(stop_margin: float, rate: np.ndarray) -> np.ndarray:
+def _stop_offset(stop_margin: float, rate: np.ndarray) -> np.ndarray:
     """The public constant in the score of *stop*; without noise it breaks ties, so that an empty node stops."""
     return np.where(np.isinf(rate), np.sign(stop_margin) * 1e-6, stop_margin / rate)

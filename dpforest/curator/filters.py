@@ -110,7 +110,8 @@ class IndividualFilter:
     @claim("thm-individual-filter")
     def join(self, scores: np.ndarray, labels: np.ndarray) -> None:
         """Let each record join the round that can pay for it, given what released trees say of it."""
-        sizes = gradient_steps(scores, labels, np.arange(2))[1].astype(np.int64)  # of the gradients
+        # a gradient has the size p or 1 - p, so that the Hessian p (1 - p) is this size times what is left to 1
+        sizes = gradient_steps(scores, labels, np.arange(2))[1].astype(np.int64)
         gradients = np.minimum(sizes, self.limits.gradient)
         hessians = np.minimum(sizes * (FINEST - sizes) // FINEST, self.limits.hessian)
         fees = self.limits.fees(gradients, hessians)

@@ -44,7 +44,7 @@ class Split(NamedTuple):
         """
         arity = np.where(choice >= 0, np.diff(offsets)[choice], 0)
         counts = np.zeros((int(arity.sum()), histograms.shape[2]), dtype=np.int64)
-        starts = arity.cumsum() - arity
+        starts = arity.cumsum() - arity  # row of each node's first child
         to, source = ranges(starts[few], arity[few]), ranges(offsets[choice[few]], arity[few])
         counts[to] = histograms[np.arange(len(few)).repeat(arity[few]), source]
         return cls(choice, np.ones(n_nodes, dtype=bool), np.zeros((n_nodes, 4), dtype=np.uint64), arity, counts)
@@ -102,7 +102,7 @@ class CachedCounts:
             ids, rows = np.concatenate([ids, child_ids]), np.concatenate([rows, child_rows])
         order = ids.argsort(kind="stable")
         at = ids.searchsorted(nodes, sorter=order)
-        found = order.take(at, mode="clip")
+        found = order.take(at, mode="clip")  # beyond the last id there is none: the next line sees that
         if (ids[found] != nodes).any():
             return None
         return rows[found, :n_sums]
@@ -111,6 +111,7 @@ class CachedCounts:
         """Numbers and counts of the children, where a node was split as it was chosen to be."""
         split, nodes = self._split, self._nodes
         assert split is not None
+        # a learner need not do what was chosen: where max_nodes leaves no room, a node stays a leaf
         done = (split.feature >= 0) & (splits.feature[nodes] == split.feature) & (splits.arity[nodes] == split.arity)
         done &= splits.multiway[nodes] == split.multiway
         done &= split.multiway | (splits.mask[nodes] == split.mask).all(axis=1)

@@ -64,7 +64,7 @@ class InMemoryRecords:
         self.known = CachedCounts()
         self.n_classes, self.cardinalities = int(n_classes), np.asarray(cardinalities, dtype=np.int64)
         self.n_jobs = n_jobs
-        self.part_of: np.ndarray | None = None
+        self.part_of: np.ndarray | None = None  # of each record, where scores are means over parts
         self.n_parts = 1
         self._scores: np.ndarray | None = None  # of the released trees, of each record: (n_rows, n_classes)
         # the targets, whether they were taken together, and the weights of the records for them
@@ -91,6 +91,7 @@ class InMemoryRecords:
 
     def split_equally(self, n_trees: int, chance: Chance) -> None:
         assignment = np.empty(self.labels.size, dtype=np.int32)
+        # a random order, dealt out in turn: sizes differ by one at most, and which tree has which record is uniform
         assignment[chance.permutation(self.labels.size)] = np.arange(self.labels.size) % n_trees
         self._assign_by(assignment)
 
@@ -102,12 +103,12 @@ class InMemoryRecords:
         if self.ids is not None:
             raise ValueError(KEYS_REPEAT)
         copies = chance.copies(n_trees, self.numbers())
-        rows = np.repeat(np.tile(np.arange(copies.shape[1]), n_trees), copies.ravel())
+        rows = np.repeat(np.tile(np.arange(copies.shape[1]), n_trees), copies.ravel())  # tree after tree
         self._resample(rows, copies.sum(axis=1), n_trees)
 
     def hold_out(self, share: float, chance: Chance) -> None:
         order = chance.permutation(self.n_records)
-        self.n_records -= min(round(share * self.n_records), max(self.n_records - 1, 0))
+        self.n_records -= min(round(share * self.n_records), max(self.n_records - 1, 0))  # one record stays
         kept, held = order[: self.n_records], order[self.n_records :]
         self.held_out = np.ascontiguousarray(self.codes[:, held]), self.labels[held]
         self.codes, self.labels = np.ascontiguousarray(self.codes[:, kept]), self.labels[kept]
@@ -128,21 +129,25 @@ class InMemoryRecords:
     # -- what a record counts for ----------------------------------------------------------------------------
 
     def add_scores(self, forest: Forest, values: np.ndarray) -> None:
-        said = counting.sum_values(self.codes, forest, values, n_jobs=self.n_jobs)
-        self._scores = said if self._scores is None else self._scores + said
-        self._calibrated = None
+        scores = counting.sum_values(self.codes, forest, values, n_jobs=self.n_jobs)
+        self._scores = scores if self._scores is None else self._scores + scores
+        self._calibrated = None  # weights of other scores
 
     def weigh_records(self, class_weights: Any, rule: str) -> None:
         levels = weight_levels(self.n_classes)
         steps = np.full(len(self.labels), levels)
-        heard = np.zeros((len(steps), self.n_classes)) if self._scores is None else self._scores
+        scores = self._scores_so_far()
         shares = np.ones(self.n_classes) if class_weights is None else np.asarray(class_weights)
         for label, share in enumerate(shares.tolist()):
-            mine = self.labels == label
-            others = np.delete(heard[mine], label, axis=1).max(axis=1, initial=-np.inf)
-            margins = np.rint((heard[mine, label] - others) * SCALE)
-            steps[mine] = weight_steps(margins, rule, levels, share)
+            of_class = self.labels == label
+            others = np.delete(scores[of_class], label, axis=1).max(axis=1, initial=-np.inf)
+            margins = np.rint((scores[of_class, label] - others) * SCALE)  # in whole votes, so that no last bit decides
+            steps[of_class] = weight_steps(margins, rule, levels, share)
         self.count_by(steps)
+
+    def _scores_so_far(self) -> np.ndarray:
+        """The sum of what released trees say of each record, (n_rows, n_classes): 0 before the first."""
+        return np.zeros((len(self.labels), self.n_classes)) if self._scores is None else self._scores
 
     def count_by(self, steps: np.ndarray) -> None:
         """Let each record count for so many steps of ``1 / unit``."""
@@ -164,8 +169,8 @@ class InMemoryRecords:
         asked = sides.tobytes(), together
         if self._calibrated is None or self._calibrated[0] != asked:
             if self.n_classes:
-                heard = np.zeros((len(self.labels), self.n_classes)) if self._scores is None else self._scores
-                weights = (gradient_steps if together else calibrated_steps)(heard, self.labels, sides)
+                weigh = gradient_steps if together else calibrated_steps
+                weights = weigh(self._scores_so_far(), self.labels, sides)
             else:
                 weights = residual_steps(self.residuals(), float(sides[0]))
             self._calibrated = asked, weights
@@ -184,8 +189,7 @@ class InMemoryRecords:
     def join_round(self, tree: Forest | None, said: np.ndarray | None) -> None:
         if tree is not None and said is not None:
             self.add_scores(tree, said)
-        heard = np.zeros((len(self.labels), self.n_classes)) if self._scores is None else self._scores
-        self._filter.join(heard, self.labels)
+        self._filter.join(self._scores_so_far(), self.labels)
 
     def leave_round(self) -> None:
         self._filter.leave()
@@ -221,7 +225,7 @@ class InMemoryRecords:
 
     def pool(self) -> tuple[np.ndarray, np.ndarray]:
         """Codes and labels of the records that the weights speak of, whatever was drawn from them."""
-        self._pool = self._pool or (self.codes, self.labels)
+        self._pool = self._pool or (self.codes, self.labels)  # those of the table, before the first draw
         return self._pool
 
     def shares(self) -> np.ndarray:

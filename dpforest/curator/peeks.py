@@ -43,7 +43,7 @@ class Peeks(Base):
     def peek_codes(self, splits: Any, nodes: np.ndarray, leak: Leak) -> np.ndarray:
         """Which codes of each feature *occur* in each node, bool, (n_nodes, n_codes), in parts that fit; a leak."""
         occur = np.zeros((len(nodes), int(self._offsets[-1])), dtype=bool)
-        for part in self._parts(*occur.shape):
+        for part in self._batches(*occur.shape):
             occur[part] = self.peek(CodeCounts(splits, nodes[part]), leak) > 0
         return occur
 
@@ -76,6 +76,6 @@ class Peeks(Base):
 
     def _uncharged(self, leak: Leak) -> MaterializedRecords:
         """All records at once, and a leak; no leak where they cannot be had."""
-        records = self._records.whole()
+        records = self._records.whole()  # may raise, and then nothing was read
         self._ledger.leak(*leak)
         return records

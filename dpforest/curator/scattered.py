@@ -153,6 +153,7 @@ class BlockedRecords:
         return self._limits
 
     def _scores(self) -> list[Step]:
+        # weights follow from all scores so far: of the steps that weigh only the last one matters
         return [step for step in self._weighing if step[0] is InMemoryRecords.add_scores]
 
     def _share(self, step: Callable[..., None], *arguments: Any) -> None:
@@ -171,6 +172,7 @@ class BlockedRecords:
             self.whole()
         steps = (*self._sharing, *self._weighing)
         question = Question(self._n_classes, self._cardinalities, steps, query.packed())
+        # a query about no node has an answer without rows, whose shape a block without records gives
         return question(self._nobody())[0] if query.is_empty else self._table.total(question)[0]
 
     def _nobody(self) -> Block:

@@ -141,9 +141,9 @@ class Sums(Base):
         ``epsilon`` is a rho.
         """
         rate = np.broadcast_to(np.asarray(epsilon, dtype=float), len(nodes))
-        rate = rate / HISTOGRAM_SENSITIVITY[self._ledger.relation]
+        rate = rate / HISTOGRAM_SENSITIVITY[self._ledger.relation]  # what a record costs that is added or removed
         counts = np.zeros((len(nodes), int(self._offsets[-1]), self.n_classes if classes else 1), dtype=np.int64)
-        for part in self._parts(len(nodes), counts[:1].size * (1 if classes else self.n_classes)):
+        for part in self._batches(len(nodes), counts[:1].size * (1 if classes else self.n_classes)):
             query = (Histograms if classes else CodeCounts)(splits, nodes[part], features=allowed[part])
             counts[part] = self._exact(query).reshape(counts[part].shape)
         asked = np.repeat(allowed, self.cardinalities, axis=1)  # whose child each column is
@@ -158,6 +158,7 @@ class Sums(Base):
     def _gaps_and_sizes(self, exact: np.ndarray, rate: np.ndarray, scopes: np.ndarray, pairs: GapAndSize) -> np.ndarray:
         """The sums of both sides; gap and size have noise of their own, and each row costs the rho ``rate``."""
         gap = GAP_SHARE[self._ledger.relation]
+        # the gap is what moves a score, so it has a part of the budget of its own
         turned = np.stack([exact[..., 1] - exact[..., 0], exact[..., 1] + exact[..., 0]], axis=-1)
         each = rate.reshape(-1, *[1] * (exact.ndim - 1)) * np.array([gap, 1 - gap]) / pairs.squared
         noisy = mechanisms.discrete_gaussian(turned, each / pairs.step**2, self._chance)
@@ -228,9 +229,9 @@ class Sums(Base):
             In steps of ``1 / FINEST``.
         """
         exact = self._exact(FilteredSums(crossing))
-        self._records.leave_round()
+        self._records.leave_round()  # what records have paid for is answered once
         noisy = mechanisms.discrete_gaussian(exact, self._records.limits().rates, self._chance)
-        self._ledger.charge(scope, 0.0, 0.0, "sum the gradients and Hessians of a leaf", FILTERED)
+        self._ledger.charge(scope, 0.0, 0.0, "sum the gradients and Hessians of a leaf", FILTERED)  # open_filter paid
         return noisy[0]
 
     @claim("pub-functional-redraw")
@@ -270,7 +271,7 @@ class Sums(Base):
         """
         self._without_delta("sum products")
         cells = design.matrix(weights)
-        i, j = np.nonzero(cells)
+        i, j = np.nonzero(cells)  # each product once, above the diagonal or on it
         rate = cells[i, j] / (design.units[i] * design.units[j])
         exact = self._exact(Products(design))[i, j]
         times = 1 if until is None else 2

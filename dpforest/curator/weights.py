@@ -34,7 +34,7 @@ WEIGHTS = {
 
 def weight_levels(n_classes: int) -> int:
     """Steps of a weight from 0 to 1: as many as leave room for the class in one code of 256."""
-    levels = min(127, 256 // n_classes - 1)
+    levels = min(127, 256 // n_classes - 1)  # each class has a code for every weight, 0 included
     if levels < 1:
         raise ValueError(f"weights leave room for at most 128 classes, not {n_classes}")
     return levels
@@ -157,7 +157,7 @@ def gradient_steps(scores: np.ndarray, labels: np.ndarray, classes: np.ndarray) 
     steps = np.floor(parts / (parts + rest) * FINEST).astype(np.int32)
     own = np.arange(len(labels))
     steps[labels, own] = 0
-    steps[labels, own] = steps.sum(axis=0)
+    steps[labels, own] = steps.sum(axis=0)  # what is against the others, and not 1 - p_y rounded
     return steps[classes]
 
 
@@ -178,4 +178,4 @@ def residual_steps(residuals: np.ndarray, scale: float) -> np.ndarray:
     ``(1 + r) / 2``.
     """
     above = np.rint((1 + np.clip(residuals / scale, -1.0, 1.0)) / 2 * FINE).astype(np.int32)
-    return np.stack([np.int32(FINE) - above, above])
+    return np.stack([np.int32(FINE) - above, above])  # FINE together, however they are rounded

@@ -57,10 +57,10 @@ class ReleasedTotals:
         votes, masses = self.votes[feature], self.masses[feature]
         order = np.arange(n_bins) if ordered or votes is None else np.argsort(votes, kind="stable")
         weight = np.ones(n_bins, dtype=np.int64) if masses is None or not masses.any() else masses[order]
-        middle = (2 * np.cumsum(weight) - weight) / (2 * weight.sum())
+        middle = (2 * np.cumsum(weight) - weight) / (2 * weight.sum())  # share of the weight below each bin's middle
         found = np.empty(n_bins, dtype=np.int64)
         found[order] = np.searchsorted(cuts, middle)
-        return np.unique(found, return_inverse=True)[1]
+        return np.unique(found, return_inverse=True)[1]  # numbered without gaps
 
 
 def single_tables(binning: Binning) -> list[list[tuple[int, np.ndarray]]]:
@@ -77,7 +77,7 @@ def whole_table(sizes: np.ndarray) -> list[tuple[int, np.ndarray]]:
 
 
 def random_tables(
-    n_tables: int, ordered: np.ndarray, known: ReleasedTotals, chance: Chance
+    n_tables: int, ordered: np.ndarray, released: ReleasedTotals, chance: Chance
 ) -> list[list[tuple[int, np.ndarray]]]:
     """Tables of two or three features: which, and where their bins are cut into groups, is drawn without a record.
 
@@ -85,10 +85,10 @@ def random_tables(
     ----------
     n_tables : int
     ordered : ndarray of bool, shape (n_features,)
-    known : ReleasedTotals
+    released : ReleasedTotals
     chance : Chance
     """
-    binning, tables = known.binning, []
+    binning, tables = released.binning, []
     sizes = binning.sizes
     usable = np.flatnonzero(sizes > 1)
     for _ in range(n_tables if len(usable) > 1 else 0):
@@ -101,8 +101,8 @@ def random_tables(
             n_groups = min(GROUPS[size], n_bins)
             part, whole = _WIDTH
             moved = (chance.integers(_FINE, n_groups - 1) / _FINE - 0.5) * part / whole
-            cuts = (np.arange(1, n_groups) + moved) / n_groups
-            groups = known.groups(feature, n_bins, bool(ordered[feature]), cuts)
+            cuts = (np.arange(1, n_groups) + moved) / n_groups  # ascending: none moves by half a group
+            groups = released.groups(feature, n_bins, bool(ordered[feature]), cuts)
             table.append((feature, groups[binning.bins[feature]]))
         tables.append(table)
     return tables
@@ -120,6 +120,7 @@ def grow_table(run: Run, crossing: Crossings) -> Frontier:
         return run.frontier
     nodes, cells = run.frontier, np.zeros(1, dtype=np.int64)
     for feature, group, size in zip(features, groups, sizes, strict=True):
+        # the groups of this feature that reach each node: from low on, and below high
         low, high = np.zeros(len(nodes), dtype=np.int64), np.full(len(nodes), size)
         done: list[tuple[Frontier, np.ndarray]] = []
         while True:
@@ -130,8 +131,8 @@ def grow_table(run: Run, crossing: Crossings) -> Frontier:
                 break
             nodes, cells, low, high = nodes[~alone], cells[~alone], low[~alone], high[~alone]
             middle = (low + high) // 2
-            every = np.arange(len(group))
-            second = (group >= middle[:, None]) & (every < run.sizes[feature])
+            codes = np.arange(len(group))  # 256, of which the feature has some
+            second = (group >= middle[:, None]) & (codes < run.sizes[feature])
             masks = np.packbits(second, axis=1, bitorder="little").view(np.uint64)
             run.split_binary(nodes, np.full(len(nodes), feature), masks)
             nodes, cells = run.frontier, np.repeat(cells, 2)

@@ -127,35 +127,38 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
         """Class totals, perhaps histograms of the numbers, and then round by round a table, its sums, a step."""
         n_classes = run.schema.n_classes
         run.start_forest(1)
-        auto, prior, n_records, left = self._totals(run)
-        known, paid = self.bin_numbers(run, n_records, self.rounds_of(auto))
+        plan, prior, n_records, left = self._totals(run)
+        released, bins_paid = self.bin_numbers(run, n_records, self.rounds_of(plan))
         together = self.moves_together(prior)
         run.set_leaf_values(run.frontier, whole_votes(prior))
         trees = [run.tree(0)]
-        budgets = self.budgets((left - paid) * run.budget, auto)
+        budgets = self.budgets((left - bins_paid) * run.budget, plan)
         if budgets:
             run.start_forest(len(budgets))
+        # of two classes what one gains the other loses: the second is enough
         targets = np.arange(n_classes) if together or n_classes > 2 else np.array([1])
         for number in run.rounds(len(budgets)):
             run.add_scores(trees[-1])
             choosing, measuring = budgets[number]
-            table, at, leaves = self.measure(run, known, targets, choosing, measuring, together)
+            table, at, leaves = self.measure(run, released, targets, choosing, measuring, together)
             cells = self._prior(run, table)
-            if not together:
+            if not together:  # one class against all others
                 sums = run.count_crossing(table, targets[at].item(), leaves, measuring) / FINE
                 noise = noise_variances(measuring, run.ledger)
                 steps = self.step(sums, noise, **cells)[:, None]
-                if auto.evidence is not None and not stands_out(sums, noise[0], auto.evidence):
+                # a trial: the class totals alone are better than a table that is noise
+                if plan.evidence is not None and not stands_out(sums, noise[0], plan.evidence):
                     steps = np.zeros_like(steps)
                 if n_classes > 2:
                     steps = OVERSHOOT * whole_step(steps)
                 sizes, values = sums.sum(axis=1), np.eye(n_classes, dtype=np.int64)[targets[at : at + 1]]
-            else:
+            else:  # all classes
                 sums, variances = self._gradients(run, table, leaves, measuring, prior if number == 0 else None)
                 steps = gradient_steps(sums, variances, **cells)
                 sizes, values = sums.sum(axis=(1, 2)), np.eye(n_classes, dtype=np.int64)
-            self.vote(run, known, table, leaves, steps, sizes, values)
+            self.vote(run, released, table, leaves, steps, sizes, values)
             trees.append(run.tree(number))
+        # class weights move the scores when all is measured: rounds see the records as they are
         moved = trees[0].values + whole_votes(self._weighted(run, prior))
         return BoostedForest(Forest.join([replace(trees[0], values=moved), *trees[1:]]), "softmax")
 
@@ -221,31 +224,31 @@ class PrivateBoostingClassifier(WideTables, BoostedClassifier):
 
         n_rows, first, noise = self.estimate_size(run, lambda share: ask(share)[0])
         self.settle_delta(run, self._schedule(run, n_rows, first is None, delta=self.delta).rounds)
-        auto = self._schedule(run, n_rows, first is None)
+        plan = self._schedule(run, n_rows, first is None)
         left = 1 - run.spent_share()
-        totals, share = first, auto.totals_share if self.rounds_of(auto) else left
+        totals, share = first, plan.totals_share if self.rounds_of(plan) else left
         if totals is None or noise > count_noise(share * run.budget, run.ledger):
             totals, noise = ask(share)
             left -= share
-        else:
+        else:  # the first look was better than what the totals are to have
             share = 1 - left
-        if not self.rounds_of(auto):
-            return FirstLook(auto, prior_scores(totals, noise), n_rows, 0.0)
+        if not self.rounds_of(plan):
+            return FirstLook(plan, prior_scores(totals, noise), n_rows, 0.0)
         if first is not None:
             n_rows = max(at_least(totals, noise), 1.0)
         while True:
             prior = prior_scores(totals, noise)
-            auto = self._schedule(run, effective_records(n_rows, totals, noise), True, self.moves_together(prior))
-            if not self.rounds_of(auto) or auto.totals_share < AGAIN * share:
+            plan = self._schedule(run, effective_records(n_rows, totals, noise), True, self.moves_together(prior))
+            if not self.rounds_of(plan) or plan.totals_share < AGAIN * share:
                 break
             # fewer records weigh than there are: their totals are worth more
-            totals, noise = weighted_mean(totals, noise, *ask(auto.totals_share - share))
-            left, share = left - (auto.totals_share - share), auto.totals_share
-        if auto.evidence is not None:  # where most records are of one class, a trial would seldom find the others
-            auto = self._schedule(run, effective_records(n_rows, totals, noise, PER_MINORITY_TRIAL), True)
-        if not self.rounds_of(auto):
+            totals, noise = weighted_mean(totals, noise, *ask(plan.totals_share - share))
+            left, share = left - (plan.totals_share - share), plan.totals_share
+        if plan.evidence is not None:  # where most records are of one class, a trial would seldom find the others
+            plan = self._schedule(run, effective_records(n_rows, totals, noise, PER_MINORITY_TRIAL), True)
+        if not self.rounds_of(plan):  # no table will be measured: what is left goes to the totals
             left, prior = 0.0, prior_scores(*weighted_mean(totals, noise, *ask(left)))
-        return FirstLook(auto, prior, n_rows, left)
+        return FirstLook(plan, prior, n_rows, left)
 
     AUDIT: ClassVar = AuditSpec(
         "private-boosting",

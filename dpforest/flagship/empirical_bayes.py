@@ -68,7 +68,7 @@ def newton_step(sums: np.ndarray, noise: tuple[float, float], **prior: Any) -> n
     """
     gap, size = sums[:, 1] - sums[:, 0], sums[:, 1] + sums[:, 0]
     size = np.where(size < 0.5 * sqrt(noise[1]), 0.0, np.maximum(size, 0.0))
-    variance = noise[0] + size
+    variance = noise[0] + size  # of the noise, and of the gap that so many records have by chance
     return posterior_mean(gap, size / 2, np.where(variance > 0, variance, 1.0), **prior)
 
 
@@ -239,22 +239,23 @@ def chain_posterior(
     n, priors = len(gap), len(correlation) * len(VARIANCES)
     prior = np.tile(VARIANCES, len(correlation))
     phi = np.repeat(correlation, len(VARIANCES), axis=0).T
-    mean, spread = np.zeros(priors), prior.copy()
+    mean, spread = np.zeros(priors), prior.copy()  # of the cell, given the gaps so far
     means, spreads, ahead, room = (np.empty((n, priors)) for _ in range(4))
     total, misfit = np.empty((n, priors)), np.zeros(priors)
-    for i in range(n):
-        if i:
+    for i in range(n):  # forward: the filter
+        if i:  # predict: a cell is phi times the one before, and what that leaves of the prior variance is new
             mean, spread = phi[i - 1] * mean, phi[i - 1] * phi[i - 1] * spread + prior * (1 - phi[i - 1] * phi[i - 1])
         ahead[i], room[i] = mean, spread
-        total[i] = curvature[i] * curvature[i] * spread + variance[i]
+        total[i] = curvature[i] * curvature[i] * spread + variance[i]  # variance of the gap that is expected
         surprise = gap[i] - curvature[i] * mean
         misfit = misfit + surprise * surprise / total[i]
+        # update: by how much the gap is other than expected
         mean = mean + spread * curvature[i] / total[i] * surprise
         spread = spread * (variance[i] / total[i])
         means[i], spreads[i] = mean, spread
-    for i in range(n - 2, -1, -1):
-        known = room[i + 1] > 0
-        gain = np.where(known, phi[i] * spreads[i] / np.where(known, room[i + 1], 1.0), 0.0)
+    for i in range(n - 2, -1, -1):  # backward: the smoother
+        uncertain = room[i + 1] > 0  # not under the prior of variance 0
+        gain = np.where(uncertain, phi[i] * spreads[i] / np.where(uncertain, room[i + 1], 1.0), 0.0)
         means[i] = means[i] + gain * (means[i + 1] - ahead[i + 1])
     return means.T, -0.5 * (misfit + np.add.reduce(log(total), axis=0))
 
@@ -292,13 +293,13 @@ def _dense_posterior(
     rest[:, np.arange(n), np.arange(n)] += variance
     rest[:, :, n] = gap
     pivots = np.empty((n, len(prior)))
-    for j in range(n):
+    for j in range(n):  # forward elimination; covariances are positive definite, so pivots are positive
         pivots[j] = rest[:, j, j]
         factor = rest[:, j + 1 :, j] / pivots[j][:, None]
         rest[:, j + 1 :, j + 1 :] -= factor[:, :, None] * rest[:, j, None, j + 1 :]
     misfit = np.add.reduce(rest[:, :, n].T * rest[:, :, n].T / pivots, axis=0)
     solved = rest[:, :, n].copy()
-    for j in range(n - 1, -1, -1):
+    for j in range(n - 1, -1, -1):  # back substitution
         solved[:, j] /= pivots[j]
         solved[:, :j] -= rest[:, :j, j] * solved[:, j, None]
     means = np.stack([matmul(covariance, curvature * x) for covariance, x in zip(prior, solved, strict=True)])
@@ -307,5 +308,5 @@ def _dense_posterior(
 
 def evidence_mean(means: np.ndarray, evidence: np.ndarray) -> np.ndarray:
     """Mean of the rows of ``means`` (n_priors, n_cells), each weighted by the exponential of its evidence."""
-    weight = exp(evidence - evidence.max())
+    weight = exp(evidence - evidence.max())  # the largest is 1
     return np.add.reduce(weight[:, None] * means, axis=0) / np.add.reduce(weight)

@@ -77,9 +77,9 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
         run.start_forest(1)
         n_rows = self._size(run)
         self.settle_delta(run, self._schedule(run, n_rows, self.delta).rounds)
-        auto, left = self._schedule(run, n_rows, run.ledger.delta), 1 - run.spent_share()
-        rounds, shift = auto.rounds, auto.shift_share
-        share = auto.mean_share if shift else left
+        plan, left = self._schedule(run, n_rows, run.ledger.delta), 1 - run.spent_share()
+        rounds, shift = plan.rounds, plan.shift_share
+        share = plan.mean_share if shift else left  # without a table the mean is all that is released
         mean, off = self._mean(run, share * run.budget)
         run.set_leaf_values(run.frontier, whole_votes(np.array([[0.0, mean]])))
         trees = [run.tree(0)]
@@ -87,28 +87,29 @@ class PrivateBoostingRegressor(WideTables, BoostedRegressor):
         # rounds that look at the sizes of the residuals
         looks = [0, 1, 1 + rounds // 2] if rounds >= 6 else [0, 1] if rounds else [0]
         budgets: list[tuple[float, float]] = []
-        known, paid = self.bin_numbers(run, n_rows, rounds)
+        released, bins_paid = self.bin_numbers(run, n_rows, rounds)
         if shift:
-            left -= paid + len(looks) * auto.size_share
+            left -= bins_paid + len(looks) * plan.size_share
             shift = shift if rounds else left
-            budgets = [(0.0, shift * run.budget), *self.budgets((left - shift) * run.budget, auto)]
+            # the table of a single cell is not chosen
+            budgets = [(0.0, shift * run.budget), *self.budgets((left - shift) * run.budget, plan)]
             run.start_forest(len(budgets))
-        scale = 1.0
+        scale = 1.0  # at which residuals are clipped, as a share of the target's range
         for number in run.rounds(len(budgets)):
             run.add_scores(trees[-1])
             choosing, measuring = budgets[number]
             if number in looks:
-                looking = auto.size_share * run.budget
+                looking = plan.size_share * run.budget
                 scale = quantile(run.count_residuals(RESIDUAL_SIZES, looking), count_noise(looking, run.ledger))
             noise = noise_variances(measuring, run.ledger)
             if number:
-                table, _, leaves = self.measure(run, known, np.array([scale]), choosing, measuring)
+                table, _, leaves = self.measure(run, released, np.array([scale]), choosing, measuring)
                 sums = run.count_crossing(table, scale, leaves, measuring) / FINE
                 steps = scale * residual_step(sums, noise, **self._prior(run, table))
             else:
                 table, leaves, sums = self.measure_all(run, scale, measuring)
                 steps = scale * residual_shift(sums, noise, off / (scale * scale))
-            self.vote(run, known, table, leaves, steps[:, None], sums.sum(axis=1), np.array([[0, 1]]))
+            self.vote(run, released, table, leaves, steps[:, None], sums.sum(axis=1), np.array([[0, 1]]))
             trees.append(run.tree(number))
         return BoostedForest(Forest.join(trees), NO_LINK)
 

@@ -93,7 +93,7 @@ class WideTables(WithDelta):
         )
         if not share:
             return ReleasedTotals.of(public), 0.0
-        each = count_noise(share * run.budget / finer.sum(), run.ledger)
+        each = count_noise(share * run.budget / finer.sum(), run.ledger)  # the features share what histograms have
         counts = run.count_children(run.frontier, finer[None], share * run.budget, classes=False)[0, :, 0]
         parts = np.split(counts, np.cumsum(run.sizes)[:-1])
         asked = [part if wanted else None for part, wanted in zip(parts, finer.tolist(), strict=True)]
@@ -103,15 +103,15 @@ class WideTables(WithDelta):
     def measure(
         self,
         run: Run,
-        known: ReleasedTotals,
+        released: ReleasedTotals,
         sides: np.ndarray,
         choosing: float,
         measuring: float,
         together: bool = False,
     ) -> tuple[Crossings, int, Frontier]:
         """Select a table and one of the sides, or a table for all ``together``: the table, the side's place, leaves."""
-        singles = single_tables(known.binning)
-        tables = Crossings.of(singles + random_tables(self.interactions, run.ordered, known, run.chance))
+        singles = single_tables(released.binning)
+        tables = Crossings.of(singles + random_tables(self.interactions, run.ordered, released, run.chance))
         # half a standard deviation of the noise that the gap of a cell will have
         variance, steps = noise_variances(measuring / (1 + together), run.ledger)[0], FINEST if together else FINE
         candidates = TableCandidates(tables, sides, round(math.sqrt(variance) / 2 * steps), together)
@@ -127,7 +127,7 @@ class WideTables(WithDelta):
     def vote(
         self,
         run: Run,
-        known: ReleasedTotals,
+        released: ReleasedTotals,
         table: Crossings,
         leaves: Frontier,
         steps: np.ndarray,
@@ -146,9 +146,10 @@ class WideTables(WithDelta):
         """
         votes = np.stack([self._directed(run, table, each) for each in whole_votes(steps).T], axis=1)
         feature = int(table.features[0, 0])
-        if table.features[0, 1] < 0 and len(votes) > 1 and known.binning.masses[feature] is None:
+        # what a table of one feature says orders its categories, and its weights cut them into groups, in later tables
+        if table.features[0, 1] < 0 and len(votes) > 1 and released.binning.masses[feature] is None:
             loudest = votes[:, int(np.abs(votes).sum(axis=0).argmax())]
-            known.learn(feature, loudest, np.rint(sizes * FINE).astype(np.int64))
+            released.learn(feature, loudest, np.rint(sizes * FINE).astype(np.int64))
         run.set_leaf_values(leaves, np.add.reduce(votes[:, :, None] * values, axis=1))
 
     def gap_variances(self) -> list[float]:
@@ -192,17 +193,17 @@ class WideTables(WithDelta):
         elif run.ledger.delta and not pays:
             run.without_delta()
 
-    def rounds_of(self, auto: BoostingSchedule | RegressionSchedule) -> int:
+    def rounds_of(self, plan: BoostingSchedule | RegressionSchedule) -> int:
         """How many rounds there are."""
-        return auto.rounds if isinstance(self.n_estimators, str) else int(self.n_estimators)
+        return plan.rounds if isinstance(self.n_estimators, str) else int(self.n_estimators)
 
-    def budgets(self, left: float, auto: BoostingSchedule | RegressionSchedule) -> list[tuple[float, float]]:
+    def budgets(self, left: float, plan: BoostingSchedule | RegressionSchedule) -> list[tuple[float, float]]:
         """What each round has of the budget that is left, to choose a table and to measure it."""
-        growth, part, parts = auto.growth if isinstance(self.n_estimators, str) else 1.0, 1.0, []
-        for _ in range(self.rounds_of(auto)):
+        growth, part, parts = plan.growth if isinstance(self.n_estimators, str) else 1.0, 1.0, []
+        for _ in range(self.rounds_of(plan)):
             parts.append(part)
             part *= growth
-        total, choose = sum(parts), auto.select_share
+        total, choose = sum(parts), plan.select_share  # parts of all rounds, of which each has its share
         return [(choose * left * part / total, (1 - choose) * left * part / total) for part in parts]
 
     def _mechanism(self, run: Run) -> str:

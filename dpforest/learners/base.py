@@ -211,22 +211,25 @@ class PrivateEstimator(Predictor, BaseEstimator):
         chance = source_of_bits(self.source, self.random_state)
         schema = self.declared_schema()
         schema.check_written()  # before anything is charged for a model that no file could hold
-        most = persons.check_asked(person, max_rows, self.relation)
-        row = epsilon if most is None else persons.of_a_row(epsilon, self.promised_delta(), most)
+        # rows of a person that are learned from at most; None where the unit is one row
+        limit = persons.check_asked(person, max_rows, self.relation)
+        # the ledger is about one row, whose epsilon is what a person's leaves to each of its rows
+        row_epsilon = epsilon if limit is None else persons.of_a_row(epsilon, self.promised_delta(), limit)
         # with a delta, a row has less than its share of the person's epsilon, which may be spent where it has no delta
-        share = epsilon / (most or 1)
+        row_share = epsilon / (limit or 1)
         # what is proved of every run, for the unit
-        promised = epsilon if self.promise(row) == row else (most or 1) * self.promise(row)
-        table = intake.TrainingTable.of(X, y, key, person, most, schema, self.bins(schema))
-        sides.check_units(table.coins, ROW if most is None else PERSON, self.relation)
+        proved = self.promise(row_epsilon)
+        promised = epsilon if proved == row_epsilon else (limit or 1) * proved
+        table = intake.TrainingTable.of(X, y, key, person, limit, schema, self.bins(schema))
+        sides.check_units(table.coins, ROW if limit is None else PERSON, self.relation)
         ledger = Ledger(self.relation, delta=self.promised_delta())
-        with self._charged(promised, most, table.columns):  # nothing was read so far but names
+        with self._charged(promised, limit, table.columns):  # nothing was read so far but names
             curator = table.open(chance, ledger, self._n_threads())
-            model = self._learn(Run(curator, chance, schema, ledger, row, share))
+            model = self._learn(Run(curator, chance, schema, ledger, row_epsilon, row_share))
         # what decides which rows a fit sees is its randomness too
         source = SEEDED if any(each.source == SEEDED for each in table.coins) else self.source
-        guarantee = self._guarantee(ledger, promised, most, source, self._rests_on(ledger, chance, key, most))
-        if guarantee.epsilon > epsilon * (1 + 1e-9):
+        guarantee = self._guarantee(ledger, promised, limit, source, self._rests_on(ledger, chance, key, limit))
+        if guarantee.epsilon > epsilon * (1 + 1e-9):  # sums of shares are off by some last bits
             warnings.warn(f"variant='published': {guarantee}", UnprovenPrivacyWarning, stacklevel=3)
         ledger.promise = guarantee
         return {
@@ -241,13 +244,13 @@ class PrivateEstimator(Predictor, BaseEstimator):
         }
 
     def _guarantee(
-        self, ledger: Ledger, promised: float, most: int | None, source: str, rests_on: tuple[str, ...]
+        self, ledger: Ledger, promised: float, limit: int | None, source: str, rests_on: tuple[str, ...]
     ) -> Guarantee:
         """What is true of the model: the ledger knows what this run spent, which must not exceed what is promised."""
         claimed = check_epsilon(self.epsilon) if self.variant == "published" else None
-        spent = persons.together(ledger, most or 1)
+        spent = persons.together(ledger, limit or 1)
         exceeded = spent > promised * (1 + 1e-9)
-        if exceeded and claimed is None:
+        if exceeded and claimed is None:  # a defect of the learner, found before anything leaves it
             raise AssertionError(f"the ledger says {spent}, not {self.epsilon}: nothing is released")
         return Guarantee(
             spent if exceeded else promised,
@@ -259,14 +262,14 @@ class PrivateEstimator(Predictor, BaseEstimator):
             __version__,
             rests_on,
             ledger.promised_delta,
-            most,
+            limit,
         )
 
-    def _rests_on(self, ledger: Ledger, chance: Seeded | Secure, key: str | None, most: int | None) -> tuple[str, ...]:
+    def _rests_on(self, ledger: Ledger, chance: Seeded | Secure, key: str | None, limit: int | None) -> tuple[str, ...]:
         """What the proof of this fit takes for granted beyond the bits."""
         # a tree is chosen by what a record brings along, for which any function will do: its key, or its place where no
         # record is added or removed; else, and for copies, the function must be random (thm-keyed-assignment)
-        places_stay = self.relation != ADD_REMOVE and most is None
+        places_stay = self.relation != ADD_REMOVE and limit is None
         random = "poisson-bootstrap" in ledger.kinds or (key is None and not places_stay)
         hashed = ("SipHash",) if chance.hashes and random else ()
         return (*hashed, capped(ledger.n_max)) if math.isfinite(ledger.n_max) else hashed

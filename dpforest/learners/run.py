@@ -151,7 +151,7 @@ class Run:
             Numbers that a leaf holds; None: one for each class, or the two masses of a target.
         """
         each, kind = share_out(sampling, self.curator, self.budget, n_trees, self.relation)
-        values = n_values or self.schema.n_classes or 2
+        values = n_values or self.schema.n_classes or 2  # a schema with a target has 0 classes
         self.growth = Growth(n_trees, self.schema.n_features, values, self.ledger, kind, max_nodes)
         return each
 
@@ -181,7 +181,7 @@ class Run:
         ``features`` is ``STOP`` where a selection chose to stop.  A feature is not used again below.
         """
         arities = self.sizes[features]
-        grows = self.has_room(features, arities)
+        grows = self.has_room(features, arities)  # STOP has no size: what stands there is not used
         self.growth.add_children(nodes[grows], features[grows], arities[grows])
         return nodes[~grows]
 

@@ -115,7 +115,7 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
     def as_published(self, run: Run) -> Forest:
         """Algorithms 1, 2, 3 and 5."""
         run.start_forest(self.n_estimators, "equal-split", self.max_nodes)  # step 1
-        shares = Shares("aligned", run.epsilon, self.max_depth + 1)  # formulas (9) and (10)
+        shares = Shares("aligned", run.epsilon, self.max_depth + 1)  # formulas (9) and (10); leaves are a level, too
         for level, nodes in run.levels(self.max_depth):
             splits = nodes.splittable & ~pure(run.peek(nodes, PURITY))
             self._settle(run, nodes[~splits], shares.leaf(level, selected=False))  # step 2.1
@@ -130,9 +130,9 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
     def as_proved(self, run: Run) -> Forest:
         """The repair: each record goes to a tree by its own coin, and *stop* is chosen, not read."""
         run.start_forest(self.n_estimators, "assignment", self.max_nodes)
-        shares = Shares(self.budget, run.budget, self.max_depth + 1)
+        shares = Shares(self.budget, run.budget, self.max_depth + 1)  # a level for each split of a path, one for leaves
         for level, nodes in run.levels(self.max_depth):
-            self._settle(run, nodes[~nodes.splittable], shares.leaf(level, selected=False))
+            self._settle(run, nodes[~nodes.splittable], shares.leaf(level, selected=False))  # no feature is left
             inner = nodes[nodes.splittable]
             feature = run.choose_feature(inner, shares.branch(level), self._selection())
             # what stops, or finds no room, has paid for its selection: thm-stop-budget
@@ -141,14 +141,15 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
         return run.release()
 
     def _settle(self, run: Run, leaves: Frontier, epsilon: float) -> None:
+        """Set what these leaves hold, at this budget: noisy class counts, or one vote for a chosen label."""
         if self.option("leaf") == "counts":
-            run.set_leaf_values(leaves, run.count_classes(leaves, epsilon))
+            values = run.count_classes(leaves, epsilon)
         else:
-            run.set_leaf_values(
-                leaves, votes(run.choose_label(leaves, epsilon, self._selection()), run.schema.n_classes)
-            )
+            values = votes(run.choose_label(leaves, epsilon, self._selection()), run.schema.n_classes)
+        run.set_leaf_values(leaves, values)
 
     def _selection(self) -> Selection:
+        """How features and labels are chosen."""
         margin = self.stop_margin if self.option("stop") == "candidate" else None
         score = scores.CLASSIFICATION[self.criterion]
         return Selection(score, self.selection, self.option("calibration"), margin, self.n_max)
@@ -159,7 +160,7 @@ class EDPRFClassifier(WithDelta, PrivateForestClassifier):
         score.range(self.relation, float(self.n_max))  # refuses a missing cap
         if self.variant == "proved":
             stop, n_max = self.option("stop"), float(self.n_max)
-            check_covered(score, self.relation, stop=stop, sampling="assignment", n_max=n_max)
+            check_covered(score, self.relation, stop=stop, sampling="assignment", n_max=n_max)  # refuses "purity"
 
     # -- the audit -------------------------------------------------------------------------------------------
 

@@ -181,7 +181,7 @@ class Run:
         ``features`` is ``STOP`` where a selection chose to stop.  A feature is not used again below.
         """
         arities = self.sizes[features]
-        grows = self.has_room(features, arities)  # STOP has no size: what stands there is not used
+        grows = self.has_room(features, arities)  # STOP has no size: what is there instead is not used
         self.growth.add_children(nodes[grows], features[grows], arities[grows])
         return nodes[~grows]
 

@@ -25,6 +25,7 @@ from dpforest.privacy import ADD_REMOVE, REPLACE_ONE, account
 PAIR = Schema(categorical={"a": [0, 1], "b": [0, 1]}, classes=[0, 1])
 MIXED = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, classes=["no", "yes"])
 THREE = Schema(numeric={"x": (0, 1)}, categorical={"c": ["u", "v", "w"]}, classes=["a", "b", "z"])
+PEOPLE = Schema(numeric={"age": (0, 100), "pay": (0, 10)}, categorical={"city": ["a", "b", "c"]}, target=(0, 50))
 
 
 def table(n: int = 400, seed: int = 0, classes: int = 2, no: str = "v"):
@@ -35,6 +36,15 @@ def table(n: int = 400, seed: int = 0, classes: int = 2, no: str = "v"):
         return X, np.where(X.x > 0.6, "z", np.where(X.c == "u", "a", "b"))
     noisy = rng.random(n) < 0.1
     return X, np.where(((X.x > 0.4) & (X.c != no)) ^ noisy, "yes", "no")
+
+
+def people(n: int = 400, seed: int = 0):
+    """Records of ``PEOPLE``, and their targets, which are linear but for noise."""
+    rng = np.random.default_rng(seed)
+    X = np.empty((n, 3), dtype=object)
+    X[:, 0], X[:, 1], X[:, 2] = rng.integers(0, 101, n), rng.uniform(0, 10, n), rng.choice(list("abc"), n)
+    y = 10 + 0.1 * X[:, 0].astype(float) + 2 * X[:, 1].astype(float) + 5 * (X[:, 2] == "b")
+    return X, y + rng.normal(size=n)
 
 
 def quietly(estimator, X, y):

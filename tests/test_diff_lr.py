@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import oracle
 import pytest
+from shared import PEOPLE, people
 from sklearn.linear_model import LinearRegression
 
 from dpforest import Schema, load
@@ -16,16 +17,6 @@ from dpforest.design import Design, Weights
 from dpforest.papers.diff_lr import DiffLRRegressor, published_sensitivities, shares
 from dpforest.papers.functional_mechanism import FunctionalMechanismRegressor, published_sensitivity
 from dpforest.privacy import RELATIONS, REPLACE_ONE
-
-SCHEMA = Schema(numeric={"age": (0, 100), "pay": (0, 10)}, categorical={"city": ["a", "b", "c"]}, target=(0, 50))
-
-
-def people(n: int = 400, seed: int = 0):
-    rng = np.random.default_rng(seed)
-    X = np.empty((n, 3), dtype=object)
-    X[:, 0], X[:, 1], X[:, 2] = rng.integers(0, 101, n), rng.uniform(0, 10, n), rng.choice(list("abc"), n)
-    y = 10 + 0.1 * X[:, 0].astype(float) + 2 * X[:, 1].astype(float) + 5 * (X[:, 2] == "b")
-    return X, y + rng.normal(size=n)
 
 
 def asked(model, schema) -> list[tuple[Design, Weights]]:
@@ -74,7 +65,7 @@ def test_the_proportional_split_is_the_functional_mechanism():
 
 @pytest.mark.claim("pub-diff-lr")
 @pytest.mark.parametrize("fit_intercept", ["auto", True])
-@pytest.mark.parametrize("schema", [SCHEMA, Schema(numeric={f"x{i}": (0, 1) for i in range(11)}, target=(0, 1))])
+@pytest.mark.parametrize("schema", [PEOPLE, Schema(numeric={f"x{i}": (0, 1) for i in range(11)}, target=(0, 1))])
 def test_both_published_estimators_draw_the_same_noise(schema, fit_intercept):
     options = {"epsilon": 0.7, "variant": "published", "schema": schema, "fit_intercept": fit_intercept}
     ours = rates(DiffLRRegressor(**options), schema)
@@ -129,7 +120,7 @@ def test_where_every_coefficient_is_as_sensitive_the_proportional_split_is_the_b
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_parts_are_charged_exactly(relation, fit_intercept):
     """Two parts, each calibrated to its own sharp sensitivity; together they spend ε."""
-    model = DiffLRRegressor(epsilon=0.6, schema=SCHEMA, relation=relation, fit_intercept=fit_intercept, random_state=0)
+    model = DiffLRRegressor(epsilon=0.6, schema=PEOPLE, relation=relation, fit_intercept=fit_intercept, random_state=0)
     X, y = people()
     model.fit(X, y)
     assert model.ledger_.leaks == []
@@ -138,9 +129,9 @@ def test_the_parts_are_charged_exactly(relation, fit_intercept):
     assert sum(spent) == pytest.approx(0.6, rel=1e-12)
     assert model.ledger_.total(relation) == pytest.approx(0.6, rel=1e-12)
     # the shares are the optimal ones for the paper's coordinates: 2 / sqrt(d) and 1 / d per product
-    design = Design.of(SCHEMA, 255, "centred" if fit_intercept else "unit", fit_intercept)
+    design = Design.of(PEOPLE, 255, "centred" if fit_intercept else "unit", fit_intercept)
     d = design.n_features + fit_intercept
-    parts = [weights for _, weights in asked(model, SCHEMA)]
+    parts = [weights for _, weights in asked(model, PEOPLE)]
     counts = [np.count_nonzero(design.matrix(part)) for part in parts]
     units = [2 / math.sqrt(d) / parts[0].cross, 1 / d / parts[1].product]
     sensitivities = [design.loss(part, relation) * unit for part, unit in zip(parts, units, strict=True)]
@@ -183,10 +174,10 @@ def test_without_noise_it_is_least_squares():
     flat = np.column_stack([X[:, 0].astype(float), X[:, 1].astype(float), X[:, 2] == "a", X[:, 2] == "b"])
     reference = LinearRegression().fit(flat, y).predict(flat)
     for options in ({}, {"relation": REPLACE_ONE}, {"variant": "published", "fit_intercept": True}):
-        model = DiffLRRegressor(epsilon="non-private", schema=SCHEMA, **options).fit(X, y)
+        model = DiffLRRegressor(epsilon="non-private", schema=PEOPLE, **options).fit(X, y)
         assert np.abs(model.predict(X) - reference).max() < 0.15  # the grid's rounding
     for variant in ("proved", "published"):  # through zero
-        model = DiffLRRegressor(epsilon="non-private", schema=SCHEMA, variant=variant, fit_intercept=False).fit(X, y)
+        model = DiffLRRegressor(epsilon="non-private", schema=PEOPLE, variant=variant, fit_intercept=False).fit(X, y)
         assert np.abs(model.predict(X) - reference).max() < 0.15  # three indicators add up to an intercept
 
 
@@ -195,7 +186,7 @@ def test_without_noise_it_is_least_squares():
 @pytest.mark.parametrize("fit_intercept", ["auto", True, False])
 def test_a_model_comes_back_from_json(tmp_path, variant, relation, fit_intercept):
     X, y = people()
-    options = {"schema": SCHEMA, "variant": variant, "relation": relation, "fit_intercept": fit_intercept}
+    options = {"schema": PEOPLE, "variant": variant, "relation": relation, "fit_intercept": fit_intercept}
     model = DiffLRRegressor(**options, random_state=3).fit(X, y)
     model.save(tmp_path / "model.json", seeded=True)
     back = load(tmp_path / "model.json")
@@ -211,7 +202,7 @@ def test_degenerate_tables_give_an_answer():
     alone = Schema(categorical={"one": ["only"]}, target=(0, 10))
     for options in ({}, {"relation": REPLACE_ONE}, {"variant": "published"}, {"fit_intercept": False}):
         for epsilon in ("non-private", 1.0):
-            model = DiffLRRegressor(epsilon=epsilon, schema=SCHEMA, random_state=0, **options).fit(rows, [4.0] * 3)
+            model = DiffLRRegressor(epsilon=epsilon, schema=PEOPLE, random_state=0, **options).fit(rows, [4.0] * 3)
             assert np.isfinite(model.predict(rows)).all()
             single = np.array([["only"]] * 3, dtype=object)
             model = DiffLRRegressor(epsilon=epsilon, schema=alone, random_state=0, **options).fit(single, [4.0] * 3)
@@ -220,7 +211,7 @@ def test_degenerate_tables_give_an_answer():
 
 def test_ridge_and_repair_are_passed_on():
     X, y = people()
-    base = {"epsilon": 2.0, "schema": SCHEMA, "random_state": 0}
+    base = {"epsilon": 2.0, "schema": PEOPLE, "random_state": 0}
     models = [
         DiffLRRegressor(**base, repair=repair, ridge=ridge).fit(X, y).linear_.coefficients.tolist()
         for repair in ("shrink", "ridge", "spectral", "none")

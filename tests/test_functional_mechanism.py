@@ -13,6 +13,7 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shared import PEOPLE, people
 from sklearn.linear_model import LinearRegression
 
 from dpforest import Schema, load
@@ -554,37 +555,27 @@ def test_centred_sums_give_least_squares():
 
 # -- the estimators --------------------------------------------------------------------------------------------------
 
-SCHEMA = Schema(numeric={"age": (0, 100), "pay": (0, 10)}, categorical={"city": ["a", "b", "c"]}, target=(0, 50))
-
-
-def people(n: int = 400, seed: int = 0):
-    rng = np.random.default_rng(seed)
-    X = np.empty((n, 3), dtype=object)
-    X[:, 0], X[:, 1], X[:, 2] = rng.integers(0, 101, n), rng.uniform(0, 10, n), rng.choice(list("abc"), n)
-    y = 10 + 0.1 * X[:, 0].astype(float) + 2 * X[:, 1].astype(float) + 5 * (X[:, 2] == "b")
-    return X, y + rng.normal(size=n)
-
 
 def test_without_noise_it_is_least_squares():
     X, y = people()
     flat = np.column_stack([X[:, 0].astype(float), X[:, 1].astype(float), X[:, 2] == "a", X[:, 2] == "b"])
     reference = LinearRegression().fit(flat, y)
-    exact = FunctionalMechanismRegressor(epsilon="non-private", schema=SCHEMA)
+    exact = FunctionalMechanismRegressor(epsilon="non-private", schema=PEOPLE)
     assert np.abs(exact.fit(X, y).predict(X) - reference.predict(flat)).max() < 0.15  # the grid's rounding
     letter = FunctionalMechanismRegressor(
-        epsilon="non-private", schema=SCHEMA, variant="published", fit_intercept=True
+        epsilon="non-private", schema=PEOPLE, variant="published", fit_intercept=True
     ).fit(X, y)
     np.testing.assert_allclose(letter.predict(X), exact.predict(X), atol=0.02)
     assert exact.guarantee_.epsilon == math.inf
-    swapped = FunctionalMechanismRegressor(epsilon="non-private", schema=SCHEMA, relation=REPLACE_ONE).fit(X, y)
+    swapped = FunctionalMechanismRegressor(epsilon="non-private", schema=PEOPLE, relation=REPLACE_ONE).fit(X, y)
     np.testing.assert_allclose(swapped.predict(X), exact.predict(X), rtol=1e-9)
 
 
 def test_without_noise_the_classifier_is_the_second_order_objective():
     X, y = people(2000)
     labels = np.where(y > 27, "high", "low")
-    schema = Schema(numeric=SCHEMA.numeric, categorical=SCHEMA.categorical, classes=["high", "low"])
-    three = Schema(numeric=SCHEMA.numeric, categorical=SCHEMA.categorical, classes=["low", "middle", "high"])
+    schema = Schema(numeric=PEOPLE.numeric, categorical=PEOPLE.categorical, classes=["high", "low"])
+    three = Schema(numeric=PEOPLE.numeric, categorical=PEOPLE.categorical, classes=["low", "middle", "high"])
     for variant in ("proved", "published"):
         model = FunctionalMechanismClassifier(
             epsilon="non-private", schema=schema, variant=variant, fit_intercept=True
@@ -617,7 +608,7 @@ def test_a_model_comes_back_from_json(tmp_path, variant, relation, classes):
     X, y = people()
     kind = FunctionalMechanismClassifier if classes else FunctionalMechanismRegressor
     answer = {"classes": list(range(classes))} if classes else {"target": (0, 50)}
-    schema = Schema(numeric=SCHEMA.numeric, categorical=SCHEMA.categorical, **answer)
+    schema = Schema(numeric=PEOPLE.numeric, categorical=PEOPLE.categorical, **answer)
     labels = (y // 20).astype(int) % classes if classes else y
     model = kind(epsilon=1.0, schema=schema, variant=variant, relation=relation, random_state=7).fit(X, labels)
     model.save(tmp_path / "model.json", seeded=True)
@@ -637,7 +628,7 @@ def test_a_model_comes_back_from_json(tmp_path, variant, relation, classes):
 
 def test_a_broken_model_is_refused(tmp_path):
     X, y = people()
-    good = FunctionalMechanismRegressor(schema=SCHEMA, random_state=0).fit(X, y).to_dict(seeded=True)
+    good = FunctionalMechanismRegressor(schema=PEOPLE, random_state=0).fit(X, y).to_dict(seeded=True)
     for changes in (
         {"coding": "other"},
         {"link": "probit"},
@@ -658,7 +649,7 @@ def test_what_cannot_be_declared_or_fitted():
         with pytest.raises(ValueError, match="finite numbers"):
             Schema(numeric={"x": bounds}, target=(0, 1))
     X, _ = people()
-    three = Schema(numeric=SCHEMA.numeric, categorical=SCHEMA.categorical, classes=[0, 1, 2])
+    three = Schema(numeric=PEOPLE.numeric, categorical=PEOPLE.categorical, classes=[0, 1, 2])
     with pytest.raises(ValueError, match="fit_intercept=True"):
         FunctionalMechanismClassifier(schema=three, fit_intercept=False).fit(X, np.zeros(len(X), dtype=int))
 
@@ -696,7 +687,7 @@ def test_predictions_stay_in_the_range_if_they_should():
     X, y = people(30)
     for clip in (True, False):
         wild = (
-            FunctionalMechanismRegressor(epsilon=0.05, schema=SCHEMA, repair="none", clip=clip, random_state=3)
+            FunctionalMechanismRegressor(epsilon=0.05, schema=PEOPLE, repair="none", clip=clip, random_state=3)
             .fit(X, y)
             .predict(X)
         )
@@ -705,19 +696,19 @@ def test_predictions_stay_in_the_range_if_they_should():
 
 def test_with_enough_records_it_beats_the_mean():
     X, y = people(20_000)
-    model = FunctionalMechanismRegressor(epsilon=1.0, schema=SCHEMA, random_state=0).fit(X, y)
+    model = FunctionalMechanismRegressor(epsilon=1.0, schema=PEOPLE, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.9
     bare = 0
     for seed in range(20):
-        few = FunctionalMechanismRegressor(epsilon=0.05, schema=SCHEMA, random_state=seed).fit(X[:100], y[:100])
+        few = FunctionalMechanismRegressor(epsilon=0.05, schema=PEOPLE, random_state=seed).fit(X[:100], y[:100])
         bare += (few.linear_.coefficients == 0).all()
     assert bare >= 18  # nothing stands out of the noise: the private mean is left
 
 
 def test_no_categorical_column_may_be_left_out_of_the_design():
     with pytest.raises(ValueError, match="coding must be one of"):
-        Design.of(SCHEMA, 9, "other", True)
+        Design.of(PEOPLE, 9, "other", True)
     with pytest.raises(ValueError, match="without an intercept"):
-        Design.of(SCHEMA, 9, "unit", False).loss(Weights(first=1.0), ADD_REMOVE)
+        Design.of(PEOPLE, 9, "unit", False).loss(Weights(first=1.0), ADD_REMOVE)
     with pytest.raises(ValueError, match="cannot be negative"):
         Weights(cross=-1.0)

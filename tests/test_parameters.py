@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import pytest
 
-from dpforest.learners.base import PrivateEstimator
+from dpforest.learners.base import PrivateEstimator, PrivateForestClassifier
 from dpforest.learners.parameters import Auto
 
 
@@ -38,3 +38,20 @@ def test_what_auto_stands_for(name, published, says):
     assert Learner(variant="published").option(name) == published
     assert Learner().option(name) == ("a" if name == "same" else "b")
     assert Learner(variant="published", **{name: "b"}).option(name) == "b"
+
+
+@pytest.mark.parametrize(
+    "doc", ["A tree.\n\n    Guarantee\n    ---------\n    None.\n    ", "A tree.\n\nGuarantee\n---------\nNone."]
+)
+def test_a_docstring_has_parameters_and_attributes_however_it_is_indented(doc):
+    """Python takes the indentation of docstrings away from 3.13 on."""
+    tree = type("Tree", (PrivateForestClassifier,), {"__doc__": doc})
+    said = inspect.getdoc(tree)
+    assert [part for part in said.splitlines() if part in ("Parameters", "Attributes", "Guarantee")] == [
+        "Parameters",
+        "Attributes",
+        "Guarantee",
+    ]
+    assert all(parameter.table in said for parameter in tree.PARAMETERS.values())
+    assert "forest_ : Forest" in said
+    assert "schema_, n_bins_, classes_" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from typing import Annotated, Literal
 
 import pytest
@@ -43,8 +44,9 @@ def test_what_auto_stands_for(name, published, says):
 @pytest.mark.parametrize(
     "doc", ["A tree.\n\n    Guarantee\n    ---------\n    None.\n    ", "A tree.\n\nGuarantee\n---------\nNone."]
 )
-def test_a_docstring_has_parameters_and_attributes_however_it_is_indented(doc):
+def test_a_docstring_has_parameters_and_attributes_however_it_is_indented(indent):
     """Python takes the indentation of docstrings away from 3.13 on."""
+    doc = "A tree.\n\n" + textwrap.indent("Guarantee\n---------\nNone.\n", indent)
     tree = type("Tree", (PrivateForestClassifier,), {"__doc__": doc})
     said = inspect.getdoc(tree)
     assert [part for part in said.splitlines() if part in ("Parameters", "Attributes", "Guarantee")] == [

@@ -70,6 +70,26 @@ Proof.
     rewrite Et in H. unfold Rdiv in H. rewrite Rmult_0_l, Rmult_0_r in H. nra.
 Qed.
 
+(** A line above P h^th, where e^u and e^v are the probabilities of an output. *)
+Lemma young th sg tau u v x : 0 < th < 1 -> 0 <= x -> let a := / (1 - th) in exp u * power x th <=
+  exp ((1 - th) * sg + th * tau) * ((1 - th) * (exp (- sg) * (exp (a * u) * exp ((1 - a) * v))) +
+    th * (exp v * x / exp tau)).
+Proof.
+  intros Ht Hx a. assert (Ha : a * (1 - th) = 1) by (unfold a; field; lra).
+  set (s := tau + a * (u - v) - sg). pose proof (tangent th (exp s) x Ht (exp_pos _) Hx) as H.
+  apply (Rmult_le_compat_l (exp u)) in H; [|left; apply exp_pos]. eapply Rle_trans; [exact H|].
+  rewrite power_of_exp. right. unfold Rdiv. rewrite <- !exp_Ropp.
+  replace (exp u * (exp (th * s) * (1 - th + th * (x * exp (- s))))) with
+    ((1 - th) * (exp u * exp (th * s)) + th * x * (exp u * (exp (th * s) * exp (- s)))) by ring.
+  replace (exp ((1 - th) * sg + th * tau) * ((1 - th) * (exp (- sg) * (exp (a * u) * exp ((1 - a) * v))) +
+    th * (exp v * x * exp (- tau)))) with
+    ((1 - th) * (exp ((1 - th) * sg + th * tau) * (exp (- sg) * (exp (a * u) * exp ((1 - a) * v)))) +
+    th * x * (exp ((1 - th) * sg + th * tau) * (exp v * exp (- tau)))) by ring.
+  assert (Eth : th * a = a - 1) by lra.
+  assert (Es : th * s = th * tau + (a - 1) * (u - v) - th * sg) by (unfold s; rewrite <- Eth; ring).
+  rewrite <- !exp_plus, Es. f_equal; f_equal; f_equal; unfold s; ring.
+Qed.
+
 Section Means.
 Context {A : Type} (d : dist A).
 Lemma power_test B (h : A -> R) th : 0 < th -> test B h -> test (power B th) (fun x => power (h x) th).

@@ -117,26 +117,6 @@ Proof.
     pose proof (exp_increasing _ _ Hx). lra.
 Qed.
 
-(** A line above P h^th. *)
-Lemma young th sg tau u v x : 0 < th < 1 -> 0 <= x -> let a := / (1 - th) in exp u * power x th <=
-  exp ((1 - th) * sg + th * tau) * ((1 - th) * (exp (- sg) * (exp (a * u) * exp ((1 - a) * v))) +
-    th * (exp v * x / exp tau)).
-Proof.
-  intros Ht Hx a. assert (Ha : a * (1 - th) = 1) by (unfold a; field; lra).
-  set (s := tau + a * (u - v) - sg). pose proof (tangent th (exp s) x Ht (exp_pos _) Hx) as H.
-  apply (Rmult_le_compat_l (exp u)) in H; [|left; apply exp_pos]. eapply Rle_trans; [exact H|].
-  rewrite power_of_exp. right. unfold Rdiv. rewrite <- !exp_Ropp.
-  replace (exp u * (exp (th * s) * (1 - th + th * (x * exp (- s))))) with
-    ((1 - th) * (exp u * exp (th * s)) + th * x * (exp u * (exp (th * s) * exp (- s)))) by ring.
-  replace (exp ((1 - th) * sg + th * tau) * ((1 - th) * (exp (- sg) * (exp (a * u) * exp ((1 - a) * v))) +
-    th * (exp v * x * exp (- tau)))) with
-    ((1 - th) * (exp ((1 - th) * sg + th * tau) * (exp (- sg) * (exp (a * u) * exp ((1 - a) * v)))) +
-    th * x * (exp ((1 - th) * sg + th * tau) * (exp v * exp (- tau)))) by ring.
-  assert (Eth : th * a = a - 1) by lra.
-  assert (Es : th * s = th * tau + (a - 1) * (u - v) - th * sg) by (unfold s; rewrite <- Eth; ring).
-  rewrite <- !exp_plus, Es. f_equal; f_equal; f_equal; unfold s; ring.
-Qed.
-
 Lemma divergence_conc rho P Q : discrete dec P -> divergence_at_most rho P Q -> conc_on anywhere rho P Q.
 Proof.
   intros HP [H0 HD] th Ht B h Hh _. set (a := / (1 - th)). assert (Ha1 : a * (1 - th) = 1) by (unfold a; field; lra).

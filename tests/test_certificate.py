@@ -122,7 +122,7 @@ def test_coq_proves_what_every_learner_has_spent(proved):
 
 
 def test_the_theorems_that_are_named_are_listed():
-    for claim, name in (("thm-certificate", ""), ("thm-certificate-delta", "delta_")):
+    for claim, name in (("thm-certificate", ""), ("thm-certificate-delta", "delta_drawn_")):
         listed = {theorem.name for theorem in coq.theorems() if theorem.claim == claim}
         named = {f"thm_certificate_{name}of_{unit}" for unit in ("rows", "persons", "exchanged_persons")}
         assert named < listed
@@ -173,20 +173,22 @@ def test_coq_proves_what_rhos_have_spent(proved_of_rhos):
         assert found.rho >= own * (1 - 1e-12) if moving else agree(found.rho, own), key
         assert math.isclose(found.spent, epsilon_of(float(found.rho), fit.guarantee_.delta), rel_tol=1e-12), key
         assert found.spent <= Fraction(fit.guarantee_.epsilon) * (1 + Fraction(1, 10**12)), key
-        assert found.theorem.startswith("thm_certificate_delta_of_")
+        assert found.theorem.startswith("thm_certificate_delta_drawn_of_")
         assert set(found.assumptions) == coq.ALLOWED
-    assert proved_of_rhos["persons", 3, ADD_REMOVE][1].theorem == "thm_certificate_delta_of_persons"
-    assert proved_of_rhos["persons", 1, REPLACE_ONE][1].theorem == "thm_certificate_delta_of_exchanged_persons"
+    assert proved_of_rhos["persons", 3, ADD_REMOVE][1].theorem == "thm_certificate_delta_drawn_of_persons"
+    exchanged = proved_of_rhos["persons", 1, REPLACE_ONE][1]
+    assert exchanged.theorem == "thm_certificate_delta_drawn_of_exchanged_persons"
     said = " ".join(str(proved_of_rhos["EDPRFClassifier", ADD_REMOVE][1]).split())
     for part in (
         "at a delta of 1e-05, for a rho of",
         "and 1e-05 more",
-        "zero-concentrated at the rho that it was charged",
-        "discrete Gaussian that is thm-discrete-gaussian, which is proved in prose",
-        "exponential mechanism that is lem-range-concentrated, which is proved in Coq",
+        "a noisy answer adds discrete Gaussian noise to whole numbers",
+        "a selection is by the exponential mechanism",
         "thm-certificate-delta",
     ):
         assert part in said, part
+    assert "zero-concentrated" not in said  # that is proved, and no hypothesis
+    assert "a selection" not in str(proved_of_rhos["DPTRClassifier", ADD_REMOVE][1])
 
 
 @pytest.mark.claim("thm-certificate-delta")
@@ -300,6 +302,23 @@ def test_a_ledger_of_losses_with_a_delta_that_was_not_used(tmp_path):
     found = certificate_of(ledger)
     assert found.to_dict()["claim"] == "thm-certificate-delta"
     assert found.total() == {ADD_REMOVE: Fraction(1, 8), REPLACE_ONE: Fraction(1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("mechanisms", "asked"),
+    [
+        (("discrete Gaussian",), ["a noisy answer adds discrete Gaussian noise"]),
+        (("exponential", "discrete Gaussian"), ["a noisy answer adds", "a selection is by the exponential mechanism"]),
+        (("exponential", "two-sided geometric"), ["a selection is by", "each other query is zero-concentrated"]),
+    ],
+)
+def test_what_is_asked_of_a_query_with_a_rho(mechanisms, asked):
+    """How far one record moves what is read; the rho itself only where Coq has not proved it of the mechanism."""
+    promise = Guarantee(1.0, ADD_REMOVE, delta=1e-6)
+    found = Verified(Fraction(1), promise, 1, 1, "thm", (), Fraction(1, 50), mechanisms).hypotheses()
+    assert len(found) == len(asked) + 3
+    for line, begins in zip(found, asked, strict=False):
+        assert line.startswith(begins)
 
 
 @pytest.mark.slow

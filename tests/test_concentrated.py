@@ -10,6 +10,7 @@ from functools import cache
 from itertools import combinations_with_replacement, product
 
 import numpy as np
+import oracle
 import pytest
 from scipy import optimize, special, stats
 from shared import MIXED, table
@@ -187,6 +188,48 @@ def test_what_gaussian_noise_costs(rate, shift):
         found = 2 * float(half.ln())
         assert found <= 1.5 * rate * shift**2 * (1 + 1e-12)
         assert (found < 1.5 * rate * shift**2 * 0.999) == (rate >= 2 and shift % 2 == 1)
+
+
+def total_weight(rate, place):
+    """The sum of ``exp(-rate (k - place)^2)`` over all whole numbers k, to fifty digits."""
+    reach = math.ceil(math.sqrt(130 / rate))
+    near = round(place)
+    steps = (Fraction(k) - place for k in range(near - reach, near + reach + 1))
+    return sum((-Decimal(rate) * (Decimal(step.numerator) / step.denominator) ** 2).exp() for step in steps)
+
+
+@pytest.mark.claim("thm-discrete-gaussian")
+@pytest.mark.parametrize("rate", [0.2, 0.5, 2.0, 5.0])
+def test_no_place_has_more_weight_than_a_whole_number(rate):
+    """The proof, step by step: products as sums over halves of pairs, the fourth power, and the inequality."""
+    places = [Fraction(at, 16) for at in range(-10, 41, 13)]
+    small = Decimal("1e-45")
+    with localcontext() as context:
+        context.prec = 55
+        for x, y in product(places, repeat=2):
+            halves = sum(
+                total_weight(2 * rate, (x + y - odd) / 2) * total_weight(2 * rate, (x - y - odd) / 2) for odd in (0, 1)
+            )
+            both = total_weight(rate, x) * total_weight(rate, y)
+            assert abs(halves - both) <= both * small
+        most = total_weight(rate, Fraction(0))
+        for x in places:
+            here = total_weight(rate, x)
+            assert here**4 <= total_weight(rate, 2 * x) * most**3 * (1 + small)
+            assert most - here > most * small if x.denominator > 1 else abs(here - most) <= most * small
+
+
+@pytest.mark.claim("thm-discrete-gaussian")
+def test_noise_of_several_rates_costs_the_sum():
+    """A vector: each square times its rate; the order 2 has that itself, and no smaller rho would do."""
+    cells = [oracle.gaussian(rate, 40) for rate in (0.3, 1.1)]
+    moved = [oracle.gaussian(rate, 40, shift) for rate, shift in ((0.3, 2), (1.1, -1))]
+    with localcontext() as context:
+        context.prec = 50
+        second = Decimal(1)
+        for still, other in zip(cells, moved, strict=True):
+            second *= sum(other[k] ** 2 / still[k] for k in still.keys() & other.keys())
+        assert float(second.ln()) / 2 == pytest.approx(0.3 * 2**2 + 1.1 * 1**2, rel=1e-12)
 
 
 @pytest.mark.claim(

@@ -118,6 +118,22 @@ STRONGER = [
         "Delta", "at_most AddRemove (Z.of_nat j * Z.of_nat j) l", "at_most AddRemove (Z.of_nat j) l",
         "thm_certificate_delta_of_persons",
     ),
+    (  # a place between two whole numbers taken for the largest
+        "Gaussian", "bell_sum rate c <= bell_sum rate 0.", "bell_sum rate c <= bell_sum rate (/ 2).",
+        "thm_discrete_gaussian_largest",
+    ),
+    (  # half of the variance
+        "Gaussian", "conc_on anywhere (rate * (", "conc_on anywhere (rate / 2 * (", "gaussian_conc",
+    ),
+    ("Gaussian", "<= rho) ->", "<= 2 * rho) ->", "thm_discrete_gaussian"),
+    ("Rejection", "-> 0 < share <= 1", "-> 0 < share < / 2", "lem_discrete_gaussian_rejection"),
+    (  # a selection at the rho of a smaller range
+        "Drawn", "rate * eta * (rate * eta) / 8 <= rho", "rate * eta * (rate * eta) / 9 <= rho", "selected_conc",
+    ),
+    (  # an answer that moves as far as is charged where a record comes, and is free where one is replaced
+        "Drawn", "numbers_cost replace_one rates numbers rho ->", "numbers_cost add_remove rates numbers rho ->",
+        "drawn_at_conc",
+    ),
 ]  # fmt: skip
 
 

@@ -1,8 +1,9 @@
-(* book/concentrated.md, "The rho of each mechanism": discrete Gaussian noise, a sum over all whole numbers, and its rho.
-   A sum over a countable set is here the least upper bound of its finite parts; all terms are at least 0.
-   Everything rests on one inequality: of all Gaussian weights on the whole numbers, those around a whole number have the
-   largest sum.  It has an elementary proof, by sums over pairs. *)
-From Coq Require Import ClassicalDedekindReals Classical_Prop FunctionalExtensionality Reals Lra Psatz List ZArith Lia Bool.
+(* book/concentrated.md, "The rho of each mechanism": discrete Gaussian noise, and its rho.
+   A sum over a countable set is here the least upper bound of its finite parts; all terms are at least 0.  Everything
+   rests on one inequality: of the Gaussian weights on the whole numbers, those around a whole number have the largest
+   sum.  Its proof is elementary, by sums over pairs. *)
+From Coq Require Import ClassicalDedekindReals Classical_Prop FunctionalExtensionality.
+From Coq Require Import Reals Lra Psatz List ZArith Lia Bool.
 From DPForest Require Import Law Privacy Concentrated.
 Import ListNotations.
 Open Scope R_scope.
@@ -43,7 +44,8 @@ Proof.
   - apply nodup_map; [|assumption]. intros y z _ _ E. congruence.
   - intros [y z] Hi Hj. apply in_map_iff in Hi as (u & E & _). apply in_prod_iff in Hj as [Hj _]. congruence.
 Qed.
-Lemma sum_prod {A B} (f : A -> R) (g : B -> R) l m : sum (fun p => f (fst p) * g (snd p)) (list_prod l m) = sum f l * sum g m.
+Lemma sum_prod {A B} (f : A -> R) (g : B -> R) l m : sum (fun p => f (fst p) * g (snd p)) (list_prod l m) =
+  sum f l * sum g m.
 Proof.
   induction l as [|x l IH]; simpl; [ring|]. rewrite sum_app, sum_map, IH. cbn [fst snd]. rewrite sum_scale.
   unfold sum. ring.
@@ -131,7 +133,8 @@ Qed.
 End Totals.
 
 (** Terms in another order. *)
-Lemma infinite_moved {A B} (h : A -> B) (k : B -> A) (g : B -> R) M : (forall x, k (h x) = x) -> (forall y, h (k y) = y) ->
+Lemma infinite_moved {A B} (h : A -> B) (k : B -> A) (g : B -> R) M : (forall x, k (h x) = x) ->
+  (forall y, h (k y) = y) ->
   sums_below g M -> sums_below (fun x => g (h x)) M /\ infinite_sum (fun x => g (h x)) = infinite_sum g.
 Proof.
   intros Hk Hh Hg. assert (H : sums_below (fun x => g (h x)) M).
@@ -187,16 +190,19 @@ Qed.
 Lemma ramp_step t : / (8 + 2 * (t * t)) <= ramp (t + 1) - ramp t.
 Proof.
   unfold ramp. destruct (Rle_lt_dec 0 t) as [H|H]; [|destruct (Rle_lt_dec t (-1)) as [H'|H']].
-  - rewrite !Rabs_pos_eq by lra. replace ((t + 1) / (1 + (t + 1)) - t / (1 + t)) with (/ ((1 + t) * (2 + t))) by (field; lra).
+  - rewrite !Rabs_pos_eq by lra. replace ((t + 1) / (1 + (t + 1)) - t / (1 + t)) with (/ ((1 + t) * (2 + t))) by
+      (field; lra).
     apply Rinv_le_contravar; nra.
-  - rewrite !Rabs_left1 by lra. replace ((t + 1) / (1 + - (t + 1)) - t / (1 + - t)) with (/ (- t * (1 - t))) by (field; lra).
+  - rewrite !Rabs_left1 by lra. replace ((t + 1) / (1 + - (t + 1)) - t / (1 + - t)) with (/ (- t * (1 - t))) by
+      (field; lra).
     apply Rinv_le_contravar; nra.
   - rewrite (Rabs_pos_eq (t + 1)), (Rabs_left1 t) by lra.
-    replace ((t + 1) / (1 + (t + 1)) - t / (1 + - t)) with ((1 - 2 * t - 2 * (t * t)) / ((2 + t) * (1 - t))) by (field; lra).
+    replace ((t + 1) / (1 + (t + 1)) - t / (1 + - t)) with ((1 - 2 * t - 2 * (t * t)) / ((2 + t) * (1 - t))) by
+      (field; lra).
     apply Rle_trans with (/ 8); [apply Rinv_le_contravar; nra|].
     apply (Rmult_le_reg_r ((2 + t) * (1 - t))); [nra|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by nra. nra.
 Qed.
-Definition most (rate : R) : R := 2 * (8 + 2 / rate + 1).
+Definition ceiling (rate : R) : R := 2 * (8 + 2 / rate + 1).
 
 Section Weights.
 Variable rate : R.
@@ -207,7 +213,8 @@ Proof.
   unfold bell. set (t := IZR n - c). clearbody t. assert (Hi : 0 < / rate) by (now apply Rinv_0_lt_compat).
   eapply Rle_trans; [|apply Rmult_le_compat_l; [unfold Rdiv; lra|apply ramp_step]].
   pose proof (Rle_0_sqr t) as Ht. unfold Rsqr in Ht. assert (H1 : 0 < 8 + 2 * (t * t)) by lra.
-  rewrite exp_Ropp. pose proof (exp_ineq1_le (rate * (t * t))) as He. assert (0 <= rate * (t * t)) by (apply Rmult_le_pos; lra).
+  rewrite exp_Ropp. pose proof (exp_ineq1_le (rate * (t * t))) as He.
+    assert (0 <= rate * (t * t)) by (apply Rmult_le_pos; lra).
   apply Rle_trans with (/ (1 + rate * (t * t))); [apply Rinv_le_contravar; lra|].
   apply (Rmult_le_reg_r ((1 + rate * (t * t)) * (8 + 2 * (t * t)))); [apply Rmult_lt_0_compat; lra|].
   replace (/ (1 + rate * (t * t)) * ((1 + rate * (t * t)) * (8 + 2 * (t * t)))) with (8 + 2 * (t * t)) by (field; lra).
@@ -220,14 +227,16 @@ Proof.
   assert (H : exists N, (0 <= N)%Z /\ forall n, In n l -> (Z.abs n <= N)%Z).
   { induction l as [|n l (N & HN & H)]; [exists 0%Z; split; [lia|easy]|]. exists (N + Z.abs n)%Z. split; [lia|].
     intros m [->|Hm]; [lia|]. specialize (H m Hm). lia. }
-  destruct H as (N & HN & H). exists (- N)%Z, (Z.to_nat (2 * N + 1)). intros n Hn. specialize (H n Hn). apply in_map_iff.
+  destruct H as (N & HN & H). exists (- N)%Z, (Z.to_nat (2 * N + 1)). intros n Hn. specialize (H n Hn).
+    apply in_map_iff.
   exists (Z.to_nat (n + N)). split; [lia|]. apply in_seq. lia.
 Qed.
-Lemma bell_below c : sums_below (bell rate c) (most rate).
+Lemma bell_below c : sums_below (bell rate c) (ceiling rate).
 Proof.
   assert (Hi : 0 < / rate) by (now apply Rinv_0_lt_compat).
   split; [intros n; left; apply bell_pos|]. intros l Hl. destruct (within_interval l) as (from & size & Hm).
-  eapply Rle_trans; [apply (sum_incl _ l _ (fun n => Rlt_le _ _ (bell_pos rate c n)) Hl Hm)|]. rewrite sum_map. clear Hm.
+  eapply Rle_trans; [apply (sum_incl _ l _ (fun n => Rlt_le _ _ (bell_pos rate c n)) Hl Hm)|]. rewrite sum_map.
+    clear Hm.
   assert (H : sum (fun i => bell rate c (from + Z.of_nat i)) (seq 0 size) <=
     (8 + 2 / rate + 1) * (ramp (IZR (from + Z.of_nat size) - c) - ramp (IZR from - c))).
   { induction size as [|size IH].
@@ -236,12 +245,12 @@ Proof.
       replace (IZR (from + Z.of_nat (S size)) - c) with (IZR (from + Z.of_nat size) - c + 1).
       + unfold sum in *. lra.
       + rewrite Nat2Z.inj_succ, !plus_IZR, succ_IZR. ring. }
-  eapply Rle_trans; [exact H|]. unfold most. pose proof (ramp_range (IZR (from + Z.of_nat size) - c)).
+  eapply Rle_trans; [exact H|]. unfold ceiling. pose proof (ramp_range (IZR (from + Z.of_nat size) - c)).
   pose proof (ramp_range (IZR from - c)). rewrite (Rmult_comm 2). apply Rmult_le_compat_l; [unfold Rdiv; lra|lra].
 Qed.
 Lemma bell_sum_pos c : 0 < bell_sum rate c.
 Proof. eapply Rlt_le_trans; [apply (bell_pos rate c 0)|apply (term_infinite _ _ 0%Z (bell_below c))]. Qed.
-Lemma bell_sum_most c : bell_sum rate c <= most rate.
+Lemma bell_sum_most c : bell_sum rate c <= ceiling rate.
 Proof. apply infinite_below, bell_below. Qed.
 Lemma bell_sum_moved d c : bell_sum rate (c + IZR d) = bell_sum rate c.
 Proof.
@@ -261,7 +270,8 @@ Let both (x y : R) (p : Z * Z) : R := bell rate x (fst p) * bell rate y (snd p).
 (** The centres of the halves. *)
 Let u (o : bool) (x y : R) : R := (x + y - IZR (Z.b2z o)) / 2.
 Let v (o : bool) (x y : R) : R := (x - y - IZR (Z.b2z o)) / 2.
-Let halves (o : bool) (x y : R) (p : Z * Z) : R := bell (2 * rate) (u o x y) (fst p) * bell (2 * rate) (v o x y) (snd p).
+Let halves (o : bool) (x y : R) (p : Z * Z) : R :=
+  bell (2 * rate) (u o x y) (fst p) * bell (2 * rate) (v o x y) (snd p).
 Let pair (o : bool) (p : Z * Z) : Z * Z := (fst p + snd p + Z.b2z o, fst p - snd p)%Z.
 Let half (p : Z * Z) : Z * Z := (Z.div2 (fst p + snd p), Z.div2 (fst p - snd p)).
 
@@ -278,11 +288,12 @@ Proof.
 Qed.
 Lemma both_above x y l : NoDup l -> sum (both x y) l <= bell_sum rate x * bell_sum rate y.
 Proof.
-  apply (product_above Z.eq_dec Z.eq_dec _ _ (most rate) (most rate)); now apply bell_below.
+  apply (product_above Z.eq_dec Z.eq_dec _ _ (ceiling rate) (ceiling rate)); now apply bell_below.
 Qed.
-Lemma halves_above o x y l : NoDup l -> sum (halves o x y) l <= bell_sum (2 * rate) (u o x y) * bell_sum (2 * rate) (v o x y).
+Lemma halves_above o x y l : NoDup l -> sum (halves o x y) l <=
+  bell_sum (2 * rate) (u o x y) * bell_sum (2 * rate) (v o x y).
 Proof.
-  apply (product_above Z.eq_dec Z.eq_dec _ _ (most (2 * rate)) (most (2 * rate))); now apply bell_below.
+  apply (product_above Z.eq_dec Z.eq_dec _ _ (ceiling (2 * rate)) (ceiling (2 * rate))); now apply bell_below.
 Qed.
 
 Lemma bell_sums x y : bell_sum rate x * bell_sum rate y =
@@ -292,7 +303,7 @@ Proof.
   replace ((x + y) / 2) with (u false x y) by (unfold u; simpl; lra).
   replace ((x - y) / 2) with (v false x y) by (unfold v; simpl; lra).
   change ((x + y - 1) / 2) with (u true x y). change ((x - y - 1) / 2) with (v true x y). apply Rle_antisym.
-  - apply (product_below _ _ (most rate) (most rate)); try now apply bell_below. intros l m Hl Hm.
+  - apply (product_below _ _ (ceiling rate) (ceiling rate)); try now apply bell_below. intros l m Hl Hm.
     rewrite <- sum_prod. change (fun p : Z * Z => bell rate x (fst p) * bell rate y (snd p)) with (both x y).
     rewrite (sum_filter _ (fun p => negb (Z.odd (fst p + snd p)))).
     assert (H : forall o L, NoDup L -> (forall p, In p L -> Z.odd (fst p + snd p) = o) ->
@@ -305,11 +316,13 @@ Proof.
       apply filter_In in Hp as [_ Hp]; destruct (Z.odd (fst p + snd p)); simpl in *; congruence.
   - assert (H : forall l m l' m', NoDup l -> NoDup m -> NoDup l' -> NoDup m' ->
       sum (bell (2 * rate) (u false x y)) l * sum (bell (2 * rate) (v false x y)) m +
-      sum (bell (2 * rate) (u true x y)) l' * sum (bell (2 * rate) (v true x y)) m' <= bell_sum rate x * bell_sum rate y).
+      sum (bell (2 * rate) (u true x y)) l' * sum (bell (2 * rate) (v true x y)) m' <=
+        bell_sum rate x * bell_sum rate y).
     { intros l m l' m' Hl Hm Hl' Hm'. rewrite <- !sum_prod.
       rewrite (sum_ext _ (fun p => both x y (pair false p)) (list_prod l m)) by (intros; symmetry; apply pair_halves).
       rewrite (sum_ext _ (fun p => both x y (pair true p)) (list_prod l' m')) by (intros; symmetry; apply pair_halves).
-      rewrite <- !(sum_map (pair _)), <- sum_app. apply both_above, nodup_app; [|(apply nodup_map; [|now apply nodup_prod])..|].
+      rewrite <- !(sum_map (pair _)), <- sum_app. apply both_above, nodup_app; [|(apply nodup_map;
+        [|now apply nodup_prod])..|].
       - apply nodup_map; [|now apply nodup_prod]. intros [p q] [p' q'] _ _ E. unfold pair in E. simpl in E.
         injection E as E1 E2. f_equal; lia.
       - intros [p q] [p' q'] _ _ E. unfold pair in E. simpl in E. injection E as E1 E2. f_equal; lia.
@@ -321,14 +334,14 @@ Proof.
       s - bell_sum (2 * rate) (u false x y) * bell_sum (2 * rate) (v false x y)).
     { intros l' m' Hl' Hm'. set (r := _ * sum _ m').
       assert (bell_sum (2 * rate) (u false x y) * bell_sum (2 * rate) (v false x y) <= s - r); [|lra].
-      apply (product_below _ _ (most (2 * rate)) (most (2 * rate))); try now apply bell_below. intros l m Hl Hm.
+      apply (product_below _ _ (ceiling (2 * rate)) (ceiling (2 * rate))); try now apply bell_below. intros l m Hl Hm.
       specialize (H l m l' m' Hl Hm Hl' Hm'). fold r in H. lra. }
     assert (bell_sum (2 * rate) (u true x y) * bell_sum (2 * rate) (v true x y) <=
       s - bell_sum (2 * rate) (u false x y) * bell_sum (2 * rate) (v false x y)); [|lra].
-    apply (product_below _ _ (most (2 * rate)) (most (2 * rate))); try now apply bell_below. exact H'.
+    apply (product_below _ _ (ceiling (2 * rate)) (ceiling (2 * rate))); try now apply bell_below. exact H'.
 Qed.
 
-(** So the fourth power of a bell_sum, in units of the one at 0, is at most the bell_sum at twice the place. *)
+(** So the fourth power of a sum, in units of the one at 0, is at most the sum at twice the place. *)
 Lemma bell_sum_fourth c : bell_sum rate c ^ 4 <= bell_sum rate (2 * c) * bell_sum rate 0 ^ 3.
 Proof.
   pose proof (bell_sums c c) as H1. pose proof (bell_sums (2 * c) 0) as H2. pose proof (bell_sums 0 0) as H3.
@@ -338,30 +351,37 @@ Proof.
   replace ((2 * c + 0 - 1) / 2) with (c - / 2) in H2 by lra. replace ((2 * c - 0 - 1) / 2) with (c - / 2) in H2 by lra.
   replace ((0 + 0) / 2) with 0 in H3 by lra. replace ((0 - 0) / 2) with 0 in H3 by lra.
   replace ((0 + 0 - 1) / 2) with (- / 2) in H3 by lra. replace ((0 - 0 - 1) / 2) with (- / 2) in H3 by lra.
-  set (p := bell_sum (2 * rate) c) in *. set (q := bell_sum (2 * rate) (c - / 2)) in *. set (r := bell_sum (2 * rate) 0) in *.
+  set (p := bell_sum (2 * rate) c) in *. set (q := bell_sum (2 * rate) (c - / 2)) in *.
+    set (r := bell_sum (2 * rate) 0) in *.
   set (s := bell_sum (2 * rate) (- / 2)) in *.
-  replace (bell_sum rate c ^ 4) with ((bell_sum rate c * bell_sum rate c) * (bell_sum rate c * bell_sum rate c)) by ring.
-  replace (bell_sum rate (2 * c) * bell_sum rate 0 ^ 3) with ((bell_sum rate (2 * c) * bell_sum rate 0) * (bell_sum rate 0 * bell_sum rate 0)) by ring.
+  replace (bell_sum rate c ^ 4) with ((bell_sum rate c * bell_sum rate c) * (bell_sum rate c * bell_sum rate c)) by
+    ring.
+  replace (bell_sum rate (2 * c) * bell_sum rate 0 ^ 3) with ((bell_sum rate (2 * c) * bell_sum rate 0) * (bell_sum
+    rate 0 * bell_sum rate 0)) by ring.
   rewrite H1, H2, H3. pose proof (Rle_0_sqr (p * s - q * r)) as Hs. unfold Rsqr in Hs. lra.
 Qed.
 End Pairs.
 
 (** Of all places a whole number has the largest sum of weights. *)
-Theorem bell_sum_largest rate c : 0 < rate -> bell_sum rate c <= bell_sum rate 0.
+Theorem thm_discrete_gaussian_largest rate c : 0 < rate -> bell_sum rate c <= bell_sum rate 0.
 Proof.
-  intros Hr. pose proof (bell_sum_pos rate Hr) as Hp. set (B := most rate / bell_sum rate 0).
+  intros Hr. pose proof (bell_sum_pos rate Hr) as Hp. set (B := ceiling rate / bell_sum rate 0).
   assert (H : forall k c, (bell_sum rate c / bell_sum rate 0) ^ (4 ^ k) <= B).
   { induction k as [|k IH]; intros x.
     - simpl. rewrite Rmult_1_r. apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat, Hp|now apply bell_sum_most].
     - eapply Rle_trans; [|apply (IH (2 * x))]. rewrite Nat.pow_succ_r', pow_mult. apply pow_incr. split.
       + apply pow_le. left. now apply Rdiv_lt_0_compat.
-      + pose proof (bell_sum_fourth rate Hr x) as H4. specialize (Hp 0). apply (Rmult_le_reg_r (bell_sum rate 0 ^ 4)); [now apply pow_lt|].
-        replace ((bell_sum rate x / bell_sum rate 0) ^ 4 * bell_sum rate 0 ^ 4) with (bell_sum rate x ^ 4) by (field; lra).
-        replace (bell_sum rate (2 * x) / bell_sum rate 0 * bell_sum rate 0 ^ 4) with (bell_sum rate (2 * x) * bell_sum rate 0 ^ 3) by (field; lra).
+      + pose proof (bell_sum_fourth rate Hr x) as H4. specialize (Hp 0). apply (Rmult_le_reg_r (bell_sum rate 0 ^ 4));
+          [now apply pow_lt|].
+        replace ((bell_sum rate x / bell_sum rate 0) ^ 4 * bell_sum rate 0 ^ 4) with (bell_sum rate x ^ 4) by (field;
+          lra).
+        replace (bell_sum rate (2 * x) / bell_sum rate 0 * bell_sum rate 0 ^ 4) with (bell_sum rate (2 * x) * bell_sum
+          rate 0 ^ 3) by (field; lra).
         exact H4. }
   destruct (Rle_lt_dec (bell_sum rate c) (bell_sum rate 0)) as [|Hn]; [assumption|exfalso]. specialize (Hp 0).
   set (e := bell_sum rate c / bell_sum rate 0 - 1). assert (He : 0 < e).
-  { unfold e. apply (Rmult_lt_reg_r (bell_sum rate 0)); [assumption|]. replace ((_ - 1) * _) with (bell_sum rate c - bell_sum rate 0) by (field; lra). lra. }
+  { unfold e. apply (Rmult_lt_reg_r (bell_sum rate 0)); [assumption|].
+      replace ((_ - 1) * _) with (bell_sum rate c - bell_sum rate 0) by (field; lra). lra. }
   set (k := Z.to_nat (up (B / e))). assert (Hk : B / e < INR k).
   { apply Rlt_le_trans with (IZR (up (B / e))); [apply archimed|]. rewrite INR_IZR_INZ. apply IZR_le. unfold k. lia. }
   specialize (H k c).
@@ -375,26 +395,30 @@ Qed.
 Lemma below_test (f h : Z -> R) M B : sums_below f M -> test B h -> sums_below (fun n => f n * h n) (B * M).
 Proof.
   intros Hf Hh. apply (below_mono _ (fun n => B * f n)).
-  - intros n. pose proof (proj1 Hf n). specialize (Hh n). split; [apply Rmult_le_pos|rewrite (Rmult_comm B); apply Rmult_le_compat_l]; lra.
+  - intros n. pose proof (proj1 Hf n). specialize (Hh n). split; [apply Rmult_le_pos|rewrite (Rmult_comm B);
+      apply Rmult_le_compat_l]; lra.
   - apply below_scale; [|assumption]. specialize (Hh 0%Z). lra.
 Qed.
 
 (** A whole number k, with a probability in proportion to e^(-rate k^2), is added to a whole number. *)
 Section Law.
 Variable rate : posreal.
-Let below c : sums_below (bell rate c) (most rate) := bell_below rate (cond_pos rate) c.
+Let below c : sums_below (bell rate c) (ceiling rate) := bell_below rate (cond_pos rate) c.
 Let total_pos : 0 < bell_sum rate 0 := bell_sum_pos rate (cond_pos rate) 0.
 
 Definition gaussian : dist Z.
 Proof.
   pose proof (Rinv_0_lt_compat _ total_pos) as Hi.
   refine (Dist (fun f => / bell_sum rate 0 * infinite_sum (fun k => bell rate 0 k * f k)) _ _ _ _).
-  - intros B f g Hf Hg H. apply Rmult_le_compat_l; [lra|]. apply (infinite_mono _ _ (B * most rate)); [|now apply below_test].
-    intros k. pose proof (bell_pos rate 0 k). specialize (H k). specialize (Hf k). split; [apply Rmult_le_pos|apply Rmult_le_compat_l]; lra.
-  - intros B f g Hf Hg. rewrite <- Rmult_plus_distr_l, <- (infinite_plus Z.eq_dec _ _ (B * most rate) (B * most rate))
-      by now apply below_test. do 2 f_equal. apply functional_extensionality. intros k. ring.
+  - intros B f g Hf Hg H. apply Rmult_le_compat_l; [lra|]. apply (infinite_mono _ _ (B * ceiling rate));
+      [|now apply below_test].
+    intros k. pose proof (bell_pos rate 0 k). specialize (H k). specialize (Hf k). split;
+      [apply Rmult_le_pos|apply Rmult_le_compat_l]; lra.
+  - intros B f g Hf Hg. rewrite <- Rmult_plus_distr_l,
+      <- (infinite_plus Z.eq_dec _ _ (B * ceiling rate) (B * ceiling rate)) by now apply below_test.
+    do 2 f_equal. apply functional_extensionality. intros k. ring.
   - intros B c f Hf Hc. rewrite <- Rmult_assoc, (Rmult_comm c), Rmult_assoc.
-    rewrite <- (infinite_scale _ c (B * most rate)) by (try assumption; now apply below_test).
+    rewrite <- (infinite_scale _ c (B * ceiling rate)) by (try assumption; now apply below_test).
     do 2 f_equal. apply functional_extensionality. intros k. ring.
   - replace (fun k => bell rate 0 k * 1) with (bell rate 0).
     + apply Rinv_l, Rgt_not_eq, total_pos.
@@ -404,29 +428,11 @@ Definition with_gaussian (c : Z) : dist Z := bind gaussian (fun k => ret (c + k)
 
 Lemma E_gaussian f : E gaussian f = / bell_sum rate 0 * infinite_sum (fun k => bell rate 0 k * f k).
 Proof. reflexivity. Qed.
-(** The probability of each outcome. *)
-Theorem lem_discrete_gaussian_law k : E gaussian (fun j => if Z.eq_dec j k then 1 else 0) = exp (- (rate * (IZR k * IZR k))) / bell_sum rate 0.
-Proof.
-  rewrite E_gaussian. replace (exp (- (rate * (IZR k * IZR k)))) with (bell rate 0 k) by (unfold bell; do 2 f_equal; ring).
-  unfold Rdiv. rewrite (Rmult_comm (bell rate 0 k)). f_equal. set (f := fun j => _).
-  assert (Ht : test 1 (fun j => if Z.eq_dec j k then 1 else 0)) by (intros j; destruct (Z.eq_dec j k); lra).
-  pose proof (below_test _ _ _ 1 (below 0) Ht) as Hf. fold f in Hf.
-  assert (Ek : f k = bell rate 0 k) by (unfold f; destruct (Z.eq_dec k k); [ring|easy]).
-  apply Rle_antisym; [|rewrite <- Ek; now apply (term_infinite f (1 * most rate))]. apply infinite_below. split; [apply Hf|].
-  intros l Hl. apply Rle_trans with (sum f [k]); [|simpl; rewrite Ek; lra].
-  rewrite (sum_filter f (fun j => if Z.eq_dec j k then true else false) l).
-  assert (H0 : sum f (filter (fun j => negb (if Z.eq_dec j k then true else false)) l) = 0).
-  { transitivity (sum (fun _ => 0) (filter (fun j => negb (if Z.eq_dec j k then true else false)) l)).
-    - apply sum_ext. intros j Hj. apply filter_In in Hj as [_ Hj]. unfold f. destruct (Z.eq_dec j k); [easy|ring].
-    - rewrite sum_const. ring. }
-  rewrite H0, Rplus_0_r. apply sum_incl; [apply Hf|now apply NoDup_filter|]. intros j Hj. apply filter_In in Hj as [_ Hj].
-  destruct (Z.eq_dec j k) as [->|]; [now left|easy].
-Qed.
 Lemma E_with_gaussian B c f : test B f ->
   E (with_gaussian c) f = / bell_sum rate 0 * infinite_sum (fun n => bell rate (IZR c) n * f n).
 Proof.
   intros Hf. change (E (with_gaussian c) f) with (E gaussian (fun k => f (c + k)%Z)). rewrite E_gaussian. f_equal.
-  destruct (infinite_moved (fun k => c + k)%Z (fun n => n - c)%Z (fun n => bell rate (IZR c) n * f n) (B * most rate)
+  destruct (infinite_moved (fun k => c + k)%Z (fun n => n - c)%Z (fun n => bell rate (IZR c) n * f n) (B * ceiling rate)
     ltac:(intros; cbv beta; lia) ltac:(intros; cbv beta; lia) (below_test _ _ _ _ (below _) Hf)) as [_ <-].
   f_equal. apply functional_extensionality. intros k. f_equal. unfold bell. rewrite plus_IZR. do 2 f_equal. ring.
 Qed.
@@ -451,10 +457,13 @@ Proof.
   assert (Hb : 0 <= b) by (unfold b, Rdiv; apply Rmult_le_pos; [nra|left; apply Rinv_0_lt_compat, exp_pos]).
   set (m := a * IZR c + (1 - a) * IZR c').
   (* each term: the weight moves to m, and to c' *)
-  assert (Hline : forall n, bell rate (IZR c) n * power (h n) th <= K * (1 - th) * bell rate m n + b * (bell rate (IZR c') n * h n)).
-  { intros n. eapply Rle_trans; [apply (young th sg tau _ (- (rate * ((IZR n - IZR c') * (IZR n - IZR c')))) (h n) Ht (proj1 (Hh n)))|].
+  assert (Hline : forall n, bell rate (IZR c) n * power (h n) th <=
+    K * (1 - th) * bell rate m n + b * (bell rate (IZR c') n * h n)).
+  { intros n. eapply Rle_trans; [apply (young th sg tau _ (- (rate * ((IZR n - IZR c') * (IZR n - IZR c')))) (h n) Ht
+      (proj1 (Hh n)))|].
     fold K. right. rewrite <- !exp_plus. unfold b, bell. fold a.
-    replace (- sg + (a * - (rate * ((IZR n - IZR c) * (IZR n - IZR c))) + (1 - a) * - (rate * ((IZR n - IZR c') * (IZR n - IZR c')))))
+    replace (- sg + (a * - (rate * ((IZR n - IZR c) * (IZR n - IZR c))) + (1 - a) * - (rate * ((IZR n - IZR c') * (IZR
+      n - IZR c')))))
       with (- (rate * ((IZR n - m) * (IZR n - m)))).
     - field. apply Rgt_not_eq, exp_pos.
     - unfold sg, m. rewrite minus_IZR. ring. }
@@ -462,15 +471,17 @@ Proof.
   pose proof (below_scale _ (K * (1 - th)) _ ltac:(nra) (below m)) as H1. pose proof (below_scale _ b _ Hb Hq) as H2.
   assert (Hsum : infinite_sum (fun n => bell rate (IZR c) n * power (h n) th) <=
     K * (1 - th) * bell_sum rate m + b * infinite_sum (fun n => bell rate (IZR c') n * h n)).
-  { unfold bell_sum. rewrite <- (infinite_scale (bell rate m) _ (most rate)) by (try apply below; nra).
-    rewrite <- (infinite_scale (fun n => _ * h n) b (B * most rate)) by assumption.
+  { unfold bell_sum. rewrite <- (infinite_scale (bell rate m) _ (ceiling rate)) by (try apply below; nra).
+    rewrite <- (infinite_scale (fun n => _ * h n) b (B * ceiling rate)) by assumption.
     rewrite <- (infinite_plus Z.eq_dec _ _ _ _ H1 H2). eapply infinite_mono; [|exact (below_plus _ _ _ _ H1 H2)].
     intros n. split; [apply Rmult_le_pos; [left; apply bell_pos|apply power_nonneg]|apply Hline]. }
   rewrite (E_with_gaussian _ c _ Hp). unfold x. rewrite (E_with_gaussian _ c' _ Hh). specialize (HS 0).
-  set (y := infinite_sum (fun n => bell rate (IZR c') n * h n)) in *. pose proof (bell_sum_largest rate m (cond_pos rate)) as Hm.
+  set (y := infinite_sum (fun n => bell rate (IZR c') n * h n)) in *.
+    pose proof (thm_discrete_gaussian_largest rate m (cond_pos rate)) as Hm.
   apply (Rmult_le_reg_l (bell_sum rate 0)); [assumption|]. rewrite <- Rmult_assoc, Rinv_r, Rmult_1_l by lra.
   eapply Rle_trans; [exact Hsum|].
-  replace (bell_sum rate 0 * (K * (1 - th + th * (/ bell_sum rate 0 * y / exp tau)))) with (K * (1 - th) * bell_sum rate 0 + b * y).
+  replace (bell_sum rate 0 * (K * (1 - th + th * (/ bell_sum rate 0 * y / exp tau)))) with (K * (1 - th) * bell_sum
+    rate 0 + b * y).
   - apply Rplus_le_compat_r, Rmult_le_compat_l; [nra|assumption].
   - unfold b. field. split; [lra|apply Rgt_not_eq, exp_pos].
 Qed.
@@ -508,6 +519,7 @@ Theorem thm_discrete_gaussian {X} (N : list X -> list X -> Prop) rates (counts :
   (forall D D', N D D' -> length (counts D) = length (counts D') /\ moved rates (counts D) (counts D') <= rho) ->
   concentrated N rho (fun D => with_gaussians rates (counts D)).
 Proof.
-  intros H D D' HN. destruct (H D D' HN) as [Hl Hm]. apply (upto_on _ (fun _ => moved rates (counts D) (counts D'))); [intros o _; exact Hm|].
+  intros H D D' HN. destruct (H D D' HN) as [Hl Hm]. apply (upto_on _ (fun _ => moved rates (counts D) (counts D')));
+    [intros o _; exact Hm|].
   now apply with_gaussians_upto.
 Qed.

@@ -41,7 +41,9 @@ FOLDER = Path(__file__).resolve().parents[1] / "formal"
 NAME = "DPForest"  # what the theorems' files call themselves
 NEEDS = re.compile(rf"From {NAME} Require Import ([\w ]+)\.")
 #: The file with the theorem, which needs the others, by whether the charges are rhos.
-_TOPS = {False: "Certificate", True: "Delta"}
+_TOPS = {False: "Certificate", True: "Drawn"}
+#: The files whose names a ledger's term has.
+_NAMED = ("Program", "Certificate", "Delta", "Drawn")
 _SLACK = Fraction(1, 2**40)  # of the guarantee: what the rounding of doubles may add to it
 _SECONDS = 300.0  # that Coq may take
 _WIDTH = 84  # of what is printed
@@ -52,10 +54,12 @@ _BITS = 32  # of an order, less 1: at the best one the bound is flat
 _PLACES = 96  # of epsilon and of the tangent behind the point, in bits
 _SQUARES = 100  # of a bound of an exponential function: they make it right to 24 digits
 _ROOM = Decimal("1e-22"), Decimal("1e-19")  # of tangent and epsilon, given away so that Coq's bounds are enough
-#: On what the rho of a mechanism rests, which is a hypothesis of the theorem.
-_RHOS = {
-    "discrete Gaussian": "for the discrete Gaussian that is thm-discrete-gaussian, which is proved in prose;",
-    "exponential": "for the exponential mechanism that is lem-range-concentrated, which is proved in Coq;",
+#: What the theorem asks of a query by its mechanism, of which Coq has proved the rho.
+_DRAWN = {
+    "discrete Gaussian": "a noisy answer adds discrete Gaussian noise to whole numbers, and the squares of how far one "
+    "record moves them, each times its rate, add up to its charge at most, whatever was answered before;",
+    "exponential": "a selection is by the exponential mechanism, and an eighth of the square of its rate times the "
+    "range of its score is at most its charge, whatever was answered before;",
 }
 #: On what the reals of Coq's standard library rest, and nothing else may.
 AXIOMS = {
@@ -140,8 +144,9 @@ class Verified:
         promise = self.guarantee
         found = ["each query loses at most what it was charged, whatever was answered before;"]
         if self.rho is not None:
-            found = ["each query is zero-concentrated at the rho that it was charged, whatever was answered before;"]
-            found += [text for name, text in _RHOS.items() if name in self.mechanisms]
+            found = [text for name, text in _DRAWN.items() if name in self.mechanisms]
+            if not _DRAWN.keys() >= set(self.mechanisms):
+                found += ["each other query is zero-concentrated at its charge, whatever was answered before;"]
         found += [
             "each read of the records is in the ledger, and which question is next is a function of the answers;",
             "to which part of a scope a record goes is a function of that record, of earlier answers, and of a coin of "
@@ -247,7 +252,7 @@ class _Asked:
 
     @property
     def theorem(self) -> str:
-        name = f"thm_certificate_{'delta_' * self.certificate.rhos}of_"
+        name = f"thm_certificate_{'delta_drawn_' * self.certificate.rhos}of_"
         if self.guarantee.unit == UNIT:
             return f"{name}rows"
         return f"{name}{'' if self.guarantee.relation == ADD_REMOVE else 'exchanged_'}persons"
@@ -353,7 +358,7 @@ def _ask(files: Sequence[_Asked]) -> list[Verified]:
     texts = kernel(top)
     text = "".join(module(name, texts[name]) for name in order(texts))
     text += "From Coq Require Import ZArith Arith List Reals.\n"
-    text += f"Import ListNotations {' '.join(dict.fromkeys([_TOPS[False], top]))} Program.\nOpen Scope Z_scope.\n"
+    text += f"Import ListNotations {' '.join(name for name in texts if name in _NAMED)}.\nOpen Scope Z_scope.\n"
     text += "".join(line for number, file in enumerate(files) for line in _terms(number, file))
     text += "".join(f"Eval vm_compute in (cost File{number}.released).\n" for number in range(len(files)))
     together = "".join(f"let _ := @File{number}.certified in " for number in range(len(files)))

@@ -1277,11 +1277,11 @@ def test_what_is_promised_does_not_depend_on_the_noise(kind):
     assert {(fit.guarantee_.epsilon, fit.guarantee_.delta) for fit in fits} == {(1.0, 1e-6)}
 
 
-def first_look_and_two_noises(n, left, cut=2, reach=30):
+def first_look_and_two_noises(n, left, heavy=0.99, cut=2, reach=30):
     """Law of a number of records with geometric noise of ratio 19/20, and of another answer by whether it is large.
 
     Not large: geometric noise of the ratio ``left``, in fractions; what is beyond the reach is taken as the reach,
-    which is post-processing.  Large: Gaussian noise of weights (99/100)^(k^2), of which all but 1e-15 is there.
+    which is post-processing.  Large: Gaussian noise of weights ``heavy^(k^2)``, of which all but 1e-15 is there.
     """
 
     def geometric(ratio):
@@ -1289,7 +1289,7 @@ def first_look_and_two_noises(n, left, cut=2, reach=30):
         law[-reach], law[reach] = (ratio ** abs(end - n) / (1 + ratio) for end in (-reach, reach))
         return law
 
-    weights = {k: 0.99 ** ((k - n) ** 2) for k in range(-60, 62)}
+    weights = {k: heavy ** ((k - n) ** 2) for k in range(-60, 62)}
     gauss = {k: weight / math.fsum(weights.values()) for k, weight in weights.items()}
     return {
         (seen >= cut, seen, said): float(chance) * weight if seen >= cut else chance * weight
@@ -1303,6 +1303,13 @@ def excess(one, other, ratio, sides):
     return math.fsum(max(one[at] - ratio * other[at], 0) for at in one if at[0] in sides)
 
 
+def delta_of_rho(rho, epsilon):
+    """The least delta, over some orders, that a rho assures with this epsilon."""
+    a = 1 + np.geomspace(1e-2, 1e3, 4000)
+    logs = (a - 1) * (a * rho - epsilon) + a * np.log1p(-1 / a) - np.log(a - 1)
+    return math.exp(logs.min())
+
+
 @pytest.mark.claim("thm-private-boosting-delta")
 def test_a_delta_that_an_answer_may_leave_unused_is_promised_on_every_run():
     """Losses where the delta is not taken up, rhos where it is: epsilon and delta bound both, no one of them does.
@@ -1310,9 +1317,7 @@ def test_a_delta_that_an_answer_may_leave_unused_is_promised_on_every_run():
     The loss is ln 2; the rho is that of the first look, half of its square, and of the Gaussian noise.
     """
     rho = math.log(20 / 19) ** 2 / 2 + math.log(100 / 99)
-    a = 1 + np.geomspace(1e-2, 1e3, 4000)  # orders, each of which makes a delta of epsilon and rho
-    logs = (a - 1) * (a * rho - math.log(2)) + a * np.log1p(-1 / a) - np.log(a - 1)
-    delta = math.exp(logs.min())
+    delta = delta_of_rho(rho, math.log(2))
     assert 1e-8 < delta < 1e-3
     laws = [first_look_and_two_noises(n, left=Fraction(10, 19)) for n in (0, 1)]
     for one, other in (laws, laws[::-1]):
@@ -1324,6 +1329,33 @@ def test_a_delta_that_an_answer_may_leave_unused_is_promised_on_every_run():
     # a mutant: what does not take up the delta spends epsilon once more, as if the first look had cost nothing
     bare = [first_look_and_two_noises(n, left=Fraction(1, 2)) for n in (0, 1)]
     assert all(excess(*pair, 2, {False}) > 10 * delta for pair in (bare, bare[::-1]))
+
+
+@pytest.mark.claim("thm-private-boosting-delta")
+def test_a_person_of_two_rows_is_promised_a_delta_that_an_answer_may_leave_unused():
+    """A row has half of the loss, and a quarter of the rho."""
+    rho = 4 * (math.log(20 / 19) ** 2 / 2 - math.log(0.97))
+    laws = [first_look_and_two_noises(n, left=Fraction(10, 19), heavy=0.97) for n in (0, 2)]
+    delta = delta_of_rho(rho, 2 * math.log(2))
+    for one, other in (laws, laws[::-1]):
+        assert excess(one, other, 4, {False}) == 0
+        assert excess(one, other, 4, {True, False}) <= delta < 0.003
+        # a mutant: the rho of two rows is four times that of one, and not twice
+        assert excess(one, other, 4, {True, False}) > delta_of_rho(rho / 2, 2 * math.log(2))
+    # the code: whichever it is, a row has its part of what the person is promised
+    X = np.linspace(0, 1, 3800)[:, None]
+    y = (X[:, 0] > 0.5).astype(int)
+    schema = Schema(numeric={"x": (0, 1)}, classes=[0, 1])
+    learner = PrivateBoostingClassifier(epsilon=1.0, delta=1e-6, schema=schema, interactions=0, grid="doubling")
+    fits = [
+        clone(learner).set_params(random_state=seed).fit(X, y, person=np.arange(len(X)) // 2, max_rows=2)
+        for seed in range(12)
+    ]
+    assert {fit.ledger_.delta for fit in fits} == {0.0, 1e-6}
+    assert {(fit.guarantee_.epsilon, fit.guarantee_.delta, fit.guarantee_.max_rows) for fit in fits} == {(1.0, 1e-6, 2)}
+    for fit in fits:
+        most = rho_of(1.0, 1e-6) / 4 if fit.ledger_.delta else 0.5
+        assert fit.ledger_.paid(ADD_REMOVE) == pytest.approx(most, rel=1e-9)
 
 
 def test_rounds_that_are_asked_for_have_their_delta_from_the_first_look_on():

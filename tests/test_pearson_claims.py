@@ -487,6 +487,13 @@ def splits_on(tree):
     return int(tree.feature[0]), tree.mask[0].tobytes() if tree.feature[0] >= 0 else b""
 
 
+def first_child_of_a(tree):
+    """What the first child of the root is, where that is split on the first feature."""
+    if tree.feature[0] != 0:
+        return "other"
+    return "leaf" if tree.feature[tree.first_child[0]] < 0 else "branch"
+
+
 @pytest.mark.claim(
     "cex-pearson-argmax",
     verdict="refuted",
@@ -589,6 +596,16 @@ def test_the_published_tree_is_not_private(relation, selection):
         one, other = (law_of(model, data, splits_on) for data in pair)
         assert len(one) == len(other) == 1
         assert not one.keys() & other.keys()
+    # below the root, which has two classes on both: the first child of a split on a is a leaf, or never one
+    below = ((0, 0, 0), (1, 0, 1)), ((0, 0, 0), (0, 1, 1), (1, 0, 1))
+    if relation == REPLACE_ONE:
+        below = ((0, 0, 0), (0, 1, 0), (1, 0, 1)), below[1]
+    deep = published(TWO, n_parts=1, max_depth=2, **how)
+    one, other = (law_of(deep, data, first_child_of_a) for data in below)
+    assert one["leaf"] > 0
+    assert "branch" not in one
+    assert other["branch"] > 0
+    assert "leaf" not in other
     # averages over parts: the new record makes a cut possible that was not, in some parts
     averaged = published(LINE, n_parts=2, max_depth=1, n_bins=8, **how)
     one, other = (law_of(averaged, data, splits_on) for data in cut)

@@ -160,6 +160,27 @@ def test_the_number_of_trees_tells_who_has_something_left():
     assert "whether any record can still pay, which ends the trees" in {leak.what for leak in found.leaks}
 
 
+def quotient_rho(share: float, k: float, size: float, rho: float) -> float:
+    """Half the divergence of order 2 of a leaf's quotient, from a record that lowers it, over the promised rho.
+
+    The sums are ``k size`` and ``size``, with Gaussian noise of the published width for the clips 1/2 and 1/10.
+    """
+    wide, narrow = 0.5 / math.sqrt(2 * (1 - share) * rho), 0.05 / math.sqrt(2 * share * rho)
+
+    def density(s, gradients, hessians):
+        # the second sum is positive: the quotient is at most s where the first, less s times the second, is at most 0
+        spread = math.hypot(wide, s * narrow)
+        away = (s * hessians - gradients) / spread
+        return norm.pdf(away) * (hessians / spread - away * s * narrow**2 / spread**2)
+
+    def moment(s):
+        return density(s, k * size - 0.5, size + 0.1) ** 2 / density(s, k * size, size)
+
+    reach = 9 * math.hypot(wide, k * narrow) / size
+    found = integrate.quad(moment, k - reach, k + reach, epsrel=1e-11, limit=200)[0]
+    return math.log(found) / 2 / rho
+
+
 @pytest.mark.claim(
     "pub-s-bdt",
     true={"add-remove": "after a repair", "replace-one": "after a repair"},
@@ -178,6 +199,8 @@ def test_the_published_claim(monkeypatch):
     assert fitted.ledger_.leaks == []
     assert fitted.ledger_.paid(ADD_REMOVE) == pytest.approx((1 + 3 * share) * rho, rel=1e-12)
     assert fitted.guarantee_.epsilon > 1.1
+    # of a leaf's quotient alone nearly as much: no step is larger than 2
+    assert quotient_rho(share, 2.0, 1e4, rho) == pytest.approx(1.297, abs=5e-4)
     # attained, by a record of a gradient of 1/2 and a Hessian of 1/4 at the first tree
     one = concentration(tiny(**bare, n_estimators=1), [(0, 1)], [(0, 1), (1, 0)], noise, monkeypatch)
     assert one == pytest.approx((1 + 3 * share) * rho, rel=1e-4)

@@ -7,8 +7,8 @@ import zoo
 from shared import some_traps
 from zoo.animal import EXACT, GREY_BOX
 
-from dpforest import audit
-from dpforest.privacy import RELATIONS
+from dpforest import PrivateBoostingClassifier, PrivateBoostingRegressor, Schema, audit
+from dpforest.privacy import RELATIONS, rho_of
 
 BOOK = Path(__file__).resolve().parents[1] / "book"
 #: Where the theorems stand, and the words of *Requires* of which each must have a mutant.
@@ -48,6 +48,8 @@ LINES = {
     "thm-private-boosting-delta": ("private_boosting", [
         "discrete Gaussian noise of rate $b/L$", "selections are by the exponential mechanism",
         r"at rate $\sqrt{8 b} / R$", "On every run that takes up the delta the rhos add up to at most the",
+        "of rate $b/(kL)$", "count for half the square of their loss",
+        "Whether a run does follows from what is public and from answers", r"losses of at most $\eps$ together",
     ]),
 }  # fmt: skip
 #: How many times the claimed rho the exact audit finds, where it is known by hand.
@@ -109,6 +111,35 @@ def test_a_mutant_is_caught(mutant):
         assert "VIOLATED" in str(exact)
         if (times := TIMES.get(mutant.name)) is not None:
             assert exact.rho == pytest.approx(times * exact.claimed_rho, rel=1e-9)
+
+
+class TakesItUp(PrivateBoostingClassifier):
+    """Takes up its delta after the first look, which a public rule may say."""
+
+    def settle_delta(self, run, rounds):
+        run.with_delta()
+
+
+@pytest.mark.claim("thm-private-boosting-delta")
+@pytest.mark.parametrize(
+    ("kind", "n_rows"),
+    [
+        (PrivateBoostingClassifier, None),
+        (PrivateBoostingClassifier, 100),
+        (PrivateBoostingRegressor, None),
+        (PrivateBoostingRegressor, 100),
+        (TakesItUp, None),
+    ],
+)
+def test_a_delta_that_is_used_or_not_has_no_finding(kind, n_rows):
+    """A run that leaves it unused is held to epsilon; a look before it is taken up to half the square of its loss."""
+    answer = {"target": (0, 1)} if kind is PrivateBoostingRegressor else {"classes": [0, 1]}
+    schema = Schema(categorical={"x": [0, 1]}, **answer)
+    model = kind(epsilon=4.0, delta=1e-3, schema=schema, interactions=0, n_rows=n_rows)
+    found = audit.greybox(model, random_state=0, max_pairs=4, runs=2)
+    assert found.kinds == []
+    assert found.paid == pytest.approx(rho_of(4.0, 1e-3), rel=1e-9)
+    assert found.paid / 2 < found.measured <= found.paid * (1 + 1e-9)
 
 
 @pytest.mark.claim("thm-forest-delta")

@@ -317,6 +317,47 @@ class DearFlagship(PrivateBoostingClassifier):
         return super()._learn(run)
 
 
+class TakesTheDelta(PrivateBoostingClassifier):
+    """Takes up the delta after the first look, whatever that said; the look is taken for free."""
+
+    def settle_delta(self, run, rounds):
+        run.with_delta()
+        run.ledger._charges = [
+            replace(entry, costs={relation: cost / 100 for relation, cost in entry.costs.items()})
+            for entry in run.ledger._charges
+        ]
+
+
+class SettlesByTheNumber(PrivateBoostingClassifier):
+    """Takes up the delta where the number of records is even."""
+
+    def settle_delta(self, run, rounds):
+        if len(run.curator._records.labels) % 2 == 0:
+            run.with_delta()
+
+
+class SpendsTwice(PrivateBoostingClassifier):
+    """Does not take up the delta, and spends all of epsilon after the first look."""
+
+    def settle_delta(self, run, rounds):
+        run.epsilon *= 1.1
+
+
+class UndividedCodes(Curator):
+    """The counts of the codes of each feature have noise as if no other feature were counted."""
+
+    n_features = 1
+
+    def count_children(self, splits, nodes, scopes, allowed, *asked, **options):
+        self.n_features = int(allowed.sum(axis=1).max())
+        found = super().count_children(splits, nodes, scopes, allowed, *asked, **options)
+        self.n_features = 1
+        return found
+
+    def _drawn_noise(self, exact, rate, step):
+        return super()._drawn_noise(exact, self.n_features * rate, step)
+
+
 class NotesWhichOccur(DPEBMClassifier):
     """Looks which categories there are, as published, and says nothing of it."""
 
@@ -788,6 +829,39 @@ def _mutants(epsilon: float = 4.0, delta: float = 1e-3) -> tuple[Mutant, ...]:
         line=r"at rate $\sqrt{8 b} / R$",
         kinds="sensitivity loss",
         **choice,
+    )
+    # no number is declared, so an answer settles whether the delta is used
+    looks = partial(flagship, n_rows=None, n_estimators="auto")
+    looks(
+        "a first look for nothing",
+        "a look without a delta costs a hundredth of what it should",
+        kind=TakesTheDelta,
+        kinds="paid ledger",
+        line="count for half the square of their loss",
+    )
+    looks(
+        "a delta by the number of records",
+        "the exact number says whether it is used",
+        kind=SettlesByTheNumber,
+        kinds="uncharged control-flow",
+        line="Whether a run does follows from what is public and from answers",
+    )
+    looks(
+        "a tenth more without the delta",
+        "what does not take it up spends more than epsilon",
+        kind=SpendsTwice,
+        kinds="paid",
+        line=r"losses of at most $\eps$ together",
+    )
+    flagship(
+        "undivided codes",
+        "the counts of two features, each at the price of one",
+        door=UndividedCodes,
+        kinds="loss",
+        line="of rate $b/(kL)$",
+        schema=Schema(numeric={"x": (0, 1), "z": (0, 1)}, classes=[0, 1]),
+        grid="quantile",
+        pairs=((((0, 0, 0), (9, 9, 1)), ((0, 0, 0), (9, 9, 1), (0, 9, 1))),),
     )
     flagship(
         "a dear flagship",

@@ -33,7 +33,8 @@ class _Weight:
     ``there`` and ``back`` are the worst log ratios over all answers, under a delta the rhos that the two laws need;
     ``own`` is the log ratio of the answer given, from the first data set to the second.  ``change`` is the spread of
     the changes of the scores, or the L1 change of the counts, of Gaussian noise the square of the L2 change.  ``rate``
-    is not a number where a row has several.
+    is not a number where a row has several.  ``quotient`` is 8 for a selection and 2 for geometric noise, of which a
+    range or a loss of eta costs a rho of eta^2 over it; 0 for Gaussian noise, whose rate is in the unit of its charges.
     """
 
     there: np.ndarray
@@ -41,7 +42,7 @@ class _Weight:
     own: np.ndarray
     change: np.ndarray
     rate: np.ndarray
-    selected: bool = False
+    quotient: int = 0
 
 
 class Comparison:
@@ -73,6 +74,9 @@ class Comparison:
         self._ledger, self._relation = ledger, relation
         if _scopes(ledger) != _scopes(its_ledger):
             self._find("control-flow", "the ledger", "opens other scopes on one data set than on the other")
+            return
+        if ledger.delta != its_ledger.delta:
+            self._find("control-flow", "the ledger", "takes up its delta on one data set and not on the other")
             return
         if ledger.leaks != its_ledger.leaks:  # a card prints them, with their names
             self._find("charge", "the ledger", "names other leaks on one data set than on the other")
@@ -146,8 +150,7 @@ class Comparison:
         if charge.mechanism == FILTERED:  # its rounds were charged together, and are held to that together
             return
         where, allowed = f"{charge.query}, {charge.mechanism}", self._allowed(charge)
-        # a bounded range of eta costs a rho of eta^2 / 8; noise is calibrated in the unit of its charges
-        spent = np.sqrt(8 * allowed) if self._ledger.delta and weight.selected else allowed
+        spent = np.sqrt(weight.quotient * allowed) if self._ledger.delta and weight.quotient else allowed
         with np.errstate(divide="ignore", invalid="ignore"):
             declared = spent / weight.rate  # not a number, and never exceeded, without a single finite rate
         lost = np.maximum(weight.there, weight.back)
@@ -176,7 +179,7 @@ def _weight(draw: Draw, other: Draw, size: int | None, concentrated: bool) -> _W
     spread = np.where(np.isnan(spread), np.inf, spread)
     own = gap[np.arange(len(gap)), draw.answer]
     there, back = (largest_rho(p, q), largest_rho(q, p)) if concentrated else (gap.max(axis=1), (-gap).max(axis=1))
-    return _Weight(there, back, own, spread, np.broadcast_to(draw.rate, len(gap)), selected=True)
+    return _Weight(there, back, own, spread, np.broadcast_to(draw.rate, len(gap)), quotient=8)
 
 
 def _weight_of_counts(draw: Draw, other: Draw, size: int | None, concentrated: bool) -> _Weight:
@@ -200,7 +203,7 @@ def _weight_of_counts(draw: Draw, other: Draw, size: int | None, concentrated: b
             back = np.where(same, 0.0, geometric_log_ratio(shift, its_rate, rate)).sum(axis=1)
     change = (shift.astype(float) ** 2 if gaussian else shift).sum(axis=1).astype(float)
     one_rate = np.where((rate == rate[:, :1]).all(axis=1), rate[:, 0], np.nan)
-    return _Weight(there, back, own.sum(axis=1), change, one_rate)
+    return _Weight(there, back, own.sum(axis=1), change, one_rate, quotient=0 if gaussian else 2)
 
 
 def _log_noise(k: np.ndarray, rate: np.ndarray) -> np.ndarray:

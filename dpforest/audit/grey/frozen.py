@@ -134,7 +134,7 @@ class Watch:
             raise ValueError("the learner keeps two ledgers in one run, which the auditor cannot add up")
         if self.ledger is None:
             self.ledger = ledger
-            charge, leak = ledger.charge, ledger.leak
+            charge, leak, take_delta = ledger.charge, ledger.leak, ledger.take_delta
 
             def watched_charge(*args, **kwargs):
                 charge(*args, **kwargs)
@@ -144,8 +144,16 @@ class Watch:
                 leak(*args, **kwargs)
                 self._now().leaks += 1
 
-            # the two ways into a ledger, on this one object alone
-            vars(ledger).update(charge=watched_charge, leak=watched_leak)
+            def watched_take_delta(*args, **kwargs):
+                before = ledger._charges
+                take_delta(*args, **kwargs)
+                # the same charges, as rhos
+                now = {id(old): new for old, new in zip(before, ledger._charges, strict=True)}
+                for step in self.steps:
+                    step.charges = [now.get(id(each), each) for each in step.charges]
+
+            # the ways into a ledger, on this one object alone
+            vars(ledger).update(charge=watched_charge, leak=watched_leak, take_delta=watched_take_delta)
 
     def ask(self, query: str, asked: dict[str, Hashable]) -> None:
         """A question to the curator begins."""

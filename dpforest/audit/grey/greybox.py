@@ -113,6 +113,8 @@ class GreyBoxAudit:
         Largest sum, over the answers of one run, of the worst log ratio of an answer's laws on the two data sets, the
         coins being the same; with a delta, of the rho that the two laws need.  At most ``paid`` if there is no finding,
         unless trees have subsets of equal size, whose coins cannot be the same.
+        Of a run that does not take up a delta of the claim, ``paid`` and ``measured`` are losses, and are given as the
+        same share of the rho as they are of the claimed epsilon.
     loss : float
         Largest log ratio of the probabilities of all the answers of one run, the coins being the same.  Where the
         release gives the answers away and there are no coins it is a true loss, and the largest of all transcripts of
@@ -243,7 +245,8 @@ def greybox(
 
     With a delta the charges are rhos.  Noise is held to its rate times the square of the change, a selection to the
     range that its charge pays for (:prf:ref:`lem-range-concentrated`), both to the divergence of their laws, and what
-    is paid to the rho of the claim (:prf:ref:`thm-concentrated-path`).
+    is paid to the rho of the claim (:prf:ref:`thm-concentrated-path`).  A run that does not take up the delta charges
+    losses, and is held to the epsilon of the claim (:prf:ref:`thm-private-boosting-delta`).
 
     It looks at what a learner's ``replay`` returns, writes to its ledger and leaves on the estimator.  Out of its reach
     are what ``fit`` does afterwards, what is kept elsewhere (in its class, in a module, in a file), the time that a run
@@ -370,7 +373,7 @@ class _Audit:
         comparison = Comparison(run, again, ledger, its_ledger, self._relation)
         for kind, *rest in comparison.found:
             self.find(pair, kind, *rest)
-        self._measured = max(self._measured, comparison.measured)
+        self._measured = max(self._measured, comparison.measured * self._budget / self._allowed(ledger))
         self._loss = max(self._loss, comparison.loss)
         self._queries += comparison.answers
 
@@ -411,10 +414,14 @@ class _Audit:
                 self.find(pair, "composition", "the ledger", text)
         if run.tampered:
             self.find(pair, "ledger", LEARNER, "took entries of the ledger back")
-        paid = ledger.paid(self._relation)
-        self._paid = max(self._paid, paid)
-        if exceeds(paid, self._budget):
-            self.find(pair, "paid", "the ledger", "adds up to more than the claim", paid, self._budget)
+        paid, allowed = ledger.paid(self._relation), self._allowed(ledger)
+        self._paid = max(self._paid, paid * self._budget / allowed)
+        if exceeds(paid, allowed):
+            self.find(pair, "paid", "the ledger", "adds up to more than the claim", paid, allowed)
+
+    def _allowed(self, ledger: Ledger) -> float:
+        """What a run may charge: a rho, or epsilon where it does not take up the delta of the claim."""
+        return self._budget if ledger.delta else self._promise
 
     # -- what was found ------------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ sys.path.insert(0, str(ROOT / "book" / "_extensions"))
 EXTENSION = runpy.run_path(str(ROOT / "book" / "_extensions" / "editions.py"))
 FIGURES = runpy.run_path(str(ROOT / "book" / "_extensions" / "relabelled.py"))
 PAGES = editions.pages()
+MARKS = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").glob("test_*.py")))
 
 
 # --- the pages -------------------------------------------------------------------------------------------------------
@@ -254,26 +255,55 @@ def test_a_verdict_has_all_its_words() -> None:
     both = {"add-remove": "yes", "replace-one": "after a repair"}
     verdict = EXTENSION["verdict"]
     assert verdict(published.Published(both, "sharp", "whole")) == (
-        "<strong>增删关系下成立，替换关系下修复后成立</strong> · 紧 · 原文已通读"
+        "<strong>增删关系下成立，替换关系下修复后成立</strong> · 界是紧的 · 原文已通读"
     )
     opened = published.Published(dict.fromkeys(both, "open"), "", "second hand (by table 1)", dict.fromkeys(both, "no"))
     assert verdict(opened) == (
         "<strong>两种关系下均未定（按本书的理解：两种关系下均不成立）</strong> · 依据其他论文的描述"
     )
+    loose = published.Published(both, "loose by up to 2 under add-remove", "whole")
+    assert " · 增删关系下不紧，至多相差 2 倍 · " in verdict(loose)
     assert set(EXTENSION["TRUE"]) == set(published.TRUE)
     assert tuple(EXTENSION["RELATIONS"]) == published.RELATIONS
     assert set(EXTENSION["READ"]) == set(published.READ)
 
 
-def test_lines_of_chinese_are_joined_without_a_blank() -> None:
-    document = nodes.document(None, None)
-    for parts in (("一，", "\n", "二 a", "\n", "三"), ("一", "\n")):  # as MyST parts them
-        line = nodes.paragraph()
-        line += [nodes.Text(part) for part in parts]
-        document += line
-    app = SimpleNamespace(env=SimpleNamespace(docname="book/zh/budgets"))
-    EXTENSION["_joined"](app, document)
-    assert [line.astext() for line in document] == ["一，二 a\n三", "一\n"]
+@pytest.mark.parametrize("page", PAGES)
+def test_how_tight_a_claim_of_a_page_is_has_chinese_words(page: str) -> None:
+    for claim in re.findall(r"^:label: (pub-[\w-]+)$", editions.text_of(page)[2], re.MULTILINE):
+        tight = set(re.findall(rf'"{claim}",[^@]*?\btight="(.*?)"', MARKS)) - set(EXTENSION["TIGHT"])
+        assert [said for said in tight if EXTENSION["_english"](EXTENSION["worded"](said))] == []
+
+
+def test_a_square_of_the_chart_says_its_verdict() -> None:
+    square = (
+        '<a class="published" href="x.html#pub-x" title="The noise: its law: {0}"><span class="half no">✗</span>'
+        '<span class="hidden">pub-x, The noise: its law: {0}</span></a>'
+    )
+    said = "open under add-remove, yes under replace-one (as read here: no under both relations); read in part (page 1)"
+    told = "pub-x：增删关系下未定，替换关系下成立（按本书的理解：两种关系下均不成立）；原文已部分阅读"
+    shown = EXTENSION["redrawn"](square.format(said))
+    assert re.findall(r'title="(.*?)"', shown) == re.findall('"hidden">(.*?)<', shown) == [told]
+    assert 'title="pub-x：不成立；原文已通读"' in EXTENSION["redrawn"](square.format("no; read whole"))
+
+
+@pytest.mark.parametrize(
+    ("parts", "shown"),
+    [
+        ([" 一，", "\n", "二 a", "\n", "三"], " 一，二 a\n三"),  # as MyST parts them
+        (["一", "\n"], "一\n"),
+        (["把 ", nodes.emphasis("", "停止"), " 作为候选项"], "把停止作为候选项"),
+        (["由 ", nodes.reference("", "定理 3.1"), " 证明 ", nodes.reference("", "A"), "。"], "由定理 3.1 证明 A。"),
+        ([nodes.strong("", "前提。"), " ", nodes.math("", "M"), " 的损失"], "前提。M 的损失"),
+        (["按 ", nodes.literal("", "一 ，二"), " 读"], "按 一 ，二 读"),
+        (["the words “one” of it"], "the words “one” of it"),
+    ],
+)
+def test_chinese_has_no_blank_between_its_own_signs(parts: list[Any], shown: str) -> None:
+    block = nodes.paragraph()
+    block += [nodes.Text(part) if isinstance(part, str) else part for part in parts]
+    EXTENSION["_joined"](block)
+    assert block.astext() == shown
 
 
 SHOWN = sorted({file for page in PAGES for file in re.findall(r":file: (_static/\S+)", editions.text_of(page)[2])})
@@ -282,7 +312,7 @@ SHOWN = sorted({file for page in PAGES for file in re.findall(r":file: (_static/
 @pytest.mark.parametrize("file", SHOWN)
 def test_pictures_and_charts_have_chinese_words(file: str) -> None:
     drawn = EXTENSION["redrawn"]((ROOT / "book" / file).read_text(encoding="utf-8"))
-    drawn = re.sub(r'<th scope="row"><a.*?</th>|<span class="hidden">[^<]*', "", drawn)
+    drawn = re.sub(r'<th scope="row"><a.*?</th>', "", drawn)
     said = [text for _, text in EXTENSION["_SAID"].findall(drawn)]
     english = [text for text in said if re.search(r"[A-Za-z]{2,}", text) and not re.search("[\u4e00-\u9fff]", text)]
     assert english == [], "write them in book/zh/words.toml"

@@ -39,15 +39,25 @@ KINDS = {
 TRUE = {"yes": "成立", "after a repair": "修复后成立", "no": "不成立", "open": "未定"}
 RELATIONS = {"add-remove": "增删关系", "replace-one": "替换关系"}
 READ = {"whole": "原文已通读", "in part": "原文已部分阅读", "second hand": "依据其他论文的描述"}
-TIGHT = {"sharp": "紧", "empty": "空"}
+TIGHT = {"sharp": "界是紧的", "empty": "空泛"}
 
 _LABEL = re.compile(r"^(\s*:label:[ \t]*|\((?=\S+\)=$))([^\s)]+)", re.MULTILINE)
 _PATH = re.compile(r"^(\s*:(?:doc|file|link):[ \t]*|\s*[`:]{3,}\{literalinclude\}[ \t]*)(\S+)", re.MULTILINE)
 _ROLE = re.compile(r"\{(doc|glue:\w+|prf:ref|eq|ref|numref)\}`(?:([^`<]*)<([^`>]*)>|([^`<]*))`")
 _LINK = re.compile(r"\]\(([\w./-]+\.(?:md|ipynb))?(?:#([\w-]+))?\)")
 _ADDRESS = re.compile(r'\b(href|src)="(?!#|[\w+.-]+:)([^"#]*)(?:#([^"]*))?"')
-_BROKEN = re.compile(r"[\u3000-\u9fff\uff00-\uffef“”]\n[\u3000-\u9fff\uff00-\uffef“”]")
-_SAID = re.compile(r'(>|\b(?:aria-label|data-head)=")([^<>"]*[^<>"\s][^<>"]*)(?=[<"])')
+#: Where no blank and no end of a line shows: between Chinese letters or quotes, and beside a Chinese stop.
+_BLANK = re.compile(
+    r"(?<=[\u3000-\u303f\uff00-\uffef])[ \n]+|[ \n]+(?=[\u3000-\u303f\uff00-\uffef])"
+    r"|(?<=[\u3400-\u9fff“”])[ \n]+(?=[\u3400-\u9fff“”])"
+)
+_SAID = re.compile(r'(>|\b(?:aria-label|data-head|title)=")([^<>"]*[^<>"\s][^<>"]*)(?=[<"])')
+#: What a square of the chart of claims says of one, as a title and again for who cannot see it.
+_SQUARE = re.compile(
+    r'(#(pub-[\w-]+)" title=")[^"]*?: ([^:"]*(?: \(as read here: [^)"]*\))?); read (whole|in part|second hand)[^"]*'
+    r'("[^\n]*?<span class="hidden">)[^<]*'
+)
+_WORD = re.compile(rf"({'|'.join(TRUE)})(?: under (both relations|{'|'.join(RELATIONS)}))?")
 _NOTEBOOK = re.compile(r"^:doc:[ \t]*\.\./(\S+\.ipynb)", re.MULTILINE)
 _TABLE = re.compile(r'<table (?:border="\d+" )?class="(?:dataframe|statements)"')
 _ROW = re.compile(r'(<th scope="row"><a href="(\w+)\.html">)[^<]*')
@@ -173,7 +183,13 @@ def redrawn(code: str) -> str:
         plain = unescape(match[2])
         return match[1] + (match[2] if (said := worded(plain)) == plain else escape(said))
 
-    return _SAID.sub(words, _ROW.sub(title, code))
+    def square(match: re.Match[str]) -> str:
+        before, claim, said, how, between = match.groups()
+        truth, _, here = said.partition(" (as read here: ")
+        told = f"{claim}：{_true(_answered(truth), here and _answered(here))}；{READ[how]}"
+        return f"{before}{told}{between}{told}"
+
+    return _SAID.sub(words, _SQUARE.sub(square, _ROW.sub(title, code)))
 
 
 @cache
@@ -192,11 +208,23 @@ def _truth(words: Any) -> str:
     return ("两种关系下均" if len(said) > 1 else "") + said[0]
 
 
+def _true(words: Any, here: Any) -> str:
+    return _truth(words) + (f"（按本书的理解：{_truth(here)}）" if here else "")
+
+
+def _answered(said: str) -> str | dict[str, str]:
+    """The answers of a verdict that is told in English: one, or one for each relation."""
+    found = {relation: word for word, relation in _WORD.findall(said)}
+    word = found.get("both relations")
+    return found.get("") or (dict.fromkeys(RELATIONS, word) if word else found)
+
+
 def verdict(said: Any) -> str:
     """What a published claim comes to, in Chinese: true or not, how tight, how its paper was read."""
-    truth = _truth(said.true) + (f"（按本书的理解：{_truth(said.here)}）" if said.here else "")
-    beside = [TIGHT.get(said.tight, escape(said.tight.replace("loose by", "不紧，相差")))] * bool(said.tight)
-    return " · ".join([f"<strong>{truth}</strong>", *beside, *([READ[said.how]] if said.how else [])])
+    beside = [TIGHT.get(said.tight) or escape(worded(said.tight))] * bool(said.tight)
+    return " · ".join(
+        [f"<strong>{_true(said.true, said.here)}</strong>", *beside, *([READ[said.how]] if said.how else [])]
+    )
 
 
 def _read(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -204,14 +232,18 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = placed(source[0], labels())
 
 
-def _joined(app: Sphinx, doctree: nodes.document) -> None:
-    """Chinese has no blank where a line of the source ends."""
-    if app.env.docname.startswith(EDITION):
-        for end in [text for text in doctree.findall(nodes.Text) if text == "\n"]:
-            line, at = end.parent, end.parent.index(end)
-            ends = [side.astext() for side in (line[max(at - 1, 0)], line[min(at + 1, len(line) - 1)])]
-            if _BROKEN.fullmatch(f"{ends[0][-1:]}\n{ends[1][:1]}"):
-                line.remove(end)
+def _joined(block: nodes.Element) -> None:
+    """Chinese has no blank where a line of the source ends, nor around words that are emphasised or lead elsewhere."""
+    leaves, whole = [], ""
+    for leaf in block.findall(nodes.Text):
+        leaves.append((leaf, len(whole)))
+        code = isinstance(leaf.parent, nodes.literal | nodes.math | nodes.raw)
+        whole += "x" * len(leaf) if code else leaf.astext()
+    blanks = {at for found in _BLANK.finditer(whole) for at in range(*found.span())}
+    for leaf, start in leaves:
+        kept = "".join(sign for at, sign in enumerate(leaf.astext(), start) if at not in blanks)
+        if kept != leaf.astext():
+            leaf.parent.replace(leaf, nodes.Text(kept))
 
 
 def _outdated(app: Sphinx, env: BuildEnvironment, *_: set[str]) -> list[str]:
@@ -269,6 +301,9 @@ def _chinese(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         for text in list(reference.findall(nodes.Text)):
             if found := _REFERENCE.fullmatch(text.astext()):
                 text.parent.replace(text, nodes.Text(f"{KINDS[found[1]]} {found[2]}"))
+    for block in list(doctree.findall(nodes.TextElement)):
+        if not isinstance(block, nodes.Inline | nodes.FixedTextElement):
+            _joined(block)
 
 
 def _other_language(app: Sphinx, page: str, _: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
@@ -294,7 +329,6 @@ def _other_language(app: Sphinx, page: str, _: str, context: dict[str, Any], doc
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx; numbers are changed after Sphinx has given them, words after the other extensions."""
     app.connect("source-read", _read)
-    app.connect("doctree-read", _joined)
     app.connect("env-get-outdated", _outdated)
     app.connect("env-before-read-docs", _own_numbers)
     app.connect("env-get-updated", _numbers, priority=900)

@@ -30,7 +30,7 @@ PYTHON, NOTEBOOKS = "_python/python.js", "_downloads/exercises"
 KINDS = ("exercise", "check", "solution")
 NAME = re.compile(rf"({'|'.join(KINDS)})-(\w+-\d+)")
 LEGEND = "★ easy, ★★ takes thought, ★★★ hard"
-_CHINESE = "这些习题的笔记本（英文）", "★ 易，★★ 需思考，★★★ 难"
+_CHINESE = "这些习题的 notebook（英文）", "★ 易，★★ 需思考，★★★ 难"
 _LIBRARY = "var scripts = "  # what comes before the modules in brython_stdlib.js
 _FENCE = re.compile(r"^(`{3,})\{([\w-]+)\}[ \t]*([^\n]*)\n(.*?)^\1$", re.M | re.S)
 _ROLE = re.compile(r"\{([\w:]+)\}`(?:([^`<]*)<[^`>]*>|([^`<]*))`")

@@ -14,9 +14,9 @@
         hint: "Tab 缩进；先 Esc 再 Tab 离开。Ctrl+Enter 检查。内容保存在此浏览器中。",
         loading: "正在载入 Python（2 MB，仅一次）……", running: "正在运行……", ready: "Python 已就绪。",
         right: "✓ 检查通过。", ran: "程序已运行。", wrong: "✗ 还不对：",
-        ended: `超过 ${SECONDS} 秒，已停止。循环是否会结束？`, stopped: "已停止。", missing: "此页的 Python 无法载入。",
+        ended: `超过 ${SECONDS} 秒，已停止。是否有循环不会结束？`, stopped: "已停止。", missing: "此页的 Python 无法载入。",
         line: (n) => `你的程序第 ${n} 行：`, ofCheck: (n) => `检查第 ${n} 行：`,
-        module: (name) => `此页的 Python 没有模块 ${name}；请用笔记本。`,
+        module: (name) => `此页的 Python 没有模块 ${name}；notebook 中有。`,
       }
     : {
         run: "Run here", check: "Check", reset: "Reset", stop: "Stop",

@@ -141,7 +141,7 @@ def worded(text: str) -> str:
     phrased = plain
     for pattern, form in words["phrases"]:
         phrased = pattern.sub(form, phrased)
-    phrased = re.sub("[,;] ", lambda mark: {", ": "，", "; ": "；"}[mark[0]], phrased)
+    phrased = re.sub("[,;:] ", lambda mark: {",": "，", ";": "；", ":": "："}[mark[0][0]], phrased)
     return phrased if re.search("[\u4e00-\u9fff]", phrased) and not _english(phrased) else text
 
 
@@ -301,6 +301,8 @@ def _chinese(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         for text in list(reference.findall(nodes.Text)):
             if found := _REFERENCE.fullmatch(text.astext()):
                 text.parent.replace(text, nodes.Text(f"{KINDS[found[1]]} {found[2]}"))
+    for note in list(doctree.findall(nodes.note)):
+        note.replace_self(nodes.admonition("", nodes.title("", "注"), *note.children, classes=["note"]))
     for block in list(doctree.findall(nodes.TextElement)):
         if not isinstance(block, nodes.Inline | nodes.FixedTextElement):
             _joined(block)

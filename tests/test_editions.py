@@ -55,6 +55,22 @@ def test_the_book_has_all_pages_of_the_edition_in_one_part() -> None:
     assert not [file for caption, files in listed.items() for file in files if "/zh/" in file and caption != "中文"]
 
 
+#: Of words that mean the same the edition has one: what it writes, and what it does not.
+SYNONYMS = {
+    "相邻": "邻近|邻接", "串行组合": "顺序组合|序列组合", "变化极差": "得分差范围|极差范围", "泄露": "泄漏",
+    "叶子": "叶结点|叶节点", "节点": "结点", "候选项": "候选者", "双侧几何": "双边几何",
+    "重排翻转": "排列翻转|置换翻转", "notebook": "笔记本", "几率": "胜率", "所交付的": "实际发布的", "舍去": "丢弃剩余",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*(f"{page}.md" for page in PAGES), "words.toml"])
+def test_one_term_has_one_word(name: str) -> None:
+    text = (editions.EDITION / name).read_text(encoding="utf-8")
+    text = re.sub(r"又称置换翻转机制|^\"[^\n]*?\" = ", "", text, flags=re.MULTILINE)  # as the abstract adds; English
+    found = {word: re.findall(others, text) for word, others in SYNONYMS.items()}
+    assert {word: others for word, others in found.items() if others} == {}
+
+
 # --- what the comparison sees ----------------------------------------------------------------------------------------
 ENGLISH = """# Budgets
 

@@ -59,7 +59,7 @@ def texts(described: str) -> Counter[tuple[str, str]]:
         elif role not in ("figure", "panel", "words"):
             role, said = "label", said.rpartition(":")[0]
         for text in said.split(" | "):
-            if text not in ("", "-"):
+            if text not in ("", "-", "None"):  # None: what has no label
                 found[role, text] += role != "label"
     return found
 

@@ -57,10 +57,20 @@ def test_the_book_has_all_pages_of_the_edition_in_one_part() -> None:
 
 #: Of words that mean the same the edition has one: what it writes, and what it does not.
 SYNONYMS = {
-    "相邻": "邻近|邻接", "串行组合": "顺序组合|序列组合", "变化极差": "得分差范围|极差范围", "泄露": "泄漏",
-    "叶子": "叶结点|叶节点", "节点": "结点", "候选项": "候选者", "双侧几何": "双边几何",
-    "重排翻转": "排列翻转|置换翻转", "notebook": "笔记本", "几率": "胜率", "所交付的": "实际发布的", "舍去": "丢弃剩余",
-}  # fmt: skip
+    "相邻": "邻近|邻接",
+    "串行组合": "顺序组合|序列组合",
+    "变化极差": "得分差范围|极差范围",
+    "泄露": "泄漏",
+    "叶子": "叶结点|叶节点",
+    "节点": "结点",
+    "候选项": "候选者",
+    "双侧几何": "双边几何",
+    "重排翻转": "排列翻转|置换翻转",
+    "notebook": "笔记本",
+    "几率": "胜率",
+    "所交付的": "实际发布的",
+    "舍去": "丢弃剩余",
+}
 
 
 @pytest.mark.parametrize("name", [*(f"{page}.md" for page in PAGES), "words.toml"])

@@ -1,7 +1,7 @@
 // Exercises in the page: an editor in place of the stub, and a Python that is asked for after the first click.
 //
 // book/_extensions/exercises.py marks the exercises.  Python is a file with a text, which becomes a worker: so it runs
-// from a folder, too, and what takes too long (the script's data-seconds) is ended.
+// from a folder, too, and what takes too long (data-seconds) is ended.
 (() => {
   "use strict";
   const { src, dataset } = document.currentScript;

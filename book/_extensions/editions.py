@@ -232,6 +232,12 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = placed(source[0], labels())
 
 
+def _headed(line: nodes.paragraph) -> None:
+    """What is emphasised at the head of a paragraph is bold: not every machine has the letters of the brush."""
+    if len(line) > 1 and isinstance(line[0], nodes.emphasis):
+        line[0].replace_self(nodes.strong("", "", *line[0].children))
+
+
 def _joined(block: nodes.Element) -> None:
     """Chinese has no blank where a line of the source ends, nor around words that are emphasised or lead elsewhere."""
     leaves, whole = [], ""
@@ -303,6 +309,8 @@ def _chinese(app: Sphinx, doctree: nodes.document, docname: str) -> None:
                 text.parent.replace(text, nodes.Text(f"{KINDS[found[1]]} {found[2]}"))
     for note in list(doctree.findall(nodes.note)):
         note.replace_self(nodes.admonition("", nodes.title("", "注"), *note.children, classes=["note"]))
+    for line in doctree.findall(nodes.paragraph):
+        _headed(line)
     for block in list(doctree.findall(nodes.TextElement)):
         if not isinstance(block, nodes.Inline | nodes.FixedTextElement):
             _joined(block)

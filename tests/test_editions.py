@@ -342,9 +342,11 @@ def test_chinese_has_no_blank_between_its_own_signs(parts: list[Any], shown: str
 def test_the_head_of_a_paragraph_is_bold() -> None:
     caption, headed = nodes.paragraph("", "", nodes.emphasis("", "图注。")), nodes.paragraph()
     headed += [nodes.emphasis("", "例。"), nodes.Text("取"), nodes.emphasis("", "一")]
-    for line in (caption, headed):
+    stated = nodes.paragraph("", "", nodes.emphasis("", "有放回抽样不需要任何代价。"), nodes.Text("（前提）"))
+    for line in (caption, headed, stated):
         EXTENSION["_headed"](line)
-    assert [type(part) for part in (*caption, *headed)] == [nodes.emphasis, nodes.strong, nodes.Text, nodes.emphasis]
+    assert [type(part) for part in headed] == [nodes.strong, nodes.Text, nodes.emphasis]
+    assert isinstance(caption[0], nodes.emphasis) and isinstance(stated[0], nodes.emphasis)
 
 
 SHOWN = sorted({file for page in PAGES for file in re.findall(r":file: (_static/\S+)", editions.text_of(page)[2])})

@@ -233,8 +233,8 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def _headed(line: nodes.paragraph) -> None:
-    """What is emphasised at the head of a paragraph is bold: not every machine has the letters of the brush."""
-    if len(line) > 1 and isinstance(line[0], nodes.emphasis):
+    """A few words that are emphasised at the head of a paragraph are bold: not every machine has the brush."""
+    if len(line) > 1 and isinstance(line[0], nodes.emphasis) and len(line[0].astext()) <= 12:
         line[0].replace_self(nodes.strong("", "", *line[0].children))
 
 

@@ -346,7 +346,8 @@ def test_the_head_of_a_paragraph_is_bold() -> None:
     for line in (caption, headed, stated):
         EXTENSION["_headed"](line)
     assert [type(part) for part in headed] == [nodes.strong, nodes.Text, nodes.emphasis]
-    assert isinstance(caption[0], nodes.emphasis) and isinstance(stated[0], nodes.emphasis)
+    assert isinstance(caption[0], nodes.emphasis)
+    assert isinstance(stated[0], nodes.emphasis)
 
 
 SHOWN = sorted({file for page in PAGES for file in re.findall(r":file: (_static/\S+)", editions.text_of(page)[2])})

@@ -340,7 +340,7 @@ def test_chinese_has_no_blank_between_its_own_signs(parts: list[Any], shown: str
 
 
 def test_the_head_of_a_paragraph_is_bold() -> None:
-    caption, headed = nodes.paragraph("", "", nodes.emphasis("", "图注。")), nodes.paragraph()
+    caption, headed = nodes.paragraph("", "", nodes.emphasis("", "整数噪声，以及它所取代的分布。")), nodes.paragraph()
     headed += [nodes.emphasis("", "例。"), nodes.Text("取"), nodes.emphasis("", "一")]
     stated = nodes.paragraph("", "", nodes.emphasis("", "有放回抽样不需要任何代价。"), nodes.Text("（前提）"))
     for line in (caption, headed, stated):

@@ -234,7 +234,7 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
 
 def _headed(line: nodes.paragraph) -> None:
     """A few words that are emphasised at the head of a paragraph are bold: not every machine has the brush."""
-    if len(line) > 1 and isinstance(line[0], nodes.emphasis) and len(line[0].astext()) <= 12:
+    if len(line) and isinstance(line[0], nodes.emphasis) and len(line[0].astext()) <= 12:
         line[0].replace_self(nodes.strong("", "", *line[0].children))
 
 
